@@ -1,1 +1,1 @@
-"""Intake: what clients send (feeds, exports of banks, PDF statements) read into rows of one schema."""
+"""Intake: feeds, bank exports and PDF statements from clients, read into rows of one schema."""

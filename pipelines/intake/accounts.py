@@ -1,8 +1,9 @@
-"""Which of the customer's accounts a submission speaks of.
+"""Identify the customer's account that a submission belongs to.
 
-An account is its number (with the BSB, when given); without a number, the bank, the name and the type together; without
-any of them, the customer's one unidentified account. The id is derived, so the same account is the same id for ever.
-The number of a card is masked wherever it is kept, and tells accounts apart all the same (`intake.as_sent`).
+An account is identified by its number (with the BSB, if sent). Without a number, the bank, name and type together
+identify it. Without any of these, it is the customer's one unidentified account. The id is derived from these fields,
+so the same account always has the same id. Card numbers are masked wherever they are stored; a digest of the number as
+sent still distinguishes the accounts (`intake.as_sent`).
 """
 
 import re
@@ -13,7 +14,7 @@ from uuid import UUID, uuid5
 
 import polars as pl
 
-from pipelines.intake.as_sent import Digest, distinguished_by
+from pipelines.intake.as_sent import Digest, comparable_or_digest
 from pipelines.intake.masking import mask_text
 from pipelines.vocabulary.schemas import ACCOUNT_TYPES
 
@@ -22,7 +23,7 @@ SHOWN_DIGITS = 4
 
 @dataclass(frozen=True)
 class Account:
-    """An account as one submission describes it. Texts are as sent, with numbers masked; null when absent."""
+    """An account as one submission describes it. Texts are as sent, with card numbers masked; null if absent."""
 
     account_id: UUID
     identified: bool
@@ -30,14 +31,14 @@ class Account:
     bsb: str | None
     account_number: str | None
     bank_name: str | None
-    account_type: str | None  # one of ours; null when none was sent
-    account_type_text: str | None  # as sent, when it is none of ours
+    account_type: str | None  # one of ACCOUNT_TYPES; null if none was sent
+    account_type_text: str | None  # as sent, if it is not in ACCOUNT_TYPES
     credit_limit: Decimal | None
 
 
 @dataclass(frozen=True)
 class Oddity:
-    """What whoever sent the account should know: a warning on the job."""
+    """A warning on the job about an account's fields."""
 
     code: str
     message: str
@@ -54,18 +55,18 @@ def identify(
     credit_limit: Decimal | None,
     digest: Digest,
 ) -> tuple[Account, tuple[Oddity, ...]]:
-    """The account that these fields speak of, and what is odd about them. Empty text means absent.
+    """Return the account that these fields identify, and warnings about them. Empty text means absent.
 
     Args:
-        digest: of what masking changes, as it was sent.
+        digest: applied to texts as sent where masking changes them.
     """
-    given = [_given(text) for text in (bsb, account_number, bank_name, account_name, account_type)]
-    branch, number, bank, name, kind = map(_shown, given)
-    number = _shown_number(given[1])
+    sent = [_none_if_blank(text) for text in (bsb, account_number, bank_name, account_name, account_type)]
+    branch, number, bank, name, kind = map(_mask, sent)
+    number = _mask_number(sent[1])
     known = kind is not None and kind in ACCOUNT_TYPES
     account = Account(
-        account_id=uuid5(customer_id, _identity(*given, digest=digest)),
-        identified=any(given),
+        account_id=uuid5(customer_id, _identity(*sent, digest=digest)),
+        identified=any(sent),
         account_name=name,
         bsb=branch,
         account_number=number,
@@ -74,41 +75,41 @@ def identify(
         account_type_text=None if known else kind,
         credit_limit=credit_limit,
     )
-    return account, _oddities(branch, number, is_masked=given != [branch, number, bank, name, kind])
+    return account, _oddities(branch, number, is_masked=sent != [branch, number, bank, name, kind])
 
 
 def masked(account_number: pl.Expr) -> pl.Expr:
-    """Account numbers with all but the last four characters as x; shorter ones are hidden whole."""
+    """Replace all but the last four characters of account numbers by x; numbers of four or fewer are hidden whole."""
     compact = account_number.str.replace_all(r"[\s-]", "").str.to_uppercase()
     length = compact.str.len_chars()
     shown = pl.when(length > SHOWN_DIGITS).then(SHOWN_DIGITS).otherwise(0)
     return compact.str.head(length - shown).str.replace_all(".", "x") + compact.str.tail(shown)
 
 
-def _given(text: str | None) -> str | None:
+def _none_if_blank(text: str | None) -> str | None:
     return (text.strip() or None) if text else None
 
 
-def _shown(text: str | None) -> str | None:
+def _mask(text: str | None) -> str | None:
     return mask_text(text) if text else None
 
 
-def _shown_number(text: str | None) -> str | None:
-    """A card's number is masked however it is grouped."""
+def _mask_number(text: str | None) -> str | None:
+    """Mask a card number however its digits are grouped."""
     compact = _compact(text or "")
-    return _shown(text) if mask_text(compact) == compact else mask_text(compact)
+    return _mask(text) if mask_text(compact) == compact else mask_text(compact)
 
 
 def _identity(
     bsb: str | None, number: str | None, bank: str | None, name: str | None, kind: str | None, *, digest: Digest
 ) -> str:
-    def of(text: str | None, form: Callable[[str], str]) -> str:
-        return distinguished_by(text or "", form(text or ""), digest)
+    def part(text: str | None, normalise: Callable[[str], str]) -> str:
+        return comparable_or_digest(text or "", normalise(text or ""), digest)
 
     if number is not None:
-        return f"number:{of(bsb, _compact)}:{of(number, _compact)}"
+        return f"number:{part(bsb, _compact)}:{part(number, _compact)}"
     if bank or name or kind:
-        return f"name:{of(bank, _folded)}:{of(name, _folded)}:{of(kind, _folded)}"
+        return f"name:{part(bank, _fold)}:{part(name, _fold)}:{part(kind, _fold)}"
     return "unidentified"
 
 
@@ -116,17 +117,17 @@ def _compact(text: str) -> str:
     return re.sub(r"[\s-]", "", text).upper()
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
 def _oddities(bsb: str | None, number: str | None, *, is_masked: bool) -> tuple[Oddity, ...]:
-    found = []
+    oddities = []
     if is_masked:
-        message = "A card or tax file number is masked wherever the account is shown; accounts are told apart by it."
-        found.append(Oddity("Account.MaskedNumber", message))
+        message = "A card or tax file number is masked wherever the account is shown; it still identifies the account."
+        oddities.append(Oddity("Account.MaskedNumber", message))
     if bsb is not None and not re.fullmatch(r"\d{6}", _compact(bsb)):
-        found.append(Oddity("Account.OddBsb", "The BSB is not six digits; it was taken as sent."))
+        oddities.append(Oddity("Account.OddBsb", "The BSB is not six digits; accepted as sent."))
     if number is not None and not re.fullmatch(r"[\dX]{4,20}", _compact(number)):
-        found.append(Oddity("Account.OddNumber", "The account number is not 4 to 20 digits; it was taken as sent."))
-    return tuple(found)
+        oddities.append(Oddity("Account.OddNumber", "The account number is not 4 to 20 digits; accepted as sent."))
+    return tuple(oddities)

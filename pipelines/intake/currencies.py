@@ -1,6 +1,6 @@
-"""Currencies and the signs that stand for one of them alone, as both exports and PDF statements print them.
+"""Currency codes, and the symbols that mean exactly one currency, for exports and PDF statements.
 
-A bare `$` names no currency: a dozen countries print it.
+A bare `$` does not identify a currency: a dozen countries print it.
 """
 
 CURRENCY = "AUD"  # the service's own: money is in it where nothing says otherwise
@@ -16,7 +16,7 @@ SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD 
 VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
 """
 CODES = frozenset(_ACTIVE.split())
-OF_SYMBOL = {
+CURRENCY_BY_SYMBOL = {
     "A$": "AUD", "AU$": "AUD", "US$": "USD", "NZ$": "NZD", "C$": "CAD", "CA$": "CAD", "HK$": "HKD", "S$": "SGD",
     "£": "GBP", "€": "EUR", "₹": "INR",
     "R$": "BRL", "MX$": "MXN", "NT$": "TWD", "₩": "KRW", "₽": "RUB", "₺": "TRY", "฿": "THB", "₫": "VND", "₪": "ILS",

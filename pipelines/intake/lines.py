@@ -1,7 +1,7 @@
-"""Rows on their way into a frame: a line of JSON for each, which Polars reads without holding the interpreter's lock.
+"""Rows as lines of JSON, one a row, which Polars reads into a frame without holding the interpreter's lock.
 
-A child process makes the lines of a large body, so nothing here imports Polars: a process of several threads can't
-confine itself.
+A child process writes the lines of a large body. Nothing here may import Polars, because it starts threads, and a
+process with several threads can't confine itself.
 """
 
 import json
@@ -15,14 +15,14 @@ from pipelines.vocabulary.strict_json import MOST_OTHER_VALUES, Number
 
 FIELDS: Final = ("date", "description", "amount", "type", "balance", "transactionId", "currency", "valueDate", "status")
 NUMERIC_FIELDS: Final = frozenset({"amount", "balance"})  # a JSON number or its text
-SENT: Final = {"transactionId": "sentTransactionId", "description": "sentDescription"}  # what tells rows apart
+SENT: Final = {"transactionId": "sentTransactionId", "description": "sentDescription"}  # the fields that identify rows
 
-_written = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The member of a document that is a list of rows, and how many it may hold. All other members are plain."""
+    """The member of a document that is a list of rows, and the most rows it may hold. All other members are scalars."""
 
     member: str
     most: int
@@ -30,15 +30,18 @@ class Rows:
 
 @dataclass(frozen=True)
 class Decoded:
-    """A document, and the lines of its rows. Of a document with rows only so much is left as tells what is wrong with
-    it: an empty object for each row and null for what is none, at most one more than there may be."""
+    """A document, and the lines of its rows.
+
+    A document with rows retains only what is needed to say what is wrong with it: an empty object for each row and null
+    for each item that is not a row, at most one more than the limit.
+    """
 
     document: object
     lines: bytes = b""
 
 
 def decoded(body: bytes, rows: Rows | None) -> Decoded:
-    """A JSON document with or without rows.
+    """Decode a JSON document with or without rows.
 
     Raises:
         InvalidRequest: what `strict_json.parse` raises.
@@ -60,8 +63,8 @@ def decoded(body: bytes, rows: Rows | None) -> Decoded:
 
 
 def as_lines(rows: Iterable[Mapping[str, object]]) -> bytes:
-    """A line for each row: its fields, the names of those that are `malformed`, and all else as `extra`, all of them
-    masked; and of what tells rows apart, the text as sent where masking changed it.
+    """Return one line for each row: its fields, the names of those that are `malformed`, and all else as `extra`, all
+    masked; and the fields of SENT as sent, where masking changed them.
     """
     return b"".join(map(_line, rows))
 
@@ -74,21 +77,21 @@ def _line(row: Mapping[str, object]) -> bytes:
     malformed = [name for name in FIELDS if not _has_right_type(name, row.get(name))]
     line = {name: row[name] for name in FIELDS if name in row and name not in malformed}
     extra = {name: value for name, value in row.items() if name not in line}
-    line |= {"malformed": malformed, "extra": _written(extra) if extra else None, "masked": False}
-    written = _written(line)
-    return (_written(_masked(line)) if may_need_masking(written) else written).encode() + b"\n"
+    line |= {"malformed": malformed, "extra": _encode(extra) if extra else None, "masked": False}
+    encoded = _encode(line)
+    return (_encode(_mask_line(line)) if may_need_masking(encoded) else encoded).encode() + b"\n"
 
 
-def _masked(line: dict[str, object]) -> dict[str, object]:
+def _mask_line(line: dict[str, object]) -> dict[str, object]:
     texts = {name: value for name, value in line.items() if isinstance(value, str)}
-    shown = {name: _shown(name, text) for name, text in texts.items()}
+    shown = {name: _mask_field(name, text) for name, text in texts.items()}
     changed = {name for name, text in shown.items() if text != texts[name]}
     as_sent = {sent: texts[name] for name, sent in SENT.items() if name in changed}
     return line | shown | as_sent | {"masked": bool(changed)}
 
 
-def _shown(name: str, text: str) -> str:
-    """An amount is masked only where it is none: a price must not change because its digits could be a card's."""
+def _mask_field(name: str, text: str) -> str:
+    """Mask a field's text, unless it is a valid amount: a price may have the digits of a card number."""
     if name == "extra":
         return mask_json(text)
     return text if name in NUMERIC_FIELDS and is_money(text) else mask_text(text)

@@ -1,13 +1,13 @@
-"""Card numbers and tax file numbers are masked wherever they would be shown or kept.
+"""Mask card numbers and tax file numbers before they are shown or stored.
 
-A card number is told by its issuer's range, its length and its check digit (ISO/IEC 7812-1), and by standing as a word
-of its own: digits that touch an ASCII letter belong to a longer word, a hex number or a reference, and stay. It may be
-grouped: by spaces in any way; by hyphens only as cards print it (4-4-4-4 and the like), and with no further part
-before or after, because ids are joined by hyphens, too. What stays is what PCI DSS 3.4.1 allows to be shown: the first
-six and the last four digits. A tax file number has no range, so only a labelled one with a valid checksum is masked,
-and whole.
+A card number is recognised by its issuer's range, its length and its check digit (ISO/IEC 7812-1), and it must be a
+word of its own: digits that touch an ASCII letter belong to a hex number or a reference, and are not masked. Spaces may
+group its digits in any way. Hyphens may group them only as cards do (4-4-4-4 and the like), with no further part before
+or after, because ids are joined by hyphens, too. The first six and last four digits remain, which PCI DSS 3.4.1 allows
+to be shown. A tax file number has no range of its own, so only a labelled one with a valid checksum is masked, and all
+of its digits are.
 
-What is left is shown and no more: rows and accounts are told apart by what was sent (`intake.as_sent`).
+Masked texts are only for display: rows and accounts are distinguished by the texts as sent (`intake.as_sent`).
 """
 
 import json
@@ -24,19 +24,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-SHORTEST, LONGEST, PREFIX = 13, 19, 4  # digits of a card number, and those that tell its issuer
+SHORTEST, LONGEST, PREFIX = 13, 19, 4  # digits of a card number, and those that identify its issuer
 _SINGLE = bytes(byte - ord("0") if byte >= ord("0") else 0 for byte in range(256))
 _DOUBLE = bytes(sum(divmod(2 * single, 10)) for single in _SINGLE)
-_STARTS, _ENDS = r"(?<![\dA-Za-z])", r"(?![\dA-Za-z])"  # digits that are no part of a longer word
+_STARTS, _ENDS = r"(?<![\dA-Za-z])", r"(?![\dA-Za-z])"  # digits that are not part of a longer word
 _GROUPS = re.compile(rf"{_STARTS}\d++(?![A-Za-z])(?: \d++(?![A-Za-z]))*+")
 _ON_CARDS = "|".join(  # sizes of groups on cards
     "[ -]".join(rf"\d{{{size}}}" for size in sizes) for sizes in ("4444", "465", "464", "4333", "44443")
 )
-# What follows the first four digits is looked at twice before the groups: most texts fail there at once.
+# Two cheap lookaheads come before the groups, because they reject most texts at once.
 _PRINTED = re.compile(rf"{_STARTS}(?<!\w-)(?=\d{{4}}[ -])(?=[\d ]{{4,19}}+-)(?=({_ON_CARDS}){_ENDS}(?!-\w))")
 _SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
-)  # beside the plain one
+)  # other than the plain space
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # what stands before and after is shown as one
 _HAS_UNSEEN = re.compile(rf"[{_UNSEEN}]")
@@ -81,7 +81,7 @@ _BY_FIRST_DIGIT = bytes(
         }
     )
     for byte in range(256)
-)  # a bit for each length that a number may have
+)  # by first digit, a bit for each length that its issuers use
 _IS_ZERO = bytes([1]) + bytes(255)
 _MODULO_10 = bytes(byte % 10 for byte in range(256))
 _SIXFOLD_MODULO_10 = bytes(6 * byte % 10 for byte in range(256))
@@ -91,10 +91,10 @@ _FEW_GROUPS = 7  # ends of six groups
 
 def mask_text(text: str) -> str:
     """`text` with card numbers as first six, x, last four, and the digits of labelled tax file numbers as x."""
-    plain, places = _plain(text)
+    plain, places = _normalise(text)
     taxed = [*_tax_file_numbers(plain)]
     untaxed = _edited(plain, [(start, end, _DIGIT.sub("x", plain[start:end])) for start, end in taxed])
-    cards = _apart([*_spaced(untaxed)], [*_printed(untaxed)])
+    cards = _apart([*_spaced_numbers(untaxed)], [*_hyphenated_numbers(untaxed)])
     if plain is text:
         return _edited(untaxed, cards)
     as_sent = [(places[start], places[end - 1] + 1) for start, end in taxed]
@@ -136,32 +136,32 @@ def _mask_json_text(match: re.Match[str]) -> str:
 
 
 def is_money(text: str) -> bool:
-    """Whether it is an amount that a row may have, whatever its digits look like."""
+    """Return whether a text is a valid amount of a row."""
     return _MONEY.fullmatch(text) is not None
 
 
 def may_need_masking(text: str) -> bool:
-    """A cheap look before the exact one."""
+    """Return whether `mask_text` might change a text. Cheap, to avoid calling it for most texts."""
     lower = text.lower()
     names_tax_file = "tfn" in lower or ("tax" in lower and "file" in lower)  # whatever stands between them
     return names_tax_file or _HAS_UNSEEN.search(text) is not None or _DIGITS_OF_A_CARD.search(text) is not None
 
 
 def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> dict[str, str]:
-    """The texts that masking changes, each with what becomes of it. Only the few that could hold a number are read."""
+    """Map each text that masking changes to its masked form. Only the few that may hold a number are examined."""
     candidates: Iterable[str] = texts.filter(texts.str.contains(_CANDIDATE)).unique()
-    return {text: found for text in candidates if (found := mask(text)) != text}
+    return {text: masked for text in candidates if (masked := mask(text)) != text}
 
 
-def _printed(text: str) -> Iterator[_Edit]:
+def _hyphenated_numbers(text: str) -> Iterator[_Edit]:
     """Card numbers by hyphens, in groups as on cards."""
     for match in _PRINTED.finditer(text) if "-" in text else ():
         number = re.sub("[ -]", "", match[1])
         if _is_valid(number):
-            yield *match.span(1), _shown(number)
+            yield *match.span(1), _mask_digits(number)
 
 
-def _spaced(text: str) -> Iterator[_Edit]:
+def _spaced_numbers(text: str) -> Iterator[_Edit]:
     """Card numbers by spaces, in groups of any sizes. Whole groups only, so longer ones stay."""
     for match in _GROUPS.finditer(text):
         run = match[0]
@@ -169,14 +169,14 @@ def _spaced(text: str) -> Iterator[_Edit]:
             continue
         if run.isdecimal():
             if _is_valid(run):
-                yield *match.span(), _shown(run)
+                yield *match.span(), _mask_digits(run)
             continue
         starts = list(accumulate(map(len, run.split(" ")), initial=0))
         number_of = {start: number for number, start in enumerate(starts)}  # of groups
         digits, first = run.replace(" ", ""), match.start()
-        find = _valid_of_few if len(starts) <= _FEW_GROUPS else _valid
+        find = _valid_of_few if len(starts) <= _FEW_GROUPS else _valid_numbers
         for start, end in find(digits, starts):
-            yield first + start + number_of[start], first + end + number_of[end] - 1, _shown(digits[start:end])
+            yield first + start + number_of[start], first + end + number_of[end] - 1, _mask_digits(digits[start:end])
 
 
 def _is_valid(number: str) -> bool:
@@ -190,7 +190,7 @@ def _has_check_digit(number: str) -> bool:
 
 
 def _valid_of_few(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Return what `_valid` does, looking at one number after the other: for few groups that is faster."""
+    """Return what `_valid_numbers` does, looking at one number after the other: for few groups that is faster."""
     free = 0
     for start in groups:
         if groups[-1] - start < SHORTEST:
@@ -204,11 +204,14 @@ def _valid_of_few(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int
                 break
 
 
-def _valid(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Start and end of card numbers that are whole groups, none of which overlap; `groups`: where they start, and where
-    the last one ends.
+def _valid_numbers(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of card numbers that are whole groups and don't overlap.
+
+    Args:
+        digits: of all groups, without the spaces.
+        groups: where each group starts, and where the last one ends.
     """
-    found, free = _check_digits(digits, groups), 0
+    found, free = _valid_lengths(digits, groups), 0
     while place := _ANY.search(found, free):
         start = place.start()
         free = start + 1
@@ -219,22 +222,22 @@ def _valid(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
                 break
 
 
-def _check_digits(digits: str, groups: Sequence[int]) -> bytes:
-    """For each digit, a bit for each length, the shortest first: whether whole groups of so many digits start there
-    whose check digit is valid, and whose first digit is an issuer's.
+def _valid_lengths(digits: str, groups: Sequence[int]) -> bytes:
+    """Return one byte for each digit, with a bit for each length from the shortest: whether whole groups of that many
+    digits start there with a valid check digit and an issuer's first digit.
 
-    The sum of a number's digits is the running sum at its end less that at its start, every second digit counted
-    twice and the last one once. So the check digit is valid where both are equal modulo 10. All places are compared
-    in one step, as bytes of long integers. Where no number may start or end, a high bit is set, a different one for
-    each.
+    A number's Luhn sum is the running sum at its end less that at its start, with every second digit doubled and the
+    last one not. So the check digit is valid where both are equal modulo 10. All places are compared in one step, as
+    bytes of long integers. Where no number may start or end, a high bit is set, a different one for each, so that the
+    bytes differ.
     """
     size = len(digits) + 1
     inner = bytearray(b"\x20") * size
     for place in groups:
         inner[place] = 0
     no_end = int.from_bytes(inner, "little")
-    sums = [int.from_bytes(each, "little") for each in _luhn_sums(digits)]
-    starts, ends = [each | no_end << 1 for each in sums], sums[0] | no_end
+    sums = [int.from_bytes(running, "little") for running in _luhn_sums(digits)]
+    starts, ends = [total | no_end << 1 for total in sums], sums[0] | no_end
     found = 0
     for bit, length in enumerate(range(SHORTEST, min(LONGEST, len(digits)) + 1)):
         differences = (starts[length % 2] ^ ends >> 8 * length).to_bytes(size, "little")
@@ -242,13 +245,13 @@ def _check_digits(digits: str, groups: Sequence[int]) -> bytes:
     return (found & int.from_bytes(digits.encode().translate(_BY_FIRST_DIGIT), "little")).to_bytes(size, "little")
 
 
-def _shown(number: str) -> str:
+def _mask_digits(number: str) -> str:
     return f"{number[:6]}{'x' * (len(number) - 10)}{number[-4:]}"
 
 
 def _luhn_sums(digits: str) -> tuple[bytes, bytes]:
-    """Running sums modulo 10 with every second digit counted twice. A sum is to be compared with one after an even
-    number of further digits in the first of both, with one after an odd number in the other.
+    """Return running sums modulo 10 with every second digit doubled. A sum is compared with one an even number of
+    digits later in the first result, and with one an odd number of digits later in the second.
     """
     single, twice = (digits.encode().translate(table) for table in (_SINGLE, _DOUBLE))
     even, odd = bytearray(single), bytearray(single)
@@ -271,17 +274,18 @@ def _running_sums(values: bytearray) -> bytearray:
 
 @cache
 def card_lengths(prefix: str) -> Sequence[int]:
-    """How many digits a card number may have that begins so, in ascending order."""
+    """Return the possible lengths, in digits and ascending, of a card number with this prefix."""
     if len(prefix) < PREFIX:
         return ()
     issuers = (lengths for prefixes, lengths in _ISSUERS if int(prefix[: len(str(prefixes.start))]) in prefixes)
     return sorted(frozenset().union(*issuers))
 
 
-def _plain(text: str) -> tuple[str, Sequence[int]]:
-    """A text as it is looked through, and where in `text` each of its characters stands: digits of any script as 0 to 9
-    (what is compared later is the compatibility form, which makes them so), each space a plain one and one of several,
-    each hyphen a plain one, and nothing that is not seen.
+def _normalise(text: str) -> tuple[str, Sequence[int]]:
+    """Return a text in the form that is searched, and the place in `text` of each of its characters.
+
+    Digits of any script become 0 to 9 (the compatibility form, which is compared later, does the same), all spaces and
+    hyphens become plain ones, several spaces become one, and invisible characters are removed.
     """
     if text.isascii() and "  " not in text:
         return text, range(len(text))

@@ -1,8 +1,8 @@
-"""Submitted rows, accepted or refused one by one: a good row is never lost to a bad neighbour.
+"""Accept or refuse submitted rows one by one: a bad row never causes a good one to be refused.
 
-`landed` turns lines of JSON into a frame of texts, exactly as sent; `validate` decides, vectorised over all
-submissions of a batch, which rows are sound, and says of each other row which field is wrong and why. Amounts are
-read digit by digit from their text: no float comes near them.
+`landed` turns lines of JSON into a frame of texts as sent. `validate` decides which rows are valid, vectorised over all
+submissions of a batch, and says which field of each other row is wrong and why. Amounts are read from their digits and
+are never floats.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from io import BytesIO
 
 import polars as pl
 
-from pipelines.intake.as_sent import Digest, digested_rows
+from pipelines.intake.as_sent import Digest, add_digests
 from pipelines.intake.lines import FIELDS, NUMERIC_FIELDS, SENT
 from pipelines.vocabulary.schemas import ACCEPTED, LANDED, MONEY, REJECTED, TransactionStatus
 
@@ -24,51 +24,51 @@ MAX_TRANSACTION_ID = 128  # characters
 MAX_INTEGER_DIGITS = 13  # |amount| < 10^13
 FIRST_DATE = pl.date(1970, 1, 1)
 
-# (?-u): digits are 0 to 9; other scripts' are digits, too, to a regular expression, but no number to anybody else.
+# (?-u): \d is 0 to 9 only; without it, a regular expression also accepts other scripts' digits, which no cast reads.
 _NUMBER = r"(?-u)^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$"
 _DATE = r"(?-u)^\d{4}-\d{2}-\d{2}$"
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
 _DATE_TIME = rf"(?-u)^\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?:[Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$"
 _CONTROL = r"\p{Cc}"
-_LARGEST_POWER = 40  # of ten: far beyond the largest amount; beyond it a number is too large, or nothing
-_LONGEST_EXPONENT = 9  # digits: larger ones than a text of a gigabyte could have zeros
+_LARGEST_POWER = 40  # of ten, far beyond the largest amount; a larger one is too large, a smaller one zero
+_LONGEST_EXPONENT = 9  # digits; no text of less than a gigabyte has enough zeros to make up for a longer exponent
 _TOO_LARGE = "9" * _LARGEST_POWER
 
 
 @dataclass(frozen=True)
 class Validated:
-    """What a batch's rows came to: `accepted` in schema ACCEPTED, `rejected` in schema REJECTED."""
+    """A batch's rows: `accepted` in schema ACCEPTED, `rejected` in schema REJECTED."""
 
     accepted: pl.LazyFrame
     rejected: pl.LazyFrame
 
 
 def landed(lines: bytes, digest: Digest) -> pl.DataFrame:
-    """Rows as `lines.as_lines` writes them, as a frame in schema LANDED, card and tax file numbers masked.
+    """Read the lines that `lines.as_lines` writes into a frame in schema LANDED, card and tax file numbers masked.
 
     Args:
-        digest: of ids and descriptions as sent, where masking changes them.
+        digest: applied to ids and descriptions as sent, where masking changes them.
     """
     read = pl.read_ndjson(BytesIO(lines), schema=IN_LINES).with_row_index("position")
-    return digested_rows(read, digest).select(LANDED.names())
+    return add_digests(read, digest).select(LANDED.names())
 
 
 def masked_warnings(landed: pl.DataFrame) -> Iterator[dict[str, str]]:
-    """What the sender of rows should know of numbers that were masked in them."""
+    """Yield a warning for the client if numbers were masked in rows."""
     if masked := landed["masked"].sum():
         yield {
             "code": "Transaction.MaskedNumber",
             "message": f"Rows with card or tax file numbers, which are masked wherever they are shown: {masked:,}. "
-            "Rows are told apart by what was sent.",
+            "Rows are still distinguished by the numbers as sent.",
         }
 
 
 def validate(rows: pl.LazyFrame, timezone: str) -> Validated:
-    """Decide every row of a batch.
+    """Accept or reject every row of a batch.
 
     Args:
         rows: SUBMISSION and LANDED columns; any number of submissions.
-        timezone: in which `Z` date-times and the day of receipt are read.
+        timezone: of the days of `Z` date-times and of receipt.
     """
     read = rows.pipe(_read_values, timezone).pipe(_mark_conflicts).with_columns(fault=_first_fault())
     return Validated(
@@ -78,7 +78,7 @@ def validate(rows: pl.LazyFrame, timezone: str) -> Validated:
 
 
 def _read_values(rows: pl.LazyFrame, timezone: str) -> pl.LazyFrame:
-    """Every field in its exact type, or null where the text can't be read; the texts stay, as `sent_…`."""
+    """Read every field in its exact type, or null where its text can't be read; the texts remain as `sent_…`."""
     sent = rows.with_columns(_absent_if_empty(name) for name in FIELDS).rename(
         {name: f"sent_{name}" for name in FIELDS}
     )
@@ -101,7 +101,7 @@ def _absent_if_empty(name: str) -> pl.Expr:
 
 
 def _as_date(name: str, timezone: str) -> pl.Expr:
-    """A date, a date-time's own date, or for one ending in Z its date in the business's time zone."""
+    """Read a date or the date of a date-time; for a date-time ending in Z, its date in the business's time zone."""
     text = pl.col(name)
     own = pl.when(text.str.contains(_DATE) | text.str.contains(_DATE_TIME)).then(text.str.head(10))
     clock = (
@@ -118,14 +118,15 @@ def _as_date(name: str, timezone: str) -> pl.Expr:
 
 
 def _number_columns(name: str) -> dict[str, pl.Expr]:
-    """`name` as exact money, and what may be wrong with it: `name_unreadable`, `name_large`, `name_fine`."""
+    """Read a number as exact money, with its faults: `name_unreadable`, `name_large`, `name_fine` (decimals)."""
     text = pl.col(f"sent_{name}")
     plain = pl.when(text.str.contains(_NUMBER)).then(text).map_batches(_without_exponents, return_dtype=pl.String())
     whole = plain.str.strip_prefix("-").str.extract(r"^0*(\d+)", 1).str.strip_chars_start("0")
     fraction = plain.str.extract(r"\.(\d+)$", 1).fill_null("").str.pad_end(8, "0")
     large = whole.str.len_chars() > MAX_INTEGER_DIGITS
     cents = pl.when(~large).then(whole + fraction.str.head(2)).cast(pl.Int64, strict=False)
-    rest = fraction.str.slice(2, 6).cast(pl.Int64, strict=False)  # in 10⁻⁸, further digits dropped; noise is below 10⁻⁶
+    # In 10⁻⁸; further digits are dropped. Less than 10⁻⁶ from a whole cent is float noise of the sender's.
+    rest = fraction.str.slice(2, 6).cast(pl.Int64, strict=False)
     rounded = cents + (rest > 999_900).cast(pl.Int64)
     sign = pl.when(plain.str.starts_with("-")).then(-1).otherwise(1)
     return {
@@ -137,23 +138,26 @@ def _number_columns(name: str) -> dict[str, pl.Expr]:
 
 
 def _without_exponents(texts: pl.Series) -> pl.Series:
-    """The same numbers in plain notation. Few are written otherwise, so only the distinct ones are rewritten."""
+    """Rewrite numbers in plain notation. Few have exponents, so only the distinct ones that do are rewritten."""
     written = texts.filter(texts.str.contains("[eE]")).unique()
     plain = pl.Series([_plain(text) for text in written], dtype=pl.String)
     return texts.replace(written, plain) if len(written) else texts
 
 
 def _plain(text: str) -> str:
-    """Exactly the same number, or as good as that where it is far too large, nothing, or longer than any amount."""
+    """Write a number without its exponent: exactly, unless it is far too large, practically zero or longer than any
+    amount.
+    """
     mantissa, _, exponent = text.lower().partition("e")
     whole, _, fraction = mantissa.lstrip("-").partition(".")
     digits = (whole + fraction).lstrip("0")
     if not digits:
         return "0"
     size = exponent.lstrip("+-0") or "0"
-    if len(size) > _LONGEST_EXPONENT:  # no mantissa makes up for it
+    if len(size) > _LONGEST_EXPONENT:
         return "0" if exponent.startswith("-") else _TOO_LARGE
-    first = len(digits) - len(fraction) - 1 + int(size) * (-1 if exponent.startswith("-") else 1)  # its power of ten
+    # The power of ten of the first digit.
+    first = len(digits) - len(fraction) - 1 + int(size) * (-1 if exponent.startswith("-") else 1)
     if first > _LARGEST_POWER:
         return _TOO_LARGE
     digits = digits[: 2 * _LARGEST_POWER]
@@ -162,13 +166,13 @@ def _plain(text: str) -> str:
 
 
 def _signed_by_type() -> pl.Expr:
-    """A positive amount with `type` debit is money out."""
+    """Negate a positive amount with `type` debit: it is money out."""
     out = (pl.col("sent_type") == "debit") & (pl.col("amount") > 0)
     return pl.when(out).then(-pl.col("amount")).otherwise(pl.col("amount")).cast(MONEY)
 
 
 def _mark_conflicts(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """`conflicting`: rows of one submission with the same transactionId and different content."""
+    """Add `conflicting`: whether a row of the same submission has the same transactionId and different content."""
     content = pl.struct("date", "value_date", "description", "description_digest", "amount", "balance")
     several = content.n_unique().over("job_id", "client_transaction_id", "client_transaction_id_digest") > 1
     return rows.with_columns(conflicting=pl.col("client_transaction_id").is_not_null() & several)
@@ -176,7 +180,7 @@ def _mark_conflicts(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 @dataclass(frozen=True)
 class _Fault:
-    """One thing that can be wrong with a row."""
+    """One possible fault of a row; `holds` is true for rows that have it."""
 
     field: str
     code: str
@@ -235,7 +239,7 @@ def _missing(field: str) -> _Fault:
     return _Fault(field, "Transaction.Missing", f"{field} is missing.", pl.col(f"sent_{field}").is_null())
 
 
-# The order of the checks: a row is refused for the first that holds.
+# In order: a row is refused for the first fault that it has.
 FAULTS: Sequence[_Fault] = (
     *_malformed(FIELDS),
     _missing("date"),
@@ -264,7 +268,7 @@ FAULTS: Sequence[_Fault] = (
     _Fault(
         "transactionId",
         "Transaction.IdConflict",
-        "The submission has this transactionId twice, with different content.",
+        "The submission has this transactionId more than once, with different content.",
         pl.col("conflicting"),
     ),
 )

@@ -1,7 +1,7 @@
-"""Statements that were read from PDFs, as rows: with their places on the pages to be kept, and as landing rows to be
-enriched like any others.
+"""Convert statements read from PDFs to rows: to be stored with their places on the pages, and to be landed and enriched
+like any others.
 
-A row that another statement of the same submission holds already keeps its place and lands no second time.
+A row that another statement of the same submission already holds is stored, but not landed again.
 """
 
 import unicodedata
@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 import polars as pl
 
 from pipelines.intake.accounts import Account, identify
-from pipelines.intake.as_sent import Digest, description_digests
+from pipelines.intake.as_sent import Digest, digest_descriptions
 from pipelines.intake.masking import mask_text, masked_texts
 from pipelines.intake.pdf.page.result import Box, Entry, Extraction, Refusal, Statement, refused
 from pipelines.intake.rows import MAX_DESCRIPTION, MAX_INTEGER_DIGITS
@@ -22,47 +22,53 @@ from pipelines.vocabulary.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
 
 MAX_FILE_NAME = 255  # characters
 MOST = Decimal(10) ** MAX_INTEGER_DIGITS
-_OF_ROW = {name: OF_STATEMENT[name] for name in ("statement_id", "statement_proved")}  # not of a whole statement
+_OF_ROW = {name: OF_STATEMENT[name] for name in ("statement_id", "statement_proved")}  # these differ from row to row
 _OF_ACCOUNT = pl.Schema({name: kind for name, kind in OF_STATEMENT.items() if name != "statement_proved"})
-UNDESCRIBED = "(nothing printed)"  # a row must say something
+UNDESCRIBED = "(nothing printed)"  # because `validate` refuses a row without a description
 
 
 def shown_name(name: str) -> str:
-    """A file's name as it may be shown: without control characters, card and tax file numbers masked, cut."""
+    """Return a file's name for display: no control characters, card and tax file numbers masked, at most
+    MAX_FILE_NAME.
+    """
     visible = "".join(character for character in name if not unicodedata.category(character).startswith("C"))
     return mask_text(visible).strip()[:MAX_FILE_NAME]
 
 
 def statement_id(file_id: UUID, position: int) -> UUID:
-    """Of the statement at this position in the file: reading the file again gives the same."""
+    """Return the id of the statement at this position in the file. Reading the file again gives the same id."""
     return uuid5(file_id, str(position))
 
 
 def in_currency(extraction: Extraction, currency: str) -> Extraction:
-    """A file with those of its statements alone that are in this currency; its message names the others'.
+    """Return a file with only its statements in this currency; its message names the others' currencies.
 
-    A statement that names no currency is taken to be in it. A file of which none is left is refused: amounts of two
-    currencies are never brought together.
+    A statement that names no currency is assumed to be in this one. If no statement remains, the file is refused:
+    amounts in two currencies are never combined.
     """
-    own = tuple(each for each in extraction.statements if (each.currency or currency) == currency)
+    own = tuple(statement for statement in extraction.statements if (statement.currency or currency) == currency)
     if len(own) == len(extraction.statements):
         return extraction
-    others = ", ".join(sorted({each.currency for each in extraction.statements if each.currency} - {currency}))
-    message = f"Only {currency} is taken: its money in {others} was left out."
+    stated = {statement.currency for statement in extraction.statements if statement.currency}
+    message = f"Only {currency} is accepted: the file's money in {', '.join(sorted(stated - {currency}))} was left out."
     if not own:
         return refused(Refusal.UNSUPPORTED_CURRENCY, message, extraction.pages, extraction.signals)
     return replace(extraction, statements=own, message=message)
 
 
 def fits(statement: Statement) -> bool:
-    """Whether its money is exact and in the range that rows may have. What isn't was misread, or made to be."""
+    """Return whether all amounts are whole cents in the range that rows may have. If not, the statement was misread or
+    manipulated.
+    """
     amounts = (amount for entry in statement.entries for amount in (entry.amount, entry.balance))
     stated = (*amounts, statement.opening_balance, statement.closing_balance, statement.credit_limit)
-    return all(each.is_finite() and abs(each) < MOST and each == round(each, 2) for each in stated if each is not None)
+    return all(
+        money.is_finite() and abs(money) < MOST and money == round(money, 2) for money in stated if money is not None
+    )
 
 
 def masked_entries(statement: Statement) -> int:
-    """In how many entries a card or tax file number is masked where they are shown."""
+    """Count the entries in which a card or tax file number is masked for display."""
     return sum(
         entry.description_digest is not None or mask_text(entry.description) != entry.description
         for entry in statement.entries
@@ -70,7 +76,7 @@ def masked_entries(statement: Statement) -> int:
 
 
 def account_of(customer_id: UUID, statement: Statement, digest: Digest) -> Account:
-    """The customer's account that a statement is of."""
+    """Return the customer's account that a statement belongs to."""
     account, _ = identify(
         customer_id,
         account_name=statement.account_name,
@@ -85,15 +91,15 @@ def account_of(customer_id: UUID, statement: Statement, digest: Digest) -> Accou
 
 
 def rows_of(statements: Mapping[UUID, Statement], repeated: Sequence[Collection[int]], digest: Digest) -> pl.DataFrame:
-    """The statements' rows in schema STATEMENT_ROWS.
+    """Return the statements' rows in schema STATEMENT_ROWS.
 
     Args:
-        repeated: of each statement, which of its entries (from 0) another one of them holds already.
-        digest: of descriptions as printed, where masking changes them.
+        repeated: for each statement, its entries (from 0) that another of the statements already holds.
+        digest: applied to descriptions as printed, where masking changes them.
     """
-    frames = [_rows(each, statement) for each, statement in statements.items()]
+    frames = [_rows(number, statement) for number, statement in statements.items()]
     known = [
-        index in known for statement, known in zip(statements.values(), repeated, strict=True)
+        index in already for statement, already in zip(statements.values(), repeated, strict=True)
         for index in range(len(statement.entries))
     ]  # fmt: skip
     lands = ~pl.col("known")
@@ -102,14 +108,14 @@ def rows_of(statements: Mapping[UUID, Statement], repeated: Sequence[Collection[
         .with_columns(pl.Series("known", known, pl.Boolean))
         .with_columns(position=pl.when(lands).then(lands.cum_sum() - 1).cast(pl.UInt32))
         .select(STATEMENT_ROWS.names())
-        .pipe(_masked, digest)
+        .pipe(_mask_descriptions, digest)
     )
 
 
-def _masked(rows: pl.DataFrame, digest: Digest) -> pl.DataFrame:
-    """What was masked when the file was read before keeps the digest that it got then."""
+def _mask_descriptions(rows: pl.DataFrame, digest: Digest) -> pl.DataFrame:
+    """Mask descriptions and fill their digests. One that was masked at an earlier reading keeps its digest."""
     changed = masked_texts(rows["description"])
-    fresh = description_digests(rows["description"], changed, digest)
+    fresh = digest_descriptions(rows["description"], changed, digest)
     return rows.with_columns(
         pl.col("description").replace(changed), description_digest=pl.coalesce("description_digest", fresh)
     )
@@ -135,15 +141,16 @@ def _rows(statement_id: UUID, statement: Statement) -> pl.DataFrame:
 
 
 def _described() -> pl.Expr:
-    """What is printed, in one line of a length that rows may have."""
+    """Return the printed description as one line, cut to the length that rows may have."""
     line = pl.col("description").str.replace_all(r"\p{Cc}+", " ").str.strip_chars().str.head(MAX_DESCRIPTION)
     return pl.when(line != "").then(line).otherwise(pl.lit(UNDESCRIBED))
 
 
 def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Mapping[UUID, Statement]) -> pl.DataFrame:
-    """Those of `rows` (STATEMENT_ROWS) that land, each with its account: LANDED and OF_STATEMENT."""
+    """Return the rows (STATEMENT_ROWS) that land, each with its account, in schema LANDED and OF_STATEMENT."""
     of_statements = pl.DataFrame(
-        [_account(each, account, statements[each]) for each, account in accounts.items()], schema=_OF_ACCOUNT
+        [_account_fields(number, account, statements[number]) for number, account in accounts.items()],
+        schema=_OF_ACCOUNT,
     )
     return (
         rows.filter(pl.col("position").is_not_null())
@@ -165,16 +172,16 @@ def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Map
     )
 
 
-def _account(of: UUID, account: Account, statement: Statement) -> dict[str, object]:
+def _account_fields(statement_id: UUID, account: Account, statement: Statement) -> dict[str, object]:
     described = {**vars(account), "account_id": account.account_id.bytes, "account_identified": account.identified}
     return {name: described.get(name) for name in _OF_ACCOUNT.names()} | {
-        "statement_id": of.bytes,
+        "statement_id": statement_id.bytes,
         "statement_verdict": statement.verdict.value,
     }
 
 
 def entries_of(rows: pl.DataFrame) -> tuple[Entry, ...]:
-    """The entries of one statement, from its rows in STATEMENT_ROWS."""
+    """Return the entries of one statement from its rows in STATEMENT_ROWS."""
     return tuple(
         _entry(**row) for row in rows.sort("row").drop("statement_id", "row", "position").iter_rows(named=True)
     )

@@ -42,8 +42,8 @@ from pipelines.intake.exports import (
     Basis,
     InOneCurrency,
     Statement,
-    distinguished,
     in_one_currency,
+    name_accounts,
     statement_number,
     submitted,
 )
@@ -187,7 +187,7 @@ def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple
     names = [file.path.stem if stems[file.path.stem] == 1 else str(file.path) for file, _ in each]
     if one_account:
         names = names[:1] * len(names)
-    apart = distinguished([(name, statement) for name, (_, statement) in zip(names, each, strict=True)])
+    apart = name_accounts([(name, statement) for name, (_, statement) in zip(names, each, strict=True)])
     return [(file, statement) for (file, _), statement in zip(each, apart, strict=True)]
 
 

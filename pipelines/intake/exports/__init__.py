@@ -1,9 +1,9 @@
-"""Files that people have: exports of banks as CSV, the plain CSV of this project, and the API's own JSON.
+"""Read files that people have: bank exports as CSV, this project's plain CSV, and the API's own JSON.
 
-    bytes → characters → cells → what the columns mean → statements, one an account
+    bytes → characters → cells → roles of columns → statements, one per account
 
-Layouts are told from what stands in the file, not from a template for each bank. Each step says what it could not
-understand; a row that can't be right is left for `intake.rows.validate`, which says why.
+Layouts are inferred from the file's contents, not from a template for each bank. Each step reports what it could not
+read; a row that can't be right is left for `intake.rows.validate`, which says why.
 """
 
 from pathlib import PurePath
@@ -15,7 +15,7 @@ from pipelines.intake.exports.layout import Layout, parse_layout
 from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_currency
 from pipelines.intake.exports.sheet import sheet, text_of
 from pipelines.intake.exports.signs import Signs
-from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, distinguished
+from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, name_accounts
 from pipelines.intake.exports.submitting import Submitted, job_id, statement_number, submitted
 from pipelines.vocabulary.errors import InvalidRequest
 
@@ -31,9 +31,9 @@ __all__ = [
     "Signs",
     "Statement",
     "Submitted",
-    "distinguished",
     "in_one_currency",
     "job_id",
+    "name_accounts",
     "parse_layout",
     "read",
     "statement_number",
@@ -42,10 +42,15 @@ __all__ = [
 
 
 def read(name: str, content: bytes, layout: Layout | None = None) -> Contents:
-    """The statements in a file of that name; `layout` says what its columns are where the user specified it.
+    """Return the statements in a file.
+
+    Args:
+        name: of the file; it may show the type of account.
+        content: of the file.
+        layout: the roles of its columns, if the user specified them.
 
     Raises:
-        InvalidRequest: it can't be understood; its detail is one line with the file's name and the reason.
+        InvalidRequest: the file can't be read; the detail is one line with the file's name and the reason.
     """
     try:
         text = text_of(content)

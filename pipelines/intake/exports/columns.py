@@ -1,7 +1,7 @@
-"""Which column of an export says what: by its heading where there is one, else by what its values look like.
+"""Find the role of each column of an export: by its heading if there is one, else by its values.
 
-There is no template for a bank: headings are looked up in one list of synonyms (`headings.yaml`), and columns without
-a known one are told by dates, amounts, running balances that follow from amounts, and texts.
+There are no templates for banks. Headings are looked up in one list of synonyms (`headings.yaml`). A column without a
+known heading gets its role from its values: dates, amounts, running balances that follow from amounts, or texts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,21 +25,22 @@ from pipelines.intake.exports.values import (
     money,
 )
 
-HEADING_WITHIN = 60  # records: a file's preamble is shorter
-MOST_MONEY_COLUMNS = 5  # that are tried against each other
-_MOST_TRIED = 7  # likewise, with those that headings name
+HEADING_WITHIN = 60  # records; our judgement: longer than any preamble
+# All permutations of these columns are tried, so the time grows with the cube of the limits.
+MOST_MONEY_COLUMNS = 5  # without a heading
+_MOST_TRIED = 7  # with those that headings name
 FLOWS = ("amount", "debit", "credit", "balance")
 _ACCOUNT = r"^(?:[0-9]{3}-?[0-9]{3}[ /-]+)?[0-9xX*][0-9xX* -]{4,22}[0-9]$"
-_CONVENTION = "No balance proves which column is what: the usual order was assumed."
+_CONVENTION = "No balance proves which column is which: the usual order was assumed."
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a sheet by role; `first_row` is the sheet's row behind the heading (and what stands before it).
+    """The columns of a sheet by role.
 
-    Roles are the keys of `headings.yaml`. `texts`: the columns whose words make the description, where no heading
-    says which. `currency`: of all amounts, as a heading, a line before it or the user says; a currency column is then
-    another amount's. `sign`: as in `Layout`.
+    `roles`: keys of `headings.yaml`. `texts`: the columns that make the description, if no heading says which.
+    `first_row`: the sheet's first row after the preamble and the heading. `currency`: of all amounts, stated by a
+    heading, a line before it or the user; a currency column then belongs to some other amount. `sign`: as in `Layout`.
     """
 
     roles: Mapping[str, str]
@@ -53,62 +54,64 @@ class Columns:
 
     @property
     def preamble(self) -> int:
-        """How many rows of the sheet stand before the heading, or before the first transaction if there is none."""
+        """The number of rows before the heading, or before the first transaction if there is no heading."""
         return self.first_row - (self.heading is not None)
 
     @property
     def layout(self) -> Layout:
-        """The same columns as a user would specify them."""
+        """The columns as a user would specify them."""
         numbers = {role: int(column.removeprefix("column_")) for role, column in self.roles.items()}
         return Layout(numbers, self.sign, None if self.currency == UNKNOWN else self.currency)
 
 
 def columns_of(sheet: Sheet, layout: Layout | None = None) -> Columns:
-    """Tell what the columns of a sheet mean; `layout` decides it where the user gave one.
+    """Find the roles of a sheet's columns; a `layout` that the user gave decides them.
 
     Raises:
-        InvalidRequest: no column holds dates, or none amounts; or the layout names a column that isn't there.
+        InvalidRequest: no column holds dates or none holds amounts; or the layout names a column that does not exist.
     """
-    headed = _by_heading(sheet)
+    headed = _find_heading(sheet)
     columns = headed or Columns({}, (), 0, None, decimal_comma=False)
     if layout is not None:
-        columns = replace(columns, roles=_declared(sheet, layout), sign=layout.sign, currency=layout.currency)
+        columns = replace(columns, roles=_declared_roles(sheet, layout), sign=layout.sign, currency=layout.currency)
     rows = transactions(sheet.cells.slice(columns.first_row, SAMPLE))
     columns = replace(columns, decimal_comma=_writes_decimal_commas(rows, sheet.columns))
-    found = columns if layout is not None else _by_values(columns, rows, sheet.columns)
+    found = columns if layout is not None else _add_roles_by_values(columns, rows, sheet.columns)
     for role, what in (("date", "dates"), ("amount", "amounts")):
-        if not _has(found.roles, role):
-            raise refused("NoColumn", f"has no column of {what} that could be told from others")
+        if not _has_role(found.roles, role):
+            raise refused("NoColumn", f"has no column that is clearly {what}; name it with --columns")
     found = found if headed is not None else replace(found, first_row=_first_transaction(sheet, found))
     return replace(found, currency=found.currency or _stated_currency(sheet, found))
 
 
-def _declared(sheet: Sheet, layout: Layout) -> dict[str, str]:
+def _declared_roles(sheet: Sheet, layout: Layout) -> dict[str, str]:
     for role, number in layout.columns.items():
         if number > len(sheet.columns):
             raise refused("NoColumn", f"has {len(sheet.columns)} columns: no column {number} for {role}")
     return {role: f"column_{number}" for role, number in layout.columns.items()}
 
 
-def _has(roles: Mapping[str, str], role: str) -> bool:
+def _has_role(roles: Mapping[str, str], role: str) -> bool:
     return role in roles or (role == "amount" and ("debit" in roles or "credit" in roles))
 
 
-def _by_heading(sheet: Sheet) -> Columns | None:
-    """The roles that the first line names which names a date and an amount, and holds neither."""
+def _find_heading(sheet: Sheet) -> Columns | None:
+    """Return the roles of the heading: the first line that names a date and an amount but is not a transaction."""
     beginning = sheet.cells.head(HEADING_WITHIN)
     data_lines = set(transactions(beginning)["line"])
     for row, cells in enumerate(beginning.iter_rows(named=True)):
         line, heading = cells.pop("line"), {column: text for column, text in cells.items() if text is not None}
         roles = roles_in(heading)
-        names_both = "date" in roles and (_has(roles, "amount") or "balance" in roles)
+        names_both = "date" in roles and (_has_role(roles, "amount") or "balance" in roles)
         if names_both and line not in data_lines:
             return Columns(roles, (), row + 1, heading, decimal_comma=False)
     return None
 
 
 def _first_transaction(sheet: Sheet, columns: Columns) -> int:
-    """Without a heading, what stands before the first line with a date or an amount in its column is a preamble."""
+    """Return the first row with a date or an amount in its column. Without a heading, the rows before it are a
+    preamble.
+    """
     dated = is_day(pl.col(columns.roles["date"]))
     flows = [columns.roles[role] for role in ("amount", "debit", "credit") if role in columns.roles]
     paid = pl.any_horizontal(money(pl.col(name), decimal_comma=columns.decimal_comma).is_not_null() for name in flows)
@@ -117,7 +120,7 @@ def _first_transaction(sheet: Sheet, columns: Columns) -> int:
 
 
 def _stated_currency(sheet: Sheet, columns: Columns) -> str | None:
-    """What the heading of the amounts names, or a line before it."""
+    """Return the currency that the heading of the amounts names, or a line before it."""
     heading = columns.heading or {}
     flows = [columns.roles[role] for role in ("amount", "debit", "credit") if role in columns.roles]
     named = (stated_in_heading(heading[name]) for name in flows if name in heading)
@@ -127,7 +130,7 @@ def _stated_currency(sheet: Sheet, columns: Columns) -> str | None:
 
 
 def _writes_decimal_commas(rows: pl.DataFrame, names: Sequence[str]) -> bool:
-    """Some amounts make sense only with a decimal comma, and none with a point."""
+    """Return whether some amounts are valid only with a decimal comma, and none only with a point."""
     cells = rows.unpivot(names, index="line", value_name="text").filter(~is_day(pl.col("text")))
     text = pl.col("text")
     commas = cells.filter(
@@ -139,7 +142,7 @@ def _writes_decimal_commas(rows: pl.DataFrame, names: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Profile:
-    """What the filled cells of one column look like: how many there are, and which share of them is what."""
+    """The filled cells of a column: their number, the shares of dates, amounts and accounts, and other features."""
 
     filled: int
     dates: float
@@ -168,8 +171,8 @@ def _profile(texts: pl.Series, *, decimal_comma: bool) -> _Profile:
     return _Profile(filled=len(texts), **summary.row(0, named=True))
 
 
-def _by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[str]) -> Columns:
-    """The roles that no heading gave, by what the free columns look like in rows that are transactions."""
+def _add_roles_by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[str]) -> Columns:
+    """Add the roles that no heading gave, by the values of the other columns in rows that are transactions."""
     roles = dict(columns.roles)
     profiles = _profiles(
         rows, [name for name in names if name not in roles.values()], decimal_comma=columns.decimal_comma
@@ -182,7 +185,7 @@ def _by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[str]) -> Co
         roles["account"] = numbers
     if "currency" not in roles and (codes := _currency_column(rows, profiles)):
         roles["currency"] = codes
-    flows, note = _flows(rows, _money_columns(profiles, roles), roles, columns)
+    flows, note = _find_flows(rows, _money_columns(profiles, roles), roles, columns)
     roles |= flows
     texts = () if _has_words(roles) else tuple(_text_columns(profiles, roles, rows.height))
     return replace(columns, roles=roles, texts=texts, notes=(note,) if note else ())
@@ -193,7 +196,7 @@ def _has_words(roles: Mapping[str, str]) -> bool:
 
 
 def _account_column(profiles: Mapping[str, _Profile]) -> str | None:
-    """Long numbers without decimals, few of them different: the account, not a reference."""
+    """Return the column of account numbers: long numbers without decimals, few of them distinct, unlike references."""
     numbers = (
         name
         for name, profile in profiles.items()
@@ -204,22 +207,24 @@ def _account_column(profiles: Mapping[str, _Profile]) -> str | None:
 
 
 def _currency_column(rows: pl.DataFrame, profiles: Mapping[str, _Profile]) -> str | None:
-    """A column that holds a currency's code on every line."""
+    """Return the column that has a currency's code on every line."""
     full = (name for name, profile in profiles.items() if profile.filled == rows.height > 0)
     return next((name for name in full if rows[name].str.to_uppercase().is_in(CODES).all()), None)
 
 
 def _money_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -> list[str]:
-    """Columns of amounts: with decimals or signs where any are; numbers of cheques and the like have neither."""
+    """Return the columns of amounts: those with decimals or signs if there are any, because cheque numbers have
+    neither.
+    """
     numbers = {
         name: profile for name, profile in profiles.items() if profile.amounts >= 0.9 and name not in roles.values()
     }
-    exacting = [name for name, profile in numbers.items() if profile.has_decimals or profile.has_signs]
-    return (exacting or list(numbers))[:MOST_MONEY_COLUMNS]
+    precise = [name for name, profile in numbers.items() if profile.has_decimals or profile.has_signs]
+    return (precise or list(numbers))[:MOST_MONEY_COLUMNS]
 
 
 def _text_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str], rows: int) -> Iterator[str]:
-    """Columns of words, in their order; not one that says the same on every line beside others that don't."""
+    """Yield the columns of words in order, without those that repeat one text on every line, unless all do."""
     words = {
         name: profile
         for name, profile in profiles.items()
@@ -231,11 +236,11 @@ def _text_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str], ro
     yield from informative or words
 
 
-def _flows(
+def _find_flows(
     rows: pl.DataFrame, free: Sequence[str], roles: Mapping[str, str], columns: Columns
 ) -> tuple[dict[str, str], str]:
-    """Which columns are amount, or debit and credit, and balance, beside those that headings name; and a note where no
-    balance proves it.
+    """Find the columns of amount (or debit and credit) and balance that headings don't name. The second result is a
+    note where no balance proves them.
     """
     known = {role: roles[role] for role in FLOWS if role in roles}
     account = pl.col(roles["account"]) if "account" in roles else pl.lit(0)
@@ -244,37 +249,37 @@ def _flows(
         account=account,
         **{name: exact(money(pl.col(name), decimal_comma=columns.decimal_comma)) for name in candidates},
     )
-    readings = (each for each in _readings(figures, candidates) if known.items() <= each.items())
-    proofs = {tuple(each.items()): _followed(figures, each) for each in readings}
-    best = max(proofs, key=lambda each: proofs[each], default=())
+    possible = (flows for flows in _possible_flows(figures, candidates) if known.items() <= flows.items())
+    proofs = {tuple(flows.items()): _count_following(figures, flows) for flows in possible}
+    best = max(proofs, key=lambda flows: proofs[flows], default=())
     if best and proofs[best] * 2 > figures.height - 1 and proofs[best]:
         return dict(best), ""
-    return _unproved(figures, free, known)
+    return _unproved_flows(figures, free, known)
 
 
-def _unproved(figures: pl.DataFrame, free: Sequence[str], known: Mapping[str, str]) -> tuple[dict[str, str], str]:
+def _unproved_flows(figures: pl.DataFrame, free: Sequence[str], known: Mapping[str, str]) -> tuple[dict[str, str], str]:
     if "amount" in known or {"debit", "credit"} <= known.keys():
         return {}, ""
     if sides := known.keys() & {"debit", "credit"}:
-        return _other_side(figures, free, known, *sides)
-    usual = {**_usual(figures, free), **known}
+        return _find_other_side(figures, free, known, *sides)
+    usual = {**_usual_flows(figures, free), **known}
     return usual, _CONVENTION if len(usual) > 1 else ""
 
 
-def _other_side(
+def _find_other_side(
     figures: pl.DataFrame, free: Sequence[str], known: Mapping[str, str], side: str
 ) -> tuple[dict[str, str], str]:
-    """The column of the other side where headings name only one: it is filled where this one is not."""
+    """Return the column of the other side if headings name only one: it is filled where this one is not."""
     other = "credit" if side == "debit" else "debit"
-    column = next((each for each in free if _exclude_each_other(figures, known[side], each)), None)
+    column = next((name for name in free if _exclude_each_other(figures, known[side], name)), None)
     if column is None:
         return {}, f"Only a column of {side}s was found: rows without one have no amount."
     number = column.removeprefix("column_")
     return {other: column}, f"Column {number} was read as {other}, because it is filled where {side} is not."
 
 
-def _readings(figures: pl.DataFrame, candidates: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Every way in which the columns could be an amount, or debit and credit, with a balance; the usual order first."""
+def _possible_flows(figures: pl.DataFrame, candidates: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield every way in which the columns could be amount, or debit and credit, and balance; the usual order first."""
     for amount, balance in permutations(candidates, 2):
         yield {"amount": amount, "balance": balance}
     for debit, credit, balance in permutations(candidates, 3):
@@ -287,23 +292,25 @@ def _exclude_each_other(figures: pl.DataFrame, one: str, other: str) -> bool:
     return figures.filter(both).is_empty()
 
 
-def _followed(figures: pl.DataFrame, roles: Mapping[str, str]) -> int:
-    """How many balances follow from their neighbour's and the amount, in the better of both directions."""
+def _count_following(figures: pl.DataFrame, roles: Mapping[str, str]) -> int:
+    """Count the balances that follow from their neighbour's and the amount, in the better of the two directions."""
     amount = (
         pl.col(roles["amount"])
         if "amount" in roles
         else pl.col(roles["credit"]).fill_null(0) - pl.col(roles["debit"]).fill_null(0).abs()
     )
     balance = pl.col(roles["balance"])
-    steps = figures.select(
+    balance_steps = figures.select(
         *((balance - balance.shift(way).over("account") == amount).sum().alias(str(way)) for way in (1, -1))
     )
-    forwards, backwards = steps.row(0)
+    forwards, backwards = balance_steps.row(0)
     return max(int(forwards), int(backwards))
 
 
-def _usual(figures: pl.DataFrame, candidates: Sequence[str]) -> dict[str, str]:
-    """The order in which banks print them: amount, balance; or debit, credit, balance. Signs tell which is debit."""
+def _usual_flows(figures: pl.DataFrame, candidates: Sequence[str]) -> dict[str, str]:
+    """Return the usual order of banks: amount, balance; or debit, credit, balance. A column with minus signs is the
+    debit.
+    """
     if len(candidates) < 2:
         return {"amount": candidates[0]} if candidates else {}
     first, second, *rest = candidates

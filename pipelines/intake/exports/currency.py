@@ -1,4 +1,4 @@
-"""The currency that an export states: in a heading, beside an amount, or in a column of its own.
+"""Find the currency that an export states: in a heading, beside an amount, or in a column of its own.
 
 `¥`, `Rs` and `kr` name none, for several countries print them; but none of these prints dollars.
 """
@@ -7,9 +7,9 @@ import re
 
 import polars as pl
 
-from pipelines.intake.currencies import CODES, OF_SYMBOL, UNKNOWN
+from pipelines.intake.currencies import CODES, CURRENCY_BY_SYMBOL, UNKNOWN
 
-_NAMES = {**OF_SYMBOL, "ZŁ": "PLN", "KČ": "CZK", **{code: code for code in CODES}}
+_NAMES = {**CURRENCY_BY_SYMBOL, "ZŁ": "PLN", "KČ": "CZK", **{code: code for code in CODES}}
 # Behind a colon a name that is no dollar's.
 _NAMED_OTHERWISE = re.compile(r"\b(?:CURRENCY|CCY|WÄHRUNG)(?: CODE)? ?: ?(?!.*(?:DOLLAR|AUSTRAL))[^\W\d]{2,}")
 _SHARED = r"RS\.?|KR\.?|¥"

@@ -1,4 +1,4 @@
-"""The API's own JSON as statements: what was submitted, and what `GET …/transactions` answered."""
+"""Read the API's own JSON as statements: submissions, and responses of `GET …/transactions`."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,29 +15,29 @@ from pipelines.intake.rows import landed
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.strict_json import parse
 
-_ACCOUNT_FIELDS = {  # as submitted: as a statement calls it
+_ACCOUNT_FIELDS = {  # a submission's field: the statement's attribute
     "accountName": "account_name",
     "bsb": "bsb",
     "accountNumber": "account_number",
     "bankName": "bank_name",
     "accountType": "account_type",
 }
-_ANSWERED = ("date", "description", "amount", "balance", "currency", "status")
+_RESPONSE_FIELDS = ("date", "description", "amount", "balance", "currency", "status")
 
 
 def contents_of_json(content: bytes) -> Contents:
-    """A submission's body, an array of such bodies, or an answer with enriched transactions.
+    """Read a submission's body, an array of such bodies, or a response with enriched transactions.
 
     Raises:
-        InvalidRequest: not JSON, or JSON of something else.
+        InvalidRequest: it is not valid JSON, or neither of these.
     """
     try:
         document = parse(content.removeprefix(b"\xef\xbb\xbf"))
     except InvalidRequest as error:
-        raise refused("NotJson", f"is not sound JSON: {error.detail}") from None
+        raise refused("NotJson", f"is not valid JSON: {error.detail}") from None
     statements = tuple(_statements(document))
     if not statements:
-        raise refused("Empty", "holds no submission")
+        raise refused("Empty", "has no submission")
     items = sum(statement.rows.height for statement in statements)
     return Contents(
         statements,
@@ -52,23 +52,23 @@ def contents_of_json(content: bytes) -> Contents:
 def _statements(document: object) -> Iterator[Statement]:
     if isinstance(document, list):
         for body in document:
-            yield from _of_body(body)
+            yield from _statements_of_body(body)
     else:
         answer = document.get("data") if isinstance(document, dict) else None
-        yield from _of_body(answer if isinstance(answer, dict) else document)
+        yield from _statements_of_body(answer if isinstance(answer, dict) else document)
 
 
-def _of_body(body: object) -> Iterator[Statement]:
+def _statements_of_body(body: object) -> Iterator[Statement]:
     items = body.get("transactions") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise refused("NoTransactions", "holds no `transactions`: neither a submission nor an answer of this API")
+        raise refused("NoTransactions", "has no `transactions`: it is neither a submission nor a response of this API")
     if any(isinstance(item.get("account"), dict) for item in items):
-        yield from _answered(items)
+        yield from _statements_of_response(items)
     else:
-        yield _submitted(body, items)
+        yield _statement_of_submission(body, items)
 
 
-def _submitted(body: Mapping[str, object], items: Sequence[Mapping[str, object]]) -> Statement:
+def _statement_of_submission(body: Mapping[str, object], items: Sequence[Mapping[str, object]]) -> Statement:
     return Statement(
         rows=landed(as_lines(items), for_this_run),
         lines=pl.int_range(1, len(items) + 1, dtype=pl.UInt32, eager=True),
@@ -80,7 +80,7 @@ def _submitted(body: Mapping[str, object], items: Sequence[Mapping[str, object]]
 def _text(body: Mapping[str, object], field: str) -> str | None:
     value = body.get(field)
     if value is not None and type(value) is not str:
-        raise refused("WrongType", f"has a {field} that is no text")
+        raise refused("WrongType", f"has a {field} that is not text")
     return value or None
 
 
@@ -93,14 +93,14 @@ def _credit_limit(body: Mapping[str, object]) -> Decimal | None:
     except InvalidOperation:
         limit = Decimal("NaN")
     if not (limit.is_finite() and 0 <= limit < 10**13):
-        raise refused("WrongType", "has a creditLimit that is no amount of at least 0")
+        raise refused("WrongType", "has a creditLimit that is not an amount of at least 0")
     return limit.quantize(Decimal("0.01"))
 
 
-def _answered(items: Sequence[Mapping[str, object]]) -> Iterator[Statement]:
-    """An answer's transactions by customer and account, with the client's own ids, as if submitted.
+def _statements_of_response(items: Sequence[Mapping[str, object]]) -> Iterator[Statement]:
+    """Group a response's transactions by customer and account, with the client's own ids, as if submitted.
 
-    What is masked there may be shown alike of several: the service's own ids tell rows and accounts apart then.
+    Masked ids and numbers may look the same. The service's own ids then distinguish rows and accounts.
     """
     groups: dict[tuple[str, str], list[tuple[int, Mapping[str, object]]]] = {}
     for number, item in enumerate(items, start=1):
@@ -125,9 +125,9 @@ def _answered(items: Sequence[Mapping[str, object]]) -> Iterator[Statement]:
 
 
 def _as_submitted(items: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
-    clients_own = [item.get("clientTransactionId") for item in items]
-    shown = Counter(each for each in clients_own if isinstance(each, str))
-    for item, own in zip(items, clients_own, strict=True):
-        repeated = isinstance(own, str) and shown[own] > 1
-        known = {name: item.get(name) for name in _ANSWERED}
-        yield {**known, "transactionId": item.get("transactionId") if repeated else own}
+    client_ids = [item.get("clientTransactionId") for item in items]
+    counts = Counter(client_id for client_id in client_ids if isinstance(client_id, str))
+    for item, client_id in zip(items, client_ids, strict=True):
+        repeated = isinstance(client_id, str) and counts[client_id] > 1
+        known = {name: item.get(name) for name in _RESPONSE_FIELDS}
+        yield {**known, "transactionId": item.get("transactionId") if repeated else client_id}

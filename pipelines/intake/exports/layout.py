@@ -1,4 +1,4 @@
-"""Columns that a user specifies by hand: `date=1,amount=-3,description=2,currency=GBP`, in a command or a file."""
+"""Parse the columns that a user specifies, in a command or a file: `date=1,amount=-3,description=2,currency=GBP`."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,10 @@ _PART = re.compile(r"([a-z_]+)\s*=\s*([+-]?)([0-9]{1,3}|[A-Za-z]{3})")
 
 @dataclass(frozen=True)
 class Layout:
-    """`columns`: the number of each role's column, from 1. `sign`: `-` if the amounts' signs are to be inverted, `+` if
-    they are right as printed, empty if evidence decides. `currency`: of every row, unless a column says it.
+    """The columns of a file as specified by a user.
+
+    `columns`: the number of each role's column, from 1. `sign`: `-` to invert the amounts' signs, `+` if they are right
+    as printed, empty if evidence decides. `currency`: of every row, unless a column says it.
     """
 
     columns: Mapping[str, int]
@@ -32,15 +34,15 @@ class Layout:
 
 
 def parse_layout(text: str) -> Layout:
-    """Read a layout: parts separated by commas or line ends; `#` begins a comment.
+    """Parse a layout: parts separated by commas or line ends; `#` begins a comment.
 
     Raises:
-        InvalidRequest: a part is malformed, names an unknown role or stands twice, or date or amount is missing.
+        InvalidRequest: a part is malformed, names an unknown role or is repeated, or date or amount is missing.
     """
     columns: dict[str, int] = {}
     sign, currency = "", None
     for part in filter(None, map(str.strip, re.split(r"[,\n]", re.sub(r"#.*", "", text)))):
-        role, its_sign, value = _parsed(part)
+        role, its_sign, value = _parse_part(part)
         if role in columns or (role == "currency" and currency is not None):
             raise refused("Columns", f"names the column {role} twice")
         if not value.isdigit():
@@ -53,21 +55,21 @@ def parse_layout(text: str) -> Layout:
     return Layout(columns, sign, currency)
 
 
-def _parsed(part: str) -> tuple[str, str, str]:
+def _parse_part(part: str) -> tuple[str, str, str]:
     found = _PART.fullmatch(part)
     if found is None:
         raise refused("Columns", f"has a part that is not ROLE=NUMBER, such as date=1 or amount=-3: {part[:40]}")
     role, sign, value = found.groups()
     if role not in synonyms():
-        raise refused("Columns", f"has an unknown role {role}; there are {', '.join(synonyms())}")
+        raise refused("Columns", f"has an unknown role {role}; the roles are {', '.join(synonyms())}")
     if sign and role != "amount":
         raise refused("Columns", f"has a sign before {role}: only amount can have one")
     if not value.isdigit() and (role != "currency" or value.upper() not in CODES):
-        raise refused("Columns", f"must give {role} as the number of a column{_or_code(role)}, not {value}")
+        raise refused("Columns", f"must give {role} as a column's number{_or_code(role)}, not {value}")
     if value.isdigit() and not 1 <= int(value) <= MOST_COLUMNS:
-        raise refused("Columns", f"numbers columns from 1 to {MOST_COLUMNS}, not {value}")
+        raise refused("Columns", f"must number columns from 1 to {MOST_COLUMNS}, not {value}")
     return role, sign, value
 
 
 def _or_code(role: str) -> str:
-    return " or a code of ISO 4217" if role == "currency" else ""
+    return " or an ISO 4217 code" if role == "currency" else ""

@@ -1,4 +1,4 @@
-"""The one currency that an analysis of exports works in: rows in another are refused, never summed with it."""
+"""Choose the one currency of an analysis of exports. Rows in another are refused, never added to it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pipelines.intake.exports.statements import REFUSED, Statement
 
 
 class Basis(StrEnum):
-    """Why an analysis is in its currency."""
+    """How the currency of an analysis was determined."""
 
     STATED = "stated"  # by the files
     DECLARED = "declared"  # by the user
@@ -22,8 +22,10 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True)
 class InOneCurrency:
-    """`statements`: their rows in `currency`, which they need not name any more. `refused` (schema REFUSED): the rows
-    of each statement that state another.
+    """Statements in one currency.
+
+    `statements`: with only the rows in `currency`, which the rows no longer state. `refused` (schema REFUSED): each
+    statement's rows in another currency.
     """
 
     currency: str
@@ -33,12 +35,12 @@ class InOneCurrency:
 
 
 def in_one_currency(statements: Sequence[Statement], declared: str | None) -> InOneCurrency:
-    """Decide the currency: what the user declares, else the one that the rows state, else the service's own.
+    """Choose the currency that the user declares, else the one that the rows state, else the service's own.
 
     Raises:
-        InvalidRequest: the rows state several and the user declares none.
+        InvalidRequest: the rows state several currencies and the user declares none.
     """
-    stated = Counter(code for each in statements for code in each.rows["currency"] if code in CODES)
+    stated = Counter(code for statement in statements for code in statement.rows["currency"] if code in CODES)
     if declared is None and len(stated) > 1:
         counts = ", ".join(f"{code} ({count:,})" for code, count in stated.most_common())
         raise refused("SeveralCurrencies", f"The rows are in several currencies: {counts}. Choose one with --currency.")
@@ -47,8 +49,8 @@ def in_one_currency(statements: Sequence[Statement], declared: str | None) -> In
     return InOneCurrency(
         currency,
         basis,
-        tuple(_only(each, basis, currency) for each in statements),
-        tuple(_others(each, basis, currency) for each in statements),
+        tuple(_rows_in(each, basis, currency) for each in statements),
+        tuple(_refused_rows(each, basis, currency) for each in statements),
     )
 
 
@@ -58,7 +60,7 @@ def _is_other(basis: Basis, currency: str) -> pl.Expr:
     return (~pl.col("currency").is_in(own)).fill_null(value=False)
 
 
-def _only(statement: Statement, basis: Basis, currency: str) -> Statement:
+def _rows_in(statement: Statement, basis: Basis, currency: str) -> Statement:
     retained = statement.rows.with_columns(line=statement.lines).filter(~_is_other(basis, currency))
     rows = retained.with_columns(
         position=pl.int_range(pl.len(), dtype=pl.UInt32), currency=pl.lit(None, pl.String)
@@ -66,7 +68,7 @@ def _only(statement: Statement, basis: Basis, currency: str) -> Statement:
     return replace(statement, rows=rows, lines=retained["line"])
 
 
-def _others(statement: Statement, basis: Basis, currency: str) -> pl.DataFrame:
+def _refused_rows(statement: Statement, basis: Basis, currency: str) -> pl.DataFrame:
     """A row in another currency, with the code that the service gives it."""
     others = statement.rows.with_columns(line=statement.lines).filter(_is_other(basis, currency))
     is_unknown = pl.col("currency") == UNKNOWN

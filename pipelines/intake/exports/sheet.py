@@ -1,4 +1,4 @@
-"""A file's bytes as cells: which characters they are, what separates them, and on which line each record begins."""
+"""Split a file's bytes into cells: find its encoding, its delimiter, and the line on which each record begins."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from pipelines.vocabulary.errors import InvalidRequest
 
 DELIMITERS = (",", ";", "\t", "|")
 MOST_COLUMNS = 100
-SAMPLE = 200  # records that a question about the whole file is put to
+SAMPLE = 200  # records from which features of the whole file are inferred
 _NOT_TEXT = {
     b"%PDF": "is a PDF: export the transactions as CSV",
     b"PK\x03\x04": "is an Excel workbook: save it as CSV",
@@ -24,8 +24,10 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True)
 class Sheet:
-    """`cells`: `line` (where the record begins, from 1) and one text column for each column of the file, without
-    white space around it, null when empty. Records without any cell filled are not in it: `blank` are their lines.
+    """A file's records.
+
+    `cells`: `line` (where the record begins, from 1) and a text column for each column of the file, stripped of white
+    space, null if empty. `blank`: the lines of records without a filled cell, which are not in `cells`.
     """
 
     cells: pl.DataFrame
@@ -37,20 +39,20 @@ class Sheet:
 
 
 def refused(reason: str, detail: str) -> InvalidRequest:
-    """The error of a file that can't be understood."""
+    """Return the error for a file that can't be read."""
     return InvalidRequest(f"Export.{reason}", detail)
 
 
 def text_of(content: bytes) -> str:
-    """The characters of a file: UTF-8 or UTF-16 if it is that, else Windows-1252, as older exports are.
+    """Decode a file as UTF-8 or UTF-16 if valid, else as Windows-1252, which older exports use.
 
     Raises:
-        InvalidRequest: it is empty, or no text.
+        InvalidRequest: the file is empty or not text.
     """
     for beginning, what in _NOT_TEXT.items():
         if content.startswith(beginning):
             raise refused("NotText", what)
-    text = _decoded(content)
+    text = _decode(content)
     if not text.strip():
         raise refused("Empty", "is empty")
     if "\0" in text:
@@ -58,7 +60,7 @@ def text_of(content: bytes) -> str:
     return text
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     if content.startswith(_UTF16):
         return content.decode("utf-16", errors="replace")
     try:
@@ -68,17 +70,17 @@ def _decoded(content: bytes) -> str:
 
 
 def sheet(text: str) -> Sheet:
-    """The text's cells, by the delimiter that leaves a date and an amount in cells of their own most often.
+    """Split a text into cells by the delimiter that most often puts a date and an amount in separate cells.
 
     Raises:
-        InvalidRequest: no delimiter does, or the quotes don't fit together.
+        InvalidRequest: no delimiter does, or a quote is never closed.
     """
-    samples = {delimiter: _cells(_sampled(text, delimiter)) for delimiter in DELIMITERS}
+    samples = {delimiter: _cells(_sample(text, delimiter)) for delimiter in DELIMITERS}
     hits = {delimiter: transactions(sample).height for delimiter, sample in samples.items()}
     best = max(DELIMITERS, key=lambda delimiter: hits[delimiter])
     if not hits[best]:
-        raise refused("NoTransactions", "holds no line with a date and an amount in columns of their own")
-    records = [*_parsed(text, best)]
+        raise refused("NoTransactions", "has no line with a date and an amount in separate columns")
+    records = [*_parse(text, best)]
     return Sheet(
         _cells([(line, cells) for line, cells in records if any(cells)]),
         tuple(line for line, cells in records if not any(cells)),
@@ -86,7 +88,7 @@ def sheet(text: str) -> Sheet:
 
 
 def transactions(cells: pl.DataFrame) -> pl.DataFrame:
-    """The records that hold a date and, in another cell, an amount. Digits alone may be either, but not both."""
+    """Return the records with a date and, in another cell, an amount. A cell that could be either counts as a date."""
     if cells.width == 1:
         return cells.clear()
     text = pl.col("text")
@@ -97,13 +99,13 @@ def transactions(cells: pl.DataFrame) -> pl.DataFrame:
     return cells.join(lines, on="line", how="semi", maintain_order="left")
 
 
-def _sampled(text: str, delimiter: str) -> list[tuple[int, Sequence[str]]]:
-    """Line and cells of the first records that have any."""
-    return list(islice(((line, cells) for line, cells in _parsed(text, delimiter) if any(cells)), SAMPLE))
+def _sample(text: str, delimiter: str) -> list[tuple[int, Sequence[str]]]:
+    """Return line and cells of the first records that are not blank."""
+    return list(islice(((line, cells) for line, cells in _parse(text, delimiter) if any(cells)), SAMPLE))
 
 
-def _parsed(text: str, delimiter: str) -> Iterator[tuple[int, Sequence[str]]]:
-    """Line and cells of every record, blank ones too."""
+def _parse(text: str, delimiter: str) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield line and cells of every record, blank ones included."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
     line = 1
     try:
@@ -111,15 +113,15 @@ def _parsed(text: str, delimiter: str) -> Iterator[tuple[int, Sequence[str]]]:
             if len(cells) > MOST_COLUMNS:
                 raise refused("TooWide", f"has more than {MOST_COLUMNS} columns on line {line}")
             if reader.line_num > line:
-                _refuse_swallowed(cells, delimiter, line)
+                _refuse_open_quote(cells, delimiter, line)
             yield line, cells
             line = reader.line_num + 1
     except csv.Error:
-        raise refused("OpenQuote", f"has a text on line {line} that never ends") from None
+        raise refused("OpenQuote", f"has a quoted text on line {line} that never ends") from None
 
 
-def _refuse_swallowed(cells: Sequence[str], delimiter: str, line: int) -> None:
-    """A quoted text may run over several lines; one that holds whole transactions was never closed."""
+def _refuse_open_quote(cells: Sequence[str], delimiter: str, line: int) -> None:
+    """Raise if a quoted text of several lines contains whole transactions: its quote was never closed."""
     inner = [part for cell in cells if "\n" in cell for part in cell.splitlines()[1:]]
     within = [(line, part.replace('"', "").split(delimiter)) for part in inner[:SAMPLE]]
     if any(len(cells) > 1 for _, cells in within) and transactions(_cells(within)).height:
@@ -127,7 +129,7 @@ def _refuse_swallowed(cells: Sequence[str], delimiter: str, line: int) -> None:
 
 
 def _cells(records: Sequence[tuple[int, Sequence[str]]]) -> pl.DataFrame:
-    """Records as a frame; short ones are filled up with nothing."""
+    """Return records as a frame; short ones are padded with nulls."""
     width = max((len(cells) for _, cells in records), default=0)
     columns = [[cells[place] if place < len(cells) else None for _, cells in records] for place in range(width)]
     frame = pl.DataFrame(

@@ -1,10 +1,10 @@
-"""Which amounts are money out, and what shows it: the file's own words or columns, its balances, or nothing.
+"""Decide which amounts are money out, from the file's own words or columns, its balances, or by assumption.
 
-Exports of cards often print charges without a minus and payments with one. A running balance proves the sign of the
-amounts of an account that holds money. It proves nothing where the account may be a card whose balance is what is
-owed: amounts and balances can then both be read either way. What isn't proved is reported as assumed.
+Card exports often print charges without a minus and payments with one. A running balance proves the signs of the
+amounts of an account that holds money. It proves nothing if the account may be a card whose balance is the amount owed:
+the signs of both amounts and balances may then be inverted. Signs that are not proved are reported as assumed.
 
-The expressions and the words are our judgement, from exports of banks in general.
+The expressions and words are our judgement, from bank exports in general.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from pipelines.intake.exports.values import exact, negated
 
 OF_ONE_ACCOUNT = ("customer", "bsb", "account", "account_name")  # as printed
 OUT, IN = ("debit", "dr", "d", "withdrawal"), ("credit", "cr", "c", "deposit")
-OWING = ("credit_card", "loan")  # types of account whose balance is usually printed as what is owed
+OWING = ("credit_card", "loan")  # types of account whose balance is usually printed as the amount owed
 _OUT_WORDS = (
     r"(?i)\b(?:purchase|eftpos|atm|withdrawal|cash advance|interest charged?|(?:annual|late|card|overlimit) fee"
     r"|foreign transaction fee)\b"
@@ -27,7 +27,7 @@ _BACK_WORDS = r"(?i)\b(?:refund|revers|rebate|cash ?back)"
 
 
 class Signs(StrEnum):
-    """What shows which amounts are money out."""
+    """The evidence for which amounts are money out."""
 
     DECLARED = "declared"  # by the user
     STATED = "stated"  # by columns or words for debit and credit
@@ -37,35 +37,35 @@ class Signs(StrEnum):
 
 @dataclass(frozen=True)
 class Signed:
-    """`rows` with money out as negative amounts and balances as money held; `notes`: how that was told."""
+    """`rows` with money out as negative amounts and balances as money held; `notes`: how that was decided."""
 
     rows: pl.DataFrame
     signs: Signs
     notes: tuple[str, ...]
 
 
-def signed(rows: pl.DataFrame, *, declared: str, split: bool) -> Signed:
-    """Tell the sign of each amount.
+def decide_signs(rows: pl.DataFrame, *, declared: str, split: bool) -> Signed:
+    """Decide the sign of each amount.
 
     Args:
         rows: oldest first, with `amount` and `balance` as plain digits where they can be read, `printed`: the amount as
-            it stands in the file, `known_type`: the account's type, and the columns of `OF_ONE_ACCOUNT`.
-        declared: `-` if the user says that the signs are to be inverted, `+` if they are right, else empty.
+            printed in the file, `known_type`: the account's type, and the columns of `OF_ONE_ACCOUNT`.
+        declared: `-` if the user says that the signs are inverted, `+` if they are right, else empty.
         split: amounts come from a debit and a credit column.
     """
     if declared:
-        held = rows.with_columns(amount=negated_where(pl.lit(value=declared == "-"))).pipe(_judged)
-        return _held(held, pl.col("mirrored"), Signs.DECLARED, ())
+        held = rows.with_columns(amount=negated_where(pl.lit(value=declared == "-"))).pipe(_add_evidence)
+        return _balances_as_held(held, pl.col("mirrored"), Signs.DECLARED, ())
     if split:
-        return _held(rows.pipe(_judged), pl.col("mirrored"), Signs.STATED, ())
-    if (outgoing := _stated(rows)) is not None:
-        stated = rows.with_columns(amount=negated_where(outgoing)).pipe(_judged)
-        return _held(stated, pl.col("mirrored"), Signs.STATED, ())
-    return _by_evidence(*_by_movement(rows))
+        return _balances_as_held(rows.pipe(_add_evidence), pl.col("mirrored"), Signs.STATED, ())
+    if (outgoing := _stated_negations(rows)) is not None:
+        stated = rows.with_columns(amount=negated_where(outgoing)).pipe(_add_evidence)
+        return _balances_as_held(stated, pl.col("mirrored"), Signs.STATED, ())
+    return _sign_by_evidence(*_sign_by_movement(rows))
 
 
-def steps(direction: int) -> pl.Expr:
-    """What each balance differs by from its account's row before (1) or after (-1) it."""
+def balance_steps(direction: int) -> pl.Expr:
+    """Return each balance less that of its account's row before (1) or after (-1) it."""
     balance = exact(pl.col("balance"))
     return balance - balance.shift(direction).over(OF_ONE_ACCOUNT)
 
@@ -75,10 +75,11 @@ def negated_where(condition: pl.Expr) -> pl.Expr:
     return pl.when(condition & is_amount).then(negated(pl.col("amount"))).otherwise("amount")
 
 
-def _stated(rows: pl.DataFrame) -> pl.Expr | None:
-    """Which amounts to negate, where the file says of every row whether it is debit or credit; else None.
+def _stated_negations(rows: pl.DataFrame) -> pl.Expr | None:
+    """Return which amounts to negate if the file says of every row whether it is debit or credit, else None.
 
-    A debit column's reversals are negative; so are a card's credits. What most rows of a side print decides its sign.
+    Most rows decide whether a side is printed with a minus: reversals of debits are negative, and so are credits on a
+    card.
     """
     amounts = rows.filter(exact(pl.col("amount")).fill_null(0) != 0)
     kind, negative = pl.col("kind").str.to_lowercase(), pl.col("amount").str.starts_with("-")
@@ -102,14 +103,15 @@ def _stated(rows: pl.DataFrame) -> pl.Expr | None:
     return suffix.is_null() if bare_are_debits else None
 
 
-def _by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...], bool]:
-    """Return amounts of which none has a minus, signed by whether the balance rose or fell, if it does by these
-    amounts; notes; and whether a sign stays open: that of an account's first row, and of any other whose balance does
-    not follow from the one before.
+def _sign_by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...], bool]:
+    """Sign amounts by how the balance moves, if none has a minus and nine in ten balances move by their amount.
+
+    Return also the notes, and whether a sign remains unproved: that of an account's first row, or of a row whose
+    balance does not follow from the one before.
     """
     if rows["amount"].str.starts_with("-").any():
         return rows, (), False
-    size, step = exact(pl.col("amount")), steps(1)
+    size, step = exact(pl.col("amount")), balance_steps(1)
     fell, rose = (step == -size).fill_null(value=False), (step == size).fill_null(value=False)
     moved, decreases, increases, unproved = rows.select(
         moved=(step + size).is_not_null().sum(),
@@ -126,11 +128,14 @@ def _by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...], boo
     return rows.with_columns(amount=negated_where(fell)), tuple(notes), unproved > 0
 
 
-def _judged(rows: pl.DataFrame) -> pl.DataFrame:
-    """By account: do balances follow amounts (`holds`), go the other way (`mirrored`) or neither; are most balances and
-    amounts positive; is it said to be a card or loan (`owing`); do words say that positive amounts are charges.
+def _add_evidence(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the evidence for signs, by account.
+
+    `holds`: balances follow the amounts. `mirrored`: they move the opposite way. `owed`: most balances are positive.
+    `owing`: it is named a card or loan. `charged`: words say that positive amounts are charges. `positive`, `negative`:
+    how many amounts are.
     """
-    amount, step = exact(pl.col("amount")), steps(1)
+    amount, step = exact(pl.col("amount")), balance_steps(1)
     moves = amount != 0
     words = pl.concat_str("payee", "description", "words", "kind", separator=" ", ignore_nulls=True)
     given_back = words.str.contains(_BACK_WORDS)
@@ -160,28 +165,26 @@ def _judged(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_evidence(rows: pl.DataFrame, notes: tuple[str, ...], sign_is_open: bool) -> Signed:
-    """Account by account: balances first, then what the account is, then words; a minus is money out otherwise."""
-    judged = rows.pipe(_judged)
+def _sign_by_evidence(rows: pl.DataFrame, notes: tuple[str, ...], sign_is_open: bool) -> Signed:
+    """Sign each account's amounts by balances, else by the account's type and words, else with a minus as money out."""
+    judged = rows.pipe(_add_evidence)
     holds, mirrored, owed, charged = (pl.col(name) for name in ("holds", "mirrored", "owed", "charged"))
     as_card = charged | (pl.col("owing") & (pl.col("positive") > pl.col("negative")))
     turned = (
         pl.when(mirrored).then(~owed | (charged & ~pl.col("owing"))).when(holds).then(as_card & owed).otherwise(as_card)
     )
     unsigned = not rows["amount"].str.starts_with("-").any()
-    stays = pl.lit(value=unsigned) & pl.col(
-        "says_in"
-    )  # among charges without any sign, a payment received is still money in
+    stays = pl.lit(value=unsigned) & pl.col("says_in")  # if no charge has a sign, a payment received is still money in
     proved = pl.when(mirrored).then(~owed | pl.col("owing")).otherwise(holds & ~turned)
     is_owed = pl.when(mirrored).then(~turned).otherwise(holds & turned)
     stated = judged.with_columns(turned=turned, proved=proved, owed_balance=is_owed)
     read = stated.with_columns(amount=negated_where(pl.col("turned") & ~stays))
     are_proved = stated["proved"].all() and not stated.is_empty() and not sign_is_open
     signs = Signs.PROVED if are_proved else Signs.ASSUMED
-    return _held(read, pl.col("owed_balance"), signs, (*notes, *_explained(stated, unsigned=unsigned)))
+    return _balances_as_held(read, pl.col("owed_balance"), signs, (*notes, *_notes_of(stated, unsigned=unsigned)))
 
 
-def _explained(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
+def _notes_of(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
     turned = stated.filter("turned")
     if not turned.filter("proved").is_empty():
         yield "Balances prove that amounts without a minus are money out."
@@ -192,8 +195,8 @@ def _explained(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
         yield f"Signs are assumed: {read}. No balance proves it."
 
 
-def _held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes: tuple[str, ...]) -> Signed:
-    """Balances of what is owed, turned round; the account is a card unless it is said to be something else."""
+def _balances_as_held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes: tuple[str, ...]) -> Signed:
+    """Negate balances that are amounts owed. Such an account is a card unless it is named something else."""
     is_card = is_owed | (pl.col("turned") & pl.col("owing"))
     account_type = pl.when(is_card).then(pl.when("owing").then("known_type").otherwise(pl.lit("credit_card")))
     judged = rows.with_columns(is_owed=is_owed, account_type=pl.coalesce("account_type", account_type))
@@ -201,5 +204,5 @@ def _held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes: tuple[str, 
         return Signed(judged, signs, notes)
     is_balance = exact(pl.col("balance")).is_not_null()
     turned = pl.when(pl.col("is_owed") & is_balance).then(negated(pl.col("balance"))).otherwise("balance")
-    note = "The balance rises when money goes out: it was read as what is owed, of a card or a loan."
+    note = "The balance rises when money goes out: it was read as the amount owed on a card or loan."
     return Signed(judged.with_columns(balance=turned), signs, (*notes, note))

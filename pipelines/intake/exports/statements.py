@@ -1,7 +1,7 @@
-"""Statements: what a file says of each account, as rows that `intake.rows.validate` takes like any submission's.
+"""Build statements, one per account of a file, whose rows `intake.rows.validate` accepts like those of a submission.
 
-What can be read is put into the API's notation; what can't is left as it was printed, for `validate` to refuse with
-its reason. Rows run from the oldest to the newest, as banks book them, however the file is sorted.
+Values that can be read are rewritten in the API's notation; others are left as printed, for `validate` to refuse with
+a reason. Rows are ordered from the oldest to the newest, however the file is sorted.
 """
 
 import re
@@ -12,38 +12,37 @@ from decimal import Decimal
 
 import polars as pl
 
-from pipelines.intake.as_sent import for_this_run, masked_rows
+from pipelines.intake.as_sent import for_this_run, mask_rows
 from pipelines.intake.exports.columns import Columns
 from pipelines.intake.exports.currency import stated_beside
 from pipelines.intake.exports.headings import synonyms
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import Sheet, transactions
-from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, signed, steps
+from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, balance_steps, decide_signs
 from pipelines.intake.exports.values import (
     day,
     exact,
     has_decimal_point,
+    is_ambiguous_day,
     may_group_by_a_point,
     money,
     negated,
-    numbered_day,
 )
 from pipelines.intake.lines import FIELDS
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 
-# A row that can't even be put before `validate`, and why.
+# Rows that can't even be passed to `validate`, and why.
 REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "code": pl.String(), "message": pl.String()})
-# A line that is no transaction, and which of the reasons below says so.
+# Lines that are not transactions, each with one of the reasons below.
 NO_ROW = pl.Schema({"line": pl.UInt32(), "reason": pl.String()})
 BLANK, PREAMBLE, STATES_BALANCE, NO_AMOUNT = "blank", "before the rows", "states a balance", "no date and no amount"
 
-# What a CSV of `tidemark statements extract` says against a row. What it says for one proves nothing here: anybody may
-# have written it.
+# Doubts about a row in a CSV of `tidemark statements extract`. Its proofs are not used: anybody may have written them.
 DOUBTED = pl.Schema({name: SUBMISSION[name] for name in ("statement_verdict", "statement_proved")})
 _DOUBTS = ("partial", "unreconciled")
 
 NO_DESCRIPTION = "-"
-MORE = "context_"  # columns that a model of categories may have learned from: kept beside the row
+MORE = "context_"  # columns that a category model may have been trained on; stored with the row
 _BALANCE_WORDS = r"(?i)\bbalance\b|\b[bc]/?f(?:wd)?\b|\b(?:brought|carried) forward\b|\bsaldo\b|\bsolde\b"
 _PENDING = (
     "pending",
@@ -68,18 +67,20 @@ _NUMBER = r"^[0-9xX*][0-9xX* -]{2,}[0-9]$"
 _ACCOUNT = ("customer", "bsb", "account_number", "account_name", "bank_name", "account_type")
 _CARD_HEADINGS = r"(?i)^card(?: ?(?:no\.?|number|member|holder)|holder name)?$"
 _CARD_NAME = r"(?i)(?<!debit)(?:^|[^a-z])cards?(?:[^a-z]|$)"
-_DAY_ASSUMED = "No date tells whether the day or the month stands first: the day was assumed."
-_LONGEST_PAUSE = 31  # days between two exports of which one continues the other
-_LEAST_SHARED = (
-    3  # rows without balances that make two exports of one account, if nearly all of what both cover is shared
-)
+_DAY_ASSUMED = "No date shows whether the day or the month comes first: the day was assumed."
+_LONGEST_PAUSE = 31  # days between two exports of which one continues the other; our judgement
+# Two exports without balances that share at least as many rows, and nearly all of the days that both cover, are of one
+# account. Our judgement: a single shared row is often a coincidence.
+_LEAST_SHARED = 3
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One account's rows of a file: `rows` in schema LANDED, with DOUBTED of a CSV, oldest first, and `lines`, the line
-    of the file (of JSON, the item, from 1) that each began on. Account fields are as the file names them; null when
-    it doesn't. What an account is called stands as its bank's name: `account_name` is whose it is.
+    """One account's rows of a file.
+
+    `rows`: schema LANDED (from a CSV, also DOUBTED), oldest first. `lines`: the line on which each row begins (in JSON,
+    the number of its item), from 1. Account fields are as in the file, null if absent. An account's label is stored as
+    `bank_name`; `account_name` is the holder.
     """
 
     rows: pl.DataFrame
@@ -91,7 +92,7 @@ class Statement:
     bank_name: str | None = None
     account_type: str | None = None
     credit_limit: Decimal | None = None
-    account_key: str | None = None  # what tells accounts apart whose numbers are masked in the file
+    account_key: str | None = None  # distinguishes accounts whose numbers are masked in the file
 
     @property
     def names_account(self) -> bool:
@@ -100,11 +101,11 @@ class Statement:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds: every one of its `lines` is a row of a statement, `refused` (schema REFUSED: it belongs to no
-    statement), in `no_rows` (schema NO_ROW), or one of the `headings`. Of JSON, lines are items.
+    """The contents of a file.
 
-    `notes`: how it was understood, wherever that is not plain. `signs`: what shows which amounts are money out.
-    `layout`: its columns; None for JSON.
+    Each of its `lines` (in JSON, items) is a row of a statement, in `refused` (schema REFUSED: rows that belong to no
+    statement), in `no_rows` (schema NO_ROW), or one of the `headings`. `signs`: the evidence for which amounts are
+    money out. `notes`: decisions that are not obvious. `layout`: its columns; None for JSON.
     """
 
     statements: tuple[Statement, ...]
@@ -118,18 +119,18 @@ class Contents:
 
 
 def contents_of(sheet: Sheet, columns: Columns, name: str) -> Contents:
-    """The statements of a sheet whose columns are known. The file's name may tell that it is of a card."""
+    """Return the contents of a sheet with known columns. The file's name may show that it is of a card."""
     preamble = sheet.cells.head(columns.preamble)
     body = sheet.cells.slice(columns.first_row)
-    again = _is_heading(columns)
-    rows = body.filter(~again).pipe(_by_role, columns)
+    repeats_heading = _is_heading(columns)
+    rows = body.filter(~repeats_heading).pipe(_select_roles, columns)
     month_first, dates_note = _month_first(rows)
-    read = rows.pipe(_read, columns, month_first=month_first).with_columns(
+    read = rows.pipe(_read_values, columns, month_first=month_first).with_columns(
         known_type=_known_type(_stated_type(name, preamble, columns))
     )
     sound = read.filter(_fault().is_null(), ~_is_footer())
     split = "amount" not in columns.roles
-    stated = signed(sound.pipe(_oldest_first), declared=columns.sign, split=split)
+    stated = decide_signs(sound.pipe(_oldest_first), declared=columns.sign, split=split)
     early = transactions(preamble)
     no_rows = {
         BLANK: pl.Series(sheet.blank, dtype=pl.UInt32),
@@ -140,8 +141,8 @@ def contents_of(sheet: Sheet, columns: Columns, name: str) -> Contents:
     return Contents(
         statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_landed, columns))),
         refused=pl.concat([_before_heading(early["line"]), read.filter(_fault().is_not_null()).pipe(_refusals)]),
-        no_rows=_reasoned(no_rows),
-        headings=(columns.heading is not None) + body.filter(again).height,
+        no_rows=_with_reasons(no_rows),
+        headings=(columns.heading is not None) + body.filter(repeats_heading).height,
         lines=sheet.cells.height + len(sheet.blank),
         signs=stated.signs,
         notes=tuple(note for note in (*columns.notes, dates_note, *stated.notes) if note),
@@ -149,20 +150,22 @@ def contents_of(sheet: Sheet, columns: Columns, name: str) -> Contents:
     )
 
 
-def _reasoned(lines: Mapping[str, pl.Series]) -> pl.DataFrame:
-    frames = [each.alias("line").to_frame().with_columns(reason=pl.lit(reason)) for reason, each in lines.items()]
+def _with_reasons(lines: Mapping[str, pl.Series]) -> pl.DataFrame:
+    frames = [numbers.alias("line").to_frame().with_columns(reason=pl.lit(reason)) for reason, numbers in lines.items()]
     return pl.concat(frames).cast(NO_ROW).sort("line")
 
 
 def _is_heading(columns: Columns) -> pl.Expr:
-    """Whether the heading stands again, because exports were put one behind the other."""
+    """Match a repeated heading, found where exports were concatenated."""
     named = columns.heading or {}
-    again = pl.all_horizontal(pl.lit(value=bool(named)), *(pl.col(name) == text for name, text in named.items()))
-    return again.fill_null(value=False)
+    repeats = pl.all_horizontal(pl.lit(value=bool(named)), *(pl.col(name) == text for name, text in named.items()))
+    return repeats.fill_null(value=False)
 
 
-def _by_role(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
-    """`line`, a column for each role (null where the file has none), `words`; `surplus`: cells without a heading."""
+def _select_roles(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+    """Select `line`, a column for each role (null if the file has none), `words`, and `surplus`: cells without a
+    heading.
+    """
     absent = pl.lit(None, pl.String)
     roles = {role: pl.col(columns.roles[role]) if role in columns.roles else absent for role in synonyms()}
     words = pl.concat_str(columns.texts, separator=" ", ignore_nulls=True) if columns.texts else absent
@@ -177,35 +180,37 @@ def _by_role(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
 
 
 def _stated_type(name: str, preamble: pl.DataFrame, columns: Columns) -> str | None:
-    """A type of account that the file's name, the lines before its heading or headings of a card's columns tell."""
+    """Return the type of account by the file's name, the lines before its heading or headings that only cards have."""
     before = [cell for cells in preamble.drop("line").iter_rows() for cell in cells if cell is not None]
     headings = (columns.heading or {}).values()
-    is_card = any(re.match(_CARD_HEADINGS, each) for each in headings) or re.search(_CARD_NAME, name)
+    is_card = any(re.match(_CARD_HEADINGS, heading) for heading in headings) or re.search(_CARD_NAME, name)
     return next(filter(None, map(_type_in, (name, *before))), "credit_card" if is_card else None)
 
 
 def _known_type(stated: str | None) -> pl.Expr:
-    """What an account is said to be: by its own columns, else by its file."""
+    """Return the type of account that its own columns name, else its file."""
     own = ("account_type", "account_name", "account")
-    return pl.coalesce(*(_type_of(pl.col(each)) for each in own), pl.lit(stated, pl.String))
+    return pl.coalesce(*(_type_of(pl.col(name)) for name in own), pl.lit(stated, pl.String))
 
 
 def _month_first(rows: pl.DataFrame) -> tuple[bool, str]:
-    """Whether 3/2/2026 is the second of March in this file. Only where a date proves it, and none the contrary."""
+    """Return whether 3/2/2026 is the second of March in this file: only if a date proves it and none disproves it. The
+    second result is a note.
+    """
     text = pl.col("date")
     as_day, as_month = day(text).is_not_null(), day(text, month_first=True).is_not_null()
-    numbered = rows.filter(numbered_day(text))
+    numbered = rows.filter(is_ambiguous_day(text))
     proofs = numbered.filter(as_month & ~as_day)
     if proofs.is_empty():
         return False, _DAY_ASSUMED if not numbered.is_empty() and numbered.filter(~as_month).is_empty() else ""
     proof = f"{proofs['date'][0]} on line {proofs['line'][0]}"
     if numbered.filter(as_day & ~as_month).is_empty():
-        return True, f"Dates were read with the month first: {proof} is no date otherwise."
-    return False, f"Dates were read with the day first, though {proof} is one only with the month first."
+        return True, f"Dates were read with the month first: {proof} is not a date otherwise."
+    return False, f"Dates were read with the day first, though {proof} is a date only with the month first."
 
 
-def _read(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> pl.DataFrame:
-    """Dates and amounts in the API's notation where they can be read. `both`: debit and credit are filled."""
+def _read_values(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> pl.DataFrame:
+    """Rewrite dates and amounts in the API's notation where they can be read. `both`: debit and credit are filled."""
     plain = {
         name: money(pl.col(name), decimal_comma=columns.decimal_comma)
         for name in ("amount", "debit", "credit", "balance")
@@ -233,8 +238,9 @@ def _may_group_by_points(names: Iterable[str]) -> pl.Expr:
 
 
 def _split_amount(*, debit_negative: bool) -> pl.Expr:
-    """The amount of a row with a debit and a credit column; a zero there is as good as nothing. What can't be read is
-    the amount, for `validate` to refuse."""
+    """Return the amount of a row with a debit and a credit column. Zero counts as empty. A text that can't be read
+    becomes the amount, for `validate` to refuse.
+    """
     debit, credit = _filled("plain_debit"), _filled("plain_credit")
     unparsed = (pl.when(pl.col(f"plain_{name}").is_null()).then(pl.col(name)) for name in ("debit", "credit"))
     out = debit if debit_negative else negated(debit)
@@ -242,7 +248,7 @@ def _split_amount(*, debit_negative: bool) -> pl.Expr:
 
 
 def _filled(name: str) -> pl.Expr:
-    """Plain digits that are not zero."""
+    """Return plain digits that are not zero, else null."""
     return pl.when(pl.col(name).str.contains("[1-9]")).then(pl.col(name))
 
 
@@ -251,20 +257,21 @@ def _mostly_negative(plain: pl.Series) -> bool:
 
 
 def _is_footer() -> pl.Expr:
-    """Neither a date nor an amount."""
+    """Match rows with neither a date nor an amount."""
     return pl.col("amount").is_null() & ~pl.col("is_dated")
 
 
 def _only_states_balance() -> pl.Expr:
-    """`Opening balance` and the like: no transaction, but the next balance follows from it. Another row without an
-    amount is a transaction that can't be read."""
+    """Match rows such as `Opening balance`: not transactions, but the next balance follows from theirs. Any other row
+    without an amount is a transaction that can't be read.
+    """
     words = pl.concat_str("payee", "description", "words", "kind", separator=" ", ignore_nulls=True)
     says_so = words.str.contains(_BALANCE_WORDS) | (words == "")
     return pl.col("amount").is_null() & pl.col("balance").is_not_null() & says_so
 
 
 def _fault() -> pl.Expr:
-    """Why a row can't be put before `validate`: a code, or null."""
+    """Return the code of the reason why a row can't be passed to `validate`, or null."""
     return pl.coalesce(
         pl.when("surplus").then(pl.lit("Export.SurplusCells")),
         pl.when("both").then(pl.lit("Export.DebitAndCredit")),
@@ -274,7 +281,7 @@ def _fault() -> pl.Expr:
 
 
 def _before_heading(lines: pl.Series) -> pl.DataFrame:
-    message = "The line stands before the heading, which may not be its own."
+    message = "The line is before the heading, which may not apply to it."
     said = {"field": pl.lit("line"), "code": pl.lit("Export.BeforeHeading"), "message": pl.lit(message)}
     return lines.to_frame("line").with_columns(**said).cast(REFUSED)
 
@@ -291,22 +298,24 @@ def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _oldest_first(rows: pl.DataFrame) -> pl.DataFrame:
-    """The file's rows, turned round if they begin with the newest. Where dates don't tell, balances do."""
+    """Reverse the rows if the newest come first. Where dates don't decide, balances do."""
     day_of = pl.when("is_dated").then(pl.col("date").str.head(10))
     before = day_of.shift(1).over(OF_ONE_ACCOUNT)
     size = exact(pl.col("amount")).abs()
     forwards, backwards, along, against = rows.select(
         forwards=(before < day_of).sum(),
         backwards=(before > day_of).sum(),
-        along=(steps(1).abs() == size).sum(),
-        against=(steps(-1).abs() == size).sum(),
+        along=(balance_steps(1).abs() == size).sum(),
+        against=(balance_steps(-1).abs() == size).sum(),
     ).row(0)
     newest_first = backwards > forwards if backwards != forwards else against > along
     return rows.reverse() if newest_first else rows
 
 
 def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
-    """The account's fields, `line`, LANDED but for the position, DOUBTED; card and tax file numbers masked."""
+    """Return the account's fields, `line`, LANDED without the position, and DOUBTED; card and tax file numbers are
+    masked.
+    """
     account = pl.col("account")
     of_branch = account.str.contains(_BSB_AND_NUMBER)
     is_number = account.str.contains(_NUMBER)
@@ -336,8 +345,8 @@ def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
         **_doubted(),
     )
     unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
-    distinguished = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
-    return masked_rows(distinguished, [*FIELDS, "extra"], for_this_run)
+    name_accounts = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
+    return mask_rows(name_accounts, [*FIELDS, "extra"], for_this_run)
 
 
 def _doubted() -> dict[str, pl.Expr]:
@@ -350,19 +359,19 @@ def _doubted() -> dict[str, pl.Expr]:
 
 
 def _currency(columns: Columns) -> pl.Expr:
-    """The one that a row's column names, or stands beside its amount; null where nothing states one."""
+    """Return the currency that a row's column or its amount states, or null."""
     if columns.currency is not None:
         return pl.coalesce("stated_currency", pl.lit(columns.currency))
     return pl.coalesce(pl.col("currency").str.to_uppercase(), "stated_currency")
 
 
 def _type_of(words: pl.Expr) -> pl.Expr:
-    """One of our types where the words name one; `transaction` and its like are what an account is without a word."""
+    """Return the type of account that the words name, or null, which means a transaction account."""
     return pl.coalesce(pl.when(words.str.contains(shape)).then(pl.lit(kind)) for shape, kind in _TYPE_WORDS.items())
 
 
 def _description() -> pl.Expr:
-    """What was printed, in one line: with whom, where that stands in a column of its own, and what it was for."""
+    """Return the printed description in one line, with the payee in front if it has its own column."""
     said, payee = pl.coalesce("description", "words"), pl.col("payee")
     names_payee = said.str.to_lowercase().str.contains(payee.str.to_lowercase(), literal=True).fill_null(value=False)
     stated = pl.concat_str(pl.when(~names_payee).then(payee), said, separator=" ", ignore_nulls=True)
@@ -371,7 +380,7 @@ def _description() -> pl.Expr:
 
 
 def _statements(landed: pl.DataFrame) -> Iterator[Statement]:
-    """One for each account that the rows name, in the order in which the file names them."""
+    """Yield a statement for each account that the rows name, in the file's order."""
     for key, rows in landed.partition_by(_ACCOUNT, as_dict=True, include_key=False).items():
         numbered = rows.with_row_index("position")
         yield Statement(
@@ -381,19 +390,21 @@ def _statements(landed: pl.DataFrame) -> Iterator[Statement]:
         )
 
 
-def distinguished(statements: Sequence[tuple[str, Statement]]) -> tuple[Statement, ...]:
-    """The statements of several files, each with the name of its file, so that each speaks of an account.
+def name_accounts(statements: Sequence[tuple[str, Statement]]) -> tuple[Statement, ...]:
+    """Give every statement an account. `statements` are those of several files, each with its file's name.
 
-    An export that doesn't say of which account it is gets the name of its file, and those of one account the same name:
-    the first one's. The name may tell the account's type.
+    An export that doesn't name its account gets the name of its file. Exports of the same account get the same name,
+    the first one's. The name may show the account's type.
     """
     groups: list[list[int]] = []
     for number, (_, statement) in enumerate(statements):
         if statement.names_account:
             continue
-        same = [group for group in groups if any(same_account(statements[each][1], statement) for each in group)]
+        same = [
+            group for group in groups if any(are_same_account(statements[member][1], statement) for member in group)
+        ]
         groups = [group for group in groups if group not in same] + [
-            sorted([*(each for g in same for each in g), number])
+            sorted([*(member for group in same for member in group), number])
         ]
     names = {number: statements[group[0]][0] for group in groups for number in group}
     return tuple(
@@ -408,13 +419,14 @@ def _type_in(name: str) -> str | None:
     return next((kind for shape, kind in _TYPE_WORDS.items() if re.search(shape, name)), None)
 
 
-def same_account(one: Statement, other: Statement) -> bool:
-    """Whether two exports that don't name their account must be of the same: they share a row down to its balance, or
-    one's first balance follows from the other's last; or, without balances, they agree wherever both cover a day.
+def are_same_account(one: Statement, other: Statement) -> bool:
+    """Return whether two exports that don't name their account are of the same one: they share a row including its
+    balance, or one's first balance follows from the other's last, or, without balances, they agree on the days that
+    both cover.
     """
     if one.customer != other.customer:
         return False
-    first, second = sorted((_comparable(each) for each in (one, other)), key=_begins)
+    first, second = sorted((_comparable(statement) for statement in (one, other)), key=_first_date)
     if first.is_empty() or second.is_empty():
         return False
     stated = [rows.drop_nulls("balance") for rows in (first, second)]
@@ -424,13 +436,13 @@ def same_account(one: Statement, other: Statement) -> bool:
     return not shared.is_empty() or _continues(first, second)
 
 
-def _begins(rows: pl.DataFrame) -> date:
+def _first_date(rows: pl.DataFrame) -> date:
     first = rows["date"].min()
     return first if isinstance(first, date) else date.max
 
 
 def _comparable(statement: Statement) -> pl.DataFrame:
-    """Dated rows of an amount, in exact types."""
+    """Return the rows that have a date and an amount other than zero, in exact types."""
     booked = pl.col("date").str.head(10).str.to_date("%Y-%m-%d", strict=False)
     rows = statement.rows.select(
         "description", date=booked, amount=exact(pl.col("amount")), balance=exact(pl.col("balance"))
@@ -446,7 +458,7 @@ def _continues(earlier: pl.DataFrame, later: pl.DataFrame) -> bool:
 
 
 def _agree(first: pl.DataFrame, second: pl.DataFrame) -> bool:
-    """Nine in ten of both's rows are the other's, too, on the days from the later beginning to the earlier end."""
+    """Return whether nine in ten rows of each are in the other, on the days that both cover."""
     days = [rows.select(opens=pl.col("date").min(), ends=pl.col("date").max()) for rows in (first, second)]
     both = pl.concat(days).select(pl.col("opens").max(), pl.col("ends").min()).row(0)
     one, other = (rows.filter(pl.col("date").is_between(*both)) for rows in (first, second))

@@ -1,4 +1,4 @@
-"""Statements as submissions: what the service would hold of them, had a lender sent each one."""
+"""Convert statements to submissions, as the service would store them if a lender had sent each one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,15 @@ from pipelines.intake.exports.statements import DOUBTED, Statement
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 
 _OF_ROW = pl.Schema({**LANDED, **DOUBTED})
-_CUSTOMERS = UUID("6f1c9f0e-2a57-4c0b-9d5e-8b1f5d1f7a10")  # ids of customers and all below them follow from their names
+_CUSTOMERS = UUID("6f1c9f0e-2a57-4c0b-9d5e-8b1f5d1f7a10")  # namespace in which customers' ids are derived from names
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """`rows`: SUBMISSION and LANDED; `job_id` is the statement's number (see `statement_number`). `customers`:
-    names by number; None for whom no file names.
+    """Submissions made of statements.
+
+    `rows`: SUBMISSION and LANDED; `job_id` is the statement's number (see `statement_number`). `customers`: names by
+    number; None if the file names no customer.
     """
 
     rows: pl.LazyFrame
@@ -27,11 +29,12 @@ class Submitted:
 
 
 def submitted(statements: Sequence[Statement], received_at: datetime) -> Submitted:
-    """The rows of all statements, those first that begin earliest, as if sent in this order."""
+    """Return the rows of all statements, as if they had been sent in the order of their first dates."""
     names = dict.fromkeys(statement.customer for statement in statements)
     numbers = {name: number for number, name in enumerate(names, start=1)}
-    begins = [statement.rows["date"].min() or "" for statement in statements]
-    order = {each: seq for seq, each in enumerate(sorted(range(len(begins)), key=lambda each: str(begins[each])))}
+    first_dates = [str(statement.rows["date"].min() or "") for statement in statements]
+    earliest_first = sorted(range(len(first_dates)), key=first_dates.__getitem__)
+    order = {number: seq for seq, number in enumerate(earliest_first)}
     contexts = pl.DataFrame(
         [
             _context(statement, numbers[statement.customer], number, order[number], received_at)

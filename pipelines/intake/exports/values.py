@@ -1,6 +1,6 @@
-"""Days and amounts as people's banks print them, in the form that `intake.rows` reads: `2026-03-02`, `-1234.50`.
+"""Rewrite days and amounts as banks print them in the form that `intake.rows` reads: `2026-03-02`, `-1234.50`.
 
-What can't be read is null here. Nothing is computed: the digits that come out are those that went in.
+A text that can't be read becomes null. Nothing is computed, so the digits of a result are those of its text.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import polars as pl
 
 from pipelines.intake.exports.currency import MARKS
 
-# After `_parted`: one "/" between the parts of a date, whatever stood there, and months cut to three letters.
+# After `_normalise_date`: "/" between the parts of a date, and months cut to three letters.
 _YEAR_FIRST = r"^[0-9]{4}/[0-9]{1,2}/[0-9]{1,2}$"
 _DIGITS_ALONE = r"^(?:19|20)[0-9]{6}$"
 _NUMBERS = r"^[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}$"
@@ -32,14 +32,14 @@ _WEEKDAY = r"^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[,.]?\s+"
 _CLOCK = r"(?:t|,?\s+)[0-9]{1,2}:[0-9]{2}[^,;|\t]*$"
 _UNIVERSAL = r"(?i)^[0-9]{4}-[0-9]{2}-[0-9]{2}[t ][^,;|\t]*z$"  # its day depends on the zone, which `validate` knows
 
-# What may stand around an amount's digits, and the sign that it gives. Others contradict themselves or say nothing.
+# What may be printed around an amount's digits, and its sign. Other combinations are contradictory or unknown.
 _SIGNS = {
     **dict.fromkeys(("", "+", "CR", "+CR"), ""),
     **dict.fromkeys(("-", "()", "DR", "-DR", "()DR"), "-"),
 }
 _NO_SIGN = rf"{MARKS}|AU|[\s'’]"
 _AMOUNT = r"^[^0-9.,]*[0-9.,]+[^0-9.,]*$"
-# The second form groups by lakh and crore, as banks of South Asia do: 1,23,456.00.
+# The second form groups digits by lakh and crore, as banks in South Asia do: 1,23,456.00.
 _DOTTED = (
     r"^(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}(?:\.[0-9]*)?"
     r"|[0-9]+\.?[0-9]*|\.[0-9]+)$"
@@ -48,13 +48,14 @@ _COMMAED = r"^(?:[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]*)?|[0-9]+,?[0-9]*|,[0-9]+)$"
 
 
 def day(text: pl.Expr, *, month_first: bool = False) -> pl.Expr:
-    """The date that a text prints, as ISO text; a time behind it is left out. `3/2/2026` is the third of February
-    unless `month_first`. A moment in UTC stays as it is."""
-    return text.map_batches(partial(_distinct, _read_days, month_first), return_dtype=pl.String)
+    """Return a printed date as ISO text, without a time after it. `3/2/2026` is the third of February unless
+    `month_first`. A date-time in UTC is not changed.
+    """
+    return text.map_batches(partial(_map_distinct, _read_days, month_first), return_dtype=pl.String)
 
 
-def _distinct(read: Callable[[pl.DataFrame, bool], pl.Series], option: bool, texts: pl.Series) -> pl.Series:
-    """Texts as `read` reads them. A file repeats its dates and many amounts, so only the distinct texts are read."""
+def _map_distinct(read: Callable[[pl.DataFrame, bool], pl.Series], option: bool, texts: pl.Series) -> pl.Series:
+    """Read texts with `read`. Files repeat dates and many amounts, so only the distinct texts are read."""
     distinct = texts.drop_nulls().unique()
     if distinct.is_empty():
         return texts.clear(len(texts))
@@ -62,25 +63,25 @@ def _distinct(read: Callable[[pl.DataFrame, bool], pl.Series], option: bool, tex
 
 
 def _read_days(texts: pl.DataFrame, month_first: bool) -> pl.Series:
-    parted, text = pl.col("parted"), pl.col("text")
+    date, text = pl.col("date"), pl.col("text")
     forms = (*_PLAIN, *(_MONTH_FIRST if month_first else _DAY_FIRST))
-    read = (pl.when(parted.str.contains(shape)).then(parted).str.to_date(form, strict=False) for shape, form in forms)
+    read = (pl.when(date.str.contains(shape)).then(date).str.to_date(form, strict=False) for shape, form in forms)
     iso = pl.coalesce(read).dt.to_string("%Y-%m-%d")
-    days = texts.with_columns(parted=_parted(text))
+    days = texts.with_columns(date=_normalise_date(text))
     return days.select(pl.when(text.str.contains(_UNIVERSAL)).then(text).otherwise(iso)).to_series()
 
 
 def is_day(text: pl.Expr) -> pl.Expr:
-    """Whether the text prints a date, with the day or the month first."""
+    """Match texts that are dates, with the day or the month first."""
     return day(text).is_not_null() | day(text, month_first=True).is_not_null()
 
 
-def numbered_day(text: pl.Expr) -> pl.Expr:
-    """Whether the date is printed in numbers that leave open which of them is the month."""
-    return _parted(text).str.contains(rf"{_NUMBERS}|{_SHORT_YEAR}")
+def is_ambiguous_day(text: pl.Expr) -> pl.Expr:
+    """Match dates in numbers of which either of the first two may be the month."""
+    return _normalise_date(text).str.contains(rf"{_NUMBERS}|{_SHORT_YEAR}")
 
 
-def _parted(text: pl.Expr) -> pl.Expr:
+def _normalise_date(text: pl.Expr) -> pl.Expr:
     return (
         text.str.strip_chars()
         .str.to_lowercase()
@@ -94,8 +95,8 @@ def _parted(text: pl.Expr) -> pl.Expr:
 
 
 def money(text: pl.Expr, *, decimal_comma: bool = False) -> pl.Expr:
-    """The amount that a text prints, as plain digits: `$1,234.50 DR`, `(1,234.50)` and `1234.50-` are `-1234.50`."""
-    return text.map_batches(partial(_distinct, _read_money, decimal_comma), return_dtype=pl.String)
+    """Return a printed amount as plain digits: `$1,234.50 DR`, `(1,234.50)` and `1234.50-` become `-1234.50`."""
+    return text.map_batches(partial(_map_distinct, _read_money, decimal_comma), return_dtype=pl.String)
 
 
 def _read_money(texts: pl.DataFrame, decimal_comma: bool) -> pl.Series:
@@ -118,7 +119,7 @@ def _read_money(texts: pl.DataFrame, decimal_comma: bool) -> pl.Series:
 
 
 def has_cents(text: pl.Expr) -> pl.Expr:
-    """Two decimals behind a point or a comma."""
+    """Match texts with two decimals after a point or a comma."""
     return text.str.contains(r"[.,][0-9]{2}[^0-9]*$")
 
 
@@ -142,11 +143,11 @@ def has_decimal_point(text: pl.Expr) -> pl.Expr:
 
 
 def negated(plain: pl.Expr) -> pl.Expr:
-    """The same amount, in or out the other way."""
+    """Return the amount with the opposite sign."""
     minus = plain.str.starts_with("-")
     return pl.when(minus).then(plain.str.strip_prefix("-")).otherwise("-" + plain)
 
 
 def exact(plain: pl.Expr) -> pl.Expr:
-    """Plain digits as a decimal, for looking whether balances follow; null where they don't fit one."""
+    """Cast plain digits to a decimal, to check whether balances follow; null if they don't fit."""
     return plain.cast(pl.Decimal(38, 4), strict=False)

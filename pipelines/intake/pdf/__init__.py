@@ -1,1 +1,1 @@
-"""PDF bank statements in, reconciled transactions out: `extraction` is the entry point and shows the steps."""
+"""Read reconciled transactions from PDF bank statements. `extraction` is the entry point and shows the steps."""

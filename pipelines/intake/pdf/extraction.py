@@ -1,13 +1,13 @@
-"""PDF bank statements in, reconciled transactions out.
+"""Read reconciled transactions from PDF bank statements.
 
     bytes → characters → words and lines, level and in order (`document`, `words`)
-          → two pages of one sheet apart (`sheets`); pages of one document together and in order (`documents`)
+          → two pages of one sheet separated (`sheets`); pages grouped into documents and ordered (`documents`)
           → numbers in one style (`number_styles`)
-          → whose statement it is (`layouts`), and where each account's part begins (`sections`)
+          → the bank (`layouts`), and the section of each account (`sections`)
           → headings, columns, rows (`table`)
-          → signs from evidence, dates with their years, oldest first, proved by the balances (`statements`)
+          → signs by evidence, dates with years, oldest first, proved by balances (`statements`)
 
-Columns are learned from the page; there is no template for a bank. What a statement doesn't prove, its verdict says.
+Columns are found on the page; there are no templates for banks. The verdict says what a statement does not prove.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from pipelines.intake.pdf.document.documents import Document, documents_of
 from pipelines.intake.pdf.document.scanned import ScannedWord
 from pipelines.intake.pdf.document.sections import split
 from pipelines.intake.pdf.layout.columns import Columns
-from pipelines.intake.pdf.layout.layouts import recognised
+from pipelines.intake.pdf.layout.layouts import recognise_layout
 from pipelines.intake.pdf.page.file_facts import Facts, facts_of
 from pipelines.intake.pdf.page.number_styles import in_one_style
 from pipelines.intake.pdf.page.page import Page, Word
@@ -30,7 +30,7 @@ from pipelines.intake.pdf.statement.integrity import signals_of
 from pipelines.intake.pdf.statement.statements import statement_of
 from pipelines.intake.pdf.table.table import Table, read_table
 
-__all__ = ["LIMITS", "Limits", "ScannedWord", "TracedPage", "extract", "traced"]
+__all__ = ["LIMITS", "Limits", "ScannedWord", "TracedPage", "extract", "trace_pages"]
 
 _NO_OCR = "The pages are pictures. Install tesseract (Debian package tesseract-ocr) to have scans read."
 _NOTHING = "No table of transactions was found in the file."
@@ -44,19 +44,19 @@ def extract(
     scanned: Scanned | None = None,
     on_page: Callable[[int, int], None] | None = None,
 ) -> Extraction:
-    """The statements in a file, or why there are none. Never raises for what a file holds.
+    """Return the statements in a file, or why there are none. Never raises because of a file's contents.
 
     Args:
         content: the file.
-        password: opens it.
-        limits: beyond them it is refused.
-        scanned: reads a page that is a picture (its number, and a PNG at 200 dpi); None where nothing can.
-        on_page: told after each page how many of how many were read.
+        password: to open it.
+        limits: beyond which it is refused.
+        scanned: reads a page that is a picture, given its number and a PNG at 200 dpi; None without OCR.
+        on_page: called after each page with the number of pages read and of all pages.
     """
     try:
         with opened(content, password) as document:
             number, facts = len(document), facts_of(document)
-            documents = _read(pages_of(document, limits, scanned, on_page))
+            documents = _read_documents(pages_of(document, limits, scanned, on_page))
     except Unreadable as unreadable:
         return refused(unreadable.refusal, unreadable.message, unreadable.pages)
     statements = tuple(statement for each in documents for statement in statements_of(each, facts))
@@ -68,60 +68,60 @@ def extract(
     return refused(Refusal.NOT_A_STATEMENT, _NOTHING, number, signals)
 
 
-def _read(pages: Sequence[Page]) -> Sequence[Document]:
-    """The documents of a file, each with numbers in its own style."""
+def _read_documents(pages: Sequence[Page]) -> Sequence[Document]:
+    """Return the documents of a file, with all amounts in one number style."""
     return [replace(document, pages=in_one_style(document.pages)) for document in documents_of(pages)]
 
 
 def statements_of(document: Document, facts: Facts) -> Iterator[Statement]:
-    """A statement for each account of a document that has a table."""
-    layout = recognised(document.pages)
+    """Yield a statement for each account of a document that has a table."""
+    layout = recognise_layout(document.pages)
     for section in split(document.pages, layout):
         table, details = read_table(section.lines, layout), details_of(section, document, layout)
-        if table.rows or _stood_still(table, details):
-            yield statement_of(table, details, section, document, _made(facts))
+        if table.rows or _has_no_activity(table, details):
+            yield statement_of(table, details, section, document, _creation_day(facts))
 
 
-def _stood_still(table: Table, details: Details) -> bool:
-    """A period without transactions: a table's heading, and one balance from first to last."""
+def _has_no_activity(table: Table, details: Details) -> bool:
+    """Return whether a period has no transactions: a table's heading, and equal opening and closing balances."""
     same = details.opening_balance is not None and details.opening_balance == details.closing_balance
     return bool(table.regions) and same and details.kind is Kind.STATEMENT
 
 
-def _made(facts: Facts) -> date | None:
+def _creation_day(facts: Facts) -> date | None:
     return facts.created.date() if facts.created else None
 
 
 @dataclass(frozen=True)
 class TracedPage:
-    """What the reading of a page went by, in points of the page as shown."""
+    """What was recognised on a page, in points of the page as shown."""
 
     number: int
     words: tuple[Box, ...]
-    columns: tuple[Box, ...]  # right edges of figures and left ends of texts, each a box without width
+    columns: tuple[Box, ...]  # right edges of figures and left edges of texts, each a box without width
     rows: tuple[Box, ...]
 
 
-def traced(content: bytes, password: str | None) -> Iterator[TracedPage]:
-    """Words, column edges and rows of each page.
+def trace_pages(content: bytes, password: str | None) -> Iterator[TracedPage]:
+    """Yield the words, column edges and rows that were recognised on each page.
 
     Raises:
         Unreadable: the file can't be opened.
     """
     with opened(content, password) as document:
-        documents = _read(pages_of(document))
+        documents = _read_documents(pages_of(document))
     on_sheets: dict[int, list[TracedPage]] = {}
-    for each in documents:
-        layout = recognised(each.pages)
-        tables = [read_table(section.lines, layout) for section in split(each.pages, layout)]
-        for page in each.pages:
-            on_sheets.setdefault(page.sheet, []).append(_traced(page, tables))
+    for document in documents:
+        layout = recognise_layout(document.pages)
+        tables = [read_table(section.lines, layout) for section in split(document.pages, layout)]
+        for page in document.pages:
+            on_sheets.setdefault(page.sheet, []).append(_trace_page(page, tables))
     for number, pages in sorted(on_sheets.items()):
-        yield _on_sheet(number, pages)
+        yield _join_on_sheet(number, pages)
 
 
-def _on_sheet(number: int, pages: Sequence[TracedPage]) -> TracedPage:
-    """What the reading of all pages on a sheet went by."""
+def _join_on_sheet(number: int, pages: Sequence[TracedPage]) -> TracedPage:
+    """Join the traces of all pages on a sheet."""
     return TracedPage(
         number,
         tuple(chain.from_iterable(page.words for page in pages)),
@@ -130,7 +130,7 @@ def _on_sheet(number: int, pages: Sequence[TracedPage]) -> TracedPage:
     )
 
 
-def _traced(page: Page, tables: Sequence[Table]) -> TracedPage:
+def _trace_page(page: Page, tables: Sequence[Table]) -> TracedPage:
     shown = page.shown
     edges = [
         edge
@@ -154,5 +154,5 @@ def _box(page: int, word: Word) -> Box:
 
 
 def _edges(columns: Columns) -> Iterator[float]:
-    yield from (each.edge for each in columns.figures)
+    yield from (figures.edge for figures in columns.figures)
     yield from (column.left for column in columns.heading.columns if column not in columns.heading.figures)

@@ -1,4 +1,4 @@
-"""Pages as pictures: with a transaction's place marked, or with everything drawn in that the reading went by."""
+"""Draw pages as pictures, with a transaction marked or with everything that was recognised."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -8,27 +8,27 @@ import pypdfium2 as pdfium
 from PIL import Image, ImageDraw
 
 from pipelines.intake.pdf.document.document import Unreadable, opened
-from pipelines.intake.pdf.extraction import TracedPage, traced
+from pipelines.intake.pdf.extraction import TracedPage, trace_pages
 from pipelines.intake.pdf.page.result import Box, Refusal
 
-_LONGEST = 6_000  # pixels a side, however large the page
+_LONGEST = 6_000  # pixels per side, however large the page
 _EXPLAINED_SCALE = 2.0
 _ROW = ((0, 160, 70, 30), (0, 140, 60, 255))  # fill, edge
 _WORD = (None, (120, 120, 120, 160))
 _COLUMN = (None, (220, 0, 0, 255))
-_MARKED = (255, 214, 0, 90)  # yellow that text shows through
+_MARKED = (255, 214, 0, 90)  # transparent yellow
 _MARKED_EDGE = (214, 130, 0, 255)
-_AROUND = 1.5  # points beside the words
+_AROUND = 1.5  # points of margin around the words
 
 
 def page_png(
     content: bytes, password: str | None, page: int, highlight: Sequence[Box] = (), scale: float = 2.0
 ) -> bytes:
-    """A page (from 1) as PNG, `scale` pixels a point, the boxes on it marked.
+    """Draw a page (from 1) as PNG at `scale` pixels per point, with the boxes on it marked.
 
     Raises:
-        Unreadable: the file can't be opened, or the page not drawn.
-        IndexError: it has no such page.
+        Unreadable: the file can't be opened, or the page can't be drawn.
+        IndexError: the file has no such page.
     """
     with opened(content, password) as document, _picture(document, page, scale) as (picture, per_point):
         return _png(_marked(picture, [box for box in highlight if box.page == page], per_point))
@@ -36,7 +36,7 @@ def page_png(
 
 @contextmanager
 def _picture(document: pdfium.PdfDocument, number: int, scale: float) -> Iterator[tuple[Image.Image, float]]:
-    """A page as it is shown, notes and form fields included, and how many pixels a point it came to."""
+    """Draw a page as shown, including notes and form fields; also returns the pixels per point, which are limited."""
     if not 1 <= number <= len(document):
         raise IndexError(f"the file has {len(document)} pages, and no page {number}")
     try:
@@ -54,12 +54,12 @@ def _picture(document: pdfium.PdfDocument, number: int, scale: float) -> Iterato
 
 
 def explained_pngs(content: bytes, password: str | None) -> Iterator[tuple[int, bytes]]:
-    """Each page with what its reading went by: words (grey), rows (green), edges of columns (red).
+    """Yield each page with what was recognised on it: words (grey), rows (green), edges of columns (red).
 
     Raises:
         Unreadable: the file can't be opened.
     """
-    drawn = list(traced(content, password))
+    drawn = list(trace_pages(content, password))
     with opened(content, password) as document:
         for trace in drawn:
             with _picture(document, trace.number, _EXPLAINED_SCALE) as (picture, per_point):

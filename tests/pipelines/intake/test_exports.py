@@ -276,7 +276,7 @@ def test_month_first_needs_a_date_that_proves_it() -> None:
 def test_dates_that_prove_both_are_read_day_first_and_the_others_left_to_be_refused() -> None:
     text = "Date,Description,Amount\n13/03/2026,A,1.00\n04/25/2026,C,-3.00\n"
     assert [row[0] for row in rows_of(only_statement(text))] == ["2026-03-13", "04/25/2026"]
-    assert "04/25/2026 on line 3 is one only with the month first" in notes_of(text)
+    assert "04/25/2026 on line 3 is a date only with the month first" in notes_of(text)
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_a_balance_of_what_is_owed_is_turned_round() -> None:
     statement = only_statement(text)
     assert statement.rows["balance"].to_list() == ["-110.00", "-130.00", "-80.00"]
     assert statement.account_type == "credit_card"
-    assert "what is owed" in notes_of(text)
+    assert "the amount owed" in notes_of(text)
 
 
 def test_of_a_row_with_debit_and_credit_neither_counts() -> None:
@@ -423,18 +423,18 @@ def test_ids_that_stand_twice_are_none() -> None:
         (b"%PDF-1.7 ...", "is a PDF"),
         (b"PK\x03\x04\x14\x00", "is an Excel workbook"),
         (b"\x00\x01\x02,\x03\n", "is not a text file"),
-        (b"hello", "holds no line with a date and an amount"),
-        (b"Date,Description,Amount\n", "holds no line with a date and an amount"),
-        (b"2026-01-01\n2026-01-02\n", "holds no line with a date and an amount"),
-        (b"a,b\n1,2\n3,4\n", "holds no line with a date and an amount"),
+        (b"hello", "has no line with a date and an amount"),
+        (b"Date,Description,Amount\n", "has no line with a date and an amount"),
+        (b"2026-01-01\n2026-01-02\n", "has no line with a date and an amount"),
+        (b"a,b\n1,2\n3,4\n", "has no line with a date and an amount"),
         (b"," * 500 + b"\n", "has more than 100 columns"),
         (ST_GEORGE.encode() + b'03/02/2026,"OPEN,1.00,,2.00\n04/02/2026,NEXT,1.00,,1.00\n', "has a quote on line 5"),
-        (b'2026-01-01,1.00,"' + b"x" * 200_000, "has a text on line 1 that never ends"),
-        (b"{", "is not sound JSON: The body is not one valid JSON document."),
-        (b"[]", "holds no submission"),
-        (b'{"transactions": 1}', "holds no `transactions`"),
-        (b'[{"transactions": [1]}]', "holds no `transactions`"),
-        (b'{"transactions": [], "bsb": 5}', "has a bsb that is no text"),
+        (b'2026-01-01,1.00,"' + b"x" * 200_000, "has a quoted text on line 1 that never ends"),
+        (b"{", "is not valid JSON: The body is not one valid JSON document."),
+        (b"[]", "has no submission"),
+        (b'{"transactions": 1}', "has no `transactions`"),
+        (b'[{"transactions": [1]}]', "has no `transactions`"),
+        (b'{"transactions": [], "bsb": 5}', "has a bsb that is not text"),
         (b'{"transactions": [], "creditLimit": "x"}', "has a creditLimit"),
     ],
 )

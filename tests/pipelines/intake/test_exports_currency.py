@@ -105,8 +105,8 @@ def test_the_layout_of_a_file_reads_it_the_same_when_given_by_hand() -> None:
         ("date=1,date=2,amount=3", "date twice"),
         ("date=-1,amount=3", "sign before date"),
         ("date=0,amount=3", "from 1 to 100"),
-        ("date=1,amount=GBP", "amount as the number"),
-        ("date=1,amount=2,currency=XXQ", "currency as the number of a column or a code"),
+        ("date=1,amount=GBP", "amount as a column's number"),
+        ("date=1,amount=2,currency=XXQ", "currency as a column's number or an ISO 4217 code"),
     ],
 )
 def test_a_layout_that_cannot_be_meant_is_refused(text: str, reason: str) -> None:

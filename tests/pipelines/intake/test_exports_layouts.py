@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.intake.exports import Statement, distinguished, read, statement_number, submitted
+from pipelines.intake.exports import Statement, name_accounts, read, statement_number, submitted
 from pipelines.intake.rows import validate
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
@@ -225,7 +225,7 @@ ANOTHER = export(("2026-01-06", "A", "-10.00", "490.00"), ("2026-01-21", "B", "3
 def test_exports_of_one_account_are_found_by_their_balances(
     statements: tuple[Statement, ...], names: list[str]
 ) -> None:
-    named = distinguished(list(zip(("one", "two", "three"), statements, strict=False)))
+    named = name_accounts(list(zip(("one", "two", "three"), statements, strict=False)))
     assert [statement.bank_name for statement in named] == names
 
 
@@ -235,20 +235,20 @@ def test_without_balances_exports_must_agree_on_the_days_that_both_cover() -> No
     other = export(
         *[(day, f"{what} X" if what.endswith("1") else what, amount, None) for day, what, amount, _ in days[5:]]
     )
-    assert [each.bank_name for each in distinguished([("one", first), ("two", second)])] == ["one", "one"]
-    assert [each.bank_name for each in distinguished([("one", first), ("two", other)])] == ["one", "two"]
+    assert [each.bank_name for each in name_accounts([("one", first), ("two", second)])] == ["one", "one"]
+    assert [each.bank_name for each in name_accounts([("one", first), ("two", other)])] == ["one", "two"]
     apart = export(*days[14:])
-    assert [each.bank_name for each in distinguished([("one", first), ("two", apart)])] == ["one", "two"]
+    assert [each.bank_name for each in name_accounts([("one", first), ("two", apart)])] == ["one", "two"]
 
 
 def test_a_named_account_keeps_its_name_whatever_its_file_is_called() -> None:
     text = b"Date,Description,Amount,Account Number\n2026-01-01,A,-1.00,12345678\n2026-01-02,B,-1.00,12345678\n"
-    (named,) = distinguished([("x", read("x.csv", text).statements[0])])
+    (named,) = name_accounts([("x", read("x.csv", text).statements[0])])
     assert (named.bank_name, named.account_number) == (None, "12345678")
 
 
 def test_the_name_of_a_file_may_tell_the_type() -> None:
-    named = distinguished([("business_visa", JANUARY), ("online-saver", ANOTHER)])
+    named = name_accounts([("business_visa", JANUARY), ("online-saver", ANOTHER)])
     assert [statement.account_type for statement in named] == ["credit_card", "savings"]
 
 

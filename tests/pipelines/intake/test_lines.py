@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.intake.as_sent import for_this_run, masked_rows
+from pipelines.intake.as_sent import for_this_run, mask_rows
 from pipelines.intake.lines import FIELDS, Rows, as_lines, decoded
 from pipelines.intake.rows import landed
 from pipelines.vocabulary.errors import InvalidRequest
@@ -59,7 +59,7 @@ def test_lines_are_masked_as_a_frame_would_be(monkeypatch: pytest.MonkeyPatch) -
     masked = landed(as_lines(parsed), for_this_run)
     monkeypatch.setattr("pipelines.intake.lines.may_need_masking", lambda _: False)
     as_sent = landed(as_lines(parsed), for_this_run)
-    assert masked.equals(masked_rows(as_sent, [*FIELDS, "extra"], for_this_run))
+    assert masked.equals(mask_rows(as_sent, [*FIELDS, "extra"], for_this_run))
     assert masked["masked"].to_list() == [True] * 3 + [False, False, False, True, True, True, False]
     assert CARD in str(as_sent.to_dicts())
     assert CARD not in str(masked.to_dicts())

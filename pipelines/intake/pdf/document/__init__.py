@@ -1,1 +1,1 @@
-"""Which pages of a file belong together, and in which order."""
+"""Decide which pages of a file belong together, and in which order."""

@@ -1,6 +1,6 @@
-"""A file's pages as words and lines, within limits: whoever sends a file may mean harm, or may not have looked at it.
+"""Read a file's pages as words and lines, within limits, because a file may be hostile or not what it seems.
 
-One page is open at a time, so a file of two hundred pages takes the memory of one.
+Only one page is open at a time, so a file of two hundred pages needs no more memory than one page.
 """
 
 import io
@@ -18,20 +18,21 @@ from pipelines.intake.pdf.page.characters import Characters, bounds, characters_
 from pipelines.intake.pdf.page.page import Line, Page
 from pipelines.intake.pdf.page.result import Refusal
 from pipelines.intake.pdf.page.words import lines_of, upright
-from pipelines.intake.pdf.page.wrapped_dates import with_whole_dates
+from pipelines.intake.pdf.page.wrapped_dates import join_wrapped_dates
 
 Scanned = Callable[[int, bytes], Sequence[ScannedWord]]
 
-_HEADER_WITHIN = 1_024  # bytes: what may stand before %PDF
-_FEW = 20  # characters: a stamp or a page number on a picture
-_MOST = 0.4  # of the page's area: a picture that is the page
-_MOST_OBJECTS = 2_000  # looked at for such a picture
-_LONGEST_PICTURE = 4_000  # pixels a side of a page given to OCR
+_HEADER_WITHIN = 1_024  # bytes that may precede %PDF, as in other readers
+# Our judgement: a page is a scan if it has fewer characters (a stamp, a page number) and an image covers more.
+_FEW = 20  # characters
+_MOST = 0.4  # of the page's area
+_MOST_OBJECTS = 2_000  # that are searched for such an image
+_LONGEST_PICTURE = 4_000  # pixels per side of a page given to OCR
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a file may hold before it is refused."""
+    """Limits beyond which a file is refused."""
 
     max_pages: int = 400
     max_characters: int = 3_000_000
@@ -42,7 +43,7 @@ LIMITS = Limits()
 
 
 class Unreadable(Exception):
-    """A file that is refused, and why."""
+    """A file is refused; says why."""
 
     def __init__(self, refusal: Refusal, message: str, pages: int = 0) -> None:
         super().__init__(message)
@@ -51,25 +52,27 @@ class Unreadable(Exception):
 
 @contextmanager
 def opened(content: bytes, password: str | None) -> Iterator[pdfium.PdfDocument]:
-    """The document, closed behind the block.
+    """Open a document for the duration of a block.
 
     Raises:
-        Unreadable: it is none, is broken, or its password is missing or wrong.
+        Unreadable: it is not a PDF or is damaged, or its password is missing or wrong.
     """
     if b"%PDF" not in content[: _HEADER_WITHIN + 4]:
         raise Unreadable(Refusal.CORRUPT, "The file is empty." if not content else "The file is not a PDF.")
     try:
-        document = _document(content, password)
+        document = _open(content, password)
     except (pdfium.PdfiumError, ValueError) as error:
-        raise _not_opened(error, password) from None
+        raise _reason_not_opened(error, password) from None
     try:
         yield document
     finally:
         document.close()
 
 
-def _document(content: bytes, password: str | None) -> pdfium.PdfDocument:
-    """Opened with the password, or without it where none is needed: an owner's keeps nobody from reading."""
+def _open(content: bytes, password: str | None) -> pdfium.PdfDocument:
+    """Open a document with the password, or without it if none is needed: an owner's password does not prevent
+    reading.
+    """
     try:
         return pdfium.PdfDocument(content, password=password)
     except pdfium.PdfiumError:
@@ -79,12 +82,12 @@ def _document(content: bytes, password: str | None) -> pdfium.PdfDocument:
         raise
 
 
-def _not_opened(error: Exception, password: str | None) -> Unreadable:
+def _reason_not_opened(error: Exception, password: str | None) -> Unreadable:
     code = getattr(error, "err_code", None)
     if code == raw.FPDF_ERR_PASSWORD and password:
         return Unreadable(Refusal.WRONG_PASSWORD, "The password does not open the file.")
     if code == raw.FPDF_ERR_PASSWORD:
-        return Unreadable(Refusal.ENCRYPTED, "The file is protected by a password; send it along.")
+        return Unreadable(Refusal.ENCRYPTED, "The file is protected by a password; send it with the file.")
     if code == raw.FPDF_ERR_SECURITY:
         return Unreadable(Refusal.ENCRYPTED, "The file is encrypted in a way that is not supported.")
     return Unreadable(Refusal.CORRUPT, "The file is damaged and can't be opened as a PDF.")
@@ -96,10 +99,10 @@ def pages_of(
     scanned: Scanned | None = None,
     on_page: Callable[[int, int], None] | None = None,
 ) -> list[Page]:
-    """The pages in the order of the file; two where a sheet holds two.
+    """Read the pages in the order of the file; a sheet may have two.
 
     Raises:
-        Unreadable: there are too many, or too much on them, or none can be read.
+        Unreadable: there are too many pages or characters, or no page can be read.
     """
     number = len(document)
     if number > limits.max_pages:
@@ -117,14 +120,14 @@ def pages_of(
 
 
 class _Reading:
-    """One pass over a document, counting what the limits count."""
+    """One pass over a document that counts pages and characters against the limits."""
 
     def __init__(self, document: pdfium.PdfDocument, limits: Limits, scanned: Scanned | None) -> None:
         self.document, self.limits, self.scanned = document, limits, scanned
         self.characters = self.pictures = self.broken = 0
 
     def sheet(self, index: int, number: int) -> Sequence[Page]:
-        """The pages on a sheet of the file, numbered from a number on."""
+        """Return the pages on a sheet of the file, numbered from `number`."""
         handle = raw.FPDF_LoadPage(self.document.raw, index)
         if not handle:
             self.broken += 1
@@ -145,19 +148,19 @@ class _Reading:
         finally:
             raw.FPDFText_ClosePage(text_page)
         if len(characters) < _FEW and _shows_a_picture(handle, empty.width * empty.height):
-            return self._picture(handle, empty)
+            return self._read_picture(handle, empty)
         level = upright(characters, empty.width, empty.height)
         page = replace(empty, read_by_ocr=characters.invisible, turn=level.turn)
         lines = _lines(level.characters, page.number)
-        return _pages_on(page, lines, lambda cut: _parted(level.characters, page.number, cut))
+        return _pages_on(page, lines, lambda cut: _split_characters(level.characters, page.number, cut))
 
     def _count(self, characters: int) -> None:
         self.characters += characters
         if self.characters > self.limits.max_characters:
-            message = f"The file holds more than {self.limits.max_characters:,} characters."
+            message = f"The file has more than {self.limits.max_characters:,} characters."
             raise Unreadable(Refusal.LIMITS_EXCEEDED, message, len(self.document))
 
-    def _picture(self, handle: Any, empty: Page) -> Sequence[Page]:
+    def _read_picture(self, handle: Any, empty: Page) -> Sequence[Page]:
         self.pictures += 1
         page = replace(empty, is_picture=True)
         if self.scanned is None:
@@ -169,7 +172,7 @@ class _Reading:
         words = self.scanned(page.sheet, _png(handle, page.width, page.height, scale))
         lines = lines_of_scanned(words, page.number, scale)
         page = replace(page, read_by_ocr=bool(words))
-        return _pages_on(page, lines, lambda cut: _parted_words(words, page.number, scale, cut))
+        return _pages_on(page, lines, lambda cut: _split_words(words, page.number, scale, cut))
 
 
 def _size(handle: Any) -> tuple[float, float]:
@@ -177,29 +180,31 @@ def _size(handle: Any) -> tuple[float, float]:
 
 
 def _pages_on(
-    sheet: Page, lines: Sequence[Line], parted: Callable[[Cut], tuple[Sequence[Line], Sequence[Line]]]
+    sheet: Page, lines: Sequence[Line], split: Callable[[Cut], tuple[Sequence[Line], Sequence[Line]]]
 ) -> Sequence[Page]:
-    """The sheet as one page, or the two on it, each with places from its own corner."""
+    """Return a sheet as one page, or its two pages, each with places from its own corner."""
     cut = cut_of(lines, *sheet.turn.size(sheet.width, sheet.height))
     if cut is None:
         return [replace(sheet, lines=lines)]
-    first, second = parted(cut)
+    first, second = split(cut)
     moved = [line.moved(-cut.left, -cut.top) for line in second]
     half = replace(sheet, lines=first, is_half=True)
     return [half, replace(half, number=half.number + 1, lines=moved, turn=half.turn.moved(cut.left, cut.top))]
 
 
 def _lines(characters: Characters, page: int) -> Sequence[Line]:
-    return with_whole_dates(lines_of(characters, page))
+    return join_wrapped_dates(lines_of(characters, page))
 
 
-def _parted(characters: Characters, page: int, cut: Cut) -> tuple[Sequence[Line], Sequence[Line]]:
-    """Lines of either side, made anew: lines of two pages that stand nearly level are not one."""
+def _split_characters(characters: Characters, page: int, cut: Cut) -> tuple[Sequence[Line], Sequence[Line]]:
+    """Return the lines of the two sides. They are assembled again, because nearly level lines of two pages are not
+    one.
+    """
     second = cut.is_second(characters.left, characters.top)
     return _lines(characters.only(~second), page), _lines(characters.only(second), page + 1)
 
 
-def _parted_words(
+def _split_words(
     words: Sequence[ScannedWord], page: int, scale: float, cut: Cut
 ) -> tuple[Sequence[Line], Sequence[Line]]:
     sides: tuple[list[ScannedWord], list[ScannedWord]] = ([], [])
@@ -209,12 +214,12 @@ def _parted_words(
 
 
 def picture_scale(width: float, height: float) -> float:
-    """Pixels a point at which a page is given to OCR: 200 dpi, less for a page as large as a poster."""
+    """Return the pixels per point at which a page is given to OCR: 200 dpi, less for a page as large as a poster."""
     return float(min(DOTS_PER_INCH / 72, _LONGEST_PICTURE / max(width, height, 1.0)))
 
 
 def _png(handle: Any, width: float, height: float, scale: float) -> bytes:
-    """The page in grey."""
+    """Draw a page in grey."""
     across, down = max(1, round(width * scale)), max(1, round(height * scale))
     bitmap = pdfium.PdfBitmap.new_native(across, down, raw.FPDFBitmap_Gray)
     try:
@@ -228,20 +233,21 @@ def _png(handle: Any, width: float, height: float, scale: float) -> bytes:
 
 
 def _shows_a_picture(handle: Any, area: float) -> bool:
-    """An image covers most of the page."""
+    """Return whether an image covers most of a page."""
     objects = min(raw.FPDFPage_CountObjects(handle), _MOST_OBJECTS)
     return any(_covered(raw.FPDFPage_GetObject(handle, index)) > _MOST * area for index in range(objects))
 
 
-def _covered(each: Any) -> float:
-    kind = raw.FPDFPageObj_GetType(each)
-    if kind == raw.FPDF_PAGEOBJ_FORM:  # scanners wrap the picture
-        return max((_covered(raw.FPDFFormObj_GetObject(each, index)) for index in range(_in_form(each))), default=0.0)
+def _covered(handle: Any) -> float:
+    kind = raw.FPDFPageObj_GetType(handle)
+    if kind == raw.FPDF_PAGEOBJ_FORM:  # some scanners wrap the image in a form
+        parts = (raw.FPDFFormObj_GetObject(handle, index) for index in range(_count_in_form(handle)))
+        return max(map(_covered, parts), default=0.0)
     if kind != raw.FPDF_PAGEOBJ_IMAGE:
         return 0.0
-    left, top, right, bottom = bounds(each)
+    left, top, right, bottom = bounds(handle)
     return abs(right - left) * abs(top - bottom)
 
 
-def _in_form(form: Any) -> int:
+def _count_in_form(form: Any) -> int:
     return int(min(raw.FPDFFormObj_CountObjects(form), 50))

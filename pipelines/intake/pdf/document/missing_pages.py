@@ -1,7 +1,7 @@
-"""Whether a page of a statement isn't in the file, by what the pages that are there say of it.
+"""Detect that a page of a statement is missing, from what the other pages say.
 
-A sum that is carried to the next page needs a next page, and one brought from the page before needs that. Neither is
-where a statement ends or begins: taken for it, the rows of the lost page would be missed by nobody.
+A total carried to the next page needs a next page, and one brought from the previous page needs that page. A statement
+doesn't end or begin with such a total: if it were accepted, nobody would notice the rows of the missing page.
 """
 
 import re
@@ -19,12 +19,12 @@ _BETWEEN_PAGES = re.compile(
 )
 _ENDS = re.compile(r"\bclosing (?:account )?balance\b|\b(?:balance )?brought forward\b", re.IGNORECASE)
 
-_NO_NEXT = "The last page carries its balance to a next page, which isn't in the file."
-_NO_PREVIOUS = "The first page brings its balance from a page before it, which isn't in the file."
+_NO_NEXT = "The last page carries its balance to a next page, which is not in the file."
+_NO_PREVIOUS = "The first page brings its balance from a previous page, which is not in the file."
 
 
 def is_between_pages(lines: Sequence[Line], position: int) -> bool:
-    """Whether a balance carried or brought is one from page to page, as the line or its wrapped rest says."""
+    """Return whether a balance is carried or brought between pages, by its line or the wrapped rest of it."""
     line = lines[position]
     if not (_CARRIED.search(line.text) or _BROUGHT.search(line.text)):
         return False
@@ -34,13 +34,13 @@ def is_between_pages(lines: Sequence[Line], position: int) -> bool:
 
 
 def missing_page(lines: Sequence[Line], document: Document, *, opens: bool, closes: bool) -> str | None:
-    """What says that a page is missing where an account's part of a document begins or ends; None where nothing does.
+    """Return why a page must be missing where an account's part of a document begins or ends, or None.
 
     Args:
-        lines: the account's.
-        document: that it is of.
-        opens: it states an opening balance.
-        closes: it states a closing balance.
+        lines: of the account.
+        document: that has the account.
+        opens: whether an opening balance is stated.
+        closes: whether a closing balance is stated.
     """
     if _ends_in_the_middle(lines):
         return _NO_NEXT
@@ -48,25 +48,21 @@ def missing_page(lines: Sequence[Line], document: Document, *, opens: bool, clos
         return _NO_PREVIOUS
     pages, (first, last) = document.pages, (document.numbers[0], document.numbers[-1])
     if not opens and first and first.number > 1 and lines[0].page == pages[0].number:
-        return (
-            f"The file begins with the page that says it is number {first.number}, and no opening balance is printed."
-        )
+        return f"The file begins with the page that is numbered {first.number}, and no opening balance is printed."
     if not closes and last and last.number < (last.of or 0) and lines[-1].page == pages[-1].number:
         return f"The file ends with page {last.number} of {last.of}, and no closing balance is printed."
     return None
 
 
 def gaps_in(document: Document) -> Iterator[tuple[Page, str]]:
-    """Where numbers of pages say that one isn't in the file: the page behind, and what it says. A page without a number
-    between two others has the number between theirs.
-    """
+    """Yield the page after each gap in the page numbers, with a message. Pages without a number count as one each."""
     before, place_before = 0, -1
     for place, (page, printed) in enumerate(zip(document.pages, document.numbers, strict=True)):
         if printed is None:
             continue
         if printed.number - before > place - place_before > 0:
-            said = f"after number {before}" if before else "and no other stands before it"
-            yield page, f"The page says that it is number {printed.number}, {said}: pages between are missing."
+            position = f"follows number {before}" if before else "is the first"
+            yield page, f"The page is numbered {printed.number} but {position}: pages are missing."
         before, place_before = printed.number, place
 
 

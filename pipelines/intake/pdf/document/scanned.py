@@ -1,4 +1,4 @@
-"""Words that somebody read from the picture of a page: taken like others, and never believed as much."""
+"""Assemble words that OCR read from the picture of a page. They are read like others, but never trusted as much."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from pipelines.intake.pdf.page.page import Line, Word
 from pipelines.intake.pdf.page.result import Reason, Verdict
 
 DOTS_PER_INCH = 200
-_LEAST_CONFIDENCE = 20.0  # of 100: below, it is a speck
+_LEAST_CONFIDENCE = 20.0  # of 100; our judgement: below it, a word is a speck
 _LEVEL = 0.45  # of the height: words whose middles are closer are on one line
 
 
@@ -25,13 +25,15 @@ class ScannedWord:
 
 
 def lines_of_scanned(words: Sequence[ScannedWord], page: int, scale: float) -> list[Line]:
-    """Lines of a picture, `scale` pixels a point, level although the paper lay askew."""
+    """Return the lines of a picture, turned level if the paper was skewed. `scale` is in pixels per point."""
     slope = _slope(words)
-    placed = [_word(each, scale, slope) for each in words if each.confidence >= _LEAST_CONFIDENCE and each.text.strip()]
-    return [Line(page, tuple(sorted(group, key=lambda word: word.left))) for group in _levels(placed)]
+    placed = [
+        _place(word, scale, slope) for word in words if word.confidence >= _LEAST_CONFIDENCE and word.text.strip()
+    ]
+    return [Line(page, tuple(sorted(group, key=lambda word: word.left))) for group in _group_level(placed)]
 
 
-def _word(scanned: ScannedWord, scale: float, slope: float) -> Word:
+def _place(scanned: ScannedWord, scale: float, slope: float) -> Word:
     offset = slope * (scanned.left + scanned.right) / 2
     top, bottom = (scanned.top - offset) / scale, (scanned.bottom - offset) / scale
     return Word(
@@ -40,7 +42,7 @@ def _word(scanned: ScannedWord, scale: float, slope: float) -> Word:
 
 
 def _slope(words: Sequence[ScannedWord]) -> float:
-    """How much a line falls for each pixel to the right, from pairs of neighbours."""
+    """Return the median slope between neighbouring words: pixels down per pixel to the right."""
     slopes = sorted(
         (_middle(after) - _middle(before)) / (after.left - before.left)
         for before, after in pairwise(words)
@@ -53,9 +55,9 @@ def _middle(word: ScannedWord) -> float:
     return (word.top + word.bottom) / 2
 
 
-def _levels(words: Sequence[Word]) -> Iterator[list[Word]]:
+def _group_level(words: Sequence[Word]) -> Iterator[list[Word]]:
     group: list[Word] = []
-    for word in sorted(words, key=lambda each: each.top + each.bottom):
+    for word in sorted(words, key=lambda word: word.top + word.bottom):
         if group and not _is_level(group, word):
             yield group
             group = []
@@ -65,13 +67,13 @@ def _levels(words: Sequence[Word]) -> Iterator[list[Word]]:
 
 
 def _is_level(group: Sequence[Word], word: Word) -> bool:
-    middles = sum(each.top + each.bottom for each in group) / 2 / len(group)
-    height = sorted(each.bottom - each.top for each in (*group, word))[len(group) // 2]
+    middles = sum(member.top + member.bottom for member in group) / 2 / len(group)
+    height = sorted(member.bottom - member.top for member in (*group, word))[len(group) // 2]
     return abs((word.top + word.bottom) / 2 - middles) <= _LEVEL * height
 
 
-def capped(verdict: Verdict, reasons: tuple[Reason, ...], page: int) -> tuple[Verdict, tuple[Reason, ...]]:
-    """What was read from a picture needs eyes: digits that OCR mistakes may still add up."""
-    review = Reason("NeedsReview", "The text was read from a picture by OCR; compare it with the pages.", page)
+def cap_verdict(verdict: Verdict, reasons: tuple[Reason, ...], page: int) -> tuple[Verdict, tuple[Reason, ...]]:
+    """Lower the verdict of a scanned statement and ask for a review: digits that OCR misread may still add up."""
+    review = Reason("NeedsReview", "OCR read the text from a picture; compare it with the pages.", page)
     proved = verdict in (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL)
     return (Verdict.PARTIAL if proved else verdict), (*reasons, review)

@@ -1,7 +1,7 @@
-"""Where one account's part of a document ends and the next one's begins.
+"""Split a document into the sections of its accounts.
 
-Banks print several accounts in one statement. A new account's number begins a section. An account's number that is
-printed again at the head of each page begins none, nor do accounts that are only mentioned: a section has rows.
+Banks print several accounts in one statement. A new account's number begins a section, unless it is printed at the head
+of each page or the account is only mentioned: a section has rows.
 """
 
 import re
@@ -21,14 +21,14 @@ _HEADING = re.compile(
     r"money (?:in|out)|paid (?:in|out))\b",
     re.IGNORECASE,
 )
-_SAME_PLACE = 4.0  # points: heads are printed at one height on every page, lines of a heading at one left edge
-_TITLE_LINES = 3  # that may stand above the number, and belong to it
-_TITLE_GAP = 1.3  # of a line's height: what is further apart belongs to what stands above
+_SAME_PLACE = 4.0  # points: tolerance for heads at one height on every page, and for lines at one left edge
+_TITLE_LINES = 3  # above the number that may belong to it
+_TITLE_GAP = 1.3  # of a line's height: a line further above is not part of the title
 
 
 @dataclass(frozen=True)
 class Section:
-    """One account's lines, in reading order."""
+    """The lines of one account, in reading order."""
 
     lines: Sequence[Line]
     first_page: int
@@ -36,7 +36,7 @@ class Section:
 
 
 def split(pages: Sequence[Page], layout: Layout | None) -> Sequence[Section]:
-    """The accounts' parts of a document; one where nothing speaks for several."""
+    """Split a document by account; into one section if it doesn't have several accounts."""
     lines = [line for page in pages for line in page.lines]
     if not lines:
         return ()
@@ -51,20 +51,20 @@ def _section(lines: Sequence[Line]) -> Section:
 
 @dataclass(frozen=True)
 class _Mention:
-    """An account's number in a line that is no row."""
+    """An account's number in a line that is not a row."""
 
     position: int
     number: str
     bsb: str | None = None
     is_card: bool = False
 
-    def same(self, other: "_Mention") -> bool:
+    def is_same_account(self, other: "_Mention") -> bool:
         ends_alike = self.number.endswith(other.number) or other.number.endswith(self.number)
         return ends_alike and (self.bsb == other.bsb or None in (self.bsb, other.bsb))
 
 
 def _beginnings(lines: Sequence[Line], pages: int, layout: Layout | None) -> list[int]:
-    """The first lines of sections. What stands before the first account belongs to it."""
+    """Return the first line of each section. The first section includes the lines before its account."""
     mentions = _without_furniture(list(_mentions(lines, layout)), lines, pages)
     runs = _runs(mentions, lines)
     return [0, *(_with_title(lines, run.position) for run in runs[1:])]
@@ -75,13 +75,15 @@ def _mentions(lines: Sequence[Line], layout: Layout | None) -> Iterator[_Mention
         text = line.text
         if has_amount(text) or leading(text) or (layout and layout.ignores(text)):
             continue
-        found = next((each for each in labelled(text) if each.number), None) or _below_heading(lines, position)
+        found = next((number for number in labelled(text) if number.number), None) or _unlabelled(lines, position)
         if found and found.number and not _continues_a_row(lines, position):
             yield _Mention(position, found.number, found.bsb, found.is_card)
 
 
-def _below_heading(lines: Sequence[Line], position: int) -> AccountNumber | None:
-    """A line that is a BSB and a number and no more, as it stands below `BSB  Account number` or at a page's head."""
+def _unlabelled(lines: Sequence[Line], position: int) -> AccountNumber | None:
+    """Return the number of a line with only a BSB and a number, as below `BSB  Account number` or at the
+    page's head.
+    """
     line = lines[position]
     alone = any(pair_in(text) and not re.search("[A-Za-z]", text) for text in _texts(line))
     above = lines[position - 1].text if position and lines[position - 1].page == line.page else ""
@@ -93,30 +95,36 @@ def _texts(line: Line) -> Sequence[str]:
 
 
 def _without_furniture(mentions: Sequence[_Mention], lines: Sequence[Line], pages: int) -> Sequence[_Mention]:
-    """Without the number at the head or foot of every page, where other accounts have sections of their own."""
+    """Remove repetitions of a number that is at the head or foot of every page."""
     places: dict[tuple[str, int], list[_Mention]] = {}
     for mention in mentions:
         places.setdefault((mention.number, round(lines[mention.position].box.top / _SAME_PLACE)), []).append(mention)
-    everywhere = [alike for alike in places.values() if len({lines[each.position].page for each in alike}) == pages]
-    again = {each.position for alike in everywhere if pages > 2 for each in alike[1:]}
-    return [mention for mention in mentions if mention.position not in again]
+    everywhere = [
+        alike for alike in places.values() if len({lines[mention.position].page for mention in alike}) == pages
+    ]
+    repeated = {mention.position for alike in everywhere if pages > 2 for mention in alike[1:]}
+    return [mention for mention in mentions if mention.position not in repeated]
 
 
 def _runs(mentions: Sequence[_Mention], lines: Sequence[Line]) -> Sequence[_Mention]:
-    """The mentions that begin a section: of another account than the one before, and with rows until the next."""
+    """Return the mentions that begin a section: of a different account than the previous one, and with rows before the
+    next.
+    """
     runs: list[_Mention] = []
     for number, mention in enumerate(mentions):
-        if runs and mention.same(runs[-1]):
+        if runs and mention.is_same_account(runs[-1]):
             continue
-        others = (each for each in mentions[number + 1 :] if not each.same(mention))
-        until = next((each.position for each in others), None)
+        others = (other for other in mentions[number + 1 :] if not other.is_same_account(mention))
+        until = next((other.position for other in others), None)
         if _has_rows(lines[mention.position : until], mention):
             runs.append(mention)
     return runs
 
 
 def _has_rows(lines: Sequence[Line], mention: _Mention) -> bool:
-    """Dated lines below headings, or dated amounts and a balance. A further card of an account has no balance."""
+    """Return whether lines have dates below a heading, or dated amounts and a balance. An account's additional card has
+    no balance.
+    """
     if any(_STATES_BALANCE.search(line.text) for line in lines) and any(map(is_row, lines)):
         return True
     heading = next((position for position, line in enumerate(lines) if _is_heading(line)), len(lines))
@@ -129,7 +137,9 @@ def _is_heading(line: Line) -> bool:
 
 
 def _continues_a_row(lines: Sequence[Line], position: int) -> bool:
-    """What stands close below a row, right of its date, is part of what it says; payees' numbers stand there, too."""
+    """Return whether a line is close below a row and right of its date. It is then part of the row's description, which
+    may contain a payee's number.
+    """
     below, left = lines[position], lines[position].words[0].left
     for above in reversed(lines[:position]):
         if above.page != below.page or not _close(above, below):
@@ -141,7 +151,7 @@ def _continues_a_row(lines: Sequence[Line], position: int) -> bool:
 
 
 def _with_title(lines: Sequence[Line], position: int) -> int:
-    """The line where an account's heading begins: a title may stand close above its number."""
+    """Return the line where an account's heading begins: a title may be close above its number."""
     first = position
     while first > max(position - _TITLE_LINES, 0) and _is_title_of(lines[first - 1], lines[first]):
         first -= 1

@@ -1,7 +1,7 @@
-"""Two pages on one sheet, side by side or one above the other, as printers and copiers make them to save paper.
+"""Detect two pages on one sheet, side by side or one above the other, as printed to save paper.
 
-A sheet is cut in the middle, where nothing stands across it, and only if what stands on either side looks like a page
-of its own. Columns of one page don't: they have one number and one head between them. What isn't sure stays one page.
+A sheet is split in the middle if nothing crosses it and each side looks like a page of its own. Columns of one page
+don't, because they share one number and one head. In doubt, the sheet is one page.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,10 @@ from pipelines.intake.pdf.page.page import Line
 from pipelines.intake.pdf.page.page_numbers import PageNumber, printed_number
 from pipelines.intake.pdf.page.periods import period_of
 
-# Our judgement: pages keep margins, and stand side by side on a sheet that is wide.
-_WIDE = 1.1  # from which ratio of the longer side to the shorter on a sheet can hold two pages
+# Our judgement: pages have margins, and a sheet with two pages side by side is wide.
+_WIDE = 1.1  # least ratio of the longer side to the shorter of a sheet with two pages
 _FREE = 0.01  # of the sheet, on either side of its middle
-_NEAR = 0.06  # of the sheet: page numbers stand at one height of both pages, or that near the top of the second
+_NEAR = 0.06  # of the sheet: page numbers are at the same height on both pages, or this near the top of the second
 _FEWEST_LINES = 3  # of a page
 
 
@@ -32,17 +32,17 @@ class Cut:
     top: float
 
     def is_second(self, left: Any, top: Any) -> Any:
-        """Whether what begins at a point, or at each of arrays of them, is of the second page."""
+        """Return whether a point, or each of arrays of points, is on the second page."""
         return (left >= self.left) & (top >= self.top)
 
 
 def cut_of(lines: Sequence[Line], across: float, down: float) -> Cut | None:
-    """Where a sheet holds two pages; None where it is one.
+    """Return where a sheet with two pages is split; None if it is one page.
 
     Args:
         lines: of the sheet, level.
-        across: how wide it is, in points.
-        down: how high it is.
+        across: its width, in points.
+        down: its height, in points.
     """
     if down > _WIDE * across:
         return _cut_across(lines, down)
@@ -50,26 +50,26 @@ def cut_of(lines: Sequence[Line], across: float, down: float) -> Cut | None:
 
 
 def _cut_across(lines: Sequence[Line], down: float) -> Cut | None:
-    """Pages above each other: no line stands in the middle."""
+    """Split pages above each other, if no line is in the middle."""
     middle, free = down / 2, down * _FREE
     if any(line.box.top < middle + free and line.box.bottom > middle - free for line in lines):
         return None
     cut = Cut(0.0, middle)
-    first, second = _parted(lines, cut)
+    first, second = _split(lines, cut)
     return cut if _are_stacked(first, second, middle, down * _NEAR) else None
 
 
 def _cut_down(lines: Sequence[Line], across: float) -> Cut | None:
-    """Pages side by side: no word stands in the middle."""
+    """Split pages side by side, if no word is in the middle."""
     middle, free = across / 2, across * _FREE
     if any(word.left < middle + free and word.right > middle - free for line in lines for word in line.words):
         return None
     cut = Cut(middle, 0.0)
-    first, second = _parted(lines, cut)
+    first, second = _split(lines, cut)
     return cut if _are_beside(first, second) and not _is_torn(first, second) else None
 
 
-def _parted(lines: Sequence[Line], cut: Cut) -> tuple[list[Line], list[Line]]:
+def _split(lines: Sequence[Line], cut: Cut) -> tuple[list[Line], list[Line]]:
     sides: tuple[list[Line], list[Line]] = ([], [])
     for line in lines:
         for is_second, words in groupby(line.words, lambda word: cut.is_second(word.left, word.top)):
@@ -78,7 +78,7 @@ def _parted(lines: Sequence[Line], cut: Cut) -> tuple[list[Line], list[Line]]:
 
 
 def _are_beside(first: Sequence[Line], second: Sequence[Line]) -> bool:
-    """Each has a number of its own, or a table's heading."""
+    """Return whether each side has its own page number or a table's heading."""
     if min(len(first), len(second)) < _FEWEST_LINES:
         return False
     one, two = printed_number(first), printed_number(second)
@@ -87,8 +87,9 @@ def _are_beside(first: Sequence[Line], second: Sequence[Line]) -> bool:
 
 
 def _are_stacked(first: Sequence[Line], second: Sequence[Line], middle: float, near: float) -> bool:
-    """Each has a number at the same height of its own, or a head: any page may have a number at its foot, and two
-    tables, one below the other."""
+    """Return whether each half has a page number at the same height, or a head. One page may well have a number at its
+    foot, and two tables, one below the other.
+    """
     if min(len(first), len(second)) < _FEWEST_LINES:
         return False
     one, two = printed_number(first), printed_number(second)
@@ -101,12 +102,12 @@ def _are_stacked(first: Sequence[Line], second: Sequence[Line], middle: float, n
 
 
 def _differ(one: PageNumber | None, two: PageNumber | None) -> bool:
-    """Whether two numbers are of two pages, written in one way."""
+    """Return whether two page numbers differ and are in the same form."""
     return one is not None and two is not None and one.number != two.number and (one.of is None) == (two.of is None)
 
 
 def _may_follow(one: PageNumber | None, two: PageNumber | None) -> bool:
-    """Whether a second page may stand behind a first: the number of both is not that of a page 1."""
+    """Return whether the second half may be a page of its own. A single number 1 may be that of the whole sheet."""
     return one is not None or two is None or two.number > 1
 
 
@@ -116,14 +117,14 @@ def _heading_in(lines: Sequence[Line]) -> int | None:
 
 
 def _has_head(lines: Sequence[Line]) -> bool:
-    """Whether it says whose account or which period it is of, above a table's heading."""
+    """Return whether an account or a period is stated above a table's heading."""
     heading = _heading_in(lines)
     above = lines[:heading] if heading is not None else ()
     return any(any(labelled(line.text)) for line in above) or any(period_of(above))
 
 
 def _is_torn(first: Sequence[Line], second: Sequence[Line]) -> bool:
-    """Whether one table goes over the middle: dates on one side, their amounts on the other."""
+    """Return whether a table crosses the middle: dates on one side, their amounts on the other."""
     has_rows = any(map(is_row, (*first, *second)))
     return not has_rows and any(_dates(first)) and any(has_amount(line.text) for line in second)
 

@@ -1,1 +1,1 @@
-"""How a page is laid out: headings, columns, and what is known of banks."""
+"""Headings, columns, and the layouts of banks."""

@@ -1,8 +1,7 @@
-"""Where the columns of a table lie, learned from the figures below its heading.
+"""Find the columns of a table from the figures below its heading.
 
-Figures of a column end at one right edge, wherever its heading stands over them. So the edges that many figures share
-are the columns, and headings give them their roles: by their own right ends where these agree, else by their order,
-else by what stands nearest.
+Figures in a column share a right edge, wherever the heading is above them. So the edges that many figures share are the
+columns. Headings give them their roles: by their own right ends if these agree, else by order, else by distance.
 """
 
 from collections import Counter
@@ -18,20 +17,21 @@ from pipelines.intake.pdf.page.page import Line, Word
 from pipelines.intake.pdf.page.symbols import CODES
 from pipelines.intake.pdf.page.wrapped_dates import TIME
 
-_ALIGNED = 3.0  # points between right edges of one column
-_NEAR = 6.0
-_IN_LINE = 1.0  # where words stand close before it
-_FAR = 45.0  # further from every heading than this is no figure of the table
-_SAME_WORDS = 0.5  # of the size: an amount that close behind a word is part of its text
-_LEAST_DATES = 2  # that show where dates stand
-_DATE_SLACK = 30.0  # a heading may stand that much to the right of the dates under it
-_BLANKS = {"blank", "nil"}  # what an empty cell may say
+# Points, unless stated otherwise; our judgement.
+_ALIGNED = 3.0  # between right edges in one column
+_NEAR = 6.0  # between the edge of an amount and that of its column
+_IN_LINE = 1.0  # likewise if a word is close before the amount
+_FAR = 45.0  # a figure further from every heading is not part of the table
+_SAME_WORDS = 0.5  # of the size: an amount this close after a word is part of its text
+_LEAST_DATES = 2  # dates that show where dates begin
+_DATE_SLACK = 30.0  # how far a heading may be to the right of its dates
+_BLANKS = {"blank", "nil"}  # texts of empty cells
 _DEBIT, _CREDIT = {"dr", "d", "debit", "-", "−", "–"}, {"cr", "c", "credit", "+"}
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A column of amounts. Not `is_aligned`: they don't share a right edge, so they are told by where they stand."""
+    """A column of amounts. `is_aligned`: most share its right edge."""
 
     role: str
     left: float
@@ -42,45 +42,47 @@ class Figures:
 
 @dataclass(frozen=True)
 class Columns:
-    """How the lines below a heading are taken apart."""
+    """The columns into which the lines below a heading are split."""
 
     heading: Heading
     figures: tuple[Figures, ...]
-    date: tuple[float, float] | None  # where a date's first word may begin, and where its column ends
+    date: tuple[float, float] | None  # from where a date may begin to where its column ends
     value_date: tuple[float, float] | None
     sign: tuple[float, float] | None
 
     @property
     def left_of_figures(self) -> float:
-        return min((each.left for each in self.figures), default=float("inf"))
+        return min((column.left for column in self.figures), default=float("inf"))
 
     def may_hold_date(self, word: Word) -> bool:
-        """Whether it stands where dates do; where that isn't known, left of where texts do."""
+        """Return whether a word is in the column of dates; if that is unknown, whether it is left of the texts."""
         if self.date is not None:
             return _within(word, self.date)
         texts = self.heading.of("description")
         return texts is None or word.left < texts.left - _ALIGNED
 
     def is_left_of_texts(self, word: Word) -> bool:
-        """Whether it stands where dates do and texts don't: a date that stands alone may be wide."""
+        """Return whether a word is in the column of dates and ends before the texts; a date alone on its
+        line may not.
+        """
         texts = self.heading.of("description")
         return _within(word, self.date) and (texts is None or word.right < texts.left)
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A line, taken apart by the columns."""
+    """A line, split by the columns."""
 
     line: Line
     date: PrintedDate | None = None
     value_date: PrintedDate | None = None
-    year: int | None = None  # stands alone where dates do
+    year: int | None = None  # alone in the column of dates
     words: tuple[Word, ...] = ()
     amounts: Mapping[str, Money] = field(default_factory=dict)  # by role
     strays: tuple[Money, ...] = ()  # amounts in no column, or a second one in a column
     sign: int | None = None  # from a column of DR and CR
-    row_year: int | None = None  # of the row of a year alone that it stands under
-    is_date_unreadable: bool = False  # something stands where dates do, and it is none
+    row_year: int | None = None  # of the year row above it
+    is_date_unreadable: bool = False  # the column of dates has a text that isn't a date
 
     @property
     def text(self) -> str:
@@ -99,9 +101,9 @@ class Cells:
         return self.amounts.get("balance")
 
 
-def fitted(heading: Heading, lines: Sequence[Line]) -> Columns:
-    """The columns below a heading, as the lines down to the next one fill them."""
-    amounts = [each for line in lines for each in _candidates(line, heading)]
+def fit_columns(heading: Heading, lines: Sequence[Line]) -> Columns:
+    """Find the columns below a heading from the lines down to the next one."""
+    amounts = [amount for line in lines for amount in _candidates(line, heading)]
     clusters = _clusters(amounts)
     return Columns(
         heading=heading,
@@ -113,11 +115,11 @@ def fitted(heading: Heading, lines: Sequence[Line]) -> Columns:
 
 
 def _candidates(line: Line, heading: Heading) -> Iterator[Printed]:
-    """Amounts that are not near the left of every figure's heading, nor part of a text."""
+    """Yield the amounts that are not far left of all headings of figures and not part of a text."""
     first = min((column.left for column in heading.figures), default=0.0) - 2 * _FAR
-    for each in amounts_of(line):
-        if each.edge >= first and not _in_text(line.words, each):
-            yield each
+    for amount in amounts_of(line):
+        if amount.edge >= first and not _in_text(line.words, amount):
+            yield amount
 
 
 def _in_text(words: Sequence[Word], printed: Printed) -> bool:
@@ -133,60 +135,62 @@ class _Cluster:
 
     @property
     def edge(self) -> float:
-        return median(each.edge for each in self.amounts)
+        return median(amount.edge for amount in self.amounts)
 
     @property
     def left(self) -> float:
-        return min(each.left for each in self.amounts)
+        return min(amount.left for amount in self.amounts)
 
     def __len__(self) -> int:
         return len(self.amounts)
 
 
 def _clusters(amounts: Sequence[Printed]) -> list[_Cluster]:
-    """Amounts with one right edge, from left to right."""
+    """Group amounts by right edge, from left to right."""
     groups: list[list[Printed]] = []
-    for each in sorted(amounts, key=lambda one: one.edge):
-        if groups and each.edge - groups[-1][-1].edge <= _ALIGNED:
-            groups[-1].append(each)
+    for amount in sorted(amounts, key=lambda amount: amount.edge):
+        if groups and amount.edge - groups[-1][-1].edge <= _ALIGNED:
+            groups[-1].append(amount)
         else:
-            groups.append([each])
+            groups.append([amount])
     return [_Cluster(tuple(group)) for group in groups]
 
 
 def _figures(heading: Heading, clusters: Sequence[_Cluster]) -> Iterator[Figures]:
-    """A column for each heading of figures, also for one that nothing stands under."""
-    assigned = _assigned(heading, clusters)
+    """Yield a column for each heading of figures, even if it has no figures."""
+    assigned = _assign_headings(heading, clusters)
     for column in heading.figures:
         own = [cluster for cluster, found in assigned if found is column]
         main = max(own, key=len, default=None)
-        total = sum(len(each) for each in own)
+        total = sum(map(len, own))
         if main is None:
             yield Figures(column.role, column.left, column.right, is_aligned=True, heading=column)
         else:
             yield Figures(column.role, main.left, main.edge, 2 * len(main) >= total, column)
 
 
-def _assigned(heading: Heading, clusters: Sequence[_Cluster]) -> list[tuple[_Cluster, Column]]:
-    total = sum(len(each) for each in clusters)
-    major = [each for each in clusters if len(each) >= max(2, 0.02 * total)]
+def _assign_headings(heading: Heading, clusters: Sequence[_Cluster]) -> list[tuple[_Cluster, Column]]:
+    total = sum(map(len, clusters))
+    major = [cluster for cluster in clusters if len(cluster) >= max(2, 0.02 * total)]
     columns = heading.numeric
-    major = [each for each in major if not _is_marked_of(each, major)]
+    major = [cluster for cluster in major if not _is_part_of_another(cluster, major)]
     by_order = _by_order(major, columns) or _by_order(major, heading.figures)
-    rest = [(each, _nearest(each, columns)) for each in clusters if each not in by_order]
+    rest = [(cluster, _nearest(cluster, columns)) for cluster in clusters if cluster not in by_order]
     return [*by_order.items(), *((cluster, column) for cluster, column in rest if column is not None)]
 
 
-def _is_marked_of(cluster: _Cluster, others: Sequence[_Cluster]) -> bool:
-    """Whether what stands behind its digits (CR, OD) ends where the digits of another column do: it is of that one."""
-    if any(each.right <= each.edge for each in cluster.amounts):
+def _is_part_of_another(cluster: _Cluster, others: Sequence[_Cluster]) -> bool:
+    """Return whether the marks after its digits (CR, OD) end at another column's edge. The amounts then belong to that
+    column.
+    """
+    if any(amount.right <= amount.edge for amount in cluster.amounts):
         return False
-    right = median(each.right for each in cluster.amounts)
+    right = median(amount.right for amount in cluster.amounts)
     return any(other is not cluster and abs(other.edge - right) <= _ALIGNED for other in others)
 
 
 def _by_order(clusters: Sequence[_Cluster], columns: Sequence[Column]) -> dict[_Cluster, Column]:
-    """As many columns of figures as headings: the first for the first, unless one stands far from its own."""
+    """Assign clusters to headings in order, if there are as many of both and none is far from its heading."""
     pairs = list(zip(clusters, columns, strict=False))
     is_each = len(clusters) == len(columns) and all(
         _distance(cluster, column) < _FAR and _flush(cluster, columns) in (None, column) for cluster, column in pairs
@@ -195,7 +199,7 @@ def _by_order(clusters: Sequence[_Cluster], columns: Sequence[Column]) -> dict[_
 
 
 def _nearest(cluster: _Cluster, columns: Sequence[Column]) -> Column | None:
-    """The heading whose right end agrees, else the one that stands nearest."""
+    """Return the heading whose right end agrees, else the nearest one."""
     if (flush := _flush(cluster, columns)) is not None:
         return flush
     best = min(columns, key=lambda column: (_distance(cluster, column), abs(column.right - cluster.edge)), default=None)
@@ -203,13 +207,13 @@ def _nearest(cluster: _Cluster, columns: Sequence[Column]) -> Column | None:
 
 
 def _flush(cluster: _Cluster, columns: Sequence[Column]) -> Column | None:
-    """The heading whose right end agrees with a column of figures, with their marks or without."""
-    right = median(each.right for each in cluster.amounts)
-    best = min(columns, key=lambda column: _off(column, cluster.edge, right), default=None)
-    return best if best is not None and _off(best, cluster.edge, right) <= _NEAR else None
+    """Return the heading whose right end agrees with a cluster's, with or without its marks."""
+    right = median(amount.right for amount in cluster.amounts)
+    best = min(columns, key=lambda column: _deviation(column, cluster.edge, right), default=None)
+    return best if best is not None and _deviation(best, cluster.edge, right) <= _NEAR else None
 
 
-def _off(column: Column, *edges: float) -> float:
+def _deviation(column: Column, *edges: float) -> float:
     return min(abs(column.right - edge) for edge in edges)
 
 
@@ -218,8 +222,9 @@ def _distance(cluster: _Cluster, column: Column) -> float:
 
 
 def _date_zone(heading: Heading, lines: Sequence[Line]) -> tuple[float, float] | None:
-    """Below the heading of dates; where it has none, or no date stands there, where lines begin with dates. It ends
-    where texts begin behind dates: a heading may stand over the middle of its texts."""
+    """Return the column of dates: below its heading, or where lines begin with dates if it has none or no date is below
+    it. The column ends where the texts after dates begin, because their heading may be centred.
+    """
     zone = _zone(heading, "date")
     if zone is not None:
         zone = zone[0], min(zone[1], _usual_end_of_dates(lines, zone))
@@ -239,7 +244,7 @@ def _usual_end_of_dates(lines: Sequence[Line], zone: tuple[float, float]) -> flo
 
 
 def _end_of_date(line: Line) -> float:
-    """Where what follows a line's date begins, or its right end."""
+    """Return where the text after a line's date begins, or the line's right end."""
     found = leading(line.text)
     taken, used = (found[1] if found else 0), -1
     for word in line.words:
@@ -250,27 +255,27 @@ def _end_of_date(line: Line) -> float:
 
 
 def _zone(heading: Heading, role: str) -> tuple[float, float] | None:
-    """From where a date's first word may begin to where the next column does."""
+    """Return the range from where a date may begin to where the next column begins."""
     column = heading.of(role)
     if column is None:
         return None
-    before = [each.right for each in heading.columns if each.right <= column.left]
-    after = [each.left for each in heading.columns if each.left >= column.right]
+    before = [other.right for other in heading.columns if other.right <= column.left]
+    after = [other.left for other in heading.columns if other.left >= column.right]
     start = max(max(before, default=-_DATE_SLACK), column.left - _DATE_SLACK) if before else -1e9
     return start, min(after, default=1e9) - 1
 
 
-def cells_of(line: Line, columns: Columns) -> Cells:
-    """A line taken apart."""
+def split_line(line: Line, columns: Columns) -> Cells:
+    """Split a line by the columns."""
     words = line.words
-    amounts, strays, taken = _placed_amounts(words, columns)
+    amounts, strays, taken = _take_amounts(words, columns)
     rest = [(index, word) for index, word in enumerate(words) if index not in taken]
-    date, rest = _date(rest, columns.date)
-    value_date, rest = _date(rest, columns.value_date)
+    date, rest = _take_date(rest, columns.date)
+    value_date, rest = _take_date(rest, columns.value_date)
     year = None
     if date is None:
-        year, rest = _year(rest, columns.date)
-    sign, rest = _sign(rest, columns.sign)
+        year, rest = _take_year(rest, columns.date)
+    sign, rest = _take_sign(rest, columns.sign)
     left_of_figures = columns.left_of_figures
     texts = tuple(
         word
@@ -282,42 +287,44 @@ def cells_of(line: Line, columns: Columns) -> Cells:
     return Cells(line, date, value_date, year, texts, amounts, strays, sign, is_date_unreadable=unreadable)
 
 
-def _placed_amounts(words: Sequence[Word], columns: Columns) -> tuple[dict[str, Money], tuple[Money, ...], set[int]]:
-    """Amounts by role, those in no column, and the words that they take."""
+def _take_amounts(words: Sequence[Word], columns: Columns) -> tuple[dict[str, Money], tuple[Money, ...], set[int]]:
+    """Return the amounts by role, the stray ones, and the indices of their words."""
     placed: dict[str, Printed] = {}
     strays: list[Money] = []
-    for each in printed_in(words):
-        column = _column_of(words, each, columns)
+    for amount in printed_in(words):
+        column = _column_of(words, amount, columns)
         if column is None:
             continue
         other = placed.get(column.role)
-        if other is None or abs(each.edge - column.edge) < abs(other.edge - column.edge):
-            placed[column.role] = each
+        if other is None or abs(amount.edge - column.edge) < abs(other.edge - column.edge):
+            placed[column.role] = amount
         if other is not None:
-            strays.append((other if placed[column.role] is each else each).money)
-    taken = {index for each in placed.values() for index in range(each.start, each.stop)}
-    taken |= {each.stop for each in placed.values() if each.stop < len(words) and words[each.stop].text in CODES}
-    return {role: each.money for role, each in placed.items()}, tuple(strays), taken
+            strays.append((other if placed[column.role] is amount else amount).money)
+    taken = {index for amount in placed.values() for index in range(amount.start, amount.stop)}
+    taken |= {
+        amount.stop for amount in placed.values() if amount.stop < len(words) and words[amount.stop].text in CODES
+    }
+    return {role: amount.money for role, amount in placed.items()}, tuple(strays), taken
 
 
 def _column_of(words: Sequence[Word], printed: Printed, columns: Columns) -> Figures | None:
-    """The column at whose edge an amount ends; else the one under whose heading it stands, outside of texts."""
-    nearest = min(columns.figures, key=lambda each: abs(each.edge - printed.edge), default=None)
+    """Return the column at whose edge an amount ends, else the one whose heading is above it, if it isn't in a text."""
+    nearest = min(columns.figures, key=lambda column: abs(column.edge - printed.edge), default=None)
     if nearest is None:
         return None
     in_text = _in_text(words, printed)
     if abs(nearest.edge - printed.edge) <= (_IN_LINE if in_text else _NEAR):
         return nearest
-    flush = next((each for each in columns.figures if abs(each.edge - printed.right) <= _ALIGNED), None)
-    if flush is not None and printed.right > printed.edge:  # a mark behind the digits is in line with them
+    flush = next((column for column in columns.figures if abs(column.edge - printed.right) <= _ALIGNED), None)
+    if flush is not None and printed.right > printed.edge:  # the mark after the digits is aligned with other digits
         return flush
     if in_text:
         return None
-    for each in columns.figures:
-        head = each.heading
-        reach = (min(head.left, each.left), max(head.right, each.edge))
+    for column in columns.figures:
+        head = column.heading
+        reach = (min(head.left, column.left), max(head.right, column.edge))
         if printed.left < reach[1] + 1 and printed.right > reach[0] - 1:
-            return each
+            return column
     return None
 
 
@@ -329,10 +336,10 @@ def _within(word: Word, zone: tuple[float, float] | None) -> bool:
     return zone is not None and zone[0] <= word.left < zone[1]
 
 
-def _date(
+def _take_date(
     words: list[tuple[int, Word]], zone: tuple[float, float] | None
 ) -> tuple[PrintedDate | None, list[tuple[int, Word]]]:
-    """The date that begins in its column, and the other words."""
+    """Return the date that begins in its column, and the remaining words."""
     first = next((place for place, (_, word) in enumerate(words) if _within(word, zone)), None)
     if zone is None or first is None:
         return None, words
@@ -346,12 +353,12 @@ def _date(
         used += 1 + len(words[stop][1].text)
         stop += 1
     inside = all(word.left < zone[1] for _, word in words[first:stop])
-    if not inside:  # a text beside the date was taken for its year
-        return _date_inside(words, first, zone)
+    if not inside:  # a text beside the date was read as its year
+        return _take_date_inside(words, first, zone)
     return date, words[:first] + words[stop:]
 
 
-def _date_inside(
+def _take_date_inside(
     words: list[tuple[int, Word]], first: int, zone: tuple[float, float]
 ) -> tuple[PrintedDate | None, list[tuple[int, Word]]]:
     stop = next((place for place in range(first, len(words)) if words[place][1].left >= zone[1]), len(words))
@@ -359,8 +366,10 @@ def _date_inside(
     return (found[0], words[:first] + words[stop:]) if found else (None, words)
 
 
-def _year(words: list[tuple[int, Word]], zone: tuple[float, float] | None) -> tuple[int | None, list[tuple[int, Word]]]:
-    """A year alone where dates stand, and no text beside it."""
+def _take_year(
+    words: list[tuple[int, Word]], zone: tuple[float, float] | None
+) -> tuple[int | None, list[tuple[int, Word]]]:
+    """Return a year that is alone in the column of dates and on its line, and the remaining words."""
     solid = [(index, word) for index, word in words if not _is_blank(word)]
     if len(solid) != 1 or not _within(solid[0][1], zone):
         return None, words
@@ -368,15 +377,17 @@ def _year(words: list[tuple[int, Word]], zone: tuple[float, float] | None) -> tu
     return (year, []) if year else (None, words)
 
 
-def _sign(words: list[tuple[int, Word]], zone: tuple[float, float] | None) -> tuple[int | None, list[tuple[int, Word]]]:
+def _take_sign(
+    words: list[tuple[int, Word]], zone: tuple[float, float] | None
+) -> tuple[int | None, list[tuple[int, Word]]]:
     for place, (_, word) in enumerate(words):
-        said = word.text.lower().strip(".()")
-        if _within(word, zone) and said in _DEBIT | _CREDIT:
-            return (-1 if said in _DEBIT else 1), words[:place] + words[place + 1 :]
+        mark = word.text.lower().strip(".()")
+        if _within(word, zone) and mark in _DEBIT | _CREDIT:
+            return (-1 if mark in _DEBIT else 1), words[:place] + words[place + 1 :]
     return None, words
 
 
 def usual_left(cells: Sequence[Cells]) -> float | None:
-    """Where texts begin beside dates."""
-    lefts = Counter(round(each.words[0].left) for each in cells if each.date and each.words)
+    """Return where most texts beside dates begin, in points."""
+    lefts = Counter(round(line.words[0].left) for line in cells if line.date and line.words)
     return float(lefts.most_common(1)[0][0]) if lefts else None

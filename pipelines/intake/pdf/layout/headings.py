@@ -1,7 +1,7 @@
-"""The line above a table that says what its columns hold: found by one list of synonyms for all banks.
+"""Find the heading of a table, by one list of synonyms for all banks.
 
-A heading stands in one line, or in two or three with parts of one heading below each other. What makes a line a
-heading is that nearly all of its words name columns, and that no amount stands in it.
+A heading is one line, or two or three with the parts of one heading below each other. A line is a heading if nearly all
+of its words name columns and it has no amount.
 """
 
 import re
@@ -21,15 +21,16 @@ from pipelines.intake.pdf.page.symbols import CODES, SYMBOL
 
 FLOWS = ("debit", "credit", "amount")
 FIGURES = (*FLOWS, "balance")
-_WORDS_APART = 0.62  # of the size: further apart are two headings
-_WIDE_BLANK = 0.36  # of the size: a blank is narrower in most fonts
-_WIDER = 1.3  # of the narrowest blank of the line
-_NEXT_LINE = 2.1  # of the size, from top to top: lines of one heading
+# Our judgement; "size" is that of the characters.
+_WORDS_APART = 0.62  # of the size: a wider gap separates two headings
+_WIDE_SPACE = 0.36  # of the size: a space is narrower in most fonts
+_WIDER = 1.3  # of the narrowest space of the line
+_NEXT_LINE = 2.1  # of the size, at most, from top to top in one heading
 _MOST_LINES = 3
-_LEAST_OF_ANOTHER = 3  # columns of a table that isn't this one
+_LEAST_OF_ANOTHER = 3  # columns of another table
 _SAME_END = 6.0  # points
-_LEAST_NAMED = 0.7  # of the letters in the line
-_LEAST_OF_TABLE = 0.5  # where dates, texts and amounts have their columns
+_LEAST_NAMED = 0.7  # of the letters in the line, in headings that are known
+_LEAST_OF_TABLE = 0.5  # likewise if dates, texts and amounts have columns
 _LONGEST = 5  # words of a heading
 _LEAST_STATED = 0.8  # of a cell's letters, in phrases that are headings
 _PLUS_MINUS = ("+/-", "-/+", "±")
@@ -39,16 +40,16 @@ _OUTSIDE = re.compile(rf"\(\s*(?:{SYMBOL}|\$|\$?(?:{_CODE}))\s*\)|{SYMBOL}|\$|\b
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading over a column, from its left to its right end."""
+    """The heading of a column, with its left and right ends."""
 
-    role: str  # a key of `headings.yaml`; `other` where nobody knows what it holds
+    role: str  # a key of `headings.yaml`; `other` if unknown
     left: float
     right: float
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Columns from left to right. `is_inferred`: nobody printed it; figures in line are all there is."""
+    """Columns from left to right. `is_inferred`: no heading is printed; it was inferred from aligned figures."""
 
     columns: tuple[Column, ...]
     page: int
@@ -72,7 +73,7 @@ class Heading:
 
     @property
     def numeric(self) -> tuple[Column, ...]:
-        """Columns of amounts, and those that may hold others, such as rates."""
+        """Columns of amounts, and those that may have other numbers, such as rates."""
         return tuple(column for column in self.columns if column.role in (*FIGURES, "other"))
 
 
@@ -81,7 +82,7 @@ class _Cell:
     text: str
     left: float
     right: float
-    is_stacked: bool = False  # of two lines or more
+    is_stacked: bool = False  # on two lines or more
 
     def meets(self, other: "_Cell") -> bool:
         shared = min(self.right, other.right) - max(self.left, other.left)
@@ -90,14 +91,14 @@ class _Cell:
 
 @cache
 def synonyms() -> Mapping[str, Sequence[str]]:
-    """The headings of each role, the preferred ones first."""
+    """Return the headings of each role, the preferred ones first."""
     table = yaml.load(files("pipelines.intake.pdf").joinpath("headings.yaml").read_text("utf-8"), yaml.CSafeLoader)
-    return {role: tuple(str(each) for each in headings) for role, headings in table.items()}
+    return {role: tuple(map(str, headings)) for role, headings in table.items()}
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Roles of headings, each with its rank: a bank's own words first."""
+    """Roles by heading, each with its rank; a bank's own headings come first."""
 
     roles: Mapping[str, Sequence[tuple[str, int]]]
     words: frozenset[str]
@@ -107,8 +108,8 @@ class Vocabulary:
         return _vocabulary(tuple(sorted((layout.headings if layout else {}).items())))
 
     def of_text(self, text: str) -> Sequence[tuple[str, int]]:
-        """The roles that a heading may have, the list's first, else what its words come to."""
-        return self.roles.get(text) or _composed(text)
+        """Return the roles that a heading may have, by the list, else by its words."""
+        return self.roles.get(text) or _roles_by_words(text)
 
 
 @cache
@@ -119,7 +120,7 @@ def _vocabulary(own: tuple[tuple[str, tuple[str, ...]], ...]) -> Vocabulary:
             roles.setdefault(plain(heading), []).append((role, -1))
     for role, known in synonyms().items():
         for rank, heading in enumerate(known):
-            if role not in {each for each, _ in roles.get(heading, ())}:
+            if role not in {known_role for known_role, _ in roles.get(heading, ())}:
                 roles.setdefault(heading, []).append((role, rank))
     return Vocabulary(roles, frozenset(word for heading in roles for word in heading.split()) | _OUT | _IN)
 
@@ -132,12 +133,14 @@ _WITH = frozenset(
     ["money", "amount", "amounts", "and", "or", "of", "your", "the", "payments", "funds", "advances", "cash", "s"]
 )
 _OF_SUMMARIES = frozenset(["opening", "closing", "previous", "starting", "ending", "new", "minimum", "total"])
-_COMPOSED = 99  # a rank behind those of the list
+_COMPOSED = 99  # a rank after those of the list
 
 
 @cache
-def _composed(text: str) -> tuple[tuple[str, int], ...]:
-    """`debits charges`, `payments and credits`: headings that name one side, or both; and balances of any kind."""
+def _roles_by_words(text: str) -> tuple[tuple[str, int], ...]:
+    """Return the role of a heading that names one side or both (`debits charges`, `payments and credits`) or a
+    balance.
+    """
     words = set(text.split())
     is_out, is_in = bool(words & _OUT), bool(words & _IN)
     if "balance" in words and len(words) <= 3 and not (is_out or is_in or words & _OF_SUMMARIES):
@@ -153,7 +156,7 @@ def plain(heading: str) -> str:
 
 
 def heading_at(lines: Sequence[Line], index: int, vocabulary: Vocabulary) -> tuple[Heading, int] | None:
-    """The heading that begins with a line, and how many lines it takes; the reading that names most columns."""
+    """Return the heading that begins on a line, and its number of lines, so that most columns are named."""
     if not _may_begin(lines[index], vocabulary):
         return None
     best = None
@@ -167,14 +170,14 @@ def heading_at(lines: Sequence[Line], index: int, vocabulary: Vocabulary) -> tup
 
 
 def _may_begin(line: Line, vocabulary: Vocabulary) -> bool:
-    """At least one word of a heading, and no long sentence: what is cheap to see."""
+    """Return whether a line has a word of a heading and is not a long sentence. A cheap check before the exact one."""
     if len(line.words) > 24:
         return False
     return any(plain(word.text) in vocabulary.words for word in line.words) and not amounts_of(line)
 
 
 def _belongs(lines: Sequence[Line], index: int, number: int, vocabulary: Vocabulary) -> bool:
-    """Whether the next line can be a part of the heading: close below, and no figures in it."""
+    """Return whether the next line may be part of the heading: it is close below and has no figures."""
     below = index + number - 1
     if below >= len(lines) or lines[below].page != lines[index].page:
         return False
@@ -183,22 +186,22 @@ def _belongs(lines: Sequence[Line], index: int, number: int, vocabulary: Vocabul
 
 
 def _heading(lines: Sequence[Line], vocabulary: Vocabulary) -> Heading | None:
-    cells = _stacked([_cells(line.words, vocabulary) for line in lines])
-    named = [each for cell in cells for each in _named(cell, vocabulary)]
+    cells = _stack_cells([_cells(line.words, vocabulary) for line in lines])
+    named = [part for cell in cells for part in _named_parts(cell, vocabulary)]
     if any(_OF_SUMMARIES & set(plain(cell.text).split()) for cell in cells):
         return None
-    columns = _chosen(named)
+    columns = _assign_roles(named)
     roles = {column.role for column in columns}
     letters = sum(len(cell.text) for cell in cells)
     known = sum(len(cell.text) for cell, roles_of in named if roles_of or not plain(cell.text))
     is_table = bool(roles & {"date", "description"}) and bool(roles & set(FLOWS)) and len(roles) >= 3
-    is_short = {"date", "amount"} <= roles or (all(each for _, each in named) and _is_short_table(roles))
+    is_short = {"date", "amount"} <= roles or (all(roles_of for _, roles_of in named) and _is_short_table(roles))
     if not (is_table or is_short) or not roles & set(FLOWS):
         return None
     if known < (_LEAST_OF_TABLE if {"date", "description"} <= roles else _LEAST_NAMED) * letters:
         return None
     columns += [Column("other", cell.left, cell.right) for cell in _unknown(cells, columns)]
-    return Heading(tuple(sorted(columns, key=lambda each: each.left)), lines[0].page, lines[-1].box.bottom)
+    return Heading(tuple(sorted(columns, key=lambda column: column.left)), lines[0].page, lines[-1].box.bottom)
 
 
 def _is_short_table(roles: AbstractSet[str]) -> bool:
@@ -206,80 +209,84 @@ def _is_short_table(roles: AbstractSet[str]) -> bool:
 
 
 def _unknown(cells: Sequence[_Cell], columns: Sequence[Column]) -> Iterator[_Cell]:
-    """Cells that name no column that is known."""
+    """Yield the cells that don't name a known column."""
     for cell in cells:
         if not any(column.left < cell.right and cell.left < column.right for column in columns):
             yield cell
 
 
 def _cells(words: Sequence[Word], vocabulary: Vocabulary) -> list[_Cell]:
-    """Words that stand together, and are not two headings that stand nearly so."""
+    """Group adjacent words into cells, and split headings that are nearly adjacent."""
     groups: list[list[Word]] = []
     for word in words:
         if groups and _gap(groups[-1][-1], word) < _WORDS_APART:
             groups[-1].append(word)
         else:
             groups.append([word])
-    blank = min((_gap(one, two) for group in groups for one, two in pairwise(group)), default=0.0)
-    return [_cell(part) for group in groups for part in _parted(group, blank, vocabulary)]
+    space = min((_gap(one, two) for group in groups for one, two in pairwise(group)), default=0.0)
+    return [_cell(part) for group in groups for part in _split_group(group, space, vocabulary)]
 
 
 def _gap(one: Word, other: Word) -> float:
-    """Between two words, of their size."""
+    """Return the gap between two words as a share of their size."""
     return (other.left - one.right) / max(other.size, 1.0)
 
 
 def _cell(words: Sequence[Word]) -> _Cell:
-    return _Cell(_closed_up(" ".join(word.text for word in words)), words[0].left, words[-1].right)
+    return _Cell(_close_up(" ".join(word.text for word in words)), words[0].left, words[-1].right)
 
 
-def _parted(group: Sequence[Word], blank: float, vocabulary: Vocabulary) -> Sequence[Sequence[Word]]:
-    """Words in a row cut where more than a blank parts them: columns of figures that stand close, and one beside a
-    column that nobody knows."""
-    cuts = [place for place, (one, two) in enumerate(pairwise(group), start=1) if _gap(one, two) > _WIDE_BLANK]
+def _split_group(group: Sequence[Word], space: float, vocabulary: Vocabulary) -> Sequence[Sequence[Word]]:
+    """Split a group of words where the gap is wider than a space: between close columns of figures, and between one and
+    an unknown column.
+    """
+    cuts = [place for place, (one, two) in enumerate(pairwise(group), start=1) if _gap(one, two) > _WIDE_SPACE]
     parts = [group[start:stop] for start, stop in pairwise([0, *cuts, len(group)])]
     roles = [{role for role, _ in vocabulary.of_text(plain(_cell(part).text))} for part in parts]
-    if all(each & set(FIGURES) for each in roles):
+    if all(own & set(FIGURES) for own in roles):
         return parts
-    is_wider = all(_gap(group[cut - 1], group[cut]) > _WIDER * blank for cut in cuts)
+    is_wider = all(_gap(group[cut - 1], group[cut]) > _WIDER * space for cut in cuts)
     is_known = bool(vocabulary.of_text(plain(_cell(group).text)))
-    return parts if is_wider and not is_known and any(each & set(FIGURES) for each in roles) else [group]
+    return parts if is_wider and not is_known and any(own & set(FIGURES) for own in roles) else [group]
 
 
 def begins_another(line: Line, heading: Heading, vocabulary: Vocabulary) -> bool:
-    """Whether a line is the heading of a table of another kind: it begins with dates and has amounts, and they stand
-    elsewhere than below this heading."""
+    """Return whether a line is the heading of a different table: it names dates first and amounts, at other places than
+    this heading.
+    """
     if not _may_begin(line, vocabulary):
         return False
     cells = _cells(line.words, vocabulary)
     roles = [{role for role, _ in vocabulary.of_text(plain(cell.text))} for cell in cells]
-    if len(cells) < _LEAST_OF_ANOTHER or "date" not in roles[0] or not any(each & set(FIGURES) for each in roles):
+    if len(cells) < _LEAST_OF_ANOTHER or "date" not in roles[0] or not any(own & set(FIGURES) for own in roles):
         return False
     ends = [column.right for column in heading.figures]
     return sum(any(abs(cell.right - end) <= _SAME_END for end in ends) for cell in cells[1:]) < len(ends)
 
 
-def _closed_up(text: str) -> str:
-    """`o u t` as `out`: words of few letters, set apart."""
+def _close_up(text: str) -> str:
+    """Join a letter-spaced word: `o u t` becomes `out`."""
     return text.replace(" ", "") if all(len(word) == 1 for word in text.split()) else text
 
 
-def _stacked(lines: Sequence[Sequence[_Cell]]) -> list[_Cell]:
-    """Cells below each other as one."""
+def _stack_cells(lines: Sequence[Sequence[_Cell]]) -> list[_Cell]:
+    """Join cells below each other."""
     stacks: list[_Cell] = []
     for cells in lines:
         for cell in cells:
-            above = next((each for each in stacks if each.meets(cell)), None)
+            above = next((stack for stack in stacks if stack.meets(cell)), None)
             if above is None:
                 stacks.append(cell)
             else:
                 left, right = min(above.left, cell.left), max(above.right, cell.right)
                 stacks[stacks.index(above)] = _Cell(f"{above.text} {cell.text}", left, right, is_stacked=True)
-    return sorted(stacks, key=lambda each: each.left)
+    return sorted(stacks, key=lambda stack: stack.left)
 
 
-def _named(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, Sequence[tuple[str, int]]]]:
-    """The columns that a cell names: itself, or phrases in it where headings stand as close as words."""
+def _named_parts(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, Sequence[tuple[str, int]]]]:
+    """Yield the headings in a cell with their roles: the cell itself, or phrases in it if headings are as close as
+    words.
+    """
     text = plain(cell.text)
     if cell.text in _PLUS_MINUS:
         yield cell, (("sign", 0),)
@@ -299,7 +306,7 @@ def _phrases(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, Seque
     words, start = cell.text.split(), 0
     while start < len(words):
         stops = range(min(len(words), start + _LONGEST), start, -1)
-        stop = next((each for each in stops if vocabulary.of_text(plain(" ".join(words[start:each])))), None)
+        stop = next((end for end in stops if vocabulary.of_text(plain(" ".join(words[start:end])))), None)
         if stop is not None:
             part = _part(cell, words, start, stop)
             yield part, vocabulary.of_text(plain(part.text))
@@ -307,21 +314,21 @@ def _phrases(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, Seque
 
 
 def _part(cell: _Cell, words: Sequence[str], start: int, stop: int) -> _Cell:
-    """Where words of a cell stand, letters being about as wide as each other."""
-    a_letter = (cell.right - cell.left) / max(len(cell.text), 1)
+    """Return some words of a cell as a cell, placed as if all letters had the same width."""
+    letter_width = (cell.right - cell.left) / max(len(cell.text), 1)
     before = len(" ".join(words[:start])) + (1 if start else 0)
     text = " ".join(words[start:stop])
-    left = cell.left + before * a_letter
-    return _Cell(text, left, left + len(text) * a_letter)
+    left = cell.left + before * letter_width
+    return _Cell(text, left, left + len(text) * letter_width)
 
 
-def _chosen(named: Sequence[tuple[_Cell, Sequence[tuple[str, int]]]]) -> list[Column]:
-    """A role for each cell: of cells that can have the same one, the preferred has it, and others their next."""
+def _assign_roles(named: Sequence[tuple[_Cell, Sequence[tuple[str, int]]]]) -> list[Column]:
+    """Assign a role to each cell. If several cells fit a role, the preferred one gets it and the others their next."""
     columns: list[Column] = []
-    wishes = sorted((rank, role, index) for index, (_, roles) in enumerate(named) for role, rank in roles)
+    options = sorted((rank, role, index) for index, (_, roles) in enumerate(named) for role, rank in roles)
     order = {role: place for place, role in enumerate(synonyms())}
     taken: set[int] = set()
-    for _, role, index in sorted(wishes, key=lambda wish: (order.get(wish[1], 99), wish[0], wish[2])):
+    for _, role, index in sorted(options, key=lambda option: (order.get(option[1], 99), option[0], option[2])):
         if index in taken or (role in {column.role for column in columns} and role not in ("reference", "description")):
             continue
         cell = named[index][0]

@@ -1,4 +1,4 @@
-"""The files of `pipelines/intake/layouts` read strictly: what they may say, and every mistake with its place."""
+"""Parse the files of `pipelines/intake/layouts` strictly, and find every mistake with its place."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,9 @@ _MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[A-Za-z]*"
 
 
 def _shape(form: str) -> re.Pattern[str]:
-    """A date of that form at the beginning of a line. One without a year has none behind it either."""
+    """Return a pattern for dates of this form at the beginning of a line. A form without a year must not be followed by
+    one.
+    """
     parts = {"YYYY": "[0-9]{4}", "YY": "[0-9]{2}", "DD": "[0-9]{1,2}(?:st|nd|rd|th)?", "MM": "[0-9]{1,2}"}
     named = {"Weekday": "[A-Za-z]+day", "Mon": _MONTH}
     shape = re.sub("|".join((*parts, *named)), lambda part: {**parts, **named}[part[0]], re.escape(form))
@@ -32,13 +34,13 @@ def _shape(form: str) -> re.Pattern[str]:
 DATE_SHAPES = {form: _shape(form) for form in DATE_FORMATS}
 
 
-def parsed(text: str) -> tuple[Any, Sequence[str]]:
-    """A file as plain data, and what is wrong with it as YAML."""
+def parse_yaml(text: str) -> tuple[Any, Sequence[str]]:
+    """Parse a file as plain data; the second result are its mistakes as YAML."""
     loader = yaml.CSafeLoader(text)
     try:
         node = loader.get_single_node()
-        twice = list(_keys_twice(node))
-        return (None, twice) if twice or node is None else (loader.construct_document(node), ())
+        repeated = list(_repeated_keys(node))
+        return (None, repeated) if repeated or node is None else (loader.construct_document(node), ())
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         return None, (f"line {line}: {error.problem}",)
@@ -46,25 +48,25 @@ def parsed(text: str) -> tuple[Any, Sequence[str]]:
         loader.dispose()
 
 
-def _keys_twice(node: yaml.Node | None) -> Iterator[str]:
-    """Of a key that stands twice the first value would be lost without a word."""
+def _repeated_keys(node: yaml.Node | None) -> Iterator[str]:
+    """Yield repeated keys, because PyYAML would silently drop their first value."""
     if isinstance(node, yaml.MappingNode):
         keys: set[str] = set()
         for key, value in node.value:
             if key.value in keys:
-                yield f"line {key.start_mark.line + 1}: {key.value!r} stands twice"
+                yield f"line {key.start_mark.line + 1}: {key.value!r} is repeated"
             keys.add(key.value)
-            yield from _keys_twice(value)
+            yield from _repeated_keys(value)
     elif isinstance(node, yaml.SequenceNode):
-        for each in node.value:
-            yield from _keys_twice(each)
+        for item in node.value:
+            yield from _repeated_keys(item)
 
 
-Complaints = Iterator[tuple[str, str]]  # pointer within the value, and what it takes
+Complaints = Iterator[tuple[str, str]]  # pointer within the value, and what is wrong
 Check = Callable[[Any], Complaints]
 
 
-def _is(test: Callable[[Any], bool], takes: str) -> Check:
+def _test(test: Callable[[Any], bool], takes: str) -> Check:
     def check(value: Any) -> Complaints:
         if not test(value):
             yield "", takes
@@ -90,7 +92,7 @@ def _map_of(keys: Sequence[str] | None, check: Check) -> Check:
             return
         for key, each in value.items():
             if not isinstance(key, str) or (keys is not None and key not in keys):
-                yield f"/{key}", f"is none of {', '.join(keys)}" if keys else "takes a text as its key"
+                yield f"/{key}", f"is not one of {', '.join(keys)}" if keys else "takes a text as its key"
             yield from ((f"/{key}{pointer}", takes) for pointer, takes in check(each))
 
     return check_each
@@ -108,7 +110,9 @@ def _is_pattern(value: Any) -> bool:
 
 
 def _is_abn(value: Any) -> bool:
-    """Eleven digits with their check digits (weights of the Australian Business Register)."""
+    """Return whether a value has eleven digits with valid check digits (weights of the Australian
+    Business Register).
+    """
     plain = value.replace(" ", "") if isinstance(value, str) else ""
     if not re.fullmatch("[0-9]{11}", plain):
         return False
@@ -118,24 +122,24 @@ def _is_abn(value: Any) -> bool:
 
 
 def _digits(least: int, most: int) -> Check:
-    return _is(
+    return _test(
         lambda value: isinstance(value, str) and re.fullmatch(rf"[0-9]{{{least},{most}}}", value) is not None,
         f"takes {least} to {most} digits in quotes",
     )
 
 
-_TEXT = _is(_is_text, "takes a text")
+_TEXT = _test(_is_text, "takes a text")
 _TEXTS = _list_of(_TEXT)
 _READING: Mapping[str, Check] = {
-    "dates": _list_of(_is(lambda value: value in DATE_FORMATS, f"is none of {', '.join(DATE_FORMATS)}")),
+    "dates": _list_of(_test(lambda value: value in DATE_FORMATS, f"is not one of {', '.join(DATE_FORMATS)}")),
     "headings": _map_of(ROLES, _TEXTS),
-    "section_signs": _map_of(None, _is(lambda value: value in ("in", "out"), "takes in or out")),
-    "ignored_lines": _list_of(_is(_is_pattern, "takes a regular expression")),
-    "balance_owing": _is(lambda value: isinstance(value, bool), "takes true or false"),
+    "section_signs": _map_of(None, _test(lambda value: value in ("in", "out"), "takes in or out")),
+    "ignored_lines": _list_of(_test(_is_pattern, "takes a regular expression")),
+    "balance_owing": _test(lambda value: isinstance(value, bool), "takes true or false"),
 }
 _DOCUMENT: Mapping[str, Check] = {
-    "kind": _is(lambda value: value in tuple(Kind), f"takes one of {', '.join(Kind)}"),
-    "account_type": _is(lambda value: value in ACCOUNT_TYPES, f"takes one of {', '.join(ACCOUNT_TYPES)}"),
+    "kind": _test(lambda value: value in tuple(Kind), f"takes one of {', '.join(Kind)}"),
+    "account_type": _test(lambda value: value in ACCOUNT_TYPES, f"takes one of {', '.join(ACCOUNT_TYPES)}"),
     "marks": _TEXTS,
     **_READING,
 }
@@ -145,13 +149,13 @@ _BANK: Mapping[str, Check] = {
     "logos": _TEXTS,
     "products": _map_of(ACCOUNT_TYPES, _TEXTS),
     "web": _TEXTS,
-    "abn": _list_of(_is(_is_abn, "takes the eleven digits of an ABN in quotes, with sound check digits")),
+    "abn": _list_of(_test(_is_abn, "takes the eleven digits of an ABN in quotes, with valid check digits")),
     "licences": _list_of(_digits(6, 6)),
     "bsb_of": _TEXTS,
     "bsb": _list_of(_digits(2, 6)),
     "words": _TEXTS,
     "producers": _TEXTS,
-    "documents": _map_of(None, _is(lambda value: isinstance(value, dict), "takes a mapping")),
+    "documents": _map_of(None, _test(lambda value: isinstance(value, dict), "takes a mapping")),
     **_READING,
 }  # fmt: skip
 
@@ -168,7 +172,7 @@ def mistakes(bank: Any, banks: frozenset[str]) -> Iterator[str]:
     named = bank.get("bsb_of", [])
     for position, name in enumerate(named if isinstance(named, list) else ()):
         if name not in banks:
-            yield f"/bsb_of/{position}: no BSB in enrichment's list is of {name!r}"
+            yield f"/bsb_of/{position}: enrichment's list has no BSB of {name!r}"
 
 
 def _faulty_fields(
@@ -177,11 +181,11 @@ def _faulty_fields(
     yield from (f"{at}/{name}: is missing" for name in needed if not value.get(name))
     for name, given in value.items():
         if name not in fields:
-            yield f"{at}/{name}: is no field; known are {', '.join(fields)}"
+            yield f"{at}/{name}: is not a field; fields are {', '.join(fields)}"
         else:
             yield from (f"{at}/{name}{pointer}: {takes}" for pointer, takes in fields[name](given))
 
 
 def mistakes_in_programs(groups: Any, known: Sequence[str]) -> Iterator[str]:
-    """Of the list of programs that make files (`producers.yaml`)."""
+    """Yield the mistakes in the list of programs that make files (`producers.yaml`)."""
     yield from (f"/{pointer.lstrip('/')}: {takes}" for pointer, takes in _map_of(known, _TEXTS)(groups))

@@ -1,8 +1,8 @@
-"""What is known of banks' statements, as data: who is told by what, and what a reader has to be warned of.
+"""Load the layouts of banks' statements, and recognise the bank of a document.
 
-The engine reads a page by what stands on it, whoever printed it; a layout adds a bank's name to it, and the few habits
-that no page shows. One file a bank in `pipelines/intake/layouts`, with the documents that the bank issues; it is
-checked when loaded, all mistakes at once. Adding a bank is adding a file: no code names one.
+Pages are read by their contents, whoever printed them. A layout adds the bank's name and the few conventions that a
+page doesn't show. There is one file per bank in `pipelines/intake/layouts`, with the documents that the bank issues. It
+is checked when loaded, and all mistakes are reported at once. To add a bank, add a file: no code names a bank.
 """
 
 import re
@@ -17,97 +17,99 @@ from typing import Any
 
 import yaml
 
-from pipelines.intake.pdf.layout.layout_files import DATE_SHAPES, mistakes, parsed
+from pipelines.intake.pdf.layout.layout_files import DATE_SHAPES, mistakes, parse_yaml
 from pipelines.intake.pdf.page.account_numbers import labelled
 from pipelines.intake.pdf.page.labels import has_amount, is_row
 from pipelines.intake.pdf.page.page import Page
 from pipelines.intake.pdf.page.result import Kind
 
-_ENOUGH = 4  # of the evidence below; less may be a payee's bank
+# Weights of evidence; our judgement.
+_ENOUGH = 4  # a lower total may come from a payee's bank
 _LEGAL, _LOGO, _IN_HEAD, _OF_BRANCH = 3, 4, 3, 3
-_MOST_NAMED, _MOST_WORDS = 3, 2
+_MOST_NAMED, _MOST_WORDS = 3, 2  # at most, for names and for words
 _HEAD = 14  # lines of the first page
-_PAGES_READ = 3  # pages from the first; and the last
+_PAGES_READ = 3  # from the first; also the last page
 _NOT_COMPACT = re.compile(r"[^a-z0-9.\n]")
-_LONG_NAME = 5  # letters: a shorter one is a word of the language unless it stands in capitals
+_LONG_NAME = 5  # letters: a shorter name may be an ordinary word, so its case must match
 _OF_ANOTHER = r"(?<!division of )(?<!brand of )(?<!subsidiary of )(?<!part of )(?<!business of )(?<!to )(?<!from )"
 
 
 class LayoutError(Exception):
-    """Layout files that can't be used: each mistake with the file and the place in it."""
+    """Layout files have mistakes; the message lists each with its file and place."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """One kind of document of one bank. `slug` and `name` are the bank's."""
+    """One kind of document of one bank. `slug` and `name` are those of the bank."""
 
     slug: str
     name: str
-    document: str  # which of the bank's; `statement`, `listing`, `card`, …
+    document: str  # `statement`, `listing`, `card`, …
     kind: Kind
-    account_type: str | None  # where the document is only ever of one
+    account_type: str | None  # if the document is always of this type
     # how it is recognised
     names: tuple[str, ...]
-    logos: tuple[str, ...]  # names that are words of the language, too, and count as a line of their own
+    logos: tuple[str, ...]  # names that are also ordinary words, and count only as a whole line
     web: tuple[str, ...]
     abn: tuple[str, ...]  # digits
     licences: tuple[str, ...]  # digits
     bsb_prefixes: tuple[str, ...]  # digits
-    words: tuple[str, ...]  # that this bank's documents use, and others' hardly
-    marks: tuple[str, ...]  # that tell this document from the bank's others
-    dates: tuple[str, ...]  # how its rows write them, the usual form first; it tells documents apart, too
-    products: Mapping[str, tuple[str, ...]]  # account type: names of accounts that don't say it
+    words: tuple[str, ...]  # used in this bank's documents and rarely in others'
+    marks: tuple[str, ...]  # that distinguish this document from the bank's others
+    dates: tuple[str, ...]  # formats in its rows, the usual one first; they also distinguish documents
+    products: Mapping[str, tuple[str, ...]]  # by account type: names of accounts that don't state it
     # how it is read
-    headings: Mapping[str, tuple[str, ...]]  # role: further words for it
-    section_signs: Mapping[str, int]  # title in lower case: 1 money in, -1 money out
-    balance_owing: bool  # a balance without a sign is owed
-    ignored_lines: tuple[re.Pattern[str], ...]  # between rows, and no part of one
-    # what the bank's own files say of who made them; empty where that isn't known
-    producers: tuple[str, ...]
+    headings: Mapping[str, tuple[str, ...]]  # by role: additional headings
+    section_signs: Mapping[str, int]  # by title in lower case: 1 money in, -1 money out
+    balance_owing: bool  # whether a balance without a sign is owed
+    ignored_lines: tuple[re.Pattern[str], ...]  # between rows, and not part of one
+    producers: tuple[str, ...]  # programs named in the bank's genuine files; empty if unknown
 
     def ignores(self, line: str) -> bool:
         return any(pattern.search(line) for pattern in self.ignored_lines)
 
 
-def recognised(pages: Sequence[Page]) -> Layout | None:
-    """The layout that most of the evidence on the pages speaks for; None where it is too little, or for two banks."""
-    seen = _Seen.on(pages)
-    weights = {slug: _weight(documents[0], seen) for slug, documents in _by_bank().items()}
+def recognise_layout(pages: Sequence[Page]) -> Layout | None:
+    """Return the layout with the most evidence on the pages; None if it is too little, or equal for two banks."""
+    evidence = _Evidence.on(pages)
+    weights = {slug: _weight(documents[0], evidence) for slug, documents in _layouts_by_bank().items()}
     best, next_best = sorted(weights.values(), reverse=True)[:2]
     if best < _ENOUGH or best == next_best:
         return None
     bank = next(slug for slug, weight in weights.items() if weight == best)
-    return max(_by_bank()[bank], key=lambda document: _likeness(document, seen))
+    return max(_layouts_by_bank()[bank], key=lambda document: _likeness(document, evidence))
 
 
 def banks_hinted(page: Page) -> frozenset[str]:
-    """The banks that a page may be of: named at its head, or by a legal mark anywhere. Cheap, and no evidence yet."""
+    """Return the banks that a page may be of, named at its head or by a legal mark anywhere. Cheap, but
+    not evidence.
+    """
     head = [line for line in page.lines[:_HEAD] if not is_row(line)]
     named = "\n".join(line.text for line in head)
     folded = named.lower()
     compact = "".join(_NOT_COMPACT.sub("", line.text.lower()) for line in page.lines)
     return frozenset(
         slug
-        for slug, (bank, *_) in _by_bank().items()
+        for slug, (bank, *_) in _layouts_by_bank().items()
         if any(mark in compact for mark in (*bank.web, *bank.abn, *bank.licences))
-        or (any(name.lower() in folded for name in bank.names) and any(_names(bank, line.text) for line in head))
+        or (any(name.lower() in folded for name in bank.names) and any(_names_bank(bank, line.text) for line in head))
         or any(line.text in bank.logos for line in head)
     )
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What the pages say outside of rows, where payees' banks are named, too."""
+class _Evidence:
+    """The texts of pages outside of rows, because rows also name payees' banks."""
 
     lines: tuple[str, ...]  # without an amount
     head: tuple[str, ...]
     everything: str  # in lower case
-    compact: str  # without blanks
+    compact: str  # without spaces
     branches: tuple[str, ...]
     date_form: str | None  # of the rows
 
     @classmethod
-    def on(cls, pages: Sequence[Page]) -> "_Seen":
+    def on(cls, pages: Sequence[Page]) -> "_Evidence":
         read = [*pages[:_PAGES_READ], *pages[_PAGES_READ:][-1:]]
         every = [line for page in read for line in page.lines]
         outside = [line.text for line in every if not is_row(line)]
@@ -119,30 +121,34 @@ class _Seen:
         return cls(lines, head, everything, compact, branches[:4], _date_form([line.text for line in every]))
 
 
-def _weight(layout: Layout, seen: _Seen) -> int:
-    """How much speaks for a bank: its legal marks, its name (most at the head), its branch, its own words."""
-    legal = sum(_LEGAL for marks in (layout.web, layout.abn, layout.licences) if _any_in(marks, seen.compact))
-    named = min(sum(_names(layout, line) for line in seen.lines), _MOST_NAMED)
-    at_head = any(_names(layout, line) for line in seen.head)
-    of_branch = any(branch.startswith(layout.bsb_prefixes) for branch in seen.branches)
-    words = sum(word.lower() in seen.everything for word in layout.words)
-    is_logo = any(line in (*layout.names, *layout.logos) for line in seen.head)
+def _weight(layout: Layout, evidence: _Evidence) -> int:
+    """Return the weight of the evidence for a bank: legal marks, names (most at the head), branch, its own words."""
+    legal = sum(_LEGAL for marks in (layout.web, layout.abn, layout.licences) if _any_in(marks, evidence.compact))
+    named = min(sum(_names_bank(layout, line) for line in evidence.lines), _MOST_NAMED)
+    at_head = any(_names_bank(layout, line) for line in evidence.head)
+    of_branch = any(branch.startswith(layout.bsb_prefixes) for branch in evidence.branches)
+    words = sum(word.lower() in evidence.everything for word in layout.words)
+    is_logo = any(line in (*layout.names, *layout.logos) for line in evidence.head)
     shown = _LOGO if is_logo else _IN_HEAD * at_head
     return legal + named + shown + _OF_BRANCH * of_branch + min(words, _MOST_WORDS)
 
 
 def _any_in(marks: Sequence[str], compact: str) -> bool:
-    """A number counts only as a whole one, an address also where blanks were lost around it."""
+    """Return whether a text has one of the marks. A number must be whole; an address may have lost the spaces around
+    it.
+    """
     return any(re.search(rf"(?<![0-9]){re.escape(mark)}(?![0-9])", compact) for mark in marks)
 
 
-def _names(layout: Layout, line: str) -> bool:
+def _names_bank(layout: Layout, line: str) -> bool:
     return any(pattern.search(line) for pattern in _name_patterns(layout.names))
 
 
 @cache
 def _name_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Names as whole words, not as the owner of a brand nor as where money went; short ones as they are written."""
+    """Match names as whole words, except as the owner of a brand or the destination of money; short ones match by
+    case.
+    """
     return tuple(
         re.compile(
             rf"(?i:{_OF_ANOTHER})(?<![A-Za-z0-9])" + r"\s*".join(map(re.escape, name.split())) + r"(?![A-Za-z0-9])",
@@ -152,46 +158,50 @@ def _name_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     )
 
 
-def _likeness(document: Layout, seen: _Seen) -> tuple[int, int]:
-    """How many of its marks there are; of two alike, whose dates are written so."""
-    marks = sum(mark.lower() in seen.everything for mark in document.marks)
-    place = document.dates.index(seen.date_form) if seen.date_form in document.dates else len(DATE_SHAPES)
+def _likeness(document: Layout, evidence: _Evidence) -> tuple[int, int]:
+    """Return the number of a document's marks, then the rank of its date format, for comparison."""
+    marks = sum(mark.lower() in evidence.everything for mark in document.marks)
+    place = document.dates.index(evidence.date_form) if evidence.date_form in document.dates else len(DATE_SHAPES)
     return marks, -place
 
 
 def _date_form(texts: Sequence[str]) -> str | None:
-    """How most rows write their dates."""
+    """Return the format of most dates."""
     forms = Counter(form for text in texts for form, shape in DATE_SHAPES.items() if shape.match(text))
     return max(forms, key=lambda form: forms[form], default=None)
 
 
 @cache
-def _by_bank() -> Mapping[str, tuple[Layout, ...]]:
+def _layouts_by_bank() -> Mapping[str, tuple[Layout, ...]]:
     slugs = dict.fromkeys(layout.slug for layout in layouts())
     return {slug: tuple(layout for layout in layouts() if layout.slug == slug) for slug in slugs}
 
 
 @cache
 def layouts() -> tuple[Layout, ...]:
-    """Every known layout, read once.
+    """Return every layout, read once.
 
     Raises:
-        LayoutError: naming each mistake in each file.
+        LayoutError: the files have mistakes.
     """
     folder = files("pipelines.intake").joinpath("layouts")
-    texts = {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.name.endswith(".yaml")}
-    return checked(dict(sorted(texts.items())), _banks_by_prefix())
+    texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".yaml")}
+    return check_layouts(dict(sorted(texts.items())), _banks_by_prefix())
 
 
 def _banks_by_prefix() -> Mapping[str, str]:
-    """Banks by the first digits of a BSB: enrichment's list, read without waking enrichment."""
+    """Return banks by the first digits of a BSB, from enrichment's list, read without importing enrichment."""
     text = files("pipelines.enrichment").joinpath("rules", "bsb.yaml").read_text("utf-8")
     return {str(prefix): name for prefix, name in yaml.load(text, yaml.CSafeLoader).items()}
 
 
-def checked(texts: Mapping[str, str], banks: Mapping[str, str]) -> tuple[Layout, ...]:
-    """The layouts of files by name, or every mistake of theirs at once."""
-    documents = {name: parsed(text) for name, text in texts.items()}
+def check_layouts(texts: Mapping[str, str], banks: Mapping[str, str]) -> tuple[Layout, ...]:
+    """Return the layouts of files given by name.
+
+    Raises:
+        LayoutError: with every mistake of every file.
+    """
+    documents = {name: parse_yaml(text) for name, text in texts.items()}
     known = frozenset(banks.values())
     found = [
         f"{name}, {mistake}"
@@ -201,12 +211,14 @@ def checked(texts: Mapping[str, str], banks: Mapping[str, str]) -> tuple[Layout,
     if found:
         raise LayoutError("\n".join(found))
     return tuple(
-        layout for name, (bank, _) in documents.items() for layout in _layouts(name.removesuffix(".yaml"), bank, banks)
+        layout
+        for name, (bank, _) in documents.items()
+        for layout in _layouts_of_bank(name.removesuffix(".yaml"), bank, banks)
     )
 
 
-def _layouts(slug: str, bank: Mapping[str, Any], banks: Mapping[str, str]) -> Iterator[Layout]:
-    """The documents of a bank; what stands at the bank holds for each that doesn't say otherwise."""
+def _layouts_of_bank(slug: str, bank: Mapping[str, Any], banks: Mapping[str, str]) -> Iterator[Layout]:
+    """Yield the documents of a bank. Fields of the bank apply to each document that doesn't override them."""
     prefixes = [prefix for prefix, name in banks.items() if name in bank.get("bsb_of", ())]
     for document, own in bank["documents"].items():
         yield _layout(slug, document, {**bank, **own}, (*prefixes, *bank.get("bsb", ())))

@@ -1,1 +1,1 @@
-"""What stands on a page: words, amounts, dates, labels, numbers."""
+"""Read a page: words, amounts, dates, labels, numbers."""

@@ -1,7 +1,7 @@
-"""BSBs and account numbers as statements print them.
+"""Find BSBs and account numbers as statements print them.
 
-A BSB stands with a hyphen, a space or nothing in it, sometimes cut after its second digit and set before the account's
-number (`06 2000 12345678`). Of a card there stand often only the last digits, the rest as x, * or dots.
+A BSB is printed with a hyphen, a space or nothing in it, or split after its second digit and followed by the account's
+number (`06 2000 12345678`). Often only the last digits of a card number are printed, the rest as x, * or dots.
 """
 
 import re
@@ -12,7 +12,7 @@ from pipelines.intake.pdf.page import labels
 from pipelines.intake.pdf.page.page import Line
 
 SHORTEST, LONGEST = 5, 12  # digits of an account's number
-_FIRST_LINES = 150  # of an account's: its numbers stand on its first pages
+_FIRST_LINES = 150  # of an account: its numbers are printed on its first pages
 _DASH = "[-–‑ ]"
 _BSB = rf"[0-9]{{3}}{_DASH}?[0-9]{{3}}"
 _NUMBER = r"[0-9](?:[ -]?[0-9]){3,15}"
@@ -48,7 +48,7 @@ _BOTH_LABEL = re.compile(r"\bbsb(?: *(?:number|no)\.?)?(?: *[/&+|-]+ *| and | )(
 
 @dataclass(frozen=True)
 class AccountNumber:
-    """Digits only; of a masked number the shown end. Either may be missing, not both."""
+    """A BSB and an account number, digits only; of a masked number the visible end. One of them may be None."""
 
     bsb: str | None
     number: str | None
@@ -60,12 +60,12 @@ def digits(text: str) -> str:
 
 
 def branch_and_number(text: str) -> AccountNumber | None:
-    """A BSB directly before an account's number, anywhere in a text."""
+    """Return a BSB directly before an account's number, anywhere in a text."""
     return _pair(_BRANCH_AND_NUMBER.search(text) or _CUT_BRANCH_AND_NUMBER.search(text))
 
 
 def labelled(text: str) -> Iterator[AccountNumber]:
-    """What a line says of account numbers with a label before each."""
+    """Yield the account numbers of a line that have a label in front."""
     if _ANY_LABEL.search(text) and (both := branch_and_number(text)):
         yield both
         return
@@ -74,40 +74,42 @@ def labelled(text: str) -> Iterator[AccountNumber]:
 
 
 def numbers_on(lines: Sequence[Line]) -> Iterator[AccountNumber]:
-    """By label on a line, below a label, by a label of the bank's own; at last a line that is both and nothing else."""
+    """Yield account numbers, the most certain first: after a label on its line, below a label, after a label of the
+    bank's own, and last in a cell that is only a BSB and a number.
+    """
     plain = [line for line in lines[:_FIRST_LINES] if not labels.is_row(line)]
     yield from (found for line in plain for found in labelled(line.text))
     for label, read in LABELS:
         below = (labels.text_of(cell) for found in labels.labelled(plain, label) for cell in found.below)
         yield from filter(None, map(read, below))
-    yield from filter(None, (of_product(line.text) for line in plain))
+    yield from filter(None, (product_number(line.text) for line in plain))
     texts = (labels.text_of(cell) for line in plain for cell in (line.words, *labels.cells(line.words)))
     yield from filter(None, (branch_and_number(text) for text in texts if not re.search("[A-Za-z]", text)))
 
 
-def of_product(text: str) -> AccountNumber | None:
-    """A number with a label of the bank's own, such as `Savings Maximiser number: 12345678`."""
+def product_number(text: str) -> AccountNumber | None:
+    """Return a number after a label of the bank's own, such as `Savings Maximiser number: 12345678`."""
     match = _PRODUCT_LABEL.search(text)
-    return _number(text[match.end() :]) if match and not _OF_SOMETHING_ELSE.search(match[0]) else None
+    return _account_number(text[match.end() :]) if match and not _OF_SOMETHING_ELSE.search(match[0]) else None
 
 
 def names_both(text: str) -> bool:
     return _BOTH_LABEL.search(text) is not None
 
 
-def _behind_branch(text: str) -> AccountNumber | None:
+def _read_after_branch_label(text: str) -> AccountNumber | None:
     if both := _leading_pair(text):
         return both
     found = _BRANCH.match(text)
     return AccountNumber(digits(found[1]), None) if found else None
 
 
-def _behind_account(text: str) -> AccountNumber | None:
-    return _leading_pair(text) or _card(text) or _number(text)
+def _read_after_account_label(text: str) -> AccountNumber | None:
+    return _leading_pair(text) or _card_number(text) or _account_number(text)
 
 
-def _behind_card(text: str) -> AccountNumber | None:
-    found = _card(text) or _number(text)
+def _read_after_card_label(text: str) -> AccountNumber | None:
+    found = _card_number(text) or _account_number(text)
     return AccountNumber(None, found.number, is_card=True) if found else None
 
 
@@ -121,20 +123,20 @@ def _pair(found: re.Match[str] | None) -> AccountNumber | None:
     return AccountNumber(digits(found[1]), digits(found[2]))
 
 
-def _number(text: str) -> AccountNumber | None:
+def _account_number(text: str) -> AccountNumber | None:
     found = _PLAIN_NUMBER.match(text)
     plain = digits(found[1]) if found else ""
     return AccountNumber(None, plain) if SHORTEST <= len(plain) <= LONGEST else None
 
 
-def _card(text: str) -> AccountNumber | None:
-    """A card's number, or as much of its end as is shown."""
+def _card_number(text: str) -> AccountNumber | None:
+    """Return a card's number, or its visible end."""
     found = _CARD_NUMBER.match(text)
     return AccountNumber(None, digits(re.split(r"[^0-9 -]", found[1])[-1]), is_card=True) if found else None
 
 
 LABELS: Sequence[tuple[re.Pattern[str], Callable[[str], AccountNumber | None]]] = (
-    (_BRANCH_LABEL, _behind_branch),
-    (_CARD_LABEL, _behind_card),
-    (_ACCOUNT_LABEL, _behind_account),
+    (_BRANCH_LABEL, _read_after_branch_label),
+    (_CARD_LABEL, _read_after_card_label),
+    (_ACCOUNT_LABEL, _read_after_account_label),
 )

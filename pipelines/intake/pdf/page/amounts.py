@@ -1,8 +1,8 @@
-"""Amounts as banks print them: `$1,234.50`, `1,234.50 CR`, `(12.00)`, `12.00-`, `+$5.00`, `1 234.50 DR`, `20.00 OD`,
-`£12.00`, `12.00€`. Pages come with points for decimals and commas for thousands (`number_styles`).
+"""Find amounts as banks print them: `$1,234.50`, `1,234.50 CR`, `(12.00)`, `12.00-`, `+$5.00`, `1 234.50 DR`,
+`20.00 OD`, `£12.00`, `12.00€`. Decimal points and commas for thousands are assumed (`number_styles`).
 
-What is printed is kept apart from what it means: a mark is evidence for a sign, and the column it stands in decides
-what of (`signs`). An amount has cents; a number without them is a reference, a year or part of a name.
+What is printed is separate from what it means: a mark is evidence for a sign, and its column decides what it applies to
+(`signs`). An amount has cents; a number without them is a reference, a year or part of a name.
 """
 
 import re
@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pipelines.intake.pdf.page.page import Line, Word
-from pipelines.intake.pdf.page.symbols import CODES, OF_SYMBOL, SYMBOL
+from pipelines.intake.pdf.page.symbols import CODES, CURRENCY_BY_SYMBOL, SYMBOL
 
 _MINUS = "-−–‒﹣"
 _CODE = "|".join(sorted(CODES))
@@ -40,8 +40,9 @@ _PART = re.compile(
 )
 _SPACED = re.compile(r"^(?=.*[0-9])[($+−–-]*[0-9]{1,3}(?: [0-9]{3})+\.[0-9]{2}")
 _MARKS = {"CR": 1, "C": 1, "DR": -1, "D": -1, "OD": -1, "+": 1, "-": -1, "()": -1}
-_JOINED = 0.75  # of the size: parts of one amount stand closer
-_MARK_APART = 1.6  # of the size: CR and DR may stand further off
+# Distances as shares of the characters' size; our judgement.
+_JOINED = 0.75  # parts of one amount are closer
+_MARK_APART = 1.6  # CR and DR may be further away
 _MOST_PARTS = 6  # words of one amount
 _CENTS = re.compile(r"\.[0-9]{2}$")
 _LETTERS = re.compile(r"(?:CR|DR|OD)$", re.IGNORECASE)
@@ -49,10 +50,10 @@ _LETTERS = re.compile(r"(?:CR|DR|OD)$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """An amount without its sign, and the mark that stood at it: ``""``, ``-``, ``()``, ``+``, CR, DR or OD.
+    """An amount without its sign, and the mark beside it: ``""``, ``-``, ``()``, ``+``, CR, DR or OD.
 
-    `is_contradictory`: marks that don't go together, such as a minus and CR. `currency`: ISO 4217, of a sign or
-    code that stands at it; None for a bare `$`.
+    `is_contradictory`: the marks contradict each other, such as a minus and CR. `currency`: ISO 4217, by a symbol or
+    code beside it; None for a bare `$`.
     """
 
     value: Decimal
@@ -62,75 +63,75 @@ class Money:
 
     @property
     def sign(self) -> int | None:
-        """-1 for money out or a debt, 1 for money in; None where nothing stands at it."""
+        """-1 for money out or a debt, 1 for money in; None without a mark or with contradictory ones."""
         return None if self.is_contradictory else _MARKS.get(self.mark)
 
     @property
     def is_worded(self) -> bool:
-        """Marked by CR, DR or OD, which mean the same wherever they stand."""
+        """Whether the mark is CR, DR or OD, which have the same meaning in every column."""
         return self.mark.isalpha()
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """An amount on a line: words `start` up to `stop`."""
+    """An amount on a line: words `start` up to, but not including, `stop`."""
 
     money: Money
     start: int
     stop: int
     left: float
-    edge: float  # the right end of its digits
+    edge: float  # the right end of its digits, without a mark after them
     right: float
 
 
 @lru_cache(maxsize=4_096)
 def money(text: str) -> Money | None:
-    """The amount that a text without blanks is; None where it isn't one."""
+    """Parse a text without spaces as an amount; None if it isn't one."""
     match = _AMOUNT.fullmatch(text)
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None
-    signs = {"-" if each in _MINUS else each for each in match.group("first", "second", "third") if each}
-    letters = {each.upper() for each in match.group("before", "after") if each}
+    signs = {"-" if sign in _MINUS else sign for sign in match.group("first", "second", "third") if sign}
+    letters = {mark.upper() for mark in match.group("before", "after") if mark}
     marks = [*sorted(letters), *(["()"] if match["open"] else []), *sorted(signs)]
     value = Decimal(f"{match['whole'].replace(',', '') or '0'}.{match['cents']}")
     symbol = (match["symbol"] or match["behind"] or "").upper()
     is_contradictory = len({_MARKS[mark] for mark in marks}) > 1
-    return Money(value, marks[0] if marks else "", is_contradictory, OF_SYMBOL.get(symbol, symbol) or None)
+    return Money(value, marks[0] if marks else "", is_contradictory, CURRENCY_BY_SYMBOL.get(symbol, symbol) or None)
 
 
 @lru_cache(maxsize=16_384)
 def amounts_of(line: Line) -> tuple[Printed, ...]:
-    """`printed_in` of a whole line, found once."""
+    """Return `printed_in` of a whole line, cached."""
     return tuple(printed_in(line.words))
 
 
 def printed_in(words: Sequence[Word]) -> list[Printed]:
-    """The amounts of a line, parts of one joined: `$` and `12.00`, `1,2` and `34.56`, `12.00` and `CR`."""
+    """Return the amounts of a line, joined from their parts: `$` and `12.00`, `1,2` and `34.56`, `12.00` and `CR`."""
     found, index = list[Printed](), 0
-    last = max((place for place, word in enumerate(words) if "." in word.text), default=-1)  # before the last cents
+    last = max((place for place, word in enumerate(words) if "." in word.text), default=-1)  # no amount begins after it
     while index <= last:
-        each = _longest(words, index)
-        if each is not None:
-            found.append(each)
-        index = each.stop if each is not None else index + 1
+        amount = _longest_amount(words, index)
+        if amount is not None:
+            found.append(amount)
+        index = amount.stop if amount is not None else index + 1
     return found
 
 
-def _longest(words: Sequence[Word], start: int) -> Printed | None:
-    """The longest amount that begins with a word."""
+def _longest_amount(words: Sequence[Word], start: int) -> Printed | None:
+    """Return the longest amount that begins with a word."""
     if not _is_part(words[start].text) or not any("." in word.text for word in words[start : start + _MOST_PARTS]):
         return None
     stop, best, text, most = start, None, "", min(len(words), start + _MOST_PARTS)
     while stop < most and (stop == start or _continues(words[stop - 1], words[stop])):
         text = f"{text} {words[stop].text}".strip()
         stop += 1
-        if (value := _joined(text)) is not None:
+        if (value := _parse_parts(text)) is not None:
             best = _printed(value, words, start, stop)
     return best
 
 
 def _continues(before: Word, word: Word) -> bool:
-    """Whether a word may be part of the amount that the one before it is part of."""
+    """Return whether a word may continue the amount of the word before it."""
     if not _is_part(word.text):
         return False
     apart = _MARK_APART if _LETTERS.fullmatch(word.text) else _JOINED
@@ -139,13 +140,13 @@ def _continues(before: Word, word: Word) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _is_part(text: str) -> bool:
-    """Whether a word may be part of an amount."""
+    """Return whether a word may be part of an amount."""
     return bool(_PART.fullmatch(text))
 
 
 @lru_cache(maxsize=4_096)
-def _joined(text: str) -> Money | None:
-    """Blanks between parts are no part of it; between whole numbers they stand for the comma of thousands."""
+def _parse_parts(text: str) -> Money | None:
+    """Parse an amount in several parts. A space between digits is allowed only in place of a comma for thousands."""
     parts = text.split()
     for before, after in pairwise(parts):
         if before[-1].isdigit() and after[0].isdigit() and not _makes_thousands(text):
@@ -167,6 +168,6 @@ def _printed(value: Money, words: Sequence[Word], start: int, stop: int) -> Prin
 
 
 def _edge(word: Word) -> float:
-    """Where the digits of a word end, what follows them being as wide as they are."""
+    """Return where the digits of a word end. A mark after them is assumed to be as wide per character."""
     behind = len(word.text) - len(word.text.rstrip("CRDOcrdo)+*#^†£€₹¥" + _MINUS))
     return word.right - behind * (word.right - word.left) / len(word.text) if behind else word.right

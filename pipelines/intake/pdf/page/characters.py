@@ -1,7 +1,7 @@
-"""The characters of a page, read in bulk: a call a character and fact is what reading a page costs, so there are three.
+"""Read the characters of a page in bulk. Calls per character dominate the time, so there are only three of them.
 
-Font, size, colour and angle belong to a text object, not to a character, and are asked once for each. A character that
-nobody sees (invisible, or white on white) is left out: accessible statements write “blank” into empty cells.
+Font, size, colour and angle belong to a text object, not to a character, and are read once for each. Characters that
+are not visible (invisible, or white on white) are left out: accessible statements write “blank” into empty cells.
 """
 
 import ctypes
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 _INVISIBLE = 3  # text render mode
 _WHITE = 245  # of 255, each of red, green and blue
 _FILLED = (pdfium.FPDF_FILLMODE_ALTERNATE, pdfium.FPDF_FILLMODE_WINDING)
-_SMALLEST = 2.0  # points: text below is not for reading
-_MOST_BACKGROUNDS = 5_000  # objects of a page that are looked at for one behind white text
+_SMALLEST = 2.0  # points: smaller text is not meant to be read; our judgement
+_MOST_BACKGROUNDS = 5_000  # objects of a page that may be the background of white text; limits the time
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class Characters:
     size: NDArray[np.float64]
     angle: NDArray[np.float64]  # degrees clockwise on the page as shown, -180 … 180
     run: NDArray[np.int32]  # its text object, as an index into `fonts`
-    after_space: NDArray[np.bool_]  # a blank stands before it in the content
+    after_space: NDArray[np.bool_]  # a space precedes it in the content
     fonts: tuple[str, ...]
-    invisible: bool  # most of the text is not drawn: a scan with the words of somebody's OCR under it
+    invisible: bool  # most of the text is not drawn: a scan with an OCR layer
 
     def __len__(self) -> int:
         return len(self.code)
 
     def only(self, chosen: NDArray[Any]) -> "Characters":
-        """These of them, by mask or by index."""
+        """Return the chosen characters, by mask or by index."""
         values: dict[str, Any] = {
             field.name: value[chosen] if isinstance(value := getattr(self, field.name), np.ndarray) else value
             for field in fields(self)
@@ -52,7 +52,7 @@ class Characters:
 
 @dataclass(frozen=True)
 class _Run:
-    """What the characters of one text object share."""
+    """The features that the characters of one text object share."""
 
     font: str
     size: float
@@ -66,24 +66,24 @@ def count(text_page: Any) -> int:
 
 
 def characters_of(page: Any, text_page: Any) -> Characters:
-    """What can be read on a page; blanks are only remembered by what follows them."""
+    """Return the visible characters of a page. Spaces are recorded only in `after_space`."""
     number = count(text_page)
     code = np.fromiter(map(pdfium.FPDFText_GetUnicode, repeat(text_page), range(number)), np.uint32, number)
     boxes = _boxes(page, text_page, number)
     run, firsts = _runs(text_page, number)
-    facts = _facts(text_page, firsts)
-    invisible = np.array([fact.invisible for fact in facts], bool)[run]
-    white = np.array([fact.white for fact in facts], bool)[run]
+    shared = _read_runs(text_page, firsts)
+    invisible = np.array([run_facts.invisible for run_facts in shared], bool)[run]
+    white = np.array([run_facts.white for run_facts in shared], bool)[run]
     solid = _is_solid(code)
     is_layer = bool(solid.any()) and bool(invisible[solid].mean() > 0.5)
-    size = np.array([fact.size for fact in facts])[run]
+    size = np.array([run_facts.size for run_facts in shared])[run]
     seen = solid & (size >= _SMALLEST) & (boxes[:, 2] > boxes[:, 0])
     if not is_layer:
-        seen &= ~invisible & (~white | _on_a_background(page, boxes, white & solid))
+        seen &= ~invisible & (~white | _has_background(page, boxes, white & solid))
     turn = pdfium.FPDFPage_GetRotation(page) * 90
-    angle = np.array([_folded(turn - fact.angle) for fact in facts])[run]
+    angle = np.array([_signed_angle(turn - run_facts.angle) for run_facts in shared])[run]
     return Characters(
-        code=_plain(code[seen]),
+        code=_replace_invalid(code[seen]),
         left=boxes[seen, 0],
         top=boxes[seen, 1],
         right=boxes[seen, 2],
@@ -92,21 +92,21 @@ def characters_of(page: Any, text_page: Any) -> Characters:
         angle=angle[seen],
         run=run[seen],
         after_space=_after_space(solid)[seen],
-        fonts=tuple(fact.font for fact in facts),
+        fonts=tuple(run_facts.font for run_facts in shared),
         invisible=is_layer,
     )
 
 
 def _is_solid(code: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Neither a control character nor a blank of any width (no-break, narrow, thin, of zero width)."""
+    """Return whether each is neither a control character nor a space of any width (no-break, thin, zero-width)."""
     blank = (code <= 0x20) | (code == 0xA0) | ((code >= 0x2000) & (code <= 0x200F)) | (code == 0x202F)
     blank |= (code == 0x205F) | (code == 0x3000) | (code == 0xFEFF) | (code == 0xFFFE) | (code == 0xAD)
     solid: NDArray[np.bool_] = ~(blank | ((code >= 0x7F) & (code < 0xA0)) | (code == 0x2028) | (code == 0x2029))
     return solid
 
 
-def _plain(code: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Halves of surrogate pairs and what is no character say so."""
+def _replace_invalid(code: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Replace halves of surrogate pairs and invalid codes by the replacement character."""
     bad = ((code >= 0xD800) & (code <= 0xDFFF)) | (code > 0x10FFFF)
     return np.where(bad, np.uint32(0xFFFD), code).astype(np.uint32)
 
@@ -118,8 +118,9 @@ def _after_space(solid: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _boxes(page: Any, text_page: Any, number: int) -> NDArray[np.float64]:
-    """Left, top, right, bottom of each on the page as shown: whole cells of the font, not the ink, so that digits
-    end where their column does."""
+    """Return left, top, right and bottom of each character on the page as shown. These are cells of the font, not the
+    ink, so that digits end where their column does.
+    """
     rectangles = (pdfium.FS_RECTF * number)()
     places = map(ctypes.byref, rectangles)
     for _ in map(pdfium.FPDFText_GetLooseCharBox, repeat(text_page), range(number), places):
@@ -129,7 +130,7 @@ def _boxes(page: Any, text_page: Any, number: int) -> NDArray[np.float64]:
 
 
 def shown(page: Any, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Boxes (left, top, right, bottom) of the page's own space on the page as it is shown."""
+    """Convert boxes (left, top, right, bottom) from the page's own space to the page as shown."""
     (x0, y0), (x1, y1), (x2, y2) = (_point(page, *corner) for corner in ((0, 0), (1000, 0), (0, 1000)))
     across = np.array([x1 - x0, y1 - y0]) / 1000
     up = np.array([x2 - x0, y2 - y0]) / 1000
@@ -140,7 +141,7 @@ def shown(page: Any, raw: NDArray[np.float64]) -> NDArray[np.float64]:
     return finite
 
 
-_FINE = 1_000  # device units a point, because places come as whole numbers
+_FINE = 1_000  # device units per point, because pdfium returns places as whole numbers
 
 
 def _point(page: Any, x: float, y: float) -> tuple[float, float]:
@@ -152,9 +153,11 @@ def _point(page: Any, x: float, y: float) -> tuple[float, float]:
 
 
 def _runs(text_page: Any, number: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The run of each character, and the index of the first of each run. A blank that nobody wrote has no object."""
+    """Return the run of each character, and the index of the first of each run. A space that pdfium inferred has no
+    text object.
+    """
     objects = map(pdfium.FPDFText_GetTextObject, repeat(text_page), range(number))
-    address = np.fromiter((_address(each) for each in objects), np.uint64, number)
+    address = np.fromiter(map(_address, objects), np.uint64, number)
     starts = np.ones(number, bool)
     starts[1:] = address[1:] != address[:-1]
     return (np.cumsum(starts) - 1).astype(np.int32), np.flatnonzero(starts)
@@ -164,12 +167,12 @@ def _address(handle: Any) -> int:
     return ctypes.addressof(handle.contents) if handle else 0
 
 
-def _facts(text_page: Any, firsts: NDArray[np.int64]) -> list[_Run]:
+def _read_runs(text_page: Any, firsts: NDArray[np.int64]) -> list[_Run]:
     names: dict[int, str] = {}
-    return [_fact(text_page, int(first), names) for first in firsts]
+    return [_read_run(text_page, int(first), names) for first in firsts]
 
 
-def _fact(text_page: Any, first: int, names: dict[int, str]) -> _Run:
+def _read_run(text_page: Any, first: int, names: dict[int, str]) -> _Run:
     handle = pdfium.FPDFText_GetTextObject(text_page, first)
     if not handle:
         return _Run("", 0.0, 0.0, invisible=False, white=False)
@@ -199,16 +202,15 @@ def _font(handle: Any, names: dict[int, str]) -> str:
 
 
 def _is_white(handle: Any) -> bool:
-    """Filled with white, or with nothing at all."""
+    """Return whether an object is filled with white or is transparent."""
     red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
-    asked = (ctypes.byref(each) for each in (red, green, blue, alpha))
-    if not pdfium.FPDFPageObj_GetFillColor(handle, *asked):
+    if not pdfium.FPDFPageObj_GetFillColor(handle, *map(ctypes.byref, (red, green, blue, alpha))):
         return False
     return alpha.value < 8 or min(red.value, green.value, blue.value) >= _WHITE
 
 
-def _on_a_background(page: Any, boxes: NDArray[np.float64], white: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether a white character stands on something that isn't: headings often do."""
+def _has_background(page: Any, boxes: NDArray[np.float64], white: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return whether each is a white character on a background that isn't white, as in many headings."""
     on = np.zeros(len(boxes), bool)
     if not white.any():
         return on
@@ -221,19 +223,19 @@ def _on_a_background(page: Any, boxes: NDArray[np.float64], white: NDArray[np.bo
 
 def _backgrounds(page: Any) -> Iterator[tuple[float, float, float, float]]:
     for index in range(min(pdfium.FPDFPage_CountObjects(page), _MOST_BACKGROUNDS)):
-        each = pdfium.FPDFPage_GetObject(page, index)
-        kind = pdfium.FPDFPageObj_GetType(each)
-        if (kind == pdfium.FPDF_PAGEOBJ_PATH and _is_filled(each)) or kind in (
+        handle = pdfium.FPDFPage_GetObject(page, index)
+        kind = pdfium.FPDFPageObj_GetType(handle)
+        if (kind == pdfium.FPDF_PAGEOBJ_PATH and _is_filled(handle)) or kind in (
             pdfium.FPDF_PAGEOBJ_IMAGE,
             pdfium.FPDF_PAGEOBJ_SHADING,
         ):
-            yield bounds(each)
+            yield bounds(handle)
 
 
 def bounds(handle: Any) -> tuple[float, float, float, float]:
-    """Left, top, right, bottom of an object in the page's own space."""
+    """Return left, top, right and bottom of an object in the page's own space."""
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-    pdfium.FPDFPageObj_GetBounds(handle, *(ctypes.byref(each) for each in (left, bottom, right, top)))
+    pdfium.FPDFPageObj_GetBounds(handle, *map(ctypes.byref, (left, bottom, right, top)))
     return left.value, top.value, right.value, bottom.value
 
 
@@ -243,5 +245,5 @@ def _is_filled(path: Any) -> bool:
     return mode.value in _FILLED and not _is_white(path)
 
 
-def _folded(angle: float) -> float:
+def _signed_angle(angle: float) -> float:
     return (angle + 180) % 360 - 180

@@ -1,7 +1,7 @@
-"""Dates as statements print them, and the years that they leave out.
+"""Parse dates as statements print them, and infer the years that they omit.
 
-A year comes from the date itself, from a row with a year alone, or from the period that the statement names. Where
-nothing of the statement says it, the file's own age is taken, and the dates are doubtful.
+A year comes from the date itself, from a row with only a year, or from the statement's period. If the statement has no
+year at all, it is inferred from the file's date of creation, and the dates are doubtful.
 """
 
 import re
@@ -29,8 +29,9 @@ _FORMS = tuple(
     )
 )
 _YEAR_ALONE = re.compile(r"(?:19[89]|20[0-4])[0-9]")
-_NEAR = timedelta(days=45)  # a card's purchases may be older than the statement's period
-_FAR = timedelta(days=120)
+# Our judgement.
+_NEAR = timedelta(days=45)  # a card's purchases may be this much older than the statement's period
+_FAR = timedelta(days=120)  # a date further outside the period was probably misread
 _YEAR_LONG = timedelta(days=366)
 
 
@@ -41,7 +42,7 @@ class Printed:
     day: int
     month: int
     year: int | None
-    order: str = ""  # of two numbers: "day" or "month" first, where only that is possible; "either"; "" of another form
+    order: str = ""  # of two numbers: "day" or "month" if only it can be first, else "either"; "" in other forms
 
     def on(self, year: int) -> date | None:
         try:
@@ -56,7 +57,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Dates in the order printed; `doubts`: why one or more may be wrong."""
+    """Dates in the order printed; `doubts`: why some may be wrong."""
 
     dates: tuple[date | None, ...]
     doubts: tuple[str, ...] = ()
@@ -64,7 +65,7 @@ class Resolved:
 
 @lru_cache(maxsize=8_192)
 def leading(text: str) -> tuple[Printed, int] | None:
-    """The date that a text begins with, and how many characters it takes."""
+    """Return the date that a text begins with, and its length in characters."""
     if not text[:1].isalnum():
         return None
     for form in _FORMS:
@@ -81,11 +82,11 @@ def _printed(match: re.Match[str]) -> Printed | None:
     day, year = int(groups["day"]), _year(groups.get("year"))
     if named or "sep" not in groups or (groups["year"] and match.start("year") < match.start("day")):
         return Printed(day, month, year) if 1 <= month <= 12 and 1 <= day <= 31 else None
-    return _of_numbers(day, month, year, groups["sep"])
+    return _order_numbers(day, month, year, groups["sep"])
 
 
-def _of_numbers(first: int, second: int, year: int | None, separator: str) -> Printed | None:
-    """Day and month, or month and day where the second number can be no month."""
+def _order_numbers(first: int, second: int, year: int | None, separator: str) -> Printed | None:
+    """Return day and month, or month and day if the second number can't be a month."""
     if 1 <= second <= 12 and 1 <= first <= 31:
         return Printed(first, second, year, "either" if first <= 12 else "day")
     is_month_first = 1 <= first <= 12 and 13 <= second <= 31 and separator != "."
@@ -93,7 +94,7 @@ def _of_numbers(first: int, second: int, year: int | None, separator: str) -> Pr
 
 
 def _year(text: str | None) -> int | None:
-    """Two digits are of this century; a child's account of 1999 is not."""
+    """Return a year; two digits are of this century."""
     if not text:
         return None
     digits = text.lstrip("'")
@@ -104,69 +105,67 @@ def year_alone(text: str) -> int | None:
     return int(text) if _YEAR_ALONE.fullmatch(text) else None
 
 
-def resolved(
+def resolve(
     printed: Sequence[Printed | None],
     years: Sequence[int | None],
     period: tuple[date | None, date | None],
     made: date | None,
 ) -> Resolved:
-    """The dates of rows.
+    """Find the dates of rows.
 
     Args:
         printed: as each row prints it; None for a row of the same day as the row before it.
-        years: the year row above each, if any.
-        period: from and to, as the statement says.
-        made: the day on which the file was made.
+        years: of the year row above each, if any.
+        period: from and to, as stated.
+        made: the day on which the file was created.
     """
     ordered, order_doubts = _in_one_order(printed)
-    carried = list(_carried(ordered))
-    bounds = period if any(period) else _spanned(carried)
+    carried = list(_carry_forward(ordered))
+    bounds = period if any(period) else _range_of_full_dates(carried)
     doubts = set(order_doubts)
-    if not any(bounds) and made is not None and any(each and each.year is None for each in carried):
+    if not any(bounds) and made is not None and any(day and day.year is None for day in carried):
         bounds = (None, made)
-        doubts.add("The statement names no year: it was taken from the day on which the file was made.")
-    dates = [_dated(each, year, bounds) for each, year in zip(carried, years, strict=True)]
+        doubts.add("The statement names no year: it was inferred from the day on which the file was created.")
+    dates = [_add_year(day, year, bounds) for day, year in zip(carried, years, strict=True)]
     start, end = bounds
     if start and end and end - start >= _YEAR_LONG:
-        dates = list(_one_after_another(carried, dates, start))
-        if any(each and each.year is None and year is None for each, year in zip(carried, years, strict=True)):
-            doubts.add("The statement covers more than a year and its dates name none.")
-    if any(each is None for each in dates):
+        dates = list(_in_sequence(carried, dates, start))
+        if any(day and day.year is None and year is None for day, year in zip(carried, years, strict=True)):
+            doubts.add("The statement covers more than a year and its dates have no years.")
+    if any(day is None for day in dates):
         doubts.add("A row has no date that could be read.")
-    if any(_is_far(each, bounds) for each in dates):
-        doubts.add("A date lies far outside of the period that the statement names.")
+    if any(_is_far(day, bounds) for day in dates):
+        doubts.add("A date is far outside the statement's period.")
     return Resolved(tuple(dates), tuple(sorted(doubts)))
 
 
 def _in_one_order(printed: Sequence[Printed | None]) -> tuple[Sequence[Printed | None], Sequence[str]]:
-    """Dates of two numbers, all with the month first where one of them allows nothing else."""
-    orders = {each.order for each in printed if each}
+    """Read all dates of two numbers with the month first if one of them can't be read otherwise."""
+    orders = {day.order for day in printed if day}
     if "month" not in orders:
         return printed, ()
     if "day" in orders:
-        return [None if each and each.order == "month" else each for each in printed], (
+        return [None if day and day.order == "month" else day for day in printed], (
             "Some dates can only be read with the month first, others only with the day first.",
         )
-    turned = [
-        replace(each, day=each.month, month=each.day) if each and each.order == "either" else each for each in printed
-    ]
-    return turned, ("Dates are read with the month first: one of them allows nothing else.",)
+    swapped = [replace(day, day=day.month, month=day.day) if day and day.order == "either" else day for day in printed]
+    return swapped, ("Dates were read with the month first: one of them can't be read otherwise.",)
 
 
-def _carried(printed: Sequence[Printed | None]) -> Iterator[Printed | None]:
+def _carry_forward(printed: Sequence[Printed | None]) -> Iterator[Printed | None]:
     last = None
-    for each in printed:
-        last = each or last
+    for day in printed:
+        last = day or last
         yield last
 
 
-def _spanned(printed: Sequence[Printed | None]) -> tuple[date | None, date | None]:
-    """From the first to the last date that names its year."""
-    known = [full for each in printed if each and (full := each.full)]
+def _range_of_full_dates(printed: Sequence[Printed | None]) -> tuple[date | None, date | None]:
+    """Return the earliest and latest date that names its year."""
+    known = [full for day in printed if day and (full := day.full)]
     return (min(known), max(known)) if known else (None, None)
 
 
-def _dated(printed: Printed | None, year: int | None, bounds: tuple[date | None, date | None]) -> date | None:
+def _add_year(printed: Printed | None, year: int | None, bounds: tuple[date | None, date | None]) -> date | None:
     if printed is None:
         return None
     if printed.year is not None:
@@ -177,37 +176,35 @@ def _dated(printed: Printed | None, year: int | None, bounds: tuple[date | None,
 
 
 def _nearest(printed: Printed, start: date | None, end: date | None) -> date | None:
-    """The date in the period, or nearest to it. Of a period with one end known, the year on its side of it."""
+    """Return the date in the period or nearest to it. If only one end is known, the period is 360 days long."""
     known = start or end
     if known is None:
         return None
-    first, last = start or _back(end), end or _on(start)
+    first, last = start or _year_before(end), end or _year_after(start)
     candidates = (printed.on(year) for year in range(first.year - 1, last.year + 2))
-    return min((each for each in candidates if each), key=lambda each: _outside(each, first, last), default=None)
+    return min((day for day in candidates if day), key=lambda day: _distance(day, first, last), default=None)
 
 
-def _back(end: date | None) -> date:
+def _year_before(end: date | None) -> date:
     return (end or date.max) - timedelta(days=360)
 
 
-def _on(start: date | None) -> date:
+def _year_after(start: date | None) -> date:
     return (start or date.min) + timedelta(days=360)
 
 
-def _outside(day: date, first: date, last: date) -> timedelta:
+def _distance(day: date, first: date, last: date) -> timedelta:
     return max(first - day, day - last, timedelta(0))
 
 
-def _one_after_another(
-    printed: Sequence[Printed | None], dates: Sequence[date | None], start: date
-) -> Iterator[date | None]:
-    """Years of a period in which a day can fall twice: each row follows the one before it."""
+def _in_sequence(printed: Sequence[Printed | None], dates: Sequence[date | None], start: date) -> Iterator[date | None]:
+    """Yield dates in a period in which a day occurs more than once: each row's year follows from the row before it."""
     last = start - _NEAR
-    for each, day in zip(printed, dates, strict=True):
+    for shown, day in zip(printed, dates, strict=True):
         found = day
-        if each is not None and each.year is None and day is not None:
-            following = (each.on(year) for year in range(last.year, last.year + 3))
-            found = next((one for one in following if one and one >= last - timedelta(days=7)), day)
+        if shown is not None and shown.year is None and day is not None:
+            following = (shown.on(year) for year in range(last.year, last.year + 3))
+            found = next((date for date in following if date and date >= last - timedelta(days=7)), day)
         last = found or last
         yield found
 

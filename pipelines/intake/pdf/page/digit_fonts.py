@@ -1,7 +1,7 @@
-"""Amounts that look otherwise than the rest of their column: a digit that was pasted in has seldom its font.
+"""Find amounts that look different from the rest of their column: a digit that was pasted in rarely has its font.
 
-Only rows are looked at. Sums and balances around them are often larger or bold, and a row that is bold as a whole is so
-on purpose.
+Only rows are examined. Totals and balances around them are often larger or bold, and a row that is bold as a whole is
+intended to be.
 """
 
 import re
@@ -13,27 +13,28 @@ from pipelines.intake.pdf.page.page import Line, Page, Word
 from pipelines.intake.pdf.page.result import Box
 
 _AMOUNT = re.compile(r"[0-9]\.[0-9]{2}(?![0-9])")
-_ENOUGH_AMOUNTS = 6  # in a column of a page, to know its font
-_FEW = 0.2  # of a column's amounts: more is a habit of the page
+# Our judgement.
+_ENOUGH_AMOUNTS = 6  # in a column of a page, to determine its usual font
+_FEW = 0.2  # of a column's amounts: if more differ, the page is designed so
 _SAME_EDGE = 3.0  # points
 _OTHER_SIZE = 0.4  # points
 
 
 @dataclass(frozen=True)
 class _Figure:
-    """An amount, and whether words beside it look the same, as in a row that is set bold."""
+    """An amount, and whether other words of its row have the same font, as in a bold row."""
 
     word: Word
     is_shared: bool
 
 
 def odd_amounts(page: Page, rows: Sequence[Box]) -> Sequence[str]:
-    """The fonts of amounts in rows that differ from their column's, one for each such; rows as they are shown."""
+    """Return the font of each amount in the rows (as shown) that differs from its column's."""
     if page.read_by_ocr:
         return ()
     lines = [line for line in page.lines if _is_in(page.shown(line.box), rows)]
-    figures = sorted((each for line in lines for each in _figures(line)), key=lambda each: each.word.right)
-    return [_plain(figure.word.font) for column in _columns(figures) for figure in _odd(column)]
+    figures = sorted((figure for line in lines for figure in _figures(line)), key=lambda figure: figure.word.right)
+    return [_font_name(figure.word.font) for column in _columns(figures) for figure in _odd_figures(column)]
 
 
 def _is_in(place: Box, rows: Sequence[Box]) -> bool:
@@ -48,7 +49,7 @@ def _figures(line: Line) -> Iterator[_Figure]:
 
 
 def _columns(figures: Sequence[_Figure]) -> Iterator[Sequence[_Figure]]:
-    """Figures by their right edges, from left to right."""
+    """Group figures into columns by their right edges, from left to right."""
     column: list[_Figure] = []
     for figure in figures:
         if column and figure.word.right - column[-1].word.right > _SAME_EDGE:
@@ -58,7 +59,7 @@ def _columns(figures: Sequence[_Figure]) -> Iterator[Sequence[_Figure]]:
     yield column
 
 
-def _odd(column: Sequence[_Figure]) -> Sequence[_Figure]:
+def _odd_figures(column: Sequence[_Figure]) -> Sequence[_Figure]:
     if len(column) < _ENOUGH_AMOUNTS:
         return ()
     font = Counter(figure.word.font for figure in column).most_common(1)[0][0]
@@ -72,5 +73,5 @@ def _differs(figure: _Figure, font: str, size: float) -> bool:
     return other_font or abs(figure.word.size - size) > _OTHER_SIZE
 
 
-def _plain(font: str) -> str:
+def _font_name(font: str) -> str:
     return re.sub(r"^[A-Z]{6}\+", "", font) or "an unnamed font"

@@ -1,4 +1,4 @@
-"""What a file says of itself, and holds apart from what its pages show."""
+"""Read a file's metadata, and its contents other than the pages' own text: overlays, scripts, attachments."""
 
 import re
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from pypdfium2 import raw
 
 from pipelines.intake.pdf.page.result import Box
 
-_MOST_OVERLAYS = 200  # a page; more say nothing more
-_LONGEST_SAID = 1_000  # bytes
-_PIXELS = 100  # a point, where a place is asked for in whole pixels
+_MOST_OVERLAYS = 200  # per page; more add no information
+_LONGEST_TEXT = 1_000  # bytes of metadata
+_PIXELS = 100  # per point, because pdfium returns places as whole pixels
 _MARKS = {
     raw.FPDF_ANNOT_FREETEXT: "text",
     raw.FPDF_ANNOT_STAMP: "a stamp",
@@ -39,16 +39,16 @@ _NOTES = {
 
 @dataclass(frozen=True)
 class Overlay:
-    """Something laid over a page by a program for comments or forms."""
+    """An object that a program for comments or forms placed over a page."""
 
     what: str
     box: Box
-    is_note: bool  # readers mark honest pages so
+    is_note: bool  # a reader's mark, common on genuine statements
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a file says of itself, and holds apart from what its pages show."""
+    """A file's metadata, and its contents other than the pages' own text."""
 
     producer: str = ""
     creator: str = ""
@@ -60,34 +60,34 @@ class Facts:
 
 
 def facts_of(document: pdfium.PdfDocument) -> Facts:
-    """Read from an open document; each page is loaded once, and none of its text."""
+    """Read the facts of an open document. Each page is loaded once, without its text."""
     return Facts(
-        producer=_said(document, b"Producer"),
-        creator=_said(document, b"Creator"),
-        created=_moment(_said(document, b"CreationDate")),
-        modified=_moment(_said(document, b"ModDate")),
+        producer=_metadata(document, b"Producer"),
+        creator=_metadata(document, b"Creator"),
+        created=_parse_time(_metadata(document, b"CreationDate")),
+        modified=_parse_time(_metadata(document, b"ModDate")),
         overlays=tuple(overlay for index in range(len(document)) for overlay in _overlays_on(document, index)),
         scripts=max(raw.FPDFDoc_GetJavaScriptActionCount(document.raw), 0),
         attachments=max(raw.FPDFDoc_GetAttachmentCount(document.raw), 0),
     )
 
 
-def _said(document: pdfium.PdfDocument, key: bytes) -> str:
-    """A text of the file about itself, as far as it can be printed."""
+def _metadata(document: pdfium.PdfDocument, key: bytes) -> str:
+    """Return the printable characters of an entry in the file's metadata."""
     size = raw.FPDF_GetMetaText(document.raw, key, None, 0)
     text = create_string_buffer(size)
     raw.FPDF_GetMetaText(document.raw, key, text, size)
-    written = text.raw[:_LONGEST_SAID].decode("utf-16-le", errors="ignore")
+    written = text.raw[:_LONGEST_TEXT].decode("utf-16-le", errors="ignore")
     return "".join(character for character in written if character.isprintable()).strip()
 
 
-def _moment(text: str) -> datetime | None:
-    """`D:20250312101530+10'00'`; a time without a zone stays without one."""
+def _parse_time(text: str) -> datetime | None:
+    """Parse `D:20250312101530+10'00'`. A time without a zone stays without one."""
     found = re.match(r"(?:D:)?([0-9]{14})(?:(Z)|([+-])([0-9]{2})'?([0-9]{2})?)?", text)
     if not found:
         return None
     try:
-        plain = datetime.strptime(found[1], "%Y%m%d%H%M%S")  # noqa: DTZ007  its zone comes next, if it has one
+        plain = datetime.strptime(found[1], "%Y%m%d%H%M%S")  # noqa: DTZ007  its zone is added next, if it has one
         return plain.replace(tzinfo=_zone(found)) if found[2] or found[3] else plain
     except ValueError:
         return None
@@ -121,7 +121,7 @@ def _overlay(page: Any, number: int, annotation: Any) -> Iterator[Overlay]:
 
 
 def _box(page: Any, number: int, annotation: Any) -> Box:
-    """Its place as the page is shown."""
+    """Return an annotation's place on the page as shown."""
     rectangle = raw.FS_RECTF()
     raw.FPDFAnnot_GetRect(annotation, rectangle)
     corners = [_shown(page, rectangle.left, rectangle.top), _shown(page, rectangle.right, rectangle.bottom)]

@@ -1,7 +1,7 @@
-"""What stands at a label: beside it, or below it as in a table of one row.
+"""Find the value of a label: beside it, or below it as in a table of one row.
 
-A summary prints `Opening balance $100.00`, or a line of labels above a line of values; two such columns may stand side
-by side. So a label's value is looked for to its right first, as far as the next label would begin, then below.
+A summary prints `Opening balance $100.00`, or a line of labels above a line of values, perhaps in two columns. So a
+label's value is searched first to its right, up to the next label, then below.
 """
 
 import re
@@ -15,18 +15,18 @@ from pipelines.intake.pdf.page.page import Line, Word
 _AMOUNT = re.compile(r"[0-9]\.[0-9]{2}(?![0-9])")
 _MONEY = re.compile(r"(?:due|is|of|:|=|[ (+-])*(?:\$ ?[0-9]|[0-9][0-9,]*\.[0-9]{2}(?![0-9]))", re.IGNORECASE)
 _UNTIL = re.compile(r" *(?:to|[-–—]) *[0-9]", re.IGNORECASE)
-_GAP = 0.9  # of the characters' size: wider than a blank, so another cell begins
-_HEAD = 60  # lines in which labels of two lines are looked for
+_GAP = 0.9  # of the characters' size: wider than a space, so another cell begins
+_HEAD = 60  # lines in which labels of two lines are searched
 _LINES_BELOW = 3
-_FURTHEST_BELOW = 48.0  # points
-_FURTHEST_ASIDE = 36.0
+_FURTHEST_BELOW = 48.0  # points; our judgement, as is the next
+_FURTHEST_ASIDE = 36.0  # points
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A label's place among the lines, what follows it on its line, and the cells below it, the nearest first.
+    """A label's place among the lines, the text after it on its line, and the cells below it, the nearest first.
 
-    A label that ends within a word (`BSB:062-000`) has that word's rest in `behind`, and not in `beside`.
+    If a label ends within a word (`BSB:062-000`), the rest of that word is in `behind`, but not in `beside`.
     """
 
     position: int
@@ -41,7 +41,7 @@ class Labelled:
 
 
 def labelled(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Labelled]:
-    """Every place where a label stands, in reading order."""
+    """Yield every occurrence of a label, in reading order."""
     for position, line in enumerate(lines):
         for match in label.finditer(line.text):
             first, last = _words_of(line, *match.span())
@@ -56,9 +56,9 @@ def labelled(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Labelled
 
 
 def wrapped_labels(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Labelled]:
-    """Every place at the head where a label stands in a cell of two lines: `Opening` above `balance`."""
+    """Yield every occurrence of a label in a cell of two lines near the top: `Opening` above `balance`."""
     for position, (above, line) in enumerate(pairwise(lines[:_HEAD]), start=1):
-        for cell in _continued(above, line):
+        for cell in _cells_of_two_lines(above, line):
             if label.search(text_of(cell)):
                 first = line.words.index(cell[-1]) + 1
                 lower = [word for word in cell if word in line.words]
@@ -67,26 +67,28 @@ def wrapped_labels(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[La
                 yield Labelled(position, line, text_of(line.words[first:]), line.words[first:], below)
 
 
-def _continued(above: Line, line: Line) -> Iterator[tuple[Word, ...]]:
-    """The words of cells that two lines share, one close below the other."""
+def _cells_of_two_lines(above: Line, line: Line) -> Iterator[tuple[Word, ...]]:
+    """Yield the words of cells that continue on the next line, directly below."""
     height = above.box.bottom - above.box.top
     if above.page != line.page or line.box.top - above.box.bottom > height or is_row(line) or is_row(above):
         return
     lower = cells(line.words)
     for cell in cells(above.words):
-        beneath = [each for each in lower if _apart(each, cell) < 0]
+        beneath = [candidate for candidate in lower if _gap_between(candidate, cell) < 0]
         if len(beneath) == 1:
             yield (*cell, *beneath[0])
 
 
 def states_money(found: Labelled) -> bool:
-    """Whether an amount stands at a label, in whole dollars or with cents."""
+    """Return whether a label has an amount, in whole dollars or with cents."""
     texts = (found.behind, *(text_of(cell) for cell in found.below))
     return any(_MONEY.match(text) for text in texts)
 
 
 def is_row(line: Line) -> bool:
-    """A line that begins with a date, not with a period, and has an amount: no place for what a summary states."""
+    """Return whether a line begins with a date (not a period) and has an amount. Such a row is never part of a
+    summary.
+    """
     text = line.text
     day = leading(text) if has_amount(text) else None
     return day is not None and not _UNTIL.match(text, day[1])
@@ -97,7 +99,7 @@ def has_amount(text: str) -> bool:
 
 
 def cells(words: Sequence[Word]) -> Sequence[tuple[Word, ...]]:
-    """Words in groups between which the gap is wider than a blank."""
+    """Group words that are separated by no more than a space."""
     found: list[list[Word]] = []
     for word in words:
         if found and word.left - found[-1][-1].right <= _GAP * max(word.size, 1.0):
@@ -112,7 +114,7 @@ def text_of(words: Sequence[Word]) -> str:
 
 
 def _words_of(line: Line, start: int, end: int) -> tuple[int, int]:
-    """The words that a stretch of a line's text touches, as a range."""
+    """Return the range of words that a span of a line's text touches."""
     offset, touched = 0, list[int]()
     for number, word in enumerate(line.words):
         if offset < end and offset + len(word.text) > start:
@@ -124,7 +126,7 @@ def _words_of(line: Line, start: int, end: int) -> tuple[int, int]:
 def _below(
     lines: Sequence[Line], position: int, label: Sequence[Word], others: Sequence[Word]
 ) -> Iterator[tuple[Word, ...]]:
-    """The cells of the next lines that stand nearer to this label than to what is beside it."""
+    """Yield the cells of the next lines that are nearer to this label than to the words beside it."""
     page, bottom = lines[position].page, max(word.bottom for word in label)
     for line in islice(lines, position + 1, position + 1 + _LINES_BELOW):
         if line.page != page or line.box.top - bottom > _FURTHEST_BELOW or is_row(line):
@@ -133,10 +135,10 @@ def _below(
 
 
 def _belongs(cell: Sequence[Word], label: Sequence[Word], others: Sequence[Word]) -> bool:
-    apart = _apart(cell, label)
-    return apart <= _FURTHEST_ASIDE and all(apart <= _apart(cell, (other,)) for other in others)
+    apart = _gap_between(cell, label)
+    return apart <= _FURTHEST_ASIDE and all(apart <= _gap_between(cell, (other,)) for other in others)
 
 
-def _apart(cell: Sequence[Word], label: Sequence[Word]) -> float:
-    """How far apart two groups stand from left to right; negative by as much as they overlap."""
+def _gap_between(cell: Sequence[Word], label: Sequence[Word]) -> float:
+    """Return the horizontal gap between two groups of words, in points; negative if they overlap."""
     return max(cell[0].left, label[0].left) - min(cell[-1].right, label[-1].right)

@@ -1,7 +1,6 @@
-"""Figures that stand over other figures: what was painted over is still in the file, below what covers it.
+"""Find figures printed over other figures: a figure that was painted over is still in the file below its cover.
 
-The reader finds both and takes them for one word, with too many characters for its width and in an order that makes
-no amount.
+Both are read as one word, with too many characters for its width and in an order that is not an amount.
 """
 
 import re
@@ -12,11 +11,11 @@ from pipelines.intake.pdf.page.page import Page, Word
 
 _FIGURES = re.compile(r"[-+$(]*[0-9][0-9.,$]*[.,][0-9.,$]*\)?-?")
 _DIGIT, _MARK = 0.5, 0.25  # of the size: their usual widths
-_TOO_NARROW = 0.9  # of the width that such characters have at least; narrow fonts come to it
+_TOO_NARROW = 0.9  # of the usual width; narrow fonts come close to it
 
 
 def overprinted(page: Page) -> Iterator[Word]:
-    """The words of a page that are two."""
+    """Yield the words of a page that are two, one over the other."""
     if page.read_by_ocr:
         return
     for line in page.lines:

@@ -1,4 +1,4 @@
-"""Words and lines of a page as it is shown: what every later step reads instead of the file."""
+"""Words and lines of a page as shown. Every later step reads these instead of the file."""
 
 import math
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from pipelines.intake.pdf.page.result import Box
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Characters that stand together. Points from the top left corner of the page, its text upright and level."""
+    """Adjacent characters. Places are in points from the top left corner of the page with its text turned level."""
 
     text: str
     left: float
     top: float
     right: float
     bottom: float
-    font: str  # as the file names it; empty for a word that was read from a picture
-    size: float  # of its characters
+    font: str  # as named in the file; empty for a word that OCR read
+    size: float  # of its characters, in points
 
     def moved(self, across: float, down: float) -> "Word":
         left, right = self.left + across, self.right + across
@@ -28,8 +28,8 @@ class Word:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Words on one baseline, from left to right. It equals itself alone: what is found in it is asked for again and
-    again, and kept.
+    """Words on one baseline, from left to right. Lines are compared by identity, because what is found in them is
+    cached by line.
     """
 
     page: int  # from 1
@@ -51,19 +51,19 @@ class Line:
         )
 
     def moved(self, across: float, down: float) -> "Line":
-        """The same line elsewhere on its page."""
+        """Return the line at another place on its page."""
         return Line(self.page, tuple(word.moved(across, down) for word in self.words))
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How far the text of a page is turned clockwise from level, as the page is shown: a scan that lay askew, a page
-    that was drawn sideways. Words are kept level; `shown` gives their place on the page.
+    """The clockwise rotation of a page's text from level, as shown: of a skewed scan or a page that was drawn
+    sideways. Words are stored level; `shown` returns their place on the page.
     """
 
     cosine: float = 1.0
     sine: float = 0.0
-    across: float = 0.0  # added after turning back, so that the page stays right of and below its corner
+    across: float = 0.0  # added after turning level, so that all coordinates are positive
     down: float = 0.0
 
     @classmethod
@@ -71,7 +71,7 @@ class Turn:
         cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
         bare = cls(cosine, sine)
         corners = [bare.to_upright(x, y) for x in (0.0, width) for y in (0.0, height)]
-        if abs(sine) < 0.5 and cosine > 0:  # askew, neither sideways nor upside down: the corner stays
+        if abs(sine) < 0.5 and cosine > 0:  # skewed, neither sideways nor upside down: the corner stays
             return bare if abs(sine) > 1e-9 else cls()
         return cls(cosine, sine, -min(x for x, _ in corners), -min(y for _, y in corners))
 
@@ -80,61 +80,59 @@ class Turn:
         return self.cosine == 1.0 and self.sine == self.across == self.down == 0.0
 
     def size(self, width: float, height: float) -> tuple[float, float]:
-        """How wide and high the level text of a page is that is shown so wide and high."""
+        """Return the width and height of the level text of a page with this width and height as shown."""
         return (height, width) if abs(self.sine) > 0.5 else (width, height)
 
     def moved(self, left: float, top: float) -> "Turn":
-        """Of a part of the page that begins at a point of the level text."""
+        """Return the turn of a part of the page that begins at a point of the level text."""
         return replace(self, across=self.across - left, down=self.down - top)
 
     def to_upright(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Of a point, or of arrays of them."""
+        """Convert a point, or arrays of points, from the page as shown to the level text."""
         return (
             x * self.cosine + y * self.sine + self.across,
             y * self.cosine - x * self.sine + self.down,
         )
 
     def shown(self, box: Box) -> Box:
-        """Around the corners of a level box, on the page as shown."""
+        """Return the box on the page as shown that contains a level box."""
         if self.is_none:
             return box
-        corners = [self._back(x, y) for x in (box.left, box.right) for y in (box.top, box.bottom)]
+        corners = [self._to_shown(x, y) for x in (box.left, box.right) for y in (box.top, box.bottom)]
         across, down = zip(*corners, strict=True)
         return Box(box.page, min(across), min(down), max(across), max(down))
 
-    def _back(self, x: float, y: float) -> tuple[float, float]:
+    def _to_shown(self, x: float, y: float) -> tuple[float, float]:
         x, y = x - self.across, y - self.down
         return x * self.cosine - y * self.sine, x * self.sine + y * self.cosine
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page's lines from top to bottom. Two may stand on one sheet: then each is a page, and `turn` says where on the
-    sheet it begins.
-    """
+    """A page's lines from top to bottom. A sheet may show two pages; `turn` then includes where each begins on it."""
 
     number: int  # from 1, in the order in which pages are read
     width: float  # of its sheet as shown
     height: float
     lines: Sequence[Line]
-    is_picture: bool  # no text of its own, an image over most of it
+    is_picture: bool  # without text, and an image covers most of it
     read_by_ocr: bool
     turn: Turn = Turn()
-    on_sheet: int | None = None  # where it isn't the sheet of its own number
-    is_half: bool = False  # of its sheet
+    on_sheet: int | None = None  # set if it is not the sheet of its own number
+    is_half: bool = False  # whether it is half of its sheet
 
     @property
     def sheet(self) -> int:
-        """The page of the file that shows it, from 1."""
+        """The page of the file on which it is, from 1."""
         return self.on_sheet or self.number
 
     def shown(self, box: Box) -> Box:
-        """Where a place of the page is on its sheet."""
+        """Convert a place on the page to its place on the sheet."""
         shown = self.turn.shown(box)
         return shown if shown.page == self.sheet else replace(shown, page=self.sheet)
 
     def numbered(self, number: int) -> "Page":
-        """The same page at another place in the order of reading."""
+        """Return the page at another place in the order of reading."""
         if number == self.number:
             return self
         lines = [Line(number, line.words) for line in self.lines]

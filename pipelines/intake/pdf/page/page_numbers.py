@@ -1,4 +1,4 @@
-"""The number that a page prints: `Page 2 of 5`, `2/5`, `Page 2`, also where its label and its value stand apart."""
+"""Find the number printed on a page: `Page 2 of 5`, `2/5`, `Page 2`, also if label and value are separate cells."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,17 +8,17 @@ from pipelines.intake.pdf.page.labels import cells, is_row, text_of
 from pipelines.intake.pdf.page.page import Line
 
 _MAY_HOLD = re.compile(r"page|(?<![0-9/.])[0-9]{1,3} ?(?:of|/) ?[0-9]{1,3}(?![0-9/.])", re.IGNORECASE)
-_OF_OTHERS = r"(?<!see )(?<!to )(?<!on )(?<!over )(?<!and )"  # what a text says of another page
+_OF_OTHERS = r"(?<!see )(?<!to )(?<!on )(?<!over )(?<!and )"  # such a text refers to another page
 _LABEL = rf"{_OF_OTHERS}\bpage:? *(?:(?:number|no\.?):? *)?"
 _OF_ALL = re.compile(rf"{_LABEL}([0-9]{{1,3}}) *(?:of|/) *([0-9]{{1,3}})\b", re.IGNORECASE)
 _BARE = re.compile(r"[-– (]*([0-9]{1,3}) ?(?:of|/) ?([0-9]{1,3})[-– )]*", re.IGNORECASE)
 _ALONE = re.compile(rf"{_LABEL}([0-9]{{1,3}})[-– )]*$", re.IGNORECASE)
-_HEAD = 10  # lines above rows where a number without the word may stand; else it does on the last line of all
+_HEAD = 10  # lines above the rows; a number without the word `page` counts only there or on the last line
 
 
 @dataclass(frozen=True, slots=True)
 class PageNumber:
-    """What a page says it is; `of`: how many there are, where it says so. `top`: where it stands, in points."""
+    """A printed page number. `of`: the number of pages, if printed. `top`: its place on the page, in points."""
 
     number: int
     of: int | None
@@ -29,13 +29,13 @@ class PageNumber:
 
 
 def printed_number(lines: Sequence[Line]) -> PageNumber | None:
-    """The number of a page by its lines: one with the word and all pages counts before one with less."""
-    said = [(place, line) for place, line in enumerate(lines) if _MAY_HOLD.search(line.text) and not is_row(line)]
-    if not said:
+    """Return the number of a page by its lines. `Page 2 of 5` is preferred to `Page 2`, and that to `2/5`."""
+    candidates = [(place, line) for place, line in enumerate(lines) if _MAY_HOLD.search(line.text) and not is_row(line)]
+    if not candidates:
         return None
     rows = next((place for place, line in enumerate(lines) if is_row(line)), len(lines))
-    edge = [line for place, line in said if place < min(rows, _HEAD) or place == len(lines) - 1]
-    with_word = [line for _, line in said]
+    edge = [line for place, line in candidates if place < min(rows, _HEAD) or place == len(lines) - 1]
+    with_word = [line for _, line in candidates]
     for found in (_of_all(with_word), _alone(with_word), _bare(edge)):
         if (number := next(found, None)) is not None:
             return number
@@ -63,6 +63,6 @@ def _alone(lines: Sequence[Line]) -> Iterator[PageNumber]:
 
 
 def _numbered(line: Line, number: str, of: str | None) -> Iterator[PageNumber]:
-    """A number from one on, and none beyond the last."""
+    """Yield a page number if it is valid: at least 1, and not more than the number of pages."""
     if 1 <= int(number) <= int(of or number):
         yield PageNumber(int(number), int(of) if of else None, line.box.top)

@@ -1,8 +1,7 @@
-"""What comes out of a PDF statement, as plain data: the same in the child that reads it and in whoever asked for it.
+"""The result of reading a PDF statement, as plain data that passes between the child process and its parent.
 
-Money is exact (`Decimal`), in the statement's currency. A negative amount is money out, or a larger debt; a balance
-owing is negative. A place on a page is in points (1/72 inch) from the top left corner of the page as it is shown,
-rotation applied.
+Money is exact (`Decimal`), in the statement's currency. A negative amount is money out or a larger debt; a balance owed
+is negative. A place on a page is in points (1/72 inch) from the top left corner of the page as shown, rotation applied.
 """
 
 import datetime as dt
@@ -12,16 +11,16 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """How far the balances prove the rows of a statement."""
+    """To what extent the balances prove the rows of a statement."""
 
     RECONCILED = "reconciled"  # every balance follows from the rows before it, from opening to closing
     RECONCILED_DATES_DOUBTFUL = "reconciled_dates_doubtful"  # amounts are proved; a date was inferred and may be wrong
-    PARTIAL = "partial"  # some rows are proved and others not: each says which (`Entry.proved`)
-    UNRECONCILED = "unreconciled"  # a balance contradicts the rows, or there is none
+    PARTIAL = "partial"  # some rows are proved (`Entry.proved`) and others not
+    UNRECONCILED = "unreconciled"  # a balance contradicts the rows, or no balance is printed
 
 
 class Refusal(StrEnum):
-    """Why a file gave no statement."""
+    """Why a file has no statement."""
 
     ENCRYPTED = "encrypted"  # a password is needed and none was given
     WRONG_PASSWORD = "wrong_password"
@@ -29,12 +28,12 @@ class Refusal(StrEnum):
     NOT_A_STATEMENT = "not_a_statement"
     CORRUPT = "corrupt"
     TOO_MANY_PAGES = "too_many_pages"
-    UNSUPPORTED_CURRENCY = "unsupported_currency"  # its money is not in the one currency that is worked in
+    UNSUPPORTED_CURRENCY = "unsupported_currency"  # its money is not in the one currency that is accepted
     LIMITS_EXCEEDED = "limits_exceeded"  # of memory, time or characters
 
 
 class Kind(StrEnum):
-    """What a document is worth as evidence, the best first."""
+    """The kind of a document, the best evidence first."""
 
     STATEMENT = "statement"  # issued by the bank for a period, with opening and closing balance
     LISTING = "listing"  # transactions as printed from online banking
@@ -60,23 +59,25 @@ class Box:
 
 @dataclass(frozen=True)
 class Entry:
-    """One transaction of a statement, in the order printed turned to oldest first."""
+    """One transaction of a statement; entries are in printed order, oldest first."""
 
     date: dt.date
     value_date: dt.date | None
     description: str  # the lines joined by one space
     amount: Decimal
-    balance: Decimal | None  # after the transaction; printed, or between two printed ones that the rows connect
+    balance: (
+        Decimal | None
+    )  # after the transaction; printed, or computed between two printed ones that the rows connect
     balance_printed: bool
-    boxes: tuple[Box, ...]  # one a page; most rows have one
-    proved: bool = False  # between two printed balances that agree with the rows between them, its sign being printed
-    currency: str | None = None  # ISO 4217, where it is another than the statement's
-    description_digest: bytes | None = None  # of the description as printed, where what is kept of it is masked
+    boxes: tuple[Box, ...]  # one per page; most rows have one
+    proved: bool = False  # its sign is printed, and it is between two printed balances that agree with the rows
+    currency: str | None = None  # ISO 4217, if other than the statement's
+    description_digest: bytes | None = None  # of the description as printed, if the stored one is masked
 
 
 @dataclass(frozen=True)
 class Reason:
-    """What keeps a verdict from being better, or what is to be known of it."""
+    """Why a verdict is not better, or a note about it."""
 
     code: str
     message: str
@@ -85,7 +86,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Signal:
-    """Something about a file that a forged one would show, and some honest ones do, too. Never a decision."""
+    """A sign of manipulation that some genuine files also have. It never decides anything."""
 
     code: str
     severity: Severity
@@ -101,7 +102,7 @@ class Statement:
     bank_name: str | None
     account_name: str | None
     bsb: str | None  # six digits
-    account_number: str | None  # digits; of a card its last four at most are shown by whoever prints it
+    account_number: str | None  # digits; of a card often only the last four, because no more are printed
     account_type: str | None  # one of pipelines.vocabulary.schemas.ACCOUNT_TYPES
     kind: Kind
     period_start: dt.date | None
@@ -115,12 +116,12 @@ class Statement:
     first_page: int
     last_page: int
     read_by_ocr: bool
-    currency: str | None = None  # ISO 4217; None where the statement names none: a bare `$` is no name
+    currency: str | None = None  # ISO 4217; None if the statement names none: a bare `$` does not
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """What one file came to: statements, or a refusal; a message for whoever sent it says what was refused."""
+    """The result of one file: statements, or a refusal. The message tells the client what was refused."""
 
     pages: int
     statements: tuple[Statement, ...]

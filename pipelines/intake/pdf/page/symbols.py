@@ -1,11 +1,11 @@
-"""How currencies are written: ISO 4217 codes, names, and signs that stand for one currency alone."""
+"""ISO 4217 codes, names of currencies, and symbols that mean exactly one currency."""
 
 import re
 
 from pipelines.intake import currencies
 
-# Currencies in which banks keep accounts. Those whose code is an English word (ALL, TRY, TOP) are left out: they are
-# read as no currency, as before.
+# Currencies in which banks hold accounts. Those whose code is an English word (ALL, TRY, TOP) are left out, because the
+# word would be read as a currency.
 CODES = frozenset(
     "AED AUD BDT BRL CAD CHF CLP CNH CNY COP CZK DKK EGP EUR FJD GBP HKD HUF IDR ILS INR ISK JPY KES KRW KWD LKR MXN "  # noqa: SIM905
     "MYR NGN NOK NPR NZD PGK PHP PKR PLN QAR RON RUB SAR SEK SGD THB TWD UAH USD VND XPF ZAR".split()
@@ -21,5 +21,5 @@ NAMES = {
     "indian rupees?": "INR",
     "swiss francs?": "CHF",
 }
-OF_SYMBOL = {**currencies.OF_SYMBOL, "¥": "JPY", "$A": "AUD", "FJ$": "FJD"}
-SYMBOL = "|".join(re.escape(each) for each in sorted(OF_SYMBOL, key=len, reverse=True))
+CURRENCY_BY_SYMBOL = {**currencies.CURRENCY_BY_SYMBOL, "¥": "JPY", "$A": "AUD", "FJ$": "FJD"}
+SYMBOL = "|".join(re.escape(symbol) for symbol in sorted(CURRENCY_BY_SYMBOL, key=len, reverse=True))

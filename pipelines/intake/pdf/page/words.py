@@ -1,7 +1,7 @@
-"""From characters to words and lines, as they are seen and not as they were written into the file.
+"""Assemble characters into words and lines by their places on the page, not by their order in the file.
 
-Blanks in a file are a hint and no more: banks place each word, each letter or half an amount on its own. Where letters
-are set apart on purpose, what parts two words is wider than what parts two letters.
+Spaces in a file are only a hint: banks place each word, each letter or half an amount separately. In letter-spaced
+text, the gap between words is wider than that between letters.
 """
 
 import unicodedata
@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from pipelines.intake.pdf.page.characters import Characters
 from pipelines.intake.pdf.page.page import Line, Turn, Word
 
-_GAP = 0.19  # of the size: wider parts words
-_GAP_AT_BLANK = 0.05  # where the file has a blank, too
-_CELL = 1.1  # of the size: wider parts columns; letters that are set apart stand closer
-_SAME_LINE = 0.32  # of the size, between the middles of neighbours
-_TALLEST_LINE = 0.62  # of the size, between the first and the last
-_DOUBLED = 0.35  # of a character's width: the same one again that close is the same one made bold
-_ASKEW = 20.0  # degrees: what is turned further is not the text of a page
-_LEADER = 3  # full stops in a row lead the eye and say nothing
+# Shares of the characters' size, unless stated otherwise; our judgement.
+_GAP = 0.19  # a wider gap separates words
+_GAP_AT_SPACE = 0.05  # likewise where the file has a space
+_CELL = 1.1  # a wider gap separates columns; it is more than any letter spacing
+_SAME_LINE = 0.32  # between the middles of neighbours
+_TALLEST_LINE = 0.62  # between the middles of the first and the last
+_DOUBLED = 0.35  # of a character's width: the same character drawn again this close is bold
+_ASKEW = 20.0  # degrees: text turned further is not part of the page's text
+_LEADER = 3  # this many full stops in a row only guide the eye
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,20 @@ class Upright:
 
 
 def upright(characters: Characters, width: float, height: float) -> Upright:
-    """The text that runs the way most of it does; what stands across (codes in a margin) is left out."""
+    """Turn a page's text level. Text in another direction than most (codes in a margin) is left out."""
     if not len(characters):
         return Upright(characters, Turn())
     quarter = _main_direction(characters.angle)
-    off = _folded(characters.angle - quarter)
+    off = _signed_angle(characters.angle - quarter)
     along = characters.only(np.abs(off) < _ASKEW)
     if not len(along):
         return Upright(along, Turn())
-    slope = float(np.median(_folded(along.angle - quarter)))
+    slope = float(np.median(_signed_angle(along.angle - quarter)))
     turn = Turn.of(quarter + (slope if abs(slope) > 0.05 else 0.0), width, height)
-    return Upright(along if turn.is_none else _turned(along, turn, quarter, slope), turn)
+    return Upright(along if turn.is_none else _turn_boxes(along, turn, quarter, slope), turn)
 
 
-def _folded(angle: NDArray[np.float64]) -> NDArray[np.float64]:
+def _signed_angle(angle: NDArray[np.float64]) -> NDArray[np.float64]:
     return (angle + 180) % 360 - 180
 
 
@@ -56,8 +57,8 @@ def _main_direction(angle: NDArray[np.float64]) -> int:
     return int(values[counts.argmax()])
 
 
-def _turned(characters: Characters, turn: Turn, quarter: int, slope: float) -> Characters:
-    """Boxes about the turned middles; those of a slope are wider than what they hold."""
+def _turn_boxes(characters: Characters, turn: Turn, quarter: int, slope: float) -> Characters:
+    """Turn boxes about their middles. Boxes of skewed text are larger than the characters and are reduced."""
     across, down = characters.right - characters.left, characters.bottom - characters.top
     if quarter in (90, 270):
         across, down = down, across
@@ -82,10 +83,10 @@ def _turned(characters: Characters, turn: Turn, quarter: int, slope: float) -> C
 
 
 def lines_of(characters: Characters, page: int) -> list[Line]:
-    """The lines of a page from top to bottom."""
+    """Return the lines of a page from top to bottom."""
     if not len(characters):
         return []
-    line = _line_of_each(characters)
+    line = _assign_lines(characters)
     order = np.lexsort((characters.left, line))
     placed, line = characters.only(order), line[order]
     retained = ~_is_doubled(placed, line)
@@ -94,21 +95,21 @@ def lines_of(characters: Characters, page: int) -> list[Line]:
     breaks = _breaks(placed, line, order, leaders)
     words = _words(placed, breaks, leaders)
     return [
-        Line(page, tuple(each for _, each in group)) for group in _grouped(words, line[np.flatnonzero(breaks)]) if group
+        Line(page, tuple(word for _, word in group)) for group in _by_line(words, line[np.flatnonzero(breaks)]) if group
     ]
 
 
-def _line_of_each(characters: Characters) -> NDArray[np.int64]:
-    """Characters whose middles are level are of one line, whatever their order in the file."""
+def _assign_lines(characters: Characters) -> NDArray[np.int64]:
+    """Return the line of each character. Characters with level middles are on one line, in any order in the file."""
     middle = (characters.top + characters.bottom) / 2
     steps = np.round(middle * 10).astype(np.int64)
     levels, which = np.unique(steps, return_inverse=True)
     size = np.full(len(levels), np.inf)
     np.minimum.at(size, which, characters.size)
-    return np.array(list(_numbered(levels / 10, size)), np.int64)[which]
+    return np.array(list(_number_levels(levels / 10, size)), np.int64)[which]
 
 
-def _numbered(levels: NDArray[np.float64], sizes: NDArray[np.float64]) -> Iterator[int]:
+def _number_levels(levels: NDArray[np.float64], sizes: NDArray[np.float64]) -> Iterator[int]:
     number, first, last, last_size = -1, -np.inf, -np.inf, 0.0
     for level, size in zip(levels.tolist(), sizes.tolist(), strict=True):
         least = min(size, last_size)
@@ -119,7 +120,7 @@ def _numbered(levels: NDArray[np.float64], sizes: NDArray[np.float64]) -> Iterat
 
 
 def _is_doubled(placed: Characters, line: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Drawn twice, a little apart, to look bold."""
+    """Return whether each character repeats one drawn just before it, slightly displaced to look bold."""
     doubled = np.zeros(len(placed), bool)
     width = placed.right - placed.left
     for back in (1, 2):
@@ -143,13 +144,13 @@ def _is_leader(placed: Characters, line: NDArray[np.int64]) -> NDArray[np.bool_]
 def _breaks(
     placed: Characters, line: NDArray[np.int64], order: NDArray[np.int64], leaders: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Whether a word begins with the character."""
+    """Return whether a word begins with each character."""
     size = np.minimum(placed.size[1:], placed.size[:-1])
     gap = (placed.left[1:] - placed.right[:-1]) / size
     new_line = line[1:] != line[:-1]
     follows = order[1:] == order[:-1] + 1
-    at_blank = follows & placed.after_space[1:]
-    apart = new_line | (gap > _GAP) | (at_blank & (gap > _GAP_AT_BLANK)) | (leaders[1:] != leaders[:-1])
+    at_space = follows & placed.after_space[1:]
+    apart = new_line | (gap > _GAP) | (at_space & (gap > _GAP_AT_SPACE)) | (leaders[1:] != leaders[:-1])
     apart |= gap < -1.5  # text over other text
     cells = new_line | (gap > _CELL) | (leaders[1:] != leaders[:-1])
     breaks = np.ones(len(placed), bool)
@@ -161,7 +162,7 @@ def _breaks(
 
 
 def _letter_spaced(breaks: NDArray[np.bool_], cells: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Cells (from, behind the last) nearly every character of which would be a word."""
+    """Yield the ranges of cells in which nearly every character would be a word."""
     starts = np.flatnonzero(cells)
     stops = np.append(starts[1:], len(cells))
     words = np.add.reduceat(breaks.astype(np.int64), starts)
@@ -171,13 +172,13 @@ def _letter_spaced(breaks: NDArray[np.bool_], cells: NDArray[np.bool_]) -> Itera
 
 
 def _between_words(gap: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Gaps that are clearly wider than those between letters, which are the narrower half or more."""
+    """Return which gaps separate words: those clearly wider than the median, because most gaps are between letters."""
     usual = float(np.median(gap))
     return gap > max(1.5 * usual, usual + 0.12)
 
 
 def _words(placed: Characters, breaks: NDArray[np.bool_], leaders: NDArray[np.bool_]) -> list[Word | None]:
-    """A word for each break; None for leaders."""
+    """Return a word for each break, or None for leaders."""
     starts = np.flatnonzero(breaks)
     stops = np.append(starts[1:], len(breaks))
     text = placed.code.astype("<u4").tobytes().decode("utf-32-le", "replace")
@@ -193,19 +194,19 @@ def _words(placed: Characters, breaks: NDArray[np.bool_], leaders: NDArray[np.bo
         leaders[starts],
     )
     return [
-        None if leader else Word(_composed(text[start:stop]), left, top, right, bottom, placed.fonts[run], size)
+        None if leader else Word(_normalise(text[start:stop]), left, top, right, bottom, placed.fonts[run], size)
         for start, stop, left, top, right, bottom, run, size, leader in zip(
             *(column.tolist() for column in columns), strict=True
         )
     ]
 
 
-def _composed(text: str) -> str:
-    """Ligatures and full-width digits as plain letters; signs of minus keep their own."""
+def _normalise(text: str) -> str:
+    """Replace ligatures and full-width digits by plain characters. Minus signs are not changed."""
     return text if text.isascii() else unicodedata.normalize("NFKC", text)
 
 
-def _grouped(words: list[Word | None], lines: NDArray[np.int64]) -> Iterator[list[tuple[int, Word]]]:
+def _by_line(words: list[Word | None], lines: NDArray[np.int64]) -> Iterator[list[tuple[int, Word]]]:
     group: list[tuple[int, Word]] = []
     for line, word in zip(lines.tolist(), words, strict=True):
         if group and group[0][0] != line:

@@ -1,8 +1,8 @@
-"""Dates that are wrapped in a narrow column: `01` above `AUG`, `2025-07-` above `04`, `07 JUL` above `25`; and the
-time of day that a few banks print beside a date or above it.
+"""Join dates that wrap in a narrow column: `01` above `AUG`, `2025-07-` above `04`, `07 JUL` above `25`; and remove the
+time of day that a few banks print beside or above a date.
 
-They are put together before anything else is read: a row whose date is in two halves looks like one without a date,
-which would have that of the row above.
+This comes before all other reading: a row with a split date looks like one without a date, which would get the date of
+the row above.
 """
 
 import re
@@ -14,22 +14,22 @@ from pipelines.intake.pdf.page.amounts import amounts_of
 from pipelines.intake.pdf.page.dates import leading
 from pipelines.intake.pdf.page.page import Line, Word
 
-_ALIGNED = 3.0  # points between left edges of one column
-_NEXT_LINE = 2.1  # of the size, from top to top
-_CELL_APART = 0.5  # of the size: what follows the date is another cell
-_MOST_WORDS = 3  # of a part of a date
+_ALIGNED = 3.0  # points, at most, between left edges in one column
+_NEXT_LINE = 2.1  # of the size, at most, from top to top
+_CELL_APART = 0.5  # of the size: a wider gap after the date begins another cell
+_MOST_WORDS = 3  # in a part of a date
 TIME = re.compile(r"[0-2]?[0-9][:.][0-5][0-9](?: ?[ap]m)?", re.IGNORECASE)
 _CUT = ("-", "/", ".")
 _YEAR = re.compile(r"(?:20)?[0-9]{2}")
 
 
-def with_whole_dates(lines: Sequence[Line]) -> list[Line]:
-    """A page's lines, each date on the line where it begins."""
-    whole = [_without_time(line) for line in lines]
+def join_wrapped_dates(lines: Sequence[Line]) -> list[Line]:
+    """Return a page's lines with each date whole on the line where it begins."""
+    whole = [_remove_time(line) for line in lines]
     found: list[Line] = []
     for line, below in zip_longest(whole, whole[1:]):
-        begins = below is not None and _joined(line, below) is not None  # the first half of a date of its own
-        joined = _joined(found[-1], line) if found and not begins else None
+        begins = below is not None and _join_date(line, below) is not None  # the first half of a date of its own
+        joined = _join_date(found[-1], line) if found and not begins else None
         if joined is None:
             found.append(line)
         else:
@@ -37,16 +37,16 @@ def with_whole_dates(lines: Sequence[Line]) -> list[Line]:
     return found
 
 
-def _without_time(line: Line) -> Line:
-    """The line without a time in front of its date."""
+def _remove_time(line: Line) -> Line:
+    """Remove a time in front of a line's date."""
     if len(line.words) < 2 or not TIME.fullmatch(line.words[0].text) or leading(line.text) is not None:
         return line
     rest = Line(line.page, line.words[1:])
     return rest if leading(rest.text) is not None and amounts_of(rest) else line
 
 
-def _joined(above: Line, below: Line) -> list[Line] | None:
-    """The upper line with a whole date, and what is left of the lower one; None where no date is in two halves."""
+def _join_date(above: Line, below: Line) -> list[Line] | None:
+    """Return the upper line with a whole date, and the rest of the lower line; None if they don't share a date."""
     first, second = above.words[0], below.words[0]
     if abs(first.left - second.left) > _ALIGNED or second.top - first.top > _NEXT_LINE * first.size:
         return None
@@ -55,14 +55,14 @@ def _joined(above: Line, below: Line) -> list[Line] | None:
         return None
     for head in _cells_in_front(above.words):
         for tail in _cells_in_front(below.words):
-            text = _date_of(_text(head), _text(tail), is_alone=len(tail) == len(below.words))
+            text = _date_of_halves(_text(head), _text(tail), is_alone=len(tail) == len(below.words))
             if text is not None:
-                return _moved(above, below, head, tail, text)
+                return _move_date(above, below, head, tail, text)
     return None
 
 
 def _cells_in_front(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """What may be the first cell of a line: words behind which there is more than a blank."""
+    """Yield the possible first cells of a line: words followed by more than a space."""
     for stop in range(1, min(_MOST_WORDS, len(words)) + 1):
         if stop == len(words) or words[stop].left - words[stop - 1].right > _CELL_APART * words[stop].size:
             yield words[:stop]
@@ -72,8 +72,8 @@ def _text(words: Sequence[Word]) -> str:
     return " ".join(word.text for word in words)
 
 
-def _date_of(head: str, tail: str, *, is_alone: bool) -> str | None:
-    """The date that two halves make. A year of four digits alone on its line may be that of the rows below."""
+def _date_of_halves(head: str, tail: str, *, is_alone: bool) -> str | None:
+    """Return the date that two halves make. A year of four digits alone on its line is left for the rows below."""
     if TIME.fullmatch(head):
         return tail if _is_date(tail) else None
     text = head + tail if head.endswith(_CUT) else f"{head} {tail}"
@@ -91,7 +91,7 @@ def _is_date(text: str) -> bool:
     return found is not None and found[1] == len(text)
 
 
-def _moved(above: Line, below: Line, head: Sequence[Word], tail: Sequence[Word], text: str) -> list[Line]:
+def _move_date(above: Line, below: Line, head: Sequence[Word], tail: Sequence[Word], text: str) -> list[Line]:
     right = max(head[-1].right, tail[-1].right)
     date = replace(head[0], text=text, right=right)
     upper = Line(above.page, (date, *above.words[len(head) :]))

@@ -1,1 +1,1 @@
-"""A statement: whose it is, what it states, whether its rows add up."""
+"""Build a statement: its account, what it states, and whether its rows add up."""

@@ -1,4 +1,4 @@
-"""Whose account it is: by label, else who the letter is sent to."""
+"""Find the holder of an account: by label, else the addressee of the letter."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,14 +25,14 @@ _NO_NAME = re.compile(
 _TITLE = re.compile(r"\b(?:statements?|accounts?|mastercard|visa|loan|saver|page [0-9]+)\b", re.IGNORECASE)
 _POSTCODE = re.compile(r"\b(?:nsw|vic|qld|sa|wa|tas|nt|act)[ ,]+[0-9]{4}$", re.IGNORECASE)
 _OF_THE_BANK = re.compile(r"\b(?:bank|gpo box|reply paid|abn|afsl|limited abn|locked bag)\b", re.IGNORECASE)
-_ADDRESS_LEFT, _ADDRESS_GAP = 4.0, 1.4  # points, of a line's height
-_LINES_OF_A_HEAD = 12  # of all columns of it
+_ADDRESS_LEFT, _ADDRESS_GAP = 4.0, 1.4  # in points, and as a share of a line's height
+_LINES_OF_A_HEAD = 12  # counting the lines of all of its columns
 _LONGEST_ADDRESS = 6  # lines
 _NAME_AND_STREET = 2  # lines above the town, at least
 
 
 def account_name(lines: Sequence[Line], layout: Layout | None) -> str | None:
-    """By label; as the account's details begin; else who the letter is sent to."""
+    """Return the holder's name: by label, else as the account's details begin, else the addressee."""
     labels = (text for found in labelled(lines, _LABEL) for text in _name_candidates(found))
     details = (text for found in labelled(lines, _DETAILS) for text in _name_candidates(found) if _HOLDER.search(text))
     sent_to = _addressees(lines, (*layout.names, *layout.logos) if layout else ())
@@ -51,7 +51,7 @@ def _is_name(text: str) -> bool:
 
 
 def _addressees(lines: Sequence[Line], bank: Sequence[str]) -> Iterator[str]:
-    """The first line of each block that ends with a state and a postcode, the bank's own left out."""
+    """Yield the first line of each address (a block that ends with a state and a postcode), except the bank's own."""
     for position, line in enumerate(lines):
         for cell in cells(line.words):
             if _POSTCODE.search(text_of(cell)):
@@ -64,14 +64,14 @@ def _addressees(lines: Sequence[Line], bank: Sequence[str]) -> Iterator[str]:
 
 
 def _is_title(text: str, bank: Sequence[str]) -> bool:
-    """What the document is, or the bank's product, printed close above the address."""
+    """Return whether a line above an address is a title of the document, or the name of a product."""
     if _HOLDER.search(text):
         return False
     return bool(_TITLE.search(text)) or any(text.upper().startswith(f"{name.upper()} ") for name in bank)
 
 
 def _block_above(lines: Sequence[Line], position: int, left: float) -> Iterator[str]:
-    """The cells close above at the same left edge; another column's lines may stand between them."""
+    """Yield the cells close above with the same left edge. Lines of another column may be between them."""
     below, page = lines[position].box, lines[position].page
     for line in reversed(lines[max(position - _LINES_OF_A_HEAD, 0) : position]):
         aligned = [cell for cell in cells(line.words) if abs(cell[0].left - left) <= _ADDRESS_LEFT]

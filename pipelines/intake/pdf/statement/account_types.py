@@ -1,7 +1,7 @@
-"""What kind of account a statement is of, by the words at its head.
+"""Find the type of an account by the words at the head of its statement.
 
-Adverts stand there, too: `Apply for a credit card` is printed on statements of accounts that are none. So a debt is
-believed where several words speak for it, a title does, or the statement says how much is to be paid of it.
+There are adverts, too: `Apply for a credit card` is printed on statements of other accounts. So a statement is of a
+debt only if several words or a title say so, or it states an amount to pay.
 """
 
 import re
@@ -12,7 +12,7 @@ from pipelines.intake.pdf.page.labels import cells, has_amount, is_row, labelled
 from pipelines.intake.pdf.page.page import Line
 
 _LABEL = re.compile(r"\b(?:account|product) type[: ]*", re.IGNORECASE)
-_WORDS = {  # the more special before what may stand beside them
+_WORDS = {  # in this order, because more general words may be printed beside the specific ones
     "term_deposit": ("term deposits?", "fixed deposit", "maturity (?:date|instructions?)"),
     "credit_card": (
         "credit ?cards?", "charge card", "visa card", "mastercard account", "card account", "card number",
@@ -37,9 +37,9 @@ _CARD_BRAND = re.compile(
     r"(?!.*\bdebit\b)(?:[\w'’&.-]+ )+(?:visa|mastercard|amex|american express)(?: (?:card|account|statement))*",
     re.IGNORECASE,
 )
-_BRANCH = re.compile(r"\bBSB\b")  # that cards have none of
-_LIMIT = re.compile(r"\b(?:credit limit|available credit)\b", re.IGNORECASE)  # of an account in overdraft, too
-_TO_PAY = {  # at an amount, as adverts don't have it: one is enough
+_BRANCH = re.compile(r"\bBSB\b")  # cards have none
+_LIMIT = re.compile(r"\b(?:credit limit|available credit)\b", re.IGNORECASE)  # may also be of an overdraft
+_TO_PAY = {  # with an amount, which adverts don't have, so one is enough
     "credit_card": re.compile(
         r"\bmin(?:imum|\.)? (?:monthly )?(?:payment|amount)(?: due| payable)?[: ]*", re.IGNORECASE
     ),
@@ -51,29 +51,31 @@ _TO_PAY = {  # at an amount, as adverts don't have it: one is enough
 }
 _DEBTS_AND_TERMS = ("credit_card", "loan", "term_deposit")
 _OFFSET = re.compile(r"\boffset\b", re.IGNORECASE)
-_SHORT_WORD = 3  # letters: `of` and `and` are small in titles, too
-_LONGEST_TITLE = 9  # words; more is a sentence, and speaks of what the bank also sells
-_ENOUGH_SAID = 2  # things that only cards or loans have
+_SHORT_WORD = 3  # letters: `of` and `and` are in lower case even in titles
+_LONGEST_TITLE = 9  # words; a longer text is a sentence, perhaps about other products
+_ENOUGH_FEATURES = 2  # features that only cards or loans have
 
 
 def account_type(head: Sequence[Line], layout: Layout | None) -> str | None:
-    """By label; by what is to be paid; by what only cards or loans have; by what the document is of; else by titles."""
+    """Return the type by label, else by an amount to pay, else by features of cards or loans, else by layout, else by
+    titles.
+    """
     for found in labelled(head, _LABEL):
         if named := _type_in(found.first_cell or found.behind):
             return named
     titles = [text for line in head for text in _titles(line)]
     if any(_BRANCH.search(line.text) for line in head):
         titles = [text for text in titles if not _LIMIT.search(text)]
-    said = {name: sum(bool(words.search(text)) for text in titles) for name, words in _TYPES.items()}
+    features = {name: sum(bool(words.search(text)) for text in titles) for name, words in _TYPES.items()}
     to_be_paid = (name for name, label in _TO_PAY.items() if any(map(states_money, labelled(head, label))))
-    said_of = [name for name in _DEBTS_AND_TERMS if said[name] >= _ENOUGH_SAID]
-    certain = next(to_be_paid, None) or max(said_of, key=said.__getitem__, default=None)
+    likely = [name for name in _DEBTS_AND_TERMS if features[name] >= _ENOUGH_FEATURES]
+    certain = next(to_be_paid, None) or max(likely, key=features.__getitem__, default=None)
     of_document = layout.account_type if layout else None
     return certain or of_document or _by_title(titles, layout)
 
 
 def _titles(line: Line) -> Iterator[str]:
-    """The cells of a line that say something shortly; of a line with an amount what is a label of it."""
+    """Return the short cells of a line that have no amount, unless the line is a row."""
     if is_row(line):
         return iter(())
     texts = (text_of(cell) for cell in cells(line.words) if len(cell) <= _LONGEST_TITLE)
@@ -81,14 +83,14 @@ def _titles(line: Line) -> Iterator[str]:
 
 
 def _by_title(titles: Sequence[str], layout: Layout | None) -> str | None:
-    """The first title that names a kind; an account of the bank's by its own name before any."""
+    """Return the type of the first title that names the bank's own product, else of the first that names a type."""
     names = [(name.lower(), kind) for kind, names in (layout.products if layout else {}).items() for name in names]
     product = next((kind for title in titles for name, kind in names if name in title.lower()), None)
     return product or next((named for title in titles if (named := _title_type(title))), None)
 
 
 def _title_type(title: str) -> str | None:
-    """`Ask for a credit card` stands on many an account that is none; `Low Rate Credit Card` is a title."""
+    """Return the type that a title names. `Low Rate Credit Card` is a title; `Ask for a credit card` is an advert."""
     if _CARD_BRAND.fullmatch(title):
         return "credit_card"
     named = _type_in(title)
@@ -97,6 +99,6 @@ def _title_type(title: str) -> str | None:
 
 
 def _type_in(text: str) -> str | None:
-    if _OFFSET.search(text):  # it bears the name of the loan that it is set off against
+    if _OFFSET.search(text):  # its name includes the loan that it offsets
         return "transaction"
     return next((name for name, words in _TYPES.items() if words.search(text)), None)

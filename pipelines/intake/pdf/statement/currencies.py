@@ -1,8 +1,8 @@
-"""In which currency a statement's money is: what it says so itself, and None where it says nothing.
+"""Find the currency that a statement states.
 
-What is said of the account counts most (`Currency: INR`, `USD Account`), then the headings of the columns
-(`Amount (GBP)`), then what stands at the figures (`£12.00`, `12.00 EUR`). A bare `$` says nothing: it is used for more
-than twenty currencies. Texts of rows are not asked, for they name currencies of purchases abroad.
+The account's currency counts most (`Currency: INR`, `USD Account`), then the headings of the columns (`Amount (GBP)`),
+then marks at the figures (`£12.00`, `12.00 EUR`). A bare `$` says nothing: more than twenty currencies use it. Texts of
+rows are ignored, because they name currencies of purchases abroad.
 """
 
 import re
@@ -14,11 +14,11 @@ from pipelines.intake.currencies import OF_WORD, UNKNOWN
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
 from pipelines.intake.pdf.page.labels import is_row, labelled
 from pipelines.intake.pdf.page.page import Line
-from pipelines.intake.pdf.page.symbols import CODES, NAMES, OF_SYMBOL, SYMBOL
+from pipelines.intake.pdf.page.symbols import CODES, CURRENCY_BY_SYMBOL, NAMES, SYMBOL
 
 _CODE = "|".join(CODES)
 _NAME = "|".join(NAMES)
-_SAID = re.compile(rf"(?P<code>\b(?:{_CODE})\b)|(?P<name>(?i:\b(?:{_NAME})\b))|(?P<symbol>{SYMBOL})")
+_MENTION = re.compile(rf"(?P<code>\b(?:{_CODE})\b)|(?P<name>(?i:\b(?:{_NAME})\b))|(?P<symbol>{SYMBOL})")
 _LABEL = re.compile(r"(?:^|\b(?:account|statement|base|reporting) )currency(?: code)?\b[ :.-]*", re.IGNORECASE)
 _ACCOUNT = re.compile(
     rf"\b(?:{_CODE}) (?:[A-Za-z]+ ){{0,3}}(?i:account|card|statement)\b|"
@@ -34,12 +34,12 @@ _HEADING = re.compile(
 
 
 def currency_of(lines: Sequence[Line], cover: Sequence[Line]) -> str | None:
-    """The currency (ISO 4217) that an account's lines say, else the one that the cover of its document does."""
+    """Return the currency (ISO 4217) that an account's lines state, else its document's cover, else None."""
     return (
-        next(_of_account(_before_rows(lines)), None)
-        or next(_of_headings(lines), None)
-        or _of_figures(lines)
-        or _only(_of_account(_before_rows(cover)))
+        next(_stated_for_account(_before_rows(lines)), None)
+        or next(_stated_in_headings(lines), None)
+        or _stated_at_figures(lines)
+        or _single(_stated_for_account(_before_rows(cover)))
     )
 
 
@@ -47,37 +47,37 @@ def _before_rows(lines: Sequence[Line]) -> Sequence[Line]:
     return lines[: next((position for position, line in enumerate(lines) if is_row(line)), len(lines))]
 
 
-def _of_account(lines: Sequence[Line]) -> Iterator[str]:
+def _stated_for_account(lines: Sequence[Line]) -> Iterator[str]:
     for found in labelled(lines, _LABEL):
         texts = (found.first_cell or found.behind, *(" ".join(word.text for word in cell) for cell in found.below[:1]))
-        yield from (_code(match) for text in texts if (match := _SAID.match(text)))
+        yield from (_code(match) for text in texts if (match := _MENTION.match(text)))
     for line in lines:
         if match := _ACCOUNT.search(line.text):
-            yield from map(_code, _SAID.finditer(match[0]))
-        elif (match := _NAMED.search(line.text)) and not _SAID.search(match[0]):
+            yield from map(_code, _MENTION.finditer(match[0]))
+        elif (match := _NAMED.search(line.text)) and not _MENTION.search(match[0]):
             yield match[1] if match[1] in currencies.CODES else UNKNOWN
 
 
-def _of_headings(lines: Sequence[Line]) -> Iterator[str]:
+def _stated_in_headings(lines: Sequence[Line]) -> Iterator[str]:
     for line in lines:
         if len(_HEADING.findall(line.text)) > 1 and not amounts_of(line):
-            yield from map(_code, _SAID.finditer(line.text))
+            yield from map(_code, _MENTION.finditer(line.text))
 
 
-def _of_figures(lines: Sequence[Line]) -> str | None:
-    """What most rows bear at their last figure; where rows bear nothing, what most other amounts do."""
+def _stated_at_figures(lines: Sequence[Line]) -> str | None:
+    """Return the currency at the last figure of most rows; if rows have none, that of most other amounts."""
     rows = [currency_at(line, amounts_of(line)[-1]) for line in lines if is_row(line) and amounts_of(line)]
-    others = [currency_at(line, each) for line in lines if not is_row(line) for each in amounts_of(line)]
-    return _most(rows) if any(rows) else _most(others)
+    others = [currency_at(line, amount) for line in lines if not is_row(line) for amount in amounts_of(line)]
+    return _majority(rows) if any(rows) else _majority(others)
 
 
-def _most(found: Sequence[str | None]) -> str | None:
+def _majority(found: Sequence[str | None]) -> str | None:
     code, number = Counter(found).most_common(1)[0] if found else (None, 0)
     return code if 2 * number > len(found) else None
 
 
 def currency_at(line: Line, printed: Printed) -> str | None:
-    """What stands at an amount: as part of it, or as the word before or behind it."""
+    """Return the currency at an amount: in it, or the word before or after it."""
     if printed.money.currency:
         return printed.money.currency
     first, last = line.words[printed.start], line.words[printed.stop - 1]
@@ -91,16 +91,16 @@ def _mark(text: str, *, is_close: bool) -> str | None:
     """Return what a word beside an amount names. A mark stands close to it, for a description may end in `FR`, too."""
     if text in CODES or not is_close:
         return text if text in CODES else None
-    known = OF_SYMBOL.get(text) or OF_WORD.get(text) or (text if text in currencies.CODES else None)
+    known = CURRENCY_BY_SYMBOL.get(text) or OF_WORD.get(text) or (text if text in currencies.CODES else None)
     return known or (UNKNOWN if _OTHER_SIGN.fullmatch(text) else None)
 
 
-def _only(found: Iterator[str]) -> str | None:
+def _single(found: Iterator[str]) -> str | None:
     codes = set(found)
     return codes.pop() if len(codes) == 1 else None
 
 
-def _code(said: re.Match[str]) -> str:
-    if said["name"]:
-        return next(code for name, code in NAMES.items() if re.fullmatch(name, said["name"], re.IGNORECASE))
-    return said["code"] or OF_SYMBOL[said["symbol"]]
+def _code(match: re.Match[str]) -> str:
+    if match["name"]:
+        return next(code for name, code in NAMES.items() if re.fullmatch(name, match["name"], re.IGNORECASE))
+    return match["code"] or CURRENCY_BY_SYMBOL[match["symbol"]]

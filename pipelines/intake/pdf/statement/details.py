@@ -1,7 +1,7 @@
-"""Whose account a statement is of, for which days, and which balances it states.
+"""Find a statement's account, its period and the balances that it states.
 
-Read by the words that every bank uses, wherever it puts them; a layout adds the bank and what no page of its says.
-What is not printed is None: nothing is guessed here that a reader of the page could not point at.
+Details are found by words that all banks use, anywhere on the pages; a layout adds the bank and what its pages don't
+say. A detail that is not printed is None: nothing is guessed.
 """
 
 import re
@@ -28,8 +28,7 @@ from pipelines.intake.pdf.statement.owing import has_two_columns, minus_of_rows
 from pipelines.intake.pdf.statement.stated import stated_in
 from pipelines.intake.pdf.table.rows import mark_kind
 
-_HEAD = 40  # lines of a section that say whose and what it is; less where rows begin before
-
+_HEAD = 40  # lines at the head of a section; fewer if its rows begin before
 _LINES_OF_A_LOGO = 4
 _BANK_ALONE = re.compile(
     r"(?:[A-Z][\w&.'’-]* ){0,4}(?:[A-Z]*Bank|Credit Union|Building Society|Mutual)(?: [A-Z][a-z]+)?"
@@ -59,7 +58,7 @@ _STATEMENT = re.compile(
 
 @dataclass(frozen=True)
 class Details:
-    """What is said of an account apart from its rows. Balances are the holder's: a debt is negative."""
+    """What a statement says about an account outside its rows. Balances are the holder's: a debt is negative."""
 
     bank: str | None
     bank_name: str | None
@@ -72,19 +71,19 @@ class Details:
     period_end: date | None
     opening_balance: Decimal | None
     closing_balance: Decimal | None
-    openings: tuple[Decimal, ...]  # all that may be the opening balance; likewise below
-    closings: tuple[Decimal, ...]
-    is_debt: bool  # a card or a loan, whatever its balances bear
-    balance_is_owing: bool  # a balance that is printed without a mark is a debt
-    minus: int | None  # what a minus at an amount is by the words of rows: 1 money in, -1 money out
-    signs_stated: bool  # something says whether it is an account or a debt
+    openings: tuple[Decimal, ...]  # all that may be the opening balance
+    closings: tuple[Decimal, ...]  # all that may be the closing balance
+    is_debt: bool  # a card or a loan, whatever marks its balances have
+    balance_is_owing: bool  # a balance without a mark is a debt
+    minus: int | None  # what a minus at an amount means by the words of rows: 1 money in, -1 money out
+    signs_stated: bool  # whether it is an account or a debt is stated
     credit_limit: Decimal | None
-    currency: str | None  # ISO 4217; None where nothing says it
-    missing_page: str | None  # what says that a page of it isn't in the file
+    currency: str | None  # ISO 4217; None if not stated
+    missing_page: str | None  # why a page of it must be missing in the file
 
 
 def details_of(section: Section, document: Document, layout: Layout | None) -> Details:
-    """What a section says; what it leaves to the head of its document, such as the period, from there."""
+    """Find the details of a section. Details that it omits, such as the period, come from its document's first page."""
     lines, head = section.lines, _head_of(section.lines)
     cover = document.pages[0].lines
     account, kind_of_account = _account(lines, cover), account_type(head, layout)
@@ -124,7 +123,7 @@ def _is_debt(kind_of_account: str | None, layout: Layout | None) -> bool:
 
 
 def _bank_name(pages: Sequence[Page]) -> str | None:
-    """Of a bank without a layout: as its legal line names it, else as it stands at the head of the first page."""
+    """Return the name of a bank without a layout: in its legal line, else at the head of the first page."""
     lines = [line for page in pages[:2] for line in page.lines]
     legal = (match[1].strip() for line in lines if (match := _LEGAL_LINE.search(line.text)))
     heads = (text_of(cell) for line in lines[:_LINES_OF_A_LOGO] for cell in cells(line.words))
@@ -132,7 +131,7 @@ def _bank_name(pages: Sequence[Page]) -> str | None:
 
 
 def _head_of(lines: Sequence[Line]) -> Sequence[Line]:
-    """What stands before the rows; a section that begins with rows has a head of few lines."""
+    """Return the lines before the rows, but at least six, because a section may begin with rows."""
     rows = (position for position, line in enumerate(lines) if is_row(line))
     return lines[: max(next(rows, _HEAD), 6)][:_HEAD]
 
@@ -143,26 +142,28 @@ def _period(lines: Sequence[Line], cover: Sequence[Line]) -> tuple[date | None, 
 
 
 def _account(lines: Sequence[Line], cover: Sequence[Line]) -> AccountNumber:
-    """The account's number and its BSB: printed together best, or the number here and on the cover its BSB."""
+    """Return the account's number and BSB: preferably printed together, else the number here and a BSB on the cover."""
     own, on_cover = list(numbers_on(lines)), list(numbers_on(cover))
     found = own or on_cover
-    plain = next((each for each in found if each.number and not each.is_card), None)
-    numbered = plain or next((each for each in found if each.number), None)
+    plain = next((account for account in found if account.number and not account.is_card), None)
+    numbered = plain or next((account for account in found if account.number), None)
     number = numbered.number if numbered else None
-    together = (each.bsb for each in (*own, *on_cover) if number is not None and each.number == number and each.bsb)
-    alone = (each.bsb for each in (*own, *on_cover) if each.number is None and each.bsb)
+    both = (*own, *on_cover)
+    together = (account.bsb for account in both if number is not None and account.number == number and account.bsb)
+    alone = (account.bsb for account in both if account.number is None and account.bsb)
     return AccountNumber(next(chain(together, alone), None), number)
 
 
 def _closes(line: Line) -> bool:
-    """A closing balance as a row: nothing printed from online banking ends with one."""
+    """Return whether a line is a row with the closing balance, which no listing from online banking has."""
     day = leading(line.text)
     return day is not None and has_amount(line.text) and mark_kind(line.text[day[1] :].strip()) == "closing"
 
 
 def _kind(head: Sequence[Line], cover: Sequence[Line], layout: Layout | None, *, is_statement: bool) -> Kind:
-    """What the document calls itself at its head. One that says nothing is a statement if it has a period and both
-    balances, or closes; else what its bank calls such a document, and a listing of an unknown bank."""
+    """Return the kind that the document calls itself at its head. If it doesn't, it is a statement if it has a period
+    and both balances, or a closing row; else the layout's kind, or a listing without a layout.
+    """
     texts = [line.text for line in chain(cover[:_HEAD], head) if not has_amount(line.text)]
     if any(_INTERIM.search(text) for text in texts):
         return Kind.INTERIM

@@ -1,8 +1,8 @@
-"""Statements of one request that overlap: which of their rows another one of them holds already.
+"""Find the rows of overlapping statements in one request that another of them already holds.
 
-The surer document stands: a statement before a listing, a listing before an interim one, the earlier period before the
-later. Rows are matched as enrichment matches those of separate submissions (`enrich.alignment`), but only on days of
-which both documents tell: what lies beyond is nobody else's.
+The rows of the better document are retained: a statement's before a listing's, a listing's before those of an interim
+one, and those of the earlier period. Rows are matched as enrichment matches those of separate submissions
+(`enrichment.matching.alignment`), but only on days that both documents cover.
 """
 
 from collections.abc import Sequence
@@ -26,24 +26,24 @@ _LINES = pl.Schema({**{name: TRANSACTIONS[name] for name in _MATCHED}, "text": p
 
 
 def repeats_within(statements: Sequence[tuple[UUID, Statement]]) -> list[frozenset[int]]:
-    """Of each statement, which of its entries (from 0) a surer one of the same account holds already.
+    """Return, for each statement, its entries (from 0) that a better one of the same account already holds.
 
     Args:
-        statements: each with the id of its account.
+        statements: each with its account's id.
     """
     found = [frozenset[int]()] * len(statements)
     retained = pl.DataFrame(schema=_LINES)
     stated: list[tuple[bytes, date, date]] = []
-    for rank, (place, (account_id, statement)) in enumerate(_surest_first(statements)):
+    for rank, (place, (account_id, statement)) in enumerate(_best_first(statements)):
         lines = _lines(account_id.bytes, statement, rank)
         pairs = repeats(retained.pipe(_of_account, lines), lines.filter(_within(stated)))
         found[place] = frozenset(pairs["position"])
         retained = pl.concat([retained, unpaired(lines, pairs)])
-        stated += _stated_days(account_id.bytes, statement, lines)
+        stated += _covered_days(account_id.bytes, statement, lines)
     return found
 
 
-def _surest_first(statements: Sequence[tuple[UUID, Statement]]) -> list[tuple[int, tuple[UUID, Statement]]]:
+def _best_first(statements: Sequence[tuple[UUID, Statement]]) -> list[tuple[int, tuple[UUID, Statement]]]:
     def rank(placed: tuple[int, tuple[UUID, Statement]]) -> tuple[int, date, int]:
         place, (_, statement) = placed
         return _RANKS.index(statement.kind), statement.period_start or _first_date(statement), place
@@ -56,7 +56,7 @@ def _first_date(statement: Statement) -> date:
 
 
 def _lines(account_id: bytes, statement: Statement, rank: int) -> pl.DataFrame:
-    """Its entries as rows of a submission of their own."""
+    """Return a statement's entries as rows of a separate submission."""
     facts = ("date", "amount", "balance", "description")
     entries = {name: [getattr(entry, name) for entry in statement.entries] for name in facts}
     return (
@@ -77,15 +77,15 @@ def _of_account(retained: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
     return retained.join(lines, on="account_id", how="semi")
 
 
-def _stated_days(account_id: bytes, statement: Statement, lines: pl.DataFrame) -> list[tuple[bytes, date, date]]:
-    """From when to when a statement tells of its account: its period, and its entries' days."""
+def _covered_days(account_id: bytes, statement: Statement, lines: pl.DataFrame) -> list[tuple[bytes, date, date]]:
+    """Return the days that a statement covers: its period, and the days of its entries."""
     days = [*lines["date"], *(day for day in (statement.period_start, statement.period_end) if day)]
     return [(account_id, min(days), max(days))] if days else []
 
 
 def _within(stated: Sequence[tuple[bytes, date, date]]) -> pl.Expr:
-    """Rows on days of which another statement tells, too."""
-    each = [
+    """Match rows on days that another statement also covers."""
+    covered = [
         (pl.col("account_id") == account) & pl.col("date").is_between(first, last) for account, first, last in stated
     ]
-    return pl.any_horizontal(pl.lit(value=False), *each)
+    return pl.any_horizontal(pl.lit(value=False), *covered)

@@ -1,8 +1,8 @@
-"""What a minus at an amount says, by the words of the rows that bear it.
+"""Find what a minus at an amount means, from the words of the rows that have it.
 
-Most accounts print money out with a minus. Cards and loans often print what was bought bare, and a payment with one;
-then a balance without a mark is a debt. No balance tells the two apart: with every sign turned all of them come out as
-well. What was paid or given back is called so on the row, and that tells.
+Most accounts print money out with a minus. Cards and loans often print purchases without a mark and payments with a
+minus; a balance without a mark is then a debt. Balances can't distinguish the two, because they also agree if all signs
+are inverted. But rows of payments and refunds are named as such.
 """
 
 import re
@@ -24,7 +24,7 @@ _EARNED = re.compile(
 )
 _UNDONE = re.compile(
     r"\b(?:revers(?:al|ed)|waived|dishonou?r(?:ed)?|correction)\b", re.IGNORECASE
-)  # of whatever it names
+)  # whatever the row names, its direction is unclear
 _OUT = re.compile(
     r"\bpurchases?\b|\bwithdrawal\b|\bwdl\b|\beftpos\b|\batm\b|\bfees?\b|\bcharges?\b|\binterest charged\b|"
     r"\bcash advance\b|\bdrawdown\b",
@@ -40,59 +40,59 @@ _TWO_COLUMNS = re.compile(
 
 
 def minus_of_rows(lines: Sequence[Line], *, is_debt: bool) -> int | None:
-    """1 where a minus is money in, -1 where it is money out; None where no row has one, or no words tell.
+    """Return 1 if a minus is money in, -1 if it is money out; None if no row has one or the words don't say.
 
     Args:
         lines: of one account.
-        is_debt: it is a card or a loan, so that a payment pays it off.
+        is_debt: it is a card or a loan, so that payments are money in.
     """
     rows = [line for line in lines if is_row(line) and not _is_balance(line)]
     marked = [line for line in rows if _MARKED.search(line.text) and _mark(line) in _MINUSES]
     if not marked:
         return None
-    if ways := sum(_way(line, is_debt) for line in marked):
-        return _sign(ways)
+    if directions := sum(_direction(line, is_debt) for line in marked):
+        return _sign(directions)
     bare = [line for line in rows if _mark(line) == ""]
-    return _sign(-sum(_way(line, is_debt) + bool(_EARNED.search(line.text)) for line in bare))
+    return _sign(-sum(_direction(line, is_debt) + bool(_EARNED.search(line.text)) for line in bare))
 
 
 def _mark(line: Line) -> str | None:
-    """What stands at the amount of a row; None where it has none."""
+    """Return the mark at the amount of a row; None if the row has no amount."""
     run = figures_of(line)
     return run[0].money.mark if run else None
 
 
 def balances_below_zero(lines: Sequence[Line]) -> Sequence[bool]:
-    """Of each balance behind the amount of a row, zeros left out, whether it bears a minus."""
+    """Return, for each balance other than zero after the amount of a row, whether it has a minus."""
     balances = [run[-1].money for line in lines if is_row(line) and len(run := figures_of(line)) > 1]
     return [balance.mark in _MINUSES for balance in balances if balance.value]
 
 
 def has_two_columns(lines: Sequence[Line]) -> bool:
-    """Whether a heading gives money in and money out a column each."""
+    """Return whether a heading has separate columns for money in and money out."""
     return any(_TWO_COLUMNS.search(line.text) for line in lines if not is_row(line) and not amounts_of(line))
 
 
 def figures_of(line: Line) -> Sequence[Printed]:
-    """The amounts that a row ends with; those before them are part of its text."""
+    """Return the amounts that a row ends with. Amounts before them are part of its text."""
     found: list[Printed] = []
     stop = len(line.words)
-    for each in reversed(amounts_of(line)):
-        if each.stop != stop:
+    for amount in reversed(amounts_of(line)):
+        if amount.stop != stop:
             break
-        found.append(each)
-        stop = each.start
+        found.append(amount)
+        stop = amount.start
     return found[::-1]
 
 
 def _is_balance(line: Line) -> bool:
-    """A row that is none: it states the opening balance, the closing one, or one between pages."""
+    """Return whether a row is not a transaction but states an opening, closing or carried balance."""
     day = leading(line.text)
     return day is not None and mark_kind(line.text[day[1] :].strip()) is not None
 
 
-def _way(line: Line, is_debt: bool) -> int:
-    """1 where a row's words are of money in, -1 of money out, 0 where they tell neither."""
+def _direction(line: Line, is_debt: bool) -> int:
+    """Return 1 if a row's words say money in, -1 money out, 0 neither."""
     if _UNDONE.search(line.text):
         return 0
     is_in = bool(_GIVEN_BACK.search(line.text)) or (is_debt and bool(_PAID_OFF.search(line.text)))

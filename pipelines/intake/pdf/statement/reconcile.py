@@ -1,8 +1,8 @@
-"""Whether the balances prove the rows: opening balance plus rows makes each printed balance, down to the closing one.
+"""Prove rows by balances: the opening balance plus rows must give each printed balance, down to the closing one.
 
-Nothing is tolerated, and nothing is made to fit. Between two balances that agree with the rows between them every
-amount is proved, if one of them alone were wrong. A row with a printed balance on one side only is not: its amount and
-its sign could be anything. So a listing without an opening balance is never proved whole.
+There is no tolerance, and nothing is adjusted. If two balances agree with the rows between them, no single amount among
+these can be wrong. A row with a printed balance on only one side is not proved: its amount and sign could be anything.
+So a listing without an opening balance is never proved completely.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True)
 class Posting:
-    """A row for proving, oldest first."""
+    """A row to be proved; postings are ordered oldest first."""
 
     amount: Decimal
     balance: Decimal | None  # printed
@@ -28,7 +28,7 @@ class Posting:
 
 @dataclass(frozen=True)
 class Point:
-    """A balance that stands after so many rows."""
+    """A balance; `after`: the number of rows before it."""
 
     after: int
     balance: Decimal
@@ -38,8 +38,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the balances say. `balances`: after each row, printed or between two that the rows connect. `proved`: each
-    row, whether it lies between two printed balances that agree with the rows between them."""
+    """The result of a proof.
+
+    `balances`: after each row, printed, or computed between two that agree with the rows. `proved`: for each row,
+    whether it is between two printed balances that agree with the rows between them.
+    """
 
     verdict: Verdict
     reasons: tuple[Reason, ...]
@@ -56,9 +59,9 @@ def proved(
     *,
     fills: bool = True,
 ) -> Proof:
-    """The proof of rows by the balances that are printed, each of which counts.
+    """Prove rows by all printed balances.
 
-    `fills`: rows stand in the order of their days, so that a balance between two is that after a row.
+    `fills`: rows are in the order of their days, so that balances after rows may be computed.
     """
     points = _points(postings, opening, closing, between)
     steps = list(pairwise(points))
@@ -71,7 +74,7 @@ def proved(
     return Proof(
         verdict,
         (*reasons[:_MOST_REASONS], *more),
-        balances=tuple(_filled(postings, held if fills else (), sums)),
+        balances=tuple(_fill_balances(postings, held if fills else (), sums)),
         proved=tuple(index in covered for index in range(len(postings))),
     )
 
@@ -79,7 +82,7 @@ def proved(
 def _points(
     postings: Sequence[Posting], opening: Decimal | None, closing: Decimal | None, between: Sequence[Point]
 ) -> list[Point]:
-    """Every balance in the order of the rows."""
+    """Return every balance in the order of the rows."""
     printed = [
         Point(index + 1, posting.balance, posting.page, "the balance printed")
         for index, posting in enumerate(postings)
@@ -96,7 +99,7 @@ def _break(one: Point, two: Point, sums: Sequence[Decimal]) -> Reason:
     made = one.balance + sums[two.after] - sums[one.after]
     page = two.page or one.page
     where = f" on page {page}" if page else ""
-    message = f"{two.name.capitalize()}{where} is {two.balance:,.2f}; the rows before it make {made:,.2f}, "
+    message = f"{two.name.capitalize()}{where} is {two.balance:,.2f}; the rows before it give {made:,.2f}, "
     return Reason("BalanceMismatch", f"{message}a difference of {two.balance - made:,.2f}.", page)
 
 
@@ -120,7 +123,7 @@ def _verdict(
 
 
 def _open_ended(postings: Sequence[Posting], points: Sequence[Point], kind: Kind) -> tuple[Verdict, list[Reason]]:
-    """Without an opening or a closing balance: a listing from online banking has neither, and a balance on each row."""
+    """Return the verdict without an opening or closing balance, as in a listing with a balance on each row."""
     before, behind = points[0].after, len(postings) - points[-1].after
     if behind:
         message = f"No balance proves the last {behind} rows."
@@ -131,16 +134,16 @@ def _open_ended(postings: Sequence[Posting], points: Sequence[Point], kind: Kind
         return Verdict.RECONCILED, []
     oldest = Reason(
         "OldestRowUnproved",
-        "No balance stands before the oldest row: the others are proved, its amount and sign are as printed.",
+        "No balance is printed before the oldest row: only the others are proved; its amount and sign are as printed.",
         postings[0].page,
     )
     return Verdict.PARTIAL, [oldest]
 
 
-def _filled(
+def _fill_balances(
     postings: Sequence[Posting], held: Sequence[tuple[Point, Point]], sums: Sequence[Decimal]
 ) -> Iterator[Decimal | None]:
-    """Printed balances, and those between two that the rows connect."""
+    """Yield the printed balances, and those computed between two that agree with the rows."""
     between = {
         after: one.balance + sums[after] - sums[one.after]
         for one, two in held
@@ -151,15 +154,15 @@ def _filled(
 
 
 def is_newest_first(dates: Sequence[date | None]) -> bool:
-    """Whether rows run backwards by their dates."""
+    """Return whether most dates are later than the next."""
     known = [day for day in dates if day]
     return sum(after < before for before, after in pairwise(known)) > sum(
         after > before for before, after in pairwise(known)
     )
 
 
-def follows(amounts: Sequence[Decimal], balances: Sequence[Decimal | None]) -> int:
-    """How many balances follow from the one before."""
+def count_following(amounts: Sequence[Decimal], balances: Sequence[Decimal | None]) -> int:
+    """Count the balances that follow from the previous one and their amount."""
     rows = list(zip(amounts, balances, strict=True))
     return sum(
         before is not None and after is not None and before + amount == after

@@ -1,4 +1,4 @@
-"""The balances and limits that a statement states, and whether a balance without a sign is money or a debt."""
+"""Find the balances and limits that a statement states, and whether a balance without a sign is money or a debt."""
 
 import re
 from collections import Counter
@@ -44,41 +44,41 @@ _JOINS = re.compile(
 
 @dataclass(frozen=True)
 class Stated:
-    """Balances signed for the holder: a debt is negative. None where the statement doesn't state them.
+    """Balances from the holder's point of view: a debt is negative. None if not stated.
 
-    `openings`, `closings`: all that may be meant, in reading order: where panels stand side by side, or a page tells of
-    several accounts, more than one figure stands at a label.
+    `openings`, `closings`: all candidates in reading order. A label may have several figures if panels are side by side
+    or a page has several accounts.
     """
 
     opening: Decimal | None
     closing: Decimal | None
     openings: tuple[Decimal, ...]
     closings: tuple[Decimal, ...]
-    is_debt: bool  # the account is owed, whatever its balances bear
+    is_debt: bool  # the account is a debt, whatever marks its balances have
     is_owing: bool  # a balance without a mark is a debt
     credit_limit: Decimal | None
 
 
 def stated_in(lines: Sequence[Line], *, is_debt: bool, minus: int | None) -> Stated:
-    """What the lines of one account state.
+    """Find what the lines of one account state.
 
     Args:
         lines: of the account.
-        is_debt: the account is a loan or a card, as far as other words tell.
-        minus: what a minus at an amount is by the words of the rows: 1 money in, -1 money out.
+        is_debt: the account is a loan or a card by other words.
+        minus: what a minus at an amount means by the words of the rows: 1 money in, -1 money out.
     """
     opening = _first(lines, _OPENING) or _first(lines, _BROUGHT)
     owed = _first(lines, _OWING)
-    closing = _usual(lines, _CLOSING) or owed or _last(lines, _AS_PRINTED)
+    closing = _most_frequent(lines, _CLOSING) or owed or _last(lines, _AS_PRINTED)
     is_debt = is_debt or owed is not None
     is_owing = is_debt and _is_owing(lines, opening, closing, minus)
     openings = _candidates(lines, _OPENING) or _candidates(lines, _BROUGHT)
     closings = _candidates(lines, _CLOSING) or _candidates(lines, _OWING) or _candidates(lines, _AS_PRINTED)
     return Stated(
-        opening=_signed(opening, is_owing),
-        closing=_signed(closing, is_owing),
-        openings=_each_signed(openings, is_owing),
-        closings=_each_signed(closings, is_owing),
+        opening=_with_sign(opening, is_owing),
+        closing=_with_sign(closing, is_owing),
+        openings=_distinct_with_signs(openings, is_owing),
+        closings=_distinct_with_signs(closings, is_owing),
         is_debt=is_debt,
         is_owing=is_owing,
         credit_limit=_limit(lines),
@@ -86,11 +86,11 @@ def stated_in(lines: Sequence[Line], *, is_debt: bool, minus: int | None) -> Sta
 
 
 def _is_owing(lines: Sequence[Line], opening: Money | None, closing: Money | None, minus: int | None) -> bool:
-    """Debts are printed bare, and money in credit with CR or a minus; unless debts bear a mark of their own.
+    """Return whether balances without a mark are debts, and those with CR or a minus are in credit, or the reverse.
 
-    A minus says nothing by itself. Where it is money in on a row, it is that at a balance. Else what is to be paid
-    tells whether the balance is a debt; at last debts bear it if all balances have one: seldom is a card in credit from
-    first to last.
+    A minus alone says nothing. If it is money in at an amount, it is in credit at a balance. Else the minimum payment
+    shows whether the closing balance is a debt. Else, if all balances have a minus, they are debts: a card is rarely in
+    credit for a whole period.
     """
     balances = [balance for balance in (opening, closing) if balance is not None]
     if any(balance.mark in ("DR", "D", "OD") for balance in balances):
@@ -108,7 +108,7 @@ def _is_owing(lines: Sequence[Line], opening: Money | None, closing: Money | Non
     return not all(stated) if stated else sum(in_rows) * 2 <= len(in_rows)
 
 
-def _signed(balance: Money | None, is_owing: bool) -> Decimal | None:
+def _with_sign(balance: Money | None, is_owing: bool) -> Decimal | None:
     if balance is None:
         return None
     if balance.is_worded or not is_owing:
@@ -116,14 +116,14 @@ def _signed(balance: Money | None, is_owing: bool) -> Decimal | None:
     return -balance.value * (balance.sign or 1)
 
 
-def _each_signed(balances: Sequence[Money], is_owing: bool) -> tuple[Decimal, ...]:
-    """Each once; no more than somebody could have printed for one account."""
-    signed = (_signed(balance, is_owing) for balance in balances)
-    return tuple(dict.fromkeys(each for each in signed if each is not None))[:_MOST_CANDIDATES]
+def _distinct_with_signs(balances: Sequence[Money], is_owing: bool) -> tuple[Decimal, ...]:
+    """Return the distinct balances, at most _MOST_CANDIDATES."""
+    with_signs = (_with_sign(balance, is_owing) for balance in balances)
+    return tuple(dict.fromkeys(balance for balance in with_signs if balance is not None))[:_MOST_CANDIDATES]
 
 
 def _limit(lines: Sequence[Line]) -> Decimal | None:
-    """Limits are printed in whole dollars, too."""
+    """Return the credit limit, which may be printed in whole dollars."""
     found = _first(lines, _LIMIT)
     return found.value if found else next(_dollars(lines, _LIMIT), None)
 
@@ -143,54 +143,54 @@ def _last(lines: Sequence[Line], label: re.Pattern[str]) -> Money | None:
     return next(reversed([*_amounts(lines, label)]), None)
 
 
-def _usual(lines: Sequence[Line], label: re.Pattern[str]) -> Money | None:
-    """What is stated most often; of two the later."""
+def _most_frequent(lines: Sequence[Line], label: re.Pattern[str]) -> Money | None:
+    """Return the amount that is stated most often; of equals, the later."""
     found = Counter(reversed([*_amounts(lines, label)]))
-    return max(found, key=lambda each: found[each]) if found else None
+    return max(found, key=lambda money: found[money]) if found else None
 
 
 def _amounts(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Money]:
-    """The amount at each place of a label: what directly follows, else what stands below."""
+    """Yield the amount at each occurrence of a label: directly after it, else below it."""
     yield from (figures[0] for found in _places(lines, label) if (figures := _figures(found)))
 
 
 def _candidates(lines: Sequence[Line], label: re.Pattern[str]) -> Sequence[Money]:
-    """All amounts at each place of a label outside of rows: what the table states is never taken for another's."""
+    """Return all amounts at each occurrence of a label outside rows."""
     return [amount for found in _places(lines, label) if not is_row(found.line) for amount in _figures(found)]
 
 
 def _places(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Labelled]:
-    """Where a label stands. What goes from page to page is no balance of the statement's."""
-    for found in labelled(lines, label) if _stands(lines, label) else wrapped_labels(lines, label):
+    """Yield the occurrences of a label, except balances carried between pages, which are not the statement's."""
+    for found in labelled(lines, label) if _has_label(lines, label) else wrapped_labels(lines, label):
         if not is_between_pages(lines, found.position):
             yield found
 
 
 def _figures(found: Labelled) -> Sequence[Money]:
-    """What may be meant at a place, the likeliest first: what directly follows, then what stands below."""
-    below = next((each for cell in found.below if (each := _leading(cell))), None)
-    return [amount for amount in (_following(found), below) if amount]
+    """Return the candidates at a label, the likeliest first: directly after it, then below it."""
+    below = next((money for cell in found.below if (money := _leading_amount(cell))), None)
+    return [amount for amount in (_following_amount(found), below) if amount]
 
 
-def _stands(lines: Sequence[Line], label: re.Pattern[str]) -> bool:
+def _has_label(lines: Sequence[Line], label: re.Pattern[str]) -> bool:
     return any(label.search(line.text) for line in lines)
 
 
-def _following(found: Labelled) -> Money | None:
-    """Behind the label, and a date perhaps. Of several amounts in a row the last is it: before a balance stand sums."""
-    words = _behind_joins(found.beside)
+def _following_amount(found: Labelled) -> Money | None:
+    """Return the amount after a label and perhaps a date. Of several, it is the last: totals come before a balance."""
+    words = _skip_joins(found.beside)
     last = None
     amounts = printed_in(words)
-    for amount, expected in zip(amounts, chain((0,), (each.stop for each in amounts)), strict=False):
+    for amount, expected in zip(amounts, chain((0,), (before.stop for before in amounts)), strict=False):
         if amount.start != expected:
             break
         last = amount.money
     return last
 
 
-def _behind_joins(words: Sequence[Word]) -> Sequence[Word]:
-    """Without `as at 31 March 2025`, `:` and the like before an amount."""
-    while words and not _leading(words):
+def _skip_joins(words: Sequence[Word]) -> Sequence[Word]:
+    """Skip words such as `as at 31 March 2025` or `:` before an amount."""
+    while words and not _leading_amount(words):
         text = " ".join(word.text for word in words)
         joins, day = _JOINS.match(text), leading(text)
         taken = day[1] if day else joins.end() if joins else 0
@@ -209,7 +209,7 @@ def _after(words: Sequence[Word], taken: int) -> Sequence[Word]:
     return ()
 
 
-def _leading(words: Sequence[Word]) -> Money | None:
-    """The amount that words begin with."""
+def _leading_amount(words: Sequence[Word]) -> Money | None:
+    """Return the amount that words begin with."""
     found = printed_in(words)
     return found[0].money if found and found[0].start == 0 else None

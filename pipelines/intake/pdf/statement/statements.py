@@ -1,6 +1,6 @@
-"""One account's statement: its table read, signed, dated, turned to oldest first, and proved.
+"""Build one account's statement from its table: decide signs, dates and order (oldest first), and prove the rows.
 
-Each step can only lower a verdict. What lowers it is told in a reason, with the page where somebody would look.
+Each step can only lower the verdict. A reason says why, with the page to look at.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,40 +12,40 @@ from itertools import pairwise, product
 from pipelines.intake.currencies import CURRENCY
 from pipelines.intake.pdf.document.documents import Document
 from pipelines.intake.pdf.document.missing_pages import gaps_in
-from pipelines.intake.pdf.document.scanned import capped
+from pipelines.intake.pdf.document.scanned import cap_verdict
 from pipelines.intake.pdf.document.sections import Section
-from pipelines.intake.pdf.page.dates import Resolved, resolved
+from pipelines.intake.pdf.page.dates import Resolved, resolve
 from pipelines.intake.pdf.page.page import Page
 from pipelines.intake.pdf.page.result import Entry, Kind, Reason, Statement, Verdict
 from pipelines.intake.pdf.statement.details import Details
-from pipelines.intake.pdf.statement.reconcile import Point, Posting, Proof, follows, is_newest_first, proved
+from pipelines.intake.pdf.statement.reconcile import Point, Posting, Proof, count_following, is_newest_first, proved
 from pipelines.intake.pdf.table.rows import Mark, RawRow
-from pipelines.intake.pdf.table.signs import AccountFacts, Signed, signed, suggested
+from pipelines.intake.pdf.table.signs import AccountFacts, Signed, decide_signs, suggest_signs
 from pipelines.intake.pdf.table.table import Table
-from pipelines.intake.pdf.table.totals import contradicted
+from pipelines.intake.pdf.table.totals import contradiction_by_totals
 
 _WORST = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL, Verdict.PARTIAL, Verdict.UNRECONCILED)
-# Reasons that put every amount of a statement in doubt: balances hold with all signs turned, too.
+# Reasons to doubt every amount of a statement: balances also agree if all signs are inverted.
 _DOUBT_ALL = frozenset({"BalancesAmbiguous", "SignsUnproved", "SignsContradicted", "TotalsMismatch", "NeedsReview"})
-_UNREADABLE_DATE = "A row's own date couldn't be read; it has the date of the row above."
+_UNREADABLE_DATE = "A row's date couldn't be read; it has the date of the row above."
 _AMBIGUOUS = Reason(
-    "BalancesAmbiguous", "Several opening or closing balances are printed; which are meant is not known."
+    "BalancesAmbiguous", "Several opening or closing balances are printed; which ones apply is not known."
 )
 _CHOSEN = Reason(
-    "BalancesChosen", "Several opening or closing balances are printed; one pair alone agrees with the rows."
+    "BalancesChosen", "Several opening or closing balances are printed; only one pair agrees with the rows."
 )
 _RESTORED = Reason(
     "PagesReordered", "The pages are out of order in the file; they were read in the order of their printed numbers."
 )
 _MIXED = Reason(
-    "PageOrderUnknown", "Which statement a page of the file is of is not known; its pages were left in order."
+    "PageOrderUnknown", "Which statement a page belongs to is not known; the pages were left in the file's order."
 )
-_IN_ORDER = 0.95  # of steps from row to row that go one way: then the others are no habit of the bank's
+_IN_ORDER = 0.95  # share of rows in order, from which the others are suspicious; our judgement
 
 
 @dataclass(frozen=True)
 class _Ordered:
-    """A table's rows and their meaning, oldest first."""
+    """A table's rows with their signs, oldest first."""
 
     rows: tuple[RawRow, ...]
     signed: Signed
@@ -54,14 +54,22 @@ class _Ordered:
 
 
 def statement_of(table: Table, details: Details, section: Section, document: Document, made: date | None) -> Statement:
-    """The statement of a section whose table has been read."""
+    """Build the statement of a section whose table has been read.
+
+    Args:
+        table: of the section.
+        details: of the section.
+        section: one account's part of the document.
+        document: that has the section.
+        made: the day on which the file was created.
+    """
     pages = [page for page in document.pages if section.first_page <= page.number <= section.last_page]
-    ordered = _ordered(_on_sheets(table, pages), details, made)
-    dates = _dates(ordered, details, made)
-    details, proof = _settled(ordered, details, dates)
-    verdict, reasons = _judged(proof, ordered, dates, details, section, document, pages)
+    ordered = _order_rows(_on_sheets(table, pages), details, made)
+    dates = _resolve_dates(ordered, details, made)
+    details, proof = _choose_balances(ordered, details, dates)
+    verdict, reasons = _judge(proof, ordered, dates, details, section, document, pages)
     others = tuple(_other_currency(row, details) for row in ordered.rows)
-    proof = replace(proof, proved=_proved(proof, ordered.signed, others, verdict, reasons))
+    proof = replace(proof, proved=_proved_rows(proof, ordered.signed, others, verdict, reasons))
     entries = tuple(_entries(ordered, dates, proof, others))
     opening, closing = _stated(ordered, details)
     return Statement(
@@ -88,33 +96,33 @@ def statement_of(table: Table, details: Details, section: Section, document: Doc
 
 
 def _on_sheets(table: Table, pages: Sequence[Page]) -> Table:
-    """Rows and balances with their places on the sheets of the file, as they are shown."""
+    """Convert the places of rows and balances to the sheets of the file as shown."""
     by_number = {page.number: page for page in pages}
     rows = tuple(replace(row, boxes=tuple(by_number[box.page].shown(box) for box in row.boxes)) for row in table.rows)
     marks = tuple(replace(mark, page=by_number[mark.page].sheet) for mark in table.marks)
     return replace(table, rows=rows, marks=marks)
 
 
-def _ordered(table: Table, details: Details, made: date | None) -> _Ordered:
-    """Rows oldest first, whichever way they are printed."""
+def _order_rows(table: Table, details: Details, made: date | None) -> _Ordered:
+    """Order rows oldest first, whichever way they are printed."""
     rows, marks = _with_days(table.rows), table.marks
     stated = AccountFacts(details.balance_is_owing, details.is_debt, details.minus, details.signs_stated)
-    said = signed(rows, marks, stated, columns_known=not table.is_inferred)
-    backwards = _runs_backwards(rows, marks, said, details, made)
+    decided = decide_signs(rows, marks, stated, columns_known=not table.is_inferred)
+    backwards = _runs_backwards(rows, marks, decided, details, made)
     if backwards:
-        rows, marks = _turned(rows, marks)
-        said = signed(rows, marks, stated, columns_known=not table.is_inferred)
+        rows, marks = _reverse(rows, marks)
+        decided = decide_signs(rows, marks, stated, columns_known=not table.is_inferred)
     points = tuple(
         (mark, Point(mark.before, balance, mark.page, f"the {mark.kind} balance"))
-        for mark, balance in zip(marks, said.marks, strict=True)
+        for mark, balance in zip(marks, decided.marks, strict=True)
         if balance is not None
     )
-    ordered = _Ordered(rows, said, points, backwards)
-    return replace(ordered, signed=suggested(said, rows, _stated(ordered, details)[0]))
+    ordered = _Ordered(rows, decided, points, backwards)
+    return replace(ordered, signed=suggest_signs(decided, rows, _stated(ordered, details)[0]))
 
 
 def _with_days(rows: Sequence[RawRow]) -> tuple[RawRow, ...]:
-    """Rows of a day whose date is printed once, each with its date."""
+    """Give each row its date, if a day's date is printed only once."""
     found: list[RawRow] = []
     for row in rows:
         above = found[-1] if found else None
@@ -124,35 +132,38 @@ def _with_days(rows: Sequence[RawRow]) -> tuple[RawRow, ...]:
 
 
 def _runs_backwards(
-    rows: Sequence[RawRow], marks: Sequence[Mark], said: Signed, details: Details, made: date | None
+    rows: Sequence[RawRow], marks: Sequence[Mark], decided: Signed, details: Details, made: date | None
 ) -> bool:
-    forwards, backwards = follows(said.amounts, said.balances), follows(said.amounts[::-1], said.balances[::-1])
+    forwards, backwards = (
+        count_following(decided.amounts, decided.balances),
+        count_following(decided.amounts[::-1], decided.balances[::-1]),
+    )
     if forwards != backwards:
         return backwards > forwards
-    dates = _resolved(rows, details, made).dates
+    dates = _resolve_printed(rows, details, made).dates
     return is_newest_first(dates) or (len(set(dates)) == 1 and _ends_with_opening(marks, len(rows)))
 
 
 def _ends_with_opening(marks: Sequence[Mark], rows: int) -> bool:
-    """Whether the opening balance stands below all rows, or the closing one above them."""
+    """Return whether the opening balance is below all rows, or the closing one above them."""
     places = {mark.kind: mark.before for mark in marks}
     return rows > 0 and (places.get("opening") == rows or places.get("closing") == 0)
 
 
-def _turned(rows: tuple[RawRow, ...], marks: Sequence[Mark]) -> tuple[tuple[RawRow, ...], tuple[Mark, ...]]:
+def _reverse(rows: tuple[RawRow, ...], marks: Sequence[Mark]) -> tuple[tuple[RawRow, ...], tuple[Mark, ...]]:
     return rows[::-1], tuple(replace(mark, before=len(rows) - mark.before) for mark in reversed(marks))
 
 
-def _dates(ordered: _Ordered, details: Details, made: date | None) -> Resolved:
-    found = _resolved(ordered.rows, details, made)
+def _resolve_dates(ordered: _Ordered, details: Details, made: date | None) -> Resolved:
+    found = _resolve_printed(ordered.rows, details, made)
     has_own_order = details.account_type == "credit_card" or any(row.title for row in ordered.rows)
     return found if has_own_order else Resolved(found.dates, (*found.doubts, *_out_of_order(found.dates)))
 
 
-def _resolved(rows: Sequence[RawRow], details: Details, made: date | None) -> Resolved:
+def _resolve_printed(rows: Sequence[RawRow], details: Details, made: date | None) -> Resolved:
     printed = [row.date for row in rows]
     period = (details.period_start, details.period_end)
-    found = resolved(printed, [row.year for row in rows], period, made)
+    found = resolve(printed, [row.year for row in rows], period, made)
     return (
         Resolved(found.dates, (*found.doubts, _UNREADABLE_DATE))
         if any(row.is_date_unreadable for row in rows)
@@ -161,21 +172,21 @@ def _resolved(rows: Sequence[RawRow], details: Details, made: date | None) -> Re
 
 
 def _out_of_order(dates: Sequence[date | None]) -> Iterator[str]:
-    """Rows that are in order but for a few: one of their dates may be another than the bank's."""
+    """Yield a doubt if nearly all rows are in order: a date of the others may not be the bank's."""
     known = [day for day in dates if day]
     steps = list(pairwise(known))
     back = [(one, two) for one, two in steps if two < one]
     if back and len(steps) - len(back) >= _IN_ORDER * len(steps):
         one, two = back[0]
-        yield f"A row of {two:%d %B %Y} stands below one of {one:%d %B %Y}, and nearly all others are in order."
+        yield f"A row of {two:%d %B %Y} follows one of {one:%d %B %Y}, although nearly all others are in order."
 
 
-def _settled(ordered: _Ordered, details: Details, dates: Resolved) -> tuple[Details, Proof]:
-    """Which of the balances that may be meant are the statement's, and what they prove.
+def _choose_balances(ordered: _Ordered, details: Details, dates: Resolved) -> tuple[Details, Proof]:
+    """Choose the opening and closing balance among the candidates, and return the proof by them.
 
-    Others than the likeliest are tried only where those contradict the rows, and a pair counts only if the rows make it
-    exactly. Where several pairs do, or none, nobody knows which are meant: that is no contradiction, and nothing that a
-    forged file alone would show.
+    Other candidates are tried only if the likeliest contradict the rows, and a pair counts only if it agrees exactly.
+    If several pairs or none agree, it is unknown which apply. That is not a contradiction and not a sign of
+    manipulation.
     """
     proof = _proof(ordered, details, dates)
     pairs = list(
@@ -184,11 +195,13 @@ def _settled(ordered: _Ordered, details: Details, dates: Resolved) -> tuple[Deta
     if not _is_contradicted(proof) or len(pairs) < 2:
         return details, proof
     tried = [replace(details, opening_balance=opening, closing_balance=closing) for opening, closing in pairs]
-    holding = [(each, found) for each in tried if not _is_contradicted(found := _proof(ordered, each, dates))]
+    holding = [(pair, found) for pair in tried if not _is_contradicted(found := _proof(ordered, pair, dates))]
     without = replace(details, opening_balance=None, closing_balance=None)
     if not holding:
         between_rows = _proof(ordered, without, dates).reasons
-        certain = tuple(each for each in proof.reasons if each.code != "BalanceMismatch" or each in between_rows)
+        certain = tuple(
+            reason for reason in proof.reasons if reason.code != "BalanceMismatch" or reason in between_rows
+        )
         return details, proof if certain == proof.reasons else replace(proof, reasons=(*certain, _AMBIGUOUS))
     chosen, found = holding[0]
     if len(holding) > 1:
@@ -201,12 +214,12 @@ def _is_contradicted(proof: Proof) -> bool:
 
 
 def _proof(ordered: _Ordered, details: Details, dates: Resolved) -> Proof:
-    rows, said = ordered.rows, ordered.signed
+    rows, decided = ordered.rows, ordered.signed
     opening, closing = _stated(ordered, details)
     between = _between(ordered, details, opening, closing)
     postings = [
         Posting(amount, balance, row.boxes[-1].page)
-        for row, amount, balance in zip(rows, said.amounts, said.balances, strict=True)
+        for row, amount, balance in zip(rows, decided.amounts, decided.balances, strict=True)
     ]
     known = [day for day in dates.dates if day]
     in_order = all(one <= two for one, two in pairwise(known))
@@ -214,7 +227,7 @@ def _proof(ordered: _Ordered, details: Details, dates: Resolved) -> Proof:
 
 
 def _stated(ordered: _Ordered, details: Details) -> tuple[Decimal | None, Decimal | None]:
-    """The opening and the closing balance: of the table, else of the summary."""
+    """Return the opening and the closing balance: of the table, else of the summary."""
     count = len(ordered.rows)
     first = [point.balance for mark, point in ordered.points if mark.kind in ("opening", "brought") and not point.after]
     last = [point.balance for mark, point in ordered.points if mark.kind == "closing" and point.after == count]
@@ -223,16 +236,17 @@ def _stated(ordered: _Ordered, details: Details) -> tuple[Decimal | None, Decima
 
 
 def _closing_of_summary(ordered: _Ordered, details: Details) -> Decimal | None:
-    """A summary's closing balance. A listing's may be that of the day it was printed, which says nothing of rows with
-    balances of their own."""
+    """Return a summary's closing balance. A listing's may be of the day it was printed, so it counts only if it is the
+    last row's, unless no row has a balance.
+    """
     balances = ordered.signed.balances
-    if details.kind is Kind.LISTING and any(each is not None for each in balances):
+    if details.kind is Kind.LISTING and any(balance is not None for balance in balances):
         return details.closing_balance if details.closing_balance == balances[-1] else None
     return details.closing_balance
 
 
 def _between(ordered: _Ordered, details: Details, opening: Decimal | None, closing: Decimal | None) -> list[Point]:
-    """Balances between rows; and those of the summary where the table states others."""
+    """Return the balances between rows, and those of the summary if the table states others."""
     count = len(ordered.rows)
     points = [point for _, point in ordered.points]
     if details.kind is not Kind.LISTING:
@@ -246,24 +260,24 @@ def _between(ordered: _Ordered, details: Details, opening: Decimal | None, closi
 
 
 def _other_currency(row: RawRow, details: Details) -> str | None:
-    """The currency that stands at a row's amount, where it is another than the statement's."""
-    stands = (money.currency for money in row.flows.values() if money.currency)
-    return next((currency for currency in stands if currency != (details.currency or CURRENCY)), None)
+    """Return the currency printed at a row's amount if it is not the statement's."""
+    printed = (money.currency for money in row.flows.values() if money.currency)
+    return next((currency for currency in printed if currency != (details.currency or CURRENCY)), None)
 
 
-def _proved(
-    proof: Proof, said: Signed, others: Sequence[str | None], verdict: Verdict, reasons: Sequence[Reason]
+def _proved_rows(
+    proof: Proof, decided: Signed, others: Sequence[str | None], verdict: Verdict, reasons: Sequence[Reason]
 ) -> tuple[bool, ...]:
-    """Which rows the balances prove: none where something printed puts all of them in doubt."""
+    """Return which rows the balances prove: none if there is a reason to doubt all of them."""
     if verdict is Verdict.UNRECONCILED or any(others) or any(reason.code in _DOUBT_ALL for reason in reasons):
         return (False,) * len(proof.proved)
-    return tuple(is_proved and index not in said.unreadable for index, is_proved in enumerate(proof.proved))
+    return tuple(is_proved and index not in decided.unreadable for index, is_proved in enumerate(proof.proved))
 
 
 def _entries(ordered: _Ordered, dates: Resolved, proof: Proof, others: Sequence[str | None]) -> Iterator[Entry]:
-    said = ordered.signed
+    decided = ordered.signed
     for row, day, amount, printed, balance, is_proved, other in zip(
-        ordered.rows, dates.dates, said.amounts, said.balances, proof.balances, proof.proved, others, strict=True
+        ordered.rows, dates.dates, decided.amounts, decided.balances, proof.balances, proof.proved, others, strict=True
     ):
         if day is not None:
             yield Entry(
@@ -280,16 +294,16 @@ def _entries(ordered: _Ordered, dates: Resolved, proof: Proof, others: Sequence[
 
 
 def _value_date(row: RawRow, day: date) -> date | None:
-    """Of a printed value date without a year, the one nearest to the row's date."""
+    """Return a row's value date; without a year, it is the one nearest to the row's date."""
     if row.value_date is None:
         return None
     if row.value_date.year is not None:
         return row.value_date.full
     near = (row.value_date.on(year) for year in (day.year - 1, day.year, day.year + 1))
-    return min((each for each in near if each), key=lambda each: abs(each - day), default=None)
+    return min((date for date in near if date), key=lambda date: abs(date - day), default=None)
 
 
-def _judged(
+def _judge(
     proof: Proof,
     ordered: _Ordered,
     dates: Resolved,
@@ -298,16 +312,16 @@ def _judged(
     document: Document,
     pages: Sequence[Page],
 ) -> tuple[Verdict, tuple[Reason, ...]]:
-    """The proof's verdict, lowered by whatever the balances can't prove."""
+    """Lower the proof's verdict for everything that balances can't prove, with reasons."""
     verdict, reasons = proof.verdict, list(proof.reasons)
     page = ordered.rows[0].page if ordered.rows else pages[0].sheet
     if not ordered.signed.is_evident:
         verdict = _lower(verdict, Verdict.PARTIAL)
-        message = "Nothing printed says which amounts are money in and which are money out."
+        message = "Nothing printed shows which amounts are money in and which are money out."
         reasons.append(Reason("SignsUnproved", message, page))
     if ordered.signed.is_contradicted:
         verdict = _lower(verdict, Verdict.PARTIAL)
-        message = "Descriptions say of most amounts the contrary of what columns and marks say: in may be out."
+        message = "Most descriptions contradict the columns and marks of their amounts: money in may be money out."
         reasons.append(Reason("SignsContradicted", message, page))
     for row in ordered.rows:
         if other := _other_currency(row, details):
@@ -316,9 +330,9 @@ def _judged(
             reasons.append(Reason("OtherCurrency", message, row.page))
     for index in ordered.signed.unreadable:
         verdict = _lower(verdict, Verdict.PARTIAL)
-        message = "A row holds amounts or marks that contradict each other."
+        message = "A row has amounts or marks that contradict each other."
         reasons.append(Reason("RowUnreadable", message, ordered.rows[index].page))
-    against = contradicted(section.lines, ordered.signed.amounts, *_stated(ordered, details))
+    against = contradiction_by_totals(section.lines, ordered.signed.amounts, *_stated(ordered, details))
     if against is not None:
         verdict = _lower(verdict, Verdict.PARTIAL)
         reasons.append(Reason("TotalsMismatch", against, page))
@@ -328,25 +342,25 @@ def _judged(
     if document.is_mixed:
         verdict = _lower(verdict, Verdict.PARTIAL)
         reasons.append(_MIXED)
-    reasons.extend(_of_pages(document, pages))
+    reasons.extend(_reasons_of_pages(document, pages))
     if any(day is None for day in dates.dates):
         verdict = _lower(verdict, Verdict.PARTIAL if any(dates.dates) else Verdict.UNRECONCILED)
     for doubt in dates.doubts:
         verdict = _lower(verdict, Verdict.RECONCILED_DATES_DOUBTFUL)
         reasons.append(Reason("DatesDoubtful", doubt, page))
-    if any(each.read_by_ocr for each in pages):
-        return capped(verdict, tuple(reasons), page)
+    if any(page.read_by_ocr for page in pages):
+        return cap_verdict(verdict, tuple(reasons), page)
     return verdict, tuple(reasons)
 
 
-def _of_pages(document: Document, pages: Sequence[Page]) -> Iterator[Reason]:
-    """What is to be known of a statement's pages: balances alone say whether rows are missing with one."""
+def _reasons_of_pages(document: Document, pages: Sequence[Page]) -> Iterator[Reason]:
+    """Yield notes on a statement's pages. Only balances can show whether rows are missing with a page."""
     if document.is_restored:
         yield _RESTORED
     numbers = {page.number for page in pages}
-    yield from (Reason("PageMissing", said, page.sheet) for page, said in gaps_in(document) if page.number in numbers)
+    yield from (Reason("PageMissing", gap, page.sheet) for page, gap in gaps_in(document) if page.number in numbers)
     if cut := next((page for page in pages if page.is_half), None):
-        yield Reason("PagesOnOneSheet", "Two pages stand on one sheet; each was read by itself.", cut.sheet)
+        yield Reason("PagesOnOneSheet", "Two pages are on one sheet; each was read separately.", cut.sheet)
 
 
 def _lower(verdict: Verdict, most: Verdict) -> Verdict:

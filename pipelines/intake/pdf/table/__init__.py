@@ -1,1 +1,1 @@
-"""The rows of a printed table."""
+"""Read the rows of a printed table."""

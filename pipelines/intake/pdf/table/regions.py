@@ -1,7 +1,7 @@
-"""The headings of an account's lines, each with the lines below it, and the columns that they have in common.
+"""Divide an account's lines into regions, each a heading with the lines below it, and fit their columns.
 
-A heading counts until the next one, also over pages that don't repeat it. Where none is known, lines that begin with
-dates and end with figures in line make a table without one.
+A heading applies until the next one, also on pages that don't repeat it. Without a known heading, lines that begin with
+dates and end with aligned figures are a table.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipelines.intake.pdf.layout.columns import Columns, fitted
+from pipelines.intake.pdf.layout.columns import Columns, fit_columns
 from pipelines.intake.pdf.layout.headings import Column, Heading, Vocabulary, begins_another, heading_at
 from pipelines.intake.pdf.layout.layouts import Layout
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
@@ -17,12 +17,13 @@ from pipelines.intake.pdf.page.dates import leading
 from pipelines.intake.pdf.page.page import Line
 from pipelines.intake.pdf.table.rows import mark_kind, title_of
 
-_LEAST_ROWS = 2  # dated lines with amounts that make a table without a heading
-_MOST_LINES = 6  # of a row whose heading nobody knows
-_SAME_COLUMNS = 3.0  # points: a heading that is printed again
-_ONE_COLUMN = 8.0  # points between right edges of one column, signs behind some of its digits
-_TITLE_STEP = 3.0  # of the size, from a title to the heading below it
-_MOST_FIGURES = 3  # columns of amounts that are understood without a heading
+# Our judgement.
+_LEAST_ROWS = 2  # dated lines with amounts in a table without a heading
+_MOST_LINES = 6  # of a row in a table without a heading
+_SAME_COLUMNS = 3.0  # points: tolerance for a repeated heading
+_ONE_COLUMN = 8.0  # points between right edges in one column, because some digits have signs after them
+_TITLE_STEP = 3.0  # of the size, at most, from a title to the heading below it
+_MOST_FIGURES = 3  # columns of amounts that can be inferred without a heading
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class Region:
 
 
 def regions_of(lines: Sequence[Line], layout: Layout | None) -> list[Region]:
-    """The regions with the rows of an account."""
-    found = _main(_regions(lines, Vocabulary.of(layout), layout.section_signs if layout else {}))
-    return found if _has_rows(found) else _inferred(lines) or found
+    """Return the regions that have an account's rows."""
+    found = _main_regions(_regions(lines, Vocabulary.of(layout), layout.section_signs if layout else {}))
+    return found if _has_rows(found) else _infer_region(lines) or found
 
 
 def _regions(lines: Sequence[Line], vocabulary: Vocabulary, titles: Mapping[str, int]) -> list[Region]:
@@ -62,14 +63,14 @@ def _regions(lines: Sequence[Line], vocabulary: Vocabulary, titles: Mapping[str,
 
 
 def _title_above(lines: Sequence[Line], index: int, titles: Mapping[str, int]) -> tuple[Line, ...]:
-    """The title close above a heading, which is of the rows below both."""
+    """Return the title close above a heading, which applies to the rows below both."""
     title, heading = lines[index - 1] if index else lines[0], lines[index]
     is_close = title.page == heading.page and heading.box.top - title.box.top <= _TITLE_STEP * title.words[0].size
     return (title,) if index and is_close and title_of(title.text, titles) is not None else ()
 
 
-def _main(regions: Sequence[Region]) -> list[Region]:
-    """Without tables of another kind (fees of the month, rates of interest): those with the figures of most rows."""
+def _main_regions(regions: Sequence[Region]) -> list[Region]:
+    """Return the regions with the kind of table that has most rows, without others (monthly fees, interest rates)."""
     weights: Counter[frozenset[str]] = Counter()
     for region in regions:
         weights[_kind(region)] += sum(1 for line in region.lines if _is_dated(line) and amounts_of(line))
@@ -89,14 +90,14 @@ def _has_rows(regions: Sequence[Region]) -> bool:
     return any(amounts_of(line) for region in regions for line in region.lines)
 
 
-def _inferred(lines: Sequence[Line]) -> list[Region]:
-    """One region whose heading nobody knows: lines that begin with a date, with figures in line before the next."""
-    segments = [each for each in _dated_segments(lines) if any(amounts_of(lines[index]) for index in each)]
+def _infer_region(lines: Sequence[Line]) -> list[Region]:
+    """Return a region without a printed heading: lines that begin with a date and have aligned figures."""
+    segments = [segment for segment in _dated_segments(lines) if any(amounts_of(lines[index]) for index in segment)]
     if len(segments) < _LEAST_ROWS:
         return []
     first = segments[0].start
     amounts = [printed for line in lines[first:] for printed in amounts_of(line)]
-    heading = _heading_of(_edges(amounts, len(segments)), [[lines[index] for index in each] for each in segments])
+    heading = _infer_heading(_edges(amounts, len(segments)), [[lines[index] for index in rows] for rows in segments])
     if heading is None:
         return []
     start = next((index for index in range(max(0, first - 4), first) if mark_kind(_undated(lines[index]))), first)
@@ -104,7 +105,7 @@ def _inferred(lines: Sequence[Line]) -> list[Region]:
 
 
 def _dated_segments(lines: Sequence[Line]) -> Iterator[range]:
-    """From each line that begins with a date to the next one, or a few lines."""
+    """Yield the lines from each date up to the next one, at most _MOST_LINES."""
     dated = [index for index, line in enumerate(lines) if _is_dated(line)]
     for index, following in pairwise([*dated, len(lines)]):
         yield range(index, min(following, index + _MOST_LINES))
@@ -116,25 +117,25 @@ def _undated(line: Line) -> str:
 
 
 def _edges(amounts: Sequence[Printed], rows: int) -> list[list[Printed]]:
-    """Amounts that share a right edge with those of many other rows, by edge from left to right."""
+    """Group amounts by the right edges that many rows share, from left to right."""
     groups: list[list[Printed]] = []
-    for each in sorted(amounts, key=lambda one: one.edge):
-        if groups and each.edge - groups[-1][-1].edge <= _ONE_COLUMN:
-            groups[-1].append(each)
+    for amount in sorted(amounts, key=lambda amount: amount.edge):
+        if groups and amount.edge - groups[-1][-1].edge <= _ONE_COLUMN:
+            groups[-1].append(amount)
         else:
-            groups.append([each])
+            groups.append([amount])
     common = sorted((group for group in groups if len(group) >= 0.08 * rows), key=len, reverse=True)
     return sorted(common[:_MOST_FIGURES], key=lambda group: group[0].edge)
 
 
-def _heading_of(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequence[Line]]) -> Heading | None:
-    """The usual order: amount; amount and balance; out, in and balance. Which is out nobody said."""
+def _infer_heading(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequence[Line]]) -> Heading | None:
+    """Infer a heading in the usual order: amount; amount and balance; out, in and balance. Which is out is assumed."""
     if not edges:
         return None
     dated = [segment[0] for segment in segments]
     roles = _usual_roles(edges, segments)
     figures = [
-        Column(role, min(each.left for each in group), max(each.edge for each in group))
+        Column(role, min(amount.left for amount in group), max(amount.edge for amount in group))
         for role, group in zip(roles, edges[-len(roles) :], strict=True)
     ]
     left = min(line.words[0].left for line in dated)
@@ -145,7 +146,7 @@ def _heading_of(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequence[
 
 
 def _text_left(line: Line) -> float:
-    """Where the text behind a line's date begins."""
+    """Return where the text after a line's date begins."""
     found = leading(line.text)
     taken, used = (found[1] if found else 0), -1
     for word in line.words:
@@ -164,16 +165,18 @@ def _usual_roles(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequence
     return ("amount", "balance") if both * 4 >= len(segments) else ("debit", "credit")
 
 
-def fitted_regions(regions: Sequence[Region]) -> Iterator[tuple[Columns, Region]]:
-    """Headings that are printed again share one fit, so that a page with few rows knows the others' edges."""
+def fit_regions(regions: Sequence[Region]) -> Iterator[tuple[Columns, Region]]:
+    """Yield each region with its columns. Repeated headings share one fit, so that a page with few rows
+    has edges, too.
+    """
     groups: list[list[Region]] = []
     for region in regions:
-        group = next((each for each in groups if _same(each[0].heading, region.heading)), None)
+        group = next((group for group in groups if _is_repeated(group[0].heading, region.heading)), None)
         if group is None:
             groups.append([region])
         else:
             group.append(region)
-    fits = {id(group[0].heading): fitted(group[0].heading, _figure_lines(group)) for group in groups}
+    fits = {id(group[0].heading): fit_columns(group[0].heading, _figure_lines(group)) for group in groups}
     owner = {id(region): group[0].heading for group in groups for region in group}
     for region in regions:
         yield fits[id(owner[id(region)])], region
@@ -183,7 +186,7 @@ def _figure_lines(group: Sequence[Region]) -> list[Line]:
     return [line for region in group for line in region.lines]
 
 
-def _same(one: Heading, other: Heading) -> bool:
+def _is_repeated(one: Heading, other: Heading) -> bool:
     return len(one.columns) == len(other.columns) and all(
         mine.role == its.role and abs(mine.left - its.left) <= _SAME_COLUMNS
         for mine, its in zip(one.columns, other.columns, strict=True)

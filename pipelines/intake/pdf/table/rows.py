@@ -1,8 +1,8 @@
-"""From lines to rows: which lines make one transaction, and which say something else.
+"""Assemble lines into rows, and recognise the lines that are not transactions.
 
-A row begins with a date, or with an amount where a day's date is printed once. Lines without either are more of a
-description: of the row above where amounts stand on a row's first line, of the row below where they stand on its last.
-Between rows stand balances carried from page to page, sums, adverts and the foot of the page.
+A row begins with a date, or with an amount if a day's date is printed only once. Lines with neither continue a
+description: of the row above if amounts are on a row's first line, of the row below if they are on its last. Between
+rows there are balances carried between pages, totals, adverts and footers.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from pipelines.intake.pdf.page.amounts import Money
 from pipelines.intake.pdf.page.dates import Printed as PrintedDate
 from pipelines.intake.pdf.page.result import Box
 
-_YEAR = r"^(?:(?:19|20)[0-9]{2} )?"  # some banks set a date's year among the words
+_YEAR = r"^(?:(?:19|20)[0-9]{2} )?"  # some banks print a date's year in the description
 _OPENING = re.compile(
     _YEAR + r"(?:(?:statement |account |your )?(?:opening|starting|beginning|previous|start)(?: statement)? "
     r"(?:account )?balance\b|balance (?:at|as at|from) (?:the )?(?:start|beginning|last|previous|opening)\b)",
@@ -35,7 +35,7 @@ _BROUGHT = re.compile(
     _YEAR + r"(?:sub ?-?total |totals? |balance )?(?:brought (?:forward|over)|b/f(?:wd)?\b|forward\b).{0,24}$",
     re.IGNORECASE,
 )
-_SUMMED = (  # what a sum may be of
+_SUMMED = (  # words after `total`
     "debits?|credits?|withdrawals?|deposits?|payments?|purchases|transactions?|page|period|fees|interest|charges|money|"
     "in|out|and|&|or|statement|section|other|card|cash|advances|transfers|refunds|balance|to|from|/|of|for|at|amount|"
     "your|all|end|this|the"
@@ -51,7 +51,7 @@ _FURNITURE = re.compile(
     r"(?:please )?(?:see|turn|continued) over.*|transactions? (?:details )?\(?continued\)?.*)$",
     re.IGNORECASE,
 )
-# Words of titles above rows, and of what they are then: money in, money out, or what other words of the title say.
+# Words of titles above rows: the rows are money in, money out, or as other words of the title say.
 _IN = frozenset("credits deposits refunds repayments receipts received incoming reversals rebates".split())  # noqa: SIM905
 _OUT = frozenset(
     "debits withdrawals purchases fees charges charged cheques advances spending outgoing surcharges".split()  # noqa: SIM905
@@ -65,7 +65,7 @@ _NEITHER = frozenset(
 
 @dataclass(frozen=True)
 class Mark:
-    """A balance between rows. `opens`, `closes`: of the statement; else carried, brought or at a day's end."""
+    """A balance between rows."""
 
     money: Money | None
     page: int
@@ -75,7 +75,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Title:
-    """What the title above rows says of their sign. Payments are money in on an account that is owed, else out."""
+    """The sign of rows below a title. `sign_if_owing` differs for payments, which are money in on a card or loan."""
 
     sign: int
     sign_if_owing: int
@@ -83,16 +83,16 @@ class Title:
 
 @dataclass(frozen=True)
 class RawRow:
-    """A transaction as printed, its sign and year not yet said."""
+    """A transaction as printed, before its sign and year are decided."""
 
-    date: PrintedDate | None  # None: of the same day as the row above
+    date: PrintedDate | None  # None: on the same day as the row above
     value_date: PrintedDate | None
     year: int | None
     description: str
     flows: Mapping[str, Money]
     balance: Money | None
     sign: int | None  # from a column of DR and CR
-    title: Title | None  # that it stands under
+    title: Title | None  # above it
     boxes: tuple[Box, ...]
     is_date_unreadable: bool = False  # it has a date that couldn't be read
 
@@ -102,11 +102,11 @@ class RawRow:
 
 
 def title_of(text: str, more: Mapping[str, int]) -> Title | None:
-    """The title that a line is; None where it is none, or says nothing of signs.
+    """Parse a line as a title; None if it is not one or says nothing about signs.
 
     Args:
         text: of the line.
-        more: a bank's own titles, in lower case.
+        more: the bank's own titles in lower case, with their signs.
     """
     plain = " ".join(re.findall(r"[a-z]+", re.sub(r"\(\$\)", " ", text.lower())))
     if (own := more.get(text.lower().strip()) or more.get(plain)) is not None:
@@ -129,7 +129,7 @@ def _says_out(words: AbstractSet[str]) -> bool:
 
 
 def mark_kind(text: str) -> str | None:
-    """What a line says that is no transaction: a balance's kind, or `total`; None for a transaction."""
+    """Return what a line is if it isn't a transaction: the kind of a balance, or `total`; else None."""
     for kind, pattern in (
         ("opening", _OPENING),
         ("closing", _CLOSING),
@@ -146,9 +146,10 @@ def is_furniture(text: str) -> bool:
     return bool(_FURNITURE.search(text))
 
 
-def amounts_stand_last(cells: Sequence[Cells]) -> bool:
-    """Whether amounts stand on the last line of a row of several: dated lines without amounts speak for it, texts that
-    follow amounts against it."""
+def are_amounts_last(cells: Sequence[Cells]) -> bool:
+    """Return whether amounts are on the last line of rows with several lines. Dated lines without amounts are evidence
+    for it, texts after amounts against it.
+    """
     last = first = 0
     for one, after in itertools.pairwise(cells):
         if one.date and one.words and not one.flows and not after.date:
@@ -158,14 +159,21 @@ def amounts_stand_last(cells: Sequence[Cells]) -> bool:
     return last > first
 
 
-def rows_of(block: Sequence[Cells], is_last: bool, step: float, title: Title | None) -> Iterator[RawRow]:
-    """The rows of lines between which nothing else stands."""
+def rows_of_block(block: Sequence[Cells], is_last: bool, step: float, title: Title | None) -> Iterator[RawRow]:
+    """Yield the rows of consecutive lines.
+
+    Args:
+        block: lines with nothing else between them.
+        is_last: whether amounts are on the last line of a row.
+        step: usual distance between lines, in points.
+        title: above the lines.
+    """
     for segment in _segments(block):
         yield from _rows_of_segment(segment, is_last, step, title)
 
 
 def _segments(block: Sequence[Cells]) -> Iterator[list[Cells]]:
-    """Lines from one date to the next."""
+    """Yield the lines from each date up to the next."""
     segment: list[Cells] = []
     for cells in block:
         if cells.date and segment:
@@ -180,28 +188,32 @@ def _rows_of_segment(segment: Sequence[Cells], is_last: bool, step: float, title
     with_amount = [index for index, cells in enumerate(segment) if cells.flows]
     if not with_amount:
         return
-    groups = [list(segment)] if len(with_amount) == 1 else _shared_out(segment, with_amount, is_last, step)
+    groups = [list(segment)] if len(with_amount) == 1 else _share_lines(segment, with_amount, is_last, step)
     for number, group in enumerate(groups):
         yield _row(group, segment if number == 0 else (), title)
 
 
-def _shared_out(segment: Sequence[Cells], with_amount: Sequence[int], is_last: bool, step: float) -> list[list[Cells]]:
-    """Several rows of one day: the lines between two amounts go to the one that they stand closer to, else as usual."""
+def _share_lines(segment: Sequence[Cells], with_amount: Sequence[int], is_last: bool, step: float) -> list[list[Cells]]:
+    """Divide a day's lines into rows. Lines between two amounts go to the closer one, or as in the rest
+    of the table.
+    """
     groups = [[segment[index]] for index in with_amount]
     lead = [cells for cells in segment[: with_amount[0]] if cells.words]
     groups[0][:0] = lead
     for number, index in enumerate(with_amount):
         after = with_amount[number + 1] if number + 1 < len(with_amount) else len(segment)
         between = list(segment[index + 1 : after])
-        cut = _cut(segment[index], between, segment[after] if after < len(segment) else None, is_last, step)
+        cut = _count_of_upper(segment[index], between, segment[after] if after < len(segment) else None, is_last, step)
         groups[number].extend(between[:cut])
         if number + 1 < len(groups):
             groups[number + 1][:0] = between[cut:]
     return groups
 
 
-def _cut(above: Cells, between: Sequence[Cells], below: Cells | None, is_last: bool, step: float) -> int:
-    """How many of the lines between belong to the row above: up to the widest gap, if one is clearly wider."""
+def _count_of_upper(above: Cells, between: Sequence[Cells], below: Cells | None, is_last: bool, step: float) -> int:
+    """Return how many lines between two rows belong to the upper one: those above the widest gap if it is clearly
+    wider.
+    """
     if below is None or not between:
         return len(between)
     chain = [above, *between, below]
@@ -217,7 +229,7 @@ def _cut(above: Cells, between: Sequence[Cells], below: Cells | None, is_last: b
 
 
 def _row(group: Sequence[Cells], dated: Sequence[Cells], title: Title | None) -> RawRow:
-    """The row of some lines; its date and year are those of `dated`, if any."""
+    """Return the row of a group of lines, with date and year from `dated`, if any."""
     return RawRow(
         date=dated[0].date if dated else None,
         value_date=next((cells.value_date for cells in group if cells.value_date), None),
@@ -233,7 +245,7 @@ def _row(group: Sequence[Cells], dated: Sequence[Cells], title: Title | None) ->
 
 
 def boxes_of(group: Sequence[Cells]) -> tuple[Box, ...]:
-    """Around the lines, one box a page."""
+    """Return boxes around lines, one per page."""
     pages = sorted({cells.line.page for cells in group})
     return tuple(_around([cells.line.box for cells in group if cells.line.page == page]) for page in pages)
 

@@ -1,8 +1,8 @@
-"""Money in or money out, from what is printed and nothing else: the column, CR and DR, a minus, brackets, the title
-above the row, and whether balances without a mark are money or debts.
+"""Decide money in or out only from what is printed: the column, CR and DR, a minus, brackets, the title above the row,
+and whether balances without a mark are money or debts.
 
-A sign is never chosen because it makes a balance come out. Balances prove amounts and cannot prove a sign that was
-taken from them; rows whose sign nobody printed get the one that balances suggest, and are said to have it from there.
+A sign is never chosen to make a balance agree, because balances can't prove a sign that was taken from them. Rows
+without a printed sign get the one that balances suggest, and this is reported.
 """
 
 import re
@@ -14,7 +14,7 @@ from pipelines.intake.pdf.page.amounts import Money
 from pipelines.intake.pdf.table.rows import Mark, RawRow
 
 _MINUSES = ("-", "()")
-_LEAST_AGAINST = 3  # descriptions; fewer are reversals
+_LEAST_AGAINST = 3  # descriptions; our judgement: fewer may be reversals
 _WORDS_IN = re.compile(
     r"\b(?:deposit|direct credit|payment received|thank you|refund|interest (?:paid|earned)|credit interest)\b",
     re.IGNORECASE,
@@ -26,11 +26,11 @@ _WORDS_OUT = re.compile(
 
 @dataclass(frozen=True)
 class Signed:
-    """Amounts and balances for the holder of the account: money out and debts are negative.
+    """Amounts and balances from the holder's point of view: money out and debts are negative.
 
-    `is_evident`: each sign is printed in some way. `is_contradicted`: on an account that is owed, descriptions say
-    the contrary of most signs, as they would if it weren't owed: which no balance shows. `unreadable`: rows that hold
-    money in and out at once, or marks that contradict each other.
+    `is_evident`: each sign is printed in some way. `is_contradicted`: on a debt, descriptions contradict most signs, as
+    if it were not a debt, which no balance can show. `unreadable`: rows with both money in and out, or with
+    contradictory marks.
     """
 
     amounts: tuple[Decimal, ...]
@@ -43,11 +43,11 @@ class Signed:
 
 @dataclass(frozen=True)
 class AccountFacts:
-    """What is said of an account beside its rows.
+    """What a statement says about an account outside its rows.
 
-    `is_owing`: a balance without a mark is a debt. `is_debt`: it is a card or a loan, whatever its balances bear.
-    `minus`: what a minus at an amount is by the words of the rows, 1 money in and -1 money out. Not `is_known`:
-    nothing says whether it is an account or a debt.
+    `is_owing`: a balance without a mark is a debt. `is_debt`: it is a card or a loan, whatever marks its balances have.
+    `minus`: what a minus at an amount means by the words of the rows, 1 money in and -1 money out. `is_known`: whether
+    it is an account or a debt is stated.
     """
 
     is_owing: bool
@@ -56,14 +56,14 @@ class AccountFacts:
     is_known: bool = True
 
 
-def signed(rows: Sequence[RawRow], marks: Sequence[Mark], stated: AccountFacts, *, columns_known: bool) -> Signed:
-    """The signs of a table's rows.
+def decide_signs(rows: Sequence[RawRow], marks: Sequence[Mark], stated: AccountFacts, *, columns_known: bool) -> Signed:
+    """Decide the signs of a table's rows.
 
     Args:
         rows: as printed.
         marks: balances between them.
-        told: what the statement says of the account.
-        columns_known: the columns have printed headings; else which is out and which is in was assumed.
+        stated: about the account.
+        columns_known: the columns have printed headings; otherwise, which is out and which is in was assumed.
     """
     conventions = _Conventions.of(rows, stated)
     found = [conventions.amount(row, columns_known=columns_known) for row in rows]
@@ -78,14 +78,14 @@ def signed(rows: Sequence[RawRow], marks: Sequence[Mark], stated: AccountFacts, 
 
 
 def _is_contradicted(rows: Sequence[RawRow], amounts: Sequence[Decimal]) -> bool:
-    """Whether the words of descriptions speak against more signs than for, in a column of amounts."""
-    said = [
+    """Return whether descriptions contradict more signs in a column of amounts than they confirm."""
+    worded = [
         (_worded_sign(row.description), amount)
         for row, amount in zip(rows, amounts, strict=True)
         if "amount" in row.flows and amount
     ]
-    against = sum(sign * amount < 0 for sign, amount in said)
-    return against >= _LEAST_AGAINST and against > sum(sign * amount > 0 for sign, amount in said)
+    against = sum(sign * amount < 0 for sign, amount in worded)
+    return against >= _LEAST_AGAINST and against > sum(sign * amount > 0 for sign, amount in worded)
 
 
 def _worded_sign(description: str) -> int:
@@ -99,7 +99,9 @@ def _is_unreadable(row: RawRow) -> bool:
 
 
 def _balance(money: Money | None, is_owing: bool) -> Decimal | None:
-    """A worded mark means itself; a bare balance that is owed is negative, and a minus there is money in credit."""
+    """Return a balance with its sign. CR and DR decide it; without them, a debt is negative, and with a
+    minus positive.
+    """
     if money is None or money.is_contradictory:
         return None
     if money.is_worded:
@@ -109,14 +111,14 @@ def _balance(money: Money | None, is_owing: bool) -> Decimal | None:
 
 @dataclass(frozen=True)
 class _Conventions:
-    """What a bare amount and a minus mean in each column of one table.
+    """The meaning of a bare amount and of a minus in each column of a table.
 
-    `turns_evident`: with every sign turned, something printed would be contradicted; balances wouldn't be.
+    `turns_evident`: inverting all signs would contradict something that is printed, although not the balances.
     """
 
     bare: int | None  # sign of an amount without a mark in a column of amounts
-    minus: int  # of one with a minus there
-    habits: frozenset[str]  # columns of one direction whose amounts usually bear a minus
+    minus: int  # likewise with a minus
+    habits: frozenset[str]  # columns of one direction whose amounts usually have a minus
     is_debt: bool
     turns_evident: bool
 
@@ -125,43 +127,45 @@ class _Conventions:
         amounts = [row.flows["amount"] for row in rows if "amount" in row.flows]
         marks = {money.mark for money in amounts if money.mark and not money.is_contradictory}
         is_debt = stated.is_debt or stated.is_owing
-        spoken = stated.minus if is_debt or not stated.is_known else None  # of an account, a minus is money out
-        minus = spoken or (1 if stated.is_owing or (stated.is_debt and _owes_in_words(rows)) else -1)
+        worded = stated.minus if is_debt or not stated.is_known else None  # on other accounts, a minus is money out
+        minus = worded or (1 if stated.is_owing or (stated.is_debt and _has_debit_balances(rows)) else -1)
         evident = stated.is_known or stated.minus is not None
-        return cls(_bare(marks, minus, is_debt=is_debt), minus, _with_minus(rows, is_debt=is_debt), is_debt, evident)
+        return cls(
+            _bare(marks, minus, is_debt=is_debt), minus, _columns_with_minus(rows, is_debt=is_debt), is_debt, evident
+        )
 
     def amount(self, row: RawRow, *, columns_known: bool) -> tuple[Decimal, bool]:
-        """A row's amount, and whether its sign is printed."""
+        """Return a row's amount, and whether its sign is printed."""
         role, money = next(
             ((role, money) for role, money in row.flows.items() if money.value), next(iter(row.flows.items()))
         )
         if role == "amount":
-            sign = self._of_amount(row, money)
+            sign = self._sign_of_amount(row, money)
             evident = sign is not None and self._is_printed(row, money)
             return money.value * (sign or 1), evident or not money.value
-        return money.value * self._of_column(role, money), columns_known or money.is_worded
+        return money.value * self._sign_of_column(role, money), columns_known or money.is_worded
 
-    def _of_amount(self, row: RawRow, money: Money) -> int | None:
+    def _sign_of_amount(self, row: RawRow, money: Money) -> int | None:
         if row.sign is not None:
             return row.sign * (-1 if money.mark in _MINUSES else 1)
         if money.is_worded:
             return money.sign
-        if (titled := self._of_title(row)) is not None:
+        if (titled := self._sign_of_title(row)) is not None:
             return -titled if money.mark in _MINUSES and titled != self.minus else titled
         if money.mark == "+":
             return 1
         return self.minus if money.mark in _MINUSES else self.bare
 
     def _is_printed(self, row: RawRow, money: Money) -> bool:
-        """Whether something other than a minus, or its absence, says what an amount is."""
+        """Return whether something other than a minus or its absence shows an amount's sign."""
         return self.turns_evident or row.sign is not None or money.is_worded or money.mark == "+" or bool(row.title)
 
-    def _of_title(self, row: RawRow) -> int | None:
+    def _sign_of_title(self, row: RawRow) -> int | None:
         if row.title is None:
             return None
         return row.title.sign_if_owing if self.is_debt else row.title.sign
 
-    def _of_column(self, role: str, money: Money) -> int:
+    def _sign_of_column(self, role: str, money: Money) -> int:
         usual = -1 if role == "debit" else 1
         if money.is_worded:
             return money.sign or usual
@@ -169,14 +173,15 @@ class _Conventions:
         return -usual if turned else usual
 
 
-def _owes_in_words(rows: Sequence[RawRow]) -> bool:
-    """Balances say DR where they are debts, so a minus isn't needed to tell them."""
+def _has_debit_balances(rows: Sequence[RawRow]) -> bool:
+    """Return whether debts are marked DR, so that a minus at an amount is not needed to mark money out."""
     return any(row.balance is not None and row.balance.mark in ("DR", "OD") for row in rows)
 
 
-def _with_minus(rows: Sequence[RawRow], *, is_debt: bool) -> frozenset[str]:
-    """Columns of money out, or of money in, where a minus is a habit and turns nothing: most of those out have it, or
-    all of those in (one alone is a reversal, but where what is owed is counted it may be a payment)."""
+def _columns_with_minus(rows: Sequence[RawRow], *, is_debt: bool) -> frozenset[str]:
+    """Return the columns in which a minus is a convention and doesn't invert the sign: most amounts out have it, or all
+    amounts in. A single amount in with a minus is a reversal, but on a debt it may be a payment.
+    """
     outward, inward = ([row.flows[role] for row in rows if role in row.flows] for role in ("debit", "credit"))
     out = sum(money.mark in _MINUSES for money in outward) * 2 > len(outward)
     into = len(inward) > (0 if is_debt else 1) and all(money.mark in _MINUSES for money in inward)
@@ -184,7 +189,7 @@ def _with_minus(rows: Sequence[RawRow], *, is_debt: bool) -> frozenset[str]:
 
 
 def _bare(marks: set[str], minus: int, *, is_debt: bool) -> int | None:
-    """What an amount without a mark is: the contrary of what the marked ones are. On a debt, a purchase."""
+    """Return the sign of an amount without a mark: the opposite of marked ones, or money out on a debt."""
     has_minus = bool(marks & set(_MINUSES))
     has_in = bool(marks & {"CR", "C", "+"}) or (has_minus and minus > 0)
     has_out = bool(marks & {"DR", "D", "OD"}) or (has_minus and minus < 0)
@@ -195,14 +200,17 @@ def _bare(marks: set[str], minus: int, *, is_debt: bool) -> int | None:
     return -1 if has_in else 1
 
 
-def suggested(signed: Signed, rows: Sequence[RawRow], opening: Decimal | None) -> Signed:
-    """Amounts whose sign nobody printed, with the one that the balances on both sides suggest: so that the rows are of
-    use at all. They stay unproved."""
+def suggest_signs(signed: Signed, rows: Sequence[RawRow], opening: Decimal | None) -> Signed:
+    """Give amounts without a printed sign the one that the balances on both sides suggest, so that the rows are usable.
+    They remain unproved.
+    """
     if signed.is_evident:
         return signed
     if any(role in row.flows for row in rows for role in ("debit", "credit")):
         turned = tuple(-amount for amount in signed.amounts)
-        better = _steps(turned, signed.balances, opening) > _steps(signed.amounts, signed.balances, opening)
+        better = _count_following(turned, signed.balances, opening) > _count_following(
+            signed.amounts, signed.balances, opening
+        )
         return replace(signed, amounts=turned if better else signed.amounts)
     befores = (opening, *signed.balances[:-1])
     return replace(
@@ -214,7 +222,7 @@ def suggested(signed: Signed, rows: Sequence[RawRow], opening: Decimal | None) -
     )
 
 
-def _steps(amounts: Sequence[Decimal], balances: Sequence[Decimal | None], opening: Decimal | None) -> int:
+def _count_following(amounts: Sequence[Decimal], balances: Sequence[Decimal | None], opening: Decimal | None) -> int:
     befores = (opening, *balances[:-1])
     return sum(
         before is not None and after is not None and before + amount == after

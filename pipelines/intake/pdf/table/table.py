@@ -1,9 +1,9 @@
-"""The table of one account: headings, the columns below them, and the rows in the columns.
+"""Read the table of one account: headings, the columns below them, and the rows in the columns.
 
-    lines → regions, each below a heading (printed, or inferred from figures in line) → cells by column → blocks of
-    lines between balances, sums and titles → rows
+    lines → regions, each below a heading (printed, or inferred from aligned figures) → cells by column → blocks of
+    lines between balances, totals and titles → rows
 
-Behind the closing balance nothing is a row until the next heading.
+After the closing balance, nothing is a row until the next heading.
 """
 
 from collections import Counter
@@ -13,33 +13,34 @@ from itertools import pairwise
 
 from pipelines.intake.pdf.layout.columns import Cells, Columns, usual_left
 from pipelines.intake.pdf.layout.layouts import Layout
-from pipelines.intake.pdf.layout.wrapped import whole_cells
+from pipelines.intake.pdf.layout.wrapped import cells_with_whole_amounts
 from pipelines.intake.pdf.page.amounts import Money
 from pipelines.intake.pdf.page.dates import leading
 from pipelines.intake.pdf.page.page import Line
-from pipelines.intake.pdf.table.regions import Region, fitted_regions, regions_of
+from pipelines.intake.pdf.table.regions import Region, fit_regions, regions_of
 from pipelines.intake.pdf.table.rows import (
     Mark,
     RawRow,
     Title,
-    amounts_stand_last,
+    are_amounts_last,
     is_furniture,
     mark_kind,
-    rows_of,
+    rows_of_block,
     title_of,
 )
 
-_BESIDE = 4.0  # points: how far left of other texts a line of one may begin
-_CLOSE = 1.3  # of the usual step between lines: still the same text
-_APART = 4.0  # steps: what stands further below is no row of the day above
-_FURTHEST = 2.3  # of the size
+# Our judgement.
+_BESIDE = 4.0  # points: how far left of the other texts a line of a text may begin
+_CLOSE = 1.3  # of the usual step: a line this close continues the text above
+_APART = 4.0  # steps: a line further below is not a row of the day above
+_FURTHEST = 2.3  # of the size: a line further below never continues a text
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows and the balances between them, in the order printed.
 
-    `is_inferred`: no heading was found. `regions`: the columns and the pages on which they hold, for drawing.
+    `is_inferred`: no heading was found. `regions`: columns with their first and last page, for drawing.
     """
 
     rows: tuple[RawRow, ...]
@@ -49,10 +50,10 @@ class Table:
 
 
 def read_table(lines: Sequence[Line], layout: Layout | None) -> Table:
-    """The rows of one account's lines."""
-    found = list(fitted_regions(regions_of(lines, layout)))
+    """Read the rows of one account's lines."""
+    found = list(fit_regions(regions_of(lines, layout)))
     stream = _with_years(list(_stream(found)))
-    rows, marks = _read(stream, layout)
+    rows, marks = _read_stream(stream, layout)
     return Table(
         rows=tuple(rows),
         marks=tuple(marks),
@@ -65,7 +66,7 @@ def read_table(lines: Sequence[Line], layout: Layout | None) -> Table:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A line in the stream; `begins`: it is the first below a heading."""
+    """A line in the stream; `begins`: whether it is the first below a heading."""
 
     cells: Cells
     columns: Columns
@@ -75,13 +76,13 @@ class _Piece:
 def _stream(regions: Sequence[tuple[Columns, Region]]) -> Iterator[_Piece]:
     for columns, region in regions:
         begins = True
-        for cells in whole_cells(region.lines, columns):
+        for cells in cells_with_whole_amounts(region.lines, columns):
             yield _Piece(_with_heading_day(cells, columns), columns, begins)
             begins = False
 
 
 def _with_heading_day(cells: Cells, columns: Columns) -> Cells:
-    """A line that is a date and nothing else is the date of the rows below, unless it stands where texts do."""
+    """Read a line that is only a date as the date of the rows below, unless it is in the column of texts."""
     if cells.date or cells.flows or not cells.words or not columns.may_hold_date(cells.words[0]):
         return cells
     text = cells.line.text if not cells.balance else cells.text
@@ -90,8 +91,9 @@ def _with_heading_day(cells: Cells, columns: Columns) -> Cells:
 
 
 def _with_years(stream: Sequence[_Piece]) -> list[_Piece]:
-    """Without lines that hold a year alone, their years given to the dates below (or above, where the year of every
-    date is wrapped)."""
+    """Remove lines that are only a year, and add their years to the dates below; or above, if the year of every date is
+    wrapped.
+    """
     alone = sum(1 for piece in stream if piece.cells.year)
     bare = sum(1 for piece in stream if piece.cells.date and piece.cells.date.year is None)
     if not alone:
@@ -121,14 +123,14 @@ def _years_of_wrapped(stream: Sequence[_Piece]) -> list[_Piece]:
     return found
 
 
-def _read(stream: Sequence[_Piece], layout: Layout | None) -> tuple[list[RawRow], list[Mark]]:
-    """Rows and marks of lines in order."""
+def _read_stream(stream: Sequence[_Piece], layout: Layout | None) -> tuple[list[RawRow], list[Mark]]:
+    """Return the rows and balances of lines in order."""
     retained = [piece for piece in stream if not _is_noise(piece, layout)]
     left = usual_left([piece.cells for piece in retained])
     step = _usual_step(retained)
     titles = layout.section_signs if layout else {}
-    retained = list(_belonging(retained, left, step, titles))
-    is_last = amounts_stand_last([piece.cells for piece in retained])
+    retained = list(_lines_of_rows(retained, left, step, titles))
+    is_last = are_amounts_last([piece.cells for piece in retained])
     rows: list[RawRow] = []
     marks: list[Mark] = []
     block: list[Cells] = []
@@ -140,32 +142,32 @@ def _read(stream: Sequence[_Piece], layout: Layout | None) -> tuple[list[RawRow]
         if closed and not piece.begins:
             continue
         closed = False
-        said = _said(cells, titles, left if by_title else None)
-        if said is None:
+        kind = _kind_of_line(cells, titles, left if by_title else None)
+        if kind is None:
             block.append(cells)
             continue
-        open_row = _open_row(block) if said in ("carried", "brought", "total") else []
-        rows.extend(rows_of(block[: len(block) - len(open_row)], is_last, step, title))
+        open_row = _open_row(block) if kind in ("carried", "brought", "total") else []
+        rows.extend(rows_of_block(block[: len(block) - len(open_row)], is_last, step, title))
         block = open_row
-        if said == "title":
+        if kind == "title":
             title = title_of(cells.text, titles)
-        elif said != "total":
-            marks.append(Mark(_balance_of(cells, said), cells.line.page, len(rows), said))
-            closed = said == "closing" and bool(rows) and _balance_of(cells, said) is not None
-    rows.extend(rows_of(block, is_last, step, title))
+        elif kind != "total":
+            marks.append(Mark(_balance_of(cells, kind), cells.line.page, len(rows), kind))
+            closed = kind == "closing" and bool(rows) and _balance_of(cells, kind) is not None
+    rows.extend(rows_of_block(block, is_last, step, title))
     return rows, marks
 
 
 def _open_row(block: Sequence[Cells]) -> list[Cells]:
-    """The lines of a row whose amount is still to come, on the next page."""
+    """Return the lines of a row whose amount is on the next page."""
     last = next((index for index in range(len(block) - 1, -1, -1) if block[index].date), None)
     if last is None or any(cells.flows for cells in block[last:]) or not block[last].words:
         return []
     return list(block[last:])
 
 
-def _said(cells: Cells, titles: Mapping[str, int], left: float | None) -> str | None:
-    """What a line says that is part of no row. A title stands left of the texts of rows, at `left`."""
+def _kind_of_line(cells: Cells, titles: Mapping[str, int], left: float | None) -> str | None:
+    """Return what a line is that belongs to no row, else None. A title is left of the texts of rows, at `left`."""
     text = cells.text
     if not cells.amounts and not cells.date:
         if left is not None and cells.words and cells.words[0].left < left - _BESIDE and title_of(text, titles):
@@ -184,12 +186,13 @@ def _is_sum(cells: Cells) -> bool:
     return len(cells.flows) > 1 or not cells.flows
 
 
-def _balance_of(cells: Cells, said: str) -> Money | None:
-    """The balance of a mark: in its column, or the only amount of a line that has none there. What is carried in a
-    column of amounts may be a sum."""
+def _balance_of(cells: Cells, kind: str) -> Money | None:
+    """Return the balance of a line: in its column, else its only amount. An amount that is carried to another page in a
+    column of amounts may be a total, so it doesn't count.
+    """
     if cells.balance is not None:
         return cells.balance
-    if said in ("carried", "brought") or len(cells.flows) != 1 or cells.strays:
+    if kind in ("carried", "brought") or len(cells.flows) != 1 or cells.strays:
         return None
     return next(iter(cells.flows.values()))
 
@@ -203,7 +206,7 @@ def _is_noise(piece: _Piece, layout: Layout | None) -> bool:
 
 
 def _usual_step(pieces: Sequence[_Piece]) -> float:
-    """From a line to the next one of the same text: the smallest step that is not rare."""
+    """Return the distance between lines of a text, in points: the smallest that is not rare."""
     steps = Counter(
         round(2 * (after.cells.line.box.top - one.cells.line.box.top)) / 2
         for one, after in pairwise(pieces)
@@ -214,10 +217,10 @@ def _usual_step(pieces: Sequence[_Piece]) -> float:
     return usual[0] if usual else 12.0
 
 
-def _belonging(
+def _lines_of_rows(
     pieces: Sequence[_Piece], left: float | None, step: float, titles: Mapping[str, int]
 ) -> Iterator[_Piece]:
-    """Without runs of text that belong to no row: adverts, footers, heads of pages."""
+    """Yield the lines without texts that belong to no row: adverts, footers, heads of pages."""
     index = 0
     while index < len(pieces):
         stop = index
@@ -230,12 +233,12 @@ def _belonging(
             continue
         above = pieces[index - 1] if index else None
         below = pieces[stop] if stop < len(pieces) else None
-        yield from _of_rows(pieces[index:stop], above, below, left, step, titles)
+        yield from _continuing_lines(pieces[index:stop], above, below, left, step, titles)
         index = stop
 
 
 def _is_aside(pieces: Sequence[_Piece], index: int, left: float | None, step: float) -> bool:
-    """A line with an amount, without a date, that stands apart from rows: of a summary below the table."""
+    """Return whether a line with an amount and no date is apart from rows: part of a summary below the table."""
     cells = pieces[index].cells
     if cells.date or left is None or not cells.words or mark_kind(cells.text):
         return False
@@ -251,7 +254,7 @@ def _is_text(piece: _Piece) -> bool:
     return not (cells.date or cells.amounts)
 
 
-def _of_rows(
+def _continuing_lines(
     run: Sequence[_Piece],
     above: _Piece | None,
     below: _Piece | None,
@@ -259,7 +262,9 @@ def _of_rows(
     step: float,
     titles: Mapping[str, int],
 ) -> Iterator[_Piece]:
-    """The lines of a run that continue the row above or begin the row below, and titles and marks among them."""
+    """Yield the lines of a run that continue the row above or begin the row below, and titles and
+    balances among them.
+    """
     taken: set[int] = set()
     last = above
     for place, piece in enumerate(run):
@@ -276,12 +281,12 @@ def _of_rows(
         taken.add(place)
         following = run[place]
     for place, piece in enumerate(run):
-        said = _said(piece.cells, titles, left)
-        if place in taken or piece.begins or said is not None:
-            yield piece if place in taken or said is not None else replace(piece, cells=_emptied(piece.cells))
+        kind = _kind_of_line(piece.cells, titles, left)
+        if place in taken or piece.begins or kind is not None:
+            yield piece if place in taken or kind is not None else replace(piece, cells=_without_words(piece.cells))
 
 
-def _emptied(cells: Cells) -> Cells:
+def _without_words(cells: Cells) -> Cells:
     return replace(cells, words=())
 
 
@@ -294,7 +299,7 @@ def _continues(above: _Piece, piece: _Piece, left: float | None, step: float) ->
 
 
 def _is_aligned(piece: _Piece, left: float | None) -> bool:
-    """A text where texts of rows stand, and not over the figures."""
+    """Return whether a text is in the column of texts, and not above the figures."""
     words = piece.cells.words
     if not words:
         return True

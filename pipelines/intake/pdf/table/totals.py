@@ -1,7 +1,7 @@
-"""The sums of money in and of money out that a summary states, against those of the rows.
+"""Compare the totals of money in and out in a summary with the rows.
 
-They are only gone by where they are of this statement: with the opening balance they make the closing one. A summary
-that makes it the other way round counts debts, whatever the balances were taken for.
+Totals are used only if they belong to this statement: the opening balance and the totals must give the closing balance.
+If they do so with opposite signs, the balances are debts, or the contrary of what was assumed.
 """
 
 import re
@@ -16,23 +16,23 @@ _IN = re.compile(r"\b(?:total (?:credits|deposits|money in|paid in)|money in tot
 _OUT = re.compile(r"\b(?:total (?:debits|withdrawals|money out|paid out)|money out total)\b(?! \()", re.IGNORECASE)
 
 
-def contradicted(
+def contradiction_by_totals(
     lines: Sequence[Line], amounts: Sequence[Decimal], opening: Decimal | None, closing: Decimal | None
 ) -> str | None:
-    """What the stated sums say against the rows; None where nothing is stated, or where they agree."""
+    """Return how stated totals contradict the rows; None if nothing is stated or they agree."""
     summary = [line for line in lines if not is_row(line)]
-    into, out = next(_sums(summary, _IN), None), next(_sums(summary, _OUT), None)
+    into, out = next(_totals(summary, _IN), None), next(_totals(summary, _OUT), None)
     if into is None or out is None or opening is None or closing is None or into == out:
         return None
     if opening - into + out == closing:
-        return "The sums of the summary say that its balances are debts, or the contrary of what they were taken for."
-    read = sum(each for each in amounts if each > 0), -sum(each for each in amounts if each < 0)
+        return "By the summary's totals, the balances are debts where they were read as money held, or the reverse."
+    read = sum(amount for amount in amounts if amount > 0), -sum(amount for amount in amounts if amount < 0)
     if opening + into - out != closing or read == (into, out):
         return None
-    return f"The summary states {into:,.2f} in and {out:,.2f} out; the rows make {read[0]:,.2f} and {read[1]:,.2f}."
+    return f"The summary states {into:,.2f} in and {out:,.2f} out; the rows give {read[0]:,.2f} and {read[1]:,.2f}."
 
 
-def _sums(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Decimal]:
+def _totals(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Decimal]:
     yield from (value for found in labelled(lines, label) if (value := _value(found)) is not None)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipelines.intake.pdf.page.dates import Printed, leading, resolved
+from pipelines.intake.pdf.page.dates import Printed, leading, resolve
 
 FULL = ["%d %b %Y", "%d %B %Y", "%d/%m/%Y", "%d/%m/%y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%Y-%m-%d", "%d%b%Y",
         "%d%b%y", "%b %d, %Y", "%a %d %b %Y", "%A, %d %B %Y", "%d %b %y"]  # fmt: skip
@@ -37,40 +37,40 @@ def test_a_day_in_the_period_has_the_year_that_puts_it_there(start: date, length
     end = start + timedelta(days=length)
     days = sorted(data.draw(st.lists(st.dates(start, end), min_size=1, max_size=8)))
     assume(all((day.month, day.day) != (2, 29) for day in days))
-    found = resolved([Printed(day.day, day.month, None) for day in days], [None] * len(days), (start, end), None)
+    found = resolve([Printed(day.day, day.month, None) for day in days], [None] * len(days), (start, end), None)
     assert found.dates == tuple(days)
     assert not found.doubts
 
 
 def test_a_card_purchase_shortly_before_the_period_keeps_its_year() -> None:
-    found = resolved([Printed(20, 12, None)], [None], (date(2024, 1, 5), date(2024, 2, 4)), None)
+    found = resolve([Printed(20, 12, None)], [None], (date(2024, 1, 5), date(2024, 2, 4)), None)
     assert found.dates == (date(2023, 12, 20),)
 
 
 def test_years_alone_count_for_the_rows_below() -> None:
     printed = [Printed(31, 12, None), Printed(1, 1, None)]
-    found = resolved(printed, [2023, 2024], (None, None), None)
+    found = resolve(printed, [2023, 2024], (None, None), None)
     assert found.dates == (date(2023, 12, 31), date(2024, 1, 1))
 
 
 def test_a_period_of_years_is_gone_through_row_by_row_and_doubted() -> None:
     printed = [Printed(1, 7, None), Printed(1, 1, None), Printed(1, 7, None), Printed(1, 1, None)]
-    found = resolved(printed, [None] * 4, (date(2022, 6, 1), date(2024, 5, 31)), None)
+    found = resolve(printed, [None] * 4, (date(2022, 6, 1), date(2024, 5, 31)), None)
     assert found.dates == (date(2022, 7, 1), date(2023, 1, 1), date(2023, 7, 1), date(2024, 1, 1))
     assert found.doubts
 
 
 def test_without_any_year_the_files_own_age_is_taken_and_doubted() -> None:
-    found = resolved([Printed(30, 12, None), Printed(2, 1, None)], [None, None], (None, None), date(2024, 1, 10))
+    found = resolve([Printed(30, 12, None), Printed(2, 1, None)], [None, None], (None, None), date(2024, 1, 10))
     assert found.dates == (date(2023, 12, 30), date(2024, 1, 2))
     assert found.doubts
 
 
 def test_without_any_hint_there_is_no_date() -> None:
-    found = resolved([Printed(30, 12, None)], [None], (None, None), None)
+    found = resolve([Printed(30, 12, None)], [None], (None, None), None)
     assert found.dates == (None,)
     assert found.doubts
 
 
 def test_a_date_far_outside_of_the_period_is_doubted() -> None:
-    assert resolved([Printed(1, 3, 2019)], [None], (date(2024, 3, 1), date(2024, 3, 31)), None).doubts
+    assert resolve([Printed(1, 3, 2019)], [None], (date(2024, 3, 1), date(2024, 3, 31)), None).doubts

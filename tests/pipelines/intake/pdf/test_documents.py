@@ -152,6 +152,6 @@ def test_a_number_that_is_missing_is_told() -> None:
     (read,) = found.statements
     missing = [(reason.message, reason.page) for reason in read.reasons if reason.code == "PageMissing"]
     assert [page for _, page in missing] == [1, 2]
-    assert "number 4, after number 2" in missing[1][0]
+    assert "numbered 4 but follows number 2" in missing[1][0]
     assert [signal.page for signal in found.signals if signal.code == "PageMissing"] == [1, 2, 2]
     assert read.verdict is Verdict.PARTIAL

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from reportlab.lib.utils import ImageReader
 
-from pipelines.intake.pdf.extraction import Limits, ScannedWord, extract, traced
+from pipelines.intake.pdf.extraction import Limits, ScannedWord, extract, trace_pages
 from pipelines.intake.pdf.page.result import Refusal, Statement, Verdict
 from tests.pipelines.intake.pdf.drawing import FOUR, HEADING, Drawing, four_rows, statement
 
@@ -498,7 +498,7 @@ def test_more_scanned_pages_than_the_limit_are_refused() -> None:
 
 
 def test_what_the_reading_went_by_can_be_drawn() -> None:
-    (page,) = traced(WHOLE, None)
+    (page,) = trace_pages(WHOLE, None)
     assert page.number == 1
     assert len(page.rows) == 4
     assert {400, 470, 550} <= {round(box.left) for box in page.columns}

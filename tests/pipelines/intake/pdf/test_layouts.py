@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.intake.pdf.layout.layout_files import DATE_FORMATS, DATE_SHAPES
-from pipelines.intake.pdf.layout.layouts import LayoutError, checked, layouts, recognised
+from pipelines.intake.pdf.layout.layouts import LayoutError, check_layouts, layouts, recognise_layout
 from pipelines.intake.pdf.page.result import Kind
 from pipelines.vocabulary.schemas import ACCOUNT_TYPES
 from tests.pipelines.intake.pdf.pages import page
@@ -30,7 +30,7 @@ documents:
 
 
 def bank_of(*texts: str) -> tuple[str, str] | None:
-    found = recognised([page(1, *texts)])
+    found = recognise_layout([page(1, *texts)])
     return (found.slug, found.document) if found else None
 
 
@@ -86,12 +86,12 @@ def test_every_form_of_a_date_is_told_from_every_other() -> None:
 
 
 def test_nothing_is_recognised_on_pages_without_text() -> None:
-    assert recognised([]) is None
-    assert recognised([page(1)]) is None
+    assert recognise_layout([]) is None
+    assert recognise_layout([page(1)]) is None
 
 
 def test_what_stands_at_the_bank_holds_for_each_document_that_does_not_say_otherwise() -> None:
-    statement, card = checked({"example.yaml": SOUND}, BANKS)
+    statement, card = check_layouts({"example.yaml": SOUND}, BANKS)
     assert (statement.slug, statement.document, statement.kind) == ("example", "statement", Kind.STATEMENT)
     assert (statement.bsb_prefixes, statement.dates, statement.balance_owing) == (("06",), ("DD Mon",), False)
     assert (card.dates, card.balance_owing, card.headings["debit"]) == (("DD/MM/YY",), True, ("spent",))
@@ -116,7 +116,7 @@ documents:
     balance_owing: sometimes
 """
     with pytest.raises(LayoutError) as error:
-        checked({"faulty.yaml": faulty, "twice.yaml": "name: A\nname: B\n", "broken.yaml": "name: [\n"}, BANKS)
+        check_layouts({"faulty.yaml": faulty, "twice.yaml": "name: A\nname: B\n", "broken.yaml": "name: [\n"}, BANKS)
     places = [mistake.partition(":")[0] for mistake in str(error.value).splitlines()]
     assert places == [
         "faulty.yaml, /name",
@@ -138,4 +138,4 @@ documents:
 @pytest.mark.parametrize("text", ["", "[]", "name: A\nnames: [A]\ndocuments: []\n"])
 def test_a_file_of_another_shape_is_refused_as_such(text: str) -> None:
     with pytest.raises(LayoutError, match=r"shape\.yaml, /"):
-        checked({"shape.yaml": text}, BANKS)
+        check_layouts({"shape.yaml": text}, BANKS)

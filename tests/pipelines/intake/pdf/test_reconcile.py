@@ -14,7 +14,7 @@ AMOUNTS = st.integers(-10_000_00, 10_000_00).filter(bool).map(lambda cents: Deci
 PRINTED = st.sampled_from([True, True, False])
 
 
-def follows(opening: Decimal, postings: Sequence[Posting], closing: Decimal) -> bool:
+def adds_up(opening: Decimal, postings: Sequence[Posting], closing: Decimal) -> bool:
     """The plainest way to say that a statement adds up."""
     balance = opening
     for posting in postings:
@@ -42,7 +42,7 @@ Statement = tuple[Decimal, list[Posting], Decimal]
 def test_a_statement_that_adds_up_is_reconciled_and_every_balance_known(statement: Statement) -> None:
     opening, postings, closing = statement
     proof = proved(postings, opening, closing, (), Kind.STATEMENT)
-    assert follows(opening, postings, closing)
+    assert adds_up(opening, postings, closing)
     assert (proof.verdict, proof.reasons) == (Verdict.RECONCILED, ())
     sums = [opening + sum((each.amount for each in postings[: n + 1]), Decimal()) for n in range(len(postings))]
     assert list(proof.balances) == sums
@@ -80,7 +80,7 @@ def test_two_swapped_rows_are_reconciled_only_if_the_oracle_says_so(statement: S
     index = data.draw(st.integers(0, len(postings) - 2))
     swapped = [*postings[:index], postings[index + 1], postings[index], *postings[index + 2 :]]
     is_right = proved(swapped, opening, closing, (), Kind.STATEMENT).verdict is Verdict.RECONCILED
-    assert is_right == follows(opening, swapped, closing)
+    assert is_right == adds_up(opening, swapped, closing)
 
 
 @given(statements())
@@ -157,7 +157,7 @@ def test_a_balance_carried_to_the_next_page_counts() -> None:
     assert proved(rows, Decimal(100), Decimal(100), [right], Kind.STATEMENT).verdict is Verdict.RECONCILED
     wrong = proved(rows, Decimal(100), Decimal(100), [replace(right, balance=Decimal(106))], Kind.STATEMENT)
     assert wrong.verdict is Verdict.UNRECONCILED
-    assert "The carried balance on page 1 is 106.00; the rows before it make 105.00" in wrong.reasons[0].message
+    assert "The carried balance on page 1 is 106.00; the rows before it give 105.00" in wrong.reasons[0].message
 
 
 def test_balances_are_not_filled_where_rows_are_not_in_the_order_of_days() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.intake.pdf.document.sheets import cut_of
-from pipelines.intake.pdf.extraction import extract, traced
+from pipelines.intake.pdf.extraction import extract, trace_pages
 from pipelines.intake.pdf.page.result import Box, Verdict
 from pipelines.synthetic.pdf import statement_pdf
 from tests.pipelines.intake.pdf.files import two_on_a_sheet
@@ -96,7 +96,7 @@ def test_two_pages_on_a_sheet_are_read_like_any_and_rows_lie_where_they_stand(is
     assert [entry.boxes[0].page for entry in found.entries] == [(row.page + 1) // 2 for row in account.rows]
     for entry, row in zip(found.entries, account.rows, strict=True):
         assert _is_second(entry.boxes[0], beside=is_beside) is (row.page % 2 == 0)
-    (drawn,) = traced(content, None)
+    (drawn,) = trace_pages(content, None)
     assert (drawn.number, set(drawn.rows)) == (1, {box for entry in found.entries for box in entry.boxes})
 
 

@@ -5,7 +5,7 @@ import pytest
 from pipelines.intake.pdf.page.amounts import money
 from pipelines.intake.pdf.page.result import Box
 from pipelines.intake.pdf.table.rows import RawRow, Title, title_of
-from pipelines.intake.pdf.table.signs import AccountFacts, Signed, signed, suggested
+from pipelines.intake.pdf.table.signs import AccountFacts, Signed, decide_signs, suggest_signs
 
 HERE = (Box(1, 0, 0, 1, 1),)
 HELD, OWED = AccountFacts(is_owing=False), AccountFacts(is_owing=True)
@@ -20,7 +20,7 @@ def row(flow: str, balance: str | None = None, title: Title | None = None, text:
 
 
 def amounts(*flows: str, described: AccountFacts = HELD) -> tuple[list[str], bool]:
-    found = signed([row(flow) for flow in flows], (), described, columns_known=True)
+    found = decide_signs([row(flow) for flow in flows], (), described, columns_known=True)
     return [str(amount) for amount in found.amounts], found.is_evident
 
 
@@ -74,7 +74,7 @@ def test_bare_amounts_beside_nothing_or_both_marks_have_no_evident_sign(flows: t
 )
 def test_a_minus_is_what_the_account_or_the_words_of_rows_make_it(described: AccountFacts, expected: list[str]) -> None:
     rows = [row("amount 5.00", "20.00DR"), row("amount 7.00-", "13.00DR")]
-    found = signed(rows, (), described, columns_known=True)
+    found = decide_signs(rows, (), described, columns_known=True)
     assert [str(amount) for amount in found.amounts] == expected
     assert found.is_evident
 
@@ -94,16 +94,16 @@ def test_a_minus_at_every_credit_turns_none() -> None:
 
 def test_balances_that_are_owed_are_debts_unless_worded() -> None:
     rows = [row("debit 1.00", balance) for balance in ("100.00", "100.00CR", "100.00DR", "100.00-")]
-    owed = signed(rows, (), OWED, columns_known=True)
+    owed = decide_signs(rows, (), OWED, columns_known=True)
     assert [str(each) for each in owed.balances] == ["-100.00", "100.00", "-100.00", "100.00"]
-    held = signed(rows, (), HELD, columns_known=True)
+    held = decide_signs(rows, (), HELD, columns_known=True)
     assert [str(each) for each in held.balances] == ["100.00", "100.00", "-100.00", "-100.00"]
 
 
 def test_money_in_and_out_on_one_row_is_unreadable() -> None:
     both = row("debit 5.00")
     credit = row("credit 6.00")
-    found = signed([RawRow(None, None, None, "", {**both.flows, **credit.flows}, None, None, None, HERE)], (),
+    found = decide_signs([RawRow(None, None, None, "", {**both.flows, **credit.flows}, None, None, None, HERE)], (),
                    HELD, columns_known=True)  # fmt: skip
     assert found.unreadable == (0,)
 
@@ -111,13 +111,13 @@ def test_money_in_and_out_on_one_row_is_unreadable() -> None:
 def test_words_that_say_the_contrary_of_most_signs_are_told() -> None:
     texts = ["ATM WITHDRAWAL", "EFTPOS COLES", "MONTHLY FEE", "SALARY"]
     mirrored = [row(f"amount {sign}5.00", text=text) for sign, text in zip(("-", "-", "-", ""), texts, strict=True)]
-    assert signed(mirrored, (), OWED, columns_known=True).is_contradicted
-    assert not signed(mirrored, (), HELD, columns_known=True).is_contradicted
+    assert decide_signs(mirrored, (), OWED, columns_known=True).is_contradicted
+    assert not decide_signs(mirrored, (), HELD, columns_known=True).is_contradicted
 
 
 def test_what_balances_suggest_stays_without_evidence() -> None:
     rows = [row("amount 50.00", "50.00"), row("amount 100.00", "150.00")]
-    found: Signed = suggested(signed(rows, (), HELD, columns_known=True), rows, Decimal("100.00"))
+    found: Signed = suggest_signs(decide_signs(rows, (), HELD, columns_known=True), rows, Decimal("100.00"))
     assert [str(amount) for amount in found.amounts] == ["-50.00", "100.00"]
     assert not found.is_evident
 

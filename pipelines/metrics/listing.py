@@ -1,4 +1,4 @@
-"""The registry as others read it: a record a metric, and the table of `docs/metrics.md`."""
+"""The registry for readers: one record per metric, and the table of `docs/metrics.md`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ _COLUMNS = ("Name", "Slug", "Unit", "Window", "Least history", "Better", "Meanin
 
 
 def record(metric: Metric) -> dict[str, Any]:
-    """All there is to know of a metric, its definition as data."""
+    """Return everything about a metric, its definition as data."""
     return {
         "metricId": metric.id,
         "slug": metric.slug,

@@ -15,7 +15,7 @@ from functools import cached_property
 import polars as pl
 
 from pipelines.decisions.readings import Attribute, Value
-from pipelines.figures.accounts import BY_ACCOUNT, DETAILS, described
+from pipelines.figures.accounts import BY_ACCOUNT, DETAILS, describe_accounts
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, age, days_behind
 from pipelines.metrics.definition import History, Metrics
@@ -177,7 +177,7 @@ class FactsOfDays(Facts):
     @cached_property
     def accounts(self) -> pl.DataFrame:
         by_day = self._of_each_snapshot(self._plain.cached(_described_by_day))
-        return described(by_day.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
+        return describe_accounts(by_day.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
@@ -240,8 +240,9 @@ def closings_by_day(facts: Facts) -> pl.DataFrame:
 
 
 def _described_by_day(facts: Facts) -> pl.DataFrame:
-    """Of each account's day, sorted by customer and day: what `accounts.described` makes of it, and the `received_seq`
-    of what it says. Days are described together just as their rows would be.
+    """Return `accounts.describe_accounts` of each account and day with rows, with its `received_seq`, sorted.
+
+    Describing the days of an account together gives the same as describing their rows.
     """
     newest = pl.col("received_seq") == pl.col("received_seq").max()
     by_day = facts.rows.lazy().group_by(*BY_ACCOUNT, "date")

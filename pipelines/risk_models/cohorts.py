@@ -17,7 +17,7 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS, Metrics
-from pipelines.metrics.registry import FILE, checked
+from pipelines.metrics.registry import FILE, parse_registry
 from pipelines.risk_models.files import Outcomes, accepted
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
@@ -88,7 +88,9 @@ def of_transactions(transactions: pl.DataFrame, cases: pl.DataFrame) -> Cohort:
 def with_flows() -> Metrics:
     """The registry's metrics, and those of `flows.yaml`."""
     registry = files("pipelines.metrics").joinpath(FILE).read_text("utf-8")
-    return checked(registry + files("pipelines.risk_models").joinpath("flows.yaml").read_text("utf-8"), "flows.yaml")
+    return parse_registry(
+        registry + files("pipelines.risk_models").joinpath("flows.yaml").read_text("utf-8"), "flows.yaml"
+    )
 
 
 def _scale_free_flows() -> list[str]:

@@ -17,7 +17,7 @@ import polars as pl
 
 from pipelines.figures import unreconciled
 from pipelines.figures.facts import Facts
-from pipelines.figures.json_text import laid_together
+from pipelines.figures.json_text import join_pieces
 from pipelines.figures.lineage import Trace, no_figure
 from pipelines.figures.tables import Table
 from pipelines.reports.aggregate.accounts import ACCOUNTS, OWN_TRANSFERS
@@ -68,8 +68,8 @@ def aggregate_report(facts: Facts) -> pl.DataFrame:
     opened = ['{"tables":[' + _opened(TABLES[0]), *("]}," + _opened(table) for table in TABLES[1:])]
     pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(opened, lines, strict=True))
     placed = ((table, table.rows(facts), f"/tables/{table.id}/values/{{}}") for table in TABLES)
-    resting = unreconciled.section(facts, unreconciled.of_tables(facts, placed))
-    return laid_together(facts.customers, [*pieces, "]}],", *resting, "}"])
+    resting = unreconciled.section(facts, unreconciled.share_lines(facts, placed))
+    return join_pieces(facts.customers, [*pieces, "]}],", *resting, "}"])
 
 
 def _opened(table: Table) -> str:

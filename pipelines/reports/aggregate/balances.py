@@ -15,7 +15,7 @@ import polars as pl
 
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
-from pipelines.figures.periods import BY_CUSTOMER, booked_month, months_of
+from pipelines.figures.periods import BY_CUSTOMER, booked_month, list_months
 from pipelines.figures.tables import Derived, Source, Total
 from pipelines.vocabulary.printing import uuid_text
 
@@ -43,7 +43,7 @@ class Whose:
     def steps(self, facts: Facts) -> pl.DataFrame:
         """`by`, `date`, `month`, `days` from then on, `balance` on each of them (null: unknown), in order."""
         history = facts.cached(self.history)
-        marks = history.lazy().pipe(months_of).select(*self.by, date="month", change=pl.lit(0, BALANCE), unknown=0)
+        marks = history.lazy().pipe(list_months).select(*self.by, date="month", change=pl.lit(0, BALANCE), unknown=0)
         moves = _moves(facts)
         begun = moves.group_by(self.by).agg(begun=pl.col("date").min())
         marks = marks.join(begun, on=self.by, validate="m:1").filter(pl.col("date") > pl.col("begun")).drop("begun")

@@ -3,7 +3,7 @@
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.figures.periods import BY_CUSTOMER, is_partial_month, months_of
+from pipelines.figures.periods import BY_CUSTOMER, is_partial_month, list_months
 from pipelines.figures.tables import Column, Table
 from pipelines.reports.aggregate.balances import (
     MEAN_BALANCE,
@@ -21,12 +21,12 @@ ACCOUNT = Column("accountId", "text", meaning="as in `account_summary`")
 
 def months(facts: Facts) -> pl.DataFrame:
     """Customer × calendar month, from the first to the last, months without rows too; `partial` at the ends."""
-    return facts.history.lazy().pipe(months_of).with_columns(partial=is_partial_month()).collect(engine="in-memory")
+    return facts.history.lazy().pipe(list_months).with_columns(partial=is_partial_month()).collect(engine="in-memory")
 
 
 def account_months(facts: Facts) -> pl.LazyFrame:
     """The same of each account, from its own first to its own last row."""
-    each = facts.cached(account_history).lazy().pipe(months_of)
+    each = facts.cached(account_history).lazy().pipe(list_months)
     return each.select(BY_CUSTOMER, "month", accountId=uuid_text("account_id"), partial=is_partial_month())
 
 

@@ -93,7 +93,7 @@ Keyed = Callable[[pl.LazyFrame, Facts], pl.LazyFrame]
 
 def flow_parts(facts: Facts) -> pl.DataFrame:
     """A row and what it adds to each flow."""
-    return facts.rows.select(*BY_ACCOUNT, "month", "date", *(total.contributed() for total in _ALL))
+    return facts.rows.select(*BY_ACCOUNT, "month", "date", *(total.contribution() for total in _ALL))
 
 
 def by_account_and_month(facts: Facts) -> pl.DataFrame:

@@ -34,7 +34,7 @@ import polars as pl
 
 from pipelines.figures import unreconciled
 from pipelines.figures.facts import Facts
-from pipelines.figures.json_text import json_objects, laid_together
+from pipelines.figures.json_text import join_pieces, json_objects
 from pipelines.figures.lineage import Trace, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Table
@@ -71,8 +71,8 @@ def completeness_report(facts: Facts) -> pl.DataFrame:
         pieces += [("" if place else "{") + f'"{table.id}":' + opened, each, closed]
     listed = details.select(BY_CUSTOMER, line=json_objects(details.select(REASONS)))
     placed = ((table, rows[table.id].lazy(), f"/{table.id}{'/{}' if table.keys else ''}") for table in TABLES)
-    resting = unreconciled.section(facts, unreconciled.of_tables(facts, placed))
-    return laid_together(facts.customers, [*pieces, '"reasons":[', listed, "],", *resting, "}"])
+    resting = unreconciled.section(facts, unreconciled.share_lines(facts, placed))
+    return join_pieces(facts.customers, [*pieces, '"reasons":[', listed, "],", *resting, "}"])
 
 
 def explain_completeness(facts: Facts, data: Mapping[str, Any], path: tuple[str, ...]) -> Trace:

@@ -15,7 +15,7 @@ import polars as pl
 from pipelines.figures import unreconciled
 from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
-from pipelines.figures.json_text import as_data, laid_together
+from pipelines.figures.json_text import as_data, join_pieces
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
 from pipelines.reports.risk.drivers import drivers, with_percentiles
@@ -44,7 +44,7 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     ]
     opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
     shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])
-    return laid_together(facts.customers, [opened, ",", *shares, "}"])
+    return join_pieces(facts.customers, [opened, ",", *shares, "}"])
 
 
 def _portfolios(facts: Facts) -> Iterator[ClientPortfolio]:

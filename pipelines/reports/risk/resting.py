@@ -11,7 +11,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.unreconciled import SIZE, has_any, lines, share
+from pipelines.figures.unreconciled import SIZE, has_unreconciled_rows, lines, share
 from pipelines.metrics import unreconciled
 from pipelines.scorecards.scorecard import Feature, Scorecard
 
@@ -24,7 +24,7 @@ def resting(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> list[pl
     Args:
         scored: of the scorecard's customers, their readings by metric.
     """
-    if not has_any(facts):
+    if not has_unreconciled_rows(facts):
         return []
     slugs = [feature.metric for feature in scorecard.features]
     read = scored.lazy().select(BY_CUSTOMER, *(pl.col(slug).is_not_null().alias(_known(slug)) for slug in slugs))

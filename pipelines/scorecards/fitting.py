@@ -289,7 +289,6 @@ def _scorecard(
         _feature(names[number], priors[number], fitted.bandings[number], added[number], scale) for number in added
     ]
     worst = fitted.regression[-1].intercept_[0] + sum(max(terms) for terms in added.values())
-    worst = fitted.regression[-1].intercept_[0] + sum(max(each) for each in added.values())
     link = Link(even=_exact(worst * scale, 4), doubling=_exact(np.log(2) * scale, 4))
     informative = tuple(
         feature for feature in features if len(feature.bands) > 1 or feature.missing != feature.bands[0].points

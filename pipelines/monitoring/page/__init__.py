@@ -23,4 +23,4 @@ def page(result: Mapping[str, Any], about: About, firings: Sequence[Mapping[str,
         result: `simulated.told`, or what its JSON says.
         firings: the first of them, as the API lists them.
     """
-    return PAGE.drawn(read(result, about, firings))
+    return PAGE.render(read(result, about, firings))

@@ -1,10 +1,11 @@
-"""A customer's three reports as one page for people: read on a screen, on a phone, aloud, or printed on A4.
+"""A customer's three reports as one page for people: on a screen, on a phone, read aloud, or printed on A4.
 
-The page stands alone. It fetches nothing, runs no script and carries its one style sheet with it; a policy inside it
-holds a browser to that, wherever the page is kept. CONTENT_POLICY lets a server say the same in its headers. Whatever
-the reports say is text here and never markup: templates escape, and nothing marks a string as safe but our own style.
+The page is self-contained. It fetches nothing, runs no script and includes its only style sheet. A content policy
+inside it makes browsers enforce that wherever the page is stored; CONTENT_POLICY lets a server send the same in its
+headers. Everything that reports say is text here and never markup: templates escape, and only our own style is marked
+as safe.
 
-What a report leaves out, the page leaves out, or says that it is unknown; no bundle is an error.
+What a report leaves out, the page leaves out or shows as unknown; no bundle is an error.
 """
 
 from collections.abc import Mapping
@@ -19,10 +20,10 @@ CONTENT_POLICY = PAGE.content_policy
 
 
 def page(bundle: Mapping[str, Member], about: About) -> str:
-    """The page, a whole HTML document.
+    """Return the page, a whole HTML document.
 
     Args:
-        bundle: the members `completeness`, `risk` and `aggregate`; one that is absent counts as not computed yet.
-        about: whom the reports are about.
+        bundle: the members `completeness`, `risk` and `aggregate`; an absent one counts as not computed yet.
+        about: the customer.
     """
-    return PAGE.drawn(read(bundle, about))
+    return PAGE.render(read(bundle, about))

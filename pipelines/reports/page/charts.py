@@ -1,8 +1,8 @@
-"""Charts as geometry: where things stand in a drawing of WIDTH units, and what they say in words.
+"""Charts as geometry: the positions of lines, bars and labels in a drawing of WIDTH units, and the labels' texts.
 
 The templates draw them. One design serves a phone, a screen and paper: a chart is as wide as a phone, so that its
-letters stay readable when it is drawn small; large screens set two beside each other. Nothing is told by colour alone:
-kinds differ in place or pattern, and every figure stands in words or in a table beside the chart.
+letters stay readable when it is drawn small; large screens show two side by side. Colour is never the only difference:
+kinds also differ in place or pattern, and every figure is in words or in a table beside the chart.
 
 Positions are floats, as drawings need them; every figure that is written comes from the decimals.
 """
@@ -17,10 +17,10 @@ from pipelines.reports.page.wording import month, short_money
 
 WIDTH, HEIGHT = 400, 236
 LEFT, RIGHT, TOP, BOTTOM = 50, 392, 12, 208  # of the plot
-MOST_DATES = 6  # along the foot
+MOST_DATES = 6  # along the bottom
 DATE_WIDTH = 52  # of a month and its year
 MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
-ROW, BELOW, THICK = 29, 17, 7  # a line of words, and where below its top the bar begins; its height
+ROW, BELOW, THICK = 29, 17, 7  # height of a row of words and bar, the bar's distance from its top, the bar's height
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A row of a chart: words above, a figure at the right, bars below. `kind` is how they are drawn; `track` is what
-    could be filled, `marks` stand out."""
+    """A row of a chart: words above, a figure at the right, bars below.
+
+    `kind` is the style of the bars; `track` frames the longest possible bar; `marks` are drawn dark on the bars.
+    """
 
     y: float
     label: str
@@ -54,7 +56,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Scale:
-    """From a range of values to a range of positions."""
+    """A linear map from a range of values to a range of positions."""
 
     low: float
     high: float
@@ -92,7 +94,7 @@ class MonthChart:
 
 @dataclass(frozen=True)
 class RowChart:
-    """Labelled rows below each other; `dates` along the foot when the rows are spans of time."""
+    """Labelled rows below each other; `dates` along the bottom if the rows are spans of time."""
 
     rows: tuple[Labelled, ...]
     dates: tuple[Tick, ...]
@@ -101,7 +103,7 @@ class RowChart:
 
 @dataclass(frozen=True)
 class Span:
-    """What a row of a timeline shows: from one day to another, and stretches within that stand out."""
+    """A row of a timeline: a bar from one day to another, with `breaks` marked on it."""
 
     label: str
     figure: str
@@ -114,11 +116,11 @@ class Span:
 def line_chart(
     balances: Sequence[tuple[date, Decimal | None]], through: date, gaps: Iterable[tuple[date, date]]
 ) -> LineChart:
-    """Balances that stand until the next; unknown ones leave a hole.
+    """Draw balances, each of which holds until the next; an unknown one leaves a hole in the line.
 
     Args:
         balances: day and balance, in order of the days; at least one.
-        through: how long the last one stands.
+        through: until when the last one holds.
         gaps: first and last day of stretches to shade.
     """
     first = balances[0][0]
@@ -137,7 +139,7 @@ def line_chart(
 
 
 def month_chart(months: Sequence[tuple[date, Decimal, Decimal, Decimal]]) -> MonthChart:
-    """Month, money in, money out (positive), net: at least one, in order, none left out between."""
+    """Draw months of `(month, money in, money out, net)`, both positive: at least one, in order, without holes."""
     most_in = max(float(each[1]) for each in months)
     most_out = max(float(each[2]) for each in months)
     up, ticks = _upright(-most_out, most_in)
@@ -162,7 +164,7 @@ def month_chart(months: Sequence[tuple[date, Decimal, Decimal, Decimal]]) -> Mon
 
 
 def bar_chart(rows: Sequence[tuple[str, str, Decimal, Decimal | None]]) -> RowChart:
-    """Label, figure in words, size, and how large it could have been: bars on one scale, nothing below zero."""
+    """Draw bars of `(label, figure in words, size, largest possible size)` on one scale, nothing below zero."""
     whole = max((float(each) for _, _, size, most in rows for each in (size, most or size)), default=0) or 1.0
 
     def bar(y: float, size: Decimal) -> Bar:
@@ -176,7 +178,7 @@ def bar_chart(rows: Sequence[tuple[str, str, Decimal, Decimal | None]]) -> RowCh
 
 
 def timeline(spans: Sequence[Span]) -> RowChart:
-    """Spans of time below each other on one scale; at least one."""
+    """Draw spans of time below each other on one scale; at least one."""
     across = Scale(
         min(span.first for span in spans).toordinal(), max(span.last for span in spans).toordinal() + 1, 0, WIDTH
     )
@@ -191,7 +193,7 @@ def _span(y: float, span: Span, across: Scale) -> Labelled:
 
 
 def _stretch(across: Scale, first: date, last: date, y: float) -> Bar:
-    """Days from the first to the last, both counted; never too narrow to be seen."""
+    """Return a bar over the days, both ends included, wide enough to be visible."""
     start, end = across(first.toordinal()), across(last.toordinal() + 1)
     wide = max(end - start, 2)
     return Bar(round(min(start, across.end - wide), 1), y, round(wide, 1), THICK)
@@ -202,7 +204,7 @@ def _across(first: date, last: date) -> Scale:
 
 
 def _upright(low: float, high: float) -> tuple[Scale, tuple[Tick, ...]]:
-    """A scale from the foot of the plot upwards that starts and ends on round figures, and these."""
+    """Return a vertical scale that starts and ends on round figures, and ticks at its round figures."""
     step = _round_step((high - low) / 4)
     bottom, top = floor(low / step), -floor(-high / step)
     if bottom == top:
@@ -212,7 +214,7 @@ def _upright(low: float, high: float) -> tuple[Scale, tuple[Tick, ...]]:
 
 
 def _round_step(least: float) -> float:
-    """The next of 1, 2, 2.5, 5, 10 times a power of ten; a dollar at least."""
+    """Return the next of 1, 2, 2.5, 5 or 10 times a power of ten; at least one dollar."""
     if least <= 1:
         return 1
     power: float = 10 ** floor(log10(least))
@@ -241,7 +243,7 @@ def _shaded(across: Scale, gaps: Iterable[tuple[date, date]]) -> Iterator[Bar]:
 
 
 def _dates(across: Scale) -> tuple[Tick, ...]:
-    """Months along the foot, so many that they don't touch; both ends when there is no first of a month between."""
+    """Return as many months along the bottom as fit, or both ends if fewer than two months begin between them."""
     first, last = (date.fromordinal(min(int(each), date.max.toordinal())) for each in (across.low, across.high))
     starts = list(_firsts_of_months(first, last))
     if len(starts) < 2:
@@ -254,12 +256,12 @@ def _dates(across: Scale) -> tuple[Tick, ...]:
 
 
 def _within(at: float) -> float:
-    """Where a date can be written in the middle without leaving the drawing."""
+    """Move a date's centre so that the whole date stays within the drawing."""
     return min(max(at, DATE_WIDTH / 2), WIDTH - DATE_WIDTH / 2)
 
 
 def _apart(ticks: Iterable[Tick]) -> Iterator[Tick]:
-    """Without those that would touch the one before."""
+    """Yield the ticks that don't touch the one before."""
     free = 0.0
     for tick in ticks:
         if tick.at - DATE_WIDTH / 2 >= free:
@@ -275,7 +277,7 @@ def _firsts_of_months(first: date, last: date) -> Iterator[date]:
 
 
 def _month_names(months: Sequence[date], slot: float) -> Iterator[Tick]:
-    """Under their bars."""
+    """Yield the months' names under their bars, as many as fit."""
     step = next((each for each in MONTH_STEPS if len(months) / each <= MOST_DATES), MONTH_STEPS[-1])
     named = ((place, each) for place, each in enumerate(months) if (each.year * 12 + each.month - 1) % step == 0)
     return _apart(Tick(_within(round(LEFT + slot * (place + 0.5), 1)), month(each)) for place, each in named)

@@ -1,17 +1,17 @@
-"""Tables of the page that no report lists as such: drivers, accounts and gaps, in words."""
+"""Tables of the page about drivers, accounts and gaps, with values in words."""
 
 from collections.abc import Mapping, Sequence
 
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.grids import Column, Grid
-from pipelines.reports.page.naming import account_name, driver_name, of_most
+from pipelines.reports.page.naming import account_name, driver_name, points_of_most
 from pipelines.reports.page.wording import UNKNOWN, day, figure, money, percent, plain, words_of
 
 EVIDENCE: Mapping[str, str] = {
-    "balance_break": "The running balance does not follow",
-    "silence": "Silent for longer than its rhythm explains",
-    "series_missing": "A month without any of what recurs in it",
-    "statement_period": "Between what two statements cover",
+    "balance_break": "The running balance does not continue",
+    "silence": "No rows for longer than usual",
+    "series_missing": "A month without the usual recurring payments",
+    "statement_period": "Between the periods of two statements",
 }
 
 
@@ -32,7 +32,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
         [
             driver_name(each),
             _reading(each),
-            of_most(each),
+            points_of_most(each),
             *([plain(each.number("peerPercentile"))] if ranked else []),
             *([words_of(each.text("direction") or UNKNOWN)] if directed else []),
             each.text("reason") or UNKNOWN,
@@ -43,17 +43,17 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
 
 
 def _reading(driver: Fields) -> str:
-    """`92.5 days`, `$410.00 per month`, `0.31`, `3.2 %`."""
+    """Format a driver's reading like `92.5 days`, `$410.00 per month`, `0.31` or `3.2 %`."""
     if driver.number("reading") is None:
         return "Unknown"
-    unit, _, each = (driver.text("unit") or "").partition("per ")
+    unit, _, period = (driver.text("unit") or "").partition("per ")
     words = figure(driver.raw("reading"), unit.strip(), driver.text("metric") or driver.text("feature") or "")
-    counted = unit if unit in ("days", "months") else ""
-    return " ".join(filter(None, (words, counted, f"per {each}" if each else "")))
+    noun = unit if unit in ("days", "months") else ""
+    return " ".join(filter(None, (words, noun, f"per {period}" if period else "")))
 
 
 def changes(sensitivity: Sequence[Fields]) -> tuple[str, ...]:
-    """What would move the rating, a sentence each."""
+    """Return what would change the rating, one sentence each."""
     return tuple(words for each in sensitivity if (words := each.text("words")))
 
 
@@ -88,8 +88,7 @@ def account_details(accounts: Sequence[Fields]) -> Grid | None:
     return Grid.of("Accounts and how far they are covered", columns, rows)
 
 
-def gap_details(gaps: Sequence[Fields], called: Mapping[str, str]) -> Grid | None:
-    """`called`: what people call the accounts, by id."""
+def gap_details(gaps: Sequence[Fields], account_names: Mapping[str, str]) -> Grid | None:
     if not gaps:
         return None
     priced = any(each.number("missingAmount") is not None for each in gaps)
@@ -103,7 +102,7 @@ def gap_details(gaps: Sequence[Fields], called: Mapping[str, str]) -> Grid | Non
     ]
     rows = [
         [
-            called.get(each.text("accountId") or "", UNKNOWN),
+            account_names.get(each.text("accountId") or "", UNKNOWN),
             _evidence(each),
             day(each.day("lastSeen")),
             day(each.day("nextSeen")),
@@ -116,7 +115,7 @@ def gap_details(gaps: Sequence[Fields], called: Mapping[str, str]) -> Grid | Non
 
 
 def _evidence(gap: Fields) -> str:
-    """What shows the gap, and what is likely behind it."""
+    """Return what shows the gap, and its likely cause."""
     code, likely = gap.text("evidence") or UNKNOWN, gap.text("likely")
     shown = EVIDENCE.get(code) or words_of(code)
     return f"{shown} (likely: {words_of(likely).lower()})" if likely else shown

@@ -1,6 +1,6 @@
-"""A report's JSON as the page reads it: what is absent, or of another kind than expected, is None or empty.
+"""A report's JSON as the page reads it: what is absent or of an unexpected type is None or empty.
 
-Reports gain members with every version, and old ones are shown, too; so nothing here raises.
+Reports gain members with every version, and old reports are shown, too; so nothing here raises an error.
 """
 
 import json
@@ -11,14 +11,14 @@ from typing import Self
 
 
 class Fields:
-    """A JSON object; of anything else, one without members."""
+    """A JSON object; any other value counts as an object without members."""
 
     def __init__(self, value: object) -> None:
         self._members: Mapping[str, object] = value if isinstance(value, Mapping) else {}
 
     @classmethod
     def of_json(cls, text: str | None) -> Self:
-        """The object that a text holds; its numbers exactly as they are written."""
+        """Parse an object from a text, with its numbers exactly as written."""
         return cls(None if text is None else json.loads(text, parse_float=Decimal, parse_constant=lambda _: None))
 
     def __bool__(self) -> bool:
@@ -28,7 +28,7 @@ class Fields:
         return iter(self._members)
 
     def raw(self, name: str) -> object:
-        """The member as it was parsed."""
+        """Return the member as it was parsed."""
         return self._members.get(name)
 
     def text(self, name: str) -> str | None:
@@ -50,14 +50,14 @@ class Fields:
 
 
 def as_number(value: object) -> Decimal | None:
-    """What JSON calls a number."""
+    """Return a JSON number as a decimal; None for anything else, Booleans too (which Python takes for integers)."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return Decimal(value)
 
 
 def as_day(value: object) -> date | None:
-    """The date that an ISO date (`2026-03-01`) names."""
+    """Parse an ISO date (`2026-03-01`); None for anything else."""
     if not isinstance(value, str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The page's charts: which figures of the reports they draw, and what they say in words."""
+"""The page's charts: which figures of the reports they show, and the sentences that describe them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from pipelines.reports.page import charts
 from pipelines.reports.page.charts import LineChart, MonthChart, RowChart, Span
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.grids import NO_TABLE, Column, Grid, Table
-from pipelines.reports.page.naming import account_name, driver_name, of_most
+from pipelines.reports.page.naming import account_name, driver_name, points_of_most
 from pipelines.reports.page.wording import (
     UNKNOWN,
     counted,
@@ -24,19 +24,19 @@ from pipelines.reports.page.wording import (
     words_of,
 )
 
-LABEL, LONG_LABEL = 32, 42  # characters of a chart's line that fit beside a figure, beside a word or two
-MOST_BARS = 8
+LABEL, LONG_LABEL = 32, 42  # characters of a label that fit beside a figure, and beside a word or two
+MOST_BARS = 8  # our judgement, like MOST_SPANS: more are hard to read
 MOST_SPANS = 60
 RUNNING = frozenset({"active", "in_arrears"})
 
 Tables: TypeAlias = Mapping[str, Table]
-History: TypeAlias = tuple[date | None, date | None]  # the first and last day of the data
+History: TypeAlias = tuple[date | None, date | None]  # the data's first and last day
 ZERO = Decimal(0)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with its title, what it shows in a sentence, and its figures as a table where none stands beside it."""
+    """A chart with its title, a sentence that describes it, and its figures as a table if the page has none nearby."""
 
     id: str
     title: str
@@ -46,20 +46,20 @@ class Figure:
 
     @property
     def kind(self) -> str:
-        """Which of the templates' drawings it is."""
+        """Name of the macro in the templates that draws it."""
         return type(self.chart).__name__
 
 
 def figures(tables: Tables, gaps: Sequence[Fields], history: History) -> Iterator[Figure]:
-    """Those that there are figures for."""
-    each = (
+    """Yield the charts that there are figures for."""
+    charts_or_none = (
         _balance(tables, gaps, history[1]),
         _months(tables.get("monthly_cash_flow", NO_TABLE)),
         _composition(tables, "moneyIn", "Where money came from"),
         _composition(tables, "moneyOut", "Where money went"),
         _debts(tables.get("facilities", NO_TABLE), history),
     )
-    return (figure for figure in each if figure is not None)
+    return (figure for figure in charts_or_none if figure is not None)
 
 
 def _balance(tables: Tables, gaps: Sequence[Fields], through: date | None) -> Figure | None:
@@ -112,7 +112,7 @@ def _months(table: Table) -> Figure | None:
 
 
 def _composition(tables: Tables, side: str, title: str) -> Figure | None:
-    """The largest categories of money in or out over the whole history, and the others together."""
+    """Return a chart of the largest categories of money in or out over the whole history, and all others together."""
     ranked = sorted(_by_category(tables, side).items(), key=lambda each: (-each[1], each[0]))
     if not ranked:
         return None
@@ -140,7 +140,7 @@ def _composition(tables: Tables, side: str, title: str) -> Figure | None:
 
 
 def _by_category(tables: Tables, side: str) -> Mapping[str, Decimal]:
-    """The positive sums of a side, by the category's name."""
+    """Return the positive sums of a side, by the category's name."""
     sums: dict[str, Decimal] = {}
     for row in (tables.get("category_summary") or tables.get("category_by_month", NO_TABLE)).rows:
         amount, category = row.number(side), row.text("category")
@@ -168,12 +168,13 @@ def _debts(table: Table, history: History) -> Figure | None:
 
 
 def _debt(row: Fields, history: History) -> Span | None:
-    """From its first draw to its last repayment, or to the end of the data while it runs. Without a first draw it is
-    older than the data.
+    """Return a span from the facility's first draw to its last repayment, or to the end of the data while it runs.
+
+    Without a first draw it is older than the data.
     """
     begins, through = history
     drawn, repaid = row.day("fundingDate"), row.day("lastRepaymentDate")
-    days = [each for each in (drawn or begins, repaid) if each is not None]
+    days = [day for day in (drawn or begins, repaid) if day is not None]
     if not days:
         return None
     status, missed = row.text("status"), row.number("missedPayments")
@@ -191,7 +192,7 @@ def _debt(row: Fields, history: History) -> Span | None:
 
 
 def coverage(accounts: Sequence[Fields], gaps: Sequence[Fields]) -> Figure | None:
-    """Each account from its first row to its last, its gaps marked."""
+    """Return a timeline of the accounts from first to last row, with their gaps marked."""
     spans = [span for account in accounts if (span := _covered(account, gaps)) is not None]
     if not spans:
         return None
@@ -202,28 +203,28 @@ def coverage(accounts: Sequence[Fields], gaps: Sequence[Fields]) -> Figure | Non
 
 
 def _covered(account: Fields, gaps: Sequence[Fields]) -> Span | None:
-    first, last, named = account.day("firstDate"), account.day("lastDate"), account.text("accountId")
+    first, last, account_id = account.day("firstDate"), account.day("lastDate"), account.text("accountId")
     if first is None or last is None or first > last:
         return None
-    breaks = _stretches([gap for gap in gaps if gap.text("accountId") == named])
+    breaks = _stretches([gap for gap in gaps if gap.text("accountId") == account_id])
     described = counted(len(breaks), "gap") if breaks else "no gaps"
     return Span(shortened(account_name(account, LONG_LABEL), LONG_LABEL), described, first, last, "soft", tuple(breaks))
 
 
 def _stretches(gaps: Sequence[Fields]) -> list[tuple[date, date]]:
-    """From the last day seen to the next, of those that have both."""
+    """Return the last day seen before and the next one after each gap that has both."""
     days = ((gap.day("lastSeen"), gap.day("nextSeen")) for gap in gaps)
     return [(last, following) for last, following in days if last and following]
 
 
-def drivers(driving: Sequence[Fields]) -> Figure | None:
-    """The points that each driver earned, of those it could have."""
-    rows = [(each, points) for each in driving if (points := each.number("points")) is not None]
+def drivers(listed: Sequence[Fields]) -> Figure | None:
+    """Return a chart of the points that each driver earned, out of the points it could earn."""
+    rows = [(driver, points) for driver in listed if (points := driver.number("points")) is not None]
     if not rows:
         return None
     bars = [
-        (shortened(driver_name(each), LONG_LABEL), of_most(each), points, each.number("maxPoints"))
-        for each, points in rows
+        (shortened(driver_name(driver), LONG_LABEL), points_of_most(driver), points, driver.number("maxPoints"))
+        for driver, points in rows
     ]
     earned = plain(sum((points for _, points in rows), ZERO))
     says = f"{counted(len(rows), 'driver')}, together {earned} points. Filled: earned; framed: what could be."

@@ -1,4 +1,4 @@
-"""What the page shows, read from a bundle: every word and every chart; the templates only lay them out."""
+"""What the page shows, read from a bundle: every text and every chart; the templates only lay them out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from pipelines.reports.page.sections import SECTIONS, Section, sections
 from pipelines.reports.page.wording import UNKNOWN, abn, day, dollars, heading, month, percent, plain, words_of
 
 KINDS = ("completeness", "risk", "aggregate")
-# Members of the completeness report that stand with the accounts; what is neither here nor in _SHOWN is in the annex.
+# Members of the completeness report that are shown with the accounts. Members neither here nor in _SHOWN are in the
+# annex.
 FINDINGS = (
     "mentionedAccounts",
     "unsharedLenders",
@@ -34,7 +35,7 @@ _SHOWN = frozenset(
 
 
 class Member(Protocol):
-    """A report of the bundle. `data_json`: the JSON text of its last good data, None before the first."""
+    """A report of the bundle. `data_json`: the JSON text of its last good data; None before the first."""
 
     @property
     def status(self) -> str: ...
@@ -56,7 +57,7 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class About:
-    """Whom the reports are about, as far as it is known."""
+    """The customer, as far as known."""
 
     name: str | None = None
     abn: str | None = None
@@ -66,7 +67,7 @@ class About:
 
 @dataclass(frozen=True)
 class Card:
-    """One figure to be seen first. `mark` says how it is to be taken (`Indicative`)."""
+    """A figure of the summary. `mark` qualifies it (`Indicative`)."""
 
     title: str
     figure: str
@@ -76,7 +77,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a figure should be taken with care, and what would settle it."""
+    """Why a figure needs care, and what would resolve that."""
 
     code: str
     message: str
@@ -104,17 +105,17 @@ class Shown:
 
 
 def read(bundle: Mapping[str, Member], about: About) -> Shown:
-    """Everything that the page shows."""
+    """Read everything that the page shows."""
     data = {kind: Fields.of_json(bundle[kind].data_json if kind in bundle else None) for kind in KINDS}
     completeness, risk = data["completeness"], data["risk"]
     accounts, gaps = completeness.many("accounts"), completeness.many("gaps")
-    called = {named: account_name(each) for each in accounts if (named := each.text("accountId"))}
-    tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, called))}
+    names = {account_id: account_name(each) for each in accounts if (account_id := each.text("accountId"))}
+    tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, names))}
     through = _latest(bundle, "data_through")
     return Shown(
         title=about.name or "Business customer",
         identity=tuple(_identity(bundle, about)),
-        notices=_said((*_notices(bundle), resting.notice(data) or "")),
+        notices=_non_empty((*_notices(bundle), resting.notice(data) or "")),
         cards=tuple(_cards(completeness, risk, tables)),
         reasons=_reasons(completeness.many("reasons")),
         cautions=_reasons(risk.many("errorCodes")),
@@ -124,31 +125,31 @@ def read(bundle: Mapping[str, Member], about: About) -> Shown:
         figures=tuple(pictures.figures(tables, gaps, _history(accounts, through))),
         coverage=pictures.coverage(accounts, gaps),
         accounts=account_details(accounts),
-        gaps=gap_details(gaps, called),
+        gaps=gap_details(gaps, names),
         sections=sections(SECTIONS, tables),
-        findings=tuple(_loose(completeness, FINDINGS, called)),
+        findings=tuple(_loose_grids(completeness, FINDINGS, names)),
         annex=(
-            *_loose(completeness, [name for name in completeness if name not in _SHOWN], called),
-            *_loose(risk, [name for name in risk if name not in _SHOWN], called),
+            *_loose_grids(completeness, [name for name in completeness if name not in _SHOWN], names),
+            *_loose_grids(risk, [name for name in risk if name not in _SHOWN], names),
             *(table.grid() for table in tables.values()),
-            *(each for each in (resting.grid(data, tables),) if each is not None),
+            *(grid for grid in (resting.grid(data, tables),) if grid is not None),
         ),
     )
 
 
-def _loose(members: Fields, names: Iterable[str], called: Mapping[str, str]) -> Iterator[Grid]:
-    """Those of the members that say something."""
-    grids = (loose_grid(members, name, called) for name in names)
+def _loose_grids(members: Fields, names: Iterable[str], account_names: Mapping[str, str]) -> Iterator[Grid]:
+    """Yield a grid for each of the members that has content."""
+    grids = (loose_grid(members, name, account_names) for name in names)
     return (grid for grid in grids if grid is not None)
 
 
 def _latest(bundle: Mapping[str, Member], name: str) -> date | None:
     days = (getattr(bundle[kind], name) for kind in KINDS if kind in bundle)
-    return max((each for each in days if each is not None), default=None)
+    return max((day for day in days if day is not None), default=None)
 
 
 def _history(accounts: Sequence[Fields], through: date | None) -> tuple[date | None, date | None]:
-    """The first and last day of the data."""
+    """Return the data's first and last day."""
     firsts = [first for each in accounts if (first := each.day("firstDate")) is not None]
     return min(firsts, default=None), through
 
@@ -174,16 +175,16 @@ def _notices(bundle: Mapping[str, Member]) -> Iterator[str]:
     for kind in KINDS:
         member = bundle.get(kind)
         if member is None or member.data_json is None:
-            tried = member is not None and member.failed
+            attempted = member is not None and member.failed
             yield (
                 f"The {kind} report could not be computed, and there is no earlier one."
-                if tried
+                if attempted
                 else f"The {kind} report has not been computed yet."
             )
         elif member.failed:
             yield f"The latest attempt at the {kind} report failed: this is the last good one."
         elif member.status == "stale":
-            yield f"The {kind} report is older than the data: refresh it to see what has come since."
+            yield f"The {kind} report is older than the data: refresh it to include what has arrived since."
 
 
 def _cards(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) -> Iterator[Card]:
@@ -198,8 +199,8 @@ def _completeness_card(completeness: Fields) -> Card:
     if not summary:
         return Card("Completeness", UNKNOWN, ("Not computed",))
     missing = summary.number("totalMissingness")
-    lines = (_named(summary.text("completenessTier")), f"{percent(missing)} missing" if missing is not None else "")
-    return Card("Completeness", _of_hundred(summary.number("completenessScore")), _said(lines))
+    lines = (_words(summary.text("completenessTier")), f"{percent(missing)} missing" if missing is not None else "")
+    return Card("Completeness", _of_hundred(summary.number("completenessScore")), _non_empty(lines))
 
 
 def _risk_card(risk: Fields) -> Card:
@@ -210,24 +211,24 @@ def _risk_card(risk: Fields) -> Card:
     fitted = calibration in ("client", "synthetic")
     lines = (
         f"{percent(value)} probability of default within 12 months" if fitted else f"Risk figure {plain(value)}",
-        f"between {_odds(low, fitted)} and {_odds(high, fitted)}" if low is not None and high is not None else "",
-        {"none": "Points, never fitted to outcomes: no probability", "synthetic": "Fitted to made-up outcomes"}.get(
+        f"between {_figure(low, fitted)} and {_figure(high, fitted)}" if low is not None and high is not None else "",
+        {"none": "Not calibrated on outcomes, so not a probability", "synthetic": "Fitted to synthetic outcomes"}.get(
             calibration, ""
         ),
     )
     mark = None if calibration == "client" else "Indicative"
-    return Card("Risk rating", risk.text("rating") or UNKNOWN, _said(lines), mark)
+    return Card("Risk rating", risk.text("rating") or UNKNOWN, _non_empty(lines), mark)
 
 
-def _odds(value: Decimal | None, fitted: bool) -> str:
+def _figure(value: Decimal | None, fitted: bool) -> str:
     return percent(value) if fitted else plain(value)
 
 
 def _confidence_card(risk: Fields) -> Card:
     if not risk:
         return Card("Confidence in the risk figure", UNKNOWN, ("Not computed",))
-    lines = (_named(risk.text("pdConfidenceRating")),)
-    return Card("Confidence in the risk figure", _of_hundred(risk.number("pdConfidenceScore")), _said(lines))
+    lines = (_words(risk.text("pdConfidenceRating")),)
+    return Card("Confidence in the risk figure", _of_hundred(risk.number("pdConfidenceScore")), _non_empty(lines))
 
 
 def _money_cards(tables: Mapping[str, Table]) -> Iterator[Card]:
@@ -248,11 +249,11 @@ def _of_hundred(score: Decimal | None) -> str:
     return UNKNOWN if score is None else f"{plain(score)} / 100"
 
 
-def _named(code: str | None) -> str:
+def _words(code: str | None) -> str:
     return words_of(code) if code else ""
 
 
-def _said(lines: Iterable[str]) -> tuple[str, ...]:
+def _non_empty(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 

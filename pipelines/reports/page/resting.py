@@ -1,4 +1,4 @@
-"""What of the figures rests on PDF statements that don't reconcile, as people are told."""
+"""What of the figures rests on PDF statements that don't reconcile, in words."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -8,23 +8,23 @@ from pipelines.reports.page.grids import Column, Grid, Table
 from pipelines.reports.page.naming import driver_name
 from pipelines.reports.page.wording import heading, percent, plain
 
-Found = tuple[str, str, Decimal]  # where the figure stands, what it is, its share
+ShareOfFigure = tuple[str, str, Decimal]  # the part of the report, the figure's name, its share
 
 
 def notice(reports: Mapping[str, Fields]) -> str | None:
-    """What all rows owe to such statements, above zero: every report says the same of the same rows."""
+    """Say how much of all rows such statements account for, if any. Every report says the same about the same rows."""
     for report in reports.values():
         described = report.one("unreconciled")
         if described.number("rows"):
             money, rows = percent(described.number("shareOfAmount")), percent(described.number("shareOfRows"))
-            return f"{money} of the money moved ({rows} of the rows) stands on PDF statements that do not prove it."
+            return f"{money} of the money moved ({rows} of the rows) is on PDF statements that do not prove it."
     return None
 
 
 def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | None:
-    """How many figures of each column have a share, and the highest; None where none has."""
+    """Return how many figures of each column have a share, and the highest share; None if none has."""
     shares: dict[tuple[str, str], list[Decimal]] = {}
-    for where, what, share in _found(reports, tables):
+    for where, what, share in _shares(reports, tables):
         shares.setdefault((where, what), []).append(share)
     if not shares:
         return None
@@ -33,15 +33,15 @@ def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | N
     return Grid.of("Figures that rest on statements that do not reconcile", columns, rows)
 
 
-def _found(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Iterator[Found]:
+def _shares(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Iterator[ShareOfFigure]:
     for report in reports.values():
         for row in report.one("unreconciled").many("figures"):
-            where, shares = _named(row.text("row") or "", report, tables), row.one("shares")
+            where, shares = _part_name(row.text("row") or "", report, tables), row.one("shares")
             yield from ((where, heading(name), share) for name in shares if (share := shares.number(name)))
 
 
-def _named(place: str, report: Fields, tables: Mapping[str, Table]) -> str:
-    """The part of the report that a JSON Pointer leads to."""
+def _part_name(place: str, report: Fields, tables: Mapping[str, Table]) -> str:
+    """Return the name of the part of the report that a JSON Pointer leads to."""
     match place.split("/")[1:]:
         case ["tables", named, *_] if named in tables:
             return tables[named].name

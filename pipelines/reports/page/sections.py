@@ -1,6 +1,6 @@
 """Which tables of the aggregate report the page shows, in which order and with which columns.
 
-The annex holds every table whole; here stand those columns that people look for first. A table that a report doesn't
+Sections have the columns that people look for first; the annex has every table in full. A table that a report doesn't
 have is left out; one without rows says so.
 """
 
@@ -14,9 +14,9 @@ from pipelines.reports.page.wording import words_of
 
 @dataclass(frozen=True)
 class Chosen:
-    """A table's columns in the order shown (all when none are named) under a caption (its own name when None).
+    """A table's columns in the order shown (all if none are named) under a caption (the table's name if None).
 
-    `split`: a grid for each value of that column.
+    `split`: make a grid for each value of that column.
     """
 
     table: str
@@ -166,13 +166,16 @@ _DIRECTIONS: Mapping[str, str] = {
 
 
 def sections(plans: Sequence[Plan], tables: Mapping[str, Table]) -> tuple[Section, ...]:
-    """The sections of which the report has a table."""
+    """Return the sections that the report has at least one table for."""
     return tuple(
         Section(
-            plan.id, plan.title, tuple(grid for each in there for grid in _grids(tables[each.table], each)), plan.none
+            plan.id,
+            plan.title,
+            tuple(grid for each in existing for grid in _grids(tables[each.table], each)),
+            plan.none,
         )
         for plan in plans
-        if (there := [each for each in plan.tables if each.table in tables])
+        if (existing := [each for each in plan.tables if each.table in tables])
     )
 
 
@@ -190,5 +193,5 @@ def _part(table: Table, chosen: Chosen, split: str, value: str) -> Grid:
 
 
 def _values(rows: Sequence[Fields], name: str) -> list[str]:
-    """The different texts in a column, in the order that they come."""
+    """Return the distinct texts in a column, in order of appearance."""
     return list(dict.fromkeys(row.text(name) or "" for row in rows))

@@ -1,5 +1,5 @@
-"""What every page for people has in common: it is one document, with one style sheet that its content policy allows,
-and nothing else; it runs no script and fetches nothing.
+"""What all pages for people have in common: a page is one document with one style sheet, which its content policy
+allows; it runs no script and fetches nothing.
 """
 
 import re
@@ -12,16 +12,16 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-# Control characters and halves of surrogate pairs can't stand in a document. Those that steer bidirectional text
-# (Unicode's Bidi_Control) would let a name rearrange what stands around it.
+# Control characters and halves of surrogate pairs are not allowed in a document. Those that control bidirectional text
+# (Unicode's Bidi_Control) would let a name rearrange the text around it.
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
-OURS = "pipelines.reports.page"  # the macros and the style of all pages
+COMMON = "pipelines.reports.page"  # the macros and the style of all pages
 
 
 class SelfContained:
-    """A kind of page, drawn from a template of its package."""
+    """A kind of page, rendered from a template of its package."""
 
     def __init__(self, package: str, template: str, more_style: str | None = None) -> None:
         """
@@ -30,7 +30,7 @@ class SelfContained:
         """
         self._package = package
         self._template = template
-        self._sheets = [(OURS, "style.css")] + ([(package, more_style)] if more_style else [])
+        self._sheets = [(COMMON, "style.css")] + ([(package, more_style)] if more_style else [])
 
     @cached_property
     def style(self) -> str:
@@ -38,12 +38,12 @@ class SelfContained:
 
     @cached_property
     def content_policy(self) -> str:
-        """For the page itself, and for the headers of a server that shows it."""
+        """Policy for the page itself, and for the headers of a server that shows it."""
         allowed = b64encode(sha256(self.style.encode()).digest()).decode()
         return f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
 
-    def drawn(self, shown: Any) -> str:
-        """A whole HTML document. What `shown` says is text in it, never markup, and `UNPRINTABLE` is U+FFFD."""
+    def render(self, shown: Any) -> str:
+        """Return a whole HTML document. All of `shown` is text in it, never markup; `UNPRINTABLE` becomes U+FFFD."""
         template = self._templates.get_template(self._template)
         document = template.render(shown=shown, style=Markup(self.style), policy=self.content_policy)
         return UNPRINTABLE.sub("\ufffd", document)
@@ -51,7 +51,7 @@ class SelfContained:
     @cached_property
     def _templates(self) -> Environment:
         return Environment(
-            loader=ChoiceLoader([PackageLoader(package, "templates") for package in (self._package, OURS)]),
+            loader=ChoiceLoader([PackageLoader(package, "templates") for package in (self._package, COMMON)]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

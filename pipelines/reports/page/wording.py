@@ -1,4 +1,4 @@
-"""How the page writes figures and names: Australian dollars and dates, as people write them."""
+"""How the page writes figures and names: Australian dollars and dates, in the usual notation."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _NUMBERS = frozenset({"AUD", "AUD days", "AUD squared", "count", "days", "ratio"
 _SHORT = frozenset({"date", "month", "boolean"})
 _PROSE = frozenset({"description", "feeAssumption", "message", "words"})
 
-# Columns that hold words of ours, written with underscores; every other text is somebody's own and stays as it is.
+# Columns whose texts are our codes, written with underscores; the texts of other columns are shown as they are.
 _CODES = frozenset(
     {
         "accountType",
@@ -67,12 +67,12 @@ _SIZES = ((10**12, "tn"), (10**9, "b"), (10**6, "m"), (10**3, "k"))
 
 
 def money(amount: Decimal | None) -> str:
-    """`$1,234.50`, `−$1,234.50`: to the cent."""
+    """Format like `$1,234.50` or `−$1,234.50`, to the cent."""
     return UNKNOWN if amount is None else _signed(amount, f"${abs(amount):,.2f}")
 
 
 def dollars(amount: Decimal | None) -> str:
-    """`$1,234`: to the nearest dollar, for headlines."""
+    """Format like `$1,234`, to the nearest dollar, for headlines."""
     if amount is None:
         return UNKNOWN
     size = f"{abs(amount):,.0f}"
@@ -80,13 +80,13 @@ def dollars(amount: Decimal | None) -> str:
 
 
 def short_money(amount: float) -> str:
-    """`$1.5k`, `−$20m`: for the scale of a chart."""
+    """Format like `$1.5k` or `−$20m`, for the scale of a chart."""
     size, sign = next(((size, sign) for size, sign in _SIZES if abs(amount) >= size), (1, ""))
     return f"{MINUS if amount < 0 else ''}${abs(amount) / size:,.4g}{sign}"
 
 
 def plain(number: Decimal | None) -> str:
-    """`1,234.5`: every digit that says something."""
+    """Format like `1,234.5`, without trailing zeros."""
     if number is None:
         return UNKNOWN
     text = f"{abs(number):,f}"
@@ -94,17 +94,17 @@ def plain(number: Decimal | None) -> str:
 
 
 def percent(share: Decimal | None) -> str:
-    """`32.15 %` of a share of 0.3215."""
+    """Format a share of 0.3215 like `32.15 %`."""
     return UNKNOWN if share is None else f"{plain(share * 100)} %"
 
 
 def day(value: date | None) -> str:
-    """`3 Mar 2026`."""
+    """Format like `3 Mar 2026`."""
     return UNKNOWN if value is None else f"{value.day} {month(value)}"
 
 
 def month(value: date | None) -> str:
-    """`Mar 2026`."""
+    """Format like `Mar 2026`."""
     return UNKNOWN if value is None else f"{MONTHS[value.month - 1]} {value.year}"
 
 
@@ -113,12 +113,15 @@ def counted(count: int, noun: str) -> str:
 
 
 def abn(digits: str) -> str:
-    """`51 824 753 556`; anything but eleven digits stays as it is."""
+    """Format like `51 824 753 556`; a text without exactly eleven digits stays as it is."""
     return re.sub(r"^(\d{2})(\d{3})(\d{3})(\d{3})$", r"\1 \2 \3 \4", digits)
 
 
 def words_of(code: str) -> str:
-    """`merchant_cash_advance` or `moneyIn` as words: `Merchant cash advance`, `Money in`; what is no code stays."""
+    """Write a code as words: `merchant_cash_advance` as `Merchant cash advance`, `moneyIn` as `Money in`.
+
+    A category has its own name; a text that is no code stays as it is.
+    """
     if (known := TAXONOMY.categories.get(code) or TAXONOMY.groups.get(code)) is not None:
         return known.name
     if not _CODE.fullmatch(code):
@@ -132,7 +135,7 @@ def heading(column: str) -> str:
 
 
 def figure(value: object, unit: str, column: str = "") -> str:
-    """A value of a table's column as people read it, by the unit that the column declares."""
+    """Format a value of a table's column for people, by the unit that the column declares."""
     number, a_day = as_number(value), as_day(value)
     if unit == "AUD":
         return money(number)
@@ -148,7 +151,7 @@ def figure(value: object, unit: str, column: str = "") -> str:
 
 
 def cell_kind(unit: str, column: str) -> str:
-    """How a column's cells are set."""
+    """Return the kind of a column's cells, which is their CSS class."""
     if unit in _SHORT or column.lower().endswith("date"):
         return "short"
     if unit in _NUMBERS:
@@ -157,7 +160,7 @@ def cell_kind(unit: str, column: str) -> str:
 
 
 def likely_unit(value: object, name: str) -> str:
-    """What a figure is that stands without its unit: money has cents, counts are whole. Empty for a plain number."""
+    """Guess the unit of a figure that has none: money has cents, counts are whole. Empty for a plain number."""
     if not isinstance(value, Decimal):
         return ""
     if _SHARE.search(name):
@@ -166,12 +169,12 @@ def likely_unit(value: object, name: str) -> str:
 
 
 def is_share(column: str, unit: str) -> bool:
-    """A ratio of a part to its whole is read as a percentage."""
+    """Tell whether a ratio is the share of a part in its whole, which is shown as a percentage."""
     return unit == "ratio" and _SHARE.search(column) is not None
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many characters, the end left out: lines of a chart don't break."""
+    """Cut a text to `most` characters: lines of a chart don't wrap."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 

@@ -294,7 +294,7 @@ def test_rows_that_their_statement_does_not_prove_are_told_of(tmp_path: Path) ->
     lines = (f"{day},{what},{amount},{balance},{verdicts[amount < 0]}\n" for day, what, amount, balance in ROWS)
     (tmp_path / "rows.csv").write_text("date,description,amount,balance,proved,verdict\n" + "".join(lines), "utf-8")
     assert "of the money moved" in (reported := run("rows.csv"))
-    assert "stands on PDF statements that do not prove it." in " ".join(reported.split())
+    assert "is on PDF statements that do not prove it." in " ".join(reported.split())
     reports = analysed("rows.csv")
     shares = {each["row"]: each["shares"] for each in reports["aggregate"]["unreconciled"]["figures"]}
     assert shares["/tables/rolling_windows/values/0"]["moneyOut"] == 1

@@ -263,7 +263,7 @@ def test_a_figure_is_indicative_until_it_was_fitted_to_the_clients_outcomes(
 
 def test_reasons_say_what_would_settle_them() -> None:
     items = [each.text for each in whole().all("li")]
-    assert any("To settle it: Supply account ending 4821 from 3 Mar 2026." in item for item in items)
+    assert any("What would resolve this: Supply account ending 4821 from 3 Mar 2026." in item for item in items)
     assert any("Risk.Uncalibrated" in item for item in items)
 
 
@@ -310,7 +310,7 @@ def test_gaps_name_their_account_and_evidence() -> None:
     _, *rows = table(whole(), "Gaps")
     assert rows[0] == [
         "Harbour Coffee Pty Ltd ••••1001",
-        "The running balance does not follow (likely: rows missing)",
+        "The running balance does not continue (likely: rows missing)",
         "3 Mar 2026",
         "19 Mar 2026",
         "15",
@@ -348,7 +348,7 @@ def test_what_rests_on_unreconciled_statements_is_said_at_the_top_and_listed_by_
         data[kind]["unreconciled"] = {"rows": 9, "shareOfRows": 0.3, "shareOfAmount": 0.125, "figures": figures}
     document = shown(data)
     [notice] = [each.text for each in document.all("div") if each.attributes.get("class") == "notices"]
-    assert "12.5 % of the money moved (30 % of the rows) stands on PDF statements that do not prove it." in notice
+    assert "12.5 % of the money moved (30 % of the rows) is on PDF statements that do not prove it." in notice
     assert table(document, "Figures that rest on statements that do not reconcile")[1:] == [
         ["Accounts", "Transactions", "1", "25 %"],
         ["Risk rating", "Value", "1", "10 %"],

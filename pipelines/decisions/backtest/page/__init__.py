@@ -26,4 +26,4 @@ def page(
         changed: customers of the swap set that are shown, as the API lists them; `changed_in_all`: how many
             there are.
     """
-    return PAGE.drawn(read(days, about, changed, changed_in_all))
+    return PAGE.render(read(days, about, changed, changed_in_all))

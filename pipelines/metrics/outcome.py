@@ -24,9 +24,9 @@ CAUSES: Mapping[str, str] = {
     STALE: "the last row is too old",
     INSUFFICIENT_HISTORY: "the history is too short",
     NO_BALANCES: "no balance is known in the window",
-    NOT_APPLICABLE: "there is nothing that it could be said of",
-    DIVISION_BY_ZERO: "what it is divided by is zero",
-    OVERFLOW: "the figure is larger than any that can be told",
+    NOT_APPLICABLE: "there is nothing to compute it from",
+    DIVISION_BY_ZERO: "its divisor is zero",
+    OVERFLOW: "the figure is larger than any that can be stated",
 }
 
 FRACTION = pl.Schema({"top": pl.Int128(), "bottom": pl.Int128(), "cause": pl.String()})

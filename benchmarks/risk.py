@@ -37,7 +37,7 @@ def measure() -> Sequence[Row]:
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
     cases = judged(businesses)
     started = perf_counter()
-    cohort = cohorts.of_transactions(enriched, cases)
+    cohort = cohorts.cohort_of_transactions(enriched, cases)
     read = perf_counter()
     facts = fitted.fit(cohort, "synthetic", "portfolio").facts
     ended = perf_counter()
@@ -80,7 +80,7 @@ def _without_descriptions(enriched: pl.DataFrame, cases: pl.DataFrame) -> list[R
         description=pl.lit(""),
     )
     named = cases.select("case", "as_of", "defaulted", customer=pl.col("customer_number").cast(pl.String))
-    cohort = cohorts.of_files(rows, files.Outcomes(named, (), ()))
+    cohort = cohorts.cohort_of_files(rows, files.Outcomes(named, (), ()))
     facts = fitted.fit(cohort, "synthetic", "portfolio").facts
     return [
         Row("without descriptions: AUC of the default scorecard", _auc(facts, "defaultScorecardAuc")),

@@ -1,4 +1,5 @@
-"""What figures are made of, for reports, metrics and rules alike: facts, words, periods, exact numbers, lineage.
+"""The parts of every figure, shared by reports, metrics and rules: facts, terms, periods, exact numbers and lineage.
 
-`facts` prepares customers' rows once; `words` says what counts as what; `tables` sums; `lineage` finds the way back.
+`facts` prepares customers' rows once; `words` defines terms such as revenue and debt service; `tables` sums; `lineage`
+traces a figure back to its transactions.
 """

@@ -1,4 +1,4 @@
-"""What the reports say of an account: which one it is, and what stood in it at the end of each day."""
+"""Account details and end-of-day balances, as reports use them."""
 
 import polars as pl
 
@@ -10,14 +10,14 @@ BALANCE = pl.Decimal(38, 2)
 DETAILS = ("account_identified", "account_name", "account_number", "bank_name", "account_type", "credit_limit")
 
 
-def described(posted: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per account: its keys and DETAILS, in the words of the submission received last."""
+def describe_accounts(posted: pl.LazyFrame) -> pl.LazyFrame:
+    """Return one row per account: its keys and DETAILS, as stated by the submission received last."""
     newest = pl.col("received_seq") == pl.col("received_seq").max()
     return posted.group_by(BY_ACCOUNT).agg(pl.col(DETAILS).filter(newest).max())
 
 
 def printed_details() -> tuple[pl.Expr, ...]:
-    """The account as reports show it: never more of its number than the last four characters."""
+    """Return the account's columns as reports show them, with at most the last four characters of its number."""
     return (
         uuid_text("account_id").alias("accountId"),
         pl.col("account_name").alias("accountName"),
@@ -29,16 +29,19 @@ def printed_details() -> tuple[pl.Expr, ...]:
 
 
 def closing_balances(posted: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per account and day with rows, sorted: `customer_number, account_id, date`, `closing_balance` (null:
-    unknown) and the `transaction_id` of the row that states it.
+    """Return the closing balance of each account on each day with rows.
 
     Banks list a day's rows oldest or newest first, so their order proves nothing. Within a day each balance is the
-    next row's opening (`balance - amount`), except the last: that one closes the day. A chain in several pieces
-    (a missing row) is closed by the piece received last; a day that ends where it began (a ring) leaves the balance
-    as it was and has no row here; a day without any balance is unknown.
+    next row's opening balance (`balance - amount`), except the last, which closes the day. If a row is missing, the
+    chain has several pieces; the piece received last closes the day. A day that ends where it began (a ring) leaves
+    the balance as it was and has no row here. A day without any balance is unknown.
 
     Args:
-        posted: in SORT_KEY's order: of a day's rows, the later one was received later.
+        posted: sorted by SORT_KEY: of a day's rows, the later one was received later.
+
+    Returns:
+        `customer_number, account_id, date`, `closing_balance` (AUD; null: unknown) and the `transaction_id` of the row
+        that states it, sorted.
     """
     numbered = posted.select(*BY_ACCOUNT, "date", "amount", "balance", "transaction_id", day=_account_and_day())
     rows = numbered.with_row_index("row")
@@ -56,14 +59,15 @@ def closing_balances(posted: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _account_and_day() -> pl.Expr:
-    """Both as one number, in their order: to group by numbers takes half the time of grouping by ids."""
+    """Return account and day as one number that sorts alike: grouping by it takes half the time of grouping by ids."""
     return pl.struct(BY_ACCOUNT).rank("dense").cast(pl.Int64) * 2**32 + pl.col("date").to_physical()
 
 
 def _closing_rows(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """The `row` that closes each `day`; where no balance is known, its last one."""
-    closing, opening = (each.to_physical() for each in (pl.col("balance"), pl.col("balance") - pl.col("amount")))
+    """Return the `row` that closes each `day`, or the day's last row where no balance is known."""
+    closing, opening = (value.to_physical() for value in (pl.col("balance"), pl.col("balance") - pl.col("amount")))
     closings = rows.select("day", "row", cents=closing, uses=1)
+    # A closing that is also the next row's opening cancels out; what is left over closes the day.
     openings = rows.select("day", row=pl.lit(None, pl.UInt32), cents=opening, uses=-1)
     row, known = pl.col("row"), pl.col("cents").is_not_null()
     return (

@@ -1,7 +1,6 @@
-"""Context: what is known of customers beside their transactions, and what they are seen against.
+"""Context: what is known of customers besides their transactions, and the portfolio they are compared with.
 
-Whoever computes reports brings as much of it as there is; a figure that needs what isn't there is unavailable, and says
-so.
+The caller supplies what it has. A figure whose input is missing is unavailable and says so.
 """
 
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ import polars as pl
 from pipelines.scorecards.scorecard import READING, Scorecard
 from pipelines.vocabulary.schemas import MONEY, UUID, StatementVerdict
 
-LEAST_PEERS = 20  # fewer are no portfolio to be compared with
+MIN_PEERS = 20  # our judgement: percentiles of fewer customers say little
 CUSTOMERS = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})
 RELATED_PARTIES = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})
 ATTRIBUTES = pl.Schema(
@@ -46,8 +45,10 @@ PEERS = pl.Schema({"metric": pl.String(), "quantiles": pl.List(READING)})  # by 
 
 @dataclass(frozen=True, eq=False)
 class ClientPortfolio:
-    """A client's `customers` by number; `peers` (schema PEERS; null: not known), and the fitted scorecard that scores
-    them instead of the one that comes with Tidemark.
+    """A client's customers, and what they are compared with and scored by.
+
+    `customers`: their numbers. `peers`: schema PEERS; None: not known. `scorecard`: the fitted scorecard that replaces
+    the one that comes with Tidemark.
     """
 
     customers: frozenset[int]
@@ -57,8 +58,9 @@ class ClientPortfolio:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """Frames by `customer_number`, each in the schema of its name, and the portfolios of the clients whose customers
-    are looked at; a customer stands in one of them at most.
+    """Frames by `customer_number`, each in the schema of its name, and the portfolios of the customers' clients.
+
+    A customer belongs to at most one portfolio.
     """
 
     portfolios: Sequence[ClientPortfolio] = ()
@@ -69,7 +71,7 @@ class Context:
     statements: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=STATEMENTS))
 
     def of_customer(self, customer_number: int) -> "Context":
-        """What is known of one customer."""
+        """Return the context of one customer."""
         mine = pl.col("customer_number") == customer_number
         frames = (self.customers, self.related_parties, self.attributes, self.intake, self.statements)
         return Context(

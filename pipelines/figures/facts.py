@@ -1,7 +1,7 @@
-"""Facts: what reports and metrics are computed from, each thing worked out once, for one customer or thousands.
+"""Facts: the rows, accounts and balances that reports and metrics are computed from, for one customer or thousands.
 
-Whoever computes something of customers asks here for rows, accounts and balances, and never prepares them again. Only
-rows dated up to `as_of` count: a report of today and its replay next year are the same computation.
+Each fact is computed once and cached here; no report or metric prepares it again. Only rows dated up to `as_of` count,
+so today's report and its replay next year are the same computation.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from pipelines.figures.periods import BY_CUSTOMER, age, booked_month, days_behin
 from pipelines.vocabulary import schemas
 from pipelines.vocabulary.checkpoints import checkpoint
 
-_PUT = {
+_ROW_COLUMNS = {
     "month": booked_month(),
     "is_external": words.is_external(),
     "money_in": words.money_in(),
@@ -27,7 +27,7 @@ _PUT = {
 }
 
 
-# Columns that no figure looks at: a batch of many customers is read without them.
+# Columns that no figure uses: leaving them out saves memory when many customers are read.
 NOT_READ = (
     *("job_id", "client_transaction_id", "account_type_text", "value_date", "location", "card_last_four", "ordinal"),
     *("foreign_amount", "foreign_currency", "intermediaries", "category_basis", "alternatives", "effective_date"),
@@ -37,14 +37,19 @@ COLUMNS = tuple(name for name in schemas.TRANSACTIONS if name not in NOT_READ)
 
 
 def as_known(transactions: pl.DataFrame, received_seq: int) -> pl.DataFrame:
-    """TRANSACTIONS as they stood right after the job with this number of receipt. What enrichment says of them is what
-    it says today."""
-    stood = (pl.col("since_seq") <= received_seq) & (pl.col("superseded_seq") > received_seq).fill_null(value=True)
-    return transactions.filter(stood).with_columns(superseded_seq=pl.lit(None, schemas.TRANSACTIONS["superseded_seq"]))
+    """Return TRANSACTIONS as they were right after the job with this `received_seq`.
+
+    Their enrichment is today's, not that of the time.
+    """
+    was_current = (pl.col("since_seq") <= received_seq) & (pl.col("superseded_seq") > received_seq).fill_null(
+        value=True
+    )
+    as_received = transactions.filter(was_current)
+    return as_received.with_columns(superseded_seq=pl.lit(None, schemas.TRANSACTIONS["superseded_seq"]))
 
 
 class Facts:
-    """Facts of the customers in a frame of TRANSACTIONS, marked history included. Frames are sorted by their keys."""
+    """Facts of the customers in a frame of TRANSACTIONS, superseded rows included. Frames are sorted by their keys."""
 
     def __init__(self, transactions: pl.DataFrame, as_of: date, context: Context = NO_CONTEXT) -> None:
         self.transactions = transactions
@@ -53,72 +58,72 @@ class Facts:
         self._cached: dict[Callable[[Facts], pl.DataFrame], pl.DataFrame] = {}
 
     def cached(self, compute: Callable[["Facts"], pl.DataFrame]) -> pl.DataFrame:
-        """`compute(self)`, worked out when it is first asked for: what several tables are made from."""
+        """Return `compute(self)`, computed on the first call only, because several tables share it."""
         if compute not in self._cached:
             checkpoint()
             self._cached[compute] = compute(self)
         return self._cached[compute]
 
     def of_customer(self, customer_number: int) -> "Facts":
-        """The same day's facts of one customer alone."""
+        """Return the facts of one customer, as of the same day."""
         mine = self.transactions.filter(pl.col(BY_CUSTOMER) == customer_number)
         return Facts(mine, self.as_of, self.context.of_customer(customer_number))
 
     @cached_property
     def customers(self) -> pl.DataFrame:
-        """`customer_number` of every customer, posted rows or not: each gets a report."""
+        """`customer_number` of every customer, even without posted rows: each gets a report."""
         return self.transactions.select(BY_CUSTOMER).unique().sort(BY_CUSTOMER)
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """Posted rows dated up to `as_of`, in SORT_KEY's order, with what figures are made of:
+        """Posted rows dated up to `as_of`, sorted by SORT_KEY, with the columns that figures are made of.
 
-        `month` (its first day), `age` (days before the customer's last row), `is_external`, `is_revenue`,
+        Added: `month` (its first day), `age` (days before the customer's last row), `is_external`, `is_revenue`,
         `is_unreconciled`, and `money_in` and `money_out` (AUD, never negative; transfers included).
         """
         counted = self.transactions.lazy().filter(schemas.posted(), pl.col("date") <= self.as_of)
         rows = counted.select(pl.exclude(NOT_READ)).collect(engine="in-memory")
-        # As they do where they are stored: looking is cheaper than sorting, which holds everything twice.
+        # Stored rows are already sorted: checking is cheaper than sorting, which needs twice the memory.
         in_order = rows if rows.is_sorted(schemas.SORT_KEY) else rows.sort(schemas.SORT_KEY)
-        return in_order.with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_PUT, age=age())
+        return in_order.with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_ROW_COLUMNS, age=age())
 
     @cached_property
     def history(self) -> pl.DataFrame:
-        """A customer with rows: `customer_number`, `first_date`, `data_through`."""
+        """One row per customer with rows: `customer_number`, `first_date`, `data_through`."""
         first, last = pl.col("date").first(), pl.col("date").last()
         by_customer = self.rows.lazy().group_by(BY_CUSTOMER, maintain_order=True)
         return by_customer.agg(first_date=first, data_through=last).collect(engine="in-memory")
 
     @property
     def days_behind(self) -> pl.Expr:
-        """Of `history`: days from a customer's last row to the day of computing."""
+        """Expression over `history`: days from a customer's last row to `as_of`."""
         return days_behind(self.as_of)
 
-    shares_rows = False  # several of these customers are the same one on different days
+    shares_rows = False  # True in a subclass where several customers are one customer on different days
 
     @property
     def shared_rows(self) -> pl.DataFrame:
-        """`rows`; where customers share them, each once."""
+        """`rows`, each once even where several customers share them."""
         return self.rows
 
     @property
     def place(self) -> pl.Expr:
-        """Of `history`: the customer's place among those of `shared_rows`."""
+        """Expression over `history`: the customer's index among the customers of `shared_rows`."""
         return pl.int_range(pl.len(), dtype=pl.Int64)
 
     @cached_property
     def accounts(self) -> pl.DataFrame:
-        """An account: its keys and `accounts.DETAILS`, in the words of the submission received last."""
-        return accounts.described(self.rows.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
+        """One row per account: its keys and `accounts.DETAILS`."""
+        return accounts.describe_accounts(self.rows.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
-        """An account's day with rows, of any kind of account: `accounts.closing_balances`, by account and day."""
+        """`accounts.closing_balances` of all accounts, cash or not."""
         return accounts.closing_balances(self.rows.lazy()).collect(engine="in-memory")
 
     @cached_property
     def closings(self) -> pl.DataFrame:
-        """A cash account's day with rows: what stood in it at the day's end, and for how long that held.
+        """Closing balances of cash accounts, one row per account and day with rows.
 
         `customer_number, account_id, date, closing_balance` (null: unknown), `transaction_id` (of the row that states
         it), `credit_limit`, `days_held` (calendar days until the account's next day with rows, or through

@@ -1,7 +1,7 @@
 """Rows of a frame as JSON text, exact to the cent.
 
-Polars prints decimals as JSON strings, since they may be longer than a float holds. We print them as numbers, with the
-very digits: a reader that parses them as decimals loses nothing.
+Polars prints decimals as JSON strings, since they may be longer than a float holds. We print them as numbers with all
+their digits: a reader that parses them as decimals loses nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,14 +13,15 @@ from pipelines.figures.periods import BY_CUSTOMER
 
 
 def json_objects(frame: pl.DataFrame) -> pl.Series:
-    """Each row as a JSON object of its columns; nested lists and structs too. Days are ISO dates."""
+    """Return each row as a JSON object of its columns, nested lists and structs too. Days are ISO dates."""
     return frame.select(object_text(frame.schema)).to_series()
 
 
 def object_text(schema: Mapping[str, pl.DataType]) -> pl.Expr:
-    """Columns of these types as the text of one JSON object.
+    """Return columns of these types as the text of one JSON object.
 
-    What prints as itself is put together; only texts and what is nested go through an encoder, neighbours at once.
+    Numbers, Booleans and days are concatenated directly, which is fast. Only texts and nested columns go through an
+    encoder, neighbouring ones together.
 
     Raises:
         ValueError: inside nested columns a decimal and something else have the same name.
@@ -35,16 +36,15 @@ def object_text(schema: Mapping[str, pl.DataType]) -> pl.Expr:
 
 
 def as_data(frame: pl.DataFrame) -> pl.DataFrame:
-    """`customer_number` and members as columns → `customer_number, data`, the members as one JSON object's text."""
+    """Return `customer_number, data`, where `data` is the JSON text of all other columns."""
     return frame.select(BY_CUSTOMER, data=json_objects(frame.drop(BY_CUSTOMER)))
 
 
-def laid_together(customers: pl.DataFrame, pieces: Sequence[str | pl.DataFrame]) -> pl.DataFrame:
-    """`customer_number`, and `data`, one text for each of `customers`, laid together from pieces in this order.
+def join_pieces(customers: pl.DataFrame, pieces: Sequence[str | pl.DataFrame]) -> pl.DataFrame:
+    """Return `customer_number, data`: for each of `customers` one text, joined from the pieces in this order.
 
-    A piece is a text that every customer gets, or `customer_number` and `line`: JSON objects, of which a customer has
-    any number, each in its order. Objects that follow each other are separated by commas. A stable sort brings a
-    customer's pieces together.
+    A piece is either a text that every customer gets, or a frame of `customer_number` and `line`, with any number of
+    JSON objects per customer, in order. Objects that follow each other are separated by commas.
     """
     number, line = pl.col(BY_CUSTOMER), pl.col("line")
     everybody = customers[BY_CUSTOMER]
@@ -55,6 +55,7 @@ def laid_together(customers: pl.DataFrame, pieces: Sequence[str | pl.DataFrame])
         for piece in pieces
     ]
     follows = (number == number.shift(1)) & line.shift(1).str.ends_with("}") & line.str.starts_with("{")
+    # The sort must be stable: it brings a customer's pieces together and leaves them in order.
     return (
         pl.concat(frames)
         .lazy()
@@ -77,8 +78,10 @@ def _plain(name: str, kind: pl.DataType) -> pl.Expr:
 
 
 def _encoded(columns: Mapping[str, pl.DataType]) -> pl.Expr:
-    """Members without the braces around them. A quote inside a text is escaped, so only a member itself can look like
-    one that is unquoted here: of the members with a decimal's name none may be a text.
+    """Return the columns as JSON members, without the braces around them.
+
+    The regular expression below removes quotes only around a member's decimal. It can't match inside a text, because
+    quotes are escaped there, but it would match a text member of the same name as a decimal: that is refused.
     """
     decimals, others = set[str](), set[str]()
     for name, kind in columns.items():

@@ -5,7 +5,7 @@ that is counted, a number of days), or a **formula** over other figures and cons
 down to rows, and every step can be checked: the contributions add up to the sum, the inputs give the formula's value.
 
 A figure's path is a JSON Pointer (RFC 6901) into the report's `data`. A table may be named by its id instead of its
-index: `/tables/monthly_cash_flow/values/3/moneyIn`. The inputs of a formula stand below it:
+index: `/tables/monthly_cash_flow/values/3/moneyIn`. A formula's inputs are below it in the path:
 `/summary/completenessScore/accounts`.
 """
 
@@ -26,7 +26,7 @@ CONTRIBUTIONS = pl.Schema({"transaction_id": UUID, "contribution": pl.Decimal(38
 
 @dataclass(frozen=True)
 class Sum:
-    """A figure that transactions add up to. `contributions` (schema CONTRIBUTIONS): a row may contribute twice."""
+    """A figure that is the sum of `contributions` (schema CONTRIBUTIONS). A transaction may contribute twice."""
 
     contributions: pl.DataFrame
 
@@ -37,7 +37,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Formula:
-    """A figure that follows from others. `words` tell how; `apply` does it again, from the inputs' values."""
+    """A figure computed from others. `words` describe how; `apply` recomputes it from the inputs' values."""
 
     words: str
     inputs: Mapping[str, "Trace | Constant"]
@@ -57,16 +57,16 @@ def value_of(traced: Trace | Constant) -> Constant:
 
 
 def contributions(rows: pl.LazyFrame, part: pl.Expr) -> pl.DataFrame:
-    """Of rows with a `transaction_id` those that contribute, as CONTRIBUTIONS in the order they come."""
+    """Return CONTRIBUTIONS of the rows whose `part` is neither null nor 0, in the rows' order."""
     parts = rows.select("transaction_id", contribution=part.cast(CONTRIBUTIONS["contribution"]))
     return parts.filter(pl.col("contribution").is_not_null(), pl.col("contribution") != 0).collect(engine="in-memory")
 
 
 def pointer(path: str) -> tuple[str, ...]:
-    """The segments of a JSON Pointer.
+    """Parse a JSON Pointer into its segments.
 
     Raises:
-        NotFound: it is none.
+        NotFound: the path does not start with a slash.
     """
     if not path.startswith("/"):
         raise no_figure(path)
@@ -79,10 +79,10 @@ def no_figure(path: str | Sequence[str]) -> NotFound:
 
 
 def below(traced: Trace | Constant, names: Sequence[str]) -> Trace:
-    """The input of a formula, of an input of it, and so on, by their names.
+    """Return a formula's input by its name, that input's input by the next name, and so on.
 
     Raises:
-        NotFound: there is none, or it is a constant.
+        NotFound: there is no such input, or it is a constant.
     """
     for name in names:
         if not isinstance(traced, Formula) or name not in traced.inputs:

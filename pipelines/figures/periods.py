@@ -1,7 +1,7 @@
 """Days, windows and months of a customer's history.
 
 Windows end at the customer's last booked row (`data_through`), not at today: an old statement is described as it was,
-and its age is a matter of freshness alone.
+and only freshness measures its age.
 """
 
 from datetime import date
@@ -12,32 +12,32 @@ BY_CUSTOMER = "customer_number"
 
 
 def days_behind(as_of: date | pl.Expr) -> pl.Expr:
-    """Days from `data_through` to `as_of`; a row dated tomorrow (time zones) is not negative age."""
+    """Return days from `data_through` to `as_of`; 0 for a row dated tomorrow (time zones)."""
     day = as_of if isinstance(as_of, pl.Expr) else pl.lit(as_of)
     return (day - pl.col("data_through")).dt.total_days().clip(lower_bound=0)
 
 
 def age() -> pl.Expr:
-    """Days that a row lies before its customer's last."""
+    """Return how many days a row lies before its customer's last row."""
     return (pl.col("date").max().over(BY_CUSTOMER) - pl.col("date")).dt.total_days()
 
 
 def booked_month() -> pl.Expr:
-    """The first day of the month a row is booked in."""
+    """Return the first day of the month a row is booked in."""
     return pl.col("date").dt.truncate("1mo")
 
 
-def months_of(history: pl.LazyFrame) -> pl.LazyFrame:
-    """`customer_number, first_date, data_through` → the same plus one row for every calendar month touched.
+def list_months(history: pl.LazyFrame) -> pl.LazyFrame:
+    """Return `customer_number, first_date, data_through` once for every calendar month of the history, with `month`.
 
-    Months without a row are there too: a month of nothing is a fact a reader should see.
+    Months without a row are included: readers should see that nothing happened.
     """
     months = pl.date_ranges(pl.col("first_date").dt.truncate("1mo"), pl.col("data_through"), "1mo")
     return history.with_columns(month=months).explode("month")
 
 
 def is_partial_month() -> pl.Expr:
-    """The history starts after the first or ends before the last day of `month`."""
+    """Tell whether the history starts after the first or ends before the last day of `month`."""
     starts_late = pl.col("first_date") > pl.col("month")
     ends_early = pl.col("data_through") < pl.col("month").dt.month_end()
     return starts_late | ends_early

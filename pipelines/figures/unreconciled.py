@@ -1,13 +1,12 @@
 """Unreconciled: how much of each figure rests on rows of statements that don't reconcile (`words.is_unreconciled`).
 
-The share of a figure that rows add up to is that of what such rows contribute to it, signs left out: of money by
-amount, of a count by rows, of days by days. A figure that follows from others rests on all the sums behind it. Those in
-one unit are taken together, since a dollar of cost weighs as much in a profit as a dollar of revenue; of several units
-the one counts that has the higher share, for dollars and days can't be added. A figure without rows behind it (a rate,
-a date, what a document says of itself) has no share.
+The share of a sum is what unreconciled rows contribute to it, divided by all contributions, signs left out: money by
+amount, counts by rows, days by days. A derived figure rests on all the sums behind it. Sums in one unit are taken
+together, because a dollar of cost weighs as much in a profit as a dollar of revenue. Different units can't be added, so
+the highest share counts. A figure without rows behind it (a rate, a date, what a document says of itself) has no share.
 
-Contributions are those of lineage, so a share is about the very rows that lineage shows. What costs time is done for
-customers with such rows alone.
+Contributions are those of lineage, so a share is about the very rows that lineage shows. The costly steps run only for
+customers who have unreconciled rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, contributions, no_figure, pointer
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import Derived, Source, Table, Total, beside
+from pipelines.figures.tables import Derived, Source, Table, Total, join_by_keys
 from pipelines.vocabulary.printing import ratio
 
 SIZE = pl.Decimal(38, 4)
@@ -30,7 +29,7 @@ WORDS = (
 )
 
 _SIZE, _MARK = pl.col("amount").abs(), pl.col("is_unreconciled")
-IN_ALL = Table(
+SUMMARY = Table(
     id="unreconciled",
     name="Rows of statements that don't reconcile",
     hierarchy="customer",
@@ -71,59 +70,64 @@ IN_ALL = Table(
 
 
 def section(facts: Facts, figures: Sequence[pl.DataFrame]) -> list[str | pl.DataFrame]:
-    """Pieces of a report (`json_text.laid_together`): the member `unreconciled`: IN_ALL, and `figures` as `lines`."""
+    """Return the member `unreconciled` as pieces for `json_text.join_pieces`. `figures`: frames of `lines`."""
     opened = pl.col("line").str.strip_suffix("}")
-    return ['"unreconciled":', facts.cached(_in_all).with_columns(opened), ',"figures":[', *figures, "]}"]
+    return ['"unreconciled":', facts.cached(_summary).with_columns(opened), ',"figures":[', *figures, "]}"]
 
 
-def _in_all(facts: Facts) -> pl.DataFrame:
-    return IN_ALL.lines(facts).collect(engine="in-memory")
+def _summary(facts: Facts) -> pl.DataFrame:
+    return SUMMARY.lines(facts).collect(engine="in-memory")
 
 
-def has_any(facts: Facts) -> bool:
-    return not facts.cached(_such_rows).is_empty()
+def has_unreconciled_rows(facts: Facts) -> bool:
+    return not facts.cached(_unreconciled_rows).is_empty()
 
 
-def _such_rows(facts: Facts) -> pl.DataFrame:
+def _unreconciled_rows(facts: Facts) -> pl.DataFrame:
     such = facts.rows.lazy().filter("is_unreconciled")
     return such.select(BY_CUSTOMER, "transaction_id").collect(engine="in-memory")
 
 
-def of_tables(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]]) -> list[pl.DataFrame]:
-    """Of each table, its rows and its rows' place, as `figures`; nothing is worked out where there are no such rows."""
-    if not has_any(facts):
+def share_lines(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]]) -> list[pl.DataFrame]:
+    """Return `figures` of each table with its rows and the place of its rows; empty without unreconciled rows."""
+    if not has_unreconciled_rows(facts):
         return []
     shown = (figures(table, facts, rows, place) for table, rows, place in tables if table.totals)
-    return [
-        each.collect(engine="in-memory") for each in shown
-    ]  # one by one: each holds all rows of its table's sources
+    # Collected one by one, because each frame holds all rows of its table's sources.
+    return [frame.collect(engine="in-memory") for frame in shown]
 
 
 def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.LazyFrame:
-    """`lines` of the table's rows, in the order printed.
+    """Return `lines` of the table's rows, in the order printed.
 
     Args:
-        rows: the table's, all customers'.
-        place: a row's JSON Pointer, with `{}` for its place among its customer's rows.
+        rows: the table's rows of all customers.
+        place: a row's JSON Pointer, with `{}` for its index among its customer's rows.
     """
-    concerned = pl.col(BY_CUSTOMER).is_in(facts.cached(_such_rows)[BY_CUSTOMER].unique().implode())
+    concerned = pl.col(BY_CUSTOMER).is_in(facts.cached(_unreconciled_rows)[BY_CUSTOMER].unique().implode())
     nth = pl.int_range(pl.len()).over(BY_CUSTOMER)
     pointer = pl.format(place, nth) if "{}" in place else pl.lit(place)
     shown = table.ordered(rows.filter(concerned)).with_columns(pointer.alias(_ROW))
     sized = ((_sizes(source, table.by(source), facts, concerned), table.by(source)) for source in table.sources)
-    return reduce(beside, sized, shown).select(BY_CUSTOMER, _ROW, *_shares(table)).pipe(lines, _ROW)
+    return reduce(join_by_keys, sized, shown).select(BY_CUSTOMER, _ROW, *_shares(table)).pipe(lines, _ROW)
 
 
-_ROW, _MARKED = "its place", "is it unreconciled"  # no column's names
+_ROW, _MARKED = "its place", "is it unreconciled"  # with spaces, so that no other column has the name
 
 
-def _is_such(facts: Facts) -> pl.Expr:
-    return pl.col("transaction_id").is_in(facts.cached(_such_rows)["transaction_id"].implode())
+def _is_unreconciled(facts: Facts) -> pl.Expr:
+    return pl.col("transaction_id").is_in(facts.cached(_unreconciled_rows)["transaction_id"].implode())
 
 
 def lines(shares: pl.LazyFrame, place: str) -> pl.LazyFrame:
-    """`customer_number`, a column with the JSON Pointer of a report's row, and one for each of its figures' shares →
-    `customer_number, line`: `{"row": POINTER, "shares": {FIGURE: share}}`, of those above zero.
+    """Format shares above zero as JSON.
+
+    Args:
+        shares: `customer_number`, the column `place` with the JSON Pointer of a report's row, and a column of
+            shares for each of its figures.
+
+    Returns:
+        `customer_number, line`: `{"row": POINTER, "shares": {FIGURE: share}}`.
     """
     names = [name for name in shares.collect_schema().names() if name not in (BY_CUSTOMER, place)]
     shown = (pl.when(pl.col(name) > 0).then(pl.concat_str(pl.lit(f'"{name}":'), name)) for name in names)
@@ -136,9 +140,9 @@ def lines(shares: pl.LazyFrame, place: str) -> pl.LazyFrame:
 
 
 def _sizes(source: Source, by: Sequence[str], facts: Facts, concerned: pl.Expr) -> pl.LazyFrame:
-    """By the keys, of each total what rows contribute, signs left out: `all TOTAL`, and `unreconciled TOTAL`."""
-    mark = _is_such(facts).alias(_MARKED)
-    parts = (total.contributed().abs() for total in source.totals)
+    """Return what rows contribute to each total by the keys, signs left out: `all TOTAL` and `unreconciled TOTAL`."""
+    mark = _is_unreconciled(facts).alias(_MARKED)
+    parts = (total.contribution().abs() for total in source.totals)
     names = [total.name for total in source.totals]
     return (
         source.rows(facts)
@@ -156,12 +160,12 @@ def _shares(table: Table) -> Iterator[pl.Expr]:
     for column in table.columns:
         units = _by_unit(table, column.name)
         if column.is_number and units:
-            each = (share(_pooled("unreconciled", totals), _pooled("all", totals)) for totals in units.values())
-            yield pl.when(pl.col(column.name).is_not_null()).then(pl.max_horizontal(*each)).alias(column.name)
+            by_unit = (share(_pooled("unreconciled", totals), _pooled("all", totals)) for totals in units.values())
+            yield pl.when(pl.col(column.name).is_not_null()).then(pl.max_horizontal(*by_unit)).alias(column.name)
 
 
 def _by_unit(table: Table, name: str) -> Mapping[str, Sequence[Total]]:
-    totals = table.rests_on(name)
+    totals = table.totals_behind(name)
     units = dict.fromkeys(total.unit for total in totals)
     return {unit: [total for total in totals if total.unit == unit] for unit in units}
 
@@ -171,51 +175,54 @@ def _pooled(which: str, totals: Sequence[Total]) -> pl.Expr:
 
 
 def share(unreconciled: pl.Expr, everything: pl.Expr) -> pl.Expr:
-    """To four decimals; null where nothing contributes."""
+    """Return the share to four decimals; null where nothing contributes."""
     return ratio(unreconciled, everything.cast(SIZE))
 
 
 def explain(facts: Facts, table: Table, row: Mapping[str, Any], column: Sequence[str]) -> Formula:
-    """Where the share of a column (its name alone) of this row, as printed, comes from.
+    """Explain the share of a column of this printed row.
+
+    Args:
+        column: its name alone.
 
     Raises:
-        NotFound: no rows stand behind that column.
+        NotFound: no rows are behind that column.
     """
     units = _by_unit(table, column[0])
     if not units:
         raise no_figure([table.id, *column])
-    parts = {unit: pl.concat(_contributions(table, facts, row, each) for each in units[unit]) for unit in units}
-    return of_sums({unit: (part.filter(_is_such(facts)), part) for unit, part in parts.items()})
+    parts = {unit: pl.concat(_contributions(table, facts, row, total) for total in units[unit]) for unit in units}
+    return share_formula({unit: (part.filter(_is_unreconciled(facts)), part) for unit, part in parts.items()})
 
 
 def _contributions(table: Table, facts: Facts, row: Mapping[str, Any], total: Total) -> pl.DataFrame:
-    return contributions(table.contributing(total, facts, row), total.contributed().abs())
+    return contributions(table.contributing_rows(total, facts, row), total.contribution().abs())
 
 
-def of_sums(units: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> Formula:
-    """The share as a formula: of each unit what unreconciled rows contribute, and what all do, as CONTRIBUTIONS."""
+def share_formula(units: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> Formula:
+    """Return the share as a formula, from CONTRIBUTIONS of the unreconciled and of all rows in each unit."""
     inputs = {
-        f"{which} {unit}": Sum(each)
+        f"{which} {unit}": Sum(part)
         for unit, both in units.items()
-        for which, each in zip(("unreconciled", "all"), both, strict=True)
+        for which, part in zip(("unreconciled", "all"), both, strict=True)
     }
-    return Formula(WORDS, inputs, lambda of: _highest([of[name] for name in inputs]))
+    return Formula(WORDS, inputs, lambda values: _highest([values[name] for name in inputs]))
 
 
 def _highest(sizes: Sequence[Constant]) -> Constant:
-    """Of the sizes of unreconciled and of all contributions, unit by unit."""
-    literals = [pl.lit(each, SIZE) for each in sizes]
+    """Return the highest share of all units. `sizes`: unreconciled and all contributions, alternating."""
+    literals = [pl.lit(size, SIZE) for size in sizes]
     each = (share(part, whole) for part, whole in zip(literals[::2], literals[1::2], strict=True))
     highest: Constant = pl.select(pl.max_horizontal(pl.lit(None, SIZE), *each)).item()
     return highest
 
 
 def explain_section(facts: Facts, data: Mapping[str, Any], path: Sequence[str], of_row: ShareOfRow) -> Trace:
-    """Where a figure of the member `unreconciled` comes from.
+    """Explain a figure of the member `unreconciled`.
 
     Args:
         path: below the member.
-        of_row: where the share of a figure comes from, by its path in the report.
+        of_row: explains the share of a figure, given its path in the report.
 
     Raises:
         NotFound: there is no such figure.
@@ -227,5 +234,5 @@ def explain_section(facts: Facts, data: Mapping[str, Any], path: Sequence[str], 
                 row = shown["row"]
                 return below(of_row((*pointer(row), name) if row else (name,)), inside)
         case (_, *_) if path[0] != "figures":
-            return IN_ALL.explain(facts, data, path)
+            return SUMMARY.explain(facts, data, path)
     raise no_figure(["unreconciled", *path])

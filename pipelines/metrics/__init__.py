@@ -1,7 +1,7 @@
 """Metrics: the figures that reports, policies and monitoring share, each named, defined as data, and computed once.
 
-`registry.yaml` lists them; `definition` is the language; `compute` reads them off for one customer or ten thousand in
-one pass; `lineage` finds the way back to the transactions.
+`registry.yaml` lists them; `definition` is their language; `compute` computes them for one customer or ten thousand in
+one pass; `lineage` traces a value back to its transactions.
 """
 
 from pipelines.metrics.compute import READINGS, cause_of, readings, values
@@ -9,7 +9,7 @@ from pipelines.metrics.definition import Metric, Metrics
 from pipelines.metrics.lineage import explain
 from pipelines.metrics.registry import METRICS, with_inputs
 
-VERSION = 2  # raised with every change that can move a value
+VERSION = 2  # increase it with every change that can change a value
 
 __all__ = [
     "METRICS",

@@ -1,4 +1,4 @@
-"""Arithmetic over metrics: from the left, exact, and never more than decimals hold."""
+"""Arithmetic over metrics: left to right, exact, and within the range of decimals."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,15 +9,15 @@ from pipelines.metrics.outcome import DIVISION_BY_ZERO, LARGEST, NOT_APPLICABLE,
 Step = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
 
-def calculated(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.Series]) -> pl.LazyFrame:
-    """Work one operation out, row by row.
+def calculate(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.Series]) -> pl.LazyFrame:
+    """Apply one operation, row by row.
 
     Args:
-        values: of each operand (VALUE), all of one length.
-        causes: why an operand has no value, likewise.
+        values: one series (VALUE) for each operand, all of one length.
+        causes: likewise, why an operand has no value.
 
     Returns:
-        `value` (VALUE) and `cause` why there is none: that of the first operand that is unavailable, or its own.
+        `value` (VALUE) and `cause` why there is none: that of the first unavailable operand, or the operation's own.
     """
     columns = {f"value_{nth}": each for nth, each in enumerate(values)}
     columns |= {f"cause_{nth}": each for nth, each in enumerate(causes)}
@@ -37,8 +37,10 @@ def calculated(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.
 
 
 def _stepped(step: Step, frame: pl.LazyFrame, operands: Sequence[pl.Expr]) -> pl.LazyFrame:
-    """Add `value`, one column replacing the last for each step: a step names what came before it several times, so
-    that one expression of all steps would double with each.
+    """Add `value`, the result of `step` from the left.
+
+    Each step replaces the column. One expression of all steps would double in size with each, because a step uses
+    the value before it several times.
     """
     first, *others = operands
     frame = frame.with_columns(value=first)
@@ -47,8 +49,8 @@ def _stepped(step: Step, frame: pl.LazyFrame, operands: Sequence[pl.Expr]) -> pl
     return frame
 
 
-def _within(estimate: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """What would be too large is left out before it is worked out: Polars would refuse the whole frame."""
+def _if_within_range(estimate: pl.Expr, value: pl.Expr) -> pl.Expr:
+    """Return the value, or null where the result would be too large: Polars would fail for the whole frame."""
     return pl.when(estimate.abs() < LARGEST).then(value)
 
 
@@ -57,20 +59,20 @@ def _float(value: pl.Expr) -> pl.Expr:
 
 
 def _add(left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    return left + _within(_float(left) + _float(right), right)
+    return left + _if_within_range(_float(left) + _float(right), right)
 
 
 def _subtract(left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    return left - _within(_float(left) - _float(right), right)
+    return left - _if_within_range(_float(left) - _float(right), right)
 
 
 def _multiply(left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    return left * _within(_float(left) * _float(right), right)
+    return left * _if_within_range(_float(left) * _float(right), right)
 
 
 def _divide(left: pl.Expr, right: pl.Expr) -> pl.Expr:
     nonzero = pl.when(right != 0).then(right)
-    return left / _within(_float(left) / _float(nonzero), nonzero)
+    return left / _if_within_range(_float(left) / _float(nonzero), nonzero)
 
 
 _STEPS: Mapping[str, Step] = {

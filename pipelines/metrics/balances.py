@@ -1,4 +1,4 @@
-"""What stood in all cash accounts together, day by day, as steps from one day with rows to the next."""
+"""Balances of all cash accounts together, day by day, as steps from one day with rows to the next."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _CHANGING = ("cents", "known", "unknown", "beyond")
 
 
 def outcomes(definitions: Sequence[Balances], facts: Facts, customers: int) -> pl.LazyFrame:
-    """FRACTION: of all customers for the first metric, then for the second …"""
+    """Return FRACTION of all customers for the first metric, then for the second …"""
     windows = {window: f"days_{nth}" for nth, window in enumerate({each.window: None for each in definitions})}
     parts = {}
     for nth, each in enumerate(definitions):
@@ -25,19 +25,19 @@ def outcomes(definitions: Sequence[Balances], facts: Facts, customers: int) -> p
     figures = days.group_by("customer").agg(part.alias(name) for name, part in parts.items())
     everybody = pl.LazyFrame().select(customer=pl.int_range(customers))
     joined = everybody.join(figures, on="customer", how="left", validate="1:1", maintain_order="left")
-    found = joined.collect(engine="in-memory")
-    top, bottom = (pl.concat(found[f"{part}_{nth}"] for nth in range(len(definitions))) for part in ("top", "bottom"))
-    none, one_day = pl.col("top").is_null(), pl.col("bottom") == 0
-    cause = pl.coalesce(caused(NO_BALANCES, none), caused(INSUFFICIENT_HISTORY, one_day))
+    wide = joined.collect(engine="in-memory")
+    top, bottom = (pl.concat(wide[f"{part}_{nth}"] for nth in range(len(definitions))) for part in ("top", "bottom"))
+    unknown, one_day = pl.col("top").is_null(), pl.col("bottom") == 0
+    cause = pl.coalesce(caused(NO_BALANCES, unknown), caused(INSUFFICIENT_HISTORY, one_day))
     return fractions(pl.LazyFrame({"top": top, "bottom": bottom}), pl.col("top"), pl.col("bottom"), cause)
 
 
 def steps(facts: Facts) -> pl.LazyFrame:
-    """Customer × day on which one of its cash accounts has rows, sorted:
+    """Return one row per customer and day on which one of its cash accounts has rows, sorted.
 
-    `customer` (its place among those with rows), `date`, `age` (days before the customer's last), `days` (until the
-    next such day, or through the last), `total` (cents in all accounts together at the day's end; null: not all are
-    known), `known` and `beyond` (accounts whose balance is known, and those of them below zero or their limit).
+    `customer` (its index among those with rows), `date`, `age` (days before the customer's last row), `days` (until the
+    next such day, or through the last row), `total` (cents in all accounts at the day's end; null: not all are
+    known), `known` (accounts whose balance is known) and `beyond` (those of them below zero or their limit).
     """
     until = pl.coalesce(pl.col("date").shift(-1).over("customer"), pl.col("data_through") + pl.duration(days=1))
     customers = facts.history.lazy().with_row_index("customer").with_columns(pl.col("customer").cast(pl.Int64))
@@ -61,12 +61,14 @@ def steps(facts: Facts) -> pl.LazyFrame:
 
 
 def changes(facts: Facts) -> pl.LazyFrame:
-    """`Facts.closings` of accounts that state balances at all, each as what changes with it: `cents`, and 1, 0 or −1
-    of `known`, `unknown` and `beyond`. An account's first row changes it from nothing.
+    """Return `Facts.closings` as changes against the account's row before: `cents`, and 1, 0 or −1 for `known`,
+    `unknown` and `beyond`.
+
+    Accounts that never state a balance are left out. An account's first row is a change from nothing.
     """
     balance, limit = pl.col("closing_balance"), pl.col("credit_limit").fill_null(0)
     first = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in BY_ACCOUNT)
-    standing = (
+    state = (
         facts.closings.lazy()
         .with_columns(first=first)
         .select(
@@ -82,18 +84,21 @@ def changes(facts: Facts) -> pl.LazyFrame:
     )
     change = (pl.col(name) - pl.when("first").then(0).otherwise(pl.col(name).shift()) for name in _CHANGING)
     states_any = pl.col("known").max().over("account") > 0
-    return standing.with_columns(*change, states_any=states_any).filter("states_any")
+    return state.with_columns(*change, states_any=states_any).filter("states_any")
 
 
 def days_within(window: Days) -> pl.Expr:
-    """How many days of a step lie within the window."""
+    """Return how many days of a step lie within the window."""
     first = pl.min_horizontal("age", pl.lit(window.offset + window.days - 1))
     last = pl.max_horizontal(pl.col("age") - pl.col("days") + 1, pl.lit(window.offset))
     return (first - last + 1).clip(lower_bound=0)
 
 
 def _aggregate(definition: Balances, days: pl.Expr) -> tuple[pl.Expr, pl.Expr]:  # noqa: PLR0911  one each
-    """A fraction of whole numbers, its top null where no balance is known. `days`: of each step within the window."""
+    """Return a fraction of whole numbers; its top is null where no balance is known.
+
+    `days`: how many days of each step lie within the window.
+    """
     total, hundred = pl.col("total"), pl.lit(100, WIDE)
     known, some, beyond = total.is_not_null() & (days > 0), (pl.col("known") > 0) & (days > 0), pl.col("beyond") > 0
     match definition.aggregate:
@@ -119,9 +124,9 @@ def _aggregate(definition: Balances, days: pl.Expr) -> tuple[pl.Expr, pl.Expr]: 
 
 
 def _slope(total: pl.Expr, known: pl.Expr, days: pl.Expr, age: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Least squares through the known days, in AUD per 30 days.
+    """Return the slope of a least-squares line through the known days, in AUD per 30 days.
 
-    A step of n days from age a covers the ages a, a − 1 … a − n + 1: their sum is n a − n (n − 1) / 2, that of
+    A step of n days from age a covers the ages a, a − 1 … a − n + 1. Their sum is n a − n (n − 1) / 2, the sum of
     their squares n a² − a n (n − 1) + n (n − 1) (2 n − 1) / 6.
     """
     ages = days * age - days * (days - 1) // 2

@@ -1,8 +1,8 @@
-"""All metrics of all customers in one pass.
+"""Compute all metrics of all customers in one pass.
 
-Figures stand one metric below the other, customers in their order: what is alike among metrics is worked out at once
-for all of them, so that one customer costs little and ten thousand cost little more. The sources tell fractions of
-whole numbers first (`outcome.FRACTION`); arithmetic follows, level by level.
+Values are stacked: all customers for the first metric, then for the second … Metrics of one kind are computed together,
+so one customer costs little, and ten thousand cost little more. Sources first return fractions of whole numbers
+(`outcome.FRACTION`); arithmetic over metrics follows, level by level.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.metrics.arithmetic import calculated
+from pipelines.metrics.arithmetic import calculate
 from pipelines.metrics.definition import DECIMAL, Arithmetic, Metric, Metrics
 from pipelines.metrics.outcome import (
     DIVISION_BY_ZERO,
@@ -29,20 +29,23 @@ from pipelines.metrics.sources import outcomes
 from pipelines.metrics.windows import periods
 
 READINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "metric": pl.String(), "value": VALUE, "cause": pl.String()})
-"""One row a metric (its slug) and customer; `value` in the metric's unit, or null and the `cause` of having none."""
+"""One row per metric (its slug) and customer; `value` in the metric's unit, or null with the `cause` why."""
 
 
 def cause_of(slug: str) -> str:
-    """The column with the cause why a metric is unavailable. No slug has a space: it is nobody's own name."""
+    """Return the name of the column that says why a metric is unavailable. Slugs have no spaces, so it is unique."""
     return f"cause of {slug}"
 
 
 def values(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
-    """Facts → one row per customer, sorted: `customer_number`, and of each metric its value by its slug (VALUE; null:
-    unavailable) and its cause by `cause_of` (null: available).
+    """Compute metrics for all customers of the facts.
 
     Args:
         metrics: with all that they are made of (`registry.with_inputs`).
+
+    Returns:
+        One row per customer, sorted: `customer_number`, and for each metric its value in the column of its slug (VALUE;
+        null: unavailable) and the cause in the column `cause_of(slug)` (null: available).
     """
     customers = periods(facts)
     figures = _figures(facts, customers, list(in_order(metrics)))
@@ -58,7 +61,7 @@ def values(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
 
 
 def readings(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
-    """Return the same as READINGS."""
+    """Return `values` as READINGS."""
     wide = facts.cached(values) if metrics is METRICS else values(facts, metrics)
     causes = wide.unpivot([cause_of(slug) for slug in metrics], value_name="cause")["cause"]
     long = wide.unpivot(list(metrics), index=BY_CUSTOMER, variable_name="metric", value_name="value")
@@ -72,15 +75,16 @@ def _figures(facts: Facts, customers: pl.DataFrame, ordered: Sequence[Metric]) -
     figures: dict[str, Figures] = {}
     unmet = _unmet(ordered, customers)
     from_sources, fraction = outcomes(facts, customers, ordered)
-    figures |= _apart(from_sources, unmet, _divided(fraction))
-    for alike in _alike([metric for metric in ordered if isinstance(metric.definition, Arithmetic)]):
-        figures |= _apart(alike, unmet, _calculated(alike, figures, customers.height))
+    figures |= _unstack(from_sources, unmet, _divide(fraction))
+    for alike in _group_alike([metric for metric in ordered if isinstance(metric.definition, Arithmetic)]):
+        figures |= _unstack(alike, unmet, _calculate(alike, figures, customers.height))
     return figures
 
 
 def _unmet(metrics: Sequence[Metric], customers: pl.DataFrame) -> Mapping[str, pl.Series]:
-    """For each metric the cause why customers haven't what it needs, whatever its source says; null where they have.
-    Many metrics need the same.
+    """Return for each metric the cause why customers don't meet what it needs, or null where they do.
+
+    It comes before any cause of the source. Many metrics need the same, so each need is checked once.
     """
     needs = {metric.slug: (metric.history_days, metric.history_months, metric.fresh_days) for metric in metrics}
     names = {need: f"need_{nth}" for nth, need in enumerate(dict.fromkeys(needs.values()))}
@@ -94,8 +98,8 @@ def _cause(history_days: int, history_months: int, fresh_days: int | None) -> pl
     return pl.when(stale).then(pl.lit(STALE)).when(short).then(pl.lit(INSUFFICIENT_HISTORY))
 
 
-def _apart(metrics: Sequence[Metric], unmet: Mapping[str, pl.Series], outcomes: pl.LazyFrame) -> dict[str, Figures]:
-    """Each metric's own share of the rows `value, cause`."""
+def _unstack(metrics: Sequence[Metric], unmet: Mapping[str, pl.Series], outcomes: pl.LazyFrame) -> dict[str, Figures]:
+    """Split stacked rows `value, cause` into each metric's own."""
     if not metrics:
         return {}
     first = pl.concat(unmet[metric.slug] for metric in metrics)
@@ -110,8 +114,8 @@ def _nth(values: pl.Series, nth: int, customers: int) -> pl.Series:
     return values.slice(nth * customers, customers)
 
 
-def _divided(fraction: pl.LazyFrame) -> pl.LazyFrame:
-    """FRACTION → `value`, `cause`. Of what is nothing or less no share can be told."""
+def _divide(fraction: pl.LazyFrame) -> pl.LazyFrame:
+    """Return `value`, `cause` of FRACTION. Dividing by zero or less gives no value."""
     top, bottom = pl.col("top"), pl.col("bottom")
     cause = pl.coalesce(
         "cause",
@@ -123,11 +127,11 @@ def _divided(fraction: pl.LazyFrame) -> pl.LazyFrame:
     return fraction.select(value=value, cause=cause)
 
 
-# What follows from other metrics
+# Arithmetic over other metrics
 
 
-def _alike(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
-    """Those of one operation that only need what came before."""
+def _group_alike(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
+    """Group metrics by level, operation and number of operands; each level needs only the levels before it."""
     own = {metric.slug for metric in metrics}
     depth: dict[str, int] = {}
     groups: dict[tuple[int, str, int], list[Metric]] = {}
@@ -140,15 +144,15 @@ def _alike(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
     yield from (groups[alike] for alike in sorted(groups))
 
 
-def _calculated(metrics: Sequence[Metric], figures: Mapping[str, Figures], customers: int) -> pl.LazyFrame:
-    """`value`, `cause` of metrics of one operation with equally many operands."""
+def _calculate(metrics: Sequence[Metric], figures: Mapping[str, Figures], customers: int) -> pl.LazyFrame:
+    """Return `value`, `cause` of metrics with the same operation and number of operands."""
     definitions = [metric.definition for metric in metrics if isinstance(metric.definition, Arithmetic)]
     values, causes = list[pl.Series](), list[pl.Series]()
     for operands in zip(*(definition.operands for definition in definitions), strict=True):
         outcomes = [_operand(operand, figures, customers) for operand in operands]
         values.append(pl.concat(value for value, _ in outcomes))
         causes.append(pl.concat(cause for _, cause in outcomes))
-    return calculated(definitions[0].operation, values, causes)
+    return calculate(definitions[0].operation, values, causes)
 
 
 def _operand(text: str, figures: Mapping[str, Figures], customers: int) -> Figures:

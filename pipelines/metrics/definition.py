@@ -1,8 +1,8 @@
-"""A metric as data: what it is called, and how it is made of a customer's transactions.
+"""A metric as data: what it is called, and how it is computed from a customer's transactions.
 
-The language is small and closed: a source, a filter, a window and an aggregate, or arithmetic over other metrics. Who
-writes a metric of their own (a decision policy) uses the same words as `registry.yaml`. Unknown fields are refused,
-and decimals are written as text, so that no digit is lost on the way.
+The language is small and closed: a source, a filter, a window and an aggregate, or arithmetic over other metrics.
+A decision policy with metrics of its own uses the same language as `registry.yaml`. Unknown fields are refused, and
+decimals are written as text, so that no digit is lost.
 """
 
 import re
@@ -27,14 +27,14 @@ from pipelines.enrichment.flags import FLAGS
 from pipelines.vocabulary.schemas import ACCOUNT_TYPES, Channel, CounterpartyKind
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
-NAMESPACE = UUID("6f1b2f0e-5c1d-5a55-9b1a-0c1f5f7c9d21")  # of the metrics' ids
+NAMESPACE = UUID("6f1b2f0e-5c1d-5a55-9b1a-0c1f5f7c9d21")  # changing it would change the ids of all metrics
 
 Unit = Literal["AUD", "AUD per month", "ratio", "count", "per month", "days", "months"]
 Format = Literal["integer", "decimal", "percent", "currency", "days"]
 Direction = Literal["higher_is_better", "lower_is_better", "neutral"]
 
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,79}")
-MOST_DAYS = 3_660  # of a window or a history
+MOST_DAYS = 3_660  # ten years, the longest window or history; our judgement
 MOST_MONTHS = 120
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,4})?")
 
@@ -47,13 +47,13 @@ def _exact(text: object) -> Decimal:
 
 def _size(value: Decimal) -> Decimal:
     if value < 0:
-        raise ValueError("it is compared with the amount without its sign, so it may not be below zero")
+        raise ValueError("it is compared with the amount without its sign, so it must not be below zero")
     return value
 
 
 def _operand(text: str) -> str:
     if not SLUG.fullmatch(text) and not DECIMAL.fullmatch(text):
-        raise ValueError("neither the slug of a metric nor a decimal")
+        raise ValueError("this is neither the slug of a metric nor a decimal")
     return text
 
 
@@ -80,8 +80,9 @@ class Strict(BaseModel):
 
 
 class Where(Strict):
-    """Rows that meet every condition given. A list is met by any of its members; of `categories` and `groups` one
-    will do.
+    """A filter: rows that meet every condition given.
+
+    A list is met by any of its members. If both `categories` and `groups` are given, a row of either is met.
     """
 
     categories: Annotated[Names, _names("category", TAXONOMY.categories)] = ()
@@ -92,7 +93,7 @@ class Where(Strict):
     flags: Annotated[Names, _names("flag", FLAGS)] = ()
     account_types: Annotated[Names, _names("account type", ACCOUNT_TYPES)] = ()
     counterparties: Annotated[tuple[GroupName, ...], Field(max_length=100)] = ()  # by `counterparty_group`
-    direction: Literal["credit", "debit", "either"] | None = None  # either: both sides count, and are meant to
+    direction: Literal["credit", "debit", "either"] | None = None  # either: both sides count, on purpose
     external: bool | None = None  # False: own transfers
     recurring: bool | None = None  # belongs to a recurring series
     facility: bool | None = None  # funds or repays a credit facility
@@ -101,14 +102,14 @@ class Where(Strict):
     at_most: Size | None = None
 
     @model_validator(mode="after")
-    def _holds_something(self) -> Self:
+    def _is_satisfiable(self) -> Self:
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
-            raise ValueError("no row is this large and this small: `atLeast` is above `atMost`")
+            raise ValueError("no row can meet both bounds: `atLeast` is above `atMost`")
         return self
 
     @property
-    def says_what_for(self) -> bool:
-        """Whether it chooses rows by what the money was for: on the account's other side they mean the opposite."""
+    def selects_by_purpose(self) -> bool:
+        """Whether it selects rows by what the money was for: they mean the opposite on the account's other side."""
         named = self.categories or self.groups or self.flags
         return bool(named) or self.recurring is not None or self.facility is not None
 
@@ -117,14 +118,14 @@ EVERY_ROW = Where()
 
 
 class Days(Strict):
-    """So many days, the last of them `offset` days before the customer's last row."""
+    """This many days, the last of them `offset` days before the customer's last row."""
 
     days: Annotated[int, Field(ge=1, le=MOST_DAYS)]
     offset: Annotated[int, Field(ge=0, le=MOST_DAYS)] = 0
 
 
 class Months(Strict):
-    """So many complete calendar months, or those there are, the last of them `offset` before the last complete one.
+    """This many complete calendar months, or fewer if there are no more, ending `offset` months before the last one.
 
     A month is complete when the history covers its first and its last day.
     """
@@ -134,15 +135,15 @@ class Months(Strict):
 
 
 def _days_or_months(window: object) -> str:
-    says_months = "months" in window if isinstance(window, dict) else isinstance(window, Months)
-    return "months" if says_months else "days"
+    has_months = "months" in window if isinstance(window, dict) else isinstance(window, Months)
+    return "months" if has_months else "days"
 
 
 Window: TypeAlias = (
     Annotated[Annotated[Days, Tag("days")] | Annotated[Months, Tag("months")], Discriminator(_days_or_months)] | None
 )  # None: all the history
 Measure = Literal["amount", "money_in", "money_out", "size", "rows"]
-"""What a row counts: its amount with its sign; money in, or money out, of such rows alone; its size; or 1."""
+"""What a row counts: its amount with its sign; money in, or money out, of rows of that side; its size; or 1."""
 
 SIDES: Mapping[Measure, Literal["credit", "debit"]] = {"money_in": "credit", "money_out": "debit"}
 
@@ -162,11 +163,11 @@ class Transactions(Strict):
     """An aggregate of rows.
 
     `distinct` counts the values of the key `by`. `days_since`: from the last row to the end of the window.
-    `share`: of the rows `where`, of those `of`. `largest_share`: of the key's value with the largest sum, of the rows
-    `of` (default: of all rows `where`); 0 without rows, not applicable when none of them has the key.
+    `share`: the rows `where` divided by the rows `of`. `largest_share`: the largest sum of one value of the key,
+    divided by the rows `of` (default: by all rows `where`); 0 without rows, not applicable when no row has the key.
 
-    The monthly ones read one sum a complete month: its mean, median, lowest, slope a month by least squares, sample
-    standard deviation to the mean, and the share of months with less than `below` times the median month's.
+    The monthly aggregates use one sum per complete month: mean, median, minimum, slope per month by least squares,
+    sample standard deviation divided by the mean, and the share of months with less than `below` times the median.
     """
 
     source: Literal["transactions"]
@@ -182,28 +183,31 @@ class Transactions(Strict):
     below: Exact | None = None
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
-        _needed(self.by, "by", self.aggregate in {"distinct", "largest_share"})
-        _needed(self.below, "below", self.aggregate == "monthly_share_below")
+    def _check_fields(self) -> Self:
+        _check_presence(self.by, "by", self.aggregate in {"distinct", "largest_share"})
+        _check_presence(self.below, "below", self.aggregate == "monthly_share_below")
         if self.aggregate != "largest_share":
-            _needed(self.of, "of", self.aggregate == "share")
+            _check_presence(self.of, "of", self.aggregate == "share")
         if self.aggregate in MONTHLY and not isinstance(self.window, Months):
             raise ValueError("a monthly aggregate needs a window in months")
         if self.aggregate == "days_since" and isinstance(self.window, Months):
-            raise ValueError("days are counted in a window in days")
+            raise ValueError("`days_since` needs a window in days")
         if self.measure == "rows" and self.aggregate not in {"sum", "count", "share", "largest_share", "distinct"}:
-            raise ValueError(f"`rows` are not for {self.aggregate}")
+            raise ValueError(f"the measure `rows` can't be used with {self.aggregate}")
         if self.measure in SIDES and (self.where.direction or (self.of and self.of.direction)):
-            raise ValueError(f"`direction` has no meaning here: {self.measure} says it")
+            raise ValueError(f"`direction` has no meaning here: the measure {self.measure} already states it")
         return self
 
 
 class Balances(Strict):
-    """Of what stood in all cash accounts together at the end of each day. An account counts from its first row on, one
-    that never states a balance doesn't; a day on which one of them is unknown is left out.
+    """Closing balances of all cash accounts together, day by day.
 
-    `days_below`: below `threshold`. `days_beyond_limit`: at least one account stood below zero, or below its approved
-    limit where there is one; `share_beyond_limit`: of the days on which any account is known.
+    An account counts from its first row on, unless it never states a balance. A day on which the balance of one of
+    them is unknown is left out.
+
+    `days_below`: days below `threshold`. `days_beyond_limit`: days on which at least one account was below zero, or
+    below its approved limit where there is one; `share_beyond_limit`: those, divided by the days on which any balance
+    is known.
     """
 
     source: Literal["balances"]
@@ -212,14 +216,14 @@ class Balances(Strict):
     threshold: Exact | None = None
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
-        _needed(self.threshold, "threshold", self.aggregate == "days_below")
+    def _check_fields(self) -> Self:
+        _check_presence(self.threshold, "threshold", self.aggregate == "days_below")
         return self
 
 
 class Groups(Strict):
-    """Credit facilities or recurring series by the rows that carry their id: how many there are, or how many of them
-    ran at once at most, each from its first to its last row of the window.
+    """Credit facilities or recurring series, identified by their rows: how many there are, or how many ran at once at
+    most, each from its first to its last row in the window.
     """
 
     source: Literal["facilities", "series"]
@@ -230,7 +234,7 @@ class Groups(Strict):
 
 class History(Strict):
     """`days`: from the first to the last row, both counted. `days_behind`: from the last row to the day of computing.
-    `complete_months`: calendar months that the history covers.
+    `complete_months`: calendar months that the history covers from their first to their last day.
     """
 
     source: Literal["history"]
@@ -238,8 +242,9 @@ class History(Strict):
 
 
 class Arithmetic(Strict):
-    """Over other metrics and constants, from the left. `ratio` divides too, but only by what is positive: of revenue
-    eaten up by refunds no share can be told.
+    """An operation over other metrics and constants, from the left.
+
+    `ratio` is a division whose divisor must be positive: if refunds exceed revenue, a share of revenue means nothing.
     """
 
     source: Literal["metrics"]
@@ -247,7 +252,7 @@ class Arithmetic(Strict):
     operands: Annotated[tuple[Operand, ...], Field(min_length=2, max_length=20)]
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_operands(self) -> Self:
         if self.operation in {"divide", "ratio", "subtract"} and len(self.operands) != 2:
             raise ValueError(f"{self.operation} takes two operands")
         return self
@@ -264,8 +269,10 @@ Definition: TypeAlias = Annotated[
 
 
 class Metric(Strict):
-    """`history_days`, `history_months`: least history, in days from first to last row and in complete months.
-    `fresh_days`: how many days the last row may lie back; None: any.
+    """A metric: its name, meaning and unit, its definition, and what a customer needs for it to be available.
+
+    `history_days`, `history_months`: least history, in days from first to last row and in complete months.
+    `fresh_days`: how many days the last row may lie back; None: any number.
     """
 
     slug: Slug
@@ -290,7 +297,7 @@ class Metric(Strict):
 
     @property
     def window(self) -> str:
-        """In words."""
+        """The window in words."""
         match self.definition:
             case Arithmetic():
                 return "of its inputs"
@@ -304,18 +311,19 @@ Metrics: TypeAlias = Mapping[str, Metric]
 
 
 def lacks_side(definition: Definition) -> bool:
-    """Whether it counts rows by what they are for without saying on which side of the account they count.
+    """Tell whether a definition counts rows by purpose without saying on which side of the account.
 
-    A creditor's dividend is of the category of payments to a liquidator, a repayment sent back of that of repayments:
-    counted on both sides, they say of people what isn't so. Amounts keep their sign, so that one side is set off
-    against the other, and a measure names its side.
+    A dividend paid to a creditor has the category of payments to a liquidator, and a repayment sent back that of
+    repayments. Counting both sides would say something false about the customer. Sums of amounts are safe, because the
+    sides offset each other, and `money_in` and `money_out` name their side.
     """
     match definition:
         case Groups(where=where):
-            return where.says_what_for and where.direction is None
+            return where.selects_by_purpose and where.direction is None
         case Transactions(measure="amount" | "rows" as measure, aggregate=aggregate, where=where, of=of):
             counts = measure == "rows" or aggregate in {"count", "distinct", "days_since"}
-            return counts and any(each.says_what_for and each.direction is None for each in (where, of or EVERY_ROW))
+            filters = (where, of or EVERY_ROW)
+            return counts and any(each.selects_by_purpose and each.direction is None for each in filters)
     return False
 
 
@@ -333,8 +341,8 @@ def window_in_words(window: Window) -> str:
             return f"{months} complete months, {offset} before the last"
 
 
-def _needed(given: object, name: str, needed: bool) -> None:
-    if needed and given is None:
+def _check_presence(value: object, name: str, needed: bool) -> None:
+    if needed and value is None:
         raise ValueError(f"`{name}` is missing")
-    if not needed and given is not None:
+    if not needed and value is not None:
         raise ValueError(f"`{name}` has no meaning here")

@@ -1,4 +1,4 @@
-"""From a metric's value back to the transactions behind it."""
+"""Trace a metric's value back to the transactions behind it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -30,18 +30,18 @@ from pipelines.metrics.definition import (
 )
 from pipelines.metrics.outcome import CAUSES, SCALE
 from pipelines.metrics.registry import METRICS, with_inputs
-from pipelines.metrics.rows import KEYS, counted, met, sided
+from pipelines.metrics.rows import KEYS, is_met, row_value, with_direction
 from pipelines.metrics.windows import Edge, dates, edges, month_edges, periods
 
 Inputs: TypeAlias = Mapping[str, Trace | Constant]
 Values: TypeAlias = Mapping[str, Constant]
 
 _UNIT = Decimal(1).scaleb(-SCALE)
-_DIGITS = 80  # more than any value's product has
+_DIGITS = 80  # enough for the product of any two values
 
 
 def explain(facts: Facts, slug: str, metrics: Metrics = METRICS) -> Trace:
-    """Where the metric's value comes from. One that is unavailable is a formula without inputs that says why.
+    """Explain where the metric's value comes from. An unavailable metric is a formula without inputs that says why.
 
     Args:
         facts: of the one customer.
@@ -57,6 +57,8 @@ def explain(facts: Facts, slug: str, metrics: Metrics = METRICS) -> Trace:
 
 
 class _Explaining:
+    """Traces metrics of one customer. `outcomes`: the customer's row of `compute.values`."""
+
     def __init__(self, facts: Facts, metrics: Metrics, outcomes: Mapping[str, Any]) -> None:
         self.facts = facts
         self.metrics = metrics
@@ -86,13 +88,13 @@ class _Explaining:
             for operand in definition.operands
         }
         words = f" {_SIGNS[definition.operation]} ".join(definition.operands)
-        return Formula(words, inputs, partial(_calculated, definition))
+        return Formula(words, inputs, partial(_calculate, definition))
 
     # Rows
 
     def rows(self, where: Where, since: Edge, until: Edge) -> pl.LazyFrame:
         day = pl.col("date")
-        return self.facts.rows.lazy().filter(met(where), day >= self.date(since), day < self.date(until))
+        return self.facts.rows.lazy().filter(is_met(where), day >= self.date(since), day < self.date(until))
 
     def date(self, edge: Edge) -> date:
         day: date = dates([edge], self.periods)["date"].item()
@@ -100,10 +102,10 @@ class _Explaining:
 
     def window(self, definition: Transactions | Groups) -> pl.LazyFrame:
         measure = definition.measure if isinstance(definition, Transactions) else "amount"
-        return self.rows(sided(definition.where, measure), *edges(definition.window))
+        return self.rows(with_direction(definition.where, measure), *edges(definition.window))
 
     def transactions(self, definition: Transactions) -> Trace:  # noqa: PLR0911  one each
-        rows, value = self.window(definition), counted(definition.measure)
+        rows, value = self.window(definition), row_value(definition.measure)
         total, every_row = Sum(contributions(rows, value)), Sum(contributions(rows, pl.lit(1)))
         match definition.aggregate:
             case "sum":
@@ -125,7 +127,7 @@ class _Explaining:
                 return _quotient("largest / whole", {"largest": largest, "whole": whole})
             case "distinct":
                 assert definition.by is not None
-                return _firsts(rows.with_columns(key=KEYS[definition.by]))
+                return _count_keys(rows.with_columns(key=KEYS[definition.by]))
             case "days_since":
                 last = rows.tail(1).collect()
                 until = self.date(edges(definition.window)[1]).toordinal() - 1
@@ -144,36 +146,36 @@ class _Explaining:
                 lower, upper = (ordered.height - 1) // 2, ordered.height // 2
                 middles = {"lower": lower, "upper": upper}
                 inputs = {name: Sum(contributions(ordered[at].lazy(), value)) for name, at in middles.items()}
-                return Formula("mean of the two in the middle", inputs, lambda of: _rounded(_total(of) / 2))
+                return Formula("mean of the two in the middle", inputs, lambda values: _round(_total(values) / 2))
 
     def whole(self, definition: Transactions, of: Where) -> Sum:
-        rows = self.rows(sided(of, definition.measure), *edges(definition.window))
-        return Sum(contributions(rows, counted(definition.measure)))
+        rows = self.rows(with_direction(of, definition.measure), *edges(definition.window))
+        return Sum(contributions(rows, row_value(definition.measure)))
 
     def months(self, definition: Transactions) -> Formula:
-        """An input for each complete month, the oldest first, named by it: `2026-03`."""
+        """Return a formula with an input for each complete month, the oldest first, named like `2026-03`."""
         assert isinstance(definition.window, Months)
-        where, at = sided(definition.where, definition.measure), month_edges(definition.window)
+        where, at = with_direction(definition.where, definition.measure), month_edges(definition.window)
         inputs: dict[str, Trace | Constant] = {}
         for newer, older in reversed(list(pairwise(at))):
             if self.date(older) < self.date(newer):
                 rows = self.rows(where, older, newer)
-                inputs[f"{self.date(older):%Y-%m}"] = Sum(contributions(rows, counted(definition.measure)))
+                inputs[f"{self.date(older):%Y-%m}"] = Sum(contributions(rows, row_value(definition.measure)))
         words = f"{definition.aggregate.replace('_', ' ')} of {window_in_words(definition.window)}"
-        return Formula(words, inputs, partial(_of_months, definition))
+        return Formula(words, inputs, partial(_apply_monthly, definition))
 
     def groups(self, definition: Groups) -> Sum:
         key = KEYS["facility" if definition.source == "facilities" else "series"]
         rows = self.window(definition).with_columns(key=key).drop_nulls("key")
         if definition.aggregate == "count":
-            return _firsts(rows)
-        first = rows.with_columns(
+            return _count_keys(rows)
+        spans = rows.with_columns(
             start=pl.col("date").min().over("key"), end=pl.col("date").max().over("key")
         ).collect()
-        days = first.select(pl.col("start").unique().sort())["start"]
-        at_once = [first.filter(pl.col("start") <= day, pl.col("end") >= day) for day in days]
-        most = max(at_once, key=lambda running: running["key"].n_unique(), default=first)
-        return _firsts(most.lazy())
+        days = spans.select(pl.col("start").unique().sort())["start"]
+        at_once = [spans.filter(pl.col("start") <= day, pl.col("end") >= day) for day in days]
+        most = max(at_once, key=lambda running: running["key"].n_unique(), default=spans)
+        return _count_keys(most.lazy())
 
     def history(self, figure: str) -> Formula:
         [figures] = self.periods.to_dicts()
@@ -197,7 +199,7 @@ class _Explaining:
         days = self.days(definition.window)
         known = days.filter(pl.col("closing_balance").is_not_null().all().over("date"))
         balance, totals = pl.col("closing_balance"), known.group_by("date").agg(pl.col("closing_balance").sum())
-        beyond = self.firsts_of_days(days.filter(balance < -pl.col("credit_limit").fill_null(0)))
+        beyond = self.count_days(days.filter(balance < -pl.col("credit_limit").fill_null(0)))
         match definition.aggregate:
             case "mean":
                 inputs: Inputs = {"balances": _by_row(known, balance), "days": totals.height}
@@ -209,18 +211,20 @@ class _Explaining:
                 return _by_row(known.filter(pl.col("date") == known["date"].max()), balance)
             case "days_below":
                 below = totals.filter(pl.col("closing_balance") < pl.lit(definition.threshold, pl.Decimal(38, SCALE)))
-                return self.firsts_of_days(known.filter(pl.col("date").is_in(below["date"].implode())))
+                return self.count_days(known.filter(pl.col("date").is_in(below["date"].implode())))
             case "days_beyond_limit":
                 return beyond
             case "share_beyond_limit":
-                seen = days.filter(balance.is_not_null())["date"].n_unique()
-                return _quotient("days / days known", {"days": beyond, "known": seen})
+                known_days = days.filter(balance.is_not_null())["date"].n_unique()
+                return _quotient("days / days known", {"days": beyond, "known": known_days})
             case _:
                 return _slope_of_balances(known, totals)
 
     def days(self, window: Window) -> pl.DataFrame:
-        """Account × day of the window, from the account's first row on: `account_id, date`, and of the row that states
-        what stood in it `transaction_id, closing_balance, credit_limit`.
+        """Return one row per account and day of the window, from the account's first row on.
+
+        `account_id, date`, and `transaction_id, closing_balance, credit_limit` of the row that states the day's
+        balance.
         """
         since, until = (self.date(edge) for edge in edges(window))
         balance, end = pl.col("closing_balance"), pl.col("date") + pl.duration(days=pl.col("days_held"))
@@ -231,59 +235,59 @@ class _Explaining:
             .filter(pl.col("date") >= since, pl.col("date") < until)
         )
 
-    def firsts_of_days(self, days: pl.DataFrame) -> Sum:
-        """Each day counts once, by the row of one account."""
+    def count_days(self, days: pl.DataFrame) -> Sum:
+        """Count each day once, by the row of one account."""
         return _by_row(days.sort("date", "account_id").unique("date", keep="first", maintain_order=True), pl.lit(1))
 
 
 def _by_row(days: pl.DataFrame, part: pl.Expr) -> Sum:
-    """What each row states counts once for each day that it held."""
+    """Sum `part` over the days, as contributions of the rows that state the days' balances."""
     parts = days.sort("date", "account_id").with_columns(part=part.cast(pl.Decimal(38, 2)))
     by_row = parts.group_by("transaction_id", maintain_order=True).agg(pl.col("part").sum())
     return Sum(contributions(by_row.lazy(), pl.col("part")))
 
 
-def _firsts(rows: pl.LazyFrame) -> Sum:
-    """Each value of `key` counts once, by its first row."""
-    first = rows.drop_nulls("key").unique("key", keep="first", maintain_order=True)
-    return Sum(contributions(first, pl.lit(1)))
+def _count_keys(rows: pl.LazyFrame) -> Sum:
+    """Count each value of `key` once, by its first row."""
+    first_rows = rows.drop_nulls("key").unique("key", keep="first", maintain_order=True)
+    return Sum(contributions(first_rows, pl.lit(1)))
 
 
 def _slope_of_balances(known: pl.DataFrame, totals: pl.DataFrame) -> Formula:
-    """The days being 0, 1, 2 … from the first known one."""
+    """Return the slope of daily balances as a formula, with days numbered 0, 1, 2 … from the first known one."""
     start = known["date"].min()
     nth = (pl.col("date") - start).dt.total_days()
-    places = totals.select(nth)["date"].to_list()
+    numbers = totals.select(nth)["date"].to_list()
     inputs: Inputs = {
         "balances": _by_row(known, pl.col("closing_balance")),
         "balancesTimesDay": _by_row(known, pl.col("closing_balance") * nth),
-        "days": len(places),
-        "sumOfDays": sum(places),
-        "sumOfSquares": sum(place * place for place in places),
+        "days": len(numbers),
+        "sumOfDays": sum(numbers),
+        "sumOfSquares": sum(number * number for number in numbers),
     }
     words = "30 × (days × balancesTimesDay − sumOfDays × balances) / (days × sumOfSquares − sumOfDays²)"
-    return Formula(words, inputs, _slope_again)
+    return Formula(words, inputs, _apply_slope)
 
 
-def _slope_again(of: Values) -> Decimal:
+def _apply_slope(of: Values) -> Decimal:
     n, x, xx, y, xy = (
         _decimal(of[name]) for name in ("days", "sumOfDays", "sumOfSquares", "balances", "balancesTimesDay")
     )
     with localcontext(prec=_DIGITS):
-        return _rounded(30 * (n * xy - x * y) / (n * xx - x * x))
+        return _round(30 * (n * xy - x * y) / (n * xx - x * x))
 
 
 def _quotient(words: str, inputs: Inputs) -> Formula:
-    """Of the first input by the second."""
-    return Formula(words, inputs, lambda of: _divided(*map(_decimal, of.values())))
+    """Divide the first input by the second."""
+    return Formula(words, inputs, lambda of: _divide(*map(_decimal, of.values())))
 
 
-def _divided(left: Decimal, right: Decimal) -> Decimal:
+def _divide(left: Decimal, right: Decimal) -> Decimal:
     with localcontext(prec=_DIGITS):
-        return _rounded(left / right)
+        return _round(left / right)
 
 
-def _rounded(value: Decimal) -> Decimal:
+def _round(value: Decimal) -> Decimal:
     with localcontext(prec=_DIGITS):
         return value.quantize(_UNIT, ROUND_HALF_EVEN)
 
@@ -313,11 +317,11 @@ def _days_between(of: Values) -> int:
     return _days(of["date"], of["until"])
 
 
-def _of_months(definition: Transactions, of: Values) -> Decimal:
-    """The inputs are months, the oldest first."""
+def _apply_monthly(definition: Transactions, of: Values) -> Decimal:
+    """Apply a monthly aggregate. The inputs are months, the oldest first."""
     sums = [_decimal(value) for value in of.values()]
     with localcontext(prec=_DIGITS):
-        return _rounded(_MONTHLY[definition.aggregate](sums, definition))
+        return _round(_MONTHLY[definition.aggregate](sums, definition))
 
 
 def _mean(sums: Sequence[Decimal]) -> Decimal:
@@ -352,8 +356,8 @@ _MONTHLY: Mapping[str, Callable[[Sequence[Decimal], Transactions], Decimal]] = {
 }
 
 
-def _calculated(definition: Arithmetic, of: Values) -> Decimal:
-    """As `arithmetic.calculated`, on plain decimals."""
+def _calculate(definition: Arithmetic, of: Values) -> Decimal:
+    """Apply an operation to plain decimals, like `arithmetic.calculate`."""
     operands = [_decimal(of[operand]) for operand in definition.operands]
     with localcontext(prec=_DIGITS):
         return reduce(_OPERATIONS[definition.operation], operands)
@@ -362,9 +366,9 @@ def _calculated(definition: Arithmetic, of: Values) -> Decimal:
 _OPERATIONS: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
     "add": lambda left, right: left + right,
     "subtract": lambda left, right: left - right,
-    "multiply": lambda left, right: _rounded(left * right),
-    "divide": _divided,
-    "ratio": _divided,
+    "multiply": lambda left, right: _round(left * right),
+    "divide": _divide,
+    "ratio": _divide,
     "min": min,
     "max": max,
 }

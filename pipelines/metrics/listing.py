@@ -1,4 +1,4 @@
-"""The registry as others read it: a record a metric, and the table of `docs/reference/metrics.md`."""
+"""The registry for readers: one record per metric, and the table of `docs/reference/metrics.md`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ _COLUMNS = ("Name", "Slug", "Unit", "Window", "Least history", "Better", "Meanin
 
 
 def record(metric: Metric) -> dict[str, Any]:
-    """All there is to know of a metric, its definition as data."""
+    """Return everything about a metric, its definition as data."""
     return {
         "metricId": metric.id,
         "slug": metric.slug,
@@ -35,12 +35,12 @@ def as_markdown(metrics: Metrics) -> str:
 def _lines(metrics: Metrics) -> Iterator[str]:
     yield "# Metrics"
     yield ""
-    yield f"The {len(metrics)} metrics that reports, policies and monitoring share. Made from"
+    yield f"The {len(metrics)} metrics that reports, policies and monitoring share. Generated from"
     yield "[`registry.yaml`](../../pipelines/metrics/registry.yaml), where each is defined as data, by"
     yield "`tidemark metrics list --markdown > docs/reference/metrics.md`: don't edit this file."
     yield ""
     yield "Windows in days end at the customer's last row. Complete months are calendar months that the history covers"
-    yield "from their first to their last day; of those asked for, the ones there are count. Values are exact decimals"
+    yield "from their first to their last day; if fewer exist than asked for, those count. Values are exact decimals"
     yield "of four places, rounded half to even, and so are the inputs of arithmetic; only a volatility takes a root."
     yield ""
     yield "A metric has a value or is unavailable, with one of these causes:"

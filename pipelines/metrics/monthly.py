@@ -1,4 +1,7 @@
-"""Aggregates over one sum a month. Whole cents until the last step, so that no order of rows or months can show."""
+"""Aggregates over one sum per month.
+
+Sums stay in whole cents until the last step, so that the order of rows or months can't change the result.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -7,24 +10,24 @@ import polars as pl
 
 from pipelines.metrics.definition import SIDES, Months, Transactions
 from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, LARGEST, SCALE, caused, fractions
-from pipelines.metrics.running import WIDE, Between, counted
+from pipelines.metrics.running import WIDE, Between, measured
 from pipelines.metrics.windows import month_edges
 
 _ONE = 10**SCALE
 
 
 def sums(definition: Transactions) -> list[Between]:
-    """The window's months, the latest first."""
+    """Return what to sum for each month of the window, the latest first."""
     assert isinstance(definition.window, Months)
-    each, at = counted(definition.where, definition.measure), month_edges(definition.window)
+    each, at = measured(definition.where, definition.measure), month_edges(definition.window)
     return [(each, older, newer) for newer, older in pairwise(at)]
 
 
 def outcomes(definitions: Sequence[Transactions], sums: pl.Series, complete_months: pl.Series) -> pl.LazyFrame:
-    """FRACTION: of all customers for the first metric, then for the second …
+    """Return FRACTION of all customers for the first metric, then for the second …
 
     Args:
-        sums: what the months of `sums` add up to, in the same order.
+        sums: the months' sums, in the order of the function `sums`.
         complete_months: of each customer.
     """
     metrics = pl.LazyFrame([_parameters(nth, each) for nth, each in enumerate(definitions)], schema=_PARAMETERS)
@@ -35,7 +38,7 @@ def outcomes(definitions: Sequence[Transactions], sums: pl.Series, complete_mont
         .with_columns(cents=sums * pl.col("sign"))
         .filter(pl.col("back") + pl.col("offset") < pl.col("complete_months"))
         .group_by("metric", "customer")
-        .agg(*_of_months())
+        .agg(*_aggregates())
     )
     together = _crossed(metrics, customers).join(
         known, on=("metric", "customer"), how="left", validate="1:1", maintain_order="left"
@@ -72,7 +75,7 @@ def _crossed(metrics: pl.LazyFrame, customers: pl.LazyFrame) -> pl.LazyFrame:
     return metrics.join(customers, how="cross", maintain_order="left_right")
 
 
-def _of_months() -> tuple[pl.Expr, ...]:
+def _aggregates() -> tuple[pl.Expr, ...]:
     cents, count, total = pl.col("cents"), pl.len().cast(WIDE), pl.col("cents").sum()
     ordered = cents.sort()
     twice_median = ordered.get((pl.len() - 1) // 2) + ordered.get(pl.len() // 2)
@@ -83,13 +86,16 @@ def _of_months() -> tuple[pl.Expr, ...]:
         (cents * pl.col("back")).sum().alias("weighted"),
         cents.min().alias("lowest"),
         twice_median.alias("twice_median"),
-        (deviation * deviation).sort().sum().alias("squares"),  # of `count` times each deviation
+        # Of `count` times each deviation. Sorted, because a sum of floats depends on the order.
+        (deviation * deviation).sort().sum().alias("squares"),
         (cents * 2 * _ONE < twice_median * pl.col("below").first()).sum().alias("weak"),
     )
 
 
 def _outcome(months: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
-    """Slope: least squares, the months being 0, 1, 2 … from the latest backwards, is
+    """Return FRACTION of each metric by its aggregate.
+
+    Slope: least squares, with the months numbered 0, 1, 2 … from the latest backwards, is
     (6 (n − 1) Σy − 12 Σxy) / (n (n² − 1)). Volatility: n √(squares / (n − 1)) / n over Σy.
     """
     count, total = pl.col("count"), pl.col("total")

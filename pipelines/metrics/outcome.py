@@ -1,7 +1,7 @@
-"""A metric's outcome: a value, or the cause why there is none. Never an exception, and never a number that is none.
+"""A metric's outcome: a value, or the cause why there is none. Never an exception, and never NaN or infinity.
 
-Values are decimals of four places, rounded half to even; so are the inputs of arithmetic. From LARGEST on, none is
-told: no statement holds so much, and products of such values leave the decimals that Polars has.
+Values are decimals of four places, rounded half to even; so are the inputs of arithmetic. Values of LARGEST or more are
+refused: no statement holds so much, and products of such values exceed Polars' decimals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,14 @@ CAUSES: Mapping[str, str] = {
     STALE: "the last row is too old",
     INSUFFICIENT_HISTORY: "the history is too short",
     NO_BALANCES: "no balance is known in the window",
-    NOT_APPLICABLE: "there is nothing that it could be said of",
-    DIVISION_BY_ZERO: "what it is divided by is zero",
-    OVERFLOW: "the figure is larger than any that can be told",
+    NOT_APPLICABLE: "there is nothing to compute it from",
+    DIVISION_BY_ZERO: "its divisor is zero",
+    OVERFLOW: "the figure is larger than any that can be stated",
 }
 
 FRACTION = pl.Schema({"top": pl.Int128(), "bottom": pl.Int128(), "cause": pl.String()})
-"""What a source says of a customer: a fraction of whole numbers (cents, rows, days), so that it is rounded once. What
-is divided by nothing or less is no value; `cause` says why when it isn't for that."""
+"""A source's outcome for a customer: a fraction of whole numbers (cents, rows, days), so that it is rounded once.
+Dividing by zero or less gives no value; `cause` gives any other reason why there is none."""
 
 
 def fractions(rows: pl.LazyFrame, top: pl.Expr, bottom: pl.Expr | int, cause: pl.Expr | None = None) -> pl.LazyFrame:
@@ -47,6 +47,6 @@ def caused(cause: str, where: pl.Expr) -> pl.Expr:
 
 
 def stacked(parameters: Mapping[str, Sequence[object]], customers: int) -> pl.LazyFrame:
-    """A row for each metric's parameters → the same once for each of its customers."""
+    """Repeat each metric's row of parameters once for each customer."""
     rows = pl.int_range(pl.len() * customers) // max(customers, 1)
     return pl.LazyFrame(parameters).select(pl.all().gather(rows))

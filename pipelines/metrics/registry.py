@@ -1,4 +1,4 @@
-"""The registry: `registry.yaml`, read strictly, so that a broken file is refused with its name, line and reason."""
+"""The registry: metrics read strictly from `registry.yaml`. A faulty file is refused, with lines and reasons."""
 
 import json
 from collections import Counter
@@ -17,18 +17,18 @@ from pipelines.vocabulary.rule_files import RuleError, parse
 FILE = "registry.yaml"
 
 
-def checked(text: str, name: str = FILE) -> Metrics:
-    """The file's text as metrics by slug, in its order.
+def parse_registry(text: str, name: str = FILE) -> Metrics:
+    """Parse a file's text into metrics by slug, in the file's order.
 
     Raises:
-        RuleError: naming every fault with file, line and reason.
+        RuleError: names every fault with file, line and reason.
     """
     document = parse(text, name)
     if not isinstance(document, list):
-        raise RuleError(f"{name}: a list of metrics is expected")
-    read = [_read(entry, place) for place, entry in enumerate(document)]
-    metrics = [each for each in read if isinstance(each, Metric)]
-    faults = [fault for each in read if isinstance(each, list) for fault in each]
+        raise RuleError(f"{name}: expected a list of metrics")
+    entries = [_parse_entry(entry, place) for place, entry in enumerate(document)]
+    metrics = [entry for entry in entries if isinstance(entry, Metric)]
+    faults = [fault for entry in entries if isinstance(entry, list) for fault in entry]
     if not faults:
         faults = list(_faults_between(metrics))
     if faults:
@@ -41,8 +41,8 @@ Path = tuple[int | str, ...]
 Fault = tuple[Path, str]
 
 
-def _read(entry: object, place: int) -> Metric | list[Fault]:
-    """Through JSON, where a number never passes for a text, nor a text for a number."""
+def _parse_entry(entry: object, place: int) -> Metric | list[Fault]:
+    """Validate an entry through JSON: strict JSON never accepts a number for a text, nor a text for a number."""
     try:
         return Metric.model_validate_json(json.dumps(entry, default=str), strict=True)
     except ValidationError as error:
@@ -53,7 +53,7 @@ def _faults_between(metrics: Sequence[Metric]) -> Iterator[Fault]:
     places = {metric.slug: place for place, metric in enumerate(metrics)}
     for slug, count in Counter(metric.slug for metric in metrics).items():
         if count > 1:
-            yield (places[slug], "slug"), f"{slug} stands {count} times"
+            yield (places[slug], "slug"), f"{slug} is defined {count} times"
     for place, metric in enumerate(metrics):
         if lacks_side(metric.definition):
             yield (place, "definition"), f"{metric.slug} counts rows without saying on which side of the account"
@@ -62,44 +62,44 @@ def _faults_between(metrics: Sequence[Metric]) -> Iterator[Fault]:
     try:
         list(in_order({metric.slug: metric for metric in metrics}))
     except CycleError as error:
-        circle = error.args[1]
-        yield (places[circle[0]], "definition", "operands"), f"made of itself: {' ← '.join(circle)}"
+        cycle = error.args[1]
+        yield (places[cycle[0]], "definition", "operands"), f"made of itself: {' ← '.join(cycle)}"
 
 
 def in_order(metrics: Metrics) -> Iterator[Metric]:
-    """Each metric after those that it is made of.
+    """Yield each metric after those that it is made of.
 
     Raises:
-        CycleError: one is made of itself.
+        CycleError: a metric is made of itself.
     """
     inputs = {slug: [of for of in metric.inputs if of in metrics] for slug, metric in metrics.items()}
     return (metrics[slug] for slug in TopologicalSorter(inputs).static_order())
 
 
 def with_inputs(slugs: Sequence[str], among: Metrics) -> Metrics:
-    """These metrics and all that they are made of, by slug.
+    """Return these metrics and all that they are made of, by slug.
 
     Raises:
         KeyError: there is no such metric.
     """
-    found: dict[str, Metric] = {}
-    open_ = list(slugs)
-    while open_:
-        metric = among[open_.pop()]
-        if metric.slug not in found:
-            found[metric.slug] = metric
-            open_ += metric.inputs
-    return MappingProxyType(found)
+    closure: dict[str, Metric] = {}
+    pending = list(slugs)
+    while pending:
+        metric = among[pending.pop()]
+        if metric.slug not in closure:
+            closure[metric.slug] = metric
+            pending += metric.inputs
+    return MappingProxyType(closure)
 
 
 class _Lines:
-    """Where in a YAML text a value stands."""
+    """Finds the line of a value in a YAML text."""
 
     def __init__(self, text: str) -> None:
         self.root: Any = yaml.compose(text, Loader=yaml.CSafeLoader)
 
     def of(self, path: Path) -> int:
-        """The line, from 1, of the deepest node on the path that there is."""
+        """Return the line, from 1, of the deepest node that exists on the path."""
         node = self.root
         for step in path:
             deeper = _below(node, step)
@@ -115,4 +115,4 @@ def _below(node: Any, step: int | str) -> Any:
     return None
 
 
-METRICS: Mapping[str, Metric] = checked(files("pipelines.metrics").joinpath(FILE).read_text("utf-8"))
+METRICS: Mapping[str, Metric] = parse_registry(files("pipelines.metrics").joinpath(FILE).read_text("utf-8"))

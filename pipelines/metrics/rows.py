@@ -1,4 +1,4 @@
-"""Which rows a metric reads, and what each counts: `Where` and `Measure` as expressions over `Facts.rows`."""
+"""Which rows a metric reads and what each counts: `Where` and `Measure` as expressions over `Facts.rows`."""
 
 from collections.abc import Hashable, Iterator
 from functools import lru_cache
@@ -10,7 +10,8 @@ from pipelines.metrics.definition import SIDES, Key, Measure, Names, Where
 from pipelines.vocabulary.schemas import MONEY
 
 THIRTY_DAYS = 30
-_CACHED = 1_000  # filters of which the expressions are kept: to write them takes longer than to read a customer's rows
+# Filters whose expressions are cached: building them takes longer than reading a customer's rows. Our judgement.
+_CACHED = 1_000
 
 KEYS: dict[Key, pl.Expr] = {
     "counterparty": pl.col("counterparty_group"),
@@ -44,18 +45,20 @@ COLUMNS = (
     "series_id",
     "facility_id",
 )
-"""All that metrics read of a row."""
+"""All columns that metrics read."""
 
 
 @lru_cache(_CACHED)
-def sided(where: Where, measure: Measure) -> Where:
-    """Money in is the rows that entered an account, money out those that left it."""
+def with_direction(where: Where, measure: Measure) -> Where:
+    """Add the direction that the measure implies: money in counts rows that entered an account, money out those that
+    left it.
+    """
     return where.model_copy(update={"direction": SIDES[measure]}) if measure in SIDES else where
 
 
 @lru_cache(_CACHED)
 def conditions(where: Where) -> tuple[tuple[Hashable, pl.Expr], ...]:
-    """What a row must meet, each true or false and never null, under a key that the same condition always has."""
+    """Return the filter's conditions, never null. Equal conditions of different filters have equal keys."""
     return tuple(_conditions(where))
 
 
@@ -69,19 +72,20 @@ _MARKS = {
 
 def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
     if where.categories or where.groups:
-        yield ("of", where.categories, where.groups), _of(where.categories, where.groups)
+        yield ("of", where.categories, where.groups), _is_any_of(where.categories, where.groups)
     if where.not_categories:
-        yield ("not", where.not_categories), ~_of(where.not_categories, ())
+        yield ("not", where.not_categories), ~_is_any_of(where.not_categories, ())
     for column in ("counterparty_kind", "channel", "account_type"):
         if names := getattr(where, f"{column}s"):
-            yield (column, names), _sure(pl.col(column).is_in(names))
+            yield (column, names), _never_null(pl.col(column).is_in(names))
     if where.flags:
         yield (
             ("flags", where.flags),
-            _sure(pl.any_horizontal(pl.col("flags").list.contains(each) for each in where.flags)),
+            _never_null(pl.any_horizontal(pl.col("flags").list.contains(flag) for flag in where.flags)),
         )
     if where.counterparties:
-        yield ("counterparties", where.counterparties), _sure(pl.col("counterparty_group").is_in(where.counterparties))
+        is_named = pl.col("counterparty_group").is_in(where.counterparties)
+        yield ("counterparties", where.counterparties), _never_null(is_named)
     for name, mark in _MARKS.items():
         if (wanted := getattr(where, name)) is not None:
             yield (name, wanted), mark if wanted else ~mark
@@ -96,26 +100,26 @@ def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
         )
 
 
-_BOUND = pl.Decimal(38, 4)
+_BOUND = pl.Decimal(38, 4)  # amounts have two decimals, the bounds of a filter up to four
 
 
-def _of(categories: Names, groups: Names) -> pl.Expr:
+def _is_any_of(categories: Names, groups: Names) -> pl.Expr:
     of_category, of_group = pl.col("category").is_in(categories), pl.col("category_group").is_in(groups)
     if categories and groups:
-        return _sure(of_category) | _sure(of_group)
-    return _sure(of_category if categories else of_group)
+        return _never_null(of_category) | _never_null(of_group)
+    return _never_null(of_category if categories else of_group)
 
 
-def _sure(condition: pl.Expr) -> pl.Expr:
+def _never_null(condition: pl.Expr) -> pl.Expr:
     return condition.fill_null(value=False)
 
 
-def met(where: Where) -> pl.Expr:
+def is_met(where: Where) -> pl.Expr:
     return pl.all_horizontal(*(condition for _, condition in conditions(where)), pl.lit(value=True))
 
 
-def counted(measure: Measure) -> pl.Expr:
-    """What a row counts: AUD, or 1."""
+def row_value(measure: Measure) -> pl.Expr:
+    """Return what a row counts: AUD, or 1."""
     match measure:
         case "rows":
             return pl.lit(1, MONEY)

@@ -1,7 +1,7 @@
-"""Running totals: each condition and each filter one Boolean column, each filter and measure one total down all rows.
+"""Running totals: a Boolean column for each filter, and a running total over all rows for each filter and measure.
 
-What a customer's rows of a window add up to is the total at its end less the total at its beginning. So a window costs
-two look-ups a customer, and one more metric over rows already totalled costs next to nothing.
+The sum of a customer's rows in a window is the total at the window's end minus the total at its beginning. So a window
+costs two look-ups per customer, and another metric over rows already totalled costs next to nothing.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -11,38 +11,39 @@ import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics.definition import Measure, Where, Window
-from pipelines.metrics.rows import conditions, sided
+from pipelines.metrics.rows import conditions, with_direction
 from pipelines.metrics.windows import Edge, dates, edges
 
 CENTS, WIDE = pl.Int64(), pl.Int128()
-_CENTS_BITS = 62  # of what all rows may add up to, sign left out, to be counted in CENTS
+_CENTS_BITS = 62  # totals below 2**62 cents fit CENTS, with room for the difference of two
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Rows that meet `where` (its direction stated), and what each counts: `cents`, `size` (without sign) or `ones`."""
+    """Rows that meet `where`, its direction stated, and the column to sum: `cents`, `size` (without sign) or `ones`."""
 
     where: Where
     column: str
 
 
-def counted(where: Where, measure: Measure) -> Counted:
+def measured(where: Where, measure: Measure) -> Counted:
+    """Sum the measure of matching rows."""
     columns = {"rows": "ones", "size": "size"}
-    return Counted(sided(where, measure), columns.get(measure, "cents"))
+    return Counted(with_direction(where, measure), columns.get(measure, "cents"))
 
 
-def number_of(where: Where, measure: Measure) -> Counted:
-    """The rows themselves."""
-    return Counted(sided(where, measure), "ones")
+def number_of_rows(where: Where, measure: Measure) -> Counted:
+    """Count matching rows."""
+    return Counted(with_direction(where, measure), "ones")
 
 
-Between = tuple[Counted, Edge, Edge]  # what to count, from which edge on, and before which
+Between = tuple[Counted, Edge, Edge]  # what to count, the first edge, and the edge after the last row
 
 
 class Running:
-    """Customers' rows, marked and totalled for some filters and measures at the edges of some windows.
+    """Customers' rows, marked and totalled for given filters and measures, at the edges of given windows.
 
-    `marked`: the rows, in their order, with `customer` (its place among the customers), `row` (its place among the
+    `marked`: the rows, in their order, with `customer` (index among the customers), `row` (index among the
     rows), `cents`, `size`, and a Boolean column per filter (`mark`) and per window (`inside`).
     """
 
@@ -53,12 +54,13 @@ class Running:
         totalled: Iterable[Between],
         marked: Iterable[tuple[Where, Window]],
     ) -> None:
-        """
+        """Mark and total the rows.
+
         Args:
             rows: of `Facts.rows`, sorted by customer and day.
-            periods: of customers whose `place` is among those of the rows; where rows are to be marked, of the same
-                customers in the same order.
-            totalled: all that `between` will be asked for.
+            periods: of customers whose `place` is among those of the rows; if `marked` is not empty, of exactly the
+                rows' customers, in the same order.
+            totalled: everything that `between` will be asked for.
             marked: filters, their direction stated, and windows whose rows will be asked for.
         """
         totalled, marked = list(totalled), list(marked)
@@ -77,15 +79,15 @@ class Running:
         self.marked = self._mark_windows(marked_rows)
 
     def mark(self, where: Where) -> str:
-        """The column that says which rows meet the filter."""
+        """Return the column that says which rows meet the filter."""
         return self._marks[where]
 
     def inside(self, window: Window) -> str:
-        """The column that says which rows lie in their customer's window."""
+        """Return the column that says which rows lie in their customer's window."""
         return self._windows[window]
 
     def between(self, each: Sequence[Between]) -> pl.Series:
-        """What the rows between the edges add up to: all customers' for the first, then all for the second …"""
+        """Return the sums between edges: all customers' for the first, then all for the second …"""
         if not each:
             return pl.Series([], dtype=WIDE)
         until = [self._at(counted, edge) for counted, _, edge in each]
@@ -99,7 +101,10 @@ class Running:
         return values.slice(self._edges[edge] * self.customers, self.customers)
 
     def _mark(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """A condition that several filters share is looked at once."""
+        """Add row and customer numbers, cents, size and the filters' marks.
+
+        A condition that several filters share is computed once.
+        """
         shared: dict[Hashable, str] = {}
         columns: list[pl.Expr] = []
         marks: list[pl.Expr] = []
@@ -130,9 +135,9 @@ class Running:
         return marked.with_columns(inside)
 
     def _place(self, marked: pl.DataFrame, periods: pl.DataFrame) -> pl.Series:
-        """How many rows, of all customers, lie before each edge.
+        """Return how many rows of all customers lie before each edge.
 
-        Rows are in the order of their customer and day, so that both together are one sorted number.
+        Rows are sorted by customer and day, so both together are one sorted number that can be searched.
         """
         keys = dates(list(self._edges), periods).select(key=_key(pl.col("customer"), pl.col("date")))["key"]
         rows = marked.select(key=_key(pl.col("customer"), pl.col("date")))["key"].set_sorted()
@@ -145,18 +150,21 @@ class Running:
         return {each: at_edges[name] for each, name in self._totals.items()}
 
     def _running(self, each: Counted) -> pl.Expr:
-        met = pl.col(self.mark(each.where))
+        is_met = pl.col(self.mark(each.where))
         if each.column == "ones":
-            return met.cum_sum().cast(self._total_type)
-        return pl.when(met).then(each.column).otherwise(0).cum_sum()
+            # The sum of Booleans has its own type: see `_total_type`.
+            return is_met.cum_sum().cast(self._total_type)
+        return pl.when(is_met).then(each.column).otherwise(0).cum_sum()
 
 
 def _key(customer: pl.Expr, day: pl.Expr) -> pl.Expr:
     return customer * 2**32 + day.to_physical()
+    # One number that sorts by customer, then by day: days since 1970 fit into 32 bits.
 
 
 def _total_type(rows: pl.DataFrame) -> pl.DataType:
-    """Return the one type of all running totals, numbers of rows too: they are concatenated, which converts nothing.
-    It is wide enough that not even all rows together add up to more.
+    """Return the one type of all running totals, wide enough for the sum of all rows.
+
+    Numbers of rows have it too, because totals are concatenated, which converts nothing.
     """
     return CENTS if int(rows["amount"].abs().sum() * 100) < 2**_CENTS_BITS else WIDE

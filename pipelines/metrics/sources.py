@@ -1,4 +1,4 @@
-"""What the sources say of each metric that isn't made of others: for each customer a fraction of whole numbers."""
+"""Outcomes of all metrics except arithmetic: for each customer a fraction of whole numbers."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -24,33 +24,34 @@ from pipelines.metrics.definition import (
 )
 from pipelines.metrics.outcome import FRACTION, NOT_APPLICABLE, caused, fractions, stacked
 from pipelines.metrics.rows import COLUMNS
-from pipelines.metrics.running import Between, Running, counted, number_of
+from pipelines.metrics.running import Between, Running, measured, number_of_rows
 from pipelines.metrics.windows import edges
 
 D = TypeVar("D", Transactions, Balances, History)
 
 
 def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -> tuple[list[Metric], pl.LazyFrame]:
-    """The metrics that a source tells, and FRACTION: of all customers for the first of them, then for the second …
+    """Return the metrics that have a source, and FRACTION of all customers for the first of them, then the second …
 
     Args:
         customers: their `windows.periods`.
     """
-    of: dict[str, list[Metric]] = {kind: [] for kind in _KINDS}
+    by_kind: dict[str, list[Metric]] = {kind: [] for kind in _KINDS}
     for metric in metrics:
         if not isinstance(metric.definition, Arithmetic):
-            of[_kind(metric.definition)].append(metric)
-    plain, means, shares, largest, months = (_only(Transactions, of[kind]) for kind in _KINDS[:5])
-    by_row = [each.definition for each in of["grouped"] if isinstance(each.definition, Transactions | Groups)]
-    standing, history = _only(Balances, of["balances"]), _only(History, of["history"])
+            by_kind[_kind(metric.definition)].append(metric)
+    plain, means, shares, largest, months = (_only(Transactions, by_kind[kind]) for kind in _KINDS[:5])
+    by_row = [each.definition for each in by_kind["grouped"] if isinstance(each.definition, Transactions | Groups)]
+    of_balances, history = _only(Balances, by_kind["balances"]), _only(History, by_kind["history"])
     by_month = [month for each in months for month in monthly.sums(each)]
     totalled = [
-        *(_counted(each) for each in (*plain, *means, *shares)),
+        *(_measured(each) for each in (*plain, *means, *shares)),
         *(_rows_counted(each) for each in (*means, *largest)),
         *(_whole(each) for each in (*shares, *largest)),
         *by_month,
     ]
-    running, single = _running(facts, customers, totalled, [grouped.rows_of(each) for each in (*by_row, *largest)])
+    marked = [grouped.filter_and_window(each) for each in (*by_row, *largest)]
+    running, single = _running(facts, customers, totalled, marked)
     figures = (
         _plain(plain, running) if plain else None,
         _means(means, running) if means else None,
@@ -58,18 +59,21 @@ def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -
         _largest_shares(largest, running, single) if largest else None,
         monthly.outcomes(months, running.between(by_month), customers["complete_months"]) if months else None,
         grouped.outcomes(by_row, single) if by_row else None,
-        balances.outcomes(standing, facts, customers.height) if standing else None,
+        balances.outcomes(of_balances, facts, customers.height) if of_balances else None,
         _of_history(history, customers) if history else None,
     )
     parts = [part for part in figures if part is not None]
-    return [metric for alike in of.values() for metric in alike], pl.concat([FRACTION.to_frame(eager=False), *parts])
+    stacked_metrics = [metric for alike in by_kind.values() for metric in alike]
+    return stacked_metrics, pl.concat([FRACTION.to_frame(eager=False), *parts])
 
 
 def _running(
     facts: Facts, customers: pl.DataFrame, totalled: Sequence[Between], marked: Sequence[tuple[Where, Window]]
 ) -> tuple[Running, Running]:
-    """What totals are taken of, and what single rows are looked at in. Totals serve all days on which a customer is
-    looked at; single rows stand there once for each.
+    """Return the `Running` to take totals from, and the one to read marked rows from.
+
+    They differ where several customers are one customer on different days: totals are computed once and serve all
+    days, but marked rows are repeated for each day.
     """
     if not facts.shares_rows:
         both = Running(facts.rows.select(COLUMNS), customers, totalled, marked)
@@ -82,8 +86,9 @@ def _running(
 
 
 def reach(metric: Metric) -> int:
-    """Return of how many days before a customer's last row single rows are looked at, that day itself left out, because
-    running totals don't tell the metric. 0: of none; ALL_DAYS: of all.
+    """Return how many days before a customer's last row, that day excluded, the metric needs single rows of.
+
+    0: none, because running totals suffice; ALL_DAYS: all.
     """
     definition = metric.definition
     if not isinstance(definition, Transactions | Groups) or _kind(definition) not in _BY_ROW:
@@ -92,7 +97,7 @@ def reach(metric: Metric) -> int:
         case Days(days=days, offset=offset):
             return offset + days
         case Months(months=months, offset=offset):
-            return _LONGEST_MONTH * (offset + months + 1)  # the month of the last row may be under way
+            return _LONGEST_MONTH * (offset + months + 1)  # one more, for the incomplete month of the last row
         case None:
             return ALL_DAYS
 
@@ -125,18 +130,18 @@ def _only(kind: type[D], metrics: Sequence[Metric]) -> list[D]:
     return [metric.definition for metric in metrics if isinstance(metric.definition, kind)]
 
 
-def _counted(definition: Transactions) -> Between:
+def _measured(definition: Transactions) -> Between:
     if definition.aggregate == "count":
         return _rows_counted(definition)
-    return counted(definition.where, definition.measure), *edges(definition.window)
+    return measured(definition.where, definition.measure), *edges(definition.window)
 
 
 def _rows_counted(definition: Transactions) -> Between:
-    return number_of(definition.where, definition.measure), *edges(definition.window)
+    return number_of_rows(definition.where, definition.measure), *edges(definition.window)
 
 
 def _whole(definition: Transactions) -> Between:
-    return counted(definition.of or definition.where, definition.measure), *edges(definition.window)
+    return measured(definition.of or definition.where, definition.measure), *edges(definition.window)
 
 
 def _sign(definition: Transactions) -> int:
@@ -148,13 +153,13 @@ def _unit(definition: Transactions) -> int:
 
 
 def _plain(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
-    total = running.between([_counted(each) for each in definitions])
+    total = running.between([_measured(each) for each in definitions])
     rows = _signed(definitions, running).with_columns(total=total)
     return fractions(rows, pl.col("total") * pl.col("sign"), pl.col("unit"))
 
 
 def _means(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
-    total = running.between([_counted(each) for each in definitions])
+    total = running.between([_measured(each) for each in definitions])
     count = running.between([_rows_counted(each) for each in definitions])
     rows = _signed(definitions, running).with_columns(total=total, count=count)
     none = caused(NOT_APPLICABLE, pl.col("count") == 0)
@@ -162,7 +167,7 @@ def _means(definitions: Sequence[Transactions], running: Running) -> pl.LazyFram
 
 
 def _shares(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
-    part = running.between([_counted(each) for each in definitions])
+    part = running.between([_measured(each) for each in definitions])
     whole = running.between([_whole(each) for each in definitions])
     rows = _signed(definitions, running).with_columns(part=part, whole=whole)
     return fractions(rows, pl.col("part") * pl.col("sign"), pl.col("whole") * pl.col("sign"))
@@ -179,7 +184,7 @@ def _largest_shares(definitions: Sequence[Transactions], running: Running, singl
 
 
 def _signed(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
-    """Money out is told as a positive amount, cents as AUD."""
+    """Return the factor for the sign (money out is a positive amount) and the divisor from cents to AUD."""
     signs = {"sign": [_sign(each) for each in definitions], "unit": [_unit(each) for each in definitions]}
     return stacked(signs, running.customers)
 

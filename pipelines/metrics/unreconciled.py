@@ -1,9 +1,9 @@
-"""How much of a reading rests on rows of statements that don't reconcile: `figures.unreconciled`, for metrics.
+"""How much of a metric's value rests on rows of statements that don't reconcile: `figures.unreconciled`, for metrics.
 
-What a metric reads is said by its filters and windows. So what stands behind it is told by metrics as well, all in one
-pass: of each filter the size of its rows, and that of those which are unreconciled. Money counts by amount; what counts
-rows, days or groups goes by rows. Arithmetic rests on all that stands behind its operands, a share on its part and its
-whole. Of balances it can't be told here which rows state them: they rest on all rows of the window, by rows.
+A metric's filters and windows say which rows it reads. So the sizes of these rows are computed as metrics as well, all
+in one pass: for each filter the size of all rows and of the unreconciled ones. Money counts by amount; metrics that
+count rows, days or groups go by rows. Arithmetic rests on everything behind its operands, a share on its part and its
+whole. For balances it is not known here which rows state them: they rest on all rows of the window, by rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,22 +31,23 @@ from pipelines.metrics.definition import (
 )
 from pipelines.metrics.lineage import explain as explained
 from pipelines.metrics.registry import METRICS
-from pipelines.metrics.rows import sided
+from pipelines.metrics.rows import with_direction
 
 
 def shares(facts: Facts, slugs: Sequence[str], among: Metrics = METRICS) -> pl.DataFrame:
-    """Every customer of the facts: `customer_number`, and of each metric the share (0 to 1) of what stands behind its
-    value; null where no row does.
+    """Return `customer_number` and, for each metric, the share (0 to 1) of the rows behind it that are unreconciled.
+
+    Null where no row is behind the value.
     """
     behind = _Behind(slugs, among)
-    each = (behind.share(slug).alias(slug) for slug in slugs)
-    return values(facts, behind.metrics).select(BY_CUSTOMER, *each)
+    columns = (behind.share(slug).alias(slug) for slug in slugs)
+    return values(facts, behind.metrics).select(BY_CUSTOMER, *columns)
 
 
 def explain(facts: Facts, slug: str, among: Metrics = METRICS) -> Formula:
-    """Where a metric's share comes from. `facts`: of the one customer."""
+    """Explain a metric's share. `facts`: of the one customer."""
     behind = _Behind([slug], among)
-    return unreconciled.of_sums(
+    return unreconciled.share_formula(
         {
             unit: (_contributions(facts, behind, part), _contributions(facts, behind, everything))
             for unit, (part, everything) in behind.units(slug).items()
@@ -61,7 +62,7 @@ def _contributions(facts: Facts, behind: "_Behind", slugs: Sequence[str]) -> pl.
 
 @dataclass(frozen=True)
 class _Behind:
-    """The metrics that tell the sizes behind other metrics."""
+    """Metrics that give the sizes of the rows behind other metrics."""
 
     slugs: Sequence[str]
     among: Metrics
@@ -77,27 +78,28 @@ class _Behind:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """Two for each sum: that of its unreconciled rows, and that of all."""
+        """Two metrics for each sum: its unreconciled rows, and all its rows."""
         both = (
             each
             for definition, slug in self._named.items()
-            for each in (_metric(slug, definition), _metric(_unreconciled(slug), _of_unreconciled(definition)))
+            for each in (_metric(slug, definition), _metric(_unreconciled(slug), _only_unreconciled(definition)))
         )
         return {each.slug: each for each in both}
 
     def units(self, slug: str) -> Mapping[str, tuple[Sequence[str], Sequence[str]]]:
-        """By unit, the slugs of the sums of unreconciled rows behind a metric, and of those of all rows."""
-        of: dict[str, list[str]] = {}
-        for each in self._sums[slug]:
-            of.setdefault("count" if each.aggregate == "count" else "AUD", []).append(self._named[each])
-        return {unit: ([_unreconciled(each) for each in every], every) for unit, every in of.items()}
+        """Return by unit the slugs of the sums of unreconciled rows behind a metric, and of those of all rows."""
+        by_unit: dict[str, list[str]] = {}
+        for definition in self._sums[slug]:
+            unit = "count" if definition.aggregate == "count" else "AUD"
+            by_unit.setdefault(unit, []).append(self._named[definition])
+        return {unit: ([_unreconciled(each) for each in every], every) for unit, every in by_unit.items()}
 
     def share(self, slug: str) -> pl.Expr:
-        each = (
+        shares = (
             unreconciled.share(pl.sum_horizontal(part), pl.sum_horizontal(everything))
             for part, everything in self.units(slug).values()
         )
-        return pl.max_horizontal(pl.lit(None, unreconciled.SIZE), *each)
+        return pl.max_horizontal(pl.lit(None, unreconciled.SIZE), *shares)
 
 
 def _unreconciled(slug: str) -> str:
@@ -110,13 +112,13 @@ def _metric(slug: str, definition: Transactions) -> Metric:
     )
 
 
-def _of_unreconciled(definition: Transactions) -> Transactions:
+def _only_unreconciled(definition: Transactions) -> Transactions:
     where = definition.where.model_copy(update={"unreconciled": True})
     return definition.model_copy(update={"where": where})
 
 
 def _sums(metric: Metric, among: Metrics) -> Iterator[Transactions]:
-    """Of each filter that stands behind a metric the size of its rows."""
+    """Yield, for each filter behind a metric, the size of its rows."""
     match metric.definition:
         case Arithmetic(inputs=inputs):
             for slug in inputs:
@@ -124,7 +126,7 @@ def _sums(metric: Metric, among: Metrics) -> Iterator[Transactions]:
         case Transactions() as read:
             counts = read.measure == "rows" or read.aggregate in {"count", "distinct", "days_since"}
             for where in filter(None, (read.where, read.of)):
-                yield _sum(sided(where, read.measure), read.window, counts=counts)
+                yield _sum(with_direction(where, read.measure), read.window, counts=counts)
         case Groups(source=source, where=where, window=window):
             key = "facility" if source == "facilities" else "recurring"
             yield _sum(where.model_copy(update={key: True}), window, counts=True)

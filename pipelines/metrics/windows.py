@@ -1,6 +1,6 @@
-"""Windows as pairs of edges. An edge is a day for each customer; a window is the rows from one edge to before another.
+"""Windows as pairs of edges. An edge is a day for each customer; a window has the rows from one edge to before another.
 
-A few edges serve all windows. Rows are sorted by customer and day, so that an edge is also a place among them, and
+A few edges serve all windows. Rows are sorted by customer and day, so an edge is also an index among them, and
 the sum over any window is the difference of two running totals.
 """
 
@@ -16,8 +16,8 @@ from pipelines.metrics.definition import Days, Months, Window
 
 @dataclass(frozen=True)
 class Edge:
-    """`day`: that many days before the day after the customer's last row. `month`: that many calendar months before
-    the end of the last complete one, or the beginning of the first. `start`: of all history.
+    """`day`: `back` days before the day after the customer's last row. `month`: `back` calendar months before the end
+    of the last complete one, but not before the beginning of the first. `start`: the beginning of all history.
     """
 
     kind: Literal["day", "month", "start"]
@@ -25,10 +25,10 @@ class Edge:
 
 
 def dates(edges: Sequence[Edge], periods: pl.DataFrame) -> pl.DataFrame:
-    """`customer` (its `place`) and `date`: of all customers for the first edge, then for the second …"""
-    asked = pl.LazyFrame({"kind": [edge.kind for edge in edges], "back": [edge.back for edge in edges]}, schema=_EDGES)
+    """Return `customer` (its `place`) and `date`: all customers for the first edge, then for the second …"""
+    table = pl.LazyFrame({"kind": [edge.kind for edge in edges], "back": [edge.back for edge in edges]}, schema=_EDGES)
     return (
-        asked.join(periods.lazy(), how="cross", maintain_order="left_right")
+        table.join(periods.lazy(), how="cross", maintain_order="left_right")
         .select(customer="place", date=_DATE)
         .collect(engine="in-memory")
     )
@@ -53,7 +53,7 @@ _DATE = _date()
 
 
 def edges(window: Window) -> tuple[Edge, Edge]:
-    """Of the window's first row, and of the first row after it."""
+    """Return the edge of the window's first row, and the edge after its last row."""
     match window:
         case Days(days=days, offset=offset):
             return Edge("day", offset + days), Edge("day", offset)
@@ -64,16 +64,16 @@ def edges(window: Window) -> tuple[Edge, Edge]:
 
 
 def month_edges(window: Months) -> list[Edge]:
-    """Between the window's months, the latest first."""
+    """Return the edges of the window's months, the latest first."""
     return [Edge("month", back) for back in range(window.offset, window.offset + window.months + 1)]
 
 
 def periods(facts: Facts) -> pl.DataFrame:
-    """Customers with rows, in their order: `Facts.history` and
+    """Return `Facts.history` of the customers with rows, in their order, with more columns.
 
-    `place` (among the customers of `Facts.shared_rows`), `days` from first to last row, `days_behind` the day of
-    computing, and of the complete calendar months `months_start` (first day of the first), `months_end` (first day
-    after the last) and `complete_months`, how many.
+    `place` (among the customers of `Facts.shared_rows`), `days` from first to last row, `days_behind` (days from the
+    last row to the day of computing), and of the complete calendar months `months_start` (first day of the first),
+    `months_end` (first day after the last) and `complete_months` (how many).
     """
     first, last, day = pl.col("first_date"), pl.col("data_through"), pl.duration(days=1)
     start, end = pl.col("months_start"), pl.col("months_end")

@@ -15,7 +15,7 @@ from functools import cached_property
 import polars as pl
 
 from pipelines.decisions.readings import Attribute, Value
-from pipelines.figures.accounts import BY_ACCOUNT, DETAILS, described
+from pipelines.figures.accounts import BY_ACCOUNT, DETAILS, describe_accounts
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, age, days_behind
 from pipelines.metrics.definition import History, Metrics
@@ -179,7 +179,7 @@ class FactsOfDays(Facts):
     @cached_property
     def accounts(self) -> pl.DataFrame:
         by_day = self._of_each_snapshot(self._plain.cached(_described_by_day))
-        return described(by_day.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
+        return describe_accounts(by_day.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:

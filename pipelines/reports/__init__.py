@@ -1,13 +1,14 @@
-"""The three reports of a customer: what is known (completeness), how it looks (risk), what happened (aggregate).
+"""The three reports of a customer: how much is known (completeness), how risky it looks (risk), what happened
+(aggregate).
 
-Each is one pure function from many customers' facts to one JSON text per customer: one pass serves one customer or
-thousands, and a customer's report never depends on who else is in the frame. Which rows go in is the caller's choice
-(for a replay: only those known then); reports count the posted ones dated up to `as_of`, the day that age is measured
+Each report is one pure function from many customers' facts to one JSON text per customer: one pass serves one customer
+or thousands, and a customer's report never depends on the other customers in the frame. The caller chooses the rows
+(for a replay: only those known then); reports use the posted ones dated up to `as_of`, the day that age is measured
 from.
 
-`explain` is the way back: from a figure of a customer's report to the transactions behind it (`figures.lineage`).
+`explain` leads from a figure of a customer's report to the transactions behind it (`figures.lineage`).
 
-Raise a report's `version` with every change that can move a figure.
+Increase a report's `version` with every change that can change a figure.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,10 +28,12 @@ __all__ = ["REPORTS", "Report"]
 
 @dataclass(frozen=True)
 class Report:
-    """`compute`: facts → one row per customer, sorted by `customer_number`: that, and `data`, the report as the exact
-    text of a JSON object. Money, ratios and scores are numbers of fixed scale, days are ISO dates.
+    """A kind of report.
 
-    `explain`: facts of one customer, its `data` as printed, the segments of a JSON Pointer into them → the figure's
+    `compute`: facts → one row per customer, sorted by `customer_number`: that, and `data`, the report as the exact text
+    of a JSON object. Money, ratios and scores are numbers of fixed scale, days are ISO dates.
+
+    `explain`: facts of one customer, its `data` as printed, and the segments of a JSON Pointer into it → the figure's
     lineage. Raises NotFound.
     """
 

@@ -1,11 +1,11 @@
-"""What moved between two versions of a customer's transactions, and why.
+"""Which figures changed between two versions of a customer's transactions, and why.
 
-The reports are computed four times, from one version to the other in three steps, and a figure has the causes of the
-steps that moved it: first the later version's rows come (added, revised, retracted) while rows that stand in both keep
-what was said of them; then what the client corrected; then whatever else rules, model or knowledge say differently.
+The reports are computed four times, from one version to the other in three steps. A figure's causes are the steps that
+changed it. Step 1 takes the later version's rows (added, revised, retracted), while rows in both versions keep their
+earlier enrichment. Step 2 adds the client's corrections. Step 3 adds every other change by rules, model or knowledge.
 
-What follows from several rows (pairs, series, facilities, flags) may move with each of the three. With rows that come
-or go it is theirs, but on rows that were corrected; without them it comes with the corrections, if there are any.
+Columns that depend on several rows (pairs, series, facilities, flags) may change with each step. If rows come or go,
+they change in step 1, except on corrected rows; otherwise they change with the corrections, if there are any.
 """
 
 import json
@@ -27,23 +27,23 @@ from pipelines.vocabulary.schemas import TRANSACTIONS, current
 
 Cause = Literal["rows", "correction", "enrichment"]
 CAUSES: Sequence[Cause] = ("rows", "correction", "enrichment")
-SAID = (  # of a row, what doesn't follow from other rows
+OWN = (  # columns of a row that don't depend on other rows
     *("category", "category_group", "confidence", "category_source"),
     *("counterparty_name", "counterparty_kind", "counterparty_lender_id", "counterparty_group"),
 )
-WORDS = ("rating", "completenessTier", "pdConfidenceRating")  # texts that are figures all the same
-_KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what tells items of a list apart
-DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name != "retracted_seq")  # SAID is part of it
+WORDS = ("rating", "completenessTier", "pdConfidenceRating")  # texts that count as figures
+_KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what distinguishes the items of a list
+DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name != "retracted_seq")  # includes OWN
 _SHARES = ("unreconciled", "figures")
 _ROW = ("customer_number", "transaction_id", "revision")
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A figure whose value is not the same. Null: it isn't there."""
+class ChangedFigure:
+    """A figure with different values before and after. None: it doesn't exist."""
 
     report: str
-    figure: str  # JSON Pointer into the later report's data, or into the earlier one's if it is gone
+    figure: str  # JSON Pointer into the later report's data, or into the earlier one's if the figure is gone
     key: str | None
     before: object
     after: object
@@ -56,7 +56,7 @@ class Diff:
     rows_gone: int
     rows_corrected: int
     rows_reenriched: int
-    figures: Sequence[Moved]
+    figures: Sequence[ChangedFigure]
 
 
 @dataclass(frozen=True)
@@ -67,32 +67,32 @@ class _Figure:
 
 
 def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Context) -> Diff:
-    """Of one customer's TRANSACTIONS in two versions, what today's formulas make of them."""
+    """Compare one customer's TRANSACTIONS in two versions, both reported by today's formulas."""
     earlier, later = before.filter(current()), after.filter(current())
-    said = _said_before(later, earlier)
-    described = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
+    paired = _with_earlier(later, earlier)
+    is_client_category = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
     earlier_source = pl.col("category_source_earlier")
-    corrected = described | earlier_source.is_in(["correction", "client_rule"]).fill_null(value=False)
+    corrected = is_client_category | earlier_source.is_in(["correction", "client_rule"]).fill_null(value=False)
     added, gone = later.join(earlier, on=_ROW, how="anti").height, earlier.join(later, on=_ROW, how="anti").height
-    differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_earlier")) for name in SAID)
-    other = said.filter("in_both", differs)
+    differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_earlier")) for name in OWN)
+    other = paired.filter("in_both", differs)
     rows_corrected = other.filter(corrected).height
-    both, rows_moved = pl.col("in_both"), added + gone > 0
-    only_rows = said.select(_retained(both, (both & corrected) if rows_moved else both))
-    follows_later = pl.lit(value=rows_moved or rows_corrected > 0)
-    rows_and_corrections = said.select(_retained(both & ~corrected, both & ~follows_later))
+    both, rows_changed = pl.col("in_both"), added + gone > 0
+    only_rows = paired.select(_earlier_where(both, (both & corrected) if rows_changed else both))
+    follows_later = pl.lit(value=rows_changed or rows_corrected > 0)
+    rows_and_corrections = paired.select(_earlier_where(both & ~corrected, both & ~follows_later))
     steps = [_figures(rows, as_of, context) for rows in (earlier, only_rows, rows_and_corrections, later)]
     return Diff(
         rows_added=added,
         rows_gone=gone,
         rows_corrected=rows_corrected,
         rows_reenriched=other.filter(~corrected).height,
-        figures=list(_moved(steps)),
+        figures=list(_changed(steps)),
     )
 
 
-def _said_before(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
-    """The later rows, with what was said of them earlier beside it where they stood already (`in_both`)."""
+def _with_earlier(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
+    """Add to the later rows their earlier columns (`…_earlier`), and `in_both` for rows of both versions."""
     known = earlier.select(
         *_ROW, *(pl.col(name).alias(f"{name}_earlier") for name in DERIVED), in_both=pl.lit(value=True)
     )
@@ -100,35 +100,35 @@ def _said_before(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(pl.col("in_both").fill_null(value=False))
 
 
-def _retained(said: pl.Expr, follows: pl.Expr) -> list[pl.Expr]:
-    """The columns of TRANSACTIONS, as they were earlier where `said` holds, for SAID, or `follows`, for what follows
-    from several rows.
+def _earlier_where(own: pl.Expr, dependent: pl.Expr) -> list[pl.Expr]:
+    """Return the columns of TRANSACTIONS, with earlier values where `own` is true for OWN, and where `dependent` is
+    true for columns that depend on several rows.
     """
     retained = {
-        name: pl.when(said if name in SAID else follows).then(f"{name}_earlier").otherwise(name).alias(name)
+        name: pl.when(own if name in OWN else dependent).then(f"{name}_earlier").otherwise(name).alias(name)
         for name in DERIVED
     }
     return [retained.get(name, pl.col(name)) for name in TRANSACTIONS]
 
 
 def _figures(rows: pl.DataFrame, as_of: date, context: Context) -> dict[tuple[str, ...], _Figure]:
-    """Every figure by its identity: the path, with keys in the place of indexes."""
+    """Return every figure by its identity: its path, with keys instead of indexes."""
     facts = Facts(rows, as_of, context)
-    found: dict[tuple[str, ...], _Figure] = {}
+    figures: dict[tuple[str, ...], _Figure] = {}
     for kind, report in REPORTS.items():
         for text in report.compute(facts)["data"]:
             for path, pointer, key, value in _leaves(json.loads(text, parse_float=Decimal)):
-                found[kind, *path] = _Figure(pointer, key, value)
-    return found
+                figures[kind, *path] = _Figure(pointer, key, value)
+    return figures
 
 
 def _leaves(
     node: Any, path: tuple[str, ...] = (), pointer: str = "", key: str | None = None, table: str | None = None
 ) -> Iterator[tuple[tuple[str, ...], str, str | None, object]]:
-    """Numbers and WORDS below a node, with their path by keys, their JSON Pointer and the key of their row.
+    """Yield the numbers and WORDS below a node, with their path by keys, their JSON Pointer and the key of their row.
 
-    Of what rests on unreconciled statements only what is said of the whole report: shares of single figures stand by
-    place, so that a row more would seem to move those of all rows after it.
+    Of the member `unreconciled`, only the figures of the whole report are compared: the shares of single figures are
+    listed by index, so one added row would seem to change those of all rows after it.
     """
     if isinstance(node, Mapping):
         named = node.get("id") if "values" in node else table
@@ -141,16 +141,14 @@ def _leaves(
             if isinstance(item, Mapping) and "values" in item:
                 yield from _leaves(item, (*path, item["id"]), f"{pointer}/{item['id']}")
             else:
-                described = _described(item, table)
-                yield from _leaves(
-                    item, (*path, described or str(index)), f"{pointer}/{index}", described or key, table
-                )
+                named_by = _item_key(item, table)
+                yield from _leaves(item, (*path, named_by or str(index)), f"{pointer}/{index}", named_by or key, table)
     elif (isinstance(node, int | Decimal) and not isinstance(node, bool)) or (path and path[-1] in WORDS):
         yield path, pointer, key, node
 
 
-def _described(item: Any, table: str | None) -> str | None:
-    """What tells an item of a list from the others, in words; None where only its place does."""
+def _item_key(item: Any, table: str | None) -> str | None:
+    """Return what distinguishes an item of a list from the others, in words; None if only its index does."""
     if not isinstance(item, Mapping):
         return None
     keys = _KEYS_OF_TABLES.get(table or "", _KEYS_OF_LISTS)
@@ -160,12 +158,12 @@ def _described(item: Any, table: str | None) -> str | None:
 _KEYS_OF_TABLES = {table.id: table.row_keys for table in TABLES}
 
 
-def _moved(steps: Sequence[Mapping[tuple[str, ...], _Figure]]) -> Iterator[Moved]:
+def _changed(steps: Sequence[Mapping[tuple[str, ...], _Figure]]) -> Iterator[ChangedFigure]:
     before, after = steps[0], steps[-1]
-    for identity in [*after, *(gone for gone in before if gone not in after)]:
+    for identity in [*after, *(removed for removed in before if removed not in after)]:
         values = [step[identity].value if identity in step else None for step in steps]
         if values[0] == values[-1]:
             continue
         shown = after.get(identity) or before[identity]
         causes = tuple(cause for cause, (old, new) in zip(CAUSES, pairwise(values), strict=True) if old != new)
-        yield Moved(identity[0], shown.pointer, shown.key, values[0], values[-1], causes)
+        yield ChangedFigure(identity[0], shown.pointer, shown.key, values[0], values[-1], causes)

@@ -1,4 +1,4 @@
-"""A report as its reader sees it: its status, and the last good data."""
+"""A report as its reader sees it: its status, and its last good data."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -26,7 +26,7 @@ class ReportView:
 
     @property
     def error(self) -> dict[str, str] | None:
-        """Return why the latest attempt brought no report, as a stable code and in words; null where it did."""
+        """Why the latest attempt produced no report, as a code and a message; None if it produced one."""
         if not self.failed:
             return None
         message = "The latest attempt to compute this report failed."

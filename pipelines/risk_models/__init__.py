@@ -1,5 +1,5 @@
-"""What readings say of the chance of default: the scorecard that comes with Tidemark, and those fitted to outcomes.
+"""Risk models: readings for scorecards, and fitting a scorecard to a lender's outcomes.
 
-`scorecard` is the form that both have; `default` the first; `readings` what they look at. `files`, `cohorts` and
-`fitting` turn a lender's outcomes into a scorecard, `scorecard_file` keeps it. Reports apply it (`reports.risk`).
+`readings` selects the metrics that scorecards (`pipelines.scorecards`) read. `files`, `cohorts` and `fitted` turn a
+lender's outcomes into a scorecard. Reports apply it (`reports.risk`).
 """

@@ -1,6 +1,6 @@
-"""What a customer's readings rest on: how much of the money is understood and proven, and what is not known.
+"""What a customer's readings rest on: how much of the money is categorised and proven, and what is not known.
 
-One row a customer, as a table whose figures know the transactions behind them (`figures.tables`).
+One row per customer, as a table whose figures know the transactions behind them (`figures.tables`).
 """
 
 import polars as pl
@@ -19,7 +19,7 @@ def _window(facts: Facts) -> pl.LazyFrame:
 
 
 def _overdrawn(facts: Facts) -> pl.LazyFrame:
-    """What cash accounts of unknown limits closed at below zero, and for how many `days` of the window."""
+    """Return negative closing balances of cash accounts without a known limit, and their `days` in the window."""
     before = ((pl.col("data_through") - pl.col("date")).dt.total_days() - (WINDOW - 1)).clip(lower_bound=0)
     below = (pl.col("closing_balance") < 0) & pl.col("credit_limit").is_null()
     dated = facts.closings.lazy().join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
@@ -73,5 +73,5 @@ EVIDENCE = Table(
 
 
 def evidence(facts: Facts) -> pl.DataFrame:
-    """Every customer of the facts: `customer_number` and EVIDENCE's columns; sums are 0 where there are no rows."""
+    """Return `customer_number` and EVIDENCE's columns for every customer; sums are 0 where there are no rows."""
     return EVIDENCE.rows(facts).sort(BY_CUSTOMER).collect(engine="in-memory")

@@ -1,11 +1,11 @@
-"""A lender's outcomes and transactions as two plain files, read strictly: what can't be read is refused, not guessed.
+"""A lender's outcomes and transactions as two plain files, read strictly: unreadable values are refused, not guessed.
 
     transactions   customer,account,date,description,amount,balance
     outcomes       customer,asOf,defaulted and further columns of numbers, such as loan terms
 
-Any currency will do; description and balance may be empty. Days are YYYY-MM-DD; `defaulted` is 0 or 1 (or false or
-true, no or yes). A row of outcomes is a case: what was known of the customer on the day `asOf`, and what became of it.
-A customer may be several cases.
+Any currency works; description and balance may be empty. Days are YYYY-MM-DD; `defaulted` is 0 or 1 (or false or
+true, no or yes). A row of outcomes is a case: a customer as known on the day `asOf`, and what happened afterwards.
+A customer may have several cases.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _YES, _NO = ("1", "true", "yes", "y", "t"), ("0", "false", "no", "n", "f")
 
 
 class Unusable(Unprocessable):
-    """A file that can't be read, and the reason without saying for whom."""
+    """A file that can't be read. The reason names no customer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("Risk.UnusableFile", f"The risk model can't use this: {reason}.")
@@ -34,9 +34,9 @@ class Unusable(Unprocessable):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """`cases`: `case` (from 1), `customer`, `as_of`, `defaulted` (null where not said) and `given` columns of floats.
+    """`cases`: `case` (from 1), `customer`, `as_of`, `defaulted` (null where not stated) and `given` columns of floats.
 
-    `ignored`: further columns that are no numbers.
+    `ignored`: further columns that don't hold numbers.
     """
 
     cases: pl.DataFrame
@@ -44,30 +44,30 @@ class Outcomes:
     ignored: tuple[str, ...]
 
 
-def outcomes(table: pl.DataFrame, judged: bool = True) -> Outcomes:
-    """The cases of a table of text.
+def parse_outcomes(table: pl.DataFrame, judged: bool = True) -> Outcomes:
+    """Parse the cases from a table of text.
 
     Args:
-        judged: every case has to say whether it defaulted.
+        judged: every case must state whether it defaulted.
 
     Raises:
-        Unprocessable: a column is missing or a value can't be read; which and where.
+        Unprocessable: a column is missing or a value can't be read, and where.
     """
     needed = (*OUTCOME_COLUMNS, "defaulted") if judged else OUTCOME_COLUMNS
     named = _with_columns(table, needed, "outcomes")
     if "defaulted" not in named.columns:
         named = named.with_columns(defaulted=pl.lit(None, pl.String))
-    said = pl.col("defaulted").str.to_lowercase()
-    read = named.with_columns(
+    answer = pl.col("defaulted").str.to_lowercase()
+    typed = named.with_columns(
         as_of=_day("asOf"),
-        defaulted=pl.when(said.is_in(_YES)).then(1).when(said.is_in(_NO)).then(0).cast(pl.Int8),
+        defaulted=pl.when(answer.is_in(_YES)).then(1).when(answer.is_in(_NO)).then(0).cast(pl.Int8),
     )
-    _refuse_unparsed(named, read, {"customer": "customer", "asOf": "as_of"}, "outcomes", may_be_empty=False)
-    _refuse_unparsed(named, read, {"defaulted": "defaulted"}, "outcomes", may_be_empty=not judged)
+    _refuse_unparsed(named, typed, {"customer": "customer", "asOf": "as_of"}, "outcomes", may_be_empty=False)
+    _refuse_unparsed(named, typed, {"defaulted": "defaulted"}, "outcomes", may_be_empty=not judged)
     others = [name for name in named.columns if name not in ("customer", "asOf", "defaulted")]
     numbers = {name: named[name].cast(pl.Float64, strict=False) for name in others}
-    given = [name for name in others if _all_numbers(named[name], numbers[name])]
-    cases = read.select("customer", "as_of", "defaulted", *(numbers[name] for name in given))
+    given = [name for name in others if _has_only_numbers(named[name], numbers[name])]
+    cases = typed.select("customer", "as_of", "defaulted", *(numbers[name] for name in given))
     return Outcomes(
         cases.with_row_index("case", offset=1).with_columns(pl.col("case").cast(pl.Int64)),
         tuple(given),
@@ -75,14 +75,14 @@ def outcomes(table: pl.DataFrame, judged: bool = True) -> Outcomes:
     )
 
 
-def transactions(table: pl.DataFrame) -> pl.DataFrame:
-    """`customer, account, date, description, amount, balance` of a table of text; money to the cent.
+def parse_transactions(table: pl.DataFrame) -> pl.DataFrame:
+    """Parse `customer, account, date, description, amount, balance` from a table of text; money to the cent.
 
     Raises:
-        Unprocessable: a column is missing or a value can't be read; which and where.
+        Unprocessable: a column is missing or a value can't be read, and where.
     """
     named = _with_columns(table, TRANSACTION_COLUMNS, "transactions")
-    read = named.select(
+    typed = named.select(
         "customer",
         pl.col("account").fill_null(""),
         _day("date").alias("date"),
@@ -91,16 +91,16 @@ def transactions(table: pl.DataFrame) -> pl.DataFrame:
         _money("balance"),
     )
     required = {name: name for name in ("customer", "date", "amount")}
-    _refuse_unparsed(named, read, required, "transactions", may_be_empty=False)
-    _refuse_unparsed(named, read, {"balance": "balance"}, "transactions", may_be_empty=True)
-    return read
+    _refuse_unparsed(named, typed, required, "transactions", may_be_empty=False)
+    _refuse_unparsed(named, typed, {"balance": "balance"}, "transactions", may_be_empty=True)
+    return typed
 
 
-def accepted(rows: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
-    """The rows that each case could see, as enrichment takes them (schema ACCEPTED): the case is the customer.
+def accepted_rows(rows: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that each case could see, ready for enrichment (schema ACCEPTED), with the case as the customer.
 
     Args:
-        rows: of `transactions`.
+        rows: from `parse_transactions`.
         cases: `case`, `customer`, `as_of`.
     """
     seen = (
@@ -123,14 +123,14 @@ def accepted(rows: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
 
 
 def _accounts(rows: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
-    """`case, account, account_id`."""
-    each = rows.select("customer", "account").unique().join(cases.select("case", "customer"), on="customer")
-    ids = [_account_id(case, account) for case, account in each.select("case", "account").iter_rows()]
-    return each.select("case", "account", account_id=pl.Series(ids, dtype=pl.Binary))
+    """Return `case, account, account_id`."""
+    accounts = rows.select("customer", "account").unique().join(cases.select("case", "customer"), on="customer")
+    ids = [_account_id(case, account) for case, account in accounts.select("case", "account").iter_rows()]
+    return accounts.select("case", "account", account_id=pl.Series(ids, dtype=pl.Binary))
 
 
 def _account_id(case: int, account: str) -> bytes:
-    found, _ = identify(
+    identified, _ = identify(
         UUID(int=case),
         account_name=None,
         bsb=None,
@@ -140,16 +140,16 @@ def _account_id(case: int, account: str) -> bytes:
         credit_limit=None,
         digest=for_this_run,
     )
-    return found.account_id.bytes
+    return identified.account_id.bytes
 
 
 def _with_columns(table: pl.DataFrame, needed: Sequence[str], what: str) -> pl.DataFrame:
-    """Blanks around names and values don't count; an empty value is none."""
+    """Check that the columns exist. Strip blanks around names and values; an empty value becomes null."""
     named = table.rename(lambda name: name.strip().lstrip("\ufeff"))
     if missing := [name for name in needed if name not in named.columns]:
-        raise _refused(f"the {what} have no column {', '.join(missing)}; there are {', '.join(named.columns)}")
+        raise Unusable(f"the {what} have no column {', '.join(missing)}; there are {', '.join(named.columns)}")
     if not named.height:
-        raise _refused(f"there are no rows in the {what}")
+        raise Unusable(f"there are no rows in the {what}")
     text = pl.col(pl.String).str.strip_chars()
     return named.with_columns(pl.when(text != "").then(text).name.keep())
 
@@ -159,29 +159,26 @@ def _day(column: str) -> pl.Expr:
 
 
 def _money(column: str) -> pl.Expr:
+    # Below 10**13 an amount fits MONEY with its cents.
     exact = pl.col(column).cast(pl.Decimal(38, 12), strict=False).round(2)
     return pl.when(exact.abs() < 10**13).then(exact).cast(MONEY, strict=False).alias(column)
 
 
 def _refuse_unparsed(
-    named: pl.DataFrame, read: pl.DataFrame, columns: dict[str, str], what: str, *, may_be_empty: bool
+    named: pl.DataFrame, typed: pl.DataFrame, columns: dict[str, str], what: str, *, may_be_empty: bool
 ) -> None:
-    """Refuses the first column with values that can't be read: how many, and the first."""
-    for column, typed in columns.items():
-        bad = read[typed].is_null()
+    """Refuse the first column that has unreadable values, with their number and the first one."""
+    for column, typed_column in columns.items():
+        bad = typed[typed_column].is_null()
         if may_be_empty:
             bad &= named[column].is_not_null()
         if bad.any():
             place = bad.arg_max() or 0
             shown = (named[column][place] or "")[:40]
-            raise _refused(
+            raise Unusable(
                 f"in {bad.sum()} rows of the {what} the {column} can't be read, first in row {place + 2}: {shown!r}"
             )
 
 
-def _all_numbers(text: pl.Series, numbers: pl.Series) -> bool:
+def _has_only_numbers(text: pl.Series, numbers: pl.Series) -> bool:
     return bool(numbers.is_not_null().any() and (numbers.is_finite().fill_null(text.is_null())).all())
-
-
-def _refused(reason: str) -> Unusable:
-    return Unusable(reason)

@@ -1,4 +1,4 @@
-"""A cohort's fitted scorecard, and what the scorecard that comes with Tidemark says of the same cases."""
+"""Fit a scorecard to a cohort, and score the same cases with the scorecard that comes with Tidemark."""
 
 from decimal import Decimal
 
@@ -10,33 +10,37 @@ from pipelines.metrics import Metrics
 from pipelines.risk_models.cohorts import Cohort, with_flows
 from pipelines.scorecards import fitting
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.fitting import Learned
+from pipelines.scorecards.fitting import Prior
 from pipelines.scorecards.scorecard import Calibration, Scorecard
 
 _BETTER = {"higher_is_better": True, "lower_is_better": False, "neutral": None}
 
 
 def default_scores(cohort: Cohort) -> pl.DataFrame:
-    """`case, customer, as_of, defaulted`, and `points` and `value` by the scorecard that comes with Tidemark."""
+    """Return `case, customer, as_of, defaulted`, and `points` and `value` by the scorecard that comes with Tidemark."""
     scored = DEFAULT.scored(cohort.default_readings).select("points", "value")
     return pl.concat([cohort.cases.select("case", "customer", "as_of", "defaulted"), scored], how="horizontal")
 
 
 def default_risk(cohort: Cohort) -> NDArray[np.float64]:
-    """The higher, the riskier."""
+    """Return each case's risk by the scorecard that comes with Tidemark; higher is riskier."""
     return -default_scores(cohort)["points"].cast(pl.Float64).to_numpy()
 
 
 def fit(cohort: Cohort, calibration: Calibration, name: str) -> Scorecard:
-    """Raises Unprocessable where there is nothing to be learned."""
+    """Fit a scorecard to a cohort.
+
+    Raises:
+        Unprocessable: nothing can be learned from its cases.
+    """
     metrics = with_flows()
-    learned = {feature: _learned(feature, metrics) for feature in cohort.readings.columns}
-    return fitting.fit(cohort.readings, cohort.defaulted, learned, default_risk(cohort), calibration, name)
+    priors = {feature: _prior(feature, metrics) for feature in cohort.readings.columns}
+    return fitting.fit(cohort.readings, cohort.defaulted, priors, default_risk(cohort), calibration, name)
 
 
-def _learned(feature: str, metrics: Metrics) -> Learned:
+def _prior(feature: str, metrics: Metrics) -> Prior:
     if feature not in metrics:
-        return Learned(feature, "Given with the outcomes.")
+        return Prior(feature, "Given with the outcomes.")
     metric = metrics[feature]
     step = Decimal(1) if metric.unit in ("count", "months") else Decimal("0.0001")
-    return Learned(metric.name, metric.meaning, _BETTER[metric.direction], step)
+    return Prior(metric.name, metric.meaning, _BETTER[metric.direction], step)

@@ -1,4 +1,4 @@
-"""The readings that scorecards look at: values of metrics, as far as there is evidence for them."""
+"""The readings of scorecards: values of metrics, as far as there is evidence for them."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -14,14 +14,14 @@ from pipelines.risk_models.evidence import evidence
 from pipelines.scorecards.scorecard import READING
 from pipelines.vocabulary.printing import RATIO
 
-# A business whose rows say nothing has no dishonours, and must not earn points by that: where less than this share of
-# the money moved has a category, metrics that read categories or names have no reading.
+# A business whose rows can't be categorised shows no dishonours, and must not earn points for that: where less than
+# this share of the money moved has a category, metrics that read categories or names have no reading. Our judgement.
 LEAST_CATEGORISED = Decimal("0.5")
 _BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
 
 
 def readings(facts: Facts, slugs: Sequence[str], among: Metrics = METRICS) -> pl.DataFrame:
-    """Every customer of the facts: `customer_number` and a column (READING) for each metric; null: no reading."""
+    """Return `customer_number` and a column (READING) for each metric, for every customer; null: no reading."""
     categorised = evidence(facts).select(
         BY_CUSTOMER, categorised=pl.col("categorised") >= pl.lit(LEAST_CATEGORISED, RATIO)
     )
@@ -37,18 +37,18 @@ def readings(facts: Facts, slugs: Sequence[str], among: Metrics = METRICS) -> pl
 
 
 def reads_meaning(metric: Metric, among: Metrics) -> bool:
-    """Whether it takes to know what a row is, beside its day, amount, account and balance."""
+    """Tell whether the metric depends on what a row is for, not only on its day, amount, account and balance."""
     match metric.definition:
         case Arithmetic(inputs=inputs):
             return any(reads_meaning(among[slug], among) for slug in inputs)
         case Groups():
             return True
         case Transactions(where=where, of=of, by=by):
-            return by in _BY_MEANING or _asks_meaning(where) or (of is not None and _asks_meaning(of))
+            return by in _BY_MEANING or _filters_by_meaning(where) or (of is not None and _filters_by_meaning(of))
     return False
 
 
-def _asks_meaning(where: Where) -> bool:
+def _filters_by_meaning(where: Where) -> bool:
     plain = {"direction": where.direction, "external": where.external, "account_types": where.account_types}
     plain |= {"unreconciled": where.unreconciled}
     sizes = {"at_least": where.at_least, "at_most": where.at_most}

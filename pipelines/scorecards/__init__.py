@@ -1,1 +1,1 @@
-"""Scorecards: their form, the one that comes with Tidemark, and how one is fitted and measured."""
+"""Scorecards: their form, the one that comes with Tidemark, and how a scorecard is fitted and measured."""

@@ -1,21 +1,21 @@
-"""The scorecard that comes with Tidemark: judgement, fitted to no outcomes. Its weights are points out of 100.
+"""The scorecard that comes with Tidemark: our judgement, not fitted to outcomes. Its weights are points out of 100.
 
-A weight says how much we would want to know the reading if we could know only some of them. Balances come first (money
-at hand is what pays, and nobody has to interpret it), then what lenders already take, then revenue, then the plain
-signs of distress, which are rare but rarely wrong, then behaviour and tenure. Bands are where credit people usually
-draw lines for small businesses; no feature tells one category of people from another.
+A weight says how much we would want to know the reading if we could know only some of them. Balances come first (cash
+pays, and a balance needs no interpretation), then existing debt service, then revenue, then the plain signs of
+distress, which are rare but rarely wrong, then behaviour and tenure. Bands are where credit officers usually draw lines
+for small businesses; no feature separates one category of people from another.
 
-Points are earned by evidence: a reading that is missing earns none, so leaving data out never helps.
+Points are earned by evidence: a missing reading earns none, so leaving data out never helps.
 
 The link: at 30 points default is as likely as not, and every 10 points halve the odds. So 100 points are odds of 1 to
-128 (0.8 %), 80 of 1 to 32 (3 %: about what small businesses do in a usual year) and 0 of 8 to 1.
+128 (0.8 %), 80 points 1 to 32 (3 %, about the share of small businesses in a usual year) and 0 points 8 to 1.
 """
 
 from decimal import Decimal
 
 from pipelines.scorecards.scorecard import Band, Feature, Link, Scorecard
 
-_FINE, _WHOLE = Decimal("0.0001"), Decimal(1)  # by how much two readings differ at least
+_FINE, _WHOLE = Decimal("0.0001"), Decimal(1)  # the smallest difference between two readings
 
 
 def _more(metric: str, bands: str, reason: str, step: Decimal = _FINE) -> Feature:
@@ -27,7 +27,7 @@ def _less(metric: str, bands: str, reason: str, step: Decimal = _FINE) -> Featur
 
 
 def _bands(text: str) -> tuple[Band, ...]:
-    """`"12:5 6:3"` → limits and their points; whatever reaches none earns nothing."""
+    """Parse limits and their points from a text like `"12:5 6:3"`; a reading that reaches no limit earns nothing."""
     pairs = (band.split(":") for band in text.split())
     return (*(Band(Decimal(limit), Decimal(points)) for limit, points in pairs), Band(None, Decimal(0)))
 

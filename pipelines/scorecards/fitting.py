@@ -1,15 +1,15 @@
-"""From outcomes to a scorecard: a logistic regression, regularised, on banded readings.
+"""Fit a scorecard to outcomes: a regularised logistic regression on banded readings.
 
-Each reading is put into one of up to BANDS bands with about equally many cases each, and its rank stands for it: so
-outliers weigh nothing, money of any currency is alike, and what is fitted can be told as bands with points, which is
-what reports show, explain and vary. A missing reading has the rank of the median and a mark of its own. The regression
-is scikit-learn's, with an L2 penalty whose strength is chosen by cross-validation.
+Each reading is put into one of up to BANDS bands with about equally many cases, and its band's rank replaces it. So
+outliers have no weight, the currency doesn't matter, and the fit can be described as bands with points, which reports
+show, explain and vary. A missing reading gets the median's rank and a mark of its own. The regression is
+scikit-learn's, with an L2 penalty whose strength is chosen by cross-validation.
 
-A coefficient that contradicts what is known (more dishonours, less risk) is chance or the shadow of another feature:
-that feature is left out and the rest fitted again. Likewise a mark by which missing data would help. So a fitted
-scorecard is monotone as the default one is.
+A coefficient that contradicts what is known (more dishonours, less risk) is chance or the effect of another feature:
+that feature is removed and the rest is fitted again. The same goes for a mark by which missing data would lower the
+risk. So a fitted scorecard is as monotone as the default one.
 
-How good it is, is measured on cases that the fit did not see, everything above being done again in each fold.
+Its quality is measured on cases that the fit did not see; each fold repeats all of the above.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,20 +32,23 @@ from pipelines.scorecards.scorecard import Band, Calibration, Feature, Link, Sco
 from pipelines.vocabulary.errors import Unprocessable
 
 Values = NDArray[np.float64]
+# Our judgement, except where a line says otherwise.
 BANDS = 10
 LEAST_DEFAULTS = 20
-LEAST_SHARE = 0.02  # of the cases: what fewer of them have, or lack, tells nothing that would hold
+LEAST_SHARE = 0.02  # of the cases; what fewer of them have, or lack, is too rare to generalise
 FOLDS, REPEATS = 5, 5
-DEFAULTS_A_FOLD = 6  # at least, if need be by fewer folds
-STRENGTHS = tuple(10 ** (exponent / 2) for exponent in range(-7, 1))  # inverse, of the penalty
+DEFAULTS_A_FOLD = 6  # at least, with fewer folds if need be
+STRENGTHS = tuple(10 ** (exponent / 2) for exponent in range(-7, 1))  # inverse strengths of the penalty
 SEED = 20_260_701
 SOLVER = "newton-cholesky"  # exact to the last digits, so that the same cases give the same file
-DIGITS = 4  # of readings, and so of bands' limits
+DIGITS = 4  # decimals of readings, and so of the bands' limits
 
 
 @dataclass(frozen=True)
-class Learned:
-    """What is known of a feature beforehand: in words, whether more of it is better (null: not known), its `step`."""
+class Prior:
+    """What is known of a feature in advance: its name, a reason in words, whether more is better (None: unknown), and
+    the `step` between two readings.
+    """
 
     name: str
     reason: str
@@ -55,7 +58,7 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class _Banding:
-    """A feature's bands: the readings that they begin at from the second on, and their ranks (0–1)."""
+    """A feature's bands: `edges`, the readings at which the second and later bands begin, and their ranks (0–1)."""
 
     edges: Values
     ranks: Values
@@ -63,14 +66,14 @@ class _Banding:
     is_marked: bool  # enough cases lack the reading, and enough have it
 
     def ranked(self, readings: Values) -> Values:
-        found = self.ranks[np.searchsorted(self.edges, readings, side="right")]
-        ranked: Values = np.where(np.isnan(readings), self.missing, found)
+        known = self.ranks[np.searchsorted(self.edges, readings, side="right")]
+        ranked: Values = np.where(np.isnan(readings), self.missing, known)
         return ranked
 
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """`columns`: numbers of the features whose rank is used, and of those (negative, minus one) whose mark is."""
+    """`columns`: numbers of the features whose rank is used; -number - 1 for features whose missing mark is used."""
 
     bandings: Sequence[_Banding]
     columns: tuple[int, ...]
@@ -78,42 +81,42 @@ class _Fit:
 
     def probability(self, readings: Values) -> Values:
         if not self.columns:
-            raise AssertionError("a fit has a feature")
-        found: Values = self.regression.predict_proba(_design(self.bandings, self.columns, readings))[:, 1]
-        return found
+            raise AssertionError("a fit has at least one feature")
+        probability: Values = self.regression.predict_proba(_design(self.bandings, self.columns, readings))[:, 1]
+        return probability
 
 
 def fit(
     readings: pl.DataFrame,
     defaulted: NDArray[np.int8],
-    learned: Mapping[str, Learned],
+    priors: Mapping[str, Prior],
     default_risk: Values,
     calibration: Calibration,
     name: str,
 ) -> Scorecard:
-    """A scorecard of the outcomes; the same cases give the same scorecard.
+    """Fit a scorecard to the outcomes; the same cases give the same scorecard.
 
     Args:
         readings: a column of floats for each feature; null where missing.
-        learned: what is known of each feature, by its column.
-        default_risk: of each case, by the scorecard that comes with Tidemark: what the fit is compared with.
+        priors: by the feature's column.
+        default_risk: each case's risk by the scorecard that comes with Tidemark, to compare the fit with.
 
     Raises:
-        Unprocessable: there is nothing to be learned from these cases, with the reason.
+        Unprocessable: nothing can be learned from these cases, with the reason.
     """
     _refuse_unlearnable(defaulted)
     names = _informative(readings)
     matrix = readings.select(names).fill_nan(None).to_numpy().astype(np.float64).round(DIGITS)
-    signs = tuple(_sign(learned[each].more_is_better) for each in names)
-    fitted = _fitted(matrix, defaulted, signs)
+    signs = tuple(_sign(priors[name].more_is_better) for name in names)
+    fitted = _fit_features(matrix, defaulted, signs)
     facts = {
-        **_measured(matrix, defaulted, signs, default_risk),
-        "features": len({_feature_of(column) for column in fitted.columns}),
+        **_measure(matrix, defaulted, signs, default_risk),
+        "features": len({_feature_number(column) for column in fitted.columns}),
         "penalty": {"kind": "l2", "inverseStrength": _rounded(fitted.regression[-1].C)},
         "coefficients": _coefficients(fitted, names),
-        "versions": {each: version(each) for each in ("scikit-learn", "scipy", "numpy", "polars")},
+        "versions": {package: version(package) for package in ("scikit-learn", "scipy", "numpy", "polars")},
     }
-    return _scorecard(fitted, [learned[each] for each in names], names, calibration, name, facts)
+    return _scorecard(fitted, [priors[name] for name in names], names, calibration, name, facts)
 
 
 def _refuse_unlearnable(defaulted: NDArray[np.int8]) -> None:
@@ -126,12 +129,12 @@ def _refuse_unlearnable(defaulted: NDArray[np.int8]) -> None:
 
 
 def _informative(readings: pl.DataFrame) -> list[str]:
-    """The features that differ between cases, and are known of enough of them."""
+    """Return the features that differ between cases and are known for enough of them."""
     least = max(2, LEAST_SHARE * readings.height)
     names = [
-        each.name
-        for each in readings
-        if each.drop_nulls().len() >= least and each.drop_nulls().round(DIGITS).n_unique() > 1
+        column.name
+        for column in readings
+        if column.drop_nulls().len() >= least and column.drop_nulls().round(DIGITS).n_unique() > 1
     ]
     if not names:
         raise _refused("no reading differs between the cases")
@@ -139,15 +142,16 @@ def _informative(readings: pl.DataFrame) -> list[str]:
 
 
 def _sign(more_is_better: bool | None) -> int:
-    """Of the coefficient, as far as it is known: 1 where more is riskier."""
+    """Return the sign that the coefficient must have: 1 where more is riskier, 0 where nothing is known."""
     return 0 if more_is_better is None else -1 if more_is_better else 1
 
 
-def _fitted(matrix: Values, defaulted: NDArray[np.int8], signs: Sequence[int]) -> _Fit:
+def _fit_features(matrix: Values, defaulted: NDArray[np.int8], signs: Sequence[int]) -> _Fit:
+    """Fit, removing columns whose coefficient contradicts `signs`, until none does."""
     bandings = [_banding(column) for column in matrix.T]
     columns = [
-        *(number for number, each in enumerate(bandings) if each.edges.size),
-        *(-number - 1 for number, each in enumerate(bandings) if each.is_marked),
+        *(number for number, banding in enumerate(bandings) if banding.edges.size),
+        *(-number - 1 for number, banding in enumerate(bandings) if banding.is_marked),
     ]
     strength = _strength(_design(bandings, columns, matrix), defaulted)
     while True:
@@ -155,11 +159,12 @@ def _fitted(matrix: Values, defaulted: NDArray[np.int8], signs: Sequence[int]) -
         regression.fit(_design(bandings, columns, matrix), defaulted)
         wanted = [signs[column] if column >= 0 else 1 for column in columns]
         coefficients = regression[-1].coef_[0]
-        retained = [each for each, sign, found in zip(columns, wanted, coefficients, strict=True) if sign * found >= 0]
+        signed = zip(columns, wanted, coefficients, strict=True)
+        retained = [column for column, sign, coefficient in signed if sign * coefficient >= 0]
         if len(retained) == len(columns):
             return _Fit(bandings, tuple(columns), regression)
         if not any(column >= 0 for column in retained):
-            raise _refused("what the readings say contradicts what is known of them: are 0 and 1 exchanged?")
+            raise _refused("the readings contradict what is known of them: are 0 and 1 exchanged?")
         columns = retained
 
 
@@ -181,18 +186,18 @@ def _banding(readings: Values) -> _Banding:
 
 
 def _design(bandings: Sequence[_Banding], columns: Sequence[int], readings: Values) -> Values:
-    each = [
+    ranks_and_marks = [
         bandings[column].ranked(readings[:, column])
         if column >= 0
         else np.isnan(readings[:, -column - 1]).astype(float)
         for column in columns
     ]
-    return np.column_stack(each)
+    return np.column_stack(ranks_and_marks)
 
 
 def _strength(design: Values, defaulted: NDArray[np.int8]) -> float:
     folds = StratifiedKFold(_folds(defaulted), shuffle=True, random_state=SEED)
-    chosen = LogisticRegressionCV(
+    search = LogisticRegressionCV(
         Cs=list(STRENGTHS),
         cv=folds,
         scoring="neg_log_loss",
@@ -200,8 +205,8 @@ def _strength(design: Values, defaulted: NDArray[np.int8]) -> float:
         l1_ratios=(0,),
         use_legacy_attributes=False,
     )
-    chosen.fit(StandardScaler().fit_transform(design), defaulted)
-    return float(chosen.C_)
+    search.fit(StandardScaler().fit_transform(design), defaulted)
+    return float(search.C_)
 
 
 def _folds(defaulted: NDArray[np.int8]) -> int:
@@ -209,54 +214,53 @@ def _folds(defaulted: NDArray[np.int8]) -> int:
     return max(2, min(FOLDS, fewest // DEFAULTS_A_FOLD))
 
 
-def _measured(
-    matrix: Values, defaulted: NDArray[np.int8], signs: Sequence[int], default_risk: Values
-) -> dict[str, Any]:
-    """On cases that the fit did not see."""
+def _measure(matrix: Values, defaulted: NDArray[np.int8], signs: Sequence[int], default_risk: Values) -> dict[str, Any]:
+    """Measure the quality of the fit on cases that it did not see."""
     folds = _folds(defaulted)
     splits = RepeatedStratifiedKFold(n_splits=folds, n_repeats=REPEATS, random_state=SEED)
-    foretold = np.zeros((REPEATS, defaulted.size))
+    forecasts = np.zeros((REPEATS, defaulted.size))
     for turn, (seen, unseen) in enumerate(splits.split(matrix, defaulted)):
-        foretold[turn // folds, unseen] = _fitted(matrix[seen], defaulted[seen], signs).probability(matrix[unseen])
-    low, high = measures.auc_interval(defaulted, list(foretold), SEED)
+        fitted = _fit_features(matrix[seen], defaulted[seen], signs)
+        forecasts[turn // folds, unseen] = fitted.probability(matrix[unseen])
+    low, high = measures.auc_interval(defaulted, list(forecasts), SEED)
     default_low, default_high = measures.auc_interval(defaulted, [default_risk], SEED)
     every = np.tile(defaulted, REPEATS)
     return {
         "cases": int(defaulted.size),
         "defaults": int(defaulted.sum()),
         "crossValidation": f"{folds} folds, {REPEATS} times",
-        "auc": _mean([measures.auc(defaulted, each) for each in foretold]),
+        "auc": _mean([measures.auc(defaulted, forecast) for forecast in forecasts]),
         "aucInterval": [_rounded(low), _rounded(high)],
-        "ks": _mean([measures.ks(defaulted, each) for each in foretold]),
-        "brier": _mean([measures.brier(defaulted, each) for each in foretold]),
+        "ks": _mean([measures.ks(defaulted, forecast) for forecast in forecasts]),
+        "brier": _mean([measures.brier(defaulted, forecast) for forecast in forecasts]),
         "brierOfBaseRate": _rounded(float(defaulted.mean() * (1 - defaulted.mean()))),
         "defaultScorecardAuc": _rounded(measures.auc(defaulted, default_risk)),
         "defaultScorecardAucInterval": [_rounded(default_low), _rounded(default_high)],
-        "calibrationTable": measures.calibration_table(every, foretold.ravel()),
+        "calibrationTable": measures.calibration_table(every, forecasts.ravel()),
     }
 
 
 def _coefficients(fitted: _Fit, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Everything the regression needs: of each column its mean and scale (of the rank, or of the mark), and weight."""
+    """Return everything the regression needs: mean and scale of each column (a rank or a mark), and its weight."""
     scaler, regression = fitted.regression[0], fitted.regression[-1]
     columns = zip(fitted.columns, scaler.mean_, scaler.scale_, regression.coef_[0], strict=True)
     return [
         {"column": "intercept", "coefficient": _rounded(regression.intercept_[0], 6)},
         *(
             {
-                "column": names[_feature_of(column)],
+                "column": names[_feature_number(column)],
                 "of": "rank" if column >= 0 else "missing",
                 "mean": _rounded(mean, 6),
                 "scale": _rounded(scale, 6),
                 "coefficient": _rounded(coefficient, 6),
-                "imputedRank": _rounded(fitted.bandings[_feature_of(column)].missing, 6),
+                "imputedRank": _rounded(fitted.bandings[_feature_number(column)].missing, 6),
             }
             for column, mean, scale, coefficient in columns
         ),
     ]
 
 
-def _feature_of(column: int) -> int:
+def _feature_number(column: int) -> int:
     return column if column >= 0 else -column - 1
 
 
@@ -265,38 +269,40 @@ def _feature_of(column: int) -> int:
 
 def _scorecard(
     fitted: _Fit,
-    learned: Sequence[Learned],
+    priors: Sequence[Prior],
     names: Sequence[str],
     calibration: Calibration,
     name: str,
     facts: Mapping[str, Any],
 ) -> Scorecard:
-    """The log-odds are a sum of what each feature adds, so points are what is spared of the most that it could add, on
-    a scale where all features together can spare 100.
+    """Convert the regression to a scorecard.
+
+    The log-odds are a sum of what each feature adds. A feature's points are the difference to the most that it could
+    add, on a scale where all features together give at most 100 points.
     """
     added = _added(fitted)
-    reach = sum(max(each) - min(each) for each in added.values())
+    reach = sum(max(terms) - min(terms) for terms in added.values())
     if reach == 0:
-        raise _refused("the readings tell nothing about the outcomes")
+        raise _refused("the readings say nothing about the outcomes")
     scale = 100 / reach
     features = [
-        _feature(names[number], learned[number], fitted.bandings[number], added[number], scale) for number in added
+        _feature(names[number], priors[number], fitted.bandings[number], added[number], scale) for number in added
     ]
-    worst = fitted.regression[-1].intercept_[0] + sum(max(each) for each in added.values())
+    worst = fitted.regression[-1].intercept_[0] + sum(max(terms) for terms in added.values())
     link = Link(even=_exact(worst * scale, 4), doubling=_exact(np.log(2) * scale, 4))
-    described = tuple(
+    informative = tuple(
         feature for feature in features if len(feature.bands) > 1 or feature.missing != feature.bands[0].points
     )
-    return Scorecard(name, "1", calibration, described, link, facts)
+    return Scorecard(name, "1", calibration, informative, link, facts)
 
 
 def _added(fitted: _Fit) -> dict[int, list[float]]:
-    """Of each feature that is used, what its bands (worst reading to best or back) and lastly a missing reading add."""
+    """Return for each feature in use what its bands, in order of their edges, and lastly a missing reading add."""
     scaler, regression = fitted.regression[0], fitted.regression[-1]
     columns = zip(fitted.columns, scaler.mean_, scaler.scale_, regression.coef_[0], strict=True)
     by_column = {column: (mean, coefficient / scale) for column, mean, scale, coefficient in columns}
     added = {}
-    for number in sorted({_feature_of(column) for column in fitted.columns}):
+    for number in sorted({_feature_number(column) for column in fitted.columns}):
         banding = fitted.bandings[number]
         mean, slope = by_column.get(number, (0.0, 0.0))
         mark_mean, mark = by_column.get(-number - 1, (0.0, 0.0))
@@ -305,20 +311,20 @@ def _added(fitted: _Fit) -> dict[int, list[float]]:
     return added
 
 
-def _feature(metric: str, learned: Learned, banding: _Banding, added: Sequence[float], scale: float) -> Feature:
-    *of_bands, missing = (_exact((max(added) - each) * scale, 2) for each in added)
+def _feature(metric: str, prior: Prior, banding: _Banding, added: Sequence[float], scale: float) -> Feature:
+    *of_bands, missing = (_exact((max(added) - term) * scale, 2) for term in added)
     more_is_better = of_bands[-1] >= of_bands[0]
     limits = [_exact(edge, DIGITS) for edge in banding.edges]
     if more_is_better:  # band n begins at its limit and goes up
         bands = list(zip([None, *limits], of_bands, strict=True))[::-1]
     else:  # band n ends one step before the limit of the next
-        bands = list(zip([*(limit - learned.step for limit in limits), None], of_bands, strict=True))
-    merged = [_merged(list(same)) for _, same in groupby(bands, key=lambda band: band[1])]
-    return Feature(metric, more_is_better, tuple(merged), learned.reason, missing, learned.step)
+        bands = list(zip([*(limit - prior.step for limit in limits), None], of_bands, strict=True))
+    merged = [_merge(list(same)) for _, same in groupby(bands, key=lambda band: band[1])]
+    return Feature(metric, more_is_better, tuple(merged), prior.reason, missing, prior.step)
 
 
-def _merged(bands: Sequence[tuple[Decimal | None, Decimal]]) -> Band:
-    """Neighbours that earn the same: whoever reaches the last limit of them has it."""
+def _merge(bands: Sequence[tuple[Decimal | None, Decimal]]) -> Band:
+    """Merge neighbouring bands with equal points into one with the last limit."""
     return Band(*bands[-1])
 
 

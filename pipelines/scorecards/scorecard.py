@@ -1,11 +1,11 @@
-"""A scorecard: what each reading earns, and what the points say of the chance of default.
+"""A scorecard: the points that each reading earns, and the chance of default that the points stand for.
 
     points = sum over the features of the points of the band that its reading falls in
     odds   = 2 ^ ((even − points) / doubling)                    of default within 12 months
     value  = odds / (1 + odds)                                   the estimated probability, to four decimals
 
 More points never mean a higher value, and within a feature a better reading never earns fewer points: a scorecard that
-breaks this can't be made. It is exact: powers are taken of decimals, so every machine prints the same digits.
+breaks this can't be created. Powers are computed with decimals, so every machine prints the same digits.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,17 +19,17 @@ import polars as pl
 READING = pl.Decimal(38, 4)
 POINTS = pl.Decimal(38, 2)
 VALUE = pl.Decimal(38, 4)
-POINTS_OF = "points_of_"  # before a metric's slug: the column of what its reading earns
+POINTS_OF = "points_of_"  # prefix of a metric's slug in the name of the column with its points
 Calibration = Literal["none", "synthetic", "client"]
-"""Fitted to nothing, to the synthetic portfolio, or to a client's own outcomes."""
+"""What a scorecard was fitted to: nothing, the synthetic portfolio, or a client's own outcomes."""
 
 _EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)
-_FURTHEST = Decimal(60)  # doublings: beyond them four decimals show 0 or 1
+_FURTHEST = Decimal(60)  # doublings; further away four decimals show 0 or 1 anyway
 
 
 @dataclass(frozen=True)
 class Band:
-    """`points` for a reading that reaches `limit`; the last band of a feature has none: every other reading's."""
+    """`points` for a reading that reaches `limit`; a feature's last band has no limit and takes all other readings."""
 
     limit: Decimal | None
     points: Decimal
@@ -39,8 +39,8 @@ class Band:
 class Feature:
     """A metric and its bands, the best first, with falling points.
 
-    A limit is reached from above when more is better (reading ≥ limit), from below otherwise (reading ≤ limit).
-    `missing`: points where there is no reading. `step`: the least by which two readings differ.
+    A reading reaches a limit from above when more is better (reading ≥ limit), from below otherwise (reading ≤ limit).
+    `missing`: points where there is no reading. `step`: the smallest difference between two readings.
     """
 
     metric: str
@@ -55,7 +55,7 @@ class Feature:
         return max(self.bands[0].points, self.missing)
 
     def points(self) -> pl.Expr:
-        """What the reading in the metric's column earns, in a column of its own."""
+        """Return the points of the reading in the metric's column, as a column POINTS_OF + metric."""
         reading = pl.col(self.metric)
         reached = (
             pl.when(self._reached(reading, pl.lit(band.limit, READING))).then(pl.lit(band.points, POINTS))
@@ -66,19 +66,20 @@ class Feature:
         return points.alias(POINTS_OF + self.metric)
 
     def points_of(self, reading: Decimal | None) -> Decimal:
-        """The same of one reading."""
+        """Return the points of one reading."""
         if reading is None:
             return self.missing
         return next(band.points for band in self.bands if band.limit is None or self._reached(reading, band.limit))
 
     def moves(self) -> Iterator[tuple[Decimal, Decimal | None, Decimal | None]]:
-        """Of each band the points, and the reading by which it is just entered: from worse ones, and from better ones.
-        Null where there are none.
+        """Yield each band's points, the reading that just enters it from a worse band, and the one from a better band.
+
+        A reading is None where there is no such band.
         """
         back = -self.step if self.more_is_better else self.step
-        better = [None, *(band.limit for band in self.bands[:-1])]
-        for band, left in zip(self.bands, better, strict=True):
-            yield band.points, band.limit, None if left is None else left + back
+        better_limits = [None, *(band.limit for band in self.bands[:-1])]
+        for band, better in zip(self.bands, better_limits, strict=True):
+            yield band.points, band.limit, None if better is None else better + back
 
     def _reached(self, reading: Any, limit: Any) -> Any:
         return reading >= limit if self.more_is_better else reading <= limit
@@ -86,20 +87,20 @@ class Feature:
     def faults(self) -> Iterator[str]:
         limits = [band.limit for band in self.bands[:-1] if band.limit is not None]
         if not self.bands or self.bands[-1].limit is not None or len(limits) < len(self.bands) - 1:
-            yield f"{self.metric}: exactly the last band is without a limit"
+            yield f"{self.metric}: only the last band, and it alone, must have no limit"
             return
         if any((worse < better) != self.more_is_better or worse == better for better, worse in pairwise(limits)):
-            yield f"{self.metric}: the limits don't run from the best to the worst"
+            yield f"{self.metric}: the limits must run from the best to the worst"
         if any(worse.points >= better.points for better, worse in pairwise(self.bands)):
-            yield f"{self.metric}: the points don't fall from band to band"
+            yield f"{self.metric}: the points must fall from band to band"
         if min(self.bands[-1].points, self.missing) < 0:
-            yield f"{self.metric}: points are never negative"
+            yield f"{self.metric}: points must not be negative"
 
 
 @dataclass(frozen=True)
 class Link:
-    """From points to a probability: at `even` points default is as likely as not, and `doubling` points fewer make
-    its odds twice as high.
+    """Converts points to a probability: at `even` points default is as likely as not, and `doubling` fewer points
+    double its odds.
     """
 
     even: Decimal
@@ -111,18 +112,18 @@ class Link:
             return (odds / (1 + odds)).quantize(Decimal("0.0001"))
 
     def values(self, points: pl.Series) -> pl.Series:
-        """The same of many (dtype POINTS → VALUE): each of the few that differ is computed once."""
-        each = points.unique().drop_nulls()
-        known = pl.Series([self.value(of) for of in each], dtype=VALUE)
-        return points.replace_strict(each, known, return_dtype=VALUE) if len(each) else points.cast(VALUE)
+        """Return the values of many points (dtype POINTS → VALUE), computing each distinct one once."""
+        distinct = points.unique().drop_nulls()
+        known = pl.Series([self.value(each) for each in distinct], dtype=VALUE)
+        return points.replace_strict(distinct, known, return_dtype=VALUE) if len(distinct) else points.cast(VALUE)
 
 
 @dataclass(frozen=True)
 class Scorecard:
-    """`facts`: of a fitted one, what it was fitted to and how good it was (`fitting`).
+    """Features and a link. `facts`: what a fitted scorecard was fitted to and how good it was (`fitting`).
 
     Raises:
-        ValueError: it is not monotone; every mistake.
+        ValueError: the scorecard is not monotone; the message lists every fault.
     """
 
     name: str
@@ -137,7 +138,7 @@ class Scorecard:
         if len({feature.metric for feature in self.features}) < len(self.features):
             faults.append("a metric counts twice")
         if self.link.doubling <= 0:
-            faults.append("more points have to lower the odds")
+            faults.append("more points must lower the odds")
         if faults:
             raise ValueError("; ".join(faults))
 
@@ -146,8 +147,8 @@ class Scorecard:
         return sum((feature.most for feature in self.features), Decimal(0))
 
     def scored(self, readings: pl.DataFrame) -> pl.DataFrame:
-        """Adds to readings (a column of READING for each feature's metric) what each earns, `points` and `value`."""
-        earned = readings.with_columns(feature.points() for feature in self.features)
+        """Add points, their sum `points`, and `value` to readings (a column of READING for each feature's metric)."""
+        with_points = readings.with_columns(feature.points() for feature in self.features)
         total = pl.sum_horizontal(*(POINTS_OF + feature.metric for feature in self.features))
-        counted = earned.with_columns(points=total.cast(POINTS))
-        return counted.with_columns(value=self.link.values(counted["points"]))
+        summed = with_points.with_columns(points=total.cast(POINTS))
+        return summed.with_columns(value=self.link.values(summed["points"]))

@@ -1,6 +1,6 @@
-"""A fitted scorecard as one JSON file: everything that it knows is readable, and reading it can't run anything.
+"""A fitted scorecard as one JSON file: everything in it is readable, and reading it can't run code.
 
-The fingerprint is the SHA-256 of the content; it names the scorecard, and tells a damaged file.
+The fingerprint is the SHA-256 of the content. It identifies the scorecard and reveals a damaged file.
 """
 
 import hashlib
@@ -17,31 +17,31 @@ _VERSION_LETTERS = 12
 
 
 def dumps(scorecard: Scorecard) -> bytes:
-    """The scorecard's file, readable by people. The same scorecard gives the same bytes."""
+    """Return the scorecard's file, readable by people. The same scorecard gives the same bytes."""
     content = _content(scorecard)
     return (json.dumps({**content, "fingerprint": _fingerprint(content)}, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def loads(file: bytes) -> Scorecard:
-    """The scorecard of a file. Its version is the start of its fingerprint.
+    """Read a scorecard from a file. Its version is the start of its fingerprint.
 
     Raises:
-        Unprocessable: the file is damaged, is no scorecard, or one that can't be used.
+        Unprocessable: the file is damaged, not a scorecard, or not usable.
     """
     try:
         content = json.loads(file)
         stated = content.pop("fingerprint")
         if content.get("format") != FORMAT:
-            raise _refused("it is none of this version's")
+            raise _refused("it is not a scorecard file of this version of Tidemark")
         if stated != _fingerprint(content):
-            raise _refused("it is damaged: its content is not what was written")
+            raise _refused("it is damaged: its content differs from what was written")
         return _scorecard(content, stated)
     except (KeyError, TypeError, ValueError, AttributeError, InvalidOperation) as error:
         raise _refused(f"its parts don't fit together ({str(error)[:100]})") from error
 
 
 def fingerprint(scorecard: Scorecard) -> str:
-    """64 hexadecimal digits."""
+    """Return the fingerprint: 64 hexadecimal digits."""
     return _fingerprint(_content(scorecard))
 
 
@@ -51,12 +51,12 @@ def _content(scorecard: Scorecard) -> dict[str, Any]:
         "name": scorecard.name,
         "calibration": scorecard.calibration,
         "link": {"evenPoints": str(scorecard.link.even), "doublingPoints": str(scorecard.link.doubling)},
-        "features": [_of_feature(feature) for feature in scorecard.features],
+        "features": [_feature_content(feature) for feature in scorecard.features],
         "facts": dict(scorecard.facts),
     }
 
 
-def _of_feature(feature: Feature) -> dict[str, Any]:
+def _feature_content(feature: Feature) -> dict[str, Any]:
     return {
         "metric": feature.metric,
         "moreIsBetter": feature.more_is_better,
@@ -69,7 +69,7 @@ def _of_feature(feature: Feature) -> dict[str, Any]:
 
 def _scorecard(content: Mapping[str, Any], stated: str) -> Scorecard:
     if content["calibration"] not in ("synthetic", "client"):
-        raise ValueError("its calibration is unknown")
+        raise ValueError("the calibration is unknown")
     link = content["link"]
     return Scorecard(
         name=str(content["name"]),
@@ -81,15 +81,15 @@ def _scorecard(content: Mapping[str, Any], stated: str) -> Scorecard:
     )
 
 
-def _feature(each: Mapping[str, Any]) -> Feature:
-    bands = (Band(None if limit is None else Decimal(limit), Decimal(points)) for limit, points in each["bands"])
+def _feature(content: Mapping[str, Any]) -> Feature:
+    bands = (Band(None if limit is None else Decimal(limit), Decimal(points)) for limit, points in content["bands"])
     return Feature(
-        metric=str(each["metric"]),
-        more_is_better=each["moreIsBetter"] is True,
+        metric=str(content["metric"]),
+        more_is_better=content["moreIsBetter"] is True,
         bands=tuple(bands),
-        reason=str(each["reason"]),
-        missing=Decimal(each["missing"]),
-        step=Decimal(each["step"]),
+        reason=str(content["reason"]),
+        missing=Decimal(content["missing"]),
+        step=Decimal(content["step"]),
     )
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import polars as pl
 from sqlalchemy import delete, func, insert, select
 
-from pipelines.figures.context import LEAST_PEERS, PEERS
+from pipelines.figures.context import MIN_PEERS, PEERS
 from pipelines.vocabulary.schemas import UUID as UUID_TYPE
 from storage.core.database import Reading, Writing
 from storage.core.lake import Lake
@@ -40,7 +40,7 @@ def percentiles(lake: Lake, tables: Iterable[PortfolioTable]) -> pl.DataFrame:
         .drop_nulls("value")
         .group_by("client_id", "metric")
         .agg(customers=pl.len().cast(pl.Int64), percentiles=pl.col("value").sort().gather(nth))
-        .filter(pl.col("customers") >= LEAST_PEERS)
+        .filter(pl.col("customers") >= MIN_PEERS)
         .sort("client_id", "metric")
         .select(*SPREAD)
         .collect()

@@ -31,7 +31,7 @@ from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.facts import Facts
 from pipelines.metrics import METRICS
 from pipelines.metrics.definition import Transactions, lacks_side
-from pipelines.metrics.rows import met
+from pipelines.metrics.rows import is_met
 from pipelines.monitoring import Ruleset, Watched, observed, watch
 from pipelines.monitoring.library import rulesets
 from pipelines.risk_models.readings import readings
@@ -248,5 +248,5 @@ def test_the_tax_office_is_told_from_other_creditors_by_the_text() -> None:
     of_tax_office = METRICS["tax_garnishees_180d"].definition
     assert isinstance(of_tax_office, Transactions)
     assert set(garnishees["category"]) == {"garnishee"}
-    by_text = garnishees.select("description", met(of_tax_office.where).alias("met"))
+    by_text = garnishees.select("description", is_met(of_tax_office.where).alias("met"))
     assert dict(by_text.iter_rows()) == described

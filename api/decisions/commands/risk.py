@@ -160,7 +160,7 @@ def deactivate(client: ForClient, as_json: AsJson = False) -> None:
 
 
 def _outcomes(path: Path, *, judged: bool) -> Outcomes:
-    read = files.outcomes(csv_of(path), judged=judged)
+    read = files.parse_outcomes(csv_of(path), judged=judged)
     if read.ignored:
         _warn(f"{path}: ignored because not numeric: {', '.join(read.ignored)}")
     return read
@@ -169,7 +169,7 @@ def _outcomes(path: Path, *, judged: bool) -> Outcomes:
 def _cohort_of_files(path: Path, cases: Outcomes, *, registry_only: bool) -> "Cohort":
     from pipelines.risk_models import cohorts  # noqa: PLC0415  enrichment reads its lists
 
-    return cohorts.of_files(files.transactions(csv_of(path)), cases, registry_only=registry_only)
+    return cohorts.cohort_of_files(files.parse_transactions(csv_of(path)), cases, registry_only=registry_only)
 
 
 def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
@@ -182,7 +182,7 @@ def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
         rows = transactions.scan(store.lake, places).collect()
     by_text = {text: numbers.get(parsed) for text, parsed in ids.items()}
     number = pl.col("customer").replace_strict(by_text, default=None, return_dtype=pl.Int64)
-    return cohorts.of_transactions(rows, cases.cases.with_columns(customer_number=number))
+    return cohorts.cohort_of_transactions(rows, cases.cases.with_columns(customer_number=number))
 
 
 def _uuid(text: str) -> UUID | None:

@@ -192,7 +192,7 @@ def _cases(path: Path) -> pl.DataFrame:
     if missing := [name for name in COLUMNS if name not in names]:
         raise _unusable(path, f"there is no column {', '.join(missing)}")
     try:
-        return files.outcomes(table.with_columns(pl.lit(ANY_DAY).alias("asOf"))).cases
+        return files.parse_outcomes(table.with_columns(pl.lit(ANY_DAY).alias("asOf"))).cases
     except files.Unusable as error:
         raise _unusable(path, error.reason) from error
 

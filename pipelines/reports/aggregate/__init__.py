@@ -1,11 +1,11 @@
 """Aggregate: the customer's money in tables.
 
-Own transfers are no income and no cost: `moneyIn`, `moneyOut`, `net` and their counts leave them out, and they stand
-beside in `transfersIn` and `transfersOut` (in the category table: rows marked `ownTransfer`). Outgoing money is
+Own transfers are neither income nor cost: `moneyIn`, `moneyOut`, `net` and their counts leave them out; they are shown
+as `transfersIn` and `transfersOut` (in the category table: rows marked `ownTransfer`). Outgoing money is
 printed as a positive amount; `net` is in minus out. `revenue` is net of refunds and chargebacks. A month that the
-history touches but does not fill is marked `partial`; a month without rows is listed with zeros.
+history does not cover fully is marked `partial`; a month without rows is listed with zeros.
 
-The tables are declared in the modules of this package, each where its subject is, and listed once, in TABLES.
+Each table is declared in the module of its subject and listed once, in TABLES.
 """
 
 import json
@@ -17,7 +17,7 @@ import polars as pl
 
 from pipelines.figures import unreconciled
 from pipelines.figures.facts import Facts
-from pipelines.figures.json_text import laid_together
+from pipelines.figures.json_text import join_pieces
 from pipelines.figures.lineage import Trace, no_figure
 from pipelines.figures.tables import Table
 from pipelines.reports.aggregate.accounts import ACCOUNTS, OWN_TRANSFERS
@@ -61,25 +61,26 @@ TABLES: Sequence[Table] = (
 
 
 def aggregate_report(facts: Facts) -> pl.DataFrame:
-    """Facts → one row per customer: `data` with `tables`, each with its rows, none without posted rows, and
-    `unreconciled` (`figures.unreconciled`).
+    """Compute the report of every customer: `customer_number, data`.
+
+    `data` has `tables`, each with its rows (none without posted rows), and `unreconciled` (`figures.unreconciled`).
     """
     lines = pl.collect_all([table.lines(facts) for table in TABLES], engine="in-memory")
-    opened = ['{"tables":[' + _opened(TABLES[0]), *("]}," + _opened(table) for table in TABLES[1:])]
+    opened = ['{"tables":[' + _opening(TABLES[0]), *("]}," + _opening(table) for table in TABLES[1:])]
     pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(opened, lines, strict=True))
-    placed = ((table, table.rows(facts), f"/tables/{table.id}/values/{{}}") for table in TABLES)
-    resting = unreconciled.section(facts, unreconciled.of_tables(facts, placed))
-    return laid_together(facts.customers, [*pieces, "]}],", *resting, "}"])
+    with_places = ((table, table.rows(facts), f"/tables/{table.id}/values/{{}}") for table in TABLES)
+    shares = unreconciled.section(facts, unreconciled.share_lines(facts, with_places))
+    return join_pieces(facts.customers, [*pieces, "]}],", *shares, "}"])
 
 
-def _opened(table: Table) -> str:
-    """The table as JSON up to its first row."""
+def _opening(table: Table) -> str:
+    """Return the table's JSON up to its first row."""
     about = json.dumps(table.as_data(), ensure_ascii=False, separators=(",", ":"))
     return about.removesuffix("}") + ',"values":['
 
 
 def explain_aggregate(facts: Facts, data: Mapping[str, Any], path: tuple[str, ...]) -> Trace:
-    """`/tables/ID/values/N/COLUMN`: where that figure comes from. The table's index will do for its id.
+    """Explain the figure at `/tables/ID/values/N/COLUMN`. The table's index works in place of its id.
 
     Raises:
         NotFound: there is no such figure.
@@ -87,14 +88,14 @@ def explain_aggregate(facts: Facts, data: Mapping[str, Any], path: tuple[str, ..
     match path:
         case ("unreconciled", *inside):
             return unreconciled.explain_section(
-                facts, data["unreconciled"], inside, lambda figure: unreconciled.explain(facts, *_placed(data, figure))
+                facts, data["unreconciled"], inside, lambda figure: unreconciled.explain(facts, *_locate(data, figure))
             )
-    table, row, column = _placed(data, path)
+    table, row, column = _locate(data, path)
     return table.explain(facts, row, column)
 
 
-def _placed(data: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Table, Mapping[str, Any], Sequence[str]]:
-    """The table, the row as printed, and the column with what is asked for below it.
+def _locate(data: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Table, Mapping[str, Any], Sequence[str]]:
+    """Return the table, the row as printed, and the rest of the path: the column and inputs below it.
 
     Raises:
         NotFound: there is no such row.

@@ -1,4 +1,4 @@
-"""Account by account over all its history, and what moved between them."""
+"""Accounts over all their history, and transfers between them."""
 
 import polars as pl
 
@@ -23,7 +23,7 @@ from pipelines.vocabulary.printing import uuid_text
 
 
 def last_stated(facts: Facts) -> pl.LazyFrame:
-    """An account with balances: the last one stated, with its sign as stated."""
+    """Return the last balance stated by each account that states any, with its sign as stated."""
     stated = facts.stated_closings.lazy().drop_nulls("closing_balance")
     last = pl.col("closing_balance", "transaction_id").max_by("date")
     return stated.group_by(BY_ACCOUNT).agg(last, pl.col("date").max()).with_columns(accountId=uuid_text("account_id"))
@@ -87,8 +87,8 @@ ACCOUNTS = Table(
 )
 
 
-def own_moves(facts: Facts) -> pl.LazyFrame:
-    """An own transfer once: its debit, or the credit that no debit was found for; from which account to which."""
+def own_transfers(facts: Facts) -> pl.LazyFrame:
+    """Return each own transfer once, with its accounts: its debit, or a credit whose debit was not found."""
     moved = facts.rows.lazy().filter(words.is_own_transfer(), pl.col("amount") != 0)
     pair = (BY_CUSTOMER, "transfer_pair_id")
     paired = moved.filter(pl.col("transfer_pair_id").is_not_null())
@@ -116,19 +116,19 @@ OWN_TRANSFERS = Table(
     name="Transfers between own accounts",
     hierarchy="account",
     type="summary",
-    meaning="What is neither income nor cost because it stays with the customer or its declared related parties. A "
-    "transfer of which both sides were found counts once; of others, the account on the other side is not known.",
+    meaning="Money that is neither income nor cost because it stays with the customer or its declared related parties. "
+    "A transfer whose two sides were both found counts once; for others, the account on the other side is not known.",
     keys=(
-        Column("fromAccountId", "text", meaning="that it left; null: not among the accounts supplied"),
-        Column("toAccountId", "text", meaning="that it reached; null: not among the accounts supplied"),
+        Column("fromAccountId", "text", meaning="account that the money left; null: not among the accounts supplied"),
+        Column("toAccountId", "text", meaning="account that the money reached; null: not among the accounts supplied"),
         Column("relatedParty", "boolean", meaning="to or from a declared related party"),
     ),
     sources=(
         Source(
-            own_moves,
+            own_transfers,
             (
                 Total("transferCount", "count", pl.lit(1), meaning="transfers"),
-                Total("amount", "AUD", pl.col("amount").abs(), meaning="moved"),
+                Total("amount", "AUD", pl.col("amount").abs(), meaning="money moved"),
             ),
         ),
     ),

@@ -1,11 +1,11 @@
-"""What stood in the cash accounts, day for day: by account, and all together.
+"""Balances of the cash accounts day by day: of each account, and of all together.
 
-A balance holds from the day's end on which it was stated until the account's next day with rows. All together are
-known on a day when each account seen so far is. Between two changes nothing moves, so a history is kept as `steps`:
-spans of days of one balance, cut at the first of each month.
+A stated balance holds from the end of its day until the account's next day with rows. The total is known on a day when
+every account seen so far is known. Nothing moves between two changes, so a history is stored as `steps`: spans of days
+with one balance, cut at the first of each month.
 
-An account is followed through its own last row when it is looked at alone, so that nothing said of it depends on the
-others; all together are followed through the customer's last row.
+A single account is followed through its own last row, so that its figures don't depend on other accounts; all together
+are followed through the customer's last row.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ import polars as pl
 
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
-from pipelines.figures.periods import BY_CUSTOMER, booked_month, months_of
+from pipelines.figures.periods import BY_CUSTOMER, booked_month, list_months
 from pipelines.figures.tables import Derived, Source, Total
 from pipelines.vocabulary.printing import uuid_text
 
@@ -28,34 +28,35 @@ def customer_history(facts: Facts) -> pl.DataFrame:
 
 
 def account_history(facts: Facts) -> pl.DataFrame:
-    """An account's first and last day with rows, named as in Facts.history."""
+    """Return each account's first and last day with rows, named as in Facts.history."""
     dates = pl.col("date")
     return facts.rows.group_by(BY_ACCOUNT).agg(first_date=dates.min(), data_through=dates.max()).sort(BY_ACCOUNT)
 
 
 @dataclass(frozen=True)
-class Whose:
-    """Whose balance: told apart by `by`, followed through `data_through` of `history`."""
+class Scope:
+    """Which balances are added up: those with equal `by`, followed through `data_through` of `history`."""
 
     by: tuple[str, ...]
     history: Callable[[Facts], pl.DataFrame]
 
     def steps(self, facts: Facts) -> pl.DataFrame:
-        """`by`, `date`, `month`, `days` from then on, `balance` on each of them (null: unknown), in order."""
+        """Return `by`, `date`, `month`, `days` from then on, `balance` on each of them (null: unknown), in order."""
         history = facts.cached(self.history)
-        marks = history.lazy().pipe(months_of).select(*self.by, date="month", change=pl.lit(0, BALANCE), unknown=0)
-        moves = _moves(facts)
+        marks = history.lazy().pipe(list_months).select(*self.by, date="month", change=pl.lit(0, BALANCE), unknown=0)
+        moves = _balance_changes(facts)
         begun = moves.group_by(self.by).agg(begun=pl.col("date").min())
+        # A step without a change on the first of each month, so that no step crosses months.
         marks = marks.join(begun, on=self.by, validate="m:1").filter(pl.col("date") > pl.col("begun")).drop("begun")
         following = pl.col("date").shift(-1).over(self.by)
-        standing = pl.col("change", "unknown").cum_sum().over(self.by)
+        totals = pl.col("change", "unknown").cum_sum().over(self.by)
         return (
             pl.concat([moves.select(marks.collect_schema().names()), marks], how="vertical_relaxed")
             .group_by(*self.by, "date")
             .agg(pl.col("change", "unknown").sum())
             .sort(*self.by, "date")
             .join(history.lazy(), on=self.by, validate="m:1", maintain_order="left")
-            .with_columns(standing, until=pl.coalesce(following, pl.col("data_through") + pl.duration(days=1)))
+            .with_columns(totals, until=pl.coalesce(following, pl.col("data_through") + pl.duration(days=1)))
             .select(
                 *self.by,
                 "date",
@@ -66,11 +67,11 @@ class Whose:
             .collect(engine="in-memory")
         )
 
-    def stated(self, facts: Facts) -> pl.LazyFrame:
-        """The steps taken apart: a row for each account's balance that counts in one.
+    def balance_rows(self, facts: Facts) -> pl.LazyFrame:
+        """Return the steps with a row for each account whose balance counts in a step.
 
-        `closing_balance` and the `transaction_id` that states it; `speaks`: of a step's rows the one that stands for
-        all, where days are counted.
+        `closing_balance` and the `transaction_id` that states it; `represents`: marks one row of each step, where days
+        are counted.
         """
         through = facts.cached(self.history).lazy().select(*self.by, "data_through")
         held = (
@@ -87,18 +88,18 @@ class Whose:
             )
         )
         latest = pl.col("since").max().over(*self.by, "date")
-        speaker = pl.col("account_id").filter(pl.col("since") == latest).min().over(*self.by, "date")
-        each = facts.cached(self.steps).lazy().join(held.select(BY_ACCOUNT).unique(), on=self.by, validate="m:m")
+        representative = pl.col("account_id").filter(pl.col("since") == latest).min().over(*self.by, "date")
+        steps = facts.cached(self.steps).lazy().join(held.select(BY_ACCOUNT).unique(), on=self.by, validate="m:m")
         balances = held.with_columns(date="since").sort("date")
         return (
-            each.sort("date", *BY_ACCOUNT)
+            steps.sort("date", *BY_ACCOUNT)
             .join_asof(balances, on="date", by=BY_ACCOUNT, check_sortedness=False)
             .filter(pl.col("date") < pl.col("until"))
-            .with_columns(speaks=pl.col("account_id") == speaker)
+            .with_columns(represents=pl.col("account_id") == representative)
         )
 
     def by_month(self, facts: Facts) -> pl.DataFrame:
-        """`by`, `month`: the totals of BALANCES."""
+        """Return the totals of BALANCES by `by` and `month`."""
         months = (
             facts.cached(self.steps)
             .lazy()
@@ -122,10 +123,10 @@ class Whose:
         )
 
     def parts_by_month(self, facts: Facts) -> pl.LazyFrame:
-        """The rows that the totals of BALANCES are made of."""
+        """Return the rows that the totals of BALANCES are made of."""
         month = (*self.by, "month")
         lasts = pl.col("date") == pl.col("date").max().over(month)
-        stated = self.stated(facts).with_columns(
+        stated = self.balance_rows(facts).with_columns(
             least_part(month), *day_parts(), closing_part=pl.when(lasts).then(_CLOSES)
         )
         carried = stated.filter(pl.col("closing_part").is_not_null()).select(
@@ -134,13 +135,15 @@ class Whose:
         return pl.concat([stated, carried, opening_parts(facts)], how="diagonal_relaxed")
 
 
-ALL_ACCOUNTS = Whose((BY_CUSTOMER,), customer_history)
-EACH_ACCOUNT = Whose(BY_ACCOUNT, account_history)
+ALL_ACCOUNTS = Scope((BY_CUSTOMER,), customer_history)
+EACH_ACCOUNT = Scope(BY_ACCOUNT, account_history)
 
 
-def _moves(facts: Facts) -> pl.LazyFrame:
-    """By how much each day changed an account's balance; `unknown`: 1 where it ceases to be known, -1 where it is known
-    again."""
+def _balance_changes(facts: Facts) -> pl.LazyFrame:
+    """Return by how much each day changed an account's balance.
+
+    `unknown`: 1 where the balance stops being known, -1 where it is known again.
+    """
     before = pl.col("closing_balance").shift(1).over(BY_ACCOUNT)
     first = pl.col("date").shift(1).over(BY_ACCOUNT).is_null()
     was_unknown = before.is_null() & ~first
@@ -153,7 +156,7 @@ def _moves(facts: Facts) -> pl.LazyFrame:
 
 
 def _first_days(facts: Facts) -> pl.LazyFrame:
-    """An account's first day that has a balance or lacks one: `first_day`, and what it closed at."""
+    """Return each account's first day in `closings` (`first_day`) and its closing balance, which may be unknown."""
     return (
         facts.closings.lazy()
         .group_by(BY_ACCOUNT)
@@ -168,7 +171,7 @@ def _first_rows(facts: Facts) -> pl.LazyFrame:
 
 
 def account_openings(facts: Facts) -> pl.DataFrame:
-    """An account: `opening`, what stood there before its first row (null: unknown), and the `month` it counts in."""
+    """Return each account's `opening` (balance before its first row; null: unknown) and the `month` it counts in."""
     moved = _first_rows(facts).group_by(BY_ACCOUNT).agg(moved=pl.col("amount").sum())
     return (
         _first_days(facts)
@@ -179,7 +182,7 @@ def account_openings(facts: Facts) -> pl.DataFrame:
 
 
 def opening_parts(facts: Facts) -> pl.LazyFrame:
-    """What `account_openings` are made of: the first balance stated, less what was moved to get there."""
+    """Return the parts of `account_openings`: the first balance stated, minus what moved up to it."""
     month = pl.col("first_day").dt.truncate("1mo").alias("month")
     stated = _first_days(facts).select(*BY_ACCOUNT, "transaction_id", month, opening_part=_CLOSES)
     moved = _first_rows(facts).select(
@@ -189,7 +192,7 @@ def opening_parts(facts: Facts) -> pl.LazyFrame:
 
 
 def day_sums() -> tuple[pl.Expr, ...]:
-    """Of steps: the totals of BALANCE_DAYS."""
+    """Return the totals of BALANCE_DAYS over steps."""
     days = pl.col("days")
     return (
         (pl.col("balance") * days).sum().alias("balanceDays"),
@@ -200,17 +203,17 @@ def day_sums() -> tuple[pl.Expr, ...]:
 
 
 def day_parts() -> tuple[pl.Expr, ...]:
-    """Of steps taken apart: what each row adds to `day_sums`."""
-    days, speaks = pl.col("days"), pl.col("speaks")
+    """Return what each of `balance_rows` adds to `day_sums`."""
+    days, represents = pl.col("days"), pl.col("represents")
     return (
         pl.when(_KNOWN).then(_CLOSES * days).alias("balance_days_part"),
-        pl.when(_KNOWN & speaks).then(days).alias("known_days_part"),
-        pl.when((pl.col("balance") < 0) & speaks).then(days).alias("negative_days_part"),
+        pl.when(_KNOWN & represents).then(days).alias("known_days_part"),
+        pl.when((pl.col("balance") < 0) & represents).then(days).alias("negative_days_part"),
     )
 
 
 def least_part(period: tuple[str, ...]) -> pl.Expr:
-    """Of steps taken apart: the balances of the period's first day at its lowest."""
+    """Return the balances on the first day of a period's lowest balance; null on other `balance_rows`."""
     least = pl.col("balance") == pl.col("balance").min().over(period)
     day = pl.col("date").filter(least).min().over(period)
     return pl.when(pl.col("date") == day).then(_CLOSES).alias("least_part")
@@ -243,15 +246,15 @@ BALANCES = (
         "AUD",
         pl.col("opening_part"),
         complete=True,
-        meaning="what stood in the cash accounts before: the month before's closing balance, and what accounts first "
-        "seen in this month opened with; null when an account's is unknown",
+        meaning="balance of the cash accounts before: the month before's closing balance, and the opening balances of "
+        "accounts first seen in this month; null when an account's is unknown",
     ),
     Total(
         "closingBalance",
         "AUD",
         pl.col("closing_part"),
         complete=True,
-        meaning="what stood in the cash accounts seen so far at the end; null when an account's is unknown",
+        meaning="balance of the cash accounts seen so far at the end; null when an account's is unknown",
     ),
     *BALANCE_DAYS,
 )

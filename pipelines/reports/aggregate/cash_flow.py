@@ -1,9 +1,9 @@
-"""Cash flow by month: what came in, what went out, what stood there. For the customer, and account by account."""
+"""Cash flow by month: money in, money out and balances, for the customer and account by account."""
 
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.figures.periods import BY_CUSTOMER, is_partial_month, months_of
+from pipelines.figures.periods import BY_CUSTOMER, is_partial_month, list_months
 from pipelines.figures.tables import Column, Table
 from pipelines.reports.aggregate.balances import (
     MEAN_BALANCE,
@@ -20,14 +20,16 @@ ACCOUNT = Column("accountId", "text", meaning="as in `account_summary`")
 
 
 def months(facts: Facts) -> pl.DataFrame:
-    """Customer × calendar month, from the first to the last, months without rows too; `partial` at the ends."""
-    return facts.history.lazy().pipe(months_of).with_columns(partial=is_partial_month()).collect(engine="in-memory")
+    """Return a row per customer and calendar month of the history, months without rows too; `partial` at the ends."""
+    return facts.history.lazy().pipe(list_months).with_columns(partial=is_partial_month()).collect(engine="in-memory")
 
 
 def account_months(facts: Facts) -> pl.LazyFrame:
-    """The same of each account, from its own first to its own last row."""
-    each = facts.cached(account_history).lazy().pipe(months_of)
-    return each.select(BY_CUSTOMER, "month", accountId=uuid_text("account_id"), partial=is_partial_month())
+    """Return `months` of each account, from its own first to its own last row."""
+    months_of_accounts = facts.cached(account_history).lazy().pipe(list_months)
+    return months_of_accounts.select(
+        BY_CUSTOMER, "month", accountId=uuid_text("account_id"), partial=is_partial_month()
+    )
 
 
 def unchanged(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
@@ -58,7 +60,7 @@ ACCOUNT_CASH_FLOW = Table(
     name="Monthly cash flow by account",
     hierarchy="account",
     type="time_series",
-    meaning="The same for each account, from its own first to its own last row, so that nothing said of it depends on "
+    meaning="The same for each account, from its own first to its own last row, so that its figures don't depend on "
     "other accounts. Cards and loans have no balances here.",
     keys=(ACCOUNT, MONTH),
     details=(PARTIAL,),

@@ -1,4 +1,4 @@
-"""What the money was for: by category and month, over the last year, and as a cash profit and loss statement."""
+"""What money was for: by category and month, over the last year, and as a cash profit and loss statement."""
 
 from collections.abc import Callable
 
@@ -20,20 +20,20 @@ _SUMMED = ("money_in", "money_out", "amount")
 
 
 def rows_by_category(facts: Facts) -> pl.LazyFrame:
-    """Own transfers are rows of their own, marked."""
+    """Return all rows with their keys; own transfers are marked."""
     named = facts.rows.lazy().with_columns(categoryGroup="category_group", ownTransfer=~pl.col("is_external"), rows=1)
     return _in_window(named, facts)
 
 
 def by_category_and_month(facts: Facts) -> pl.DataFrame:
-    """Rows summed to what the tables of this module read of them."""
+    """Sum rows for all tables of this module."""
     named = facts.rows.lazy().with_columns(categoryGroup="category_group", ownTransfer=~pl.col("is_external"))
-    each = named.group_by(BY_CUSTOMER, *_KEYS, "month", "is_external").agg(pl.col(_SUMMED).sum(), rows=pl.len())
-    return _in_window(each, facts).collect(engine="in-memory")
+    sums = named.group_by(BY_CUSTOMER, *_KEYS, "month", "is_external").agg(pl.col(_SUMMED).sum(), rows=pl.len())
+    return _in_window(sums, facts).collect(engine="in-memory")
 
 
 def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
-    """`in_window`: the month is one of the last twelve that the history fills."""
+    """Add `in_window`: the month is one of the last twelve that the history covers fully."""
     first, last = pl.col("first_date"), pl.col("data_through")
     first_full = pl.when(first.dt.day() == 1).then(first).otherwise(first.dt.month_start().dt.offset_by("1mo"))
     next_day = last + pl.duration(days=1)
@@ -44,13 +44,13 @@ def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     return frame.join(window, on=BY_CUSTOMER, validate="m:1").with_columns(in_window=within)
 
 
-def _finer(by: tuple[str, ...], totals: tuple[Total, ...]) -> Callable[[Facts], pl.LazyFrame]:
-    """Totals over `by_category_and_month`: what they add up is the same for a row and for a sum of rows."""
+def _sum_coarser(by: tuple[str, ...], totals: tuple[Total, ...]) -> Callable[[Facts], pl.LazyFrame]:
+    """Sum totals from `by_category_and_month`, which is faster than from rows and gives the same."""
     return lambda facts: summed(_with_line(facts.cached(by_category_and_month).lazy()), by, totals)
 
 
 def _source(by: tuple[str, ...], totals: tuple[Total, ...]) -> Source:
-    return Source(lambda facts: _with_line(rows_by_category(facts)), totals, by, _finer(by, totals))
+    return Source(lambda facts: _with_line(rows_by_category(facts)), totals, by, _sum_coarser(by, totals))
 
 
 _FLOWS = (
@@ -61,7 +61,7 @@ _FLOWS = (
 
 
 def _with_line(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """`line` of the cash profit and loss statement."""
+    """Add `line` of the cash profit and loss statement."""
     lines = {slug: category.line for slug, category in TAXONOMY.categories.items()}
     line = pl.col("category").replace_strict(lines, default="unallocated", return_dtype=pl.String())
     return frame.with_columns(line=line)
@@ -72,7 +72,7 @@ CATEGORIES = Table(
     name="Categories by month",
     hierarchy="category",
     type="time_series",
-    meaning="A row for each category and month with rows. Own transfers are included, marked.",
+    meaning="A row for each category and month with rows. Own transfers are included and marked.",
     keys=(GROUP, CATEGORY, OWN_TRANSFER, MONTH),
     sources=(_source((*_KEYS, "month"), _FLOWS),),
     derived=(NET,),
@@ -99,8 +99,8 @@ CATEGORY_SUMMARY = Table(
     name="Categories",
     hierarchy="category",
     type="summary",
-    meaning="Every category over all the history, and over the last twelve calendar months that the history fills (or "
-    "as many as there are).",
+    meaning="Every category over all the history, and over the last twelve calendar months that the history covers "
+    "fully (or as many as there are).",
     keys=(GROUP, CATEGORY, OWN_TRANSFER),
     sources=(
         _source(_KEYS, (*_FLOWS, *(_last_year(each) for each in _FLOWS))),
@@ -149,7 +149,7 @@ _LINES = (
     _income("investing", "investing", "proceeds of assets (net)"),
     _income("owner", "owner", "paid in by owners less taken out (net)"),
     _income("returnedPayments", "none", "own payments that came back; the line they went out under is not reduced"),
-    _income("unallocated", "unallocated", "what no line is known for: cash, crypto, unknown (net)"),
+    _income("unallocated", "unallocated", "money that belongs to no line: cash, crypto, unknown (net)"),
 )
 
 
@@ -164,14 +164,14 @@ PROFIT_AND_LOSS = Table(
     name="Cash profit and loss",
     hierarchy="customer",
     type="time_series",
-    meaning="A row for each calendar month, a column for each line that the taxonomy puts a category on. Cash basis: "
+    meaning="A row for each calendar month, a column for each line of the taxonomy. Cash basis: "
     "money counts when it moves, GST included. Costs are positive; own transfers are left out.",
     keys=(MONTH,),
     details=(PARTIAL,),
     listed=lambda facts: facts.cached(months).lazy().select(BY_CUSTOMER, "month", "partial"),
     sources=(_source(("month",), _LINES),),
     derived=(
-        _result("grossProfit", ("revenue",), ("costOfSales",), "before costs of running"),
+        _result("grossProfit", ("revenue",), ("costOfSales",), "before running costs"),
         _result(
             "operatingResult",
             ("grossProfit", "otherIncome"),

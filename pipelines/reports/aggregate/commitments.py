@@ -1,4 +1,4 @@
-"""What is committed: payments that recur, facilities of lenders, and the payments that could not be met."""
+"""Commitments: recurring payments, lenders' facilities, and payments that could not be met."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from pipelines.vocabulary.printing import uuid_text
 
 _ONE, _SIZE = pl.lit(1), pl.col("amount").abs()
 PAYMENTS_A_YEAR = {
-    "business_daily": 250,  # without weekends and some ten public holidays
+    "business_daily": 250,  # without weekends and about ten public holidays
     "weekly": 52,
     "fortnightly": 26,
     "four_weekly": 13,
@@ -27,7 +27,7 @@ PAYMENTS_A_YEAR = {
 
 
 def recurring(facts: Facts) -> pl.DataFrame:
-    """Rows of series by size; of each series `is_last` and `is_usual` mark one."""
+    """Return rows of series, sorted by size; `is_last` and `is_usual` each mark one row of a series."""
     series = (BY_CUSTOMER, "series_id")
     place, rows = pl.int_range(pl.len()).over(series), pl.len().over(series)
     return (
@@ -89,15 +89,15 @@ RECURRING = Table(
     name="Recurring payments and receipts",
     hierarchy="series",
     type="summary",
-    meaning="Every series that enrichment found, also those that have ended.",
+    meaning="Every series that enrichment found, including those that have ended.",
     keys=(Column("seriesId", "text", meaning="the series"),),
     details=(
-        Column("accountId", "text", meaning="that pays or receives"),
-        Column("counterparty", "text", meaning="of its latest payment that names one"),
-        Column("category", "text", meaning="the most frequent"),
+        Column("accountId", "text", meaning="account that pays or receives"),
+        Column("counterparty", "text", meaning="counterparty of its latest payment that names one"),
+        Column("category", "text", meaning="its most frequent category"),
         Column("direction", "text", meaning="`in` or `out`"),
         Column("period", "text", meaning="how often: business_daily to yearly"),
-        Column("lastDate", "date", meaning="of its latest payment"),
+        Column("lastDate", "date", meaning="date of its latest payment"),
         Column("nextExpectedDate", "date", meaning="null once the series has ended"),
     ),
     listed=_series,
@@ -129,35 +129,37 @@ _FACILITY_COLUMNS = (
 
 
 def facilities(facts: Facts) -> pl.DataFrame:
-    """FACILITIES of the customers who have any."""
+    """Return FACILITIES of the customers who have any."""
     rows = _history_rows(facts)
     return facilities_of(rows, facts.as_of) if rows.height else FACILITIES.to_frame()
 
 
 def _history_rows(facts: Facts) -> pl.DataFrame:
-    """What facilities are told from, and no more: their rows, each account's last day, and of who has a cash advance
-    the takings, which show what it keeps back.
+    """Return only the rows that facilities are derived from.
+
+    These are the facilities' own rows, each account's last day, and for customers with a cash advance their takings,
+    which show what the lender keeps back.
     """
     of_facility = pl.col("facility_id").is_not_null()
     advanced = (of_facility & pl.col("category").is_in(PRODUCTS["cash_advance"].fundings)).any().over(BY_CUSTOMER)
     having = facts.rows.lazy().filter(of_facility).select(BY_CUSTOMER).unique()
     last = pl.col("date") == pl.col("date").max().over(BY_CUSTOMER, "account_id")
     history_rows = of_facility | last | (pl.col("is_revenue") & words.is_credit() & advanced)
-    theirs = facts.rows.lazy().select(_FACILITY_COLUMNS).join(having, on=BY_CUSTOMER, how="semi")
-    return theirs.filter(history_rows).drop("is_revenue").collect(engine="in-memory")
+    relevant = facts.rows.lazy().select(_FACILITY_COLUMNS).join(having, on=BY_CUSTOMER, how="semi")
+    return relevant.filter(history_rows).drop("is_revenue").collect(engine="in-memory")
 
 
-def _stated(name: str, as_shown: str) -> Callable[[Facts], pl.LazyFrame]:
-    """A figure of FACILITIES as a sum that is had already."""
+def _known_sum(name: str, shown_name: str) -> Callable[[Facts], pl.LazyFrame]:
+    """Return a figure of FACILITIES as a source that is already summed."""
     return lambda facts: (
         facts.cached(facilities)
         .lazy()
-        .select(BY_CUSTOMER, pl.col(name).alias(as_shown), facilityId=uuid_text("facility_id"))
+        .select(BY_CUSTOMER, pl.col(name).alias(shown_name), facilityId=uuid_text("facility_id"))
     )
 
 
 def _missed(facts: Facts) -> pl.LazyFrame:
-    """Each missed payment with the repayment that was returned, or the last that was tried before the expected day."""
+    """Return each missed payment with the repayment that was returned, or the last one before the expected day."""
     by_date = ("facility_id", "date")
     missed = (
         facts.cached(facilities).select(BY_CUSTOMER, "facility_id", date="missed_dates").explode("date").drop_nulls()
@@ -169,14 +171,14 @@ def _missed(facts: Facts) -> pl.LazyFrame:
     return before.lazy().with_columns(facilityId=uuid_text("facility_id"))
 
 
-def _grown(facts: Facts) -> pl.LazyFrame:
-    """What rows of instalment loans come to with interest."""
+def _with_interest(facts: Facts) -> pl.LazyFrame:
+    """Return rows of instalment loans with interest added."""
     grown = with_interest(flows_of(_history_rows(facts)), facts.cached(facilities))
     return grown.lazy().with_columns(facilityId=uuid_text("facility_id"))
 
 
 def _facility_rows(facts: Facts) -> pl.LazyFrame:
-    """Rows of facilities: what was drawn and what was repaid, each less what came back of it."""
+    """Return rows of facilities: what was drawn and what was repaid, each minus what came back."""
     draws, size = product_of().is_not_null() == words.is_credit(), pl.col("amount")
     return (
         facts.rows.lazy()
@@ -212,16 +214,16 @@ FACILITIES_TABLE = Table(
     name="Facilities",
     hierarchy="facility",
     type="summary",
-    meaning="What lenders gave and what went back to them, joined into the loans, advances and lines they belong to, "
-    "as the statements show it. What remains is an estimate.",
+    meaning="Money that lenders paid out and money repaid to them, joined into the loans, advances and lines that they "
+    "belong to, as far as the statements show. The amount remaining is an estimate.",
     keys=(Column("facilityId", "text", meaning="the facility"),),
     details=(
-        Column("lenderName", "text", meaning="null where no text names one"),
-        Column("lenderId", "text", meaning="of the list of lenders"),
+        Column("lenderName", "text", meaning="null where no narrative names one"),
+        Column("lenderId", "text", meaning="id in the list of lenders"),
         Column("product", "text", meaning="term_loan, line_of_credit, cash_advance, invoice_finance …"),
         Column("status", "text", meaning="active, likely_repaid, in_arrears or renewed"),
-        Column("fundingDate", "date", meaning="of the first draw; null: drawn before the statements begin"),
-        Column("lastRepaymentDate", "date", meaning="of the last repayment that was not returned"),
+        Column("fundingDate", "date", meaning="date of the first draw; null: drawn before the statements begin"),
+        Column("lastRepaymentDate", "date", meaning="date of the last repayment that was not returned"),
         Column("remainingMethod", "text", meaning="how estimatedRemaining was estimated"),
         Column("costFactor", "ratio", meaning="repaid ÷ lent over the whole term, where one is assumed of the product"),
         Column("withheldEstimate", "AUD", meaning="kept back of card takings, as far as these show it"),
@@ -233,18 +235,18 @@ FACILITIES_TABLE = Table(
             (
                 Total("fundingAmount", "AUD", pl.col("funded"), meaning="all that was drawn"),
                 Total("repaymentCount", "count", pl.col("repayments"), meaning="repayments that were not returned"),
-                Total("repaidTotal", "AUD", pl.col("repaid"), meaning="repaid, less what came back"),
+                Total("repaidTotal", "AUD", pl.col("repaid"), meaning="repaid, minus what came back"),
             ),
         ),
         Source(
             _missed,
             (Total("missedPayments", "count", _ONE, meaning="returned, or expected and not seen"),),
-            summed=_stated("missed_payments", "missedPayments"),
+            summed=_known_sum("missed_payments", "missedPayments"),
         ),
         Source(
-            _grown,
+            _with_interest,
             (Total("balanceWithInterest", "AUD", pl.col("grown"), meaning="lent less repaid, each with interest"),),
-            summed=_stated("grown_balance", "balanceWithInterest"),
+            summed=_known_sum("grown_balance", "balanceWithInterest"),
         ),
     ),
     derived=(
@@ -283,17 +285,17 @@ DISHONOURS_TABLE = Table(
     name="Dishonoured payments",
     hierarchy="customer",
     type="time_series",
-    meaning="A row for each own payment that came back because it could not be met.",
+    meaning="A row for each of the customer's payments that came back because it could not be met.",
     keys=(Column("transactionId", "text", meaning="the row that brought it back"),),
     details=(
         Column("date", "date", meaning="when it came back"),
-        Column("accountId", "text", meaning="that was to pay"),
-        Column("counterparty", "text", meaning="who was to be paid, where known"),
+        Column("accountId", "text", meaning="account that was to pay"),
+        Column("counterparty", "text", meaning="counterparty that was to be paid, where known"),
         Column("description", "text", meaning="as sent"),
     ),
     listed=lambda facts: _dishonours(facts).select(
         BY_CUSTOMER, "transactionId", "date", "accountId", "description", counterparty="counterparty_name"
     ),
-    sources=(Source(_dishonours, (Total("amount", "AUD", pl.col("money_in"), meaning="that came back"),)),),
+    sources=(Source(_dishonours, (Total("amount", "AUD", pl.col("money_in"), meaning="amount that came back"),)),),
     order=("date", "transactionId"),
 )

@@ -1,4 +1,4 @@
-"""Who pays, who is paid, and how much hangs on a few."""
+"""The largest payers and payees, and how much of revenue depends on a few payers."""
 
 import polars as pl
 
@@ -10,30 +10,30 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate.revenue import FEE_RATES
 from pipelines.vocabulary.printing import ratio
 
-WINDOW = 365  # days
+WINDOW = 365  # days; this and the next two are our judgement
 TREND = 90  # days
-MOST = 10  # counterparties each way
-MOST_SQUARED = 10**15  # AUD: the squares of more, summed over any history, would not fit a decimal
+MOST = 10  # counterparties in each direction
+MOST_SQUARED = 10**15  # AUD; squares of larger amounts, summed over any history, would not fit a decimal
 
 _SIZE, _AGE = pl.col("amount").abs(), pl.col("age")
 _ONE = pl.lit(1)
 
 
 def _payments(facts: Facts) -> pl.LazyFrame:
-    """Rows of the window with others, by `direction` and `party` (null: nobody named)."""
+    """Return rows of the window with other parties, by `direction` and `party` (null: the row names nobody)."""
     direction = pl.when(words.is_credit()).then(pl.lit("in")).otherwise(pl.lit("out"))
     rows = facts.rows.lazy().filter(pl.col("is_external"), _AGE < WINDOW, pl.col("amount") != 0)
     return rows.with_columns(direction=direction, party=party())
 
 
-_EACH = (BY_CUSTOMER, "direction", "party")
+_BY_PARTY = (BY_CUSTOMER, "direction", "party")
 
 
-def ranked(facts: Facts) -> pl.DataFrame:
-    """The counterparties that are shown, each with its rank and all its figures."""
+def top_counterparties(facts: Facts) -> pl.DataFrame:
+    """Return the counterparties that are shown, each with its rank and all its figures."""
     named = _payments(facts).filter(pl.col("party").is_not_null())
     recent, before = _AGE < TREND, (_AGE >= TREND) & (_AGE < 2 * TREND)
-    each = named.group_by(_EACH).agg(
+    sums = named.group_by(_BY_PARTY).agg(
         amount=_SIZE.sum(),
         transactionCount=pl.len(),
         monthsSeen=pl.col("month").n_unique(),
@@ -45,30 +45,30 @@ def ranked(facts: Facts) -> pl.DataFrame:
     order = (BY_CUSTOMER, "direction", "amount", "party")
     place = pl.int_range(1, pl.len() + 1).over(BY_CUSTOMER, "direction")
     most = (
-        each.sort(order, descending=[False, False, True, False]).with_columns(rank=place).filter(pl.col("rank") <= MOST)
+        sums.sort(order, descending=[False, False, True, False]).with_columns(rank=place).filter(pl.col("rank") <= MOST)
     )
     details = (
-        named.join(most.select(*_EACH), on=_EACH, how="semi")
-        .group_by(_EACH)
+        named.join(most.select(*_BY_PARTY), on=_BY_PARTY, how="semi")
+        .group_by(_BY_PARTY)
         .agg(name=_usual("counterparty_name"), kind=_usual("counterparty_kind"))
     )
-    return most.join(details, on=_EACH, how="left", validate="1:1").collect(engine="in-memory")
+    return most.join(details, on=_BY_PARTY, how="left", validate="1:1").collect(engine="in-memory")
 
 
 def _usual(name: str) -> pl.Expr:
-    """The most frequent of its texts; of several, the first in the alphabet."""
+    """Return the most frequent text of a column; of several, the alphabetically first."""
     return pl.col(name).cast(pl.String).drop_nulls().mode().min()
 
 
 def _ranked_rows(facts: Facts) -> pl.LazyFrame:
-    shown = facts.cached(ranked).lazy().select(*_EACH, "rank")
-    month = (*_EACH, "month")
+    shown = facts.cached(top_counterparties).lazy().select(*_BY_PARTY, "rank")
+    month = (*_BY_PARTY, "month")
     first = pl.col("transaction_id") == pl.col("transaction_id").min().over(month)
-    return _payments(facts).join(shown, on=_EACH, validate="m:1").with_columns(first_of_month=first)
+    return _payments(facts).join(shown, on=_BY_PARTY, validate="m:1").with_columns(first_of_month=first)
 
 
 _TOTALS = (
-    Total("amount", "AUD", _SIZE, meaning="paid by it, or to it; refunds are payments the other way"),
+    Total("amount", "AUD", _SIZE, meaning="paid by it, or to it; refunds are payments in the other direction"),
     Total("transactionCount", "count", _ONE, meaning="payments"),
     Total("monthsSeen", "count", pl.when("first_of_month").then(_ONE), meaning="calendar months with a payment"),
     Total("lastQuarter", "AUD", pl.when(_AGE < TREND).then(_SIZE), meaning="of `amount`, in the last 90 days"),
@@ -84,9 +84,9 @@ TOP_COUNTERPARTIES = Table(
     name="Top counterparties",
     hierarchy="counterparty",
     type="summary",
-    meaning="The ten that paid most and the ten that were paid most, in the 365 days to the customer's last row. One "
-    "counterparty in all its spellings is one; payments that name nobody are in no row, but in the whole that shares "
-    "are of. Own transfers are left out.",
+    meaning="The ten that paid most and the ten that were paid most, in the 365 days to the customer's last row. All "
+    "spellings of a counterparty count as one. Payments that name nobody are in no row, but they count in the total of "
+    "which shares are taken. Own transfers are left out.",
     keys=(
         Column("direction", "text", meaning="`in`: it paid; `out`: it was paid"),
         Column("rank", "count", meaning="by amount; of equals, by name"),
@@ -94,18 +94,22 @@ TOP_COUNTERPARTIES = Table(
     details=(
         Column("name", "text", meaning="its most frequent spelling"),
         Column("kind", "text", meaning="business, person, bank, processor, government, lender; null: not known"),
-        Column("firstDate", "date", meaning="of its first payment in the window"),
-        Column("lastDate", "date", meaning="of its last payment in the window"),
+        Column("firstDate", "date", meaning="date of its first payment in the window"),
+        Column("lastDate", "date", meaning="date of its last payment in the window"),
     ),
     listed=lambda facts: (
-        facts.cached(ranked).lazy().select(BY_CUSTOMER, "direction", "rank", "name", "kind", "firstDate", "lastDate")
+        facts.cached(top_counterparties)
+        .lazy()
+        .select(BY_CUSTOMER, "direction", "rank", "name", "kind", "firstDate", "lastDate")
     ),
     sources=(
         Source(
             _ranked_rows,
             _TOTALS,
             summed=lambda facts: (
-                facts.cached(ranked).lazy().select(BY_CUSTOMER, "direction", "rank", *(each.name for each in _TOTALS))
+                facts.cached(top_counterparties)
+                .lazy()
+                .select(BY_CUSTOMER, "direction", "rank", *(total.name for total in _TOTALS))
             ),
         ),
         Source(_payments, (Total("allPayments", "AUD", _SIZE),), by=("direction",)),
@@ -136,7 +140,7 @@ _PAYER = (BY_CUSTOMER, "basis", "party")
 
 
 def _receipts(facts: Facts) -> pl.LazyFrame:
-    """Receipts of revenue in the window, by `basis` and `party`: all, and those that no processor paid out."""
+    """Return receipts of revenue in the window, by `basis` and `party`: all, and those not paid out by a processor."""
     bases = pl.LazyFrame({"basis": _BASES})
     received = (pl.col("is_revenue"), words.is_credit(), _AGE < WINDOW)
     rows = facts.rows.lazy().filter(*received).with_columns(party=party())
@@ -147,7 +151,7 @@ def _receipts(facts: Facts) -> pl.LazyFrame:
 
 
 def payers(facts: Facts) -> pl.DataFrame:
-    """A payer: what it paid, and its rank, the largest first."""
+    """Return what each payer paid, and its rank, the largest first."""
     place = pl.int_range(1, pl.len() + 1).over(BY_CUSTOMER, "basis")
     return (
         _receipts(facts)
@@ -161,7 +165,7 @@ def payers(facts: Facts) -> pl.DataFrame:
 
 
 def _receipts_by_payer(facts: Facts) -> pl.LazyFrame:
-    """`whole`: all receipts of the basis; `first_of_payer` marks one row of each."""
+    """Return receipts with `whole` (all receipts of the basis) and `first_of_payer` (marks one row per payer)."""
     first = pl.col("transaction_id") == pl.col("transaction_id").min().over(_PAYER)
     whole = pl.col("money_in").sum().over(BY_CUSTOMER, "basis")
     paid = facts.cached(payers).lazy()
@@ -175,13 +179,13 @@ def _concentrations(facts: Facts) -> pl.LazyFrame:
     paid = facts.cached(payers).lazy().join(whole, on=by, validate="m:1")
     tops = (pl.col("paid").filter(pl.col("rank") <= most).sum().alias(_top(most)) for most in (1, 3, 5, 10))
     squares = _square("paid", pl.col("receipts")).sum()
-    each = paid.group_by(by).agg(*tops, payerCount=pl.len(), squares=squares)
+    sums = paid.group_by(by).agg(*tops, payerCount=pl.len(), squares=squares)
     zeros = pl.col(*(_top(most) for most in (1, 3, 5, 10)), "payerCount", "squares").fill_null(0)
-    return whole.join(each, on=by, how="left", validate="1:1").with_columns(zeros)
+    return whole.join(sums, on=by, how="left", validate="1:1").with_columns(zeros)
 
 
 def _square(by: str, whole: pl.Expr) -> pl.Expr:
-    """What a payment adds to the sum of squares of what payers paid, `by` times what its payer paid in all."""
+    """Return a payment's part in the sum of squares of what payers paid: `by` times its payer's total."""
     exact = pl.Decimal(38, 4)
     return pl.when(whole < MOST_SQUARED).then(pl.col(by)).cast(exact) * pl.when(whole < MOST_SQUARED).then("paid").cast(
         exact
@@ -209,7 +213,7 @@ def _herfindahl() -> Derived:
         "ratio",
         ("squares", "receipts"),
         ratio(pl.col("squares"), small * small),
-        "Herfindahl index: the squares of payers' shares of receipts, summed; 1 when one pays all, near 0 when many "
+        "Herfindahl index: the sum of the squares of payers' shares of receipts; 1 when one pays all, near 0 when many "
         "pay little. Null from 10^15 AUD on",
     )
 
@@ -220,9 +224,9 @@ REVENUE_CONCENTRATION = Table(
     name="Concentration of revenue",
     hierarchy="customer",
     type="summary",
-    meaning="How much of the receipts of revenue in the 365 days to the customer's last row hangs on the largest "
-    "payers, refunds not taken off. Receipts that name nobody count in the whole, as if each came from somebody else. "
-    "A processor pays out what many customers paid: `direct_payers` leaves its payouts out, also of the whole.",
+    meaning="How much of the receipts of revenue in the 365 days to the customer's last row comes from the largest "
+    "payers, refunds not deducted. Receipts that name nobody count in the total, as if each came from another payer. "
+    "A processor pays out what many customers paid: `direct_payers` leaves its payouts out, also from the total.",
     keys=(Column("basis", "text", meaning="`all_payers`, or `direct_payers`: without payouts of processors"),),
     sources=(
         Source(
@@ -233,7 +237,7 @@ REVENUE_CONCENTRATION = Table(
                     "payerCount",
                     "count",
                     pl.when(pl.col("first_of_payer") & pl.col("rank").is_not_null()).then(_ONE),
-                    meaning="payers that are known",
+                    meaning="known payers",
                 ),
                 *(_from_largest(most) for most in _LARGEST),
                 Total("squares", "AUD squared", _square("money_in", pl.col("whole"))),

@@ -1,4 +1,4 @@
-"""Day by day, and how days of the week and of the month differ."""
+"""Daily balances and flows, and profiles by day of the week and day of the month."""
 
 import polars as pl
 
@@ -17,8 +17,8 @@ def _days(facts: Facts) -> pl.LazyFrame:
 
 
 def _closing_parts(facts: Facts) -> pl.LazyFrame:
-    """Of each day with rows the balances that stood at its end."""
-    stated = ALL_ACCOUNTS.stated(facts).rename({"date": "step"})
+    """Return the balances at the end of each day with rows."""
+    stated = ALL_ACCOUNTS.balance_rows(facts).rename({"date": "step"})
     return _in_steps(facts).drop("balance").join(stated, on=(BY_CUSTOMER, "step"), validate="m:m")
 
 
@@ -27,7 +27,7 @@ def _closings(facts: Facts) -> pl.LazyFrame:
 
 
 def _in_steps(facts: Facts) -> pl.LazyFrame:
-    """Each day with rows, the `step` (its first day) that it lies in, and the `balance` then."""
+    """Return each day with rows, the `step` (its first day) that it lies in, and the `balance` then."""
     steps = facts.cached(ALL_ACCOUNTS.steps).lazy().select(BY_CUSTOMER, "date", "balance", step="date")
     steps = steps.sort("date", BY_CUSTOMER)
     days = _days(facts).sort("date", BY_CUSTOMER)
@@ -66,9 +66,9 @@ _FIRST, _LAST = pl.col("firstDate"), pl.col("lastDate")
 _SPAN = (Column("firstDate", "date"), Column("lastDate", "date"))
 
 
-def _mean(name: str, of: str, each: str) -> Derived:
+def _mean(name: str, of: str, words: str) -> Derived:
     known = pl.when(pl.col("daysInHistory") != 0).then("daysInHistory")
-    return Derived(name, "AUD", (of, "daysInHistory"), pl.col(of) / known, f"{of} / daysInHistory: {each}")
+    return Derived(name, "AUD", (of, "daysInHistory"), pl.col(of) / known, f"{of} / daysInHistory: {words}")
 
 
 def _on_weekday(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
@@ -106,10 +106,10 @@ WEEKDAY_PROFILE = Table(
             "days",
             ("weekday", "firstDate", "lastDate"),
             _weekdays_between(),
-            "such days from the first to the last row, with rows or not",
+            "number of such days from the first to the last row, with rows or not",
         ),
-        _mean("meanMoneyIn", "moneyIn", "a usual such day"),
-        _mean("meanMoneyOut", "moneyOut", "a usual such day"),
+        _mean("meanMoneyIn", "moneyIn", "mean of such days"),
+        _mean("meanMoneyOut", "moneyOut", "mean of such days"),
     ),
     hidden=("firstDate", "lastDate"),
     order=("weekday",),
@@ -121,7 +121,7 @@ def _on_day(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
 
 
 def _days_of_month(facts: Facts) -> pl.LazyFrame:
-    """Days 1 to 31, and how many months of the history are so long."""
+    """Return days 1 to 31, and how many months of the history have that day."""
     days = pl.LazyFrame({"day": range(1, 32)}, schema={"day": pl.Int64()})
     length = pl.col("month").dt.days_in_month()
     lengths = (
@@ -164,11 +164,11 @@ DAY_OF_MONTH_PROFILE = Table(
             "days",
             ("day", "firstDate", "lastDate", "monthsWithDay"),
             _days_between(),
-            "such days from the first to the last row, with rows or not: months that are so long, less the first when "
-            "the history begins after the day, less the last when it ends before it",
+            "number of such days from the first to the last row, with rows or not: months that have the day, minus the "
+            "first if the history begins after it, minus the last if the history ends before it",
         ),
-        _mean("meanMoneyIn", "moneyIn", "a usual such day"),
-        _mean("meanMoneyOut", "moneyOut", "a usual such day"),
+        _mean("meanMoneyIn", "moneyIn", "mean of such days"),
+        _mean("meanMoneyOut", "moneyOut", "mean of such days"),
     ),
     hidden=("firstDate", "lastDate", "monthsWithDay"),
     order=("day",),

@@ -1,4 +1,4 @@
-"""Quarters and the days by which what they bring is due."""
+"""Quarters, and the days on which superannuation and activity statements are due."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -17,30 +17,30 @@ _EVERY_DAY = pl.date_range(FIRST_DAY, LAST_DAY, eager=True)
 
 @cache
 def holidays() -> Sequence[date]:
-    """Weekdays on which some state has a holiday: for the tax office no business days, wherever the business is."""
+    """Return weekdays on which any state has a holiday: the tax office counts none of them as a business day."""
     weekday = pl.col("day").dt.weekday() <= 5
     of_states = business_days().filter(pl.col("calendar").is_in(STATES), weekday, ~pl.col("is_open"))
     return of_states["day"].unique().sort().to_list()
 
 
 def on_business_day(day: pl.Expr) -> pl.Expr:
-    """What falls on a weekend or holiday may be paid on the next business day."""
-    return _looked_up(day, 0, "forward")
+    """Return the day, or the next business day: a payment due on a weekend or holiday may be made then."""
+    return _look_up(day, 0, "forward")
 
 
 def business_days_after(day: pl.Expr, count: int) -> pl.Expr:
-    """The day itself doesn't count, business day or not."""
-    return _looked_up(day, count, "backward")
+    """Return the day this many business days after a day, which itself doesn't count, business day or not."""
+    return _look_up(day, count, "backward")
 
 
-def _looked_up(day: pl.Expr, count: int, roll: Roll) -> pl.Expr:
+def _look_up(day: pl.Expr, count: int, roll: Roll) -> pl.Expr:
     place = (day - pl.lit(FIRST_DAY)).dt.total_days()
-    return pl.lit(_moved(count, roll)).gather(place.clip(0, _EVERY_DAY.len() - 1))
+    return pl.lit(_shifted_days(count, roll)).gather(place.clip(0, _EVERY_DAY.len() - 1))
 
 
 @cache
-def _moved(count: int, roll: Roll) -> pl.Series:
-    """Where each day from FIRST_DAY on is moved to: worked out once, since it means going through all holidays."""
+def _shifted_days(count: int, roll: Roll) -> pl.Series:
+    """Return every day from FIRST_DAY on, shifted by business days. Cached, because it goes through all holidays."""
     return _EVERY_DAY.dt.add_business_days(count, holidays=holidays(), roll=roll)
 
 
@@ -53,19 +53,21 @@ def quarter_end(day: pl.Expr) -> pl.Expr:
 
 
 def super_due(end: pl.Expr) -> pl.Expr:
-    """Super for a quarter, by its last day: the 28th of the month after."""
+    """Return the due date of super for a quarter, by its last day: the 28th of the month after."""
     return on_business_day(end.dt.offset_by(f"{OBLIGATIONS.super_guarantee.due_day}d"))
 
 
 def statement_due(end: pl.Expr) -> pl.Expr:
-    """The activity statement of a quarter, by its last day: the 28th of the month after, in February for December."""
+    """Return the due date of a quarter's activity statement, by its last day: the 28th of the month after; in February
+    for the December quarter.
+    """
     month_after = end.dt.offset_by("1d")
     month = pl.when(end.dt.month() == 12).then(month_after.dt.offset_by("1mo")).otherwise(month_after)
     return on_business_day(month.dt.offset_by(f"{OBLIGATIONS.activity_statements.due_day - 1}d"))
 
 
 def quarters(facts: Facts) -> pl.LazyFrame:
-    """Customer × quarter from the one before the history to its last, as far back as rules are known.
+    """Return a row per customer and quarter, from the one before the history to its last, as far back as rules go.
 
     `customer_number, first_date, data_through, periodStart, periodEnd`.
     """
@@ -81,14 +83,14 @@ def quarters(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def with_marks(periods: pl.LazyFrame) -> pl.LazyFrame:
-    """`partial`: the history doesn't fill the period. `due`: it reaches the due date."""
+def mark_periods(periods: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `partial` (the history doesn't cover the whole period) and `due` (it reaches the due date)."""
     starts_late = pl.col("first_date") > pl.col("periodStart")
     ends_early = pl.col("data_through") < pl.col("periodEnd")
     return periods.with_columns(partial=starts_late | ends_early, due=pl.col("data_through") >= pl.col("dueDate"))
 
 
 def listed_periods(periods: pl.LazyFrame) -> pl.LazyFrame:
-    """Those that the history touches, of its last years."""
+    """Return the periods that the history touches, of its last years."""
     since = pl.col("data_through").dt.offset_by(f"-{OBLIGATIONS.years_listed}y")
     return periods.filter(pl.col("periodEnd") >= pl.col("first_date"), pl.col("periodEnd") > since)

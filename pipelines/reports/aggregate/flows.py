@@ -1,6 +1,6 @@
-"""What flowed: the sums and counts that most tables tell, each defined once, and summed once by day and by month.
+"""Flows: the sums and counts that most tables show, each defined once, and summed once by day and by month.
 
-Own transfers are left out of `moneyIn`, `moneyOut` and the counts, and stand beside.
+Own transfers are left out of `moneyIn`, `moneyOut` and the counts; they have sums of their own.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,26 +18,26 @@ MONEY_IN = Total(
     "moneyIn",
     "AUD",
     pl.when(_EXTERNAL).then("money_in"),
-    meaning="what came in from others, own transfers left out",
+    meaning="money in from others, own transfers left out",
 )
 MONEY_OUT = Total(
     "moneyOut",
     "AUD",
     pl.when(_EXTERNAL).then("money_out"),
-    meaning="what went out to others, own transfers left out",
+    meaning="money out to others, own transfers left out",
 )
 TRANSFERS = (
     Total(
         "transfersIn",
         "AUD",
         pl.when(~_EXTERNAL).then("money_in"),
-        meaning="what came in from own accounts and declared related parties",
+        meaning="money in from own accounts and declared related parties",
     ),
     Total(
         "transfersOut",
         "AUD",
         pl.when(~_EXTERNAL).then("money_out"),
-        meaning="what went out to own accounts and declared related parties",
+        meaning="money out to own accounts and declared related parties",
     ),
 )
 COUNTS = (
@@ -61,19 +61,19 @@ DEBT_SERVICE = Total(
     "debtService",
     "AUD",
     pl.when(words.is_debt_service()).then("money_out"),
-    meaning="repayments, interest and fees paid to whoever lent",
+    meaning="repayments, interest and fees paid to lenders",
 )
 TAX = Total(
     "tax",
     "AUD",
     pl.when(words.is_tax()).then("money_out"),
-    meaning="paid to tax offices and councils; refunds not less",
+    meaning="paid to tax offices and councils; refunds not deducted",
 )
 DISHONOURS = Total(
     "dishonours",
     "count",
     pl.when(words.is_returned_payment()).then(_ONE),
-    meaning="own payments that came back because they could not be met",
+    meaning="the customer's payments that came back because they could not be met",
 )
 TRANSACTIONS = Total("transactionCount", "count", _ONE, meaning="posted rows")
 KEY_FLOWS = (REVENUE, PAYROLL, DEBT_SERVICE, TAX, DISHONOURS)
@@ -92,8 +92,8 @@ Keyed = Callable[[pl.LazyFrame, Facts], pl.LazyFrame]
 
 
 def flow_parts(facts: Facts) -> pl.DataFrame:
-    """A row and what it adds to each flow."""
-    return facts.rows.select(*BY_ACCOUNT, "month", "date", *(total.contributed() for total in _ALL))
+    """Return each row with what it adds to each flow."""
+    return facts.rows.select(*BY_ACCOUNT, "month", "date", *(total.contribution() for total in _ALL))
 
 
 def by_account_and_month(facts: Facts) -> pl.DataFrame:
@@ -111,11 +111,11 @@ def by_day(facts: Facts) -> pl.DataFrame:
 def flows(
     keyed: Keyed, by: Sequence[str], summed: Callable[[Facts], pl.DataFrame], totals: tuple[Total, ...] = FLOWS
 ) -> Source:
-    """Flows by the keys that `keyed` adds to rows.
+    """Return a source of flows by the keys that `keyed` adds to rows.
 
     Args:
         keyed: frame with a date or month → the same with the keys `by`; a row may count under several.
-        summed: the flows by finer keys than these, of which `keyed` makes sums as it makes them of rows.
+        summed: the flows by finer keys, to which `keyed` can be applied just as to rows.
     """
     return Source(
         rows=lambda facts: keyed(facts.rows.lazy(), facts),

@@ -1,8 +1,8 @@
-"""Takings with and without goods and services tax, by month, and what is assumed about it.
+"""Takings with and without goods and services tax (GST), by month, and the assumptions about it.
 
-Statements show what was paid, tax included. How much of it is tax follows from three things: whether the business is
-registered, which of its takings are taxed by their nature (`rules/gst.yaml`), and what share of those is (a grocer
-sells bread, too). The first and the last are the client's to tell, as attributes `gstRegistered` and `taxableShare`.
+Statements show what was paid, tax included. How much of it is tax depends on three things: whether the business is
+registered, which kinds of its takings are taxed (`rules/gst.yaml`), and what share of those is (a grocer also sells
+bread). The client can state the first and the last, as attributes `gstRegistered` and `taxableShare`.
 """
 
 import polars as pl
@@ -20,29 +20,30 @@ SIX_PLACES = pl.Decimal(38, 6)  # a product of cents and a share, exactly
 
 
 def is_taxed_revenue() -> pl.Expr:
-    """Takings, and what was given back of them, of a kind that is sold with GST."""
+    """Match takings, and refunds of them, of a kind that is sold with GST."""
     return pl.col("is_revenue") & ~pl.col("category").is_in(sorted(GST.untaxed_revenue)).fill_null(value=False)
 
 
 def is_taxed_cost() -> pl.Expr:
-    """Costs of a kind that is bought with GST."""
+    """Match costs of a kind that is bought with GST."""
     return pl.col("category").is_in(sorted(GST.taxed_costs)).fill_null(value=False) & pl.col("is_external")
 
 
 def times(money: pl.Expr, share: pl.Expr) -> pl.Expr:
-    """Money × a share, rounded to the cent, half to even."""
+    """Multiply money by a share, rounded to the cent, half to even."""
     return (money.cast(SIX_PLACES) * share.cast(RATIO)).round(2)
 
 
 def part_of_price(money: pl.Expr) -> pl.Expr:
-    """The GST in a price that includes it, rounded to the cent, half to even."""
+    """Return the GST in a price that includes it, rounded to the cent, half to even."""
     return money.cast(UNITS["AUD"]) / GST.divisor
 
 
-def standing(facts: Facts) -> pl.DataFrame:
-    """A customer with rows: `gstRegistered`, `taxableShare`, and where each is from (`…From`).
+def gst_assumptions(facts: Facts) -> pl.DataFrame:
+    """Return for each customer with rows `gstRegistered`, `taxableShare`, and the source of each (`…From`).
 
-    Told by the client, else: registered when a year's turnover reaches the limit, and everything taxed that can be.
+    Without the client's statement, a business counts as registered if a year's turnover reaches the limit, and
+    everything that can be taxed is.
     """
     details = facts.history.lazy().join(attributes(facts), on=BY_CUSTOMER, how="left", validate="1:1")
     by_turnover = details.join(_turnover(facts), on=BY_CUSTOMER, how="left", validate="1:1")
@@ -56,7 +57,7 @@ def standing(facts: Facts) -> pl.DataFrame:
 
 
 def attributes(facts: Facts) -> pl.LazyFrame:
-    """What the client told of a customer: `told_registered` and `told_share` (0–1); null what can't be read."""
+    """Return what the client stated: `stated_registered` and `stated_share` (0–1); null where it can't be read."""
     text = pl.col("value").str.strip_chars().str.to_lowercase()
     registered = text.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
     share = text.cast(RATIO, strict=False)
@@ -72,7 +73,7 @@ def attributes(facts: Facts) -> pl.LazyFrame:
 
 
 def _turnover(facts: Facts) -> pl.LazyFrame:
-    """`reaches_limit`: the revenue of the last year, or of the shorter history stretched to one, is that much."""
+    """Return `reaches_limit`: the last year's revenue (a shorter history scaled to a year) reaches the limit."""
     days = (pl.col("data_through") - pl.col("first_date")).dt.total_days() + 1
     counted = days.clip(GST.least_days, DAYS_OF_TURNOVER)
     last_year = facts.rows.lazy().filter("is_revenue", pl.col("age") < DAYS_OF_TURNOVER)
@@ -87,27 +88,28 @@ def _turnover(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _from(details: str, otherwise: str) -> pl.Expr:
-    return pl.when(pl.col(details).is_not_null()).then(pl.lit("attribute")).otherwise(pl.lit(otherwise))
+def _from(stated: str, otherwise: str) -> pl.Expr:
+    return pl.when(pl.col(stated).is_not_null()).then(pl.lit("attribute")).otherwise(pl.lit(otherwise))
 
 
 def sums_by_month(facts: Facts) -> pl.LazyFrame:
-    """Sums of rows that are alike in all that figures of tax look at, by `month`."""
+    """Return sums by `month` of rows that are alike in everything that tax figures depend on."""
     is_revenue = pl.col("categoryGroup").eq_missing("revenue") & pl.col("is_external")
     return facts.cached(by_category_and_month).lazy().with_columns(is_revenue=is_revenue)
 
 
-def months_with_standing(facts: Facts) -> pl.LazyFrame:
-    return facts.cached(months).lazy().join(facts.cached(standing).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+def months_with_assumptions(facts: Facts) -> pl.LazyFrame:
+    assumptions = facts.cached(gst_assumptions).lazy()
+    return facts.cached(months).lazy().join(assumptions, on=BY_CUSTOMER, how="left", validate="m:1")
 
 
-REGISTERED = Column("gstRegistered", "boolean", meaning="for GST; charges it and may claim it")
-TAXABLE_SHARE = Column("taxableShare", "ratio", meaning="of `revenueOfTaxedKinds` that is sold with GST")
+REGISTERED = Column("gstRegistered", "boolean", meaning="registered for GST: charges it and may claim it")
+TAXABLE_SHARE = Column("taxableShare", "ratio", meaning="share of `revenueOfTaxedKinds` that is sold with GST")
 OF_TAXED_KINDS = Total(
     "revenueOfTaxedKinds",
     "AUD",
     pl.when(is_taxed_revenue()).then("amount"),
-    meaning="revenue but for what is by its nature sold without GST",
+    meaning="revenue without the kinds that are sold without GST",
 )
 TAKINGS = (
     Total("revenue", "AUD", pl.when("is_revenue").then("amount"), meaning="trading receipts, less refunds"),
@@ -123,7 +125,7 @@ TAXABLE_REVENUE = Derived(
 
 
 def if_registered(gst: pl.Expr) -> pl.Expr:
-    """Who isn't registered neither charges nor claims it."""
+    """Return the GST, or 0 for a business that isn't registered: it neither charges nor claims GST."""
     return pl.when("gstRegistered").then(gst).otherwise(pl.lit(0, UNITS["AUD"]))
 
 
@@ -139,8 +141,8 @@ GST_REVENUE = Table(
     name="Revenue with and without GST",
     hierarchy="customer",
     type="time_series",
-    meaning="What was taken includes GST. How much of it is GST follows from what is assumed: told by the client where "
-    "`…From` says attribute, else from the turnover, and everything taxed that can be.",
+    meaning="Takings include GST. How much is assumed: as stated by the client where `…From` is attribute; otherwise "
+    "registration follows from the turnover, and everything that can be taxed is.",
     keys=(MONTH,),
     details=(
         PARTIAL,
@@ -149,7 +151,7 @@ GST_REVENUE = Table(
         TAXABLE_SHARE,
         Column("taxableShareFrom", "text", meaning="attribute, or default: all of it"),
     ),
-    listed=months_with_standing,
+    listed=months_with_assumptions,
     sources=(
         Source(
             lambda facts: facts.rows.lazy(),

@@ -1,4 +1,4 @@
-"""Whose payment is it: payments that settle the oldest of what is owed first."""
+"""Attribute payments to debts: each payment settles the oldest debt first."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ AMOUNT = UNITS["AUD"]
 class Settled(NamedTuple):
     """`parts`: `customer_number, periodEnd, payment, part` (AUD, above zero).
 
-    `rest`: what no debt open that day needed: `customer_number, payment, date, amount` (above zero), and `periodEnd`
-    and `until` of the debt begun last, null when there was none.
+    `rest`: what no debt open on that day needed: `customer_number, payment, date, amount` (above zero), and `periodEnd`
+    and `until` of the latest debt that had begun, null if there was none.
     """
 
     parts: pl.DataFrame
@@ -22,21 +22,22 @@ class Settled(NamedTuple):
 
 
 def oldest_first(owed: pl.DataFrame, payments: pl.DataFrame) -> Settled:
-    """Each payment goes to the oldest debt that is open that day and not yet settled, what is over to the next.
+    """Attribute each payment to the oldest debt that is open on its day and not yet settled, then to the next.
 
-    A debt is open from the day `begins` through the day `until`. What is still lacking then stays so. Debts are laid
-    end to end on a line, a payment covers a stretch of it, and that begins where the one before it ended: but not
-    before the end of what is past (`floor`), and it doesn't go beyond what has begun (`ceiling`).
+    A debt is open from the day `begins` through the day `until`; what is unpaid by then stays unpaid. The algorithm
+    lays the debts end to end on a line, where each payment covers a stretch. A stretch begins where the previous one
+    ended, but not before the end of the debts that have closed (`floor`), and never exceeds those that have begun
+    (`ceiling`).
 
     Args:
         owed: `customer_number, periodEnd` (the debt's name), `begins`, `until`, `need` (AUD, not negative). In the
-            order of `periodEnd` neither `begins` nor `until` falls.
-        payments: `customer_number, payment` (a number; rising within a customer as the dates do), `date`,
+            order of `periodEnd`, neither `begins` nor `until` decreases.
+        payments: `customer_number, payment` (a number; increasing within a customer as the dates do), `date`,
             `amount` (AUD, above zero).
     """
     line = owed.sort(BY_CUSTOMER, "periodEnd").with_columns(end=pl.col("need").cast(AMOUNT).cum_sum().over(BY_CUSTOMER))
     bounded = _bounded(line, payments)
-    covered = bounded.drop_nulls("ceiling").pipe(_laid_out)
+    covered = bounded.drop_nulls("ceiling").pipe(_covered_stretches)
     parts = _parts(line.filter(pl.col("need") > 0), covered.filter(pl.col("to") > pl.col("from")))
     used = covered.select("payment", used=pl.col("to") - pl.col("from"))
     left = pl.col("amount") - pl.col("used").fill_null(0)
@@ -49,7 +50,7 @@ def oldest_first(owed: pl.DataFrame, payments: pl.DataFrame) -> Settled:
 
 
 def _bounded(line: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
-    """Payments with `ceiling`, `periodEnd` and `until` of the debt begun last, and `floor`."""
+    """Add to payments `ceiling`, `periodEnd` and `until` of the latest debt that had begun, and `floor`."""
     begun = line.select(BY_CUSTOMER, "begins", "periodEnd", "until", ceiling="end").sort("begins", "periodEnd")
     past = line.group_by(BY_CUSTOMER, day=pl.col("until") + pl.duration(days=1)).agg(floor=pl.col("end").max())
     by_date = payments.sort("date", "payment").with_columns(pl.col("amount").cast(AMOUNT))
@@ -61,40 +62,40 @@ def _bounded(line: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _laid_out(payments: pl.DataFrame) -> pl.DataFrame:
-    """The stretch of the line that each payment covers, `from` and `to`: `to = min(max(to before, floor) + amount,
-    ceiling)`, from payment to payment.
+def _covered_stretches(payments: pl.DataFrame) -> pl.DataFrame:
+    """Return the stretch of the line that each payment covers, from `from` to `to`.
 
-    Such a step shifts a point by `add` and keeps it between `low` and `high`, and two of them in a row are again such
-    a step. So after n rounds every step spans the 2ⁿ payments up to it, and few rounds span them all.
+    From payment to payment, `to = min(max(to before, floor) + amount, ceiling)`. Such a step shifts a point by `add`
+    and clips it to `low` and `high`, and two steps in a row are again such a step. So after n rounds each step spans
+    the 2ⁿ payments up to it, and a few rounds span them all.
     """
     longest = payments.group_by(BY_CUSTOMER).len()["len"].max()
     low = pl.min_horizontal(pl.col("floor") + pl.col("amount"), "ceiling")
     steps = payments.with_columns(add="amount", low=low, high="ceiling")
     span = 1
     while isinstance(longest, int) and span < longest:
-        steps, span = _twice_as_long(steps, span), span * 2
+        steps, span = _double_span(steps, span), span * 2
     to = pl.max_horizontal(pl.min_horizontal("add", "high"), "low")
     before = pl.col("to").shift(1).over(BY_CUSTOMER).fill_null(0)
     covered = steps.with_columns(to=to).with_columns(before=pl.max_horizontal(before, "floor"))
     return covered.select(BY_CUSTOMER, "payment", "to", **{"from": "before"})
 
 
-def _twice_as_long(steps: pl.DataFrame, span: int) -> pl.DataFrame:
-    """Each step after the one that ends where it begins, `span` rows up, if that is of the same customer."""
+def _double_span(steps: pl.DataFrame, span: int) -> pl.DataFrame:
+    """Compose each step with the one that ends where it begins, `span` rows up, if both are of the same customer."""
     same = pl.col(BY_CUSTOMER).shift(span) == pl.col(BY_CUSTOMER)
     shifted = {name: pl.when(same).then(pl.col(name).shift(span)) for name in ("add", "low", "high")}
-    bounds = {name: _retained(shifted[name] + pl.col("add")) for name in ("low", "high")}
+    bounds = {name: _clip(shifted[name] + pl.col("add")) for name in ("low", "high")}
     longer = {"add": shifted["add"] + pl.col("add"), **bounds}
-    return steps.with_columns(pl.coalesce(each, name).alias(name) for name, each in longer.items())
+    return steps.with_columns(pl.coalesce(value, name).alias(name) for name, value in longer.items())
 
 
-def _retained(point: pl.Expr) -> pl.Expr:
+def _clip(point: pl.Expr) -> pl.Expr:
     return pl.when(point.is_not_null()).then(pl.max_horizontal(pl.min_horizontal(point, "high"), "low"))
 
 
 def _parts(debts: pl.DataFrame, covered: pl.DataFrame) -> pl.DataFrame:
-    """Where stretches of payments lie over debts: the line is cut wherever one of either begins or ends."""
+    """Intersect payments' stretches with debts: the line is cut wherever a stretch or a debt begins or ends."""
     cuts = pl.concat(
         [
             debts.select(BY_CUSTOMER, "periodEnd", at="end"),

@@ -1,4 +1,4 @@
-"""Where revenue comes from, what it may have been before processors' fees, and which receipts are not revenue."""
+"""Sources of revenue, takings before processors' fees, and receipts that are not revenue."""
 
 from decimal import Decimal
 from importlib.resources import files
@@ -20,12 +20,12 @@ _RECENT = pl.col("age") < WINDOW
 
 
 def _fee_rates() -> pl.DataFrame:
-    """`category`, `since`, `assumedFeeRate`, `feeAssumption`: of `rules/fee_rates.yaml`, by date."""
+    """Read `category`, `since`, `assumedFeeRate`, `feeAssumption` from `rules/fee_rates.yaml`, by date."""
     document = parse(files("pipelines.reports").joinpath("rules", FEE_FILE).read_text("utf-8"), FEE_FILE)
     rows = [
-        (category, each["from"], Decimal(each["share"]), each["why"])
+        (category, rate["from"], Decimal(rate["share"]), rate["why"])
         for category, rates in document.items()
-        for each in rates
+        for rate in rates
     ]
     schema = {"category": pl.String(), "since": pl.Date(), "assumedFeeRate": RATIO, "feeAssumption": pl.String()}
     return pl.DataFrame(rows, schema=schema, orient="row").sort("since", "category")
@@ -39,7 +39,7 @@ def _revenue(facts: Facts) -> pl.LazyFrame:
 
 
 def _sources(facts: Facts) -> pl.LazyFrame:
-    """Customer × category of revenue, with the fee assumed at the customer's last row; 0 for what is paid in full."""
+    """Return categories of revenue with the fee assumed at the customer's last row; 0 for what is paid in full."""
     categories = _revenue(facts).select(BY_CUSTOMER, "category").unique()
     through = categories.join(facts.history.lazy(), on=BY_CUSTOMER, validate="m:1").sort("data_through")
     rates = FEE_RATES.lazy()
@@ -58,8 +58,8 @@ REVENUE_SOURCES = Table(
     name="Sources of revenue",
     hierarchy="category",
     type="summary",
-    meaning="Revenue of the 365 days to the customer's last row by category. Processors mostly keep their fees before "
-    "they pay takings out: what the takings may have been is estimated with an assumed rate, which stands beside.",
+    meaning="Revenue of the 365 days to the customer's last row by category. Most processors keep their fees before "
+    "they pay takings out: the takings before fees are estimated with the assumed rate that the row shows.",
     keys=(CATEGORY,),
     details=(
         Column("netOfFees", "boolean", meaning="paid out by a processor, usually after its fees"),
@@ -73,9 +73,9 @@ REVENUE_SOURCES = Table(
         Source(
             _revenue,
             (
-                Total("receipts", "AUD", pl.col("money_in"), meaning="what came in"),
+                Total("receipts", "AUD", pl.col("money_in"), meaning="money in"),
                 Total("givenBack", "AUD", pl.col("money_out"), meaning="refunds, chargebacks, receipts that bounced"),
-                Total("revenue", "AUD", pl.col("amount"), meaning="receipts less what was given back"),
+                Total("revenue", "AUD", pl.col("amount"), meaning="receipts minus what was given back"),
                 Total("transactionCount", "count", _ONE, meaning="rows"),
             ),
         ),
@@ -110,7 +110,7 @@ REVENUE_SOURCES = Table(
 
 
 def _reason() -> pl.Expr:
-    """Why a receipt is not revenue."""
+    """Return why a receipt is not revenue."""
     category, group = pl.col("category"), pl.col("category_group")
     return (
         pl.when(category.eq_missing("related_entity"))
@@ -147,8 +147,8 @@ EXCLUDED_RECEIPTS = Table(
     name="Receipts that are not revenue",
     hierarchy="customer",
     type="summary",
-    meaning="What came in during the 365 days to the customer's last row and does not count as revenue. With "
-    "`receipts` of `revenue_sources` it makes up all that came in.",
+    meaning="Money in during the 365 days to the customer's last row that does not count as revenue. With "
+    "`receipts` of `revenue_sources` it adds up to all money in.",
     keys=(
         Column(
             "reason",
@@ -162,7 +162,7 @@ EXCLUDED_RECEIPTS = Table(
             _excluded,
             (
                 Total("transactionCount", "count", _ONE, meaning="receipts"),
-                Total("amount", "AUD", pl.col("money_in"), meaning="received"),
+                Total("amount", "AUD", pl.col("money_in"), meaning="amount received"),
             ),
         ),
         Source(_all_receipts, (Total("allReceipts", "AUD", pl.col("money_in")),), by=()),
@@ -173,7 +173,7 @@ EXCLUDED_RECEIPTS = Table(
             "ratio",
             ("amount", "allReceipts"),
             ratio(pl.col("amount"), pl.col("allReceipts")),
-            "amount / all that came in, own transfers included",
+            "amount / all money in, own transfers included",
         ),
     ),
     hidden=("allReceipts",),

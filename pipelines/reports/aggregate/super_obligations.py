@@ -1,8 +1,8 @@
-"""Superannuation: what wages imply against what reached funds and clearing houses by the day it was due.
+"""Superannuation: what wages imply, against what reached funds and clearing houses by the due date.
 
-Wages for a quarter are due 28 days after its end until payday super begins; from then on every payday is a period of
-its own, due seven business days later. Statements show wages net of the tax withheld, so the wage that super is worked
-out on is an estimate: the share assumed to be withheld stands in the table, and `met` leaves room for its error.
+Super for a quarter's wages is due 28 days after its end until payday super begins; from then on every payday is a
+period of its own, due seven business days later. Statements show wages net of the tax withheld, so the wage that super
+is computed from is an estimate: the table shows the share assumed to be withheld, and `met` leaves room for its error.
 """
 
 from dataclasses import replace
@@ -22,47 +22,47 @@ RULES = OBLIGATIONS.super_guarantee
 PERIOD_END = "periodEnd"
 
 
-def of_payroll(category: str, facts: Facts) -> pl.DataFrame:
+def payroll_rows(category: str, facts: Facts) -> pl.DataFrame:
     rows = facts.rows.filter(pl.col("category").eq_missing(category) & words.is_debit() & pl.col("is_external"))
     return rows.select(BY_CUSTOMER, "transaction_id", "date", "money_out")
 
 
 def wage_rows(facts: Facts) -> pl.DataFrame:
-    return of_payroll("wages", facts)
+    return payroll_rows("wages", facts)
 
 
 def super_rows(facts: Facts) -> pl.DataFrame:
-    """Paid to a fund or a clearing house."""
-    return of_payroll("superannuation", facts)
+    """Return payments to super funds and clearing houses."""
+    return payroll_rows("superannuation", facts)
 
 
-def of_payday_super(day: pl.Expr) -> pl.Expr:
+def is_payday_super(day: pl.Expr) -> pl.Expr:
     return day >= RULES.payday_super_from
 
 
 def periods(facts: Facts) -> pl.DataFrame:
-    """Every period that super may be due for: customer × `periodEnd`, with `periodStart`, `kind`, `dueDate`, the rates,
-    `first_date`, `partial` and `due`.
+    """Return every period that super may be due for, by customer and `periodEnd`.
 
-    The quarter before the history is one of them while it may still be paid for in it.
+    `periodStart`, `kind`, `dueDate`, the rates, `first_date`, `partial` and `due`. The quarter before the history is
+    included if its due date lies within the history.
     """
     end = pl.col(PERIOD_END)
     columns = (BY_CUSTOMER, "first_date", "data_through", "kind", "periodStart", PERIOD_END, "dueDate")
     quarters = (
         due_dates.quarters(facts)
-        .filter(~of_payday_super(end))
+        .filter(~is_payday_super(end))
         .with_columns(kind=pl.lit("quarterly"), dueDate=due_dates.super_due(end))
         .filter(pl.col("dueDate") >= pl.col("first_date"))
     )
-    each = pl.concat([frame.select(columns) for frame in (quarters, _paydays(facts))])
+    every = pl.concat([frame.select(columns) for frame in (quarters, _paydays(facts))])
     rates = {"rate": RULES.rates.on(end), "assumedWithholding": OBLIGATIONS.withheld.on(end)}
-    return each.with_columns(**rates).pipe(due_dates.with_marks).collect(engine="in-memory")
+    return every.with_columns(**rates).pipe(due_dates.mark_periods).collect(engine="in-memory")
 
 
 def _paydays(facts: Facts) -> pl.LazyFrame:
-    """A payday and the days before it, after the last one, in which super for it may be paid ahead."""
+    """Return each payday with the days before it, after the last payday, in which super may be paid in advance."""
     wages = facts.cached(wage_rows).lazy()
-    days = wages.filter(of_payday_super(pl.col("date"))).select(BY_CUSTOMER, "date").unique()
+    days = wages.filter(is_payday_super(pl.col("date"))).select(BY_CUSTOMER, "date").unique()
     day = pl.col("date")
     after_last = day.shift(1).over(BY_CUSTOMER, order_by="date") + pl.duration(days=1)
     earliest = day - pl.duration(days=RULES.days_ahead)
@@ -79,22 +79,22 @@ def listed(facts: Facts) -> pl.LazyFrame:
 
 
 def wages(facts: Facts) -> pl.LazyFrame:
-    """Wages by the period that super for them belongs to."""
+    """Return wages by the period that their super belongs to."""
     day = pl.col("date")
-    end = pl.when(of_payday_super(day)).then(day).otherwise(due_dates.quarter_end(day))
+    end = pl.when(is_payday_super(day)).then(day).otherwise(due_dates.quarter_end(day))
     return facts.cached(wage_rows).lazy().with_columns(periodEnd=end)
 
 
 def super_by_period(facts: Facts) -> pl.DataFrame:
-    """Payments of super by the period they are attributed to: customer × `periodEnd`, `transaction_id`, `part` (AUD).
+    """Return payments of super by the period they are attributed to: `periodEnd`, `transaction_id`, `part` (AUD).
 
-    The oldest open period first. What no period needs stays with the one begun last, if that may still be paid. From
-    the start of payday super, the quarters before it go first, as the law has it, and what is left is for paydays.
+    The oldest open period comes first. What no period needs stays with the latest one that has begun, if it may still
+    be paid. From the start of payday super, the quarters before it come first, as the law has it, then the paydays.
     """
     paid = facts.cached(super_rows).with_row_index("payment")
     payments = paid.select(BY_CUSTOMER, "payment", "date", amount="money_out")
     owed = _owed(facts)
-    for_paydays = of_payday_super(pl.col("date"))
+    for_paydays = is_payday_super(pl.col("date"))
     quarterly = oldest_first(owed.filter(pl.col("kind") == "quarterly"), payments)
     left = quarterly.rest.filter(for_paydays).select(payments.columns)
     payday = oldest_first(owed.filter(pl.col("kind") == "payday"), left)
@@ -104,16 +104,16 @@ def super_by_period(facts: Facts) -> pl.DataFrame:
 
 
 def _owed(facts: Facts) -> pl.DataFrame:
-    """Periods as debts: `kind`, and what `oldest_first` asks for."""
+    """Return periods as debts for `oldest_first`, with `kind`."""
     with_habits = EXPECTED.rows(facts).join(_habits(facts), on=BY_CUSTOMER, how="left", validate="m:1")
-    each = with_habits.select(
+    debts = with_habits.select(
         BY_CUSTOMER, PERIOD_END, "kind", begins="periodStart", until="dueDate", need=_need().fill_null(0)
     )
-    return each.collect(engine="in-memory")
+    return debts.collect(engine="in-memory")
 
 
 def _habits(facts: Facts) -> pl.LazyFrame:
-    """Of customers that pay super: `all_paid`, and whether it is `with_wages`, on half as many days or more."""
+    """Return `all_paid` of customers that pay super, and `with_wages`: super is paid on at least half as many days."""
     days = pl.col("date").n_unique()
     paid = facts.cached(super_rows).lazy().group_by(BY_CUSTOMER)
     payroll = facts.cached(wage_rows).lazy().group_by(BY_CUSTOMER).agg(wage_days=days)
@@ -125,8 +125,10 @@ def _habits(facts: Facts) -> pl.LazyFrame:
 
 
 def _need() -> pl.Expr:
-    """What is expected. Of a quarter that began before the history, nobody knows: it takes all that is paid by its due
-    date, unless super comes with the wages and so belongs to those seen.
+    """Return the super expected for a period.
+
+    For a quarter that began before the history it is not known: such a quarter takes everything that is paid by its due
+    date, unless super is paid with the wages and so belongs to the wages seen.
     """
     unknown = (pl.col("kind") == "quarterly") & (pl.col("periodStart") < pl.col("first_date")) & ~pl.col("with_wages")
     return pl.when(unknown).then("all_paid").otherwise("expectedSuper")
@@ -135,7 +137,7 @@ def _need() -> pl.Expr:
 PERIOD_START = Column("periodStart", "date")
 PARTIAL = Column("partial", "boolean", meaning="the history starts or ends within the period")
 DUE = Column("due", "boolean", meaning="the history reaches the due date")
-WITHHELD = Column("assumedWithholding", "ratio", meaning="of gross wages, kept back for tax: an assumption")
+WITHHELD = Column("assumedWithholding", "ratio", meaning="assumed share of gross wages that is kept back for tax")
 ASSUMED_GROSS = Derived(
     "assumedGross",
     "AUD",
@@ -154,7 +156,7 @@ EXPECTED = Table(
         Column("dueDate", "date"),
         PARTIAL,
         DUE,
-        Column("rate", "ratio", meaning="the superannuation guarantee's, of gross wages"),
+        Column("rate", "ratio", meaning="the superannuation guarantee's share of gross wages"),
         WITHHELD,
     ),
     listed=lambda facts: facts.cached(periods).lazy(),
@@ -201,9 +203,9 @@ SUPER_OBLIGATIONS = replace(
     EXPECTED,
     id="super_obligations",
     name="Superannuation: due and paid",
-    meaning="What wages imply against what funds and clearing houses were paid. Until 30 June 2026 a quarter is due 28 "
-    "days after its end, from 1 July 2026 each payday seven business days later; a payday's period starts at most a "
-    "week before it, when super for it may first be paid. Payments go to the oldest open period first.",
+    meaning="What wages imply, against what funds and clearing houses were paid. Until 30 June 2026 a quarter is due "
+    "28 days after its end; from 1 July 2026 each payday is due seven business days later. A payday's period starts at "
+    "most a week before it, when its super may first be paid. Payments go to the oldest open period first.",
     listed=listed,
     sources=(*EXPECTED.sources, PAID),
     derived=(

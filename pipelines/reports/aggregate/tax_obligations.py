@@ -1,8 +1,8 @@
-"""Activity statements: what takings, costs and wages of a quarter imply against what the tax office was paid.
+"""Activity statements: what a quarter's takings, costs and wages imply, against what the tax office was paid.
 
-Implied is GST on sales, less GST in costs, plus the tax withheld from wages. Against it stand payments of the kinds
-`bas` and `payg_withholding`, less refunds. Instalments of income tax, income tax itself and payment plans settle other
-debts: they are shown beside, in the quarter they were paid in, like interest and penalties.
+Implied is GST on sales, minus GST in costs, plus the tax withheld from wages. It is compared with payments of the
+categories `bas` and `payg_withholding`, minus refunds. Instalments of income tax, income tax itself and payment plans
+settle other debts: they are shown separately, in the quarter they were paid in, like interest and penalties.
 """
 
 from dataclasses import replace
@@ -20,10 +20,10 @@ from pipelines.reports.aggregate.gst import (
     REGISTERED,
     TAXABLE_REVENUE,
     TAXABLE_SHARE,
+    gst_assumptions,
     if_registered,
     is_taxed_cost,
     part_of_price,
-    standing,
     sums_by_month,
     times,
 )
@@ -41,28 +41,30 @@ RULES = OBLIGATIONS.activity_statements
 STATEMENT_PAYMENTS = ("bas", "payg_withholding")
 
 
-def is_kind(*categories: str) -> pl.Expr:
+def is_category(*categories: str) -> pl.Expr:
     return pl.col("category").is_in(categories).fill_null(value=False) & pl.col("is_external")
 
 
 def is_statement_payment() -> pl.Expr:
-    return is_kind(*STATEMENT_PAYMENTS) & words.is_debit()
+    return is_category(*STATEMENT_PAYMENTS) & words.is_debit()
 
 
 def paid_in_quarter(name: str, category: str) -> Total:
-    part = pl.when(is_kind(category)).then(-pl.col("amount"))
-    return Total(name, "AUD", part, meaning="in the quarter, less what came back of it")
+    part = pl.when(is_category(category)).then(-pl.col("amount"))
+    return Total(name, "AUD", part, meaning="paid in the quarter, minus what came back")
 
 
 def periods(facts: Facts) -> pl.DataFrame:
-    """Customer × quarter, from the one before the history if that is due in it, with what is assumed."""
+    """Return each customer's quarters and the assumptions about them, from the quarter before the history if it is due
+    within it.
+    """
     end = pl.col(PERIOD_END)
     return (
         due_dates.quarters(facts)
         .with_columns(dueDate=due_dates.statement_due(end), assumedWithholding=OBLIGATIONS.withheld.on(end))
         .filter(pl.col("dueDate") >= pl.col("first_date"))
-        .join(facts.cached(standing).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
-        .pipe(due_dates.with_marks)
+        .join(facts.cached(gst_assumptions).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+        .pipe(due_dates.mark_periods)
         .collect(engine="in-memory")
     )
 
@@ -81,22 +83,23 @@ def sums_by_quarter(facts: Facts) -> pl.LazyFrame:
 
 
 def statement_rows(facts: Facts) -> pl.DataFrame:
-    """Payments to the tax office for statements, and its refunds, with `before`, the last day of the quarter before
-    theirs, and `days_past`, from the day that was due to the row.
+    """Return payments to the tax office for statements, and its refunds.
+
+    `before`: the last day of the quarter before theirs; `days_past`: from that quarter's due date to the row.
     """
     before = due_dates.quarter_start(pl.col("date")).dt.offset_by("-1d")
     return (
-        facts.rows.filter(is_statement_payment() | is_kind("tax_refund"))
+        facts.rows.filter(is_statement_payment() | is_category("tax_refund"))
         .select(BY_CUSTOMER, "transaction_id", "date", "amount", "money_out", before=before)
         .with_columns(days_past=(pl.col("date") - due_dates.statement_due(pl.col("before"))).dt.total_days())
     )
 
 
 def settlements(facts: Facts) -> pl.DataFrame:
-    """Payments and refunds by the quarter they are attributed to: `periodEnd`; `days_late`, null when in time.
+    """Return payments and refunds by the quarter they are attributed to: `periodEnd`; `days_late`, null when in time.
 
-    Up to the due date of the quarter before the one it is made in, a payment is for that quarter before; afterwards for
-    its own. Unless the quarter before went unpaid: then what comes until the present quarter ends is for it, late.
+    A payment made by the due date of the previous quarter is for that quarter, a later one for its own quarter. If the
+    previous quarter went unpaid, everything paid until the end of the present one is for it, late.
     """
     unpaid = _unpaid(facts).select(BY_CUSTOMER, "unpaid", before=PERIOD_END)
     in_time = pl.col("days_past") <= 0
@@ -115,17 +118,17 @@ def settlements(facts: Facts) -> pl.DataFrame:
 
 
 def first_late_payment(facts: Facts) -> pl.LazyFrame:
-    """Of each quarter that was paid late, the first payment after the due date."""
+    """Return the first payment after the due date of each quarter that was paid late."""
     late = facts.cached(settlements).lazy().drop_nulls("days_late")
     return late.unique((BY_CUSTOMER, PERIOD_END), keep="first", maintain_order=True)
 
 
 def _unpaid(facts: Facts) -> pl.LazyFrame:
-    """Customer × quarter: `unpaid`, whether hardly anything of what is implied was paid by the due date.
+    """Return `unpaid` by customer and quarter: whether hardly anything of what is implied was paid by the due date.
 
-    What is paid early in a quarter, before its end, may be late money for the quarter before, and is so when that went
-    unpaid. So a quarter is paid when what came after its end is enough, unpaid when all of it is too little; and
-    in between it is what the quarter before was.
+    A payment early in a quarter, before its end, may be late money for the quarter before, if that went unpaid. So a
+    quarter counts as paid if what came after its end is enough, and as unpaid if everything together is too little;
+    in between it is whatever the quarter before was.
     """
     after_end = pl.col("days_past") <= 0
     quarter = pl.when(after_end).then("before").otherwise(due_dates.quarter_end(pl.col("date")))
@@ -150,9 +153,9 @@ def _unpaid(facts: Facts) -> pl.LazyFrame:
 OF_QUARTER = (
     OF_TAXED_KINDS,
     Total(
-        "taxedCosts", "AUD", pl.when(is_taxed_cost()).then(-pl.col("amount")), meaning="bought with GST, less refunds"
+        "taxedCosts", "AUD", pl.when(is_taxed_cost()).then(-pl.col("amount")), meaning="bought with GST, minus refunds"
     ),
-    Total("wagesPaid", "AUD", pl.when(is_kind("wages")).then("money_out"), meaning="net of tax withheld"),
+    Total("wagesPaid", "AUD", pl.when(is_category("wages")).then("money_out"), meaning="net of tax withheld"),
     paid_in_quarter("instalments", "payg_instalment"),
     paid_in_quarter("incomeTax", "income_tax"),
     paid_in_quarter("paymentPlan", "tax_payment_plan"),
@@ -232,15 +235,15 @@ TAX_OBLIGATIONS = replace(
     IMPLIED,
     id="tax_obligations",
     name="Activity statements: implied and paid",
-    meaning="What takings, costs and wages of a quarter imply against what the tax office was paid for it as activity "
-    "statements and withheld tax, less refunds. A payment is for the quarter whose statement was due next, or for the "
-    "one before that when hardly anything was paid for it in time: then it is late.",
+    meaning="What a quarter's takings, costs and wages imply, against what the tax office was paid for it as activity "
+    "statements and withheld tax, minus refunds. A payment is for the quarter whose statement was due next; or, late, "
+    "for the one before that if hardly anything was paid for it in time.",
     listed=listed,
     sources=(
         *IMPLIED.sources,
         Source(
             lambda facts: facts.cached(settlements).lazy(),
-            (Total("paid", "AUD", -pl.col("amount"), meaning="for the quarter, less refunds"),),
+            (Total("paid", "AUD", -pl.col("amount"), meaning="paid for the quarter, minus refunds"),),
             by=(PERIOD_END,),
         ),
         Source(
@@ -251,7 +254,7 @@ TAX_OBLIGATIONS = replace(
                     "days",
                     pl.col("days_late"),
                     complete=True,
-                    meaning="of the first late payment; null: none was",
+                    meaning="days late of the first late payment; null: none was late",
                 ),
             ),
             by=(PERIOD_END,),

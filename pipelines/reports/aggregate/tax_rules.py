@@ -1,4 +1,4 @@
-"""What the law asks of a business, as dated data: `pipelines/reports/rules/`, read once and checked as a whole."""
+"""Tax and super rules as dated data, from `pipelines/reports/rules/`, read once and checked as a whole."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ OBLIGATIONS_FILE, GST_FILE = "obligations.yaml", "gst.yaml"
 
 
 @dataclass(frozen=True)
-class Dated:
-    """Shares (0–1) by the first day that each holds; the last holds on."""
+class DatedShares:
+    """Shares (0–1) by the first day that each applies; the last one has no end."""
 
     steps: tuple[tuple[date, Decimal], ...]
 
@@ -28,14 +28,14 @@ class Dated:
         return self.steps[0][0]
 
     def on(self, day: pl.Expr) -> pl.Expr:
-        """The share that holds on a day; null before the first."""
+        """Return the share that applies on a day; null before the first."""
         latest_first = (pl.when(day >= start).then(pl.lit(share, RATIO)) for start, share in reversed(self.steps))
         return pl.coalesce(*latest_first)
 
 
 @dataclass(frozen=True)
 class SuperGuarantee:
-    rates: Dated
+    rates: DatedShares
     due_day: int
     payday_super_from: date
     business_days: int
@@ -56,12 +56,12 @@ class ActivityStatements:
 class Obligations:
     years_listed: int
     super_guarantee: SuperGuarantee
-    withheld: Dated
+    withheld: DatedShares
     activity_statements: ActivityStatements
 
     @property
     def first_day(self) -> date:
-        """Nothing is worked out for days before."""
+        """First day that rules exist for; nothing is computed for earlier days."""
         return max(self.super_guarantee.rates.first_day, self.withheld.first_day)
 
 
@@ -76,11 +76,11 @@ class Gst:
     taxed_costs: frozenset[str]
 
 
-def checked_obligations(document: Mapping[str, Any]) -> Obligations:
-    """The file's content.
+def parse_obligations(document: Mapping[str, Any]) -> Obligations:
+    """Check and parse the file's content.
 
     Raises:
-        RuleError: naming every fault.
+        RuleError: names every fault.
     """
     _refuse(OBLIGATIONS_FILE, _obligation_faults(document))
     guarantee, statements = document["super_guarantee"], document["activity_statements"]
@@ -93,11 +93,11 @@ def checked_obligations(document: Mapping[str, Any]) -> Obligations:
     )
 
 
-def checked_gst(document: Mapping[str, Any], taxonomy: Taxonomy = TAXONOMY) -> Gst:
-    """The file's content.
+def parse_gst(document: Mapping[str, Any], taxonomy: Taxonomy = TAXONOMY) -> Gst:
+    """Check and parse the file's content.
 
     Raises:
-        RuleError: naming every fault.
+        RuleError: names every fault.
     """
     _refuse(GST_FILE, _gst_faults(document, taxonomy))
     groups = set(document["taxed_cost_groups"])
@@ -130,56 +130,56 @@ _GST_LISTS = ("untaxed_revenue", "taxed_cost_groups", "untaxed_costs", "other_ta
 
 
 def _refuse(file: str, faults: Iterator[str]) -> None:
-    if found := list(faults):
-        raise RuleError("\n".join(f"{file}: {fault}" for fault in found))
+    if named := list(faults):
+        raise RuleError("\n".join(f"{file}: {fault}" for fault in named))
 
 
 def _obligation_faults(document: Mapping[str, Any]) -> Iterator[str]:
     if set(document) != {"years_listed", *_KEYS}:
-        yield f"the file has other keys than years_listed, {', '.join(_KEYS)}"
+        yield f"the file's keys must be years_listed, {', '.join(_KEYS)}"
         return
     if not _is_count(document["years_listed"]):
-        yield "years_listed is no whole number above zero"
+        yield "years_listed must be a whole number above zero"
     for section, keys in _KEYS.items():
         if set(document[section]) != keys:
-            yield f"{section} has other keys than {', '.join(sorted(keys))}"
+            yield f"{section}'s keys must be {', '.join(sorted(keys))}"
             continue
         for name, value in document[section].items():
-            if fault := _fault_of(name, value):
+            if fault := _find_fault(name, value):
                 yield f"{section}.{name} {fault}"
 
 
-def _fault_of(name: str, value: object) -> str | None:
+def _find_fault(name: str, value: object) -> str | None:
     if name in ("rates", "shares"):
-        return _fault_of_steps(value)
+        return _find_fault_of_steps(value)
     if name == "payday_super_from":
-        # The quarters before it are whole ones.
-        return None if isinstance(value, date) and (value.day, value.month % 3) == (1, 1) else "starts no quarter"
+        # Quarters before payday super must be whole.
+        return None if isinstance(value, date) and (value.day, value.month % 3) == (1, 1) else "must start a quarter"
     if name in _SHARES:
-        return None if _is_share(value) else "is no share between 0 and 1, in quotes"
-    return None if _is_count(value) else "is no whole number above zero"
+        return None if _is_share(value) else "must be a share between 0 and 1, in quotes"
+    return None if _is_count(value) else "must be a whole number above zero"
 
 
-def _fault_of_steps(steps: object) -> str | None:
+def _find_fault_of_steps(steps: object) -> str | None:
     if not isinstance(steps, list) or not steps:
-        return "is an empty list, or none"
+        return "must be a list with at least one entry"
     for step in steps:
         if not isinstance(step, dict) or set(step) != {"from", "share"}:
             return "has an entry that isn't {from, share}"
         if not isinstance(step["from"], date) or not _is_share(step["share"]):
-            return f"has an entry that is no day and share, in quotes: {step}"
+            return f"has an entry that isn't a day and a share in quotes: {step}"
     rising = all(earlier["from"] < later["from"] for earlier, later in pairwise(steps))
-    return None if rising else "doesn't go from the earliest to the latest"
+    return None if rising else "must go from the earliest to the latest"
 
 
 def _gst_faults(document: Mapping[str, Any], taxonomy: Taxonomy) -> Iterator[str]:
     if set(document) != {*_GST_NUMBERS, *_GST_LISTS}:
-        yield f"the file has other keys than {', '.join((*_GST_NUMBERS, *_GST_LISTS))}"
+        yield f"the file's keys must be {', '.join((*_GST_NUMBERS, *_GST_LISTS))}"
         return
-    yield from (f"{name} is no whole number above zero" for name in _GST_NUMBERS if not _is_count(document[name]))
+    yield from (f"{name} must be a whole number above zero" for name in _GST_NUMBERS if not _is_count(document[name]))
     for name in _GST_LISTS:
         known = taxonomy.groups if name == "taxed_cost_groups" else taxonomy.categories
-        yield from (f"{name} has {each!r}, which the taxonomy hasn't" for each in document[name] if each not in known)
+        yield from (f"{name} has {slug!r}, which the taxonomy lacks" for slug in document[name] if slug not in known)
 
 
 def _is_count(value: object) -> bool:
@@ -187,7 +187,7 @@ def _is_count(value: object) -> bool:
 
 
 def _is_share(value: object) -> bool:
-    """Text, since a number of YAML is a binary fraction."""
+    """Tell whether a value is a share, written as text, because a YAML number is a binary fraction."""
     try:
         return isinstance(value, str) and 0 < Decimal(value) < 1
     except ArithmeticError:
@@ -198,14 +198,14 @@ def _exact(section: Mapping[str, Any]) -> dict[str, Any]:
     return {name: Decimal(value) if name in _SHARES else value for name, value in section.items()}
 
 
-def _dated(steps: Sequence[Mapping[str, Any]]) -> Dated:
-    return Dated(tuple((step["from"], Decimal(step["share"])) for step in steps))
+def _dated(steps: Sequence[Mapping[str, Any]]) -> DatedShares:
+    return DatedShares(tuple((step["from"], Decimal(step["share"])) for step in steps))
 
 
-def _loaded(file: str) -> Mapping[str, Any]:
+def _load(file: str) -> Mapping[str, Any]:
     document: Mapping[str, Any] = parse(files("pipelines.reports").joinpath("rules", file).read_text("utf-8"), file)
     return document
 
 
-OBLIGATIONS = checked_obligations(_loaded(OBLIGATIONS_FILE))
-GST = checked_gst(_loaded(GST_FILE))
+OBLIGATIONS = parse_obligations(_load(OBLIGATIONS_FILE))
+GST = parse_gst(_load(GST_FILE))

@@ -1,4 +1,4 @@
-"""The same flows over other spans of time: the last days, financial years, quarters, and beside the year before."""
+"""Flows over other spans of time: the last days, financial years, quarters, and compared with the year before."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ _DAY = pl.duration(days=1)
 
 
 def windows(facts: Facts) -> pl.DataFrame:
-    """Customer × window: `days`, `firstDate`, `lastDate`, and whether the history is as long."""
+    """Return `days`, `firstDate`, `lastDate` of each customer's windows, and whether the history is as long."""
     first = pl.col("data_through") - pl.duration(days="days") + _DAY
     days = pl.DataFrame({"days": WINDOWS}, schema={"days": pl.Int64()})
     return facts.history.join(days, how="cross").select(
@@ -48,7 +48,7 @@ def in_windows(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
 
 
 def _steps_in_windows(steps: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
-    """Steps cut to the windows: `window` in days, and `days` the days of the step in it."""
+    """Cut steps to the windows: `window` is its length in days, `days` the days of the step in it."""
     spans = facts.cached(windows).lazy().select(BY_CUSTOMER, "firstDate", window="days")
     before = (pl.col("firstDate") - pl.col("date")).dt.total_days().clip(lower_bound=0)
     cut = steps.join(spans, on=BY_CUSTOMER, validate="m:m").with_columns(days=pl.col("days") - before)
@@ -56,7 +56,7 @@ def _steps_in_windows(steps: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
 
 
 def _window_parts(facts: Facts) -> pl.LazyFrame:
-    cut = _steps_in_windows(ALL_ACCOUNTS.stated(facts), facts)
+    cut = _steps_in_windows(ALL_ACCOUNTS.balance_rows(facts), facts)
     return cut.with_columns(least_part((BY_CUSTOMER, "window")), *day_parts()).with_columns(days="window")
 
 
@@ -71,11 +71,13 @@ ROLLING_WINDOWS = Table(
     hierarchy="customer",
     type="summary",
     meaning="Windows that end with the customer's last row, whatever today is. Balances as in `monthly_cash_flow`.",
-    keys=(Column("days", "days", meaning="how long the window is"),),
+    keys=(Column("days", "days", meaning="length of the window"),),
     details=(
         Column("firstDate", "date", meaning="its first day"),
         Column("lastDate", "date", meaning="its last day, that of the customer's last row"),
-        Column("coversHistory", "boolean", meaning="the history is at least so long; if not, the window is part empty"),
+        Column(
+            "coversHistory", "boolean", meaning="the history is at least as long; if not, part of the window is empty"
+        ),
     ),
     listed=lambda facts: facts.cached(windows).lazy(),
     sources=(
@@ -89,7 +91,7 @@ ROLLING_WINDOWS = Table(
 
 
 def _financial_year(month: pl.Expr) -> pl.Expr:
-    """The 1 July that begins the Australian financial year of a month."""
+    """Return the 1 July that begins the Australian financial year of a month."""
     return month.dt.offset_by("-6mo").dt.truncate("1y").dt.offset_by("6mo")
 
 
@@ -102,16 +104,16 @@ def _starting(start: Callable[[pl.Expr], pl.Expr]) -> Keyed:
 
 
 def _periods(start: Callable[[pl.Expr], pl.Expr], length: str) -> Callable[[Facts], pl.LazyFrame]:
-    """The periods that the history touches: `start`, `lastDate`, and whether it fills them."""
+    """Return a function that lists the periods the history touches: `start`, `lastDate`, and whether it covers them."""
     last = pl.col("start").dt.offset_by(length) - _DAY
 
     def listed(facts: Facts) -> pl.LazyFrame:
         touched = facts.cached(months).lazy().with_columns(start=start(pl.col("month")))
-        each = touched.group_by(BY_CUSTOMER, "start").agg(pl.col("first_date", "data_through").first())
+        periods = touched.group_by(BY_CUSTOMER, "start").agg(pl.col("first_date", "data_through").first())
         complete = (pl.col("first_date") <= pl.col("start")) & (pl.col("data_through") >= last)
         through = pl.min_horizontal(last, "data_through")
         first = pl.max_horizontal("start", "first_date")
-        return each.select(
+        return periods.select(
             BY_CUSTOMER,
             "start",
             name=_name(pl.col("start"), length),
@@ -124,7 +126,7 @@ def _periods(start: Callable[[pl.Expr], pl.Expr], length: str) -> Callable[[Fact
 
 
 def _name(start: pl.Expr, length: str) -> pl.Expr:
-    """2025-26 for a year, 2025-Q3 for a quarter of the calendar."""
+    """Format a year like 2025-26, a calendar quarter like 2025-Q3."""
     if length == "1y":
         following = (start.dt.year() + 1) % 100
         return pl.format("{}-{}", start.dt.year(), following.cast(pl.String).str.zfill(2))
@@ -132,7 +134,7 @@ def _name(start: pl.Expr, length: str) -> pl.Expr:
 
 
 def _by_period(
-    table: str, name: str, meaning: str, named: str, start: Callable[[pl.Expr], pl.Expr], length: str
+    table: str, name: str, meaning: str, name_meaning: str, start: Callable[[pl.Expr], pl.Expr], length: str
 ) -> Table:
     return Table(
         id=table,
@@ -142,10 +144,10 @@ def _by_period(
         meaning=meaning,
         keys=(Column("start", "date", meaning="its first day"),),
         details=(
-            Column("name", "text", meaning=named),
-            Column("firstDate", "date", meaning="the first of its days that the history holds"),
-            Column("lastDate", "date", meaning="the last of its days that the history holds"),
-            Column("complete", "boolean", meaning="the history holds all its days"),
+            Column("name", "text", meaning=name_meaning),
+            Column("firstDate", "date", meaning="the first of its days that the history covers"),
+            Column("lastDate", "date", meaning="the last of its days that the history covers"),
+            Column("complete", "boolean", meaning="the history covers all its days"),
         ),
         listed=_periods(start, length),
         sources=(flows(_starting(start), ("start",), by_month, (MONEY_IN, MONEY_OUT, *KEY_FLOWS)),),
@@ -158,15 +160,15 @@ FINANCIAL_YEAR = _by_period(
     "financial_year",
     "Financial years",
     "Australian financial years, July to June. The last one, while not complete, is the year to date.",
-    'both years, as "2025-26"',
+    'both years, like "2025-26"',
     _financial_year,
     "1y",
 )
 QUARTERS = _by_period(
     "quarters",
     "Quarters",
-    "The quarters that business activity statements are lodged for, which are those of the calendar.",
-    'year and quarter of the calendar, as "2025-Q3" for July to September',
+    "The quarters that business activity statements are lodged for, which are calendar quarters.",
+    'calendar year and quarter, like "2025-Q3" for July to September',
     _quarter,
     "3mo",
 )
@@ -194,10 +196,10 @@ def _growth(total: Total) -> Derived:
 
 
 def _seasons(facts: Facts) -> pl.LazyFrame:
-    """Months whose year before is in the history, too; `partial` when either is."""
-    each = facts.cached(months).lazy()
-    earlier = each.select(BY_CUSTOMER, pl.col("month").dt.offset_by("12mo"), partial_before="partial")
-    return each.join(earlier, on=(BY_CUSTOMER, "month"), validate="1:1").select(
+    """Return the months whose month a year before is also in the history; `partial` if either is."""
+    every = facts.cached(months).lazy()
+    earlier = every.select(BY_CUSTOMER, pl.col("month").dt.offset_by("12mo"), partial_before="partial")
+    return every.join(earlier, on=(BY_CUSTOMER, "month"), validate="1:1").select(
         BY_CUSTOMER, "month", partial=pl.col("partial") | pl.col("partial_before")
     )
 
@@ -216,9 +218,9 @@ SEASONALITY = Table(
     name="Months beside the year before",
     hierarchy="customer",
     type="time_series",
-    meaning="A row for each month whose same month a year before is in the history, too.",
+    meaning="A row for each month whose month a year before is also in the history.",
     keys=(MONTH,),
-    details=(Column("partial", "boolean", meaning="the history does not fill one of the two months"),),
+    details=(Column("partial", "boolean", meaning="the history does not cover one of the two months fully"),),
     listed=_seasons,
     sources=(
         flows(lambda frame, _: frame, ("month",), by_month, _COMPARED),

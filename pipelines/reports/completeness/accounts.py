@@ -1,4 +1,4 @@
-"""Account by account: from when to when, on which days, on what evidence."""
+"""Accounts: their periods, the days they cover, and the evidence for it."""
 
 import polars as pl
 
@@ -23,12 +23,12 @@ DETAILS = (
 
 @cached
 def printed_accounts(facts: Facts) -> pl.LazyFrame:
-    """An account: its keys, its DETAILS as printed, and `accountId`."""
+    """Return each account's keys, its DETAILS as printed, and `accountId`."""
     return facts.accounts.lazy().select(*BY_ACCOUNT, *printed_details())
 
 
 def with_account_id(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
-    """Adds the account's id as it is printed, worked out once an account."""
+    """Add the account's id as printed. Ids are formatted once per account, not per row."""
     ids = printed_accounts(facts).select(*BY_ACCOUNT, "accountId")
     return rows.join(ids, on=BY_ACCOUNT, how="left", validate="m:1")
 
@@ -61,8 +61,8 @@ def rows_of_accounts(facts: Facts) -> pl.LazyFrame:
     return facts.rows.lazy().select(*BY_ACCOUNT, "transaction_id", "balance").pipe(with_account_id, facts)
 
 
-def counted(facts: Facts) -> pl.LazyFrame:
-    """`transactionCount` and `withBalance` from the days' counts."""
+def count_rows(facts: Facts) -> pl.LazyFrame:
+    """Return `transactionCount` and `withBalance` from the days' counts."""
     counts = pl.col("transactionCount", "withBalance").sum()
     days = steps_of_accounts(facts).rename({"rows": "transactionCount", "rows_with_balance": "withBalance"})
     return days.group_by(BY_CUSTOMER, "accountId").agg(counts.cast(pl.Int64))
@@ -73,7 +73,7 @@ def _days_spanned() -> pl.Expr:
 
 
 def _days_covered() -> pl.Expr:
-    """Of the account's own history."""
+    """Return the days of the account's own history that a step covers."""
     return pl.col("day") - pl.col("seen_from") + 1
 
 
@@ -92,7 +92,7 @@ ACCOUNTS = Table(
                 Total("transactionCount", "count", pl.lit(1)),
                 Total("withBalance", "count", pl.when(pl.col("balance").is_not_null()).then(pl.lit(1))),
             ),
-            summed=counted,
+            summed=count_rows,
         ),
         Source(
             steps_of_accounts,
@@ -141,7 +141,7 @@ ACCOUNTS = Table(
 
 
 def ranges(facts: Facts) -> pl.LazyFrame:
-    """Days in a row of an account's own history with the same evidence: `proven`, `plausible` or `unseen`."""
+    """Return runs of days in an account's own history with the same evidence: `proven`, `plausible` or `unseen`."""
     own = ("customer_number", "account_id")
     steps = coverage.steps(facts)
     unseen_until = pl.col("seen_from") - 1

@@ -1,4 +1,4 @@
-"""Across accounts: what transfers and repayments speak of that wasn't supplied, and what was supplied twice."""
+"""Across accounts: accounts and facilities that are mentioned but weren't supplied, and accounts supplied twice."""
 
 import polars as pl
 
@@ -13,8 +13,8 @@ from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_one_sided, steps
 from pipelines.vocabulary.printing import RATIO, ratio
 
-FEWEST_SAME_DAYS = 5  # in two accounts, before they look the same
-SAME_SHARE = "0.5"  # of the days with rows of the one that has fewer
+FEWEST_SAME_DAYS = 5  # before two accounts count as similar; our judgement, like the next
+SAME_SHARE = "0.5"  # of the days with rows of the account with fewer
 _READ = (
     *(*BY_ACCOUNT, "bsb", "account_number", "transaction_id", "superseded_seq", "date", "amount", "description"),
     *(
@@ -37,11 +37,11 @@ _PAIR = ("accountId", "otherAccountId")
 
 @cached
 def mentioning_rows(facts: Facts) -> pl.LazyFrame:
-    """Rows that speak of an account that was not supplied, with the number and the name that stand for it."""
-    said = mentions(facts.rows.select(_READ))
-    called = pl.col("name").drop_nulls().sort().mode(maintain_order=True).first()
+    """Return rows that mention an account that was not supplied, with the account's masked number and name."""
+    mentioned_rows = mentions(facts.rows.select(_READ))
+    usual_name = pl.col("name").drop_nulls().sort().mode(maintain_order=True).first()
     account = (BY_CUSTOMER, "masked_number", "place")
-    return said.lazy().select(
+    return mentioned_rows.lazy().select(
         BY_CUSTOMER,
         "transaction_id",
         "date",
@@ -49,7 +49,7 @@ def mentioning_rows(facts: Facts) -> pl.LazyFrame:
         "money_out",
         "bank",
         maskedNumber="masked_number",
-        name=called.over(account),
+        name=usual_name.over(account),
     )
 
 
@@ -83,7 +83,7 @@ MENTIONED = Table(
 
 @cached
 def unshared_repayments(facts: Facts) -> pl.LazyFrame:
-    """Rows of debt that name a lender of whom no loan or card account was supplied."""
+    """Return repayments to a named lender whose loan or card account was not supplied."""
     owed = facts.accounts.lazy().filter(pl.col("account_type").is_in(("loan", "credit_card")))
     folded = {"folded": pl.col("lender").str.to_lowercase()}
     shared = owed.select(BY_CUSTOMER, lender="bank_name").drop_nulls().with_columns(**folded)
@@ -122,8 +122,9 @@ LENDERS = Table(
 
 @cached
 def same_days(facts: Facts) -> pl.LazyFrame:
-    """Days on which two accounts of a customer have as many rows, over the same sums in and out: `accountId` and
-    `otherAccountId`, in the order of the ids, and a row's `transaction_id` of the first.
+    """Return days on which two accounts of a customer have equal numbers of rows and equal sums in and out.
+
+    `accountId` and `otherAccountId`, in the order of the ids, and `transaction_id` of a row of the first.
     """
     same = [BY_CUSTOMER, "day", "rows", "moved_in", "moved_out"]
     days = steps(facts).select(*same, "account_id", "transaction_id")
@@ -135,7 +136,7 @@ def same_days(facts: Facts) -> pl.LazyFrame:
 
 @cached
 def similar_accounts(facts: Facts) -> pl.LazyFrame:
-    """Pairs of a customer's accounts with the same number under another BSB or name, or with much the same days."""
+    """Return pairs of a customer's accounts with the same number under another BSB or name, or with similar days."""
     number = pl.col("account_number").str.replace_all(r"[\s-]", "")
     accounts = (
         facts.accounts.lazy()
@@ -159,7 +160,7 @@ def similar_accounts(facts: Facts) -> pl.LazyFrame:
 
 
 def _is_masked() -> pl.Expr:
-    """Two cards may be shown alike."""
+    """Tell whether the number is masked: two different cards may look the same."""
     return pl.col("number").str.contains("[xX*]")
 
 
@@ -177,7 +178,7 @@ SIMILAR = Table(
 
 
 def turnover(facts: Facts) -> pl.LazyFrame:
-    """All rows; `moved` is their amount without its sign."""
+    """Return all rows; `moved` is their amount without its sign."""
     return facts.rows.lazy().select(
         BY_CUSTOMER, "transaction_id", moved=pl.col("money_in") + pl.col("money_out"), one_sided=is_one_sided()
     )

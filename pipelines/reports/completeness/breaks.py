@@ -1,14 +1,14 @@
-"""Breaks: between which two transactions the running balance doesn't follow, and how much money is missing there.
+"""Breaks: between which two transactions the running balance doesn't continue, and how much money is missing there.
 
-Within a day the order of rows is unknown, so a day is read as *pieces*: each row leads from its opening
-(`balance - amount`) to its balance; where one row's balance is another's opening, they follow each other, whatever the
-order they were sent in. What is left are the day's beginnings and ends: one of each in a whole day. An end must be a
-beginning of the account's next day. Those that are none, and beginnings that nothing led to, are paired in the order
-of days: between such a pair money is missing, exactly `opening - balance`.
+The order of rows within a day is unknown, so a day is read as *pieces*: each row leads from its opening
+(`balance - amount`) to its balance. Where one row's balance is another's opening, they follow each other, whatever the
+order they were sent in. The unmatched openings and balances are the day's beginnings and ends: one of each in a whole
+day. An end must be a beginning of the account's next day. Ends that are not, and beginnings that no end led to, are
+paired in the order of days: between such a pair money is missing, exactly `opening - balance`.
 
-Days on which only some rows state a balance add their amounts to the next; but where only the first or the last row
-of a day does, it is taken to close the day. Enrichment has checked all balances already (`balance_verified`): only
-accounts in which some balance didn't hold are looked at.
+Days on which only some rows state a balance add their amounts to the next; but if only the first or the last row
+of a day does, it is taken to close the day. Enrichment has already checked all balances (`balance_verified`), so only
+accounts with a balance that doesn't hold are read here.
 """
 
 import polars as pl
@@ -24,13 +24,13 @@ _BREAKS = pl.Schema(
     {
         "customer_number": pl.Int64(),
         "account_id": UUID,
-        "after_id": UUID,  # the row before it
+        "after_id": UUID,  # the row before the break
         "last_seen": pl.Date(),
         "balance": BALANCE,
-        "before_id": UUID,  # the row behind it
+        "before_id": UUID,  # the row after the break
         "next_seen": pl.Date(),
-        "opening": BALANCE,  # of that row: its balance less its amount
-        "carried": BALANCE,  # what rows without a balance moved in between
+        "opening": BALANCE,  # of the row after the break: its balance minus its amount
+        "carried": BALANCE,  # amount of rows without a balance in between
         "likely": pl.String(),  # `rows_missing`, `repeated_row` or `sign`
     }
 )
@@ -38,11 +38,11 @@ _BREAKS = pl.Schema(
 
 @cached
 def breaks(facts: Facts) -> pl.LazyFrame:
-    """One row per break (schema _BREAKS), by account and time: `opening - carried - balance` is missing there."""
-    hurt = steps(facts).filter(is_break()).select(BY_ACCOUNT).unique().collect(engine="in-memory")
-    if hurt.is_empty():
+    """Return one row per break (schema _BREAKS), in order; `opening - carried - balance` is missing there."""
+    broken = steps(facts).filter(is_break()).select(BY_ACCOUNT).unique().collect(engine="in-memory")
+    if broken.is_empty():
         return pl.LazyFrame(schema=_BREAKS)
-    pieces = _units(facts, hurt.lazy()).pipe(_pieces).pipe(_unmatched)
+    pieces = _units(facts, broken.lazy()).pipe(_pieces).pipe(_unmatched)
     nth = {"nth": pl.int_range(pl.len()).over(BY_ACCOUNT)}
     order = (*BY_ACCOUNT, "date", "order")
     ends = pieces.filter(pl.col("left_over") > 0).sort(order).with_columns(**nth)
@@ -66,7 +66,7 @@ def breaks(facts: Facts) -> pl.LazyFrame:
 
 
 def _likely(missing: pl.Expr) -> pl.Expr:
-    """A row whose sign was turned leaves twice its amount missing; one that stands there twice, minus its amount."""
+    """Name the likely cause: a turned sign leaves twice the row's amount missing, a repeated row minus its amount."""
     return (
         pl.when(missing == -2 * pl.col("amount_begun"))
         .then(pl.lit("sign"))
@@ -76,18 +76,19 @@ def _likely(missing: pl.Expr) -> pl.Expr:
     )
 
 
-def _units(facts: Facts, hurt: pl.LazyFrame) -> pl.LazyFrame:
-    """Of accounts `hurt` by a break what states a balance: the row's or the whole day's amount, the balance after it
-    (`closing`) and before it (`opening`), both less what was `carried` so far by days that can't be read.
+def _units(facts: Facts, broken: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the units of `broken` accounts that state a balance: single rows, or whole days.
 
-    `order` counts from the day's first movement on, also where the bank lists the newest first.
+    A unit has its `amount`, the balance before it (`opening`) and after it (`closing`), both minus the amounts of
+    unreadable days so far (`carried`). `order` counts from the day's first movement on, also where the bank lists the
+    newest row first.
     """
     amount, known = pl.col("amount").cast(BALANCE), pl.col("balance").is_not_null()
     place = pl.int_range(pl.len()).over(_DAY)
     rows = (
         facts.rows.lazy()
         .select(*_DAY, "transaction_id", "amount", "balance", "description")
-        .join(hurt, on=BY_ACCOUNT, how="semi")
+        .join(broken, on=BY_ACCOUNT, how="semi")
         .with_columns(
             amount=amount,
             balance=pl.col("balance").cast(BALANCE),
@@ -125,7 +126,7 @@ def _units(facts: Facts, hurt: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _newest_first() -> pl.Expr:
-    """Whether the account's rows follow each other backwards more often than forwards."""
+    """Tell whether the account's rows follow each other backwards more often than forwards."""
     opening = pl.col("balance") - pl.col("amount")
     before = pl.col("balance").shift(1).over(_DAY)
     opening_before = opening.shift(1).over(_DAY)
@@ -134,11 +135,11 @@ def _newest_first() -> pl.Expr:
 
 
 def _pieces(units: pl.LazyFrame) -> pl.LazyFrame:
-    """A day's ends (`uses` > 0) and beginnings (< 0): balances that no row of the day goes on from, or leads to."""
+    """Return a day's ends (`uses` > 0) and beginnings (< 0): balances that no row of the day continues or leads to."""
     own = ("transaction_id", "order", "amount", "has_twin", "carried")
     closings = units.select(*_DAY, *own, value="closing", uses=1)
     openings = units.select(*_DAY, *own, value="opening", uses=-1)
-    # Of a row that stands there twice, the first ends what came before, and the last begins what doesn't follow.
+    # If a row is repeated, the first copy ends the piece before it, and the last one begins the piece after it.
     ends, begins = pl.col("uses") > 0, pl.col("uses") < 0
     details = pl.when(pl.col("uses").sum() > 0)
     return (
@@ -158,8 +159,9 @@ def _pieces(units: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _unmatched(pieces: pl.LazyFrame) -> pl.LazyFrame:
-    """Ends that the account's next day doesn't go on from, beginnings that the day before didn't lead to: one row for
-    each, `left_over` 1 or -1. The account's very beginning and its very end are among them.
+    """Return ends that the account's next day doesn't continue, and beginnings that the day before didn't lead to.
+
+    One row for each, with `left_over` 1 or -1. The account's very first beginning and last end are among them.
     """
     numbered = pieces.with_columns(nth_day=pl.col("date").rank("dense").over(BY_ACCOUNT).cast(pl.Int64))
     key = [*BY_ACCOUNT, "nth_day", "value"]

@@ -1,4 +1,4 @@
-"""What several tables of the report read is worked out once for the same facts."""
+"""Caching for frames that several tables of the report read."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -9,13 +9,13 @@ from pipelines.figures.facts import Facts
 
 
 def cached(compute: Callable[[Facts], pl.LazyFrame]) -> Callable[[Facts], pl.LazyFrame]:
-    """The same frame, collected when it is first asked for (`Facts.once`)."""
+    """Return a function that collects the frame on the first call and reuses it (`Facts.cached`)."""
 
     def collected(facts: Facts) -> pl.DataFrame:
         return compute(facts).collect(engine="in-memory")
 
     @wraps(compute)
-    def of(facts: Facts) -> pl.LazyFrame:
+    def read(facts: Facts) -> pl.LazyFrame:
         return facts.cached(collected).lazy()
 
-    return of
+    return read

@@ -1,4 +1,4 @@
-"""Coverage: which days of each account are accounted for, what proves it, and what each day is worth.
+"""Coverage: which days of each account are documented, what proves it, and what each day is worth.
 
 The unit of evidence is the *step* from one day with rows to the next in the same account:
 
@@ -6,18 +6,18 @@ The unit of evidence is the *step* from one day with rows to the next in the sam
 |-----------------|------------------------------------------------------|--------------------------|----------------|
 | `chain_holds`   | every balance of the day follows from the one before | PROVEN, however many     | PROVEN or OPEN |
 | `no_balance`    | some row of the day can't be checked                 | PLAUSIBLE, within limits | PLAUSIBLE      |
-| `balance_break` | a balance that doesn't follow: rows are missing      | as without balances      | PLAUSIBLE      |
+| `balance_break` | a balance doesn't follow: rows are missing           | as without balances      | PLAUSIBLE      |
 | `start`         | the account's first day                              | none                     | PLAUSIBLE      |
 
-The limit: of an unproven step no more than ALLOWED_SILENCE days, the day itself included, are plausible.
+The limit: of an unproven step, at most ALLOWED_SILENCE days are plausible, the day itself included.
 Rows of a statement whose balances contradict them (verdict `unreconciled`) prove nothing, whatever balances they state:
-a day with such a row is one that can't be checked.
+a day with such a row can't be checked.
 
-A proven day is only OPEN when nothing shows that it is whole: the account's last day, one before a step that doesn't
-hold, and one with an own transfer whose other side isn't there. So what a missing row casts doubt on is worth no more
-than with that row gone: that is what makes the score monotone (see the package).
+A proven day is only OPEN if nothing shows that it is whole: the account's last day, a day before a step that doesn't
+hold, and a day with an own transfer whose other side is missing. So a day made doubtful by a missing row is worth no
+more than if that row were removed, too. This is what makes the score monotone (see the package).
 
-A day without any evidence is worth nothing. Days are counted as days since 1970 (epoch) here, to do sums with them.
+A day without evidence is worth nothing. Days are counted as days since 1970 (epoch) here, to calculate with them.
 """
 
 from datetime import date
@@ -33,11 +33,11 @@ from pipelines.vocabulary.printing import RATIO
 from pipelines.vocabulary.schemas import StatementVerdict
 from pipelines.vocabulary.taxonomy import TRANSFER
 
-PROVEN, OPEN, PLAUSIBLE = Decimal("1"), Decimal("0.85"), Decimal("0.7")
+PROVEN, OPEN, PLAUSIBLE = Decimal("1"), Decimal("0.85"), Decimal("0.7")  # our judgement, like the limits below
 # Days without a row that mean little in an account without balances. Fixed by the kind of account, not by its own
-# rhythm: an allowance that adapts would grow for whoever removes rows.
+# rhythm: an adaptive allowance would grow if rows were removed.
 ALLOWED_SILENCE = {"transaction": 14, "credit_card": 21, "savings": 35, "loan": 35, "term_deposit": 95, "other": 35}
-# Of accounts that are not traded through: they tell of themselves, and little of the business's money.
+# Accounts that are not used for trading say little about the business's money.
 BESIDE = ("savings", "credit_card", "loan", "term_deposit")
 BESIDE_WEIGHT = Decimal("0.25")
 YEAR, BEFORE = 365, 730  # days, counted back from the day before as_of
@@ -48,18 +48,18 @@ def epoch(day: date) -> int:
 
 
 def is_one_sided() -> pl.Expr:
-    """An own transfer whose other side is in no account that was supplied."""
+    """Match own transfers whose other side is in none of the accounts supplied."""
     return (pl.col("category") == TRANSFER.slug) & ~pl.col("is_transfer").fill_null(value=False)
 
 
 @cached
 def steps(facts: Facts) -> pl.LazyFrame:
-    """One row per account and day with rows, by account and day.
+    """Return one row per account and day with rows, by account and day.
 
     `customer_number`, `account_id`, `account_type`; `day`, `previous_day` (null on the first), `pause` in days;
     `rows`, `rows_with_balance`, `moved_in` and `moved_out` (AUD), `transaction_id` of one of the rows, `received_seq`
     of the latest;
-    `evidence`, `seen_from` (first day that it accounts for, up to `day`), `silent_worth` and `day_worth`.
+    `evidence`, `seen_from` (first of the days up to `day` that it documents), `silent_worth` and `day_worth`.
     """
     return (
         active_days(facts.rows.lazy())
@@ -79,9 +79,9 @@ def steps(facts: Facts) -> pl.LazyFrame:
 
 
 def active_days(posted: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per account and day with rows: how many, how many with balances, and what the balances say."""
+    """Return one row per account and day with rows: how many, how many with balances, and what the balances prove."""
     verified = pl.col("balance_verified")
-    # Of an account's first day that chains, only the row that opens it can't be checked.
+    # On the first day of a chain, only the row that opens it can't be checked.
     unchecked = (verified.is_null() & pl.col("balance").is_not_null()).sum()
     return posted.group_by(*BY_ACCOUNT, day=pl.col("date").dt.epoch("d")).agg(
         pl.col("transaction_id").min(),
@@ -97,7 +97,7 @@ def active_days(posted: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def is_unreconciled() -> pl.Expr:
-    """Rows of a PDF statement that its own balances contradict."""
+    """Match rows of a PDF statement that its own balances contradict."""
     return pl.col("statement_verdict").eq_missing(pl.lit("unreconciled", StatementVerdict))
 
 
@@ -131,7 +131,7 @@ def allowed_silence() -> pl.Expr:
 
 
 def seen_from() -> pl.Expr:
-    """A proven step accounts for its whole pause, any other for the allowed silence before its rows."""
+    """Return the first day that a step documents: a proven step covers its whole pause, others the allowed silence."""
     after_previous = (pl.col("previous_day") + 1).fill_null(pl.col("day"))
     return (
         pl.when(is_proven())
@@ -151,8 +151,10 @@ def silent_worth() -> pl.Expr:
 
 
 def stretches(facts: Facts) -> pl.LazyFrame:
-    """Days in a row that are worth the same: an account's keys and type, `first_day`, `last_day`, `worth` of each, and
-    the `transaction_id` that accounts for them. Only days of the three years before `as_of`, which is not over yet.
+    """Return runs of days with the same worth, within the three years before `as_of`, which is not over yet.
+
+    An account's keys and type, `first_day`, `last_day`, `worth` of each day, and the `transaction_id` that documents
+    them.
     """
     own = (*BY_ACCOUNT, "account_type", "transaction_id")
     silent = steps(facts).select(*own, first_day="seen_from", last_day=pl.col("day") - 1, worth="silent_worth")
@@ -167,7 +169,7 @@ def stretches(facts: Facts) -> pl.LazyFrame:
 
 
 def days_within(first: int, last: int) -> pl.Expr:
-    """How many of a stretch's days lie between these two (epoch, inclusive)."""
+    """Return how many of a stretch's days lie between these two (epoch, both included)."""
     begins, ends = pl.col("first_day").clip(lower_bound=first), pl.col("last_day").clip(upper_bound=last)
     return (ends - begins + 1).clip(lower_bound=0)
 
@@ -181,8 +183,8 @@ def before_days(as_of: date) -> pl.Expr:
 
 
 def best_days(facts: Facts) -> pl.LazyFrame:
-    """The customer's days as the account tells of them that documents them best: `customer_number`, `day`, `worth`
-    weighted by the kind of account, and the `transaction_id` that accounts for it.
+    """Return the customer's days, each as the account that documents it best: `customer_number`, `day`, `worth`
+    weighted by the kind of account, `weight`, and the `transaction_id` that documents it.
     """
     weight = pl.when(pl.col("account_type").is_in(BESIDE)).then(_worth(BESIDE_WEIGHT)).otherwise(_worth(PROVEN))
     weighted = stretches(facts).select(

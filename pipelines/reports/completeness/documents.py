@@ -1,11 +1,11 @@
-"""Documents: the PDF statements that the rows stand on, how far each proves itself, and what is odd about its file.
+"""Documents: the PDF statements that rows come from, how far each proves itself, and what is odd about its file.
 
 A statement issued by the bank for a period, with its opening and closing balance, is better evidence than a listing
-printed from online banking, and that better than an interim one, which the bank may still change. Each states balances
-that the rows must come to: what was known of the account before its first day, and at the end of its last.
+printed from online banking, which is better than an interim one, because the bank may still change that. The balances
+that each states are compared with those of the rows before its first day and at the end of its last.
 
-A **signal** is something about a file that a forged one would show, and some honest ones do, too: it names what was
-found and on which page, and what would settle it. It decides nothing, and no score follows from it. What does lower the
+A **signal** is something about a file that a forged one would show, but also some honest ones: it says what was
+found and on which page, and what would resolve it. It decides nothing and doesn't change the score. What does lower the
 score is a statement whose balances don't prove its rows (`coverage`).
 """
 
@@ -26,8 +26,9 @@ STATEMENT_ID = Column("statementId", "text")
 
 @cached
 def statements(facts: Facts) -> pl.LazyFrame:
-    """The customers' statements that begin by `as_of`, and `closing_balance` as the rows have it before each period
-    (`openingInRows`) and at its end (`closingInRows`); null where the rows don't tell.
+    """Return the customers' statements that begin by `as_of`, with the closing balances according to the rows.
+
+    `openingInRows`: before the statement's period; `closingInRows`: at its end; null where the rows don't show it.
     """
     details = facts.context.statements.lazy().join(facts.customers.lazy(), on=BY_CUSTOMER, how="semi")
     begun = pl.coalesce("period_start", "period_end") <= facts.as_of
@@ -40,7 +41,7 @@ def statements(facts: Facts) -> pl.LazyFrame:
 
 
 def _with_closing(documents: pl.LazyFrame, facts: Facts, day: pl.Expr, name: str) -> pl.LazyFrame:
-    """Adds what stood in the account at the end of `day`, by the last day with rows up to then."""
+    """Add the balance at the end of `day`, according to the last day with rows up to then."""
     closings = facts.stated_closings.lazy().select(*_DAY, pl.col("closing_balance").alias(name)).sort("date")
     dated = documents.with_columns(date=day).sort("date", nulls_last=True)
     return dated.join_asof(closings, on="date", by=list(BY_ACCOUNT), strategy="backward", check_sortedness=False).drop(
@@ -57,14 +58,14 @@ STATEMENTS = Table(
     details=(
         ACCOUNT_ID,
         Column("fileName", "text"),
-        Column("kind", "text", meaning="statement, listing or interim: the best evidence first"),
+        Column("kind", "text", meaning="statement, listing or interim; statement is the best evidence"),
         Column("verdict", "text", meaning="how far its balances prove its rows"),
         Column("periodStart", "date"),
         Column("periodEnd", "date"),
         Column("openingBalance", "AUD"),
         Column("closingBalance", "AUD"),
-        Column("openingInRows", "AUD", meaning="what stood in the account before the period, by the rows"),
-        Column("closingInRows", "AUD", meaning="what stood in the account at its end, by the rows"),
+        Column("openingInRows", "AUD", meaning="balance before the period, according to the rows"),
+        Column("closingInRows", "AUD", meaning="balance at the period's end, according to the rows"),
     ),
     listed=lambda facts: statements(facts).select(
         BY_CUSTOMER,
@@ -87,14 +88,14 @@ STATEMENTS = Table(
             "AUD",
             ("openingInRows", "openingBalance"),
             pl.col("openingBalance") - pl.col("openingInRows"),
-            "openingBalance − openingInRows: what moved before the period and isn't there",
+            "openingBalance − openingInRows: what moved before the period and is missing",
         ),
         Derived(
             "closingDifference",
             "AUD",
             ("closingInRows", "closingBalance"),
             pl.col("closingBalance") - pl.col("closingInRows"),
-            "closingBalance − closingInRows: what moved in the period and isn't there",
+            "closingBalance − closingInRows: what moved in the period and is missing",
         ),
     ),
     order=("accountId", "periodStart", "statementId"),
@@ -103,7 +104,7 @@ STATEMENTS = Table(
 
 @cached
 def periods(facts: Facts) -> pl.LazyFrame:
-    """Periods that statements of one account cover without a day between: `first`, `last`, by account and time."""
+    """Return periods covered by statements of one account without a day between: `first`, `last`, in order."""
     until = pl.col("last").cum_max().shift(1).over(BY_ACCOUNT)
     apart = (pl.col("first") > until + pl.duration(days=1)).fill_null(value=False)
     return (
@@ -120,7 +121,7 @@ def periods(facts: Facts) -> pl.LazyFrame:
 
 
 def documented_accounts(facts: Facts) -> pl.LazyFrame:
-    """An account with documents: how many of each kind, how many prove their rows, and the days that they cover."""
+    """Return accounts with documents: how many of each kind, how many don't reconcile, and the days they cover."""
     of_kind = {
         f"{kind}Count": (pl.col("kind") == kind).sum().cast(pl.Int64) for kind in ("statement", "listing", "interim")
     }
@@ -165,8 +166,8 @@ DOCUMENTS = Table(
         Column("listingCount", "count"),
         Column("interimCount", "count"),
         Column("unreconciledCount", "count"),
-        Column("coveredDays", "days", meaning="days of the documents' periods, each once"),
-        Column("documentedDays", "days", meaning="those of them from the account's first row to its last"),
+        Column("coveredDays", "days", meaning="days of the documents' periods, each counted once"),
+        Column("documentedDays", "days", meaning="those from the account's first row to its last"),
         Column("daysSpanned", "days"),
     ),
     listed=documented_accounts,
@@ -186,10 +187,9 @@ DOCUMENTS = Table(
 
 
 def signals(facts: Facts) -> pl.LazyFrame:
-    """What was noticed about the statements' files, one row each. A file's signals stand once with each of its
-    statements."""
-    each = statements(facts).explode("signals").drop_nulls("signals").unnest("signals")
-    return each.select(
+    """Return the signals of the statements' files. A file's signals are listed for each of its statements."""
+    exploded = statements(facts).explode("signals").drop_nulls("signals").unnest("signals")
+    return exploded.select(
         BY_CUSTOMER, "statementId", "accountId", "code", "severity", "message", "page", fileName="file_name"
     )
 
@@ -206,12 +206,12 @@ SIGNALS = Table(
     ),
     sources=(),
     order=("accountId", "statementId", "page", "code", "message"),
-    meaning="each a reason to look, never a decision",
+    meaning="each is a reason to look, never a decision",
 )
 
 
 def missing_periods(facts: Facts) -> pl.LazyFrame:
-    """Days between two periods that statements cover, where rows don't prove that nothing is missing."""
+    """Return days between two periods covered by statements, unless rows prove that nothing is missing."""
     holes = (
         periods(facts)
         .join(facts.accounts.lazy(), on=BY_ACCOUNT, how="semi")

@@ -2,13 +2,13 @@
 
 | evidence           | when                                                                                           |
 |--------------------|------------------------------------------------------------------------------------------------|
-| `balance_break`    | the balance doesn't follow: rows are missing or wrong between these two, by this much money     |
+| `balance_break`    | the balance doesn't continue: rows are missing or wrong between these two, by this much money   |
 | `silence`          | a pause that no balance proves harmless and that the account's own rhythm makes improbable      |
-| `series_missing`   | a calendar month in which none of two or more payments that recur in the account comes          |
-| `statement_period` | a week or more between what two submissions of the account cover, not proven harmless       |
-| `statement_missing` | days between the periods of two PDF statements of the account, not proven harmless        |
+| `series_missing`   | a calendar month without any of two or more payments that recur in the account                 |
+| `statement_period` | a week or more between the periods of two submissions of the account, not proven harmless      |
+| `statement_missing` | days between the periods of two PDF statements of the account, not proven harmless            |
 
-Gaps tell a reader where to look; the score follows another rule (`coverage`), for a sparser account has a slower
+Gaps show a reader where to look; the score follows another rule (`coverage`), because a sparser account has a slower
 rhythm and would seem to miss less.
 """
 
@@ -29,15 +29,16 @@ from pipelines.reports.completeness.documents import missing_periods
 from pipelines.vocabulary.printing import uuid_text
 from pipelines.vocabulary.schemas import UUID
 
+# Our judgement:
 SHORTEST_SILENCE = 5  # days without rows: a long weekend and a day
 FEWEST_SERIES = 2
 MONTHLY_OR_OFTENER = ("business_daily", "weekly", "fortnightly", "four_weekly", "twice_monthly", "monthly")
-LEAST_STATEMENT = 14  # days that a submission covers: what comes day by day is no statement
+LEAST_STATEMENT = 14  # days that a submission must cover to count as a statement: daily feeds are none
 LEAST_HOLE = 7  # days between two statements
 _COUNTS = tuple(
     f"{which}{day}Days" for day in ("Working", "Weekend") for which in ("active", "other", "silent")
 )  # of an account's days, for the probability of a silence
-_FOUND = pl.Schema(
+_GAPS = pl.Schema(
     {
         BY_CUSTOMER: pl.Int64(),
         "account_id": UUID,
@@ -55,20 +56,20 @@ _FOUND = pl.Schema(
 
 @cached
 def gaps(facts: Facts) -> pl.LazyFrame:
-    """One row per gap: schema _FOUND, and `accountId`, `afterTransactionId`, `beforeTransactionId` as printed."""
-    found = [gap.collect(engine="in-memory") for gap in (broken(facts), missing_periods(facts), *_of_unproven(facts))]
-    each = [_as_found(gap) for gap in found if not gap.is_empty()]
-    details = pl.concat([pl.DataFrame(schema=_FOUND), *each], how="diagonal").lazy()
+    """Return one row per gap: schema _GAPS, and `accountId`, `afterTransactionId`, `beforeTransactionId` as printed."""
+    kinds = [gap.collect(engine="in-memory") for gap in (broken(facts), missing_periods(facts), *_of_unproven(facts))]
+    frames = [_as_gaps(gap) for gap in kinds if not gap.is_empty()]
+    details = pl.concat([pl.DataFrame(schema=_GAPS), *frames], how="diagonal").lazy()
     printed = details.pipe(with_account_id, facts)
     return printed.with_columns(afterTransactionId=uuid_text("after_id"), beforeTransactionId=uuid_text("before_id"))
 
 
-def _as_found(gaps: pl.DataFrame) -> pl.DataFrame:
-    return gaps.select(pl.col(name).cast(_FOUND[name]) for name in gaps.columns if name in _FOUND)
+def _as_gaps(gaps: pl.DataFrame) -> pl.DataFrame:
+    return gaps.select(pl.col(name).cast(_GAPS[name]) for name in gaps.columns if name in _GAPS)
 
 
 def _of_unproven(facts: Facts) -> Sequence[pl.LazyFrame]:
-    """What steps that nothing proves may hide; where all balances hold, there is nothing to look for."""
+    """Return gaps in unproven steps. Where all balances hold, there is nothing to look for, which saves time."""
     unproven = steps(facts).filter(is_unproven() | is_break()).collect(engine="in-memory")
     if unproven.is_empty():
         return ()
@@ -81,7 +82,7 @@ def broken(facts: Facts) -> pl.LazyFrame:
 
 
 def silences(facts: Facts) -> pl.LazyFrame:
-    """Pauses of unproven steps that are improbable, with the counts of days that say so."""
+    """Return improbable pauses of unproven steps, with the counts of days that the probability is computed from."""
     first, last = (pl.col("previous_day") + 1).cast(pl.Date), (pl.col("day") - 1).cast(pl.Date)
     silent, working = pl.col("pause") - 1, rhythm.working_days(first, last)
     return (
@@ -103,7 +104,7 @@ def silences(facts: Facts) -> pl.LazyFrame:
 
 
 def _days_of_accounts(facts: Facts) -> pl.LazyFrame:
-    """An account's working days and days of weekends between its first row and its last; how many had rows."""
+    """Return each account's working and weekend days between its first and last row, and how many had rows."""
     day = pl.col("day").cast(pl.Date)
     is_working = day.dt.weekday() <= 5
     spanned, working = (pl.col("last") - pl.col("first")).dt.total_days() + 1, pl.col("workingDays")
@@ -122,7 +123,7 @@ def _days_of_accounts(facts: Facts) -> pl.LazyFrame:
 
 
 def without_series(facts: Facts) -> pl.LazyFrame:
-    """Months without any of the payments that recur before and after them, unless balances prove the whole month."""
+    """Return months without any of the payments that recur before and after them, unless balances prove the month."""
     paid = facts.rows.lazy().filter(pl.col("series_period").is_in(MONTHLY_OR_OFTENER))
     series = paid.group_by(*BY_ACCOUNT, "series_id").agg(first=pl.col("date").min(), last=pl.col("date").max())
     dates = pl.col("date")
@@ -153,7 +154,7 @@ def without_series(facts: Facts) -> pl.LazyFrame:
 
 
 def between_statements(facts: Facts) -> pl.LazyFrame:
-    """Weeks between the ranges of two submissions of an account, both of which cover a fortnight or more."""
+    """Return holes of a week or more between two submissions of an account that each cover a fortnight or more."""
     first, last = pl.col("day").min(), pl.col("day").max()
     covered = steps(facts).group_by(*BY_ACCOUNT, "received_seq").agg(first=first, last=last)
     until = pl.col("last").cum_max().shift(1).over(BY_ACCOUNT)
@@ -172,8 +173,8 @@ def between_statements(facts: Facts) -> pl.LazyFrame:
 
 
 def sides_of_breaks(facts: Facts) -> pl.LazyFrame:
-    """The rows on both sides of each break, with what they contribute to what is `missing` between them."""
-    each = (
+    """Return the rows on both sides of each break, with what they contribute to the `missing` amount between them."""
+    sides = (
         breaks(facts)
         .pipe(with_account_id, facts)
         .select(
@@ -192,8 +193,8 @@ def sides_of_breaks(facts: Facts) -> pl.LazyFrame:
     )
     return pl.concat(
         [
-            each.with_columns(transaction_id="after_id", missing=-pl.col("balance")),
-            each.with_columns(transaction_id="before_id", missing="opens"),
+            sides.with_columns(transaction_id="after_id", missing=-pl.col("balance")),
+            sides.with_columns(transaction_id="before_id", missing="opens"),
         ]
     )
 

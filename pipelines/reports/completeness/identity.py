@@ -1,11 +1,11 @@
-"""Identity: whose accounts these are, and whether what was banked agrees with what was declared for tax.
+"""Identity: who holds the accounts, and whether the revenue banked agrees with the sales declared for tax.
 
-An account is the customer's, or a related party's, when its name holds all words of theirs, legal forms left out. A
-name that says nothing but the kind of account is `unnamed`. Without a known customer it can't be told.
+An account is the customer's or a related party's if its name contains all words of theirs, legal forms left out. A
+name that states only the kind of account is `unnamed`. If the customer's name is not known, neither is the holder.
 
 G1 of a business activity statement (total sales of the quarter, GST included) is given as the attribute `basG1-2026Q1`:
-year and quarter of the calendar, so this one is of 1 January to 31 March 2026; the value is AUD. It stands beside the
-revenue banked in that quarter, if the accounts' rows reach over all of it.
+calendar year and quarter, so this one is for 1 January to 31 March 2026; the value is AUD. It is compared with the
+revenue banked in that quarter, if the accounts' rows cover all of it.
 """
 
 import polars as pl
@@ -20,7 +20,7 @@ from pipelines.vocabulary.printing import ratio
 
 BAS_G1 = r"^basG1-(\d{4})Q([1-4])$"
 _AUD = r"^-?\d{1,13}(?:\.\d{1,2})?$"
-# Words that say what a company or an account is, not whose.
+# Words that state the kind of company or account, not its holder.
 _NO_NAMES = (
     *("PTY", "LTD", "LIMITED", "PROPRIETARY", "INC", "THE", "AND", "TRUST", "TRUSTEE", "ATF", "FOR", "OF", "TA"),
     *("BUSINESS", "TRANSACTION", "ACCOUNT", "EVERYDAY", "ONLINE", "SAVER", "SAVINGS", "CREDIT", "CARD", "TAX", "LOAN"),
@@ -29,14 +29,14 @@ _NO_NAMES = (
 
 
 def _words(name: str) -> pl.Expr:
-    """The words of a name that tell whose it is."""
+    """Return the words of a name that identify somebody."""
     spelled = pl.col(name).str.to_uppercase().str.replace_all(r"['’.]", "").str.extract_all(r"[\p{L}\p{N}]+")
     return spelled.list.set_difference(pl.lit([*_NO_NAMES]))
 
 
 @cached
 def account_holders(facts: Facts) -> pl.LazyFrame:
-    """An account with a name: `accountId`, `accountName`, and whom it `belongsTo`."""
+    """Return accounts with a name: `accountId`, `accountName`, and the holder (`belongsTo`)."""
     context = facts.context
     known = pl.concat(
         [
@@ -46,7 +46,7 @@ def account_holders(facts: Facts) -> pl.LazyFrame:
     ).with_columns(known=_words("name"))
     held = printed_accounts(facts).drop_nulls("accountName").with_columns(held=_words("accountName"))
     names_it = (pl.col("known").list.set_difference("held").list.len() == 0) & (pl.col("known").list.len() > 0)
-    found = (
+    matched = (
         held.join(known, on=BY_CUSTOMER, how="inner")
         .filter(names_it)
         .sort(*BY_ACCOUNT, "order")
@@ -63,7 +63,7 @@ def account_holders(facts: Facts) -> pl.LazyFrame:
         .then(pl.lit("somebody_else"))
     )
     return (
-        held.join(found, on=BY_ACCOUNT, how="left", validate="1:1")
+        held.join(matched, on=BY_ACCOUNT, how="left", validate="1:1")
         .join(named, on=BY_CUSTOMER, how="left", validate="m:1")
         .select(BY_CUSTOMER, "accountId", "accountName", belongsTo=details)
     )
@@ -84,7 +84,7 @@ HOLDERS = Table(
 
 @cached
 def declared_quarters(facts: Facts) -> pl.LazyFrame:
-    """A quarter with G1 declared: `quarter`, its first and last day, `declaredG1`, `isCovered` by the rows' dates."""
+    """Return quarters with a declared G1: `quarter`, its first and last day, `declaredG1`, and `isCovered` by rows."""
     details, given = pl.col("name").str.extract_groups(BAS_G1), pl.col("value").str.strip_chars()
     first = pl.date(pl.col("year"), pl.col("nth") * 3 - 2, 1)
     return (

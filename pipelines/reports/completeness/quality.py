@@ -1,11 +1,11 @@
-"""Of the data: how far each row can be relied on.
+"""Quality of the data: how reliable the rows are.
 
 - a **round sum** is a multiple of 100, not zero;
-- a **backdated** row came in a later submission than a row of the same account that is dated after it by more than
-  LATE days: history that was added to, which a correction and a forgery have in common;
-- `duplicateRows` and `rejectedRows` count what was sent and isn't among the transactions; null where nobody said.
+- a **backdated** row came in a later submission than a row of the same account that is dated more than LATE days after
+  it: a correction or a forgery may have added it to the past;
+- `duplicateRows` and `rejectedRows` count rows that were sent and aren't among the transactions; null where unknown.
 
-Signs that a statement's PDF was changed stand beside the statements (`documents`).
+Signs that a statement's PDF was changed are listed with the statements (`documents`).
 """
 
 import polars as pl
@@ -18,12 +18,12 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.cached import cached
 from pipelines.vocabulary.printing import RATIO, ratio
 
-LATE = 31  # days: a statement that comes after the next one is nothing odd
+LATE = 31  # days: a statement may well arrive after the next one; our judgement
 ROUND = 100  # AUD
 
 
-def judged_rows(facts: Facts) -> pl.LazyFrame:
-    """All rows with `moved`, their amount without its sign."""
+def measured_rows(facts: Facts) -> pl.LazyFrame:
+    """Return all rows with `moved`, their amount without its sign."""
     return facts.rows.lazy().select(
         BY_CUSTOMER,
         "transaction_id",
@@ -38,15 +38,15 @@ def judged_rows(facts: Facts) -> pl.LazyFrame:
 
 @cached
 def backdated_rows(facts: Facts) -> pl.LazyFrame:
-    """Rows of accounts with several submissions that came after rows dated more than LATE days later."""
+    """Return rows that were received after rows of their account dated more than LATE days later."""
     sent = facts.rows.lazy().select(*BY_ACCOUNT, "date", "received_seq", "transaction_id")
     seq = pl.col("received_seq")
     several = sent.group_by(BY_ACCOUNT).agg(several=seq.min() != seq.max()).filter("several").drop("several")
-    in_question = sent.join(several, on=BY_ACCOUNT, how="semi")
-    dates = in_question.group_by(*BY_ACCOUNT, "date").agg(first_sent=seq.min()).sort(*BY_ACCOUNT, "date")
-    later = dates.with_columns(first_sent=seq_so_far())
-    asked = in_question.with_columns(beyond=pl.col("date") + pl.duration(days=LATE + 1)).sort("beyond")
-    found = asked.join_asof(
+    candidates = sent.join(several, on=BY_ACCOUNT, how="semi")
+    dates = candidates.group_by(*BY_ACCOUNT, "date").agg(first_sent=seq.min()).sort(*BY_ACCOUNT, "date")
+    later = dates.with_columns(first_sent=first_seq_since())
+    bounded = candidates.with_columns(beyond=pl.col("date") + pl.duration(days=LATE + 1)).sort("beyond")
+    compared = bounded.join_asof(
         later.rename({"date": "later"}).sort("later"),
         left_on="beyond",
         right_on="later",
@@ -54,11 +54,11 @@ def backdated_rows(facts: Facts) -> pl.LazyFrame:
         strategy="forward",
         check_sortedness=False,
     )
-    return found.filter(pl.col("first_sent") < seq)
+    return compared.filter(pl.col("first_sent") < seq)
 
 
-def seq_so_far() -> pl.Expr:
-    """The first submission that brought a row of that date or a later one."""
+def first_seq_since() -> pl.Expr:
+    """Return the first submission that brought a row of that date or a later one."""
     return pl.col("first_sent").reverse().cum_min().reverse().over(BY_ACCOUNT)
 
 
@@ -77,7 +77,7 @@ QUALITY = Table(
     listed=sent_rows,
     sources=(
         Source(
-            judged_rows,
+            measured_rows,
             (
                 Total("transactionCount", "count", pl.lit(1)),
                 Total("revisedRows", "count", pl.when(pl.col("revision") > 1).then(pl.lit(1))),

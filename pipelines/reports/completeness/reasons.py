@@ -1,7 +1,7 @@
-"""Reasons: what keeps a reader from relying on the data, in words, and what would settle it.
+"""Reasons: why a reader can't fully rely on the data, in words, and what would resolve it.
 
-Each is `{code, message, settledBy}`. Those of the customer come first, then those of accounts, lenders and quarters,
-the largest first and at most MOST of a kind. `docs/explanation/completeness.md` lists the codes.
+Each reason is `{code, message, settledBy}`. Those of the customer come first, then those of accounts, lenders and
+quarters, the largest first and at most MOST of a kind. `docs/explanation/completeness.md` lists the codes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,6 +19,7 @@ from pipelines.reports.completeness.quality import QUALITY
 from pipelines.reports.completeness.score import FRESHNESS
 from pipelines.vocabulary.printing import RATIO
 
+# Thresholds are our judgement.
 STALE_AFTER = 14  # days
 SHORT_HISTORY = 90  # days
 MUCH_ONE_SIDED = "0.05"  # of turnover
@@ -32,7 +33,7 @@ REASONS = ("code", "message", "settledBy")
 
 @dataclass(frozen=True)
 class Reason:
-    """What gives it: one row each, of the most telling first; `message` and `settled_by` speak of the row's columns."""
+    """`rows`: one for each reason, the most important first; `message` and `settled_by` are expressions over them."""
 
     code: str
     rows: pl.LazyFrame
@@ -51,21 +52,21 @@ class Reason:
         ).filter(pl.col("nth") < MOST)
 
 
-def reasons(made: Mapping[str, pl.DataFrame]) -> pl.LazyFrame:
-    """One row per reason, in the order to print them: `customer_number` and REASONS.
+def reasons(frames: Mapping[str, pl.DataFrame]) -> pl.LazyFrame:
+    """Return one row per reason, in the order to print them: `customer_number` and REASONS.
 
     Args:
-        made: the rows of the report's tables, by the table's id.
+        frames: the rows of the report's tables, by the table's id.
     """
-    tables = {name: rows.lazy() for name, rows in made.items()}
-    each = [
+    tables = {name: rows.lazy() for name, rows in frames.items()}
+    kinds = [
         *_of_customers(tables),
         *_of_accounts(tables),
         *_of_statements(tables),
         *_of_gaps(tables),
         *_of_others(tables),
     ]
-    details = pl.concat([reason.details(place) for place, reason in enumerate(each)])
+    details = pl.concat([reason.details(place) for place, reason in enumerate(kinds)])
     return details.sort(BY_CUSTOMER, "place", "nth").select(BY_CUSTOMER, *REASONS)
 
 
@@ -156,7 +157,7 @@ def _of_accounts(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
 
 
 def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
-    """A file that can't be relied on as it is; never more than a reason to look."""
+    """Yield reasons about files that can't be relied on as they are, each only a reason to look."""
     listed = (
         tables[STATEMENTS.id]
         .pipe(_with_label, tables[ACCOUNTS.id])
@@ -202,13 +203,13 @@ def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
 
 
 def _period() -> pl.Expr:
-    """From when to when, as a sentence goes on; nothing where a statement doesn't say."""
+    """Return the statement's period as the end of a sentence; empty if the statement doesn't state it."""
     details = pl.format(" from {} to {}", _day(pl.col("periodStart")), _day(pl.col("periodEnd")))
     return pl.coalesce(details, pl.lit(""))
 
 
 def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
-    """One reason an account and kind of evidence."""
+    """Yield one reason per account and kind of evidence."""
     gaps = tables[GAPS.id]
     messages = {
         "balance_break": (
@@ -221,7 +222,7 @@ def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         "statement_missing": ("StatementMissing", "Periods of {} between two statements that no statement covers: {}."),
     }
     for evidence, (code, message) in messages.items():
-        found = (
+        counts = (
             gaps.filter(pl.col("evidence") == evidence)
             .group_by(BY_CUSTOMER, "accountId")
             .agg(found=pl.len(), begins=pl.col("lastSeen").min(), ends=pl.col("nextSeen").max())
@@ -229,7 +230,7 @@ def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
             .sort(BY_CUSTOMER, "found", "accountId", descending=[False, True, False])
         )
         again = pl.format("supply {} again from {} to {}", "label", _day(pl.col("begins")), _day(pl.col("ends")))
-        yield Reason(code, found, pl.format(message, "label", "found"), again)
+        yield Reason(code, counts, pl.format(message, "label", "found"), again)
 
 
 def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
@@ -261,7 +262,7 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
 
 
 def _with_label(rows: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
-    """Adds how the account is called in a sentence."""
+    """Add what the account is called in a sentence."""
     ending = pl.col("accountNumberMasked").str.tail(4)
     label = pl.coalesce(
         pl.format("account ending {}", ending),

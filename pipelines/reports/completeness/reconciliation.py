@@ -1,9 +1,10 @@
-"""Reconciliation: opening + in − out = closing, for each account, for its months and for what each submission brought.
+"""Reconciliation: opening + in − out = closing, for each account, its months and its submissions.
 
-Only what balances bound is reconciled: from the first day whose closing balance is known through the last. A day whose
-closing isn't known is reconciled with the next one that is, in the period of that one; so nothing is left out between,
-and the periods' differences add up to the account's. The order of rows within a day plays no part (`closing_balances`).
-A difference that isn't zero is money that moved and isn't there, or is there and didn't move.
+Only the days between known balances are reconciled: from the first day with a known closing balance through the last. A
+day without one is reconciled with the next day that has one, in that day's period. So nothing is left out in between,
+and the periods' differences add up to the account's. The order of rows within a day doesn't matter
+(`closing_balances`). A difference other than zero is money that moved and is missing, or that is listed and didn't
+move.
 """
 
 from collections.abc import Sequence
@@ -24,11 +25,11 @@ _DAY = (*BY_ACCOUNT, "date")
 
 @cached
 def bounded_days(facts: Facts) -> pl.LazyFrame:
-    """An account's days from the first known closing through the last, by account and date.
+    """Return an account's days from the first known closing balance through the last, by account and date.
 
-    `moved_in` and `moved_out` (AUD); `month` and `submission` (the nth of the customer's) of the day whose closing it
-    is reconciled with, and `begun`, the first day in a row that such a submission brought; where the day's own closing
-    is known, that, `stated_by`, and the `opening` that it goes on from, `opened_by`.
+    `moved_in` and `moved_out` (AUD); `month` and `submission` (the nth of the customer's) of the day whose closing
+    balance it is reconciled with; `begun`, the first of consecutive days that this submission brought. If the day's own
+    closing balance is known: `closing`, `stated_by`, and the `opening` that it continues, `opened_by`.
     """
     stated = facts.stated_closings.lazy().select(*_DAY, stated_by="transaction_id", closing="closing_balance")
     is_known, submission = pl.col("closing").is_not_null(), pl.col("received_seq").rank("dense").over(BY_CUSTOMER)
@@ -46,7 +47,7 @@ def bounded_days(facts: Facts) -> pl.LazyFrame:
         .with_columns(run=pl.col("submission").rle_id().over(BY_ACCOUNT))
         .with_columns(begun=pl.col("date").first().over(*BY_ACCOUNT, "run"))
     )
-    # Before the first of them stood what it closes with, less what moved on it.
+    # The first day's opening is its closing minus what moved on it.
     first_opening = pl.col("closing") - pl.col("moved_in") + pl.col("moved_out")
     opened = days.filter(is_known).select(
         *_DAY,
@@ -57,7 +58,7 @@ def bounded_days(facts: Facts) -> pl.LazyFrame:
 
 
 def moved_rows(facts: Facts) -> pl.LazyFrame:
-    """The rows of those days."""
+    """Return the rows of `bounded_days`."""
     periods = bounded_days(facts).select(*_DAY, "accountId", "month", "submission", "begun")
     rows = facts.rows.lazy().select(*_DAY, "transaction_id", "money_in", "money_out")
     return rows.join(periods, on=_DAY, how="inner", validate="m:1")
@@ -69,7 +70,7 @@ def _moved(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
 
 
 def _bounds(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
-    """A period's opening and closing, each with the row that states it."""
+    """Return a period's opening and closing balance, each with the row that states it."""
     known = bounded_days(facts).drop_nulls("closing").sort(_DAY)
     periods = known.group_by(BY_CUSTOMER, *keys)
     opening = periods.agg(pl.col("opening").first(), transaction_id=pl.col("opened_by").first())
@@ -120,7 +121,7 @@ def _table(table_id: str, name: str, *periods: Column) -> Table:
                 "AUD",
                 ("openingBalance", "moneyIn", "moneyOut", "closingBalance"),
                 pl.col("closingBalance") - pl.col("openingBalance") - pl.col("moneyIn") + pl.col("moneyOut"),
-                "closingBalance − openingBalance − moneyIn + moneyOut: what is missing (or, turned, too much)",
+                "closingBalance − openingBalance − moneyIn + moneyOut: what is missing or, if negative, too much",
             ),
         ),
         order=tuple(names),

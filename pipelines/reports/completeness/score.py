@@ -1,4 +1,4 @@
-"""The summary: how complete the customer's data are, in one figure (the formula is told in the package)."""
+"""The summary: how complete the customer's data are, as one figure. The package's docstring has the formula."""
 
 import polars as pl
 
@@ -8,12 +8,13 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.coverage import BEFORE, YEAR, best_days, epoch
 from pipelines.vocabulary.printing import banded, ratio, score
 
+# Our judgement: the last year matters most, and lenders want most of it before they rely on the data.
 YEAR_POINTS, BEFORE_POINTS = 90, 10
-TIERS = (("complete", 80), ("substantial", 60), ("partial", 30))  # from that score on; below: insufficient
+TIERS = (("complete", 80), ("substantial", 60), ("partial", 30))  # lowest score of each; below: insufficient
 
 
 def points() -> pl.Expr:
-    """0 to 100, of the days' worth in the last year and in the two before."""
+    """Return 0 to 100 points for the worth of the last year's days and of the two years before."""
     recent = ratio(pl.col("yearWorth") * YEAR_POINTS, pl.lit(YEAR))
     return recent + ratio(pl.col("beforeWorth") * BEFORE_POINTS, pl.lit(BEFORE))
 
@@ -59,7 +60,7 @@ SUMMARY = Table(
             "ratio",
             ("yearSeen",),
             ratio(YEAR - pl.col("yearSeen"), pl.lit(YEAR)),
-            f"the share of the last {YEAR} days that no account tells anything of",
+            f"the share of the last {YEAR} days that no account documents",
         ),
     ),
     hidden=("yearWorth", "beforeWorth", "yearSeen"),

@@ -1,11 +1,11 @@
-"""Risk: the estimated probability of default within 12 months, what it rests on, and what would move it.
+"""Risk: the estimated probability of default within 12 months, what it rests on, and what would change it.
 
-Readings of the metric registry earn points on a scorecard, and points say the probability (`risk_models.scorecard`).
-The scorecard is the one that comes with Tidemark, or the one that a client had fitted to outcomes and activated; which
-of them, `calibration` tells: points never fitted are not a probability, and `errorCodes` says so.
+Readings of metrics earn points on a scorecard, and the points give the probability (`scorecards.scorecard`). The
+scorecard is the one that comes with Tidemark, or one that a client had fitted to outcomes and activated; `calibration`
+tells which. Points not fitted to outcomes are not a probability, and `errorCodes` says so.
 
-`confidence`: how much the figure rests on, and the interval that follows. `sensitivity`: the smallest changes that
-cross a rating's line. `lineage`: the way back from each figure.
+`confidence`: how much data the figure rests on, and the interval that follows. `sensitivity`: the smallest changes that
+change the rating. `lineage`: explains each figure.
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ import polars as pl
 from pipelines.figures import unreconciled
 from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
-from pipelines.figures.json_text import as_data, laid_together
+from pipelines.figures.json_text import as_data, join_pieces
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
 from pipelines.reports.risk.drivers import drivers, with_percentiles
 from pipelines.reports.risk.lineage import explain_risk
 from pipelines.reports.risk.rating import rating, with_interval
-from pipelines.reports.risk.resting import resting
+from pipelines.reports.risk.resting import share_lines
 from pipelines.reports.risk.sensitivity import sensitivity
 from pipelines.risk_models.evidence import evidence
 from pipelines.risk_models.readings import readings
@@ -32,10 +32,11 @@ __all__ = ["explain_risk", "risk_report"]
 
 
 def risk_report(facts: Facts) -> pl.DataFrame:
-    """Facts → one row per customer: `customer_number`, `data` with `value`, `interval`, `rating`, `calibration`,
-    `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`, `unreconciled`.
+    """Compute the report of every customer: `customer_number, data`.
 
-    A customer without posted rows earned nothing: rating E, confidence 0, `Risk.NoTransactions`.
+    `data` has `value`, `interval`, `rating`, `calibration`, `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`,
+    `drivers`, `sensitivity`, `model`, `unreconciled`. A customer without posted rows has earned nothing: rating E,
+    confidence 0, `Risk.NoTransactions`.
     """
     known = evidence(facts)
     parts = [
@@ -44,11 +45,11 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     ]
     opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
     shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])
-    return laid_together(facts.customers, [opened, ",", *shares, "}"])
+    return join_pieces(facts.customers, [opened, ",", *shares, "}"])
 
 
 def _portfolios(facts: Facts) -> Iterator[ClientPortfolio]:
-    """The portfolios that the customers belong to; all others in one of which nothing is known."""
+    """Yield the portfolios that the customers belong to; all others are in one without peers and scorecard."""
     numbers = frozenset(facts.customers[BY_CUSTOMER])
     for portfolio in facts.context.portfolios:
         if of_portfolio := numbers & portfolio.customers:
@@ -61,7 +62,7 @@ def _portfolios(facts: Facts) -> Iterator[ClientPortfolio]:
 def _of_portfolio(
     facts: Facts, known: pl.DataFrame, portfolio: ClientPortfolio
 ) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-    """The reports of customers that share a scorecard and their peers, and what rests on unreconciled rows."""
+    """Return the reports of customers with the same scorecard and peers, and their `share_lines`."""
     scorecard = portfolio.scorecard or DEFAULT
     read = readings(facts, list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS])))
     scored = (
@@ -75,7 +76,7 @@ def _of_portfolio(
         .join(sensitivity(scored, scorecard), on=BY_CUSTOMER, how="left", validate="1:1")
         .pipe(_as_report, scorecard, facts)
     )
-    return reports, resting(facts, scored, scorecard)
+    return reports, share_lines(facts, scored, scorecard)
 
 
 def _as_report(scored: pl.DataFrame, scorecard: Scorecard, facts: Facts) -> pl.DataFrame:

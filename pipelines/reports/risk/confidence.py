@@ -1,9 +1,9 @@
-"""How much the figure rests on, not how good it is: 0–100, and the reasons not to lean on it.
+"""How much data the risk figure rests on, not how good it is: 0–100, and reasons not to rely on it.
 
     score = sum over PARTS of weight × share, each to two decimals
 
-History and readings weigh most: a model asked about a business it has hardly seen guesses. Missing data lower the score
-and never raise it; an uneven business is harder to foretell than a steady one.
+History and readings weigh most: a model that has hardly seen a business guesses. Missing data lower the score and never
+raise it; an uneven business is harder to predict than a steady one. Weights and thresholds are our judgement.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ from pipelines.vocabulary.printing import RATIO, SCORE, banded, ratio, reason, r
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months
 STALE_AFTER = 90  # days
-CONFIDENCE = (("high", 70), ("medium", 40))  # from that score on; below: low
+CONFIDENCE = (("high", 70), ("medium", 40))  # lowest score of each; below: low
 
 
 @dataclass(frozen=True)
 class Part:
-    """A reason for confidence: `weight` points times `share` (0–1; null counts as none) of the columns in `of`."""
+    """A part of the confidence: `weight` points times `share` (0–1; null counts as 0) of the columns in `of`."""
 
     name: str
     weight: int
@@ -38,8 +38,8 @@ class Part:
     def points(self) -> pl.Expr:
         return score(self.weight * self.share.clip(0, 1).fill_null(0)).alias(self.name)
 
-    def again(self, values: Mapping[str, Constant]) -> Constant:
-        """The points, computed from the inputs alone."""
+    def recompute(self, values: Mapping[str, Constant]) -> Constant:
+        """Return the points, computed from the inputs alone."""
         columns = [pl.lit(values[name]).cast(kind).alias(name) for name, kind in self.of.items()]
         points: Constant = pl.select(columns).select(self.points()).item()
         return points
@@ -70,7 +70,7 @@ PARTS = (
         10,
         {"categorised": RATIO},
         pl.col("categorised"),
-        "10 points times the share of money understood",
+        "10 points times the share of money categorised",
     ),
     Part(
         "fresh",
@@ -92,7 +92,7 @@ INPUTS = ("months_of_history", "revenue_volatility_12m")
 
 
 def with_confidence(scored: pl.DataFrame, scorecard: Scorecard, as_of: date) -> pl.DataFrame:
-    """Adds `pdConfidenceScore`, and what its parts read."""
+    """Add `pdConfidenceScore` and the columns that its parts read."""
     readable = (
         pl.when(pl.col(feature.metric).is_not_null()).then(pl.lit(feature.most)).otherwise(0)
         for feature in scorecard.features
@@ -121,7 +121,7 @@ _UNCALIBRATED = {
 
 
 def error_codes(scorecard: Scorecard, as_of: date) -> pl.Expr:
-    """Why the figure should not be leaned on."""
+    """Return why the figure should not be relied on."""
     behind, months = days_behind(as_of), pl.col("months_of_history")
     has_rows = pl.col("data_through").is_not_null()
     categorised = pl.col("categorised")

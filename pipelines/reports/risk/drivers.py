@@ -1,4 +1,4 @@
-"""What each feature of the scorecard read and earned, and where its reading stands among the client's customers."""
+"""Drivers: what each feature of the scorecard read and earned, and its percentile among the client's customers."""
 
 import polars as pl
 
@@ -11,7 +11,7 @@ PERCENTILE = "percentile_of_"
 
 
 def drivers(scorecard: Scorecard) -> pl.Expr:
-    """A list of structs, in the scorecard's order. A null reading is a missing one."""
+    """Return a list of structs, in the scorecard's order. A null reading is a missing one."""
     return pl.concat_list(*(_driver(feature) for feature in scorecard.features))
 
 
@@ -31,7 +31,7 @@ def _driver(feature: Feature) -> pl.Expr:
 
 
 def with_percentiles(scored: pl.DataFrame, scorecard: Scorecard, peers: pl.DataFrame | None) -> pl.DataFrame:
-    """Adds for each metric the highest percentile of its peers that the reading reaches, as far as both are known."""
+    """Add for each metric the highest percentile of the peers that the reading reaches, where both are known."""
     slugs = [feature.metric for feature in scorecard.features]
     if peers is None:
         return scored.with_columns(pl.lit(None, pl.Int64).alias(PERCENTILE + slug) for slug in slugs)
@@ -45,13 +45,13 @@ def with_percentiles(scored: pl.DataFrame, scorecard: Scorecard, peers: pl.DataF
         .with_columns(pl.col("metric").cast(pl.Enum(slugs)))
         .pivot("metric", index=BY_CUSTOMER, values="percentile")
     )
-    found = {slug: pl.col(slug) if slug in reached.columns else pl.lit(None) for slug in slugs}
-    named = reached.select(BY_CUSTOMER, **{PERCENTILE + slug: each.cast(pl.Int64) for slug, each in found.items()})
+    columns = {slug: pl.col(slug) if slug in reached.columns else pl.lit(None) for slug in slugs}
+    named = reached.select(BY_CUSTOMER, **{PERCENTILE + slug: each.cast(pl.Int64) for slug, each in columns.items()})
     return scored.join(named, on=BY_CUSTOMER, how="left", validate="1:1")
 
 
 def _steps(peers: pl.DataFrame) -> pl.DataFrame:
-    """PEERS → `metric, quantile, percentile`, the highest percentile of each quantile. Floats keep the order."""
+    """Convert PEERS to `metric, quantile, percentile`, the highest percentile of each quantile, as sorted floats."""
     return (
         peers.with_columns(percentile=pl.int_ranges(0, pl.col("quantiles").list.len()))
         .explode("quantiles", "percentile")

@@ -1,4 +1,4 @@
-"""The way back from every figure of the risk report: to bands, to readings, and through the metrics to transactions."""
+"""Lineage of the risk report: every figure explained by bands, readings, and through metrics by transactions."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -13,7 +13,7 @@ from pipelines.metrics import unreconciled as behind_metrics
 from pipelines.metrics.lineage import explain
 from pipelines.reports.risk.confidence import PARTS, Part
 from pipelines.reports.risk.rating import margin_of
-from pipelines.reports.risk.resting import of_value
+from pipelines.reports.risk.resting import explain_value
 from pipelines.risk_models.evidence import EVIDENCE, evidence
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Feature, Scorecard
@@ -22,21 +22,21 @@ Data = Mapping[str, Any]
 
 
 def explain_risk(facts: Facts, data: Data, path: tuple[str, ...]) -> Trace:
-    """Where a figure of the report comes from; the inputs of a formula stand below it.
+    """Explain a figure of the report; the inputs of a formula are below it in the path.
 
     Args:
-        facts: of the one customer, in the context that the report was made in.
-        data: the report's, as printed.
+        facts: of the one customer, in the context that the report was computed in.
+        data: the report's data, as printed.
         path: segments of a JSON Pointer.
 
     Raises:
         NotFound: there is no such figure.
     """
-    return _Explained(facts, data).figure(path)
+    return _Explaining(facts, data).figure(path)
 
 
-class _Explained:
-    """One customer's report, seen from behind."""
+class _Explaining:
+    """Explains figures of one customer's report."""
 
     def __init__(self, facts: Facts, data: Data) -> None:
         self.facts, self.data = facts, data
@@ -62,20 +62,20 @@ class _Explained:
     def _share(self, figure: tuple[str, ...]) -> Trace:
         if figure == ("value",):
             read = (feature for feature in self.scorecard.features if self.readings[feature.metric] is not None)
-            return of_value({feature: behind_metrics.explain(self.facts, feature.metric) for feature in read})
+            return explain_value({feature: behind_metrics.explain(self.facts, feature.metric) for feature in read})
         return behind_metrics.explain(self.facts, self._listed("drivers", figure[1])["metric"])
 
     def _listed(self, name: str, place: str) -> Data:
         listed = self.data[name]
         if not place.isascii() or not place.isdigit() or int(place) >= len(listed):
             raise no_figure([name, place])
-        found: Data = listed[int(place)]
-        return found
+        item: Data = listed[int(place)]
+        return item
 
     def _probability(
-        self, words: str, beside: Mapping[str, Trace | Constant], apply: Any, further: Sequence[str]
+        self, words: str, extra: Mapping[str, Trace | Constant], apply: Any, further: Sequence[str]
     ) -> Formula:
-        """Of the readings only the one that is asked for `further` down is followed: there are many."""
+        """Return a formula over all drivers' points. Only the driver first in `further` is traced: there are many."""
         link = self.scorecard.link
         points = {
             feature.metric: self._points(feature, followed=feature.metric in further[:1])
@@ -83,7 +83,7 @@ class _Explained:
         }
         constants = {"evenPoints": link.even, "doublingPoints": link.doubling}
         described = f"{words}: odds 2 ^ ((evenPoints − points) / doublingPoints), points being the sum of all drivers'"
-        return Formula(described, {**points, **beside, **constants}, apply)
+        return Formula(described, {**points, **extra, **constants}, apply)
 
     def _total(self, given: Mapping[str, Constant]) -> Decimal:
         return sum((_decimal(given[feature.metric]) for feature in self.scorecard.features), Decimal(0))
@@ -126,7 +126,11 @@ class _Explained:
         raise no_figure(["drivers", feature.metric, name])
 
     def _percentile(self, driver: Data) -> Formula:
-        """Raises NotFound where the peers are known no longer."""
+        """Explain a peer percentile.
+
+        Raises:
+            NotFound: the peers are no longer known.
+        """
         quantiles = self._quantiles(driver["metric"])
         reached = int(driver["peerPercentile"])
         around = {f"percentile{place}": quantiles[place] for place in (reached, reached + 1) if place < len(quantiles)}
@@ -164,7 +168,7 @@ class _Explained:
         )
 
     def _part(self, part: Part, row: Data) -> Formula:
-        return Formula(part.words, {name: self._evidence(name, row) for name in part.of}, part.again)
+        return Formula(part.words, {name: self._evidence(name, row) for name in part.of}, part.recompute)
 
     def _evidence(self, name: str, row: Data) -> Trace | Constant:
         match name:

@@ -1,7 +1,7 @@
 """How much of the risk figure and of each driver's reading rests on rows of statements that don't reconcile.
 
-A reading's share is told by the metrics (`metrics.unreconciled`). The risk figure rests on its readings as far as they
-can bring points: its share is theirs, weighed by the points of each one's best band.
+`metrics.unreconciled` gives each reading's share. The risk figure rests on its readings in proportion to the points
+that they can bring: its share is the mean of theirs, weighted by the points of each best band.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,52 +11,52 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.unreconciled import SIZE, has_any, lines, share
+from pipelines.figures.unreconciled import SIZE, has_unreconciled_rows, lines, share
 from pipelines.metrics import unreconciled
 from pipelines.scorecards.scorecard import Feature, Scorecard
 
 WORDS = "the shares of its readings, each weighed by the points of its best band"
 
 
-def resting(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> list[pl.DataFrame]:
-    """`figures.unreconciled.lines`, place by place; nothing is worked out where there are no such rows.
+def share_lines(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> list[pl.DataFrame]:
+    """Return `figures.unreconciled.lines` of the value and each driver; empty without unreconciled rows.
 
     Args:
-        scored: of the scorecard's customers, their readings by metric.
+        scored: the scorecard's customers, with their readings by metric.
     """
-    if not has_any(facts):
+    if not has_unreconciled_rows(facts):
         return []
     slugs = [feature.metric for feature in scorecard.features]
     read = scored.lazy().select(BY_CUSTOMER, *(pl.col(slug).is_not_null().alias(_known(slug)) for slug in slugs))
-    described = unreconciled.shares(facts, slugs).lazy().join(read, on=BY_CUSTOMER, how="inner", validate="1:1")
-    shares = described.with_columns(pl.when(_known(slug)).then(pl.col(slug).fill_null(0)).alias(slug) for slug in slugs)
-    weighed = _weighed((feature, pl.col(feature.metric)) for feature in scorecard.features)
-    value = shares.select(BY_CUSTOMER, place=pl.lit(""), value=weighed)
+    behind = unreconciled.shares(facts, slugs).lazy().join(read, on=BY_CUSTOMER, how="inner", validate="1:1")
+    shares = behind.with_columns(pl.when(_known(slug)).then(pl.col(slug).fill_null(0)).alias(slug) for slug in slugs)
+    weighted = _weighted((feature, pl.col(feature.metric)) for feature in scorecard.features)
+    value = shares.select(BY_CUSTOMER, place=pl.lit(""), value=weighted)
     readings = (
         shares.select(BY_CUSTOMER, place=pl.lit(f"/drivers/{nth}"), reading=slug) for nth, slug in enumerate(slugs)
     )
-    return pl.collect_all([lines(each, "place") for each in (value, *readings)], engine="in-memory")
+    return pl.collect_all([lines(frame, "place") for frame in (value, *readings)], engine="in-memory")
 
 
 def _known(slug: str) -> str:
     return f"known {slug}"
 
 
-def _weighed(shares: Iterable[tuple[Feature, pl.Expr]]) -> pl.Expr:
-    """Readings that are missing have no share, and no weight."""
+def _weighted(shares: Iterable[tuple[Feature, pl.Expr]]) -> pl.Expr:
+    """Return the weighted mean of the shares. Missing readings have neither share nor weight."""
     parts, weights = list[pl.Expr](), list[pl.Expr]()
-    for feature, each in shares:
-        parts.append((each * pl.lit(feature.most, SIZE)).cast(SIZE))
-        weights.append(pl.when(each.is_not_null()).then(pl.lit(feature.most, SIZE)))
+    for feature, one_share in shares:
+        parts.append((one_share * pl.lit(feature.most, SIZE)).cast(SIZE))
+        weights.append(pl.when(one_share.is_not_null()).then(pl.lit(feature.most, SIZE)))
     return share(pl.sum_horizontal(*parts), pl.sum_horizontal(*weights))
 
 
-def of_value(shares: Mapping[Feature, Formula]) -> Formula:
-    """Where the share of the risk figure comes from: those of the drivers that have a reading."""
+def explain_value(shares: Mapping[Feature, Formula]) -> Formula:
+    """Explain the share of the risk figure by those of the drivers that have a reading."""
 
-    def apply(given: Mapping[str, Constant]) -> Constant:
-        each = ((feature, pl.lit(given[feature.metric], SIZE).fill_null(0)) for feature in shares)
-        weighed: Constant = pl.select(_weighed(each)).item()
-        return weighed
+    def apply(inputs: Mapping[str, Constant]) -> Constant:
+        known = ((feature, pl.lit(inputs[feature.metric], SIZE).fill_null(0)) for feature in shares)
+        weighted: Constant = pl.select(_weighted(known)).item()
+        return weighted
 
     return Formula(WORDS, {feature.metric: each for feature, each in shares.items()}, apply)

@@ -1,11 +1,10 @@
-"""What would move the rating: the three smallest changes of drivers that cross one of its lines, either way.
+"""Sensitivity: for each customer, the three smallest changes of drivers that change the rating, up or down.
 
-A driver can move to any other band of its own: to the nearest reading that is in it. The size of a move is the share of
-the driver's points that it is about, so that each driver is measured by its own reach. Of every driver the smallest
-move up and the smallest move down that change the rating are found by trying all; the three smallest of them are
-printed. Where no driver alone is enough, pairs of drivers that move the same way are tried, and where no pair is, there
-is nothing to print. A driver without a reading can only gain one; none is asked what losing it would do, and
-history doesn't shrink.
+A driver can move to any other of its bands: to the nearest reading in it. The size of a move is its points divided by
+the driver's most points, so that drivers are comparable. All moves are tried. For each driver the smallest move up and
+the smallest move down that change the rating are kept, and the three smallest of all are printed. If no single driver
+is enough, pairs of drivers that move in the same direction are tried; if no pair is enough, nothing is printed. A
+driver without a reading can only gain one; the loss of a reading is never tried, and history doesn't shrink.
 """
 
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from pipelines.reports.risk.rating import rating
 from pipelines.scorecards.scorecard import POINTS, POINTS_OF, READING, Scorecard
 from pipelines.vocabulary.printing import SCORE, ratio
 
-MOST = 3
+MOST = 3  # changes printed
 AT_ONCE = 1_000_000  # pairs of moves in memory
 ONLY_GROWS = "months_of_history"
 _BANDS = pl.Schema(
@@ -31,17 +30,17 @@ _BANDS = pl.Schema(
         "most": POINTS,
     }
 )
-_ORDER = ("size", "gain", "feature", "also_feature")  # of a customer's changes; no two are equal in all
+_ORDER = ("size", "gain", "feature", "also_feature")  # a total order of a customer's changes
 
 
 def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    """`customer_number, sensitivity`: a list of structs, the smallest change first.
+    """Return `customer_number, sensitivity`: a list of structs, the smallest change first.
 
     Args:
         scored: `customer_number`, `points`, `value`, and the reading of each metric.
     """
     moves = _moves(scored, scorecard)
-    alone = moves.with_columns(_nothing_beside()).pipe(_crossing, scorecard)
+    alone = moves.with_columns(_no_second_driver()).pipe(_crossing, scorecard)
     rest = moves.join(alone, on=BY_CUSTOMER, how="anti")
     changes = pl.concat([alone, *(pairs.pipe(_crossing, scorecard) for pairs in _pairs(rest))])
     listed = changes.pipe(_smallest).pipe(_printed, scorecard)
@@ -53,7 +52,7 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    """Of every driver all other bands: `feature` (its number), `reading`, `to`, `gain` (points), `size`."""
+    """Return each driver's moves to other bands: `feature` (its number), `reading`, `to`, `gain` (points), `size`."""
     metrics = [feature.metric for feature in scorecard.features]
     rated = scored.select(BY_CUSTOMER, "points", rating_from=rating(pl.col("value")))
     earned = scored.select(pl.col(POINTS_OF + metric).alias(metric) for metric in metrics).unpivot(value_name="now")
@@ -82,16 +81,16 @@ def _bands(scorecard: Scorecard) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=_BANDS, orient="row")
 
 
-def _nothing_beside() -> list[pl.Expr]:
+def _no_second_driver() -> list[pl.Expr]:
     nothing = pl.lit(None, READING)
     return [pl.lit(None, pl.Int32).alias("also_feature"), nothing.alias("also_reading"), nothing.alias("also_to")]
 
 
 def _pairs(moves: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Two moves the same way, of two drivers of a customer, taken as one; so many customers at a time."""
-    each = moves.group_by(BY_CUSTOMER).len().sort(BY_CUSTOMER)
+    """Yield pairs of moves in the same direction by two drivers of a customer, for a limited number of customers."""
+    counts = moves.group_by(BY_CUSTOMER).len().sort(BY_CUSTOMER)
     slice_of = (pl.col("len").cast(pl.Int64) ** 2).cum_sum() // AT_ONCE
-    for _, customers in each.with_columns(slice=slice_of).group_by("slice", maintain_order=True):
+    for _, customers in counts.with_columns(slice=slice_of).group_by("slice", maintain_order=True):
         first = moves.join(customers, on=BY_CUSTOMER, how="semi").with_columns(up=pl.col("gain") > 0)
         second = first.select(
             BY_CUSTOMER,
@@ -112,7 +111,7 @@ def _pairs(moves: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    """The changes after which the rating is another: adds `rating_to`. More points never make it worse."""
+    """Return the changes after which the rating differs, with `rating_to`. More points never make a rating worse."""
     after = changes.with_columns(after=(pl.col("points") + pl.col("gain")).cast(POINTS))
     value = pl.lit(scorecard.link.values(after["after"]))
     return (
@@ -121,7 +120,7 @@ def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 
 
 def _smallest(changes: pl.DataFrame) -> pl.DataFrame:
-    """Of the same drivers, the smallest change either way; of these, the MOST smallest."""
+    """Return each drivers' smallest change in either direction; of these, the MOST smallest."""
     ordered = changes.sort(BY_CUSTOMER, *_ORDER, nulls_last=True).with_columns(up=pl.col("gain") > 0)
     of_drivers = ordered.unique([BY_CUSTOMER, "feature", "also_feature", "up"], keep="first", maintain_order=True)
     return of_drivers.group_by(BY_CUSTOMER, maintain_order=True).head(MOST)
@@ -138,7 +137,7 @@ def _printed(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         },
         schema={"feature": pl.Int32, "metric": pl.String, "name": pl.String, "unit": pl.String},
     )
-    beside = described.rename(lambda name: f"also_{name}")
+    second = described.rename(lambda name: f"also_{name}")
     shown = pl.struct(
         "metric",
         "name",
@@ -163,7 +162,7 @@ def _printed(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     )
     return (
         changes.join(described, on="feature", how="left", maintain_order="left", validate="m:1")
-        .join(beside, on="also_feature", how="left", maintain_order="left", validate="m:1")
+        .join(second, on="also_feature", how="left", maintain_order="left", validate="m:1")
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(shown.alias("sensitivity"))
     )
@@ -187,5 +186,5 @@ def _change(name: str, reading: str, to: str) -> pl.Expr:
 
 
 def _plain(column: str) -> pl.Expr:
-    """A decimal without zeros that say nothing."""
+    """Return a decimal without trailing zeros."""
     return pl.col(column).cast(pl.String).str.strip_chars_end("0").str.strip_chars_end(".")

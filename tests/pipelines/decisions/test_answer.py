@@ -176,7 +176,7 @@ def test_a_division_by_zero_is_a_reason_of_its_own() -> None:
     (reason,) = of_loan({"revenue_90d": Decimal(0)}).verdict["reasons"]
     assert reason == {
         "code": "DecisionPolicy.DivisionByZero",
-        "message": "A value of the policy (divide) is unavailable: what it is divided by is zero.",
+        "message": "A value of the policy (divide) is unavailable: its divisor is zero.",
         "metricIds": [REVENUE.id],
         "cause": "division_by_zero",
         "name": None,

@@ -14,7 +14,7 @@ from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.numbers import ARITHMETIC, in_bands
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
-from pipelines.metrics.arithmetic import calculated
+from pipelines.metrics.arithmetic import calculate
 from pipelines.metrics.outcome import VALUE
 from pipelines.monitoring.checking import checked
 from tests.pipelines.decisions.comparing import metrics_of
@@ -92,5 +92,5 @@ def test_a_metric_of_twenty_operands_is_worked_out_step_by_step() -> None:
     expected = Decimal(1000)
     for factor in FACTORS:
         expected = (expected * Decimal(factor)).quantize(Decimal("0.0001"))
-    found = calculated("multiply", values, [none] * len(values)).collect()
+    found = calculate("multiply", values, [none] * len(values)).collect()
     assert found.rows() == [(expected, None)]

@@ -6,7 +6,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.figures.accounts import closing_balances, described
+from pipelines.figures.accounts import closing_balances, describe_accounts
 from tests.pipelines.reports.examples import MAIN, Row, cents, chained, row, transactions
 
 
@@ -59,5 +59,5 @@ def test_one_balance_at_the_end_of_a_day_is_enough() -> None:
 
 def test_an_account_is_described_in_the_words_of_the_last_submission() -> None:
     rows = [row(9, "1", account_name="Zebra"), row(0, "1", account_name="Able", received_seq=2)]
-    details = described(transactions(rows)).select("account_id", "account_name").collect()
+    details = describe_accounts(transactions(rows)).select("account_id", "account_name").collect()
     assert details.rows() == [(MAIN, "Able")]

@@ -4,7 +4,7 @@ from datetime import date
 
 import polars as pl
 
-from pipelines.figures.periods import days_behind, is_partial_month, months_of
+from pipelines.figures.periods import days_behind, is_partial_month, list_months
 
 
 def test_a_row_dated_tomorrow_is_not_of_negative_age() -> None:
@@ -16,7 +16,7 @@ def test_every_month_between_first_and_last_is_there_and_unfilled_ones_are_parti
     history = pl.LazyFrame(
         {"customer_number": [1], "first_date": [date(2024, 1, 2)], "data_through": [date(2024, 4, 30)]}
     )
-    months = months_of(history).select("month", partial=is_partial_month()).collect()
+    months = list_months(history).select("month", partial=is_partial_month()).collect()
     assert months.rows() == [
         (date(2024, 1, 1), True),
         (date(2024, 2, 1), False),

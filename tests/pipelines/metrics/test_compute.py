@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.metrics import METRICS, cause_of, readings, values, with_inputs
-from pipelines.metrics.registry import checked
+from pipelines.metrics.registry import parse_registry
 from tests.conftest import examples
 from tests.pipelines.metrics.customers import ACCOUNTS, START, Row, customer, customers, facts
 from tests.pipelines.metrics.oracle import Customer, Outcome
@@ -83,7 +83,7 @@ WIDER = """
   definition: {source: history, figure: days}
 """
 COMMON = "  name: Name\n  meaning: Meaning\n  unit: count\n  format: decimal\n  direction: neutral\n  definition"
-ALL = {**METRICS, **checked(WIDER.replace("  definition", COMMON), "wider")}
+ALL = {**METRICS, **parse_registry(WIDER.replace("  definition", COMMON), "wider")}
 
 
 def outcomes(rows: list[Row], as_of: date) -> dict[str, Outcome]:

@@ -10,7 +10,7 @@ from api.cli import app
 from pipelines.metrics import METRICS, with_inputs
 from pipelines.metrics.definition import Arithmetic, Transactions
 from pipelines.metrics.listing import as_markdown, record
-from pipelines.metrics.registry import checked, in_order
+from pipelines.metrics.registry import in_order, parse_registry
 from pipelines.vocabulary.rule_files import RuleError
 from tests.root import ROOT
 
@@ -68,7 +68,7 @@ def test_a_metric_keeps_its_id_as_long_as_its_slug() -> None:
 
 
 def test_a_definition_is_read_exactly() -> None:
-    [metric] = checked(ONE).values()
+    [metric] = parse_registry(ONE).values()
     assert isinstance(metric.definition, Transactions)
     assert str(metric.definition.where.at_least) == "10.50"
     assert metric.window == "90 days"
@@ -92,7 +92,7 @@ def test_a_definition_is_read_exactly() -> None:
         ("aggregate: sum", "aggregate: share", 9, "`of` is missing"),
         ("aggregate: sum", "aggregate: sum\n    by: account", 9, "`by` has no meaning here"),
         ("aggregate: sum", "aggregate: monthly_mean", 9, "needs a window in months"),
-        ("aggregate: sum", "aggregate: mean\n    measure: rows", 9, "`rows` are not for mean"),
+        ("aggregate: sum", "aggregate: mean\n    measure: rows", 9, "the measure `rows` can't be used with mean"),
         ("aggregate: sum", "aggregate: count", 9, "without saying on which side of the account"),
         ("aggregate: sum", "aggregate: days_since", 9, "without saying on which side of the account"),
         ("aggregate: sum", "aggregate: share\n    measure: rows\n    of: {}", 9, "without saying on which side"),
@@ -106,7 +106,7 @@ def test_a_definition_is_read_exactly() -> None:
 def test_a_fault_is_told_with_file_line_and_reason(said: str, instead: str, line: int, reason: str) -> None:
     assert said in ONE
     with pytest.raises(RuleError) as refused:
-        checked(ONE.replace(said, instead), "mine.yaml")
+        parse_registry(ONE.replace(said, instead), "mine.yaml")
     message = str(refused.value)
     assert message.startswith(f"mine.yaml, line {line}: "), message
     assert reason in message
@@ -124,20 +124,20 @@ def derived(slug: str, *operands: str) -> str:
         (derived("a", "revenue", "unheard_of"), "there is no metric unheard_of"),
         (derived("a", "b", "1") + derived("b", "a", "1"), "made of itself"),
         (derived("a", "a", "1"), "made of itself"),
-        (derived("revenue", "1", "2"), "revenue stands 2 times"),
+        (derived("revenue", "1", "2"), "revenue is defined 2 times"),
         (derived("a", "revenue"), "at least 2 items"),
         (derived("a", "revenue", "1e400"), "neither the slug of a metric nor a decimal"),
     ],
 )
 def test_faults_between_metrics_are_told_too(more: str, reason: str) -> None:
     with pytest.raises(RuleError, match=reason):
-        checked(ONE + more)
+        parse_registry(ONE + more)
 
 
 def test_all_faults_are_told_at_once() -> None:
     broken = ONE.replace("unit: AUD", "unit: EUR").replace("days: 90", "days: -1")
     with pytest.raises(RuleError) as refused:
-        checked(broken)
+        parse_registry(broken)
     assert len(str(refused.value).splitlines()) == 2
 
 
@@ -160,7 +160,7 @@ def test_a_metric_brings_what_it_is_made_of() -> None:
 def test_a_definition_goes_out_as_it_came_in() -> None:
     for metric in METRICS.values():
         entry = {name: value for name, value in record(metric).items() if name not in {"metricId", "window"}}
-        again = checked(json.dumps([entry])) if not metric.inputs else None
+        again = parse_registry(json.dumps([entry])) if not metric.inputs else None
         assert again is None or again[metric.slug] == metric
         assert isinstance(metric.definition, Arithmetic) is bool(metric.inputs)
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from pipelines.figures.context import NO_CONTEXT
-from pipelines.reports.diff import Diff, Moved, diff
+from pipelines.reports.diff import ChangedFigure, Diff, diff
 from tests.pipelines.reports.examples import Row, row, transactions
 
 TODAY = date(2025, 6, 1)
@@ -29,7 +29,7 @@ def frame(rows: list[Row]) -> pl.DataFrame:
     return transactions(rows).collect()
 
 
-def revenue_of_may(found: Diff) -> list[Moved]:
+def revenue_of_may(found: Diff) -> list[ChangedFigure]:
     of_the_month = [each for each in found.figures if each.key == "month 2025-05-01"]
     return [each for each in of_the_month if each.figure == "/tables/monthly_cash_flow/values/0/revenue"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.figures.context import ATTRIBUTES, NO_CONTEXT, Context
 from pipelines.reports.aggregate.gst import GST_REVENUE
-from pipelines.reports.aggregate.tax_rules import GST, checked_gst
+from pipelines.reports.aggregate.tax_rules import GST, parse_gst
 from pipelines.vocabulary.rule_files import RuleError
 from tests.conftest import examples
 from tests.pipelines.reports.examples import START, Row, any_row, counted, row
@@ -199,7 +199,7 @@ def document(**changes: object) -> dict[str, Any]:
 
 
 def test_taxed_costs_are_those_of_groups_and_the_others_named() -> None:
-    taxed = checked_gst(document()).taxed_costs
+    taxed = parse_gst(document()).taxed_costs
     assert {"rent", "labour_hire"} <= taxed
     assert not {"waste", "wages"} & taxed
 
@@ -207,16 +207,16 @@ def test_taxed_costs_are_those_of_groups_and_the_others_named() -> None:
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"divisor": 0}, "divisor is no whole number"),
-        ({"least_days": "28"}, "least_days is no whole number"),
+        ({"divisor": 0}, "divisor must be a whole number"),
+        ({"least_days": "28"}, "least_days must be a whole number"),
         ({"untaxed_revenue": ["sales"]}, "untaxed_revenue has 'sales'"),
         ({"taxed_cost_groups": ["rent"]}, "taxed_cost_groups has 'rent'"),
-        ({"rate": 1}, "other keys"),
+        ({"rate": 1}, "keys must be"),
     ],
 )
 def test_rules_with_a_fault_are_refused(changes: dict[str, object], fault: str) -> None:
     with pytest.raises(RuleError, match=fault):
-        checked_gst(document(**changes))
+        parse_gst(document(**changes))
 
 
 def test_wages_and_what_banks_charge_bring_no_credits() -> None:

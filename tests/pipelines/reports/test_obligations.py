@@ -19,7 +19,7 @@ from pipelines.reports.aggregate.due_dates import business_days_after, statement
 from pipelines.reports.aggregate.payment_order import oldest_first
 from pipelines.reports.aggregate.super_obligations import SUPER_OBLIGATIONS
 from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
-from pipelines.reports.aggregate.tax_rules import OBLIGATIONS, checked_obligations
+from pipelines.reports.aggregate.tax_rules import OBLIGATIONS, parse_obligations
 from pipelines.vocabulary.rule_files import RuleError
 from tests.conftest import examples
 from tests.pipelines.reports.examples import Row, counted, row
@@ -693,7 +693,7 @@ def rules(**changes: Mapping[str, object]) -> dict[str, Any]:
 
 
 def test_rules_are_read_exactly() -> None:
-    assert checked_obligations(rules()).withheld.steps == (
+    assert parse_obligations(rules()).withheld.steps == (
         (date(2014, 7, 1), Decimal("0.1")),
         (date(2020, 7, 1), Decimal("0.2")),
     )
@@ -703,19 +703,19 @@ def test_rules_are_read_exactly() -> None:
 @pytest.mark.parametrize(
     ("section", "changes", "fault"),
     [
-        ("super_guarantee", {"rates": []}, "rates is an empty list"),
-        ("super_guarantee", {"rates": [{"from": date(2020, 1, 1), "share": 0.1}]}, "rates has an entry that is no day"),
-        ("super_guarantee", {"payday_super_from": date(2026, 7, 2)}, "payday_super_from starts no quarter"),
-        ("super_guarantee", {"business_days": 0}, "business_days is no whole number"),
-        ("super_guarantee", {"met_from": "1.5"}, "met_from is no share"),
-        ("activity_statements", {"rate": "0.1"}, "activity_statements has other keys"),
+        ("super_guarantee", {"rates": []}, "rates must be a list"),
+        ("super_guarantee", {"rates": [{"from": date(2020, 1, 1), "share": 0.1}]}, "rates has an entry that"),
+        ("super_guarantee", {"payday_super_from": date(2026, 7, 2)}, "payday_super_from must start a quarter"),
+        ("super_guarantee", {"business_days": 0}, "business_days must be a whole number"),
+        ("super_guarantee", {"met_from": "1.5"}, "met_from must be a share"),
+        ("activity_statements", {"rate": "0.1"}, "activity_statements.s keys must be"),
         (
             "withholding",
             {"shares": [{"from": date(2021, 1, 1), "share": "0.1"}, {"from": date(2020, 1, 1), "share": "0.1"}]},
-            "shares doesn't go from the earliest",
+            "shares must go from the earliest",
         ),
     ],
 )
 def test_rules_with_a_fault_are_refused(section: str, changes: dict[str, object], fault: str) -> None:
     with pytest.raises(RuleError, match=fault):
-        checked_obligations(rules(**{section: changes}))
+        parse_obligations(rules(**{section: changes}))

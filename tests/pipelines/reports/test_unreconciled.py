@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Sum, Trace, pointer, value_of
-from pipelines.figures.unreconciled import of_tables
+from pipelines.figures.unreconciled import share_lines
 from pipelines.reports import REPORTS
 from pipelines.reports.aggregate.cash_flow import CASH_FLOW
 from pipelines.vocabulary.errors import NotFound
@@ -25,7 +25,7 @@ from tests.pipelines.reports.test_aggregate import generated
 AS_OF = date(2027, 1, 1)
 UNPROVED: Row = {"statement_verdict": "unreconciled", "statement_proved": False}
 PROVED: Row = {"statement_verdict": "reconciled", "statement_proved": True}
-IN_ALL = ("rows", "amount", "shareOfRows", "shareOfAmount")
+SUMMARY = ("rows", "amount", "shareOfRows", "shareOfAmount")
 Path = tuple[str, ...]
 Bundle = dict[str, dict[str, Any]]
 
@@ -72,7 +72,7 @@ def test_every_report_says_what_all_its_rows_owe_to_such_statements() -> None:
     rows = identified([row(0, "30", **UNPROVED), row(1, "70"), row(2, "-20", **UNPROVED), row(3, "-80")])
     for kind in REPORTS:
         described = report(kind, rows, AS_OF)["unreconciled"]
-        assert [described[name] for name in IN_ALL] == [2, 50, Decimal("0.5"), Decimal("0.25")]
+        assert [described[name] for name in SUMMARY] == [2, 50, Decimal("0.5"), Decimal("0.25")]
 
 
 def test_where_all_rows_are_proved_or_claim_nothing_no_figure_has_a_share() -> None:
@@ -150,7 +150,7 @@ def test_the_shares_of_cash_flow_are_what_plain_python_makes_of_the_rows(rows: l
     one = facts(rows, AS_OF)
     made = CASH_FLOW.rows(one)
     months = CASH_FLOW.ordered(made).collect()["month"].to_list()
-    lines = [text for each in of_tables(one, [(CASH_FLOW, made, "/{}")]) for text in each["line"]]
+    lines = [text for each in share_lines(one, [(CASH_FLOW, made, "/{}")]) for text in each["line"]]
     described = {
         (str(months[int(each["row"][1:])]), name): share
         for each in (json.loads(text, parse_float=Decimal) for text in lines)
@@ -163,7 +163,7 @@ def test_the_shares_of_cash_flow_are_what_plain_python_makes_of_the_rows(rows: l
 # Every figure, against its lineage
 
 
-def contributed(traced: Trace) -> dict[bytes, Decimal]:
+def contribution(traced: Trace) -> dict[bytes, Decimal]:
     """What each row contributes to a sum, signs left out."""
     found = defaultdict[bytes, Decimal](Decimal)
     if isinstance(traced, Sum):
@@ -209,7 +209,7 @@ def test_every_sum_has_the_share_that_its_lineage_gives(customer: Facts, bundle:
     described, such = listed(data), set(customer.rows.filter("is_unreconciled")["transaction_id"])
     checked = 0
     for path in some(figures(data), 150):
-        sizes = contributed(REPORTS[kind].explain(customer, data, path))
+        sizes = contribution(REPORTS[kind].explain(customer, data, path))
         if sizes:
             part = sum(size for transaction_id, size in sizes.items() if transaction_id in such)
             assert described.get(path, Decimal(0)) == rounded(part / Decimal(sum(sizes.values()))), path
@@ -228,7 +228,7 @@ def test_every_share_is_explained_by_rows(customer: Facts, bundle: Bundle, kind:
     assert described
     for path in some(described, 40):
         assert value_of(REPORTS[kind].explain(customer, data, path)) == described[path], path
-    for name in IN_ALL:
+    for name in SUMMARY:
         assert value_of(REPORTS[kind].explain(customer, data, ("unreconciled", name))) == data["unreconciled"][name]
 
 

@@ -35,7 +35,7 @@ OUTCOMES = """
 
 
 def test_outcomes_are_cases_with_what_was_given() -> None:
-    read = files.outcomes(table(OUTCOMES))
+    read = files.parse_outcomes(table(OUTCOMES))
     assert read.given == ("amount",)
     assert read.ignored == ("purpose",)
     assert read.cases.rows() == [
@@ -47,14 +47,14 @@ def test_outcomes_are_cases_with_what_was_given() -> None:
 
 
 def test_money_is_exact_to_the_cent() -> None:
-    rows = files.transactions(table(ROWS))
+    rows = files.parse_transactions(table(ROWS))
     assert rows["amount"].to_list() == [Decimal("100.50"), Decimal(-40), Decimal(7), Decimal("-4.00")]
     assert rows["balance"].to_list() == [Decimal("100.50"), Decimal("60.50"), None, Decimal(10)]
     assert rows["description"].to_list() == ["", "RENT", "", ""]
 
 
 def test_each_case_sees_its_customers_rows_up_to_its_day() -> None:
-    accepted = files.accepted(files.transactions(table(ROWS)), files.outcomes(table(OUTCOMES)).cases)
+    accepted = files.accepted_rows(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)).cases)
     assert accepted.schema == ACCEPTED
     seen = accepted.group_by("customer_number", maintain_order=True).agg("date", pl.col("account_id").n_unique())
     assert seen.rows() == [
@@ -65,7 +65,7 @@ def test_each_case_sees_its_customers_rows_up_to_its_day() -> None:
 
 
 def test_cases_nothing_is_known_of_are_counted() -> None:
-    cohort = cohorts.of_files(files.transactions(table(ROWS)), files.outcomes(table(OUTCOMES)))
+    cohort = cohorts.cohort_of_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
     assert cohort.unknown == 1
     assert cohort.cases["customer"].to_list() == ["a", "a", "b"]
     assert cohort.readings.height == cohort.default_readings.height == 3
@@ -84,8 +84,8 @@ def test_without_descriptions_nothing_is_read_that_only_they_show() -> None:
         },
         schema=dict.fromkeys(files.TRANSACTION_COLUMNS, pl.String),
     )
-    outcomes = files.outcomes(table("customer,asOf,defaulted\na,2024-12-31,0"))
-    [read] = cohorts.of_files(files.transactions(rows), outcomes).readings.to_dicts()
+    outcomes = files.parse_outcomes(table("customer,asOf,defaulted\na,2024-12-31,0"))
+    [read] = cohorts.cohort_of_files(files.parse_transactions(rows), outcomes).readings.to_dicts()
     known = cohorts.with_flows()
     by_meaning = {slug for slug in read if reads_meaning(known[slug], known)}
     assert {slug for slug in by_meaning if read[slug] is not None} == set()
@@ -95,13 +95,13 @@ def test_without_descriptions_nothing_is_read_that_only_they_show() -> None:
 
 
 def test_only_what_reports_read_on_demand() -> None:
-    rows, outcomes = files.transactions(table(ROWS)), files.outcomes(table(OUTCOMES))
-    cohort = cohorts.of_files(rows, outcomes, registry_only=True)
+    rows, outcomes = files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES))
+    cohort = cohorts.cohort_of_files(rows, outcomes, registry_only=True)
     assert cohort.readings.columns == [feature.metric for feature in DEFAULT.features]
 
 
 def test_given_money_is_also_seen_against_money_in() -> None:
-    cohort = cohorts.of_files(files.transactions(table(ROWS)), files.outcomes(table(OUTCOMES)))
+    cohort = cohorts.cohort_of_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
     first, *_ = cohort.readings["amount in days of money in"].to_list()
     assert first == pytest.approx(1000 / (100.5 / 32), rel=1e-3)  # 32 days seen
 
@@ -122,7 +122,7 @@ def test_given_money_is_also_seen_against_money_in() -> None:
 )
 def test_outcomes_that_cant_be_used(outcomes: str, reason: str) -> None:
     with pytest.raises(Unprocessable, match=reason.replace("(", r"\(")):
-        files.outcomes(table(outcomes))
+        files.parse_outcomes(table(outcomes))
 
 
 @pytest.mark.parametrize(
@@ -137,15 +137,15 @@ def test_outcomes_that_cant_be_used(outcomes: str, reason: str) -> None:
 )
 def test_transactions_that_cant_be_used(line: str, reason: str) -> None:
     with pytest.raises(Unprocessable, match=reason):
-        files.transactions(table(f"customer,account,date,description,amount,balance\n{line}"))
+        files.parse_transactions(table(f"customer,account,date,description,amount,balance\n{line}"))
 
 
 def test_scoring_needs_no_outcome() -> None:
-    read = files.outcomes(table("customer,asOf\na,2024-12-31"), judged=False)
+    read = files.parse_outcomes(table("customer,asOf\na,2024-12-31"), judged=False)
     assert read.cases["defaulted"].to_list() == [None]
 
 
 def test_outcomes_of_strangers_alone_are_refused() -> None:
-    rows = files.transactions(table(ROWS))
+    rows = files.parse_transactions(table(ROWS))
     with pytest.raises(Unprocessable, match="No customer of the outcomes"):
-        cohorts.of_files(rows, files.outcomes(table("customer,asOf,defaulted\nz,2024-12-31,1")))
+        cohorts.cohort_of_files(rows, files.parse_outcomes(table("customer,asOf,defaulted\nz,2024-12-31,1")))

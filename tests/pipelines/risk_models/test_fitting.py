@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pipelines.scorecards import measures, scorecard_file
-from pipelines.scorecards.fitting import Learned, fit
+from pipelines.scorecards.fitting import Prior, fit
 from pipelines.scorecards.scorecard import READING, Scorecard
 from pipelines.vocabulary.errors import Unprocessable
 
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.slow  # cross-validated fits
 
 CASES = 400
 KNOWN = {
-    "signal": Learned("Signal", "More is better.", more_is_better=True),
-    "noise": Learned("Noise", "Nothing to do with it."),
-    "backwards": Learned("Backwards", "Known to be bad, though here it goes with good.", more_is_better=False),
-    "rarely": Learned("Rarely known", "Missing where things are bad."),
-    "constant": Learned("Constant", "Always the same."),
+    "signal": Prior("Signal", "More is better.", more_is_better=True),
+    "noise": Prior("Noise", "Nothing to do with it."),
+    "backwards": Prior("Backwards", "Known to be bad, though here it goes with good.", more_is_better=False),
+    "rarely": Prior("Rarely known", "Missing where things are bad."),
+    "constant": Prior("Constant", "Always the same."),
 }
 
 
@@ -118,7 +118,7 @@ def test_the_same_cases_give_the_same_file() -> None:
 
 def refused(defaulted: NDArray[np.int8], readings: pl.DataFrame | None = None) -> str:
     columns = a_portfolio()[0] if readings is None else readings
-    known: Mapping[str, Learned] = {name: Learned(name, name) for name in columns.columns}
+    known: Mapping[str, Prior] = {name: Prior(name, name) for name in columns.columns}
     with pytest.raises(Unprocessable) as raised:
         fit(columns, defaulted, known, np.zeros(CASES), "client", "test")
     return raised.value.detail

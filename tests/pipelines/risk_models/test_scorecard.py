@@ -57,11 +57,11 @@ def test_a_move_ends_at_the_nearest_reading_of_the_band() -> None:
 @pytest.mark.parametrize(
     ("feature", "fault"),
     [
-        (a_feature(bands=(Band(D(7), D(2)), Band(D(30), D(5)), Band(None, D(0)))), "limits don't run"),
-        (a_feature(bands=(Band(D(30), D(2)), Band(D(7), D(2)), Band(None, D(0)))), "points don't fall"),
-        (a_feature(bands=(Band(D(30), D(2)), Band(D(7), D(1)))), "exactly the last band"),
-        (a_feature(bands=(Band(D(30), D(2)), Band(None, D(-1)))), "never negative"),
-        (a_feature(more_is_better=False), "limits don't run"),
+        (a_feature(bands=(Band(D(7), D(2)), Band(D(30), D(5)), Band(None, D(0)))), "limits must run"),
+        (a_feature(bands=(Band(D(30), D(2)), Band(D(7), D(2)), Band(None, D(0)))), "points must fall"),
+        (a_feature(bands=(Band(D(30), D(2)), Band(D(7), D(1)))), "only the last band"),
+        (a_feature(bands=(Band(D(30), D(2)), Band(None, D(-1)))), "must not be negative"),
+        (a_feature(more_is_better=False), "limits must run"),
     ],
 )
 def test_what_is_not_monotone_is_refused(feature: Feature, fault: str) -> None:
@@ -70,7 +70,7 @@ def test_what_is_not_monotone_is_refused(feature: Feature, fault: str) -> None:
 
 
 def test_a_metric_counts_once_and_more_points_lower_the_odds() -> None:
-    with pytest.raises(ValueError, match=r"counts twice; more points have to lower"):
+    with pytest.raises(ValueError, match=r"counts twice; more points must lower"):
         a_scorecard(a_feature(), a_feature(), link=Link(D(20), D(-1)))
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import polars as pl
 import pytest
 
-from pipelines.figures.context import LEAST_PEERS
+from pipelines.figures.context import MIN_PEERS
 from storage.core.store import Store
 from storage.portfolio import peers, tables
 from tests.storage.examples import a_client
@@ -43,7 +43,7 @@ def test_percentiles_rise_from_the_lowest_reading_to_the_highest(store: Store, n
     assert values == [Decimal(n) for n in range(101)]
 
 
-@pytest.mark.parametrize(("customers", "rows"), [(LEAST_PEERS - 1, 0), (LEAST_PEERS, 1)])
+@pytest.mark.parametrize(("customers", "rows"), [(MIN_PEERS - 1, 0), (MIN_PEERS, 1)])
 def test_a_few_customers_are_no_crowd(store: Store, now: datetime, customers: int, rows: int) -> None:
     table(store, a_client(store, now), list(range(customers)), now)
     assert spread(store).height == rows

@@ -131,4 +131,4 @@ def test_stored_transactions_are_found_by_customer_id(tmp_path: Path) -> None:
     )
     assert isinstance(result.exception, TidemarkError)
     assert "all 2 cases were repaid" in result.exception.detail
-    assert "2 of 4 cases have no transactions up to their day" in result.stderr
+    assert "2 of 4 cases are left out" in result.stderr

@@ -96,7 +96,7 @@ def test_from_training_to_use_and_back(labels: Path) -> None:
     assert run("categories", "list")[0]["usedFor"] == [client]
     run("categories", "deactivate", "--client", client)
     assert run("categories", "list")[0]["usedFor"] == []
-    assert "No model is activated" in refused("categories", "deactivate", "--client", client)
+    assert "No model is active" in refused("categories", "deactivate", "--client", client)
     actions = {entry["action"] for entry in run("audit", "list")}
     assert {"Model.Trained", "Model.Activated", "Model.Deactivated"} <= actions
 
@@ -133,13 +133,13 @@ def test_random_labels_are_warned_of(tmp_path: Path, labels: Path) -> None:
     for arguments in (["train", "--out", str(tmp_path / "m.npz")], ["evaluate"]):
         result = CliRunner().invoke(app, ["categories", *arguments, "--labels", str(garbage)])
         assert result.exit_code == 0
-        assert "no better than always saying the commonest label" in " ".join(result.stderr.split())
+        assert "no better than always choosing the most common label" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "no CSV"),
+        ("", "is not a CSV file"),
         ("date,description,amount\n2025-01-01,A,1\n", "no column label"),
         ("date,description,amount,label\n", "no rows"),
         ("date,description,amount,label\n2025-13-01,A,1.00,x\n", "1 rows have no date that can be read"),

@@ -17,6 +17,7 @@ from assets.enrichment import transactions
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
 from storage.core.settings import Settings
 from storage.core.store import Store
+from storage.enrichment import commit
 from tests.assets.lender import COFFEE, RENT, SALE, Lender
 from tests.conftest import open_store
 
@@ -50,7 +51,7 @@ def lender(store: Store) -> Lender:
     """Its customer's rows were enriched by the version before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transactions, "enrich", older)
-        patch.setattr(transactions, "ENRICHMENT_VERSION", OLD)
+        patch.setattr(commit, "ENRICHMENT_VERSION", OLD)
         made = Lender(store)
         made.sent(RENT, COFFEE)
     return made

@@ -149,7 +149,7 @@ def test_a_password_from_a_file() -> None:
 
 def test_a_password_is_asked_for_where_somebody_sits(monkeypatch: pytest.MonkeyPatch) -> None:
     name = file("locked.pdf", hostile.locked(MADE.content, owner="of the bank", user="19850612"))
-    monkeypatch.setattr("api.intake.commands.statements._somebody_sits_there", lambda: True)
+    monkeypatch.setattr("api.intake.commands.statements._is_interactive", lambda: True)
     result = ran(name, "--csv", given="19850612\n")
     assert result.exit_code == 0
     assert "Password of locked.pdf" in result.stderr

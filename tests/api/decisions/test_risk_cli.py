@@ -106,7 +106,7 @@ def test_garbage_is_refused_in_one_line(portfolio: tuple[Path, Path], tmp_path: 
     one_class.write_text(f"customer,asOf,defaulted\nc1,{AS_OF},0\nc2,{AS_OF},0\n")
     fit = ("risk", "fit", "--outcomes", one_class)
     assert "all 2 cases were repaid" in refused(*fit, "--transactions", rows)
-    assert "No customer of the outcomes has any transaction" in refused(*fit, "--client", client)
+    assert "No customer of the outcomes has a transaction" in refused(*fit, "--client", client)
     assert "can't be read" in refused("risk", "fit", "--outcomes", tmp_path / "none.csv", "--transactions", rows)
     assert "no column" in refused("risk", "fit", "--outcomes", rows, "--transactions", rows)
     (tmp_path / "model.json").write_text("{}")

@@ -39,7 +39,7 @@ def note(given: Iterable[str], known: Iterable[str]) -> None:
     # masked, as answers may be kept, and before they are cut, as half a card's number is none
     unknown = (mask_text(name[: 2 * LONGEST_NAME])[:LONGEST_NAME] for name in given if name not in all_known)
     for name in islice(unknown, MOST_NAMED + 1 - len(collected)):  # there may be millions, and likeness takes long
-        described = nearest.named(name, sorted(all_known))
+        described = nearest.suggest(name, sorted(all_known))
         if described not in collected:
             collected.append(described)
 

@@ -27,14 +27,14 @@ def verify_balances(rows: pl.LazyFrame) -> pl.LazyFrame:
     return (
         rows.drop("balance_verified", strict=False)
         .with_columns(balance_verified=pl.lit(None, pl.Boolean()))
-        .map_batches(_with_verdicts, predicate_pushdown=False, projection_pushdown=False)
+        .map_batches(_add_verdicts, predicate_pushdown=False, projection_pushdown=False)
     )
 
 
-def _with_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
     """`balance_verified` filled. Eager, because a plan that branches runs the steps before it once a branch."""
     numbered = rows.drop("balance_verified").with_row_index("row")
-    judged = numbered.filter(posted()).pipe(_judged)
+    judged = numbered.filter(posted()).pipe(_judge)
     read = numbered.join(judged, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
     return read.with_columns(balance_verified=pl.coalesce("balance_verified", _proven_by_statement()))
 
@@ -45,7 +45,7 @@ def _proven_by_statement() -> pl.Expr:
     return pl.when(is_proved & pl.col("balance").is_not_null()).then(pl.lit(value=True))
 
 
-def _judged(booked: pl.DataFrame) -> pl.DataFrame:
+def _judge(booked: pl.DataFrame) -> pl.DataFrame:
     """`row` and `balance_verified` of every row that states a balance."""
     stated = booked.pipe(_offsets)
     days = stated.pipe(_days).pipe(_openings)

@@ -37,31 +37,31 @@ def calendar_of_bsb(bsb: pl.Expr) -> pl.Expr:
 
 def is_open(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
     """Whether `day` (Date) is a business day of its calendar. Days must lie between FIRST_DAY and LAST_DAY."""
-    return _looked_up("is_open", day, calendar)
+    return _look_up("is_open", day, calendar)
 
 
 def next_open(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
     """The day itself when it is a business day, else the next."""
-    return _looked_up("next_open", day, calendar)
+    return _look_up("next_open", day, calendar)
 
 
 def last_open(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
     """The day itself when it is a business day, else the one before."""
-    return _looked_up("last_open", day, calendar)
+    return _look_up("last_open", day, calendar)
 
 
 def business_day_number(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
     """How many business days of its calendar lie between FIRST_DAY and `day`, both included (Int32)."""
-    return _looked_up("number", day, calendar)
+    return _look_up("number", day, calendar)
 
 
-def _looked_up(column: str, day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
+def _look_up(column: str, day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
     since_first = day.cast(pl.Int32) - (FIRST_DAY.toordinal() - _EPOCH)
     of_calendar = calendar.cast(Calendar).to_physical().cast(pl.Int32) * _DAYS
-    return _gathered(business_days()[column], since_first.clip(0, _DAYS - 1) + of_calendar)
+    return _gather(business_days()[column], since_first.clip(0, _DAYS - 1) + of_calendar)
 
 
-def _gathered(values: pl.Series, place: pl.Expr) -> pl.Expr:
+def _gather(values: pl.Series, place: pl.Expr) -> pl.Expr:
     """The values at those places; the first and the last stand for what lies beyond."""
     return pl.lit(values).gather(place.clip(0, len(values) - 1))
 

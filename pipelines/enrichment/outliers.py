@@ -24,7 +24,7 @@ _SCALE = 0.6745  # the MAD of a normal distribution with standard deviation 1
 _MEAN_SCALE = 1.2533  # its standard deviation over its mean absolute deviation
 
 
-def outliers(numbered: pl.DataFrame) -> pl.Series:
+def find_outliers(numbered: pl.DataFrame) -> pl.Series:
     """Rows whose amount is unlike the others of their series or, without one, of their counterparty and direction.
 
     What moves between own accounts has no usual amount.
@@ -44,12 +44,12 @@ def outliers(numbered: pl.DataFrame) -> pl.Series:
             size=pl.col("amount").abs().cast(pl.Float64).log(),
         )
     )
-    in_series = booked.filter(pl.col("series_id").is_not_null()).pipe(_unlike, ("customer_number", "series_id"))
-    grouped = booked.filter(pl.col("group").is_not_null()).pipe(_unlike, ("customer_number", "group", "out"))
+    in_series = booked.filter(pl.col("series_id").is_not_null()).pipe(_filter_unlike, ("customer_number", "series_id"))
+    grouped = booked.filter(pl.col("group").is_not_null()).pipe(_filter_unlike, ("customer_number", "group", "out"))
     return pl.concat([in_series, grouped]).collect()["row"]
 
 
-def _unlike(booked: pl.LazyFrame, kind: Sequence[str]) -> pl.LazyFrame:
+def _filter_unlike(booked: pl.LazyFrame, kind: Sequence[str]) -> pl.LazyFrame:
     distance, deviation = pl.col("distance"), pl.col("middle") / _SCALE
     spread = pl.when(deviation > 0).then(deviation).otherwise(pl.col("mean") * _MEAN_SCALE)
     return (

@@ -53,30 +53,30 @@ def parse(body: bytes, most_values: int = MOST_VALUES) -> object:
     try:
         text = body.decode("utf-8")
         document: object = json.loads(
-            text, parse_int=Number, parse_float=Number, parse_constant=_constant, object_pairs_hook=_object
+            text, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant, object_pairs_hook=_build_object
         )
     except UnicodeDecodeError:
         _refuse("NotUtf8", "The body is not UTF-8.")
     except json.JSONDecodeError:
         _refuse("MalformedJson", "The body is not one valid JSON document.")
     if _SUSPICIOUS_ESCAPE.search(body):
-        _check_text(document)
+        _check_texts(document)
     return document
 
 
 def _require_bounded(body: bytes, most_values: int) -> None:
-    if _openings(body) <= MOST_DEPTH and _values(body) <= most_values and not _LONG_NUMBER.search(body):
+    if _count_openings(body) <= MOST_DEPTH and _count_values(body) <= most_values and not _LONG_NUMBER.search(body):
         return  # even if none of it stood in texts, which are costly to leave out
-    bare = _without_texts(body)
-    if _values(bare) > most_values:
+    bare = _drop_texts(body)
+    if _count_values(bare) > most_values:
         _refuse("TooManyValues", f"The body holds more than {most_values:,} values.")
-    if _depth(bare) > MOST_DEPTH:
+    if _measure_depth(bare) > MOST_DEPTH:
         _refuse("TooDeep", "The body is nested too deeply.")
     if _LONG_NUMBER.search(bare):
         _refuse("TooManyDigits", f"A number has more than {MOST_DIGITS:,} digits.")
 
 
-def _without_texts(body: bytes) -> bytes:
+def _drop_texts(body: bytes) -> bytes:
     """What stands outside of texts, an open one counted to the end. A backslash out there, which is no JSON, may shift
     what follows it; but that is where a parser ends.
     """
@@ -89,21 +89,21 @@ def _without_texts(body: bytes) -> bytes:
     return bytes(bare)
 
 
-def _values(text: bytes) -> int:
+def _count_values(text: bytes) -> int:
     """How many values there may be, at least: each stands after a comma or a colon, or opens with a bracket."""
-    return text.count(b",") + text.count(b":") + _openings(text)
+    return text.count(b",") + text.count(b":") + _count_openings(text)
 
 
-def _openings(text: bytes) -> int:
+def _count_openings(text: bytes) -> int:
     return text.count(b"{") + text.count(b"[")
 
 
-def _depth(text: bytes) -> int:
+def _measure_depth(text: bytes) -> int:
     """How many objects and lists stand within each other at most."""
     return max(accumulate(map(_STEPS.__getitem__, text.translate(None, _NO_BRACKET))), default=0)
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(pairs) > MOST_MEMBERS:
         _refuse("TooManyValues", f"An object holds more than {MOST_MEMBERS:,} members.")
     members = dict(pairs)
@@ -112,19 +112,19 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return members
 
 
-def _constant(_name: str) -> NoReturn:
+def _refuse_constant(_name: str) -> NoReturn:
     _refuse("MalformedJson", "NaN and infinities are not JSON.")
 
 
-def _check_text(document: object) -> None:
-    for text in _texts(document):
+def _check_texts(document: object) -> None:
+    for text in _list_texts(document):
         if "\0" in text:
             _refuse("NullCharacter", "A text holds the character NUL.")
         if any("\ud800" <= character <= "\udfff" for character in text):
             _refuse("LoneSurrogate", "A text holds half of a surrogate pair.")
 
 
-def _texts(document: object) -> Iterator[str]:
+def _list_texts(document: object) -> Iterator[str]:
     """Every text of the document, names of members included."""
     waiting = [document]
     while waiting:

@@ -59,7 +59,7 @@ class Taxonomy:
     categories: Mapping[str, Category]
 
 
-def checked(document: Mapping[str, Any]) -> Taxonomy:
+def parse_taxonomy(document: Mapping[str, Any]) -> Taxonomy:
     """The file's content as a taxonomy.
 
     Raises:
@@ -68,15 +68,15 @@ def checked(document: Mapping[str, Any]) -> Taxonomy:
     if faults := list(_faults(document)):
         raise RuleError("\n".join(f"{FILE}: {fault}" for fault in faults))
     groups = {slug: Group(slug, group["name"]) for slug, group in document["groups"].items()}
-    categories = [_category(slug, group, each) for slug, group, each in _members(document)]
+    categories = [_parse_category(slug, group, each) for slug, group, each in _list_members(document)]
     return Taxonomy(document["version"], groups, {category.slug: category for category in categories})
 
 
-def _members(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _list_members(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     return ((slug, group, each) for slug, group in document["groups"].items() for each in group["categories"])
 
 
-def _category(group_slug: str, group: Mapping[str, Any], own: Mapping[str, Any]) -> Category:
+def _parse_category(group_slug: str, group: Mapping[str, Any], own: Mapping[str, Any]) -> Category:
     said: dict[str, Any] = {**_INHERITED, **{name: group[name] for name in _INHERITED if name in group}, **own}
     return Category(
         slug=said["slug"],
@@ -91,7 +91,7 @@ def _category(group_slug: str, group: Mapping[str, Any], own: Mapping[str, Any])
 
 
 def _faults(document: Mapping[str, Any]) -> Iterator[str]:
-    for group, inherited, own in _members(document):
+    for group, inherited, own in _list_members(document):
         where = f"{group}, {own.get('slug', 'a category without slug')}"
         if odd := _OWN - own.keys() | own.keys() - _OWN - _INHERITED.keys():
             yield f"{where}: missing or unknown: {', '.join(sorted(odd))}"
@@ -99,11 +99,11 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"{where}: there is no sign {own.get('sign')}"
         if (line := own.get("line", inherited.get("line", "unallocated"))) not in get_args(Line):
             yield f"{where}: there is no line {line}"
-    slugs = Counter(own.get("slug") for _, _, own in _members(document))
+    slugs = Counter(own.get("slug") for _, _, own in _list_members(document))
     yield from (f"{slug} stands {count} times" for slug, count in slugs.items() if count > 1)
 
 
-TAXONOMY = checked(load_rules(FILE))
+TAXONOMY = parse_taxonomy(load_rules(FILE))
 GROUPS: Mapping[str, str] = {slug: category.group for slug, category in TAXONOMY.categories.items()}
 SIGNS: Mapping[str, Sign] = {slug: category.sign for slug, category in TAXONOMY.categories.items()}
 VERSION = TAXONOMY.version

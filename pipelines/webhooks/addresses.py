@@ -118,21 +118,21 @@ class Reach:
 
     def includes(self, address: Address) -> bool:
         """Whether a webhook may be sent to the address, on some port."""
-        if forbidden(address, self.allowed):
+        if is_forbidden(address, self.allowed):
             return False
-        return _within(address, self.allowed) or not self.is_own(address)
+        return _is_within(address, self.allowed) or not self.is_own(address)
 
 
-def forbidden(address: Address, allowed: Sequence[Network]) -> bool:
+def is_forbidden(address: Address, allowed: Sequence[Network]) -> bool:
     """Whether webhooks may not go to `address`.
 
     An address that wraps another is refused when either is. The operator's `allowed` networks lift the ban from the
     addresses in them, and never from one that they merely wrap.
     """
-    return any(_within(each, FORBIDDEN) and not _within(each, allowed) for each in _unwrapped(address))
+    return any(_is_within(each, FORBIDDEN) and not _is_within(each, allowed) for each in _unwrap(address))
 
 
-def parsed(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """The address that a socket would dial; a scope (`fe80::1%eth0`) says which way, not where to.
 
     Raises:
@@ -141,11 +141,11 @@ def parsed(text: str) -> Address:
     return ip_address(text.partition("%")[0])
 
 
-def _within(address: Address, networks: Sequence[Network]) -> bool:
+def _is_within(address: Address, networks: Sequence[Network]) -> bool:
     return any(address.version == network.version and address in network for network in networks)
 
 
-def _unwrapped(address: Address) -> Iterator[Address]:
+def _unwrap(address: Address) -> Iterator[Address]:
     """The address, and every IPv4 address that it carries."""
     yield address
     if isinstance(address, IPv4Address):
@@ -156,7 +156,7 @@ def _unwrapped(address: Address) -> Iterator[Address]:
         yield address.sixtofour
     if address.teredo is not None:
         yield from address.teredo
-    if _within(address, TRANSLATED) or int(address) >> 32 & 0xFFFF_FFFF in ISATAP:
+    if _is_within(address, TRANSLATED) or int(address) >> 32 & 0xFFFF_FFFF in ISATAP:
         yield IPv4Address(int(address) & 0xFFFF_FFFF)
 
 
@@ -170,44 +170,44 @@ def check_webhook_url(url: str, reach: Reach) -> str:
     Raises:
         InvalidRequest: `Webhook.UrlNotHttps`, `Webhook.UrlInvalid` or `Webhook.UrlForbidden`.
     """
-    parts = _split(url)
+    parts = _split_url(url)
     if parts.scheme != "https":
-        raise _refused("Webhook.UrlNotHttps", "webhookUrl must be an absolute https:// URL.")
-    host = _host(parts)
+        raise _refusal("Webhook.UrlNotHttps", "webhookUrl must be an absolute https:// URL.")
+    host = _read_host(parts)
     _check_port(parts, reach.ports)
     if _leads_inside(host, reach):
-        raise _refused("Webhook.UrlForbidden", "webhookUrl must not lead to a private or reserved address.")
+        raise _refusal("Webhook.UrlForbidden", "webhookUrl must not lead to a private or reserved address.")
     shown = f"[{host}]" if isinstance(host, IPv6Address) else str(host)
     port = "" if parts.port is None else f":{parts.port}"
     query = f"?{parts.query}" if parts.query else ""
     return f"https://{shown}{port}{parts.path}{query}"
 
 
-def _split(url: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
     if len(url) > MAX_URL_CHARACTERS:
-        raise _invalid(f"webhookUrl must not be longer than {MAX_URL_CHARACTERS} characters.")
+        raise _invalid_url(f"webhookUrl must not be longer than {MAX_URL_CHARACTERS} characters.")
     if any(not "!" <= character <= "~" or character == "\\" for character in url):
-        raise _invalid("webhookUrl must be printable ASCII without spaces or backslashes.")
+        raise _invalid_url("webhookUrl must be printable ASCII without spaces or backslashes.")
     try:
         return urlsplit(url)
     except ValueError:
-        raise _invalid("webhookUrl is not a URL.") from None
+        raise _invalid_url("webhookUrl is not a URL.") from None
 
 
-def _host(parts: SplitResult) -> Address | str:
+def _read_host(parts: SplitResult) -> Address | str:
     if not parts.hostname:
-        raise _invalid("webhookUrl must name a host.")
+        raise _invalid_url("webhookUrl must name a host.")
     if "@" in parts.netloc or parts.fragment:
-        raise _invalid("webhookUrl must hold no credentials and no fragment.")
+        raise _invalid_url("webhookUrl must hold no credentials and no fragment.")
     try:
-        return _address_or_name(parts.hostname, bracketed="[" in parts.netloc)
+        return _parse_host(parts.hostname, bracketed="[" in parts.netloc)
     except ValueError:
-        raise _invalid("webhookUrl must have a host name, or an address in its usual spelling.") from None
+        raise _invalid_url("webhookUrl must have a host name, or an address in its usual spelling.") from None
 
 
-def _address_or_name(host: str, bracketed: bool) -> Address | str:
+def _parse_host(host: str, bracketed: bool) -> Address | str:
     if bracketed:
-        return IPv6Address(_without_scope(host))
+        return IPv6Address(_require_no_scope(host))
     name = host.removesuffix(".")
     labels = name.split(".")
     if _NUMBER.fullmatch(labels[-1]):  # some resolver would read it as an address
@@ -217,7 +217,7 @@ def _address_or_name(host: str, bracketed: bool) -> Address | str:
     return name
 
 
-def _without_scope(host: str) -> str:
+def _require_no_scope(host: str) -> str:
     if "%" in host:
         raise AddressValueError("an address with a scope is of this machine only")
     return host
@@ -227,9 +227,9 @@ def _check_port(parts: SplitResult, ports: Ports) -> None:
     try:
         port = HTTPS_PORT if parts.port is None else parts.port
     except ValueError:
-        raise _invalid("webhookUrl has a port that is none.") from None
+        raise _invalid_url("webhookUrl has a port that is none.") from None
     if port not in ports:
-        raise _refused(
+        raise _refusal(
             "Webhook.UrlForbidden",
             "webhookUrl must use a port that webhooks may be sent to: by default 443 or one from 1024 on, "
             "no internal service's.",
@@ -240,12 +240,12 @@ def _leads_inside(host: Address | str, reach: Reach) -> bool:
     if not isinstance(host, str):
         return not reach.includes(host)
     own = host == "localhost" or host.endswith(".localhost") or host in (name.lower() for name in reach.own_names)
-    return own and all(forbidden(loopback, reach.allowed) for loopback in LOOPBACKS)
+    return own and all(is_forbidden(loopback, reach.allowed) for loopback in LOOPBACKS)
 
 
-def _invalid(detail: str) -> InvalidRequest:
-    return _refused("Webhook.UrlInvalid", detail)
+def _invalid_url(detail: str) -> InvalidRequest:
+    return _refusal("Webhook.UrlInvalid", detail)
 
 
-def _refused(code: str, detail: str) -> InvalidRequest:
+def _refusal(code: str, detail: str) -> InvalidRequest:
     return InvalidRequest(code, detail, (Fault("/webhookUrl", code, detail),))

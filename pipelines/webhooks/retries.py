@@ -38,7 +38,7 @@ def longest_wait(tries: int) -> timedelta:
     return SCHEDULE[tries - 1] * (1 + JITTER)
 
 
-def to_be_retried(tries: int, max_retries: int, status_code: int | None, error: str | None) -> bool:
+def should_retry(tries: int, max_retries: int, status_code: int | None, error: str | None) -> bool:
     """Whether a delivery that has failed `tries` times is tried again."""
     return tries <= max_retries and status_code != GONE and error not in FINAL_ERRORS
 

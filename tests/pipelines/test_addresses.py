@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.vocabulary.errors import InvalidRequest
-from pipelines.webhooks.addresses import Ports, Reach, check_webhook_url, forbidden, parsed
+from pipelines.webhooks.addresses import Ports, Reach, check_webhook_url, is_forbidden, parse_address
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 ANYWHERE = Reach()
@@ -36,35 +36,35 @@ PUBLIC = [
 
 @pytest.mark.parametrize("address", FORBIDDEN)
 def test_a_reserved_address_is_forbidden(address: str) -> None:
-    assert forbidden(ip_address(address), ())
+    assert is_forbidden(ip_address(address), ())
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_and_the_neighbours_of_reserved_ones_are_not(address: str) -> None:
-    assert not forbidden(ip_address(address), ())
+    assert not is_forbidden(ip_address(address), ())
 
 
 def test_the_operator_may_allow_a_network() -> None:
-    assert not forbidden(IPv4Address("127.0.0.1"), LOOPBACK)
-    assert not forbidden(IPv6Address("::1"), (ip_network("::1/128"),))
-    assert forbidden(IPv4Address("10.0.0.1"), LOOPBACK)
+    assert not is_forbidden(IPv4Address("127.0.0.1"), LOOPBACK)
+    assert not is_forbidden(IPv6Address("::1"), (ip_network("::1/128"),))
+    assert is_forbidden(IPv4Address("10.0.0.1"), LOOPBACK)
 
 
 def test_allowing_a_translator_does_not_allow_what_is_private_behind_it() -> None:
     nat64 = (ip_network("64:ff9b::/96"),)
-    assert not forbidden(IPv6Address("64:ff9b::808:808"), nat64)
-    assert forbidden(IPv6Address("64:ff9b::a9fe:a9fe"), nat64)
+    assert not is_forbidden(IPv6Address("64:ff9b::808:808"), nat64)
+    assert is_forbidden(IPv6Address("64:ff9b::a9fe:a9fe"), nat64)
 
 
 @pytest.mark.parametrize("wrap", ["::ffff:{}", "64:ff9b::{}", "::ffff:0:{}", "2002:{1:02x}{2:02x}:{3:02x}{4:02x}::"])
 @given(inner=st.ip_addresses(v=4))
 def test_allowing_every_ipv6_address_never_allows_a_private_ipv4_one(wrap: str, inner: IPv4Address) -> None:
     wrapped = IPv6Address(wrap.format(inner, *inner.packed))
-    assert forbidden(wrapped, (ip_network("::/0"),)) == forbidden(inner, ())
+    assert is_forbidden(wrapped, (ip_network("::/0"),)) == is_forbidden(inner, ())
 
 
 def test_a_scope_does_not_hide_an_address() -> None:
-    assert parsed("fe80::1%lo") == IPv6Address("fe80::1")
+    assert parse_address("fe80::1%lo") == IPv6Address("fe80::1")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_what_the_resolver_takes_for_an_address_is_a_public_one_or_refused(host:
     except InvalidRequest:
         return
     name = retained.removeprefix("https://").split("/")[0].strip("[]")
-    assert not reads_as_an_address(name) or not forbidden(ip_address(name), ())
+    assert not reads_as_an_address(name) or not is_forbidden(ip_address(name), ())
 
 
 def test_the_resolvers_odd_spellings_are_odd_indeed() -> None:

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, streak_after, to_be_retried, wait_after
+from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, should_retry, streak_after, wait_after
 
 
 def test_the_schedule_is_the_documented_one() -> None:
@@ -34,7 +34,7 @@ def test_chance_lengthens_a_wait_by_a_tenth_at_most(tries: int) -> None:
 def test_what_is_tried_again(
     tries: int, max_retries: int, status_code: int | None, error: str | None, again: bool
 ) -> None:
-    assert to_be_retried(tries, max_retries, status_code, error) is again
+    assert should_retry(tries, max_retries, status_code, error) is again
 
 
 @pytest.mark.parametrize(

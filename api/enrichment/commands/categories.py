@@ -88,7 +88,7 @@ def categorise(
 
     Example: tidemark categorise statement.csv > categorised.csv
     """
-    chosen = model_file.base() if model is None else model_file.loads(content_of(model))
+    chosen = model_file.load_base() if model is None else model_file.loads(content_of(model))
     [opened] = open_exports([file], columns, columns_file, save_columns)
     money = in_one_currency(opened.contents.statements, currency)
     rows, refused = _readable_rows(opened, money)

@@ -39,13 +39,13 @@ DECIDED = pl.Schema(
 _DECISIVE, _NAMES, _INDICATIVE, _NOTHING = 0, 10_000, 20_000, 30_000  # where each layer's order begins
 
 
-def by_rules(held: pl.DataFrame) -> pl.DataFrame:
+def candidates_by_rules(held: pl.DataFrame) -> pl.DataFrame:
     """Candidates (schema CANDIDATE) of the rules that hold (schema `patterns.HOLDING`)."""
     layer = pl.when("decisive").then(pl.lit(_DECISIVE)).otherwise(pl.lit(_INDICATIVE))
     return _candidates(held, layer + pl.col("rule"), pl.col("category"), pl.col("confidence"), "pattern", "words")
 
 
-def by_names(named: pl.DataFrame) -> pl.DataFrame:
+def candidates_by_names(named: pl.DataFrame) -> pl.DataFrame:
     """Candidates of the counterparties that the lists name.
 
     Args:
@@ -57,7 +57,7 @@ def by_names(named: pl.DataFrame) -> pl.DataFrame:
     return _candidates(saying, pl.lit(_NAMES), pl.col("category"), sure, "counterparty", "phrase")
 
 
-def by_nothing(keys: pl.DataFrame) -> pl.DataFrame:
+def fallback_candidates(keys: pl.DataFrame) -> pl.DataFrame:
     """For each `key` and `direction`: money in, or money out, of which nothing is known."""
     money_in = pl.col("direction") == pl.lit("credit", Direction)
     unknown = pl.when(money_in).then(pl.lit(UNKNOWN_CREDIT.slug)).otherwise(pl.lit(UNKNOWN_DEBIT.slug))
@@ -78,7 +78,7 @@ def _candidates(
     )
 
 
-def decided(candidates: pl.DataFrame) -> pl.DataFrame:
+def decide(candidates: pl.DataFrame) -> pl.DataFrame:
     """Per `key` the first candidate's columns of DECIDED, and the others as alternatives, each category once."""
     ranked = candidates.sort("key", "order").unique(["key", "category"], keep="first", maintain_order=True)
     first = ranked.filter(pl.col("key").is_first_distinct())
@@ -97,7 +97,7 @@ def decided(candidates: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
+def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
     """Ask the model about rows of which neither a rule nor a name is sure.
 
     What these said is among what the model looks at, so its answer replaces theirs even where they claim to be surer.
@@ -112,7 +112,7 @@ def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
         unsure = numbered.filter(pl.col("confidence") < SURE)
         answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
         doubts = answers.select("row", doubt="confidence")
-        better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _belongs(), ~_own_by_name()).select(
+        better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _fits_side(), ~_is_named_transfer()).select(
             "row",
             "category",
             "confidence",
@@ -134,12 +134,12 @@ def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
     return rows.map_batches(asked, predicate_pushdown=False, projection_pushdown=False)
 
 
-def _belongs() -> pl.Expr:
+def _fits_side() -> pl.Expr:
     """The category's side of the account is the row's."""
     sign = pl.col("category").replace_strict(SIGNS, default=None, return_dtype=pl.String)
     return sign.is_in(["either"]) | (sign == pl.col("direction").cast(pl.String))
 
 
-def _own_by_name() -> pl.Expr:
+def _is_named_transfer() -> pl.Expr:
     """Whether a payment with somebody named is called one between own accounts: whose name it is, no text tells."""
     return (pl.col("category") == TRANSFER.slug) & pl.col("counterparty_name").is_not_null()

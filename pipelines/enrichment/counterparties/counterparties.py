@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.enrichment.wording.phrases import Phrasebook, literals, words_of
+from pipelines.enrichment.wording.phrases import Phrasebook, search_literals, words_of
 from pipelines.vocabulary.rule_files import RuleError, load_rules
 from pipelines.vocabulary.schemas import CounterpartyKind
 from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY, Sign
@@ -73,12 +73,12 @@ class Directory:
 
     def __init__(self, parties: Sequence[Party]) -> None:
         saying = [(phrase, number) for number, party in enumerate(parties) for phrase in party.says]
-        wanted = dict(zip(saying, literals([phrase for phrase, _ in saying]), strict=True))
+        wanted = dict(zip(saying, search_literals([phrase for phrase, _ in saying]), strict=True))
         saying.sort(key=lambda said: (-len(wanted[said]), wanted[said]))  # the first that is found wins
         excluding = [(phrase, number) for number, party in enumerate(parties) for phrase in party.unless]
-        self._parties = pl.DataFrame(list(starmap(_described, enumerate(parties))), _PARTIES, orient="row")
-        self._saying = _numbered(saying).rename({"phrase_text": "phrase", "phrase": "rank"})
-        self._excluding = _numbered(excluding).select("phrase", "party")
+        self._parties = pl.DataFrame(list(starmap(_party_columns, enumerate(parties))), _PARTIES, orient="row")
+        self._saying = _number_phrases(saying).rename({"phrase_text": "phrase", "phrase": "rank"})
+        self._excluding = _number_phrases(excluding).select("phrase", "party")
         self._says = Phrasebook([phrase for phrase, _ in saying])
         self._unless = Phrasebook([phrase for phrase, _ in excluding])
 
@@ -87,14 +87,14 @@ class Directory:
         """Words with digits that its phrases hold: `words_of` has to keep them."""
         return sorted({*self._says.numbers, *self._unless.numbers})
 
-    def found(self, texts: pl.Series) -> pl.DataFrame:
+    def find(self, texts: pl.Series) -> pl.DataFrame:
         """Whom the texts name: schema NAMED, at most one row a text.
 
         Args:
             texts: as `words_of` makes them; `text_number` is a position in it.
         """
-        hits = self._says.found(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
-        spoilt = self._unless.found(texts).join(self._excluding, on="phrase").select("text_number", "party")
+        hits = self._says.find(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
+        spoilt = self._unless.find(texts).join(self._excluding, on="phrase").select("text_number", "party")
         best = (
             hits.join(spoilt, on=["text_number", "party"], how="anti").group_by("text_number").agg(pl.col("rank").min())
         )
@@ -103,16 +103,16 @@ class Directory:
     def purposes_in(self, texts: Sequence[str]) -> list[str | None]:
         """Per text, the purpose of whom it names."""
         prepared = pl.DataFrame({"text": texts}).select(words_of(pl.col("text").str.to_uppercase(), self.numbers))
-        named = self.found(prepared.to_series()).select("text_number", "purpose")
+        named = self.find(prepared.to_series()).select("text_number", "purpose")
         return prepared.with_row_index("text_number").join(named, on="text_number", how="left")["purpose"].to_list()
 
 
-def _described(number: int, party: Party) -> tuple[int | str | None, ...]:
+def _party_columns(number: int, party: Party) -> tuple[int | str | None, ...]:
     purpose = party.purpose
     return number, party.name, purpose.kind, party.lender_id, purpose.slug, purpose.credit, purpose.debit
 
 
-def _numbered(phrases: Sequence[tuple[str, int]]) -> pl.DataFrame:
+def _number_phrases(phrases: Sequence[tuple[str, int]]) -> pl.DataFrame:
     schema = pl.Schema({"phrase_text": pl.String(), "party": pl.UInt32()})
     return pl.DataFrame(phrases, schema, orient="row").with_row_index("phrase")
 
@@ -124,34 +124,34 @@ def load() -> Directory:
     Raises:
         RuleError: naming the file, the counterparty and the reason, for every fault.
     """
-    return Directory(parties())
+    return Directory(load_parties())
 
 
-def purposes() -> list[str]:
+def list_purposes() -> list[str]:
     """The slugs of all purposes."""
     return list(load_rules(PURPOSES))
 
 
-def parties() -> list[Party]:
+def load_parties() -> list[Party]:
     """All counterparties of the lists."""
     names = sorted(file.name for file in files("pipelines.enrichment").joinpath("rules", FOLDER).iterdir())
-    return checked(load_rules(PURPOSES), {name: load_rules(f"{FOLDER}/{name}") for name in names})
+    return parse_parties(load_rules(PURPOSES), {name: load_rules(f"{FOLDER}/{name}") for name in names})
 
 
-def checked(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
+def parse_parties(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
     """The counterparties of all files, or every fault of theirs at once."""
     faults = [*_purpose_faults(purposes), *_list_faults(purposes, lists)]
     if faults:
         raise RuleError("\n".join(faults))
     return [
-        _party(name, Purpose(purpose, **purposes[purpose]), entry)
+        _parse_party(name, Purpose(purpose, **purposes[purpose]), entry)
         for purposed in lists.values()
         for purpose, parties in purposed.items()
         for name, entry in parties.items()
     ]
 
 
-def _party(name: str, purpose: Purpose, entry: Any) -> Party:
+def _parse_party(name: str, purpose: Purpose, entry: Any) -> Party:
     return Party(name, purpose, **entry) if isinstance(entry, dict) else Party(name, purpose, entry)
 
 
@@ -163,11 +163,11 @@ def _purpose_faults(purposes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
         if purpose["kind"] not in CounterpartyKind.categories:
             yield f"purposes.yaml, {name}: there is no kind {purpose['kind']}"
         for side in SIDES:
-            if side in purpose and not _belongs(purpose[side], side):
+            if side in purpose and not _fits_side(purpose[side], side):
                 yield f"purposes.yaml, {name}: no category {purpose[side]} belongs on the side {side}"
 
 
-def _belongs(slug: str, side: Sign) -> bool:
+def _fits_side(slug: str, side: Sign) -> bool:
     return slug in TAXONOMY.categories and TAXONOMY.categories[slug].sign in (side, "either")
 
 
@@ -179,7 +179,7 @@ def _list_faults(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Itera
                 yield f"{file}: there is no purpose {purpose}"
             for name, entry in parties.items():
                 where = f"{file}, {purpose}, {name}"
-                says = _says(entry)
+                says = _phrases_in(entry)
                 if not says:
                     yield f"{where}: takes a list of phrases, or `says` and `unless`"
                 said += [(phrase, where) for phrase in says]
@@ -188,12 +188,12 @@ def _list_faults(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Itera
 
 def _repetitions(said: Sequence[tuple[str, str]]) -> Iterator[str]:
     first: dict[str, str] = {}
-    for (phrase, where), wanted in zip(said, literals([phrase for phrase, _ in said]), strict=True):
+    for (phrase, where), wanted in zip(said, search_literals([phrase for phrase, _ in said]), strict=True):
         if first.setdefault(wanted, where) != where:
             yield f"{where}: {phrase!r} stands already under {first[wanted]}"
 
 
-def _says(entry: Any) -> Sequence[str]:
+def _phrases_in(entry: Any) -> Sequence[str]:
     """The phrases that say it, or none where the entry is not what one should be."""
     lists: list[Any] = [entry]
     if isinstance(entry, dict):

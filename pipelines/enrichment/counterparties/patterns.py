@@ -75,16 +75,15 @@ class Rulebook:
     """Rules made ready: all of them are tried on all texts at once."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        asked = [
+        numbered = [
             (phrase, number, role.value)
             for number, rule in enumerate(rules)
             for role, phrases in ((_Role.ANY, rule.any), (_Role.WITH, rule.with_), (_Role.UNLESS, rule.unless))
             for phrase in phrases
         ]
-        asking = pl.Schema({"words": pl.String(), "rule": pl.UInt32(), "role": pl.UInt8()})
-        asking = pl.Schema({"words": pl.String(), "rule": pl.UInt32(), "role": pl.UInt8()})
-        self._asked = pl.DataFrame(asked, asking, orient="row").with_row_index("phrase")
-        self._phrases = Phrasebook(self._asked["words"].to_list())
+        schema = pl.Schema({"words": pl.String(), "rule": pl.UInt32(), "role": pl.UInt8()})
+        self._numbered = pl.DataFrame(numbered, schema, orient="row").with_row_index("phrase")
+        self._phrases = Phrasebook(self._numbered["words"].to_list())
         self._rules = _as_frame(rules)
         self._alone = self._rules.filter("alone").select("rule")
         self._admitted = {column: _admitted(rules, column) for column in _CONDITIONS.values()}
@@ -94,31 +93,31 @@ class Rulebook:
         """Words with digits that its phrases hold: `words_of` has to keep them."""
         return self._phrases.numbers
 
-    def holding(self, texts: pl.Series, keys: pl.DataFrame) -> pl.DataFrame:
+    def find_matches(self, texts: pl.Series, keys: pl.DataFrame) -> pl.DataFrame:
         """Every rule that holds for a key (schema HOLDING), in no order.
 
         Args:
             texts: distinct texts, as `words_of` makes them.
             keys: schema KEYS; `text_number` is a position in `texts`.
         """
-        said = self._said(texts)
+        said = self._match_words(texts)
         slug = pl.when(pl.col("direction") == "credit").then("credit").otherwise("debit")
         held = keys.join(said, on="text_number").join(self._rules, on="rule").with_columns(category=slug)
         held = held.filter(pl.col("category").is_not_null())
         for column, admitted in self._admitted.items():
             free, bound = held.filter(~pl.col(f"by_{column}")), held.filter(f"by_{column}")
             held = pl.concat([free, bound.join(admitted, on=["rule", column], how="semi")])
-        return held.join(self._asked.select("phrase", "words"), on="phrase").select(HOLDING.names())
+        return held.join(self._numbered.select("phrase", "words"), on="phrase").select(HOLDING.names())
 
-    def _said(self, texts: pl.Series) -> pl.DataFrame:
+    def _match_words(self, texts: pl.Series) -> pl.DataFrame:
         """`text_number`, `rule` and `phrase` (one that was found): the rules that the words of each text satisfy."""
-        hits = self._phrases.found(texts).join(self._asked.drop("words"), on="phrase")
+        hits = self._phrases.find(texts).join(self._numbered.drop("words"), on="phrase")
         said = ("text_number", "rule", "phrase")
         alone = hits.join(self._alone, on="rule", how="semi").select(said)
-        together = hits.join(self._alone, on="rule", how="anti").pipe(self._together)
+        together = hits.join(self._alone, on="rule", how="anti").pipe(self._satisfied)
         return pl.concat([alone, together.select(said)]).group_by("text_number", "rule").agg(pl.col("phrase").min())
 
-    def _together(self, hits: pl.DataFrame) -> pl.DataFrame:
+    def _satisfied(self, hits: pl.DataFrame) -> pl.DataFrame:
         """Of rules that ask for more than one phrase, those that have all they ask for."""
         phrase_or_null = pl.when(pl.col("role") == _Role.ANY.value).then("phrase")
         roles = (
@@ -162,10 +161,10 @@ def load() -> Rulebook:
         RuleError: naming the file, and each broken rule with the reason.
     """
     entries = {tier: load_rules(f"patterns/{tier}.yaml") for tier in TIERS}
-    return Rulebook(checked(entries, counterparties.load().purposes_in, counterparties.purposes()))
+    return Rulebook(parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes()))
 
 
-def checked(
+def parse_rules(
     entries: Mapping[Tier, Sequence[Mapping[str, Any]]],
     purposes_in: PurposesIn,
     purposes: Sequence[str],
@@ -178,7 +177,7 @@ def checked(
         for fault in _faults(entry, purposes)
     ]
     if not faults:
-        rules = [_rule(tier, entry) for tier, _, entry in numbered]
+        rules = [_parse_rule(tier, entry) for tier, _, entry in numbered]
         faults = [
             f"{tier}.yaml, rule {number} ({entry['category']}): {fault}"
             for (tier, number, entry), fault in _example_faults(numbered, rules, purposes_in)
@@ -188,7 +187,7 @@ def checked(
     raise RuleError("\n".join(faults))
 
 
-def _rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
+def _parse_rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
     return Rule(
         tier=tier,
         category=dict(_conclusions(entry)),
@@ -266,7 +265,7 @@ def _example_faults(
         }
         for key, (number, text, _) in enumerate(examples)
     ]
-    held = set(rulebook.holding(texts.to_series(), pl.DataFrame(keys, KEYS)).select("key", "rule").rows())
+    held = set(rulebook.find_matches(texts.to_series(), pl.DataFrame(keys, KEYS)).select("key", "rule").rows())
     for key, (number, text, must) in enumerate(examples):
         if ((key, number) in held) is not must:
             yield numbered[number], f"{'does not match' if must else 'matches'} {text!r}"

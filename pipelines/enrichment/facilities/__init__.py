@@ -2,14 +2,14 @@
 
 import polars as pl
 
-from pipelines.enrichment.facilities.joining import with_facility_ids
-from pipelines.enrichment.facilities.summary import FACILITIES, facilities_of, flows_of, with_interest
+from pipelines.enrichment.facilities.joining import add_facility_ids
+from pipelines.enrichment.facilities.summary import FACILITIES, add_interest, list_flows, summarise_facilities
 from pipelines.vocabulary.schemas import UUID
 
-__all__ = ["FACILITIES", "facilities", "facilities_of", "flows_of", "with_interest"]
+__all__ = ["FACILITIES", "add_interest", "list_flows", "mark_facilities", "summarise_facilities"]
 
 
-def facilities(rows: pl.LazyFrame) -> pl.LazyFrame:
+def mark_facilities(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Fill `facility_id` on rows that fund or repay a facility and on repayments that were returned.
 
     The sum of a facility's rows is what it gave less what it got back. Ids derive from the facility's first row, so
@@ -21,5 +21,5 @@ def facilities(rows: pl.LazyFrame) -> pl.LazyFrame:
     return (
         rows.drop("facility_id", strict=False)
         .with_columns(facility_id=pl.lit(None, UUID))
-        .map_batches(with_facility_ids, predicate_pushdown=False, projection_pushdown=False)
+        .map_batches(add_facility_ids, predicate_pushdown=False, projection_pushdown=False)
     )

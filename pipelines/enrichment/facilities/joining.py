@@ -12,8 +12,8 @@ import polars as pl
 
 from pipelines.enrichment.facilities.products import REVOLVING, product_of
 from pipelines.enrichment.matching.identities import named_ids
-from pipelines.enrichment.matching.pairing import latest_first, oldest_first
-from pipelines.enrichment.matching.reversals import party, returned
+from pipelines.enrichment.matching.pairing import pair_latest_first, pair_oldest_first
+from pipelines.enrichment.matching.reversals import pair_returns, party
 from pipelines.vocabulary.schemas import posted
 
 STREAM_ROWS = 3  # so many repayments of one amount can have a rhythm
@@ -28,19 +28,19 @@ _CHAIN = (*_BORROWING, "chain")
 _ORDER = ("date", "funds", "transaction_id")  # on one day, the old loan is paid out before the new one begins
 
 
-def with_facility_ids(rows: pl.DataFrame) -> pl.DataFrame:
+def add_facility_ids(rows: pl.DataFrame) -> pl.DataFrame:
     """`facility_id` of every row that funds or repays a facility, or brings back what should have repaid it."""
     numbered = rows.drop("facility_id", strict=False).with_row_index("row")
-    borrowed = _borrowed(numbered)
-    facilities = borrowed.drop("place").pipe(_with_chains).pipe(_with_facilities).pipe(_named)
+    borrowed = _select_borrowing(numbered)
+    facilities = borrowed.drop("place").pipe(_add_chains).pipe(_number_facilities).pipe(_name_facilities)
     named = borrowed.select("row", "place").join(facilities, on="row", validate="1:1")
     named = named.select("facility_id", row="place")
-    bounced = returned(numbered).join(named, left_on="opened", right_on="row").select("facility_id", row="closed")
+    bounced = pair_returns(numbered).join(named, left_on="opened", right_on="row").select("facility_id", row="closed")
     members = pl.concat([named, bounced])
     return numbered.join(members, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
 
 
-def _borrowed(numbered: pl.DataFrame) -> pl.DataFrame:
+def _select_borrowing(numbered: pl.DataFrame) -> pl.DataFrame:
     """Rows that fund or repay something, in time: `row` is their number here, `place` among all rows.
 
     So what follows doesn't depend on the order in which rows come. A transfer between own accounts is neither.
@@ -72,18 +72,18 @@ def lender() -> pl.Expr:
     return pl.coalesce(owner, "counterparty_lender_id", party(), "other_account", pl.lit(""))
 
 
-def _with_chains(borrowed: pl.DataFrame) -> pl.DataFrame:
+def _add_chains(borrowed: pl.DataFrame) -> pl.DataFrame:
     """`chain` (UInt32): the first row of the stream that a row goes with; 0 where there is one chain or none."""
-    streams = borrowed.filter(~pl.col("funds"), ~pl.col("product").is_in(REVOLVING)).pipe(_streams)
-    chains = streams.pipe(_chains).filter(pl.col("chain").n_unique().over(_BORROWING) > 1)
+    streams = borrowed.filter(~pl.col("funds"), ~pl.col("product").is_in(REVOLVING)).pipe(_find_streams)
+    chains = streams.pipe(_join_streams).filter(pl.col("chain").n_unique().over(_BORROWING) > 1)
     if chains.is_empty():
         return borrowed.with_columns(chain=pl.lit(0, pl.UInt32()))
-    repayments = borrowed.filter(~pl.col("funds")).pipe(_to_nearest_amount, chains)
-    fundings = borrowed.filter("funds").pipe(_to_next_start, chains)
+    repayments = borrowed.filter(~pl.col("funds")).pipe(_assign_by_amount, chains)
+    fundings = borrowed.filter("funds").pipe(_assign_by_start, chains)
     return pl.concat([repayments, fundings]).with_columns(pl.col("chain").fill_null(0))
 
 
-def _streams(repayments: pl.DataFrame) -> pl.DataFrame:
+def _find_streams(repayments: pl.DataFrame) -> pl.DataFrame:
     """Amounts that are repaid in a rhythm: `first` and `last` date, and the first `row`.
 
     Gaps count in business days, so that daily remittances have gaps of one. Most must be like the middle one: exactly
@@ -105,17 +105,17 @@ def _streams(repayments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _chains(streams: pl.DataFrame) -> pl.DataFrame:
+def _join_streams(streams: pl.DataFrame) -> pl.DataFrame:
     """Streams with their `chain`: one that starts after another's end continues it, the longest ended first."""
     sides = [
         streams.select(*_BORROWING, "row", date=date, opens=pl.lit(opens))
         for date, opens in (("last", True), ("first", False))
     ]
-    continued = oldest_first(pl.concat(sides), _BORROWING, ("date", "opens", "row"))
-    return streams.join(_roots(streams["row"], continued), on="row", validate="1:1")
+    continued = pair_oldest_first(pl.concat(sides), _BORROWING, ("date", "opens", "row"))
+    return streams.join(_find_roots(streams["row"], continued), on="row", validate="1:1")
 
 
-def _roots(rows: pl.Series, continued: pl.DataFrame) -> pl.DataFrame:
+def _find_roots(rows: pl.Series, continued: pl.DataFrame) -> pl.DataFrame:
     """`chain` of each stream: the first stream of its chain, found by doubling the length of the step back."""
     back = continued.select(row="closed", chain="opened")
     found = pl.DataFrame({"row": rows}).join(back, on="row", how="left", validate="1:1")
@@ -128,20 +128,20 @@ def _roots(rows: pl.Series, continued: pl.DataFrame) -> pl.DataFrame:
         found = further
 
 
-def _to_nearest_amount(repayments: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
+def _assign_by_amount(repayments: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
     """Repayments with the chain of the nearest amount among the lender's streams."""
     amounts = chains.select(*_AMOUNT, "chain").sort("size", "chain")
     ordered = repayments.sort("size", "row")
     return ordered.join_asof(amounts, on="size", by=_BORROWING, strategy="nearest", check_sortedness=False)
 
 
-def _to_next_start(fundings: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
+def _assign_by_start(fundings: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
     """Fundings with the chain of the stream that starts next; without one soon, of the one that started last."""
     sides = [
         fundings.select(*_BORROWING, "row", "date", opens=pl.lit(value=True), closes=pl.lit(value=False)),
         chains.select(*_BORROWING, "row", date="first", opens=pl.lit(value=False), closes=pl.lit(value=True)),
     ]
-    met = latest_first(pl.concat(sides), _BORROWING, ("date", "closes", "row")).join(
+    met = pair_latest_first(pl.concat(sides), _BORROWING, ("date", "closes", "row")).join(
         chains.select("first", "chain", closed="row"), on="closed", validate="1:1"
     )
     soon = (
@@ -159,7 +159,7 @@ def _to_next_start(fundings: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame
     )
 
 
-def _with_facilities(laned: pl.DataFrame) -> pl.DataFrame:
+def _number_facilities(chained: pl.DataFrame) -> pl.DataFrame:
     """`facility`: the nth of its chain, from 0. One for all time where credit revolves."""
     before = {name: pl.col(name).shift(1).over(_CHAIN) for name in ("date", "funds")}
     days = (pl.col("date") - pl.col("date_before")).dt.total_days()
@@ -168,17 +168,17 @@ def _with_facilities(laned: pl.DataFrame) -> pl.DataFrame:
     silent = ~pl.col("funds") & ~pl.col("funds_before") & (days > silence)
     begins = (drawn | silent.fill_null(value=False)) & ~pl.col("product").is_in(REVOLVING)
     return (
-        laned.sort(*_CHAIN, *_ORDER)
+        chained.sort(*_CHAIN, *_ORDER)
         .with_columns(date_before=before["date"], funds_before=before["funds"])
         .with_columns(begins=begins)
         .with_columns(facility=pl.col("begins").cum_sum().over(_CHAIN))
     )
 
 
-def _named(laned: pl.DataFrame) -> pl.DataFrame:
+def _name_facilities(chained: pl.DataFrame) -> pl.DataFrame:
     """`row` and `facility_id`: derived from the facility's first row, which later rows do not change."""
     facility = (*_CHAIN, "facility")
-    first = laned.with_columns(first_row=pl.col("row").first().over(facility))
+    first = chained.with_columns(first_row=pl.col("row").first().over(facility))
     anchors = first.filter(pl.col("row") == pl.col("first_row")).select("first_row", "transaction_id")
     facility_id = named_ids(anchors["transaction_id"], pl.repeat("facility", anchors.height, eager=True))
     named = anchors.select("first_row", facility_id=facility_id)

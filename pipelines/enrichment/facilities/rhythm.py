@@ -31,14 +31,14 @@ PERIOD_DAYS = {
 _MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
 
-def closed_days(first: date, last: date) -> list[date]:
+def list_closed_days(first: date, last: date) -> list[date]:
     """Weekdays between the two dates on which direct entry rests."""
     days = pl.DataFrame({"day": pl.date_range(first, last, eager=True)})
     weekday, settles = pl.col("day").dt.weekday() <= 5, is_open(pl.col("day"), pl.lit(SETTLEMENT, Calendar))
     return days.filter(weekday, ~settles)["day"].to_list()
 
 
-def slots(attempts: pl.DataFrame) -> pl.DataFrame:
+def find_slots(attempts: pl.DataFrame) -> pl.DataFrame:
     """Days on which repayments were made or tried → those that were due: `facility_id`, `date`, `bounced`, sorted.
 
     Args:
@@ -51,7 +51,7 @@ def slots(attempts: pl.DataFrame) -> pl.DataFrame:
     return of_day.filter(~retry.fill_null(value=False))
 
 
-def frequencies(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+def find_frequencies(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
     """Slots → `facility_id` and `frequency`, null where there is no rhythm."""
     before = pl.col("date").shift(1).over("facility_id")
     gaps = due.with_columns(
@@ -87,7 +87,7 @@ def _frequency() -> pl.Expr:
     return pl.when(pl.len() >= FEWEST_SLOTS).then(every)
 
 
-def silences(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+def find_missing(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
     """Slots with `frequency` and `through` → `facility_id`, `date`, `overdue` of each repayment that did not come.
 
     `overdue` ones are missing since the last slot, as of `through`; the others have been passed over.
@@ -97,16 +97,16 @@ def silences(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
         due.filter(pl.col("frequency").is_not_null())
         .sort("facility_id", "date")
         .with_columns(following=following, overdue=following.is_null())
-        .with_columns(missing=_missing(closed))
+        .with_columns(missing=_count_missing(closed))
         .filter(pl.col("missing") > 0)
         .with_columns(nth=pl.int_ranges(1, pl.col("missing") + 1))
         .explode("nth")
-        .select("facility_id", "overdue", date=expected(pl.col("nth"), closed))
+        .select("facility_id", "overdue", date=expected_date(pl.col("nth"), closed))
         .sort("facility_id", "date")
     )
 
 
-def _missing(closed: list[date]) -> pl.Expr:
+def _count_missing(closed: list[date]) -> pl.Expr:
     """How many repayments should have come between a slot and the next, or until `through`."""
     until = pl.coalesce("following", "through")
     days, working = (until - pl.col("date")).dt.total_days(), business_days_since("date", until, closed)
@@ -130,7 +130,7 @@ def period_days() -> pl.Expr:
     return pl.col("frequency").cast(pl.String).replace_strict(PERIOD_DAYS, default=None, return_dtype=pl.Float64())
 
 
-def expected(nth: pl.Expr, closed: list[date], day: str = "date") -> pl.Expr:
+def expected_date(nth: pl.Expr, closed: list[date], day: str = "date") -> pl.Expr:
     """The date of the nth repayment after `day`; one that falls on a weekend or holiday comes on the next day open."""
     months = pl.col("frequency").cast(pl.String).replace_strict(_MONTHS, default=None, return_dtype=pl.Int64())
     by_month = pl.col(day).dt.offset_by(pl.format("{}mo", months * nth))

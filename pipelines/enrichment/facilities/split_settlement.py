@@ -31,7 +31,7 @@ WITHHELD = pl.Schema(
 _SHARE = pl.Decimal(38, 6)
 
 
-def withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
+def infer_withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
     """WITHHELD, for those advances of which a share of takings seems to be kept back.
 
     Args:
@@ -39,7 +39,7 @@ def withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
         unserved: `customer_number`, `facility_id`, `funding_date`, `lender_name`, one row a customer: the advance of
             which no repayment is seen.
     """
-    weekly = takings.lazy().pipe(_by_week, unserved.lazy())
+    weekly = takings.lazy().pipe(_sum_by_week, unserved.lazy())
     ratio = (pl.col("card").cast(pl.Float64) / pl.col("other").cast(pl.Float64)).log()
     both = (pl.col("card") > 0) & (pl.col("other") > 0)
     sides = {
@@ -72,7 +72,7 @@ def withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_week(takings: pl.LazyFrame, unserved: pl.LazyFrame) -> pl.LazyFrame:
+def _sum_by_week(takings: pl.LazyFrame, unserved: pl.LazyFrame) -> pl.LazyFrame:
     """Per facility and week since its funding, payouts of cards and all other takings.
 
     Where payouts come from a brand that the lender is named after (Square Loans, Shopify Capital), they are the ones.

@@ -9,16 +9,24 @@ from pipelines.enrichment.facilities.products import PRODUCTS, REVOLVING, WORKIN
 from pipelines.enrichment.facilities.rhythm import (
     LONGEST_SILENCE_DAYS,
     business_days_since,
-    closed_days,
-    expected,
-    frequencies,
+    expected_date,
+    find_frequencies,
+    find_missing,
+    find_slots,
+    list_closed_days,
     period_days,
-    silences,
-    slots,
 )
-from pipelines.enrichment.facilities.split_settlement import withheld
-from pipelines.enrichment.facilities.terms import CONFIDENCE, TOTAL, UNFUNDED, grown, least, with_rates, with_remaining
-from pipelines.enrichment.matching.reversals import returned
+from pipelines.enrichment.facilities.split_settlement import infer_withheld
+from pipelines.enrichment.facilities.terms import (
+    CONFIDENCE,
+    TOTAL,
+    UNFUNDED,
+    add_rates,
+    add_remaining,
+    grown_size,
+    least_repaid,
+)
+from pipelines.enrichment.matching.reversals import pair_returns
 from pipelines.vocabulary.schemas import MONEY, UUID, SeriesPeriod, posted
 
 Product = pl.Enum(list(PRODUCTS))
@@ -68,7 +76,7 @@ RENEWAL_BEFORE_DAYS, RENEWAL_AFTER_DAYS = 10, 45  # of the new funding around th
 _FACILITY = "facility_id"
 
 
-def facilities_of(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
+def summarise_facilities(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """One row per facility (FACILITIES), sorted by customer, start and id, as the rows up to `as_of` show it.
 
     What is said holds for the last row of the accounts that serve it: what has happened since nobody knows.
@@ -83,37 +91,37 @@ def facilities_of(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
         rows: whole customers with `facility_id` filled (schema TRANSACTIONS).
     """
     booked = rows.filter(posted(), pl.col("date") <= as_of)
-    flows = flows_of(booked)
+    flows = list_flows(booked)
     if flows.is_empty():
         return FACILITIES.to_frame()
-    closed = closed_days(flows.select(pl.col("date").min()).item(), as_of)
-    due = slots(flows.filter(~pl.col("funds")).select(_FACILITY, "date", "bounced"))
+    closed = list_closed_days(flows.select(pl.col("date").min()).item(), as_of)
+    due = find_slots(flows.filter(~pl.col("funds")).select(_FACILITY, "date", "bounced"))
     return (
-        _totals(flows)
-        .join(frequencies(due, closed), on=_FACILITY, how="left", validate="1:1")
-        .pipe(with_rates)
-        .pipe(_with_balances, flows)
-        .pipe(_with_withheld, booked)
-        .pipe(with_remaining)
-        .pipe(_with_misses, due, flows, closed)
-        .pipe(_with_renewals)
+        _sum_flows(flows)
+        .join(find_frequencies(due, closed), on=_FACILITY, how="left", validate="1:1")
+        .pipe(add_rates)
+        .pipe(_add_balances, flows)
+        .pipe(_add_withheld, booked)
+        .pipe(add_remaining)
+        .pipe(_add_misses, due, flows, closed)
+        .pipe(_add_renewals)
         .with_columns(status=_status().cast(Status))
-        .pipe(_settled)
-        .with_columns(_next_expected(closed), **_misses_that_count())
-        .pipe(_with_stacking)
+        .pipe(_settle_ended)
+        .with_columns(_next_expected(closed), **_missed_payments())
+        .pipe(_add_stacking)
         .sort("customer_number", pl.coalesce("funding_date", "first_repayment"), _FACILITY)
         .select(pl.col(name).cast(kind) for name, kind in FACILITIES.items())
     )
 
 
-def flows_of(booked: pl.DataFrame) -> pl.DataFrame:
+def list_flows(booked: pl.DataFrame) -> pl.DataFrame:
     """Fundings that were met, and repayments: rows with `facility_id` in time, their `size` (AUD, positive), whether a
     row `funds` or repays, and of repayments whether they `bounced`; `through`: the last day that the statements of its
     accounts show.
     """
     accounts = booked.group_by("customer_number", "account_id").agg(through=pl.col("date").max())
     members = booked.filter(pl.col(_FACILITY).is_not_null()).with_row_index("row")
-    bounced = returned(members)["opened"]
+    bounced = pair_returns(members)["opened"]
     return (
         members.with_columns(product=product_of())
         .filter(pl.col("product").is_not_null())
@@ -138,14 +146,14 @@ def flows_of(booked: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _totals(flows: pl.DataFrame) -> pl.DataFrame:
+def _sum_flows(flows: pl.DataFrame) -> pl.DataFrame:
     """One row a facility: what was drawn and repaid, when and by which accounts."""
     funds, paid, size, day = pl.col("funds"), ~pl.col("funds") & ~pl.col("bounced"), pl.col("size"), pl.col("date")
     total = size.cast(TOTAL)
     return flows.group_by(_FACILITY).agg(
         pl.col("customer_number", "product", "lender", "through").first(),
-        lender_name=_usual("counterparty_name"),
-        lender_id=_usual("counterparty_lender_id"),
+        lender_name=_most_frequent("counterparty_name"),
+        lender_id=_most_frequent("counterparty_lender_id"),
         account_ids=pl.col("account_id").unique().sort(),
         funding_date=day.filter(funds).min(),
         funding_amount=pl.when(funds.any()).then(total.filter(funds).sum()),
@@ -162,18 +170,18 @@ def _totals(flows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _usual(name: str) -> pl.Expr:
+def _most_frequent(name: str) -> pl.Expr:
     """The most frequent value; of several, the first in the alphabet."""
     return pl.col(name).drop_nulls().mode().sort().first()
 
 
-def _with_balances(known: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+def _add_balances(known: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """`grown_balance`: what was lent less what was repaid, with interest to the last day."""
-    balances = with_interest(flows, known).group_by(_FACILITY).agg(grown_balance=pl.col("grown").sum())
+    balances = add_interest(flows, known).group_by(_FACILITY).agg(grown_balance=pl.col("grown").sum())
     return known.join(balances, on=_FACILITY, how="left", validate="1:1")
 
 
-def with_interest(flows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+def add_interest(flows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """What flows of instalment loans come to at their rate on the last day: `grown` (AUD), repayments below zero.
 
     Args:
@@ -183,29 +191,29 @@ def with_interest(flows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     return (
         flows.filter(~pl.col("bounced"))
         .join(known.select(_FACILITY, "yearly_rate").drop_nulls(), on=_FACILITY, validate="m:1")
-        .with_columns(grown=pl.when("funds").then(grown()).otherwise(-grown()))
+        .with_columns(grown=pl.when("funds").then(grown_size()).otherwise(-grown_size()))
     )
 
 
-def _with_withheld(known: pl.DataFrame, booked: pl.DataFrame) -> pl.DataFrame:
+def _add_withheld(known: pl.DataFrame, booked: pl.DataFrame) -> pl.DataFrame:
     """What card payouts tell of the customer's latest cash advance, when nothing is seen going back."""
     unseen = (pl.col("product") == "cash_advance") & pl.col("last_bounced").is_null()
     unserved = known.filter(unseen).sort("funding_date", _FACILITY).unique("customer_number", keep="last")
     takings = booked.filter(pl.col("category_group") == "revenue", pl.col("amount") > 0, ~pl.col("is_transfer"))
-    found = withheld(takings, unserved.select("customer_number", _FACILITY, "funding_date", "lender_name"))
+    found = infer_withheld(takings, unserved.select("customer_number", _FACILITY, "funding_date", "lender_name"))
     return known.join(found, on=_FACILITY, how="left", validate="1:1").with_columns(
         inferred=pl.col("withheld_share").is_not_null()
     )
 
 
-def _with_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+def _add_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
     """`passed_over` and `overdue` dates, the `last_slot`, and how many instalments the customer is `short` of late.
 
     What is revolving is repaid at will: only what bounced is missed there.
     """
-    terms = known.select(_FACILITY, "frequency", "through", "product", "repayment_usual", since=_recent_from())
+    terms = known.select(_FACILITY, "frequency", "through", "product", "repayment_usual", since=_recent_since())
     slotted = due.join(terms, on=_FACILITY, validate="m:1")
-    silent = silences(slotted.filter(~pl.col("product").is_in(REVOLVING)), closed)
+    silent = find_missing(slotted.filter(~pl.col("product").is_in(REVOLVING)), closed)
     bounced = due.filter("bounced").select(_FACILITY, "date", overdue=pl.lit(value=False))
     missed = pl.concat([bounced, silent.select(bounced.columns)]).join(terms, on=_FACILITY, validate="m:1")
     paid = flows.filter(~pl.col("funds"), ~pl.col("bounced")).join(terms.drop("product", "through"), on=_FACILITY)
@@ -228,12 +236,12 @@ def _with_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, cl
     )
 
 
-def _recent_from() -> pl.Expr:
+def _recent_since() -> pl.Expr:
     days = pl.max_horizontal(pl.lit(RECENT_DAYS), (RECENT_PERIODS * period_days()).ceil()).cast(pl.Int64)
     return pl.col("through") - pl.duration(days=days)
 
 
-def _with_renewals(known: pl.DataFrame) -> pl.DataFrame:
+def _add_renewals(known: pl.DataFrame) -> pl.DataFrame:
     """`renewed_by` and `renewed_on`: the lender's next funding, around the last repayment of what was still owed."""
     agreement = ("customer_number", "lender", "product")
     search_from = pl.max_horizontal(
@@ -273,7 +281,7 @@ def _status() -> pl.Expr:
     clean = ~pl.col("last_bounced").fill_null(value=False)
     lent = pl.col("funding_amount").cast(pl.Decimal(38, 4))
     owed = pl.col("estimated_remaining").cast(pl.Float64)
-    enough = (pl.col("repaid_total") >= lent * least()) | (owed <= pl.col("repayment_usual"))
+    enough = (pl.col("repaid_total") >= lent * least_repaid()) | (owed <= pl.col("repayment_usual"))
     enough = enough.fill_null(lent.is_null())
     ended = stopped & clean & enough & (pl.col("product") != "tax_payment_plan")
     at_will = pl.col("product").is_in(REVOLVING) | pl.col("frequency").is_null()
@@ -290,7 +298,7 @@ def _status() -> pl.Expr:
     )
 
 
-def _settled(known: pl.DataFrame) -> pl.DataFrame:
+def _settle_ended(known: pl.DataFrame) -> pl.DataFrame:
     """Nothing remains of what was repaid or renewed, whatever the formula says."""
     renewed, repaid = pl.col("status") == "renewed", pl.col("status") == "likely_repaid"
     ended = repaid & (pl.col("estimated_remaining") != 0).fill_null(value=True)
@@ -305,7 +313,7 @@ def _settled(known: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _runs() -> pl.Expr:
+def _is_running() -> pl.Expr:
     return pl.col("status").is_in(["active", "in_arrears"])
 
 
@@ -315,25 +323,25 @@ def _next_expected(closed: list[date]) -> pl.Expr:
     since = (pl.col("through") - pl.col("last_slot")).dt.total_days()
     working = business_days_since("last_slot", pl.col("through"), closed)
     nth = pl.when(daily).then(working).otherwise((since / period_days()).floor()).cast(pl.Int64) + 1
-    days = [expected(nth + more, closed, day="last_slot") for more in (0, 1)]
+    days = [expected_date(nth + more, closed, day="last_slot") for more in (0, 1)]
     first = pl.when(days[0] > pl.col("through")).then(days[0]).otherwise(days[1])
-    return pl.when(_runs() & pl.col("frequency").is_not_null()).then(first).alias("next_expected")
+    return pl.when(_is_running() & pl.col("frequency").is_not_null()).then(first).alias("next_expected")
 
 
-def _misses_that_count() -> dict[str, pl.Expr]:
+def _missed_payments() -> dict[str, pl.Expr]:
     """What is overdue is missed unless the facility has ended."""
-    missed = pl.when(_runs()).then(pl.concat_list("passed_over", "overdue")).otherwise("passed_over")
+    missed = pl.when(_is_running()).then(pl.concat_list("passed_over", "overdue")).otherwise("passed_over")
     return {"missed_dates": missed.list.sort(), "missed_payments": missed.list.len()}
 
 
-def _with_stacking(known: pl.DataFrame) -> pl.DataFrame:
+def _add_stacking(known: pl.DataFrame) -> pl.DataFrame:
     """`stacked_with`: of the other facilities for working capital, those that began before this ended, less those
     that ended before it began."""
     spans = known.filter(pl.col("product").is_in(WORKING_CAPITAL)).select(
         "customer_number",
         _FACILITY,
         start=pl.coalesce("funding_date", "first_attempt"),
-        end=pl.when(_runs())
+        end=pl.when(_is_running())
         .then("through")
         .otherwise(pl.min_horizontal("last_repayment", pl.col("renewed_on") - pl.duration(days=1))),
     )

@@ -69,20 +69,20 @@ _LEAST_INTEREST = 1e-9  # an interval: at 0 the formula is solved by any loan
 
 
 def factor() -> pl.Expr:
-    return _assumed("factor")
+    return _look_up_assumed("factor")
 
 
-def least() -> pl.Expr:
+def least_repaid() -> pl.Expr:
     """Repaid ÷ lent, see `Assumed`."""
-    return _assumed("least")
+    return _look_up_assumed("least")
 
 
-def _assumed(name: str) -> pl.Expr:
+def _look_up_assumed(name: str) -> pl.Expr:
     table = {product: getattr(assumed, name) for product, assumed in ASSUMED.items()}
     return pl.col("product").replace_strict(table, default=None, return_dtype=pl.String()).cast(pl.Decimal(18, 4))
 
 
-def with_rates(known: pl.DataFrame) -> pl.DataFrame:
+def add_rates(known: pl.DataFrame) -> pl.DataFrame:
     """`yearly_rate` of instalment loans, and whether it is `implied` by level repayments or else assumed.
 
     What was lent, the instalment A and its frequency leave one thing open: the term of n instalments. Loans are sold
@@ -150,7 +150,7 @@ def is_level() -> pl.Expr:
     return pl.col("frequency").is_not_null() & even.fill_null(value=False)
 
 
-def grown() -> pl.Expr:
+def grown_size() -> pl.Expr:
     """`size` with interest at `yearly_rate` from `date` to `through`, on daily balances, to the cent; null without a
     rate.
 
@@ -163,7 +163,7 @@ def grown() -> pl.Expr:
     return (pl.col("size").cast(_GROWTH) * growth).round(2).cast(TOTAL)
 
 
-def with_remaining(known: pl.DataFrame) -> pl.DataFrame:
+def add_remaining(known: pl.DataFrame) -> pl.DataFrame:
     """`estimated_remaining` (TOTAL), `remaining_method` and `remaining_confidence` before a status is known.
 
     Args:
@@ -183,13 +183,15 @@ def with_remaining(known: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("amortised"))
         .otherwise(pl.lit("unknown"))
     )
-    estimate = estimated(pl.col("remaining_method"), lent, factor(), repaid, pl.col("grown_balance"))
+    estimate = estimate_remaining(pl.col("remaining_method"), lent, factor(), repaid, pl.col("grown_balance"))
     return known.with_columns(remaining_method=method).with_columns(
         estimated_remaining=estimate, remaining_confidence=_confidence()
     )
 
 
-def estimated(method: pl.Expr, lent: pl.Expr, factor: pl.Expr, repaid: pl.Expr, grown_balance: pl.Expr) -> pl.Expr:
+def estimate_remaining(
+    method: pl.Expr, lent: pl.Expr, factor: pl.Expr, repaid: pl.Expr, grown_balance: pl.Expr
+) -> pl.Expr:
     """What remains by that method (TOTAL), not below zero; null where it is unknown.
 
     Args:

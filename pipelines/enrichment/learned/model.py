@@ -68,12 +68,12 @@ class Linear:
         distinct = read.unique(maintain_order=True).with_row_index("narrative")
         of = read.join(distinct, on=NARRATIVE, how="left", nulls_equal=True, maintain_order="left")
         narrative = of["narrative"].to_numpy()
-        scores, known = self._of_narratives(distinct)
+        scores, known = self._score_narratives(distinct)
         own = len(self.vocabulary.buckets) - 1
         facts, _ = self.vocabulary.vectors(own, fact_block(rows, contexts), rows.height)
         return scores[narrative] + facts @ self._weights_of(own), known[narrative]
 
-    def _of_narratives(self, distinct: pl.DataFrame) -> tuple[Weights, Weights]:
+    def _score_narratives(self, distinct: pl.DataFrame) -> tuple[Weights, Weights]:
         scores = np.tile(self.bias, (distinct.height, 1))
         shares = []
         for number, block in enumerate(narrative_blocks(distinct)):
@@ -108,21 +108,21 @@ class Model:
         numbered = rows.with_row_index("row")
         together = numbered.sort(pl.col("clean_description").hash(), "row")  # equal narratives come to lie in one slice
         with ThreadPoolExecutor(THREADS) as pool:
-            slices = list(pool.map(self._predicted, together.iter_slices(SLICE)))
+            slices = list(pool.map(self._predict_slice, together.iter_slices(SLICE)))
         predicted = pl.concat([pl.DataFrame(schema=PREDICTED), *slices])
         return predicted.with_columns(row=together["row"]).sort("row").drop("row")
 
-    def _predicted(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def _predict_slice(self, rows: pl.DataFrame) -> pl.DataFrame:
         scores, known = self.linear.scores(rows, self.contexts)
         found = ranked(scores, 1 + ALTERNATIVES, self.calibration.sharpness)
-        best = self._named(found.labels[:, 0])
+        best = self._label_names(found.labels[:, 0])
         confidence = self.calibration.confidence(evidence_of(found, known, best, rows)).round(DIGITS)
         return pl.DataFrame(
             {"category": best, "confidence": confidence, "alternatives": self._alternatives(found, confidence)},
             schema=PREDICTED,
         )
 
-    def _named(self, labels: Any) -> pl.Series:
+    def _label_names(self, labels: Any) -> pl.Series:
         return pl.Series(self.labels, dtype=pl.String).gather(labels)
 
     def _alternatives(self, found: Ranked, confidence: Numbers) -> pl.Series:
@@ -130,7 +130,7 @@ class Model:
         left = (1 - confidence) / np.maximum(1 - found.shares[:, 0], 1e-9)
         chances = np.minimum(found.shares[:, 1:] * left[:, None], confidence[:, None]).round(DIGITS)
         others = pl.DataFrame(
-            {"category": self._named(found.labels[:, 1:].ravel()), "confidence": chances.ravel()}
+            {"category": self._label_names(found.labels[:, 1:].ravel()), "confidence": chances.ravel()}
         ).to_struct()
         rows, most = chances.shape
         likely = pl.element().struct.field("confidence") >= LEAST_ALTERNATIVE

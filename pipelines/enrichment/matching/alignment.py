@@ -27,13 +27,20 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pipelines.enrichment.matching.matching import ORDER, matches, paired, states_balance, unpaired, unpaired_held
+from pipelines.enrichment.matching.matching import (
+    ORDER,
+    match_word_for_word,
+    pair_in_order,
+    states_balance,
+    unpaired,
+    unpaired_held,
+)
 from pipelines.vocabulary.schemas import MONEY
 
 SHIFT = 5  # days between purchase and booking: a weekend, a holiday, and the days that a card payment takes
 MOST_COMPARED = 2_500  # pairs of rows of one day and amount whose words are compared; of more, only their order is
 
-_PROVEN = ("account_id", "date", "amount", "balance")
+_PROVEN_KEY = ("account_id", "date", "amount", "balance")
 _SAME_BALANCE = ("account_id", "amount", "balance")
 _SAME_DAY = ("account_id", "date", "amount")
 _SOURCE = ("account_id", "received_seq", "statement_id")
@@ -48,12 +55,12 @@ class Turn:
     meeting: pl.DataFrame
 
 
-def turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
+def split_into_turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
     """New rows in the turns in which to take them, at least one.
 
     Where no statement is among an account's rows, all of them go in the first.
     """
-    meeting = _meeting(held, new) if any(frame["statement_id"].count() for frame in (held, new)) else None
+    meeting = _find_meeting(held, new) if any(frame["statement_id"].count() for frame in (held, new)) else None
     if meeting is None or meeting.is_empty():
         return [Turn(new, new.clear())]
     submission, begun = ["account_id", "received_seq"], pl.col("meets").cum_sum().over("account_id")
@@ -70,31 +77,31 @@ def turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
     return [Turn(rows.drop("meets"), rows.filter(pl.col("meets") == 1).drop("meets")) for _, rows in each]
 
 
-def _meeting(held: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+def _find_meeting(held: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """`account_id` and `received_seq` of the new submissions of which a row may repeat one received before."""
     both = pl.concat([frame.select(*_SAME_DAY, "received_seq", "statement_id") for frame in (held, new)])
     in_reach = both.join(new, on=["account_id", "amount"], how="semi")
     days = pl.int_range(-SHIFT, SHIFT + 1, eager=True).alias("days").to_frame()
     seq = pl.col("received_seq")
     near = (
-        in_reach.join(in_reach.filter(from_statement()), on=["account_id", "amount"], how="semi")
+        in_reach.join(in_reach.filter(is_from_statement()), on=["account_id", "amount"], how="semi")
         .group_by(_SAME_DAY)
-        .agg(first_seq=seq.min(), first_statement=seq.filter(from_statement()).min())
+        .agg(first_seq=seq.min(), first_statement=seq.filter(is_from_statement()).min())
         .join(days, how="cross")
         .with_columns(pl.col("date") + pl.duration(days="days"))
         .group_by(_SAME_DAY)
         .agg(pl.col("first_seq", "first_statement").min())
     )
-    repeats = pl.when(from_statement()).then(pl.col("first_seq") < seq).otherwise(pl.col("first_statement") < seq)
+    repeats = pl.when(is_from_statement()).then(pl.col("first_seq") < seq).otherwise(pl.col("first_statement") < seq)
     met = new.join(near, on=_SAME_DAY, validate="m:1").filter(repeats)
     return met.select("account_id", "received_seq").unique()
 
 
-def from_statement() -> pl.Expr:
+def is_from_statement() -> pl.Expr:
     return pl.col("statement_id").is_not_null()
 
 
-def aligned(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+def match_statements(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     """Sent rows that repeat a held one where a statement is on either side: as `matches` gives them.
 
     Args:
@@ -105,41 +112,41 @@ def aligned(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     nth_of_id = pl.int_range(pl.len()).over(_ID_KEY)
     first_of_id = can_repeat.filter(pl.col("sent_id").is_null() | (nth_of_id == 0))
     stands = (pl.col("status") == "posted") & pl.col("superseded_seq").is_null()
-    pairs = repeats(held.join(first_of_id, on="account_id", how="semi").filter(stands), first_of_id)
-    return pl.concat([pairs, _sent_again(can_repeat, first_of_id, pairs)])
+    pairs = match_rows(held.join(first_of_id, on="account_id", how="semi").filter(stands), first_of_id)
+    return pl.concat([pairs, _match_repeated_ids(can_repeat, first_of_id, pairs)])
 
 
-def _sent_again(sent: pl.DataFrame, first_of_id: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def _match_repeated_ids(sent: pl.DataFrame, first_of_id: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """The same client's id again in the same submission repeats what its first row does."""
     partners = pairs.join(first_of_id.select(*ORDER, *_ID_KEY), on=ORDER, validate="1:1").drop(*ORDER, "job_id")
     again = unpaired(sent, first_of_id).join(partners, on=_ID_KEY, validate="m:1")
     return again.select(pairs.columns)
 
 
-def repeats(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+def match_rows(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     """The same of rows that are all to be looked at."""
-    data = held.filter(~from_statement())
-    beside = ((held, data.clear(), sent.filter(from_statement())), (held, data, sent.filter(~from_statement())))
-    return pl.concat(_one_to_one(*each) for each in beside)
+    data = held.filter(~is_from_statement())
+    beside = ((held, data.clear(), sent.filter(is_from_statement())), (held, data, sent.filter(~is_from_statement())))
+    return pl.concat(_match_one_to_one(*each) for each in beside)
 
 
-def _one_to_one(held: pl.DataFrame, data: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+def _match_one_to_one(held: pl.DataFrame, data: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     """Pairs of one kind of submission. `data`: held rows that sent ones can only repeat word for word."""
     alignable = unpaired_held(held, data.select(held_received_seq="received_seq", held_position="position")).sort(ORDER)
     sent = sent.sort(ORDER)
-    proven = paired(alignable.filter(states_balance()), sent.filter(states_balance()), _PROVEN)
+    proven = pair_in_order(alignable.filter(states_balance()), sent.filter(states_balance()), _PROVEN_KEY)
     left = unpaired(sent, proven)
-    word_for_word = matches(data.sort("date", *ORDER), left.filter(pl.col("sent_id").is_null()))
+    word_for_word = match_word_for_word(data.sort("date", *ORDER), left.filter(pl.col("sent_id").is_null()))
     left, free = unpaired(left, word_for_word), unpaired_held(alignable, proven)
-    shifted = _shifted(alignable, sent, free, left, proven)
+    shifted = _match_shifted_dates(alignable, sent, free, left, proven)
     left, free = unpaired(left, shifted), unpaired_held(free, shifted)
-    return pl.concat([proven, shifted, _alike(free, left)])
+    return pl.concat([proven, shifted, _match_missing_balances(free, left)])
 
 
 # Dates that differ.
 
 
-def _shifted(
+def _match_shifted_dates(
     held: pl.DataFrame, sent: pl.DataFrame, free: pl.DataFrame, left: pl.DataFrame, proven: pl.DataFrame
 ) -> pl.DataFrame:
     """Of rows still `free` and `left`, the pairs of the same amount and balance on other days.
@@ -157,19 +164,19 @@ def _shifted(
         )
         for side, rows in sides.items()
     ).sort(*_SAME_BALANCE, "date", *ORDER)
-    near = _in_stretches(in_order)
+    near = _number_stretches(in_order)
     held_names = {"held_received_seq": "received_seq", "held_position": "position", "held_statement_id": "statement_id"}
     partners = near.filter(pl.col("side") == "held").select("stretch", "nth", held_date="date", **held_names)
     met = near.filter(pl.col("side") == "sent").join(partners, on=["stretch", "nth"], how="left", validate="1:1")
     apart = (pl.col("date") - pl.col("held_date")).dt.total_days().abs()
     as_many = (pl.col("of_held") == pl.col("of_sent")) & (apart <= SHIFT).fill_null(value=False).all().over("stretch")
-    found = met.filter(as_many).pipe(_without_seams, held, sent)
+    found = met.filter(as_many).pipe(_drop_seams, held, sent)
     names = held.select("transaction_id", held_received_seq="received_seq", held_position="position")
     named = found.join(names, on=["held_received_seq", "held_position"], validate="1:1")
     return named.join(sent.select("job_id", *ORDER), on=ORDER, validate="1:1").select(proven.columns)
 
 
-def _in_stretches(in_order: pl.DataFrame) -> pl.DataFrame:
+def _number_stretches(in_order: pl.DataFrame) -> pl.DataFrame:
     """Rows of one amount and balance that follow each other within days, with no proven pair between: their `stretch`,
     `nth` of their side in it, and how many it has `of_held` and `of_sent`.
     """
@@ -185,27 +192,27 @@ def _in_stretches(in_order: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _without_seams(pairs: pl.DataFrame, held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+def _drop_seams(pairs: pl.DataFrame, held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     """Without the pairs that rather are two transactions: one where one list ends, one where the other goes on."""
     is_held_first = pl.col("held_date") < pl.col("date")
     of_held = {"seq": "held_received_seq", "statement": "held_statement_id", "date": "held_date"}
     of_sent = {"seq": "received_seq", "statement": "statement_id", "date": "date"}
     numbered = pairs.with_row_index("pair")
     seams = [
-        _seams(_in_time(numbered.filter(is_held_first), of_held, of_sent), held, sent),
-        _seams(_in_time(numbered.filter(~is_held_first), of_sent, of_held), sent, held),
+        _find_seams(_order_sides(numbered.filter(is_held_first), of_held, of_sent), held, sent),
+        _find_seams(_order_sides(numbered.filter(~is_held_first), of_sent, of_held), sent, held),
     ]
     return numbered.join(pl.concat(seams), on="pair", how="anti")
 
 
-def _in_time(pairs: pl.DataFrame, first: Mapping[str, str], last: Mapping[str, str]) -> pl.DataFrame:
+def _order_sides(pairs: pl.DataFrame, first: Mapping[str, str], last: Mapping[str, str]) -> pl.DataFrame:
     sides = {
         f"{place}_{name}": column for place, side in (("first", first), ("last", last)) for name, column in side.items()
     }
     return pairs.select("pair", *_SAME_BALANCE, **sides)
 
 
-def _seams(pairs: pl.DataFrame, first: pl.DataFrame, last: pl.DataFrame) -> pl.DataFrame:
+def _find_seams(pairs: pl.DataFrame, first: pl.DataFrame, last: pl.DataFrame) -> pl.DataFrame:
     """Numbers of the pairs that are two: the list of the first ends and that of the last begins between them, and the
     rows that only one list knows tell how the balance came back (a payment, its reversal, and the payment again).
 
@@ -220,11 +227,11 @@ def _seams(pairs: pl.DataFrame, first: pl.DataFrame, last: pl.DataFrame) -> pl.D
         .filter(pl.col("ends") <= pl.col("last_date"), pl.col("begins") >= pl.col("first_date"))
     )
     steps: defaultdict[int, defaultdict[Decimal, list[Decimal]]] = defaultdict(lambda: defaultdict(list))
-    for unknown in (_between(at_ends, first, last), _between(at_ends, last, first)):
+    for unknown in (_rows_between(at_ends, first, last), _rows_between(at_ends, last, first)):
         for pair, opening, balance in unknown.rows():
             steps[pair][opening].append(balance)
     ways = at_ends.select("pair", "balance", _opening()).rows()
-    two = [pair for pair, left_at, came_back_to in ways if _leads(steps[pair], left_at, came_back_to)]
+    two = [pair for pair, left_at, came_back_to in ways if _leads_to(steps[pair], left_at, came_back_to)]
     return pl.DataFrame({"pair": two}, schema={"pair": pl.UInt32})
 
 
@@ -232,7 +239,7 @@ def _opening() -> pl.Expr:
     return (pl.col("balance") - pl.col("amount")).cast(MONEY).alias("opening")
 
 
-def _between(pairs: pl.DataFrame, rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+def _rows_between(pairs: pl.DataFrame, rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     """`pair`, `opening` and `balance` of rows of its days that the other list doesn't have within days of them."""
     stated = rows.filter(states_balance()).select(*_SAME_BALANCE, "date", _opening())
     on_days = (
@@ -245,7 +252,7 @@ def _between(pairs: pl.DataFrame, rows: pl.DataFrame, others: pl.DataFrame) -> p
     return on_days.join(known, on="row", how="anti").select("pair", "opening", "balance")
 
 
-def _leads(steps: Mapping[Decimal, Sequence[Decimal]], start: Decimal, end: Decimal) -> bool:
+def _leads_to(steps: Mapping[Decimal, Sequence[Decimal]], start: Decimal, end: Decimal) -> bool:
     """Whether rows, each opening with the balance before, lead from one balance to another."""
     seen, ahead = {start}, [start]
     while ahead:
@@ -266,17 +273,17 @@ class _Candidate(NamedTuple):
     words: frozenset[str]
 
 
-def _alike(free: pl.DataFrame, left: pl.DataFrame) -> pl.DataFrame:
+def _match_missing_balances(free: pl.DataFrame, left: pl.DataFrame) -> pl.DataFrame:
     """Pairs of the same day and amount, a balance of which is missing."""
     free, left = free.join(left, on=_SAME_DAY, how="semi"), left.join(free, on=_SAME_DAY, how="semi")
-    of_held, of_sent = _by_day(free), _by_day(left)
-    numbers = [pair for day, sent in of_sent.items() for pair in _paired_by_words(of_held[day], sent)]
+    of_held, of_sent = _group_by_day(free), _group_by_day(left)
+    numbers = [pair for day, sent in of_sent.items() for pair in _pair_by_words(of_held[day], sent)]
     found, repeating = (pl.Series([pair[side] for pair in numbers], dtype=pl.UInt32) for side in (0, 1))
     partners = free[found].select("transaction_id", held_received_seq="received_seq", held_position="position")
     return left[repeating].select("job_id", *ORDER).hstack(partners)
 
 
-def _by_day(rows: pl.DataFrame) -> dict[tuple[object, ...], list[_Candidate]]:
+def _group_by_day(rows: pl.DataFrame) -> dict[tuple[object, ...], list[_Candidate]]:
     found: dict[tuple[object, ...], list[_Candidate]] = defaultdict(list)
     columns = rows.select(*_SAME_DAY, states_balance(), words=pl.col("text").str.split(" ")).rows()
     for number, (account, day, amount, states, words) in enumerate(columns):
@@ -284,20 +291,22 @@ def _by_day(rows: pl.DataFrame) -> dict[tuple[object, ...], list[_Candidate]]:
     return found
 
 
-def _paired_by_words(held: Sequence[_Candidate], sent: Sequence[_Candidate]) -> Iterator[tuple[int, int]]:
+def _pair_by_words(held: Sequence[_Candidate], sent: Sequence[_Candidate]) -> Iterator[tuple[int, int]]:
     """The numbers of held and sent rows, as many pairs as can be: of two rows only one may state its balance."""
     free, left = {each.number: each for each in held}, {each.number: each for each in sent}
-    for one, other in _most_similar(held, sent):
+    for one, other in _sort_by_similarity(held, sent):
         if one.number in free and other.number in left:
             others_free = [each for each in free.values() if each is not one]
             others_left = [each for each in left.values() if each is not other]
-            if _most_pairs(others_free, others_left) + 1 == _most_pairs(free.values(), left.values()):
+            if _count_most_pairs(others_free, others_left) + 1 == _count_most_pairs(free.values(), left.values()):
                 del free[one.number], left[other.number]
                 yield one.number, other.number
-    yield from _paired_in_order(free.values(), left.values())
+    yield from _pair_in_order(free.values(), left.values())
 
 
-def _most_similar(held: Sequence[_Candidate], sent: Sequence[_Candidate]) -> Iterable[tuple[_Candidate, _Candidate]]:
+def _sort_by_similarity(
+    held: Sequence[_Candidate], sent: Sequence[_Candidate]
+) -> Iterable[tuple[_Candidate, _Candidate]]:
     """Pairs that share words, those first that share most; then those that both state no balance; then in order."""
     if len(held) == len(sent) == 1 or len(held) * len(sent) > MOST_COMPARED:
         return []
@@ -313,20 +322,20 @@ def _similarity(one: _Candidate, other: _Candidate) -> Fraction:
     return Fraction(2 * len(one.words & other.words), len(one.words) + len(other.words))
 
 
-def _most_pairs(held: Iterable[_Candidate], sent: Iterable[_Candidate]) -> int:
+def _count_most_pairs(held: Iterable[_Candidate], sent: Iterable[_Candidate]) -> int:
     """How many can be paired: first those that state a balance, each with one that states none."""
-    silent_held, stating_held = _counted(held)
-    silent_sent, stating_sent = _counted(sent)
+    silent_held, stating_held = _count_stating(held)
+    silent_sent, stating_sent = _count_stating(sent)
     of_stating = min(stating_sent, silent_held)
     return of_stating + min(silent_sent, stating_held + silent_held - of_stating)
 
 
-def _counted(rows: Iterable[_Candidate]) -> tuple[int, int]:
+def _count_stating(rows: Iterable[_Candidate]) -> tuple[int, int]:
     stating = [each.states_balance for each in rows]
     return stating.count(False), stating.count(True)
 
 
-def _paired_in_order(held: Iterable[_Candidate], sent: Iterable[_Candidate]) -> Iterator[tuple[int, int]]:
+def _pair_in_order(held: Iterable[_Candidate], sent: Iterable[_Candidate]) -> Iterator[tuple[int, int]]:
     """The n-th with the n-th, sent rows that state a balance first, for they can only be rows that state none."""
     silent = [each.number for each in held if not each.states_balance]
     stating = [each.number for each in held if each.states_balance]

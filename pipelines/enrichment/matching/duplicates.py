@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pipelines.enrichment.matching.alignment import Turn, aligned, turns
+from pipelines.enrichment.matching.alignment import Turn, match_statements, split_into_turns
 from pipelines.enrichment.matching.identities import named_ids
-from pipelines.enrichment.matching.matching import KEY, ORDER, matches, unpaired, unpaired_held
+from pipelines.enrichment.matching.matching import KEY, ORDER, match_word_for_word, unpaired, unpaired_held
 from pipelines.enrichment.wording.text import id_as_sent, text_as_sent
 from pipelines.vocabulary.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
 
@@ -67,46 +67,46 @@ def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
     """Take newly accepted rows into what is held. Eager: how many rounds it takes depends on the data."""
     known = held.select(KNOWN.names()).with_columns(text=text_as_sent(), sent_id=id_as_sent())
     new = accepted.with_columns(text=text_as_sent(), sent_id=id_as_sent()).sort(*ORDER)
-    first, *later = turns(known, new)
-    known, repeated = _taken_in(known, first)
+    first, *later = split_into_turns(known, new)
+    known, repeated = _take_in(known, first)
     duplicates = [repeated]
     for turn in later:
         others = known.join(turn.rows, on="account_id", how="anti")
-        known, repeated = _taken_in(known.join(turn.rows, on="account_id", how="semi"), turn)
+        known, repeated = _take_in(known.join(turn.rows, on="account_id", how="semi"), turn)
         known = pl.concat([others, known])
         duplicates.append(repeated)
     return Identified(known.select(KNOWN.names()).sort(SORT_KEY), pl.concat(duplicates).sort("job_id", "position"))
 
 
-def _taken_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _take_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
     """All that is held after a turn, and the duplicates among its rows."""
-    repeats = aligned(known, turn.meeting)
+    repeats = match_statements(known, turn.meeting)
     new = unpaired(turn.rows, repeats)
     has_id = pl.col("sent_id").is_not_null()
-    versions, repeated = _by_id(known.filter(has_id), new.filter(has_id))
-    counted, overlapping = _by_count(known.filter(~has_id), new.filter(~has_id), versions, repeats)
+    versions, repeated = _identify_by_id(known.filter(has_id), new.filter(has_id))
+    counted, overlapping = _identify_by_count(known.filter(~has_id), new.filter(~has_id), versions, repeats)
     # What a statement brought before is a posting all the same: the pending row of the same words waits no longer.
     brought_before = turn.rows.join(repeats, on=ORDER, how="semi")
     rows = pl.concat([versions, counted]).pipe(_replace_pending, new, brought_before)
     return rows.select(known.columns), pl.concat([repeats.select(DUPLICATES.names()), repeated, overlapping])
 
 
-def _by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _identify_by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows with a client's id: all versions, and the duplicates among the new rows."""
     if new.is_empty():
         return held, pl.DataFrame(schema=DUPLICATES)
-    identified = _with_ids(new, pl.concat_str(pl.lit("id:"), "sent_id")).with_columns(
+    identified = _add_ids(new, pl.concat_str(pl.lit("id:"), "sent_id")).with_columns(
         _FIRST_VERSION, ordinal=pl.lit(None, pl.UInt32())
     )
     alone = _is_alone(identified, [held], _ID_KEY)
     meeting = identified.filter(~alone)
     met = held.join(meeting, on=_ID_KEY, how="semi")
-    versions, repeated = _versions(met, meeting)
+    versions, repeated = _number_versions(met, meeting)
     others = held.join(meeting, on=_ID_KEY, how="anti")
     return pl.concat([others, identified.filter(alone).select(held.columns), versions]), repeated
 
 
-def _versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _number_versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The outcome of `_by_id` for rows whose ids occur more than once."""
     unnumbered = new.with_columns(revision=pl.lit(None, pl.UInt32()))
     together = pl.concat([held, unnumbered], how="diagonal").sort(*_ID_KEY, *ORDER)
@@ -120,7 +120,7 @@ def _versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.D
     return versions.select(held.columns), marked.filter("repeats").select(DUPLICATES.names())
 
 
-def _by_count(
+def _identify_by_count(
     held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame, repeats: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows without an id: all that are held now, and the duplicates among the new rows.
@@ -135,34 +135,34 @@ def _by_count(
     alone = _is_alone(new, [held, in_reach], KEY)
     meeting = new.filter(~alone)
     met, also_met = (frame.join(meeting, on=KEY, how="semi") for frame in (held, in_reach))
-    counted, duplicates = _met_by_count(met, also_met, meeting, repeats)
-    added = new.filter(alone).pipe(numbered_anew, held.clear()).with_columns(_FIRST_VERSION)
+    counted, duplicates = _count_shared_keys(met, also_met, meeting, repeats)
+    added = new.filter(alone).pipe(number_new_rows, held.clear()).with_columns(_FIRST_VERSION)
     others = held.join(meeting, on=KEY, how="anti")
     return pl.concat([others, added.select(held.columns), counted]), duplicates
 
 
-def _met_by_count(
+def _count_shared_keys(
     held: pl.DataFrame, also_held: pl.DataFrame, new: pl.DataFrame, repeats: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The outcome of `_by_count` for rows whose keys occur more than once."""
     duplicates = [pl.DataFrame(schema=DUPLICATES)]
-    for submissions in _rounds(new):
-        earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_at, submissions)
-        same = matches(unpaired_held(earlier, repeats), submissions.filter(~pl.col("appended")))
+    for submissions in _split_into_rounds(new):
+        earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_on_arrival, submissions)
+        same = match_word_for_word(unpaired_held(earlier, repeats), submissions.filter(~pl.col("appended")))
         duplicates.append(same.select(DUPLICATES.names()))
-        added = unpaired(submissions, same).pipe(numbered_anew, held).with_columns(_FIRST_VERSION)
+        added = unpaired(submissions, same).pipe(number_new_rows, held).with_columns(_FIRST_VERSION)
         held = pl.concat([held, added.select(held.columns)])
     return held, pl.concat(duplicates)
 
 
-def _rounds(new: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def _split_into_rounds(new: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """The new rows, each key's first submission first."""
     numbered = new.with_columns(turn=pl.col("received_seq").rank("dense").over(KEY))
     for _, submissions in sorted(numbered.partition_by("turn", as_dict=True, include_key=False).items()):
         yield submissions
 
 
-def _held_at(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
+def _held_on_arrival(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
     """Rows of the submissions' keys that were held when they arrived: received before, and not revised by then."""
     keys = submissions.group_by(KEY).agg(arrival=pl.col("received_seq").first())
     not_revised = pl.col("revised_seq").is_null() | (pl.col("revised_seq") > pl.col("arrival"))
@@ -173,7 +173,7 @@ def _held_at(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def numbered_anew(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+def number_new_rows(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """New transactions with their ordinal in their key, and the id derived from both."""
     taken = held.group_by(KEY).agg(next_ordinal=pl.col("ordinal").max() + 1)
     numbered = (
@@ -182,10 +182,10 @@ def numbered_anew(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         .with_columns(ordinal=(pl.col("next_ordinal").fill_null(0) + pl.int_range(pl.len()).over(KEY)).cast(pl.UInt32))
     )
     key = pl.concat_str("date", "amount", "status", "ordinal", "text", separator="|")
-    return _with_ids(numbered, key)
+    return _add_ids(numbered, key)
 
 
-def _with_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.DataFrame:
+def _add_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.DataFrame:
     """`transaction_id`: of `name` within the account."""
     return rows.with_columns(transaction_id=named_ids(rows["account_id"], rows.select(name).to_series()))
 
@@ -209,7 +209,7 @@ def _replace_pending(rows: pl.DataFrame, new: pl.DataFrame, also_posted: pl.Data
     posted = rows.filter(pl.col("status") == "posted").join(new.select(ORDER), on=ORDER, how="semi")
     postings = pl.concat([posted, also_posted.match_to_schema(rows.schema, missing_columns="insert")])
     met = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]
-    pairs = pl.DataFrame(_one_to_one(pl.concat(met)), schema=_PAIRS, orient="row")
+    pairs = pl.DataFrame(_pair_postings(pl.concat(met)), schema=_PAIRS, orient="row")
     if pairs.is_empty():
         return rows
     return rows.join(pairs, on=ORDER, how="left", validate="1:1").with_columns(
@@ -217,7 +217,7 @@ def _replace_pending(rows: pl.DataFrame, new: pl.DataFrame, also_posted: pl.Data
     )
 
 
-def _one_to_one(rows: pl.DataFrame) -> Iterator[tuple[int, int, int]]:
+def _pair_postings(rows: pl.DataFrame) -> Iterator[tuple[int, int, int]]:
     """Each posting takes the earliest row that waits for it then: that row's place, and the posting's `received_seq`.
 
     One after the other, because what still waits depends on what earlier postings took. Few rows come here, those of
@@ -234,11 +234,11 @@ def _one_to_one(rows: pl.DataFrame) -> Iterator[tuple[int, int, int]]:
     ):
         if status == "pending":
             insort(waiting[number], row)
-        elif (taken := _taken(waiting[number], row)) is not None:
+        elif (taken := _take_pending(waiting[number], row)) is not None:
             yield taken.received_seq, taken.position, row.received_seq
 
 
-def _taken(waiting: list[_Waiting], posting: _Waiting) -> _Waiting | None:
+def _take_pending(waiting: list[_Waiting], posting: _Waiting) -> _Waiting | None:
     """The first in order that may be the posting's, no longer waiting; nor are those that had been superseded."""
     at = bisect_left(waiting, posting.date - PENDING_LASTS, key=attrgetter("date"))
     while at < len(waiting) and waiting[at].date <= posting.date + POSTED_EARLIER:

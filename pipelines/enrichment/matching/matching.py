@@ -7,18 +7,18 @@ KEY = ("account_id", "date", "amount", "text", "status")
 _BALANCE_KEY = (*KEY, "balance")
 
 
-def matches(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+def match_word_for_word(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     """The largest matching of sent rows to held ones: a sent row that repeats one, and `transaction_id` of that.
 
     Equal balances first; then sent rows whose balance nobody states, against held rows without one; then sent rows
     without a balance, against whatever is left.
     """
-    equal = paired(held.filter(states_balance()), sent.filter(states_balance()), _BALANCE_KEY)
+    equal = pair_in_order(held.filter(states_balance()), sent.filter(states_balance()), _BALANCE_KEY)
     held, sent = unpaired_held(held, equal), unpaired(sent, equal)
-    unstated = paired(held.filter(~states_balance()), sent.filter(states_balance()), KEY)
+    unstated = pair_in_order(held.filter(~states_balance()), sent.filter(states_balance()), KEY)
     held, sent = unpaired_held(held, unstated), unpaired(sent, unstated)
     stated_first = held.sort(pl.col("balance").is_null(), *ORDER, maintain_order=True)
-    silent = paired(stated_first, sent.filter(~states_balance()), KEY)
+    silent = pair_in_order(stated_first, sent.filter(~states_balance()), KEY)
     return pl.concat([equal, unstated, silent])
 
 
@@ -26,7 +26,7 @@ def states_balance() -> pl.Expr:
     return pl.col("balance").is_not_null()
 
 
-def paired(held: pl.DataFrame, sent: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
+def pair_in_order(held: pl.DataFrame, sent: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
     """The n-th sent row of a key with the n-th held one."""
     nth = pl.int_range(pl.len()).over(key).alias("nth")
     partners = held.with_columns(nth).select(

@@ -15,7 +15,7 @@ _OPEN = pl.col("opens")
 _STEP = pl.when(_OPEN).then(1).otherwise(-1)
 
 
-def latest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[str]) -> pl.DataFrame:
+def pair_latest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[str]) -> pl.DataFrame:
     """Each closing event with the latest one before it that is still open: PAIRS.
 
     Args:
@@ -26,7 +26,7 @@ def latest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[str]) 
     The events of a key are read as brackets. What opens at a depth is closed by the next that comes back to it.
     """
     return (
-        events.pipe(_counted, by, order)
+        events.pipe(_count_open, by, order)
         .filter(_OPEN | (pl.col("waiting") > 0))
         .with_columns(depth=pl.col("waiting") + _OPEN.cast(pl.Int64))
         .with_columns(opened=pl.col("row").shift(1).over(*by, "depth", order_by=order))
@@ -35,18 +35,18 @@ def latest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[str]) 
     )
 
 
-def oldest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[str]) -> pl.DataFrame:
+def pair_oldest_first(events: pl.DataFrame, by: Sequence[str], order: Sequence[str]) -> pl.DataFrame:
     """Each closing event with the one that has been open longest: PAIRS. Arguments as `latest_first`.
 
     In a queue the nth to be served is the nth that came.
     """
-    counted = events.pipe(_counted, by, order).with_columns(nth=pl.int_range(pl.len()).over(*by, "opens"))
+    counted = events.pipe(_count_open, by, order).with_columns(nth=pl.int_range(pl.len()).over(*by, "opens"))
     served = counted.filter(~_OPEN, pl.col("waiting") > 0).with_columns(nth=pl.int_range(pl.len()).over(*by))
     waiting = counted.filter(_OPEN).select(*by, "nth", opened="row")
     return served.join(waiting, on=[*by, "nth"], nulls_equal=True, validate="1:1").select("opened", closed="row")
 
 
-def _counted(events: pl.DataFrame, by: Sequence[str], order: Sequence[str]) -> pl.DataFrame:
+def _count_open(events: pl.DataFrame, by: Sequence[str], order: Sequence[str]) -> pl.DataFrame:
     """Events in order, with how many of their key were open before each: those that close nothing don't count.
 
     Keys in which nothing opens or nothing closes are left out: usually nearly all.

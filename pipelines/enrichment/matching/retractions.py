@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipelines.enrichment.matching.duplicates import KNOWN, Identified, identify, numbered_anew
-from pipelines.enrichment.matching.matching import ORDER, matches
+from pipelines.enrichment.matching.duplicates import KNOWN, Identified, identify, number_new_rows
+from pipelines.enrichment.matching.matching import ORDER, match_word_for_word
 from pipelines.enrichment.wording.text import text_as_sent
 from pipelines.vocabulary.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS, UUID
 
@@ -62,32 +62,32 @@ def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Re
     mine = held.join(affected, on="customer_number", validate="m:1")
     sent = retractions.sent.join(affected, on="customer_number", validate="m:1")
     later = _facts_since(mine, sent, retractions.retracted)
-    identified = identify(pl.concat([others, _taken_back(mine)]), pl.concat([accepted, later]))
-    replayed = _with_old_ids(identified, mine)
-    rows, put_away = _compared(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
+    identified = identify(pl.concat([others, _state_before(mine)]), pl.concat([accepted, later]))
+    replayed = _restore_ids(identified, mine)
+    rows, put_away = _mark_changes(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
     untouched = replayed.rows.join(affected, on="customer_number", how="anti")
     repeated = replayed.duplicates.join(accepted, on="job_id", how="semi")
     return Replayed(Identified(pl.concat([untouched, rows]).sort(SORT_KEY), repeated), put_away)
 
 
-def _since_the_first() -> pl.Expr:
+def _is_since_first() -> pl.Expr:
     return pl.col("received_seq") >= pl.col("first_seq")
 
 
-def _taken_back(mine: pl.DataFrame) -> pl.DataFrame:
+def _state_before(mine: pl.DataFrame) -> pl.DataFrame:
     """What was held just before the first retracted submission."""
     not_yet = pl.when(pl.col("superseded_seq") < pl.col("first_seq")).then("superseded_seq")
-    return mine.filter(~_since_the_first()).with_columns(superseded_seq=not_yet).select(TRANSACTIONS.names())
+    return mine.filter(~_is_since_first()).with_columns(superseded_seq=not_yet).select(TRANSACTIONS.names())
 
 
 def _facts_since(mine: pl.DataFrame, sent: pl.DataFrame, retracted: pl.DataFrame) -> pl.DataFrame:
     """Every accepted row since then that is not retracted. What is held tells its facts itself; they never change."""
-    held, all_sent = mine.filter(_since_the_first()), sent.filter(_since_the_first())
+    held, all_sent = mine.filter(_is_since_first()), sent.filter(_is_since_first())
     facts = [held, all_sent.join(held, on=ORDER, how="anti")]
     return pl.concat(each.join(retracted, on="job_id", how="anti").select(ACCEPTED.names()) for each in facts)
 
 
-def _with_old_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
+def _restore_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
     """Rows that are held already keep their ids, and new ones inherit those of matching rows that are gone.
 
     Only among rows without a client's id: an id derived from that one goes with it.
@@ -100,20 +100,22 @@ def _with_old_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
 
     staying = unnamed.join(before.select(*ORDER, *old_id), on=ORDER, validate="1:1")
     coming, gone = unnamed.join(before, on=ORDER, how="anti"), before.join(own, on=ORDER, how="anti")
-    heirs = matches(gone, coming).join(
+    heirs = match_word_for_word(gone, coming).join(
         gone.select(held_received_seq="received_seq", held_position="position", ordinal="ordinal"),
         on=["held_received_seq", "held_position"],
         validate="1:1",
     )
     inheriting = coming.join(heirs.select(*ORDER, *old_id), on=ORDER, validate="1:1")
     taken = pl.concat([staying.select(rows.columns), gone.select(rows.columns)])
-    fresh = coming.join(heirs, on=ORDER, how="anti").pipe(numbered_anew, taken)
+    fresh = coming.join(heirs, on=ORDER, how="anti").pipe(number_new_rows, taken)
     named = pl.concat([frame.select(rows.columns) for frame in (staying, inheriting, fresh)])
     others = rows.join(own, on=ORDER, how="anti")
-    return Identified(pl.concat([others, named]).select(KNOWN.names()), _renamed(identified.duplicates, own, named))
+    return Identified(
+        pl.concat([others, named]).select(KNOWN.names()), _rename_duplicates(identified.duplicates, own, named)
+    )
 
 
-def _renamed(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+def _rename_duplicates(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
     """Duplicates under the final ids of the transactions that they repeat."""
     names = own.select(*ORDER, "transaction_id").join(
         named.select(*ORDER, final_id="transaction_id"), on=ORDER, validate="1:1"
@@ -122,7 +124,7 @@ def _renamed(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.DataFrame) -
     return final.with_columns(transaction_id=pl.coalesce("final_id", "transaction_id")).drop("final_id")
 
 
-def _compared(rows: pl.DataFrame, mine: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _mark_changes(rows: pl.DataFrame, mine: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows, each with the job since which it stands so; and what stood otherwise before, put away.
 
     What submissions received after the retraction replaced is their doing, not a change that it made.

@@ -7,7 +7,7 @@ meet the latest payment that is still free: what went wrong last is put right fi
 
 import polars as pl
 
-from pipelines.enrichment.matching.pairing import PAIRS, latest_first
+from pipelines.enrichment.matching.pairing import PAIRS, pair_latest_first
 from pipelines.vocabulary.schemas import MONEY, posted
 
 RETURN_BUSINESS_DAYS = 5  # direct entry gives banks two business days to return an item, a cheque takes up to five
@@ -32,7 +32,7 @@ def party() -> pl.Expr:
     return pl.coalesce("counterparty_group", "counterparty_name")
 
 
-def returned(numbered: pl.DataFrame) -> pl.DataFrame:
+def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
     """Payments and receipts that bounced (`opened`) and the rows that bring them back (`closed`): PAIRS.
 
     The same amount in the same account the other way, at most RETURN_BUSINESS_DAYS later. The same counterparty's
@@ -41,17 +41,19 @@ def returned(numbered: pl.DataFrame) -> pl.DataFrame:
     Args:
         numbered: rows of whole customers with their number in `row` (UInt32).
     """
-    booked = _booked(numbered)
+    booked = _select_booked(numbered)
     returns = booked.filter(_is_return()).collect()
     counter = returns.select("customer_number", amount=-pl.col("amount")).lazy()
     items = booked.filter(~_is_return()).join(counter, on=["customer_number", "amount"], how="semi").collect()
-    events = _events(items, returns)
-    named = _within_days(events, latest_first(events.filter(~pl.col("party").is_null()), [*_ITEM, "party"], _ORDER))
-    rest = _without(events, named)
-    return pl.concat([named, _within_days(rest, latest_first(rest, _ITEM, _ORDER))])
+    events = _stack_events(items, returns)
+    named = _keep_within_days(
+        events, pair_latest_first(events.filter(~pl.col("party").is_null()), [*_ITEM, "party"], _ORDER)
+    )
+    rest = _drop_paired(events, named)
+    return pl.concat([named, _keep_within_days(rest, pair_latest_first(rest, _ITEM, _ORDER))])
 
 
-def refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
+def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
     """Purchases and sales (`opened`) and what was refunded of them (`closed`): PAIRS.
 
     Between the same two, at most REFUND_DAYS later and not more than was paid. Refunds of the whole amount choose
@@ -60,21 +62,21 @@ def refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
     Args:
         undone: rows that bounced, so that there was nothing to refund.
     """
-    booked = _booked(numbered)
+    booked = _select_booked(numbered)
     given_back = booked.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect()
     dealt_with = given_back.select("customer_number", "party").lazy()
     paid = (
-        booked.filter(_can_be_refunded(), ~pl.col("row").is_in(undone.implode()))
+        booked.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))
         .join(dealt_with, on=["customer_number", "party"], how="semi")
         .collect()
     )
-    events = _events(paid, given_back)
-    whole = latest_first(events, [*_DEALING, "size"], _ORDER).pipe(_dated, events).filter(_soon_enough())
+    events = _stack_events(paid, given_back)
+    whole = pair_latest_first(events, [*_DEALING, "size"], _ORDER).pipe(_add_dates, events).filter(_soon_enough())
     whole = whole.select(PAIRS.names())
-    return pl.concat([whole, _parts(_without(events, whole))])
+    return pl.concat([whole, _pair_partial_refunds(_drop_paired(events, whole))])
 
 
-def duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Series:
+def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Series:
     """Rows that charge the same amount from the same account to the same counterparty as one up to DUPLICATE_DAYS ago.
 
     The later of the two. Not what has that rhythm of its own (daily remittances, a series of every business day), nor
@@ -82,7 +84,7 @@ def duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Series:
     """
     charge = ("customer_number", "account_id", "amount", "party")
     charges = (
-        _booked(numbered)
+        _select_booked(numbered)
         .filter(pl.col("amount") <= pl.lit(-DUPLICATE_FROM, MONEY))
         .filter(pl.len().over("customer_number", "amount") > 1)  # few are left, cheaply
         .with_columns(party=pl.coalesce("party", "clean_description"))
@@ -101,7 +103,7 @@ _ITEM = ("customer_number", "account_id", "was_out", "size")
 _DEALING = ("customer_number", "was_out", "party")
 
 
-def _booked(numbered: pl.DataFrame) -> pl.LazyFrame:
+def _select_booked(numbered: pl.DataFrame) -> pl.LazyFrame:
     """Rows that stand and are with somebody else, and with whom."""
     return numbered.lazy().filter(posted(), ~_is_transfer()).with_columns(party=party())
 
@@ -115,7 +117,7 @@ def _is_transfer() -> pl.Expr:
     return pl.col("is_transfer").eq_missing(True)
 
 
-def _can_be_refunded() -> pl.Expr:
+def _is_refundable() -> pl.Expr:
     """Money spent, or taken in trade; not what is itself a refund or a return."""
     undoes = pl.col("category").is_in((*_REFUNDS, *_RETURNS)).fill_null(value=False)
     return ~undoes & (_OUT | pl.col("category_group").eq_missing("revenue"))
@@ -128,7 +130,7 @@ def _repeats_by_nature() -> pl.Expr:
     return pl.any_horizontal(holds.fill_null(value=False) for holds in (by_category, by_group, daily))
 
 
-def _events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+def _stack_events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
     """Both sides under each other. `was_out`: whether the payment that is, or may be, undone left the account."""
     sides = [
         side.select(
@@ -149,7 +151,7 @@ def _events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(sides)
 
 
-def _dated(pairs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+def _add_dates(pairs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """Pairs with what their two rows say: the names of the events' columns, `_then` for the earlier row."""
     read = events.select("row", "date", "size", "counterparty_name")
     return pairs.join(read, left_on="closed", right_on="row", validate="1:1").join(
@@ -157,9 +159,9 @@ def _dated(pairs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _within_days(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def _keep_within_days(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     soon = pl.business_day_count("date_then", "date") <= RETURN_BUSINESS_DAYS
-    return pairs.pipe(_dated, events).filter(soon, ~_names_differ()).select(PAIRS.names())
+    return pairs.pipe(_add_dates, events).filter(soon, ~_names_differ()).select(PAIRS.names())
 
 
 def _names_differ() -> pl.Expr:
@@ -172,12 +174,12 @@ def _soon_enough() -> pl.Expr:
     return (pl.col("date") - pl.col("date_then")).dt.total_days() <= REFUND_DAYS
 
 
-def _without(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def _drop_paired(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Events that are still free."""
     return events.filter(~pl.col("row").is_in(pl.concat([pairs["opened"], pairs["closed"]]).implode()))
 
 
-def _parts(free: pl.DataFrame) -> pl.DataFrame:
+def _pair_partial_refunds(free: pl.DataFrame) -> pl.DataFrame:
     """Refunds of a part, each tried with the latest payment, then the one before it, and so on.
 
     One payment is tried a round, so the work is bounded by the number of refunds times REFUND_LOOK_BACK.

@@ -58,7 +58,7 @@ def group_of(names: pl.DataFrame) -> pl.Series:
     """
     person = pl.col("kind").eq_missing("person") | pl.col("name_shape").str.contains("^[GgXxSsIP]+$")
     surname_first = person & pl.col("name_shape").str.contains("^SP?[GX]")
-    key = _key(pl.col("bare"))
+    key = _group_key(pl.col("bare"))
     turned = key.str.replace(r"^([^-]+)-(.+)$", "$2-$1")
     business = business_group(pl.col("bare"))
     return names.select(pl.when(surname_first).then(turned).when(person).then(key).otherwise(business)).to_series()
@@ -66,7 +66,7 @@ def group_of(names: pl.DataFrame) -> pl.Series:
 
 def business_group(name: pl.Expr) -> pl.Expr:
     """The group of a business: its name without legal forms and country, common words in one spelling."""
-    key = _key(name)
+    key = _group_key(name)
     left_out = {f"-{word}-": "--" for word in _LEGAL}
     alike = {f"-{word}-": f"-{other}-" for word, other in _ALIKE.items()}
     apart = "-" + key.str.replace_all("-", "--", literal=True) + "-"  # so that neighbours don't share a hyphen
@@ -84,27 +84,27 @@ def business_group(name: pl.Expr) -> pl.Expr:
     return pl.when(short.str.len_chars() > 1).then(short).otherwise(key)
 
 
-def _key(name: pl.Expr) -> pl.Expr:
+def _group_key(name: pl.Expr) -> pl.Expr:
     return slug(name.str.replace_all("(?i)P/L", "PL"))
 
 
-def grouped(rows: pl.LazyFrame) -> pl.LazyFrame:
+def merge_cut_groups(rows: pl.LazyFrame) -> pl.LazyFrame:
     """`counterparty_group` where a bank cut a name: the group that it was cut from, for the same customer.
 
     Args:
         rows: any, with `customer_number` and `counterparty_group`; other columns and the order stay.
     """
-    return rows.map_batches(_joined, predicate_pushdown=False, projection_pushdown=False)
+    return rows.map_batches(_merge_cut_groups, predicate_pushdown=False, projection_pushdown=False)
 
 
-def _joined(rows: pl.DataFrame) -> pl.DataFrame:
+def _merge_cut_groups(rows: pl.DataFrame) -> pl.DataFrame:
     key = ["customer_number", "counterparty_group"]
-    whole = rows.select(key).drop_nulls("counterparty_group").unique().pipe(_whole)
+    whole = rows.select(key).drop_nulls("counterparty_group").unique().pipe(_find_whole_groups)
     found = rows.select(key).join(whole, on=key, how="left", validate="m:1", maintain_order="left")
     return rows.with_columns(pl.coalesce(found["whole"], rows["counterparty_group"]).alias("counterparty_group"))
 
 
-def _whole(distinct: pl.DataFrame) -> pl.DataFrame:
+def _find_whole_groups(distinct: pl.DataFrame) -> pl.DataFrame:
     """The cut groups among a customer's distinct ones, and the `whole` that each was cut from.
 
     Sorted, all that begin with a group follow right after it. They are one chain, each the beginning of the next, when

@@ -79,7 +79,7 @@ READINGS = (
 )
 
 
-def name_places(shapes: pl.Series) -> pl.DataFrame:
+def find_names(shapes: pl.Series) -> pl.DataFrame:
     """The name in each distinct shape.
 
     Returns:
@@ -87,9 +87,9 @@ def name_places(shapes: pl.Series) -> pl.DataFrame:
         `length` of the name in words, its own letters `name_shape`, `kind` (business, person or null), `leans` (person
         where the way of payment allows), `generic` (a trade and no name, but for its place) and `after_intermediary`.
     """
-    distinct = shapes.unique().to_frame("shape").with_columns(settled=_settled(pl.col("shape")))
-    runs = _runs(distinct["settled"].unique())
-    read = runs.join(_read(runs["run"].unique()), on="run", how="inner", validate="m:1")
+    distinct = shapes.unique().to_frame("shape").with_columns(settled=_settle_letters(pl.col("shape")))
+    runs = _split_into_runs(distinct["settled"].unique())
+    read = runs.join(_read_runs(runs["run"].unique()), on="run", how="inner", validate="m:1")
     traded = pl.col("generic") & (pl.col("length") > 1)
     unsure = pl.col("run").str.starts_with("F") & (pl.col("score") < SURE)
     after = (
@@ -120,7 +120,7 @@ def name_places(shapes: pl.Series) -> pl.DataFrame:
     return distinct.join(best, on="settled", how="left", validate="m:1")
 
 
-def _runs(settled: pl.Series) -> pl.DataFrame:
+def _split_into_runs(settled: pl.Series) -> pl.DataFrame:
     """Every run of every settled shape: `settled`, `run`, and `at`, the number of words before it."""
     pieces = settled.to_frame("settled").with_columns(run=pl.col("settled").str.extract_all(_RUN))
     ends = pl.col("run").list.eval(pl.element().str.len_bytes().cast(pl.Int64).cum_sum())
@@ -133,7 +133,7 @@ def _runs(settled: pl.Series) -> pl.DataFrame:
     )
 
 
-def _settled(shape: pl.Expr) -> pl.Expr:
+def _settle_letters(shape: pl.Expr) -> pl.Expr:
     """Letters that depend on their neighbours, told. JAN, MAY, JUNE are names after AND and before a family name, else
     months; an intermediary's bare word is one before a name and at the start, else a name as any other.
     """
@@ -148,18 +148,18 @@ def _settled(shape: pl.Expr) -> pl.Expr:
     return shape
 
 
-def _read(runs: pl.Series) -> pl.DataFrame:
+def _read_runs(runs: pl.Series) -> pl.DataFrame:
     """What the first reading that fits says of each distinct run."""
     bare = pl.col("run").str.strip_chars_start("FM").str.strip_chars_end("WD_")
     fits = (pl.col("bare").str.contains(reading.pattern) for reading in READINGS)
     first = pl.coalesce(pl.when(each).then(pl.lit(number, pl.UInt8())) for number, each in enumerate(fits))
     found = runs.to_frame("run").with_columns(bare=bare).with_columns(reading=first).drop_nulls("reading")
     by_reading = found.partition_by("reading", as_dict=True, include_key=False)
-    read = [_as_read(part, READINGS[number]) for (number,), part in by_reading.items()]
-    return pl.concat(read or [_as_read(found.drop("reading"), READINGS[0])])
+    read = [_apply_reading(part, READINGS[number]) for (number,), part in by_reading.items()]
+    return pl.concat(read or [_apply_reading(found.drop("reading"), READINGS[0])])
 
 
-def _as_read(runs: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+def _apply_reading(runs: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """What that reading says of runs that it fits: where the name stands in each, and what it is."""
     before, name = (pl.col("bare").str.extract(reading.pattern, group) for group in (1, 2))
     after_marker = pl.col("run").str.contains("^[FM]").cast(pl.Int64)

@@ -60,7 +60,7 @@ _SPELLINGS: Mapping[str, str] = {  # the first that fits is taken; a sign takes 
     "`": "'",
     **{spelt: to for sign, to in _SIGNS.items() for spelt in (f" {sign} ", f" {sign}", f"{sign} ", sign)},
 }
-_FAMILIAR = (  # letters of words that no list knows; the first that fits
+_UNLISTED_LETTERS = (  # letters of words that no list knows; the first that fits
     (r"\*$", "Y"),  # a name before an asterisk: CANVA* I04281
     (r"^[A-Z]$", "I"),
     (r"\.(?:COM|NET|ORG|AU|CO|IO|ME|INFO|APP|AI|US|NZ|UK|BIZ|STORE|SHOP|TV)(?:$|[./])", "N"),
@@ -84,7 +84,7 @@ class Vocabulary:
     not_acronyms: frozenset[str]
 
 
-def words(clean: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
+def split_words(clean: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
     """Words of upper-case text, in order: List(String), with signs either part of a word or a word of their own."""
     signs = {**vocabulary.joined, **_SPELLINGS}
     return (
@@ -96,25 +96,25 @@ def words(clean: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
     )
 
 
-def shapes(found: pl.Series, vocabulary: Vocabulary) -> pl.Series:
+def read_shapes(found: pl.Series, vocabulary: Vocabulary) -> pl.Series:
     """The shape of each text: one letter a word. Words repeat, so each distinct one is looked up once."""
     word = found.explode().drop_nulls().unique()
-    letter = word.to_frame("word").select(_letters(pl.col("word"), vocabulary)).to_series()
+    letter = word.to_frame("word").select(_letter_of(pl.col("word"), vocabulary)).to_series()
     shape = pl.element().replace_strict(word, letter, default="", return_dtype=pl.String)
     return found.to_frame("words").select(pl.col("words").list.eval(shape).list.join("")).to_series()
 
 
-def _letters(word: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
+def _letter_of(word: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
     return pl.coalesce(
         word.replace_strict(
             list(vocabulary.letters), list(vocabulary.letters.values()), default=None, return_dtype=pl.String
         ),
-        _unlisted(word),
+        _letter_of_unlisted(word),
     )
 
 
-def _unlisted(word: pl.Expr) -> pl.Expr:
-    *cases, (_, last) = _FAMILIAR
+def _letter_of_unlisted(word: pl.Expr) -> pl.Expr:
+    *cases, (_, last) = _UNLISTED_LETTERS
     return pl.coalesce(
         *(pl.when(word.str.contains(pattern)).then(pl.lit(letter)) for pattern, letter in cases), pl.lit(last)
     )
@@ -127,10 +127,10 @@ def load() -> Vocabulary:
     Raises:
         RuleError: naming the file, the entry and the reason, for every fault.
     """
-    return checked({name: load_rules(name) for name in (WORDS_FILE, GIVEN_FILE, FAMILY_FILE, BROKERS_FILE)})
+    return parse_vocabulary({name: load_rules(name) for name in (WORDS_FILE, GIVEN_FILE, FAMILY_FILE, BROKERS_FILE)})
 
 
-def checked(lists: Mapping[str, Any]) -> Vocabulary:
+def parse_vocabulary(lists: Mapping[str, Any]) -> Vocabulary:
     """The vocabulary of the files by their names, or every fault of theirs at once."""
     faults = [*_list_faults(lists), *_broker_faults(lists[BROKERS_FILE])]
     if faults:
@@ -138,23 +138,27 @@ def checked(lists: Mapping[str, Any]) -> Vocabulary:
     of_words, brokers = lists[WORDS_FILE], lists[BROKERS_FILE]
     named = {word: name for name, word, _ in _prefixes(brokers)}
     return Vocabulary(
-        letters={**_names(lists), **_listed(of_words), **{word: letter for _, word, letter in _prefixes(brokers)}},
+        letters={
+            **_letters_of_names(lists),
+            **_letters_of_lists(of_words),
+            **{word: letter for _, word, letter in _prefixes(brokers)},
+        },
         brokers=named,
         broker_kinds={name: broker["kind"] for name, broker in brokers.items()},
-        joined=dict(_joined(brokers)),
+        joined=dict(_joined_spellings(brokers)),
         acronyms=frozenset(of_words["acronyms"].split()),
         not_acronyms=frozenset(of_words["not_acronyms"].split()),
     )
 
 
-def _listed(of_words: Mapping[str, str]) -> dict[str, str]:
+def _letters_of_lists(of_words: Mapping[str, str]) -> dict[str, str]:
     found = {"&": "&", "AND": "&", "OF": "O", "THE": "H", "-": "_"}
     for name, letter in reversed(list(LISTS.items())):
         found |= dict.fromkeys(of_words[name].split(), letter)
     return found
 
 
-def _names(lists: Mapping[str, Any]) -> dict[str, str]:
+def _letters_of_names(lists: Mapping[str, Any]) -> dict[str, str]:
     """G, S, X for given names, family names and those that are both; in small letters where they are words as well."""
     given, weak_given = _strong_and_weak(lists[GIVEN_FILE])
     family, weak_family = _strong_and_weak(lists[FAMILY_FILE])
@@ -184,7 +188,7 @@ def _prefixes(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield (name, f"{_one_word(phrase)}*", STARRED) if " " in phrase else (name, phrase, LEADING)
 
 
-def _joined(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _joined_spellings(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for broker in brokers.values():
         for phrase in (*broker.get("starred", ()), *broker.get("leading", ())):
             if " " in phrase:

@@ -10,7 +10,7 @@ import polars as pl
 
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.name_groups import group_of, slug
-from pipelines.enrichment.names.name_shapes import name_places
+from pipelines.enrichment.names.name_shapes import find_names
 from pipelines.vocabulary.schemas import CounterpartyKind
 
 # Ways of payment and purposes that tell a person from a business, as they stand in the whole text.
@@ -48,7 +48,7 @@ NAMED = pl.Schema(
 )
 
 
-def named(texts: pl.DataFrame) -> pl.DataFrame:
+def name_counterparties(texts: pl.DataFrame) -> pl.DataFrame:
     """Who is on the other side of each text.
 
     Args:
@@ -61,24 +61,24 @@ def named(texts: pl.DataFrame) -> pl.DataFrame:
         all spellings of a name), `intermediaries` (outermost first). Null, and an empty list, where the text names
         nobody.
     """
-    read = _read(texts["clean_description"].unique())
+    read = _read_names(texts["clean_description"].unique())
     return (
         texts.lazy()
-        .with_columns(_ways_of_payment())
+        .with_columns(_payment_signs())
         .join(read.lazy(), on="clean_description", how="left", validate="m:1", maintain_order="left", nulls_equal=True)
-        .with_columns(_whom())
+        .with_columns(_known_names())
         .select(
             counterparty_name=pl.coalesce("listed_name", "read_name"),
             counterparty_kind=_kind().cast(CounterpartyKind),
             counterparty_group=pl.when(_is_listed()).then(slug(pl.col("listed_name"))).otherwise("read_group"),
-            intermediaries=pl.when(_is_named() & ~_is_of_its_own()).then("brokers").otherwise([]),
+            intermediaries=pl.when(_is_named() & ~_is_brokers_own()).then("brokers").otherwise([]),
         )
         .collect()
         .match_to_schema(NAMED)
     )
 
 
-def _read(clean: pl.Series) -> pl.DataFrame:
+def _read_names(clean: pl.Series) -> pl.DataFrame:
     """What the words of each distinct clean text tell.
 
     Returns:
@@ -86,14 +86,17 @@ def _read(clean: pl.Series) -> pl.DataFrame:
         name), `brokers` (the intermediaries) and `broker_kind` where the last of them is itself the counterparty.
     """
     split = (
-        clean.to_frame().lazy().with_columns(words=name_words.words(pl.col(clean.name), name_words.load())).collect()
+        clean.to_frame()
+        .lazy()
+        .with_columns(words=name_words.split_words(pl.col(clean.name), name_words.load()))
+        .collect()
     )
-    shaped = split.with_columns(shape=name_words.shapes(split["words"], name_words.load()))
-    placed = shaped.join(name_places(shaped["shape"]), on="shape", how="left", validate="m:1", maintain_order="left")
+    shaped = split.with_columns(shape=name_words.read_shapes(split["words"], name_words.load()))
+    placed = shaped.join(find_names(shaped["shape"]), on="shape", how="left", validate="m:1", maintain_order="left")
     return (
         placed.with_columns(name=pl.col("words").list.slice("start", "length").list.join(" "))
-        .pipe(_with_shown)
-        .pipe(_with_brokers)
+        .pipe(_add_shown_names)
+        .pipe(_add_brokers)
         .select(
             clean.name,
             "read_name",
@@ -108,18 +111,18 @@ def _read(clean: pl.Series) -> pl.DataFrame:
     )
 
 
-def _with_shown(placed: pl.DataFrame) -> pl.DataFrame:
+def _add_shown_names(placed: pl.DataFrame) -> pl.DataFrame:
     """`told_name` and `told_group`: names repeat, so each distinct one is dressed once."""
     key = ["name", "name_shape", "kind"]
     distinct = placed.select(key).drop_nulls("name").unique()
-    stripped = distinct.with_columns(bare=_without_repetition(pl.col("name").str.strip_chars("*'-. ")))
-    dressed = stripped.with_columns(read_name=_shown(stripped["bare"]), read_group=group_of(stripped))
+    stripped = distinct.with_columns(bare=_cut_repetition(pl.col("name").str.strip_chars("*'-. ")))
+    dressed = stripped.with_columns(read_name=_write_names(stripped["bare"]), read_group=group_of(stripped))
     return placed.join(
         dressed.drop("bare"), on=key, how="left", validate="m:1", maintain_order="left", nulls_equal=True
     ).rename({"kind": "read_kind"})
 
 
-def _without_repetition(name: pl.Expr) -> pl.Expr:
+def _cut_repetition(name: pl.Expr) -> pl.Expr:
     """A name that begins again is cut there: COREX PLASTICS COREX PLASTICS. SMITH & SMITH stays, and CHIN CHIN."""
     first = name.str.extract(r"^(\S+) ", 1)
     rest = name.cast(pl.Binary).bin.slice(first.str.len_bytes(), None).cast(pl.String) + " "
@@ -129,11 +132,11 @@ def _without_repetition(name: pl.Expr) -> pl.Expr:
     return pl.when(again.is_not_null() & ~means_it).then(cut).otherwise(name)
 
 
-def _shown(names: pl.Series) -> pl.Series:
+def _write_names(names: pl.Series) -> pl.Series:
     """Names as they are written: John Smith, McDonald, O'Brien, ABC Pty Ltd."""
     split = names.str.split(" ")
     word = split.explode().drop_nulls().unique()
-    written = word.to_frame("word").select(_written(pl.col("word"))).to_series()
+    written = word.to_frame("word").select(_write_word(pl.col("word"))).to_series()
     dressed = pl.element().replace_strict(word, written, default="", return_dtype=pl.String)
     small = {**{f" {word} ": f" {word.lower()} " for word in _SMALL}, "-&-": " & "}
     return (
@@ -143,7 +146,7 @@ def _shown(names: pl.Series) -> pl.Series:
     )
 
 
-def _written(word: pl.Expr) -> pl.Expr:
+def _write_word(word: pl.Expr) -> pl.Expr:
     """A word in title case, but for acronyms and names with a capital inside."""
     title = word.str.to_titlecase()
     plain = word.is_in(list(name_words.load().not_acronyms))
@@ -168,9 +171,9 @@ def _written(word: pl.Expr) -> pl.Expr:
     )
 
 
-def _with_brokers(placed: pl.DataFrame) -> pl.DataFrame:
+def _add_brokers(placed: pl.DataFrame) -> pl.DataFrame:
     """`brokers`: the intermediaries before the name. Where no name follows, the last of them is the counterparty."""
-    found = _prefixes(placed)
+    found = _find_brokers(placed)
     rows = placed.with_row_index("row").join(found, on="row", how="left", validate="1:1", maintain_order="left")
     alone = pl.col("brokers").is_not_null() & pl.col("name").is_null()
     last = pl.when(alone).then(pl.col("brokers").list.last())
@@ -186,7 +189,7 @@ def _with_brokers(placed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _prefixes(placed: pl.DataFrame) -> pl.DataFrame:
+def _find_brokers(placed: pl.DataFrame) -> pl.DataFrame:
     """`row` and `brokers` of the few texts that hold intermediaries' prefixes, each named once."""
     return (
         placed.select("words", letters=pl.col("settled").str.split(""))
@@ -202,7 +205,7 @@ def _prefixes(placed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _ways_of_payment() -> list[pl.Expr]:
+def _payment_signs() -> list[pl.Expr]:
     text = pl.col("text")
     return [
         (text.str.contains_any(list(BY_CARD)) | text.str.contains("^[VW][0-9]{4} [0-9]{2}/[0-9]{2} ")).alias("by_card"),
@@ -213,7 +216,7 @@ def _ways_of_payment() -> list[pl.Expr]:
     ]
 
 
-def _whom() -> list[pl.Expr]:
+def _known_names() -> list[pl.Expr]:
     """A trade alone names nobody but at a terminal, beside cash stands a place, and beside a bank's charge its product.
     What the lists know wins, but for an intermediary's name.
     """
@@ -240,7 +243,7 @@ def _is_named() -> pl.Expr:
     return pl.coalesce("listed_name", "read_name").is_not_null()
 
 
-def _is_of_its_own() -> pl.Expr:
+def _is_brokers_own() -> pl.Expr:
     """PayPal Working Capital is PayPal's, not paid through it."""
     return pl.col("listed_name").str.starts_with(pl.col("brokers").list.first()).fill_null(value=False)
 
@@ -268,14 +271,14 @@ def _kind() -> pl.Expr:
     )
 
 
-def abns(texts: pl.Series) -> pl.Series:
+def find_abns(texts: pl.Series) -> pl.Series:
     """The first number in each text that is a valid ABN: 11 digits, or null (`counterparty_abn`)."""
     found = texts.rename("text").to_frame().with_row_index("row").filter(pl.col("text").str.contains(_ABN))
     valid = (
         found.with_columns(abn=pl.col("text").str.extract_all(_ABN))
         .explode("abn")
         .with_columns(pl.col("abn").str.replace_all("[^0-9]", ""))
-        .filter(_checks(pl.col("abn")))
+        .filter(_is_valid_abn(pl.col("abn")))
         .unique("row", keep="first", maintain_order=True)
         .select("row", counterparty_abn="abn")
     )
@@ -283,7 +286,7 @@ def abns(texts: pl.Series) -> pl.Series:
     return rows.join(valid, on="row", how="left", maintain_order="left")["counterparty_abn"]
 
 
-def _checks(abn: pl.Expr) -> pl.Expr:
+def _is_valid_abn(abn: pl.Expr) -> pl.Expr:
     digit = [abn.str.slice(at, 1).cast(pl.Int64) for at in range(len(ABN_WEIGHTS))]
     weighted = sum((digit[at] - (at == 0)) * weight for at, weight in enumerate(ABN_WEIGHTS))
     return (abn.str.head(2) >= "11") & ((pl.lit(0) + weighted) % ABN_MODULUS == 0)

@@ -51,13 +51,13 @@ _TITLES = ("MR", "MRS", "MS", "MISS", "MX", "DR", "PROF")
 # A merchant may bear anybody's name; who pays a person doesn't do it at a terminal or a machine.
 _NEVER_PAID_BY = ("card", "eftpos", "atm", "cash", "fee", "interest")
 _OTHERS = ("government", "lender", "processor", "bank")
-_STANDS = ("client_rule", "correction")
+_SET_BY_CLIENT = ("client_rule", "correction")
 _EXCLUDED_CATEGORIES = (*(slug for slug, each in TAXONOMY.categories.items() if each.group == "payroll"), "rent")
 _RETAINED_CATEGORIES = ("returned_payment", "refund_received")
 _LOAN, _WAGES = r"\b(?:LOAN|LOANS|LENT|DIV ?7A)\b", r"\b(?:WAGES?|SALARY|SALARIES|PAYROLL|PAYSLIP)\b"
 _DIVIDEND = r"\b(?:DIVIDENDS?|DISTRIBUTIONS?)\b"
 
-_ASKED = ("counterparty_abn", "counterparty_kind", "counterparty_name", "channel", "category_basis")
+_OPTIONAL = ("counterparty_abn", "counterparty_kind", "counterparty_name", "channel", "category_basis")
 _PHRASES = pl.Schema(
     {
         "customer_number": pl.Int64(),
@@ -70,14 +70,14 @@ _PHRASES = pl.Schema(
 _COLUMNS = tuple(name for name in _PHRASES if name != "customer_number")
 
 
-def related(rows: pl.LazyFrame, related_parties: pl.DataFrame) -> pl.LazyFrame:
+def mark_related_parties(rows: pl.LazyFrame, related_parties: pl.DataFrame) -> pl.LazyFrame:
     """Fill `related_party`, and settle the category of payments with one.
 
     Args:
         rows: categorised transactions of any customers.
         related_parties: what their clients declared (schema RELATED_PARTIES).
     """
-    asked = {name: TRANSACTIONS[name] for name in _ASKED if name not in rows.collect_schema()}
+    asked = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
     blank = rows.drop("related_party", strict=False)
     if related_parties.is_empty():
         return blank.with_columns(related_party=pl.lit(None, pl.String))
@@ -85,13 +85,15 @@ def related(rows: pl.LazyFrame, related_parties: pl.DataFrame) -> pl.LazyFrame:
     return (
         blank.with_columns(pl.lit(None, kind).alias(name) for name, kind in asked.items())
         .with_columns(**found)
-        .map_batches(lambda batch: _named(batch, related_parties), predicate_pushdown=False, projection_pushdown=False)
-        .pipe(_categorised)
+        .map_batches(
+            lambda batch: _find_parties(batch, related_parties), predicate_pushdown=False, projection_pushdown=False
+        )
+        .pipe(_set_category)
         .drop(*(name for name in _COLUMNS if name != "related_party"), *asked)
     )
 
 
-def _named(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+def _find_parties(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     """Who is named in each row: by ABN, else by the longest name. Eager: texts are searched once, distinct."""
     numbered = rows.drop(_COLUMNS).with_row_index("row")
     concerned = numbered.select(
@@ -99,13 +101,13 @@ def _named(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
         text=words_of(matching_text(pl.col("description")), Phrasebook(parties["name"].unique().to_list()).numbers),
         by_hand=~pl.col("channel").is_in(_NEVER_PAID_BY).fill_null(value=False),
     ).join(parties, on="customer_number", how="semi")
-    found = pl.concat([_by_abn(concerned, parties), _by_name(concerned.filter("by_hand"), parties)])
+    found = pl.concat([_find_by_abn(concerned, parties), _find_by_name(concerned.filter("by_hand"), parties)])
     best = found.unique("row", keep="first", maintain_order=True)
     named = numbered.join(best, on="row", how="left", validate="1:1", maintain_order="left")
     return named.drop("row").select(rows.columns)
 
 
-def _by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+def _find_by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     """`row` and the party whose ABN the text prints."""
     known = parties.drop_nulls("abn").sort("customer_number", "name").unique(["customer_number", "abn"], keep="first")
     described = known.select(
@@ -123,16 +125,16 @@ def _by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     return met.select("row", *_COLUMNS)
 
 
-def _by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+def _find_by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     """`row` and the party whose name the text prints; of several, the surest and longest.
 
     What is found in a text is joined to the customers who have that text, and then to their own parties.
     """
     key = ("customer_number", "text")
-    phrases = pl.DataFrame(list(_phrases(parties)), _PHRASES, orient="row")
+    phrases = pl.DataFrame(list(_list_phrases(parties)), _PHRASES, orient="row")
     asked = phrases["party_basis"].unique(maintain_order=True)
     texts = rows["text"].unique(maintain_order=True)
-    hits = Phrasebook(asked.to_list()).found(texts)
+    hits = Phrasebook(asked.to_list()).find(texts)
     said = pl.DataFrame({"text": texts.gather(hits["text_number"]), "party_basis": asked.gather(hits["phrase"])})
     longest = pl.col("party_basis").str.len_chars()
     best = (
@@ -146,40 +148,40 @@ def _by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     return rows.join(best, on=key, validate="m:1").select("row", *_COLUMNS)
 
 
-def _phrases(parties: pl.DataFrame) -> Iterator[tuple[int, str, bool, float, str]]:
+def _list_phrases(parties: pl.DataFrame) -> Iterator[tuple[int, str, bool, float, str]]:
     """A row of _PHRASES for every way to print a party's name."""
     for number, name, role in parties.select("customer_number", "name", "role").unique(maintain_order=True).rows():
         entity = is_entity(name, role)
-        for phrase, confidence in sorted(printed(name, entity=entity).items()):
+        for phrase, confidence in sorted(printed_forms(name, entity=entity).items()):
             yield number, name, entity, confidence, phrase
 
 
 def is_entity(name: str, role: str) -> bool:
     """Whether a company, trust or fund is declared, not a person."""
-    return role in _GROUP_ROLES or not _ENTITY_WORDS.isdisjoint(_words(_folded(name)).split())
+    return role in _GROUP_ROLES or not _ENTITY_WORDS.isdisjoint(_bare_words(_without_accents(name)).split())
 
 
-def printed(name: str, *, entity: bool) -> dict[str, float]:
+def printed_forms(name: str, *, entity: bool) -> dict[str, float]:
     """The ways in which texts print a name, as phrases, each with how surely it means this party."""
     ways: dict[str, float] = {}
-    for spelled in (unicodedata.normalize("NFKC", name), _folded(name)):
-        said = _words(spelled)
-        ways |= _of_company(said) if entity else _of_person(said)
+    for spelled in (unicodedata.normalize("NFKC", name), _without_accents(name)):
+        said = _bare_words(spelled)
+        ways |= _company_forms(said) if entity else _person_forms(said)
     return {phrase: sure for phrase, sure in ways.items() if len(phrase) >= NAME_FROM or " " in phrase}
 
 
-def _words(name: str) -> str:
+def _bare_words(name: str) -> str:
     """Bare words, upper case, as they are looked for."""
     words: list[str] = re.findall(r"[^\W_]+", re.sub("['’]", "", name.upper()))
     return " ".join(words)
 
 
-def _folded(name: str) -> str:
+def _without_accents(name: str) -> str:
     """Without accents: banks' rails carry none."""
     return "".join(each for each in unicodedata.normalize("NFKD", name) if not unicodedata.combining(each))
 
 
-def _of_company(said: str) -> dict[str, float]:
+def _company_forms(said: str) -> dict[str, float]:
     bare = " ".join(re.sub(_LEGAL_FORMS, " ", said).split()) or said
     cuts = [bare[:end] for end in range(CUT_FROM, len(bare))]
     within_word = [cut for cut in cuts if bare[len(cut)] != " " and not cut.endswith(" ")]
@@ -187,7 +189,7 @@ def _of_company(said: str) -> dict[str, float]:
     return dict.fromkeys((*within_word, *to_width), INITIAL_CONFIDENCE) | {bare: NAME_CONFIDENCE}
 
 
-def _of_person(said: str) -> dict[str, float]:
+def _person_forms(said: str) -> dict[str, float]:
     names = [each for each in said.split() if each not in _TITLES]
     if len(names) < 2:
         return {said: NAME_CONFIDENCE}
@@ -201,7 +203,7 @@ def _of_person(said: str) -> dict[str, float]:
     return {way: at for each, at in sure.items() for way in (f"{each} {surname}", f"{surname} {each}")}
 
 
-def _categorised(rows: pl.LazyFrame) -> pl.LazyFrame:
+def _set_category(rows: pl.LazyFrame) -> pl.LazyFrame:
     """What a payment with the party is, where it is with the party and the client did not say otherwise."""
     settled = pl.when(_is_with_party()).then(_category())
     group = settled.replace_strict({slug: each.group for slug, each in TAXONOMY.categories.items()}, default=None)
@@ -219,7 +221,7 @@ def _is_with_party() -> pl.Expr:
     """Not with a bank or an office that names the party in passing, nor with the customer itself."""
     kind = pl.col("counterparty_kind")
     others = kind.is_in(_OTHERS) | (kind == "own") | _is_another_business()
-    stands = pl.col("category_source").is_in(_STANDS)
+    stands = pl.col("category_source").is_in(_SET_BY_CLIENT)
     named = pl.col("related_party").is_not_null()
     return named & ~others.fill_null(value=False) & ~stands.fill_null(value=False)
 

@@ -13,7 +13,14 @@ from typing import Self
 
 import numpy as np
 
-from pipelines.enrichment.recurrence.dates import Flags, Integers, due_count, first_due, of_calendar, of_day
+from pipelines.enrichment.recurrence.dates import (
+    Flags,
+    Integers,
+    due_count,
+    first_due,
+    look_up_calendar_day,
+    look_up_day,
+)
 from pipelines.enrichment.recurrence.runs import Runs, ranges
 from pipelines.enrichment.recurrence.schedules import NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, anchors_by_day
 
@@ -34,27 +41,33 @@ class Days:
 
     @classmethod
     def of_candidates(cls, of: Runs, day: Integers, calendar: Integers) -> Self:
-        return cls(of, day, calendar, of_calendar(first_due(), day, calendar), of_calendar(due_count(), day, calendar))
+        return cls(
+            of,
+            day,
+            calendar,
+            look_up_calendar_day(first_due(), day, calendar),
+            look_up_calendar_day(due_count(), day, calendar),
+        )
 
 
-def best_anchors(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
+def find_best_anchors(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
     """The best anchor of each of these candidates for the schedule at that place in SCHEDULES (NO_ANCHOR for none), and
     how many of its days agree with it.
     """
     anchors, votes = np.empty(len(candidates), np.int32), np.empty(len(candidates), np.int64)
-    for table in _tables(len(candidates), height=_height(number)):
-        on_date, moved = _counted(number, days, candidates[table])
+    for table in _split_into_tables(len(candidates), height=_height(number)):
+        on_date, moved = _count_votes(number, days, candidates[table])
         weights = ON_DATE * on_date + MOVED * moved
-        anchors[table], votes[table] = _chosen(SCHEDULES[number].name, on_date + moved, weights)
+        anchors[table], votes[table] = _choose_anchors(SCHEDULES[number].name, on_date + moved, weights)
     return anchors, votes
 
 
-def _tables(candidates: int, height: int) -> Iterator[slice]:
+def _split_into_tables(candidates: int, height: int) -> Iterator[slice]:
     step = max(1, TABLE_CELLS // height)
     return (slice(first, min(first + step, candidates)) for first in range(0, candidates, step))
 
 
-def _counted(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
+def _count_votes(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
     """Tables of votes: of due dates that are the payment's own day, and of those that it may have been moved from."""
     places, width = days.of.places(candidates), len(candidates)
     column = np.repeat(np.arange(width), days.of.lengths[candidates])
@@ -62,13 +75,13 @@ def _counted(number: int, days: Days, candidates: Integers) -> tuple[Integers, I
     beside, count = places[several], days.due_count[places[several]]
     due = ranges(days.first_due[beside], count)
     other = np.flatnonzero(due != np.repeat(days.day[beside], count))
-    moved = _table(number, due[other], np.repeat(column[several], count)[other], width)
-    return _table(number, days.day[places], column, width), moved
+    moved = _count_named_anchors(number, due[other], np.repeat(column[several], count)[other], width)
+    return _count_named_anchors(number, days.day[places], column, width), moved
 
 
-def _table(number: int, due: Integers, column: Integers, width: int) -> Integers:
+def _count_named_anchors(number: int, due: Integers, column: Integers, width: int) -> Integers:
     """How many of the due dates name each anchor, in a row an anchor and a column a candidate."""
-    named = of_day(anchors_by_day(number), due) - NO_ANCHOR  # a row before the first is for days that name none
+    named = look_up_day(anchors_by_day(number), due) - NO_ANCHOR  # a row before the first is for days that name none
     cells, height = named * width + column, _height(number) + 1
     return np.bincount(cells, minlength=height * width).reshape(height, width)[1:]
 
@@ -79,19 +92,19 @@ def _height(number: int) -> int:
     return int(anchors_by_day(number).max()) + 1
 
 
-def _chosen(schedule: str, votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
+def _choose_anchors(schedule: str, votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
     """Per column, the anchor of most weight, and its votes."""
-    first, first_votes = _heaviest(votes, weights)
+    first, first_votes = _find_heaviest(votes, weights)
     if schedule != TWICE_MONTHLY:
         return first, first_votes
     apart = np.abs(np.arange(len(votes))[:, None] - first)
     in_reach = (apart >= APART[0]) & (apart <= APART[1])
-    second, second_votes = _heaviest(votes, np.where(in_reach, weights, 0))
+    second, second_votes = _find_heaviest(votes, np.where(in_reach, weights, 0))
     pair = np.minimum(first, second) * 32 + np.maximum(first, second)
     return np.where(second == NO_ANCHOR, NO_ANCHOR, pair), first_votes + second_votes
 
 
-def _heaviest(votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
+def _find_heaviest(votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
     """The row of most weight in each column, and its votes. Of equally heavy rows it is the middle one, which strays
     least.
     """

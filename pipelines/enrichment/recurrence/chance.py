@@ -15,31 +15,31 @@ from pipelines.enrichment.recurrence.dates import (
     business_day_number,
     exposure,
     is_open,
-    of_day,
+    look_up_day,
 )
 from pipelines.enrichment.recurrence.runs import Runs
 
 HARDLY_ANY = 0.05  # share of payments on closed days, for states differ in a holiday or two
 
 
-def by_chance(candidate: Integers, days: Days) -> Floats:
+def log_rates_by_chance(candidate: Integers, days: Days) -> Floats:
     """The sum over the days of each of these candidates of the log of the rate then."""
     chosen, back = np.unique(candidate, return_inverse=True)
     day, of = days.day[days.of.places(chosen)], Runs.of_lengths(days.of.lengths[chosen])
     opened = is_open(day)
     span = day[of.last] - day[of.starts] + 1
     one_rate = of.lengths * np.log(of.lengths / span)
-    likeliest = np.maximum(one_rate, _two_rates(day, opened, of, span))
+    likeliest = np.maximum(one_rate, _log_two_rates(day, opened, of, span))
     carried = np.where(
         of.sum((~opened).astype(np.int64)) <= of.lengths * HARDLY_ANY,
-        one_rate + of.sum(np.log(of_day(exposure(), day))),
+        one_rate + of.sum(np.log(look_up_day(exposure(), day))),
         -np.inf,
     )
     likeliest = np.maximum(likeliest, carried)
     return likeliest[back]
 
 
-def _two_rates(day: Integers, opened: Flags, of: Runs, span: Integers) -> Floats:
+def _log_two_rates(day: Integers, opened: Flags, of: Runs, span: Integers) -> Floats:
     """Minus infinity where closed days are busier than business days."""
     numbers = business_day_number(day)
     open_span = numbers[of.last] - numbers[of.starts] + opened[of.starts]

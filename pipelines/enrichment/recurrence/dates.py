@@ -34,34 +34,34 @@ def every_day() -> Integers:
     return np.arange(FIRST_NUMBER, LAST_NUMBER + 1, dtype=np.int32)
 
 
-def of_day(answers: NDArray[Any], day: Integers) -> NDArray[Any]:
+def look_up_day(answers: NDArray[Any], day: Integers) -> NDArray[Any]:
     """Answers in the order of `every_day`, looked up."""
     return answers[day - FIRST_NUMBER]
 
 
-def of_calendar(answers: NDArray[Any], day: Integers, calendar: Integers | int) -> NDArray[Any]:
+def look_up_calendar_day(answers: NDArray[Any], day: Integers, calendar: Integers | int) -> NDArray[Any]:
     """Answers in rows of calendars, looked up."""
     answer: NDArray[Any] = answers.ravel()[day + (np.multiply(calendar, _DAYS) - FIRST_NUMBER)]
     return answer
 
 
 def is_open(day: Integers, calendar: Integers | int = SETTLEMENT_CODE) -> Flags:
-    return of_calendar(_openings(), day, calendar)
+    return look_up_calendar_day(_open_days(), day, calendar)
 
 
 def next_open(day: Integers, calendar: Integers | int = SETTLEMENT_CODE) -> Integers:
     """The day itself when it is a business day, else the next."""
-    return of_calendar(_rolled("next_open"), day, calendar)
+    return look_up_calendar_day(_rolled_days("next_open"), day, calendar)
 
 
 def last_open(day: Integers, calendar: Integers | int = SETTLEMENT_CODE) -> Integers:
     """The day itself when it is a business day, else the one before."""
-    return of_calendar(_rolled("last_open"), day, calendar)
+    return look_up_calendar_day(_rolled_days("last_open"), day, calendar)
 
 
 def business_day_number(day: Integers) -> Integers:
     """How many business days of settlement lie up to the day, itself included, counted from a fixed one."""
-    return of_calendar(_numbers(), day, SETTLEMENT_CODE)
+    return look_up_calendar_day(_business_day_numbers(), day, SETTLEMENT_CODE)
 
 
 def settlement_day(number: Integers) -> Integers:
@@ -71,7 +71,7 @@ def settlement_day(number: Integers) -> Integers:
 
 def month_number(day: Integers) -> Integers:
     """Months since January 1970."""
-    return of_day(_months(), day)
+    return look_up_day(_months(), day)
 
 
 def month_start(month: Integers) -> Integers:
@@ -107,19 +107,19 @@ def first_due() -> Integers:
     just before it, for a payment may have been moved off them.
     """
     day, calendar = _every_calendar_day()
-    return np.where(is_open(day, calendar), last_open(_within(day - 1), calendar) + 1, day)
+    return np.where(is_open(day, calendar), last_open(_clip_to_known(day - 1), calendar) + 1, day)
 
 
 @cache
 def due_count() -> Integers:
     """How many days from `first_due` on a payment can stand for: to the last of the closed days just after it."""
     day, calendar = _every_calendar_day()
-    end = np.where(is_open(day, calendar), next_open(_within(day + 1), calendar), day + 1)
+    end = np.where(is_open(day, calendar), next_open(_clip_to_known(day + 1), calendar), day + 1)
     return end - first_due()
 
 
 @cache
-def choices() -> Integers:
+def count_on_time_dates() -> Integers:
     """How many dates are on time for a due date of each calendar: itself, and the business days of settlement and of
     the state on either side.
     """
@@ -135,10 +135,10 @@ def choices() -> Integers:
 def exposure() -> Integers:
     """Days from the business day of settlement before each day to the day: those whose payments it may carry."""
     day = every_day()
-    return day - last_open(_within(day - 1))
+    return day - last_open(_clip_to_known(day - 1))
 
 
-def _within(day: Integers) -> Integers:
+def _clip_to_known(day: Integers) -> Integers:
     return np.clip(day, FIRST_NUMBER, LAST_NUMBER)
 
 
@@ -148,28 +148,28 @@ def _every_calendar_day() -> tuple[Integers, Integers]:
 
 
 @cache
-def _openings() -> Flags:
+def _open_days() -> Flags:
     """Whether each day of each calendar is open, as every day beyond those known is taken to be."""
-    return np.pad(_known("is_open"), _AROUND, constant_values=True)
+    return np.pad(_column_by_calendar("is_open"), _AROUND, constant_values=True)
 
 
 @cache
-def _rolled(column: str) -> Integers:
+def _rolled_days(column: str) -> Integers:
     """`next_open` or `last_open` of each day of each calendar."""
     days = np.tile(every_day(), (len(CALENDARS), 1))
-    days[:, _BEYOND_DAYS:-_BEYOND_DAYS] = _known(column)
+    days[:, _BEYOND_DAYS:-_BEYOND_DAYS] = _column_by_calendar(column)
     return days
 
 
 @cache
-def _numbers() -> Integers:
-    return np.pad(_known("number"), _AROUND, mode="edge")
+def _business_day_numbers() -> Integers:
+    return np.pad(_column_by_calendar("number"), _AROUND, mode="edge")
 
 
 @cache
 def _settlement_days() -> Integers:
     known = every_day()[_BEYOND_DAYS:-_BEYOND_DAYS]
-    opened: Integers = known[_known("is_open")[SETTLEMENT_CODE]]
+    opened: Integers = known[_column_by_calendar("is_open")[SETTLEMENT_CODE]]
     return opened
 
 
@@ -189,6 +189,6 @@ def _month_starts() -> Integers:
     return starts
 
 
-def _known(column: str) -> NDArray[Any]:
+def _column_by_calendar(column: str) -> NDArray[Any]:
     """A column of `business_days`, a row a calendar."""
     return business_days()[column].to_physical().to_numpy().reshape(len(CALENDARS), -1)

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipelines.enrichment.calendars import SETTLEMENT, Calendar, is_open, last_open, next_open
 from pipelines.enrichment.recurrence.dates import LAST
-from pipelines.enrichment.recurrence.schedules import SCHEDULES, due_on, nearest_due
+from pipelines.enrichment.recurrence.schedules import SCHEDULES, find_nearest_due, list_due_dates
 from pipelines.vocabulary.schemas import MONEY, UUID, CounterpartyKind, Direction, SeriesPeriod
 
 AMOUNT_CHANGE = pl.Struct({"date": pl.Date(), "from": MONEY, "to": MONEY})
@@ -53,7 +53,7 @@ _PATIENCE_DAYS = pl.Series([schedule.tolerance_days + 1 for schedule in SCHEDULE
 _MONTHLY = [schedule.name for schedule in SCHEDULES].index("monthly")
 
 
-def described(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
+def describe(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
     """One row a series.
 
     Args:
@@ -64,15 +64,20 @@ def described(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
     Returns:
         Schema SERIES.
     """
-    slots = payments.pipe(_slots)
-    read = seen.join(payments.pipe(_doubled), on="found", how="left", validate="1:1")
-    parts = [slots.pipe(_amounts), seen.pipe(_anchor_words), slots.pipe(_categories), slots.pipe(_amount_changes)]
-    for part in (*parts, seen.pipe(_missed, slots)):
+    slots = payments.pipe(_select_slots)
+    read = seen.join(payments.pipe(_count_doubled), on="found", how="left", validate="1:1")
+    parts = [
+        slots.pipe(_summarise_amounts),
+        seen.pipe(_describe_anchors),
+        slots.pipe(_find_categories),
+        slots.pipe(_find_amount_changes),
+    ]
+    for part in (*parts, seen.pipe(_list_missed, slots)):
         read = read.join(part, on="found", how="left", validate="1:1")
     return read.with_columns(_figures()).select(pl.col(name).cast(kind) for name, kind in SERIES.items())
 
 
-def expected(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFrame:
+def expect_next(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFrame:
     """One row a series, with `period`, `status` and `next_date`, not yet told in full.
 
     Args:
@@ -81,18 +86,18 @@ def expected(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFrame
     """
     accounts = data_through.select("customer_number", "account_id", "through")
     return (
-        payments.pipe(_slots)
-        .pipe(_totals)
+        payments.pipe(_select_slots)
+        .pipe(_sum_series)
         .join(accounts, on=["customer_number", "account_id"], how="left", validate="m:1")
-        .pipe(_expected)
+        .pipe(_expect)
     )
 
 
-def _slots(payments: pl.DataFrame) -> pl.DataFrame:
+def _select_slots(payments: pl.DataFrame) -> pl.DataFrame:
     return payments.filter(pl.col("nth") == 0)
 
 
-def _totals(slots: pl.DataFrame) -> pl.DataFrame:
+def _sum_series(slots: pl.DataFrame) -> pl.DataFrame:
     moved, away = ~is_open(pl.col("due"), pl.lit(SETTLEMENT, Calendar)), pl.col("day") - pl.col("due")
     on = pl.duration(days=0)
     rolls = {"forward": moved & (away > on), "back": moved & (away < on), "stays": moved & (away == on)}
@@ -114,7 +119,7 @@ def _totals(slots: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _amounts(slots: pl.DataFrame) -> pl.DataFrame:
+def _summarise_amounts(slots: pl.DataFrame) -> pl.DataFrame:
     """`found`, what it usually pays and paid latest, and what names it then."""
     cents = pl.col("cents")
     steady = (cents == cents.shift(1)).last().fill_null(value=False)
@@ -130,44 +135,44 @@ def _amounts(slots: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _doubled(payments: pl.DataFrame) -> pl.DataFrame:
+def _count_doubled(payments: pl.DataFrame) -> pl.DataFrame:
     return payments.filter(pl.col("nth") == 1).group_by("found").agg(doubled=pl.len())
 
 
-def _expected(totals: pl.DataFrame) -> pl.DataFrame:
+def _expect(totals: pl.DataFrame) -> pl.DataFrame:
     """`period`, `anchor` in words, `status`, `up_to_slot` (the last that should have been paid) and `next_date`."""
     active = pl.col("status") == "active"
     still_awaited = (expected_day(pl.col("due")) > pl.col("day")).cast(pl.Int32)
-    over = pl.col("passed") - pl.col("last_slot") >= _by_schedule(_OVER_AFTER)
+    over = pl.col("passed") - pl.col("last_slot") >= _look_up_schedule(_OVER_AFTER)
     return (
-        totals.with_columns(day=pl.col("through") - pl.duration(days=_by_schedule(_PATIENCE_DAYS)))
-        .pipe(_with_nearest)
+        totals.with_columns(day=pl.col("through") - pl.duration(days=_look_up_schedule(_PATIENCE_DAYS)))
+        .pipe(_add_nearest_slot)
         .with_columns(passed=pl.max_horizontal(pl.col("slot") - still_awaited, "last_slot"))
         .with_columns(status=pl.when(over).then(pl.lit("ended")).otherwise(pl.lit("active")), slot=pl.col("passed") + 1)
-        .pipe(_with_due)
+        .pipe(_add_due)
         .with_columns(
             up_to_slot=pl.when(active).then("passed").otherwise("last_slot"),
             next_date=pl.when(active).then(expected_day(pl.col("due"))),
-            period=_by_schedule(_PERIODS),
+            period=_look_up_schedule(_PERIODS),
         )
         .drop("day", "slot", "due")
     )
 
 
-def _by_schedule(values: pl.Series) -> pl.Expr:
+def _look_up_schedule(values: pl.Series) -> pl.Expr:
     return pl.lit(values).gather(pl.col("schedule"))
 
 
-def _with_nearest(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_nearest_slot(rows: pl.DataFrame) -> pl.DataFrame:
     """Also `slot`, the one whose due date is nearest to the `day`, and that `due` date."""
     schedule, day, anchor = (rows[name].to_physical().to_numpy() for name in ("schedule", "day", "anchor"))
-    slot, due = nearest_due(schedule, day, anchor)
+    slot, due = find_nearest_due(schedule, day, anchor)
     return rows.with_columns(slot=pl.Series(slot), due=pl.Series(due).cast(pl.Date))
 
 
-def _with_due(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_due(rows: pl.DataFrame) -> pl.DataFrame:
     """Also the `due` date of each `slot`."""
-    due = due_on(*(rows[name].to_numpy() for name in ("schedule", "slot", "anchor")))
+    due = list_due_dates(*(rows[name].to_numpy() for name in ("schedule", "slot", "anchor")))
     return rows.with_columns(due=pl.Series(due).cast(pl.Date))
 
 
@@ -191,7 +196,7 @@ def expected_day(due: pl.Expr) -> pl.Expr:
     )
 
 
-def _anchor_words(seen: pl.DataFrame) -> pl.DataFrame:
+def _describe_anchors(seen: pl.DataFrame) -> pl.DataFrame:
     """`found`, `anchor_words`. There are few distinct anchors, so they are written one by one."""
     anchors = seen.select("schedule", "anchor").unique()
     words = [SCHEDULES[schedule].words(anchor) for schedule, anchor in anchors.rows()]
@@ -203,7 +208,7 @@ def _anchor_words(seen: pl.DataFrame) -> pl.DataFrame:
     ).select("found", anchor_words=named)
 
 
-def _missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
+def _list_missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
     """`found`, `missed`, `missed_dates`."""
     complete = pl.col("up_to_slot") - pl.col("first_slot") + 1 == pl.col("occurrences")
     wanted = seen.filter(~complete).select(
@@ -213,11 +218,11 @@ def _missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
         slot=pl.int_ranges("first_slot", pl.col("up_to_slot") + 1, dtype=pl.Int32),
     )
     unpaid = wanted.explode("slot").join(slots, on=["found", "slot"], how="anti").sort("found", "slot")
-    dates = unpaid.pipe(_with_due).select("found", day=expected_day(pl.col("due")))
+    dates = unpaid.pipe(_add_due).select("found", day=expected_day(pl.col("due")))
     return dates.group_by("found", maintain_order=True).agg(missed=pl.len(), missed_dates="day")
 
 
-def _categories(slots: pl.DataFrame) -> pl.DataFrame:
+def _find_categories(slots: pl.DataFrame) -> pl.DataFrame:
     """`found` and its most frequent `category`, the first by name of equally frequent ones."""
     return (
         slots.group_by("found", "category")
@@ -228,7 +233,7 @@ def _categories(slots: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
+def _find_amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
     """`found` and `amount_changes`: steps from an amount paid at least twice in a row to the next such, or to the
     latest. Amounts that vary from payment to payment make no steps.
     """

@@ -25,21 +25,21 @@ from math import log
 
 import numpy as np
 
-from pipelines.enrichment.recurrence.anchors import Days, best_anchors
-from pipelines.enrichment.recurrence.chance import by_chance, x_log
+from pipelines.enrichment.recurrence.anchors import Days, find_best_anchors
+from pipelines.enrichment.recurrence.chance import log_rates_by_chance, x_log
 from pipelines.enrichment.recurrence.dates import (
     Flags,
     Floats,
     Integers,
     business_day_number,
-    choices,
+    count_on_time_dates,
     is_open,
     last_open,
+    look_up_calendar_day,
     next_open,
-    of_calendar,
 )
 from pipelines.enrichment.recurrence.runs import Runs, starts_run
-from pipelines.enrichment.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, nearest_due
+from pipelines.enrichment.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, find_nearest_due
 
 LEAST_SCORE = 4.0  # odds of 55 to 1 after the cost of the hypothesis
 LEAST_COVERAGE = 0.6
@@ -99,7 +99,7 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class Measures:
     """What there is to know of each candidate, whatever its schedule may be."""
 
     payments: Integers
@@ -134,26 +134,26 @@ class Record:
     log_choices: Floats  # sum over the slots paid of log(dates that count as on time)
 
 
-def best_fits(candidates: Candidates, demands: Demands) -> Trials:
+def find_best_fits(candidates: Candidates, demands: Demands) -> Trials:
     """The candidates that follow a schedule, in their order, each with the one of the best score."""
-    days = _days(candidates)
-    sizes = _sizes(candidates, days)
-    trials = _trials(days, _may_follow(sizes, demands))
-    trials = trials.where(_well_voted(trials, sizes, demands))
-    trials, record = _retained(trials, days)
-    score = _score(trials, record, days)
+    days = _distinct_days(candidates)
+    sizes = _measure_candidates(candidates, days)
+    trials = _list_trials(days, _may_follow(sizes, demands))
+    trials = trials.where(_has_enough_votes(trials, sizes, demands))
+    trials, record = _record_payments(trials, days)
+    score = _score_trials(trials, record, days)
     equal = sizes.same_size & (sizes.habitual == 0)
     score += np.where(equal[trials.candidate], demands.same_size, 0.0)
     fit = np.flatnonzero(_is_series(trials, record, sizes, demands) & (score >= demands.score))
-    return _best(trials.where(fit), score[fit])
+    return _keep_best(trials.where(fit), score[fit])
 
 
-def nearness(day: Integers, due: Integers, calendar: Integers) -> Integers:
+def measure_nearness(day: Integers, due: Integers, calendar: Integers) -> Integers:
     """Days between each day and the nearest of the dates on time: the due date and, where that is closed, the business
     days of settlement and of the state on either side of it. 0 is on time.
     """
     late: Integers = np.abs(day - due)
-    moved = np.flatnonzero(of_calendar(choices(), due, calendar) > 1)
+    moved = np.flatnonzero(look_up_calendar_day(count_on_time_dates(), due, calendar) > 1)
     paid, agreed, state = day[moved], due[moved], calendar[moved]
     rolled = (next_open(agreed), last_open(agreed), next_open(agreed, state), last_open(agreed, state))
     for date in rolled:
@@ -161,7 +161,7 @@ def nearness(day: Integers, due: Integers, calendar: Integers) -> Integers:
     return late
 
 
-def _days(candidates: Candidates) -> Days:
+def _distinct_days(candidates: Candidates) -> Days:
     """The calendar of a day is that of its first payment."""
     starts = np.zeros(len(candidates.day), np.bool_)
     starts[candidates.of.starts] = True
@@ -170,10 +170,10 @@ def _days(candidates: Candidates) -> Days:
     return Days.of_candidates(of, candidates.day[distinct], candidates.calendar[distinct])
 
 
-def _sizes(candidates: Candidates, days: Days) -> Sizes:
+def _measure_candidates(candidates: Candidates, days: Days) -> Measures:
     first, last = days.day[days.of.starts], days.day[days.of.last]
     least, most = candidates.of.min(candidates.cents), candidates.of.max(candidates.cents)
-    return Sizes(
+    return Measures(
         payments=candidates.of.lengths,
         habitual=candidates.of.sum(candidates.habitual.astype(np.int64)),
         same_size=least >= most * SAME_SIZE,
@@ -194,7 +194,7 @@ def _usual_gap(days: Days) -> Floats:
     return ((ordered[lower] & 0xFFFFFFFF) + (ordered[upper] & 0xFFFFFFFF)) / 2
 
 
-def _may_follow(sizes: Sizes, demands: Demands) -> Flags:
+def _may_follow(sizes: Measures, demands: Demands) -> Flags:
     """Cheap conditions that a candidate must meet, in a row a schedule and a column a candidate: a schedule can't pay
     more often than it has slots.
     """
@@ -207,18 +207,18 @@ def _may_follow(sizes: Sizes, demands: Demands) -> Flags:
     return able
 
 
-def _trials(days: Days, able: Flags) -> Trials:
+def _list_trials(days: Days, able: Flags) -> Trials:
     """Every schedule that a candidate may follow, with the anchor that most of its days agree with."""
-    parts = [_trials_of(number, days, np.flatnonzero(of_one)) for number, of_one in enumerate(able)]
+    parts = [_try_schedule(number, days, np.flatnonzero(of_one)) for number, of_one in enumerate(able)]
     return Trials(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _trials_of(number: int, days: Days, candidate: Integers) -> tuple[Integers, Integers, Integers, Integers]:
-    anchor, votes = best_anchors(number, days, candidate)
+def _try_schedule(number: int, days: Days, candidate: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+    anchor, votes = find_best_anchors(number, days, candidate)
     return candidate, np.full(len(candidate), number, np.uint8), anchor, votes
 
 
-def _well_voted(trials: Trials, sizes: Sizes, demands: Demands) -> Flags:
+def _has_enough_votes(trials: Trials, sizes: Measures, demands: Demands) -> Flags:
     """Enough days agree exactly with the anchor for it to be worth a closer look."""
     share = sizes.payments[trials.candidate] * demands.shares[trials.schedule]
     wanted = np.maximum(_LEAST[trials.schedule], share)
@@ -226,13 +226,13 @@ def _well_voted(trials: Trials, sizes: Sizes, demands: Demands) -> Flags:
     return voted
 
 
-def _retained(trials: Trials, days: Days) -> tuple[Trials, Record]:
+def _record_payments(trials: Trials, days: Days) -> tuple[Trials, Record]:
     """How the schedules were kept, of the trials in which any payment is near its due date."""
     places, lengths = days.of.places(trials.candidate), days.of.lengths[trials.candidate]
     trial = np.repeat(np.arange(len(lengths)), lengths)
     day, calendar, schedule = days.day[places], days.calendar[places], trials.schedule[trial]
-    slot, due = nearest_due(schedule, day, trials.anchor[trial])
-    late = nearness(day, due, calendar)
+    slot, due = find_nearest_due(schedule, day, trials.anchor[trial])
+    late = measure_nearness(day, due, calendar)
     near = np.flatnonzero(late <= TOLERANCE_DAYS[schedule])
     slots = Runs.starting(starts_run(trial[near], slot[near]))
     first, on_time = near[slots.starts], slots.min(late[near]) == 0
@@ -241,12 +241,12 @@ def _retained(trials: Trials, days: Days) -> tuple[Trials, Record]:
         paid=of.lengths,
         on_time=of.sum(on_time.astype(np.int64)),
         slots=slot[first][of.last] - slot[first][of.starts] + 1,
-        log_choices=of.sum(np.log(of_calendar(choices(), due[first], calendar[first]))),
+        log_choices=of.sum(np.log(look_up_calendar_day(count_on_time_dates(), due[first], calendar[first]))),
     )
     return trials.where(trial[first][of.starts]), record
 
 
-def _is_series(trials: Trials, record: Record, sizes: Sizes, demands: Demands) -> Flags:
+def _is_series(trials: Trials, record: Record, sizes: Measures, demands: Demands) -> Flags:
     candidate, schedule, paid = trials.candidate, trials.schedule, record.paid
     enough: Flags = (paid >= _LEAST[schedule]) & (paid >= record.slots * _LEAST_COVERAGE[schedule])
     enough &= paid >= sizes.payments[candidate] * demands.shares[schedule]
@@ -254,7 +254,7 @@ def _is_series(trials: Trials, record: Record, sizes: Sizes, demands: Demands) -
     return enough
 
 
-def _score(trials: Trials, record: Record, days: Days) -> Floats:
+def _score_trials(trials: Trials, record: Record, days: Days) -> Floats:
     """The formula of the module's docstring."""
     count, paid, on_time = days.of.lengths[trials.candidate], record.paid, record.on_time
     left, strayed, unpaid = count - paid, paid - on_time, record.slots - paid
@@ -262,10 +262,10 @@ def _score(trials: Trials, record: Record, days: Days) -> Floats:
     when_paid = paid * np.log(p) + unpaid * np.log(1 - p)
     spread = 2 * TOLERANCE_DAYS[trials.schedule]
     how_near = on_time * np.log(t) + strayed * np.log((1 - t) / spread) - record.log_choices
-    others = x_log(left, left / count) + paid - by_chance(trials.candidate, days) * paid / count
+    others = x_log(left, left / count) + paid - log_rates_by_chance(trials.candidate, days) * paid / count
     return when_paid + how_near + others - _COST[trials.schedule]
 
 
-def _best(trials: Trials, score: Floats) -> Trials:
+def _keep_best(trials: Trials, score: Floats) -> Trials:
     order = np.lexsort((trials.schedule, -score, trials.candidate))
     return trials.where(order[starts_run(trials.candidate[order])])

@@ -44,13 +44,13 @@ class Runs:
         return self.starts + self.lengths - 1
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        return self._reduced(np.add, values)
+        return self._reduce(np.add, values)
 
     def min(self, values: NDArray[Any]) -> NDArray[Any]:
-        return self._reduced(np.minimum, values)
+        return self._reduce(np.minimum, values)
 
     def max(self, values: NDArray[Any]) -> NDArray[Any]:
-        return self._reduced(np.maximum, values)
+        return self._reduce(np.maximum, values)
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """A value a run → one a place."""
@@ -64,7 +64,7 @@ class Runs:
         """The places of the chosen runs, one run after the other."""
         return ranges(self.starts[chosen], self.lengths[chosen])
 
-    def _reduced(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+    def _reduce(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
         return function.reduceat(values, self.starts) if len(self) else values[:0]
 
 

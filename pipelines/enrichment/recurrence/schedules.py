@@ -131,7 +131,9 @@ def _nth_weekday() -> Schedule:
         first = month_start(slot)
         return first + (anchor // 4 - weekday(first)) % 7 + anchor % 4 * 7
 
-    return _of_weekday("monthly_weekday", 28, anchor_of, due, lambda anchor: (_NTH[anchor % 4], _WEEKDAYS[anchor // 4]))
+    return _weekday_schedule(
+        "monthly_weekday", 28, anchor_of, due, lambda anchor: (_NTH[anchor % 4], _WEEKDAYS[anchor // 4])
+    )
 
 
 def _last_weekday() -> Schedule:
@@ -145,10 +147,10 @@ def _last_weekday() -> Schedule:
         last_week = month_start(slot + 1) - 7
         return last_week + (anchor - weekday(last_week)) % 7
 
-    return _of_weekday("monthly_last_weekday", 7, anchor_of, due, lambda anchor: ("last", _WEEKDAYS[anchor]))
+    return _weekday_schedule("monthly_last_weekday", 7, anchor_of, due, lambda anchor: ("last", _WEEKDAYS[anchor]))
 
 
-def _of_weekday(
+def _weekday_schedule(
     name: str,
     anchors: int,
     anchor_of: Callable[[Integers], Integers],
@@ -257,7 +259,7 @@ def anchors_by_day(number: int) -> Integers:
     return SCHEDULES[number].anchor_of(every_day()).astype(np.int32)
 
 
-def due_on(schedule: Integers, slot: Integers, anchor: Integers) -> Integers:
+def list_due_dates(schedule: Integers, slot: Integers, anchor: Integers) -> Integers:
     """Due dates by slot and anchor, each of its own schedule."""
     due = np.empty_like(slot)
     for number, one in enumerate(SCHEDULES):
@@ -266,16 +268,16 @@ def due_on(schedule: Integers, slot: Integers, anchor: Integers) -> Integers:
     return due
 
 
-def nearest_due(schedule: Integers, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:
+def find_nearest_due(schedule: Integers, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:
     """The slots whose due dates are nearest to those days, and the due dates, each of its own schedule."""
     slot, due = np.empty_like(day), np.empty_like(day)
     for number, one in enumerate(SCHEDULES):
         where = np.flatnonzero(schedule == number)
-        slot[where], due[where] = _nearest(one, day[where], anchor[where])
+        slot[where], due[where] = _find_nearest(one, day[where], anchor[where])
     return slot, due
 
 
-def _nearest(schedule: Schedule, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:
+def _find_nearest(schedule: Schedule, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:
     slot = schedule.slot_near(day, anchor)
     due = schedule.due(slot, anchor)
     beside = slot + np.sign(day - due)

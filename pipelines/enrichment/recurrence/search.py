@@ -15,9 +15,16 @@ import polars as pl
 
 from pipelines.enrichment.calendars import Calendar
 from pipelines.enrichment.recurrence.dates import Flags, Floats, Integers
-from pipelines.enrichment.recurrence.evidence import IS_DAILY, TOLERANCE_DAYS, Candidates, Demands, best_fits, nearness
+from pipelines.enrichment.recurrence.evidence import (
+    IS_DAILY,
+    TOLERANCE_DAYS,
+    Candidates,
+    Demands,
+    find_best_fits,
+    measure_nearness,
+)
 from pipelines.enrichment.recurrence.runs import Runs, starts_run
-from pipelines.enrichment.recurrence.schedules import SCHEDULES, nearest_due
+from pipelines.enrichment.recurrence.schedules import SCHEDULES, find_nearest_due
 
 BAND_GAP = 1.3  # a band ends where the next larger amount is more than this many times the one before
 DOUBLE_STRAYS = 2  # days beyond the tolerance within which the same amount again is a doubled payment
@@ -117,36 +124,36 @@ class Taken:
         return Taken(*(getattr(self, field.name)[retained] for field in fields(self)))
 
 
-def members(frame: pl.DataFrame) -> pl.DataFrame:
+def find_members(frame: pl.DataFrame) -> pl.DataFrame:
     """Payments (schema PAYMENTS) that belong to a series: schema MEMBERS, those of one together, by slot and nth."""
     payments = Payments.of(frame)
-    left, whole = _repeatedly(payments, np.arange(len(payments)), WHOLE)
-    bands, amounts = _parts(payments, left)
-    of_bands = _found(payments, left, bands, BANDS)
-    left = _without(payments, left, of_bands)
-    of_amounts = _found(payments, left, amounts, SINGLE_AMOUNTS)
-    _, rest = _repeatedly(payments, _without(payments, left, of_amounts), REST)
-    return _numbered(payments, [*whole, of_bands, of_amounts, *rest])
+    left, whole = _search_repeatedly(payments, np.arange(len(payments)), WHOLE)
+    bands, amounts = _number_parts(payments, left)
+    of_bands = _take_series(payments, left, bands, BANDS)
+    left = _drop_taken(payments, left, of_bands)
+    of_amounts = _take_series(payments, left, amounts, SINGLE_AMOUNTS)
+    _, rest = _search_repeatedly(payments, _drop_taken(payments, left, of_amounts), REST)
+    return _number_series(payments, [*whole, of_bands, of_amounts, *rest])
 
 
-def _repeatedly(payments: Payments, left: Integers, one: Pass) -> tuple[Integers, list[Taken]]:
+def _search_repeatedly(payments: Payments, left: Integers, search_pass: Pass) -> tuple[Integers, list[Taken]]:
     """What a pass over groups leaves, and what it takes, again and again from the groups that gave something."""
-    found = [_found(payments, left, payments.group, one)]
-    left = _without(payments, left, found[-1])
+    found = [_take_series(payments, left, payments.group, search_pass)]
+    left = _drop_taken(payments, left, found[-1])
     while len(found[-1]) and len(found) < TRIES:
         gave = np.isin(payments.group[left], payments.group[found[-1].place])
-        found.append(_found(payments, left[gave], payments.group, one))
-        left = _without(payments, left, found[-1])
+        found.append(_take_series(payments, left[gave], payments.group, search_pass))
+        left = _drop_taken(payments, left, found[-1])
     return left, found
 
 
-def _without(payments: Payments, left: Integers, taken: Taken) -> Integers:
+def _drop_taken(payments: Payments, left: Integers, taken: Taken) -> Integers:
     gone = np.zeros(len(payments), np.bool_)
     gone[taken.place] = True
     return left[~gone[left]]
 
 
-def _parts(payments: Payments, left: Integers) -> tuple[Integers, Integers]:
+def _number_parts(payments: Payments, left: Integers) -> tuple[Integers, Integers]:
     """For each payment left, the numbers of its band, a run of amounts without a wide gap within its group, and of its
     single amount; 0 for those not left.
     """
@@ -159,56 +166,56 @@ def _parts(payments: Payments, left: Integers) -> tuple[Integers, Integers]:
     return bands, amounts
 
 
-def _found(payments: Payments, left: Integers, numbers: Integers, one: Pass) -> Taken:
+def _take_series(payments: Payments, left: Integers, numbers: Integers, search_pass: Pass) -> Taken:
     """What a pass takes from the places left, of candidates by their `numbers`."""
-    places = _in_order(payments, left, numbers, one)
+    places = _order_candidates(payments, left, numbers, search_pass)
     of = Runs.starting(starts_run(numbers[places]))
-    fits = best_fits(_candidates(payments, places, of), one.demands)
+    fits = find_best_fits(_select_candidates(payments, places, of), search_pass.demands)
     chosen = places[of.places(fits.candidate)]
     lengths = of.lengths[fits.candidate]
     schedule, anchor = np.repeat(fits.schedule, lengths), np.repeat(fits.anchor, lengths)
-    slot, due = nearest_due(schedule, payments.day[chosen], anchor)
-    late = nearness(payments.day[chosen], due, payments.calendar[chosen])
+    slot, due = find_nearest_due(schedule, payments.day[chosen], anchor)
+    late = measure_nearness(payments.day[chosen], due, payments.calendar[chosen])
     placed = Taken(chosen, numbers[chosen], schedule, anchor, slot, due, late, np.zeros_like(slot))
-    taken = _payments_of(payments, placed)
-    return taken if one.merged else taken.where(~_two_in_one(payments, taken))
+    taken = _choose_payments(payments, placed)
+    return taken if search_pass.merged else taken.where(~_is_two_series(payments, taken))
 
 
-def _in_order(payments: Payments, left: Integers, numbers: Integers, one: Pass) -> Integers:
+def _order_candidates(payments: Payments, left: Integers, numbers: Integers, search_pass: Pass) -> Integers:
     """Places of the candidates that a pass looks at, one candidate after the other."""
     number = numbers[left]
     sizes = np.bincount(number)
-    examined = sizes >= one.payments
-    if one.cut:
+    examined = sizes >= search_pass.payments
+    if search_pass.cut:
         group = np.zeros_like(sizes)
         group[number] = payments.group[left]
         pieces = np.bincount(group[sizes > 0])
         examined &= pieces[group] > 1
     retained = examined[number]
     in_order = number[retained] << 32 | left[retained]
-    return (np.sort(in_order) if one.cut else in_order) & 0xFFFFFFFF  # groups stand in order
+    return (np.sort(in_order) if search_pass.cut else in_order) & 0xFFFFFFFF  # groups stand in order
 
 
-def _candidates(payments: Payments, places: Integers, of: Runs) -> Candidates:
+def _select_candidates(payments: Payments, places: Integers, of: Runs) -> Candidates:
     return Candidates(
         of, payments.day[places], payments.calendar[places], payments.cents[places], payments.habitual[places]
     )
 
 
-def _payments_of(payments: Payments, placed: Taken) -> Taken:
+def _choose_payments(payments: Payments, placed: Taken) -> Taken:
     """Of every slot the payment that is nearest in time, then in size, and its doubles (`nth` above 0), which are of
     the same size, but where every business day pays.
     """
     in_reach = placed.where(placed.late <= TOLERANCE_DAYS[placed.schedule] + DOUBLE_STRAYS)
     slots = Runs.starting(starts_run(in_reach.candidate, in_reach.slot))
-    in_turn = in_reach.where(_in_turn(payments, in_reach, slots, placed))
+    in_turn = in_reach.where(_order_within_slots(payments, in_reach, slots, placed))
     cents, first = payments.cents[in_turn.place], slots.spread(slots.starts)
     paid = in_turn.late[first] <= TOLERANCE_DAYS[in_turn.schedule]
     alike = IS_DAILY[in_turn.schedule] | (cents == cents[first])
     return replace(in_turn, nth=np.arange(len(first)) - first).where(paid & alike)
 
 
-def _in_turn(payments: Payments, in_reach: Taken, slots: Runs, placed: Taken) -> Integers:
+def _order_within_slots(payments: Payments, in_reach: Taken, slots: Runs, placed: Taken) -> Integers:
     """The order of payments in which those that share a slot take turns: the nearest in time, then in size."""
     order = np.arange(len(in_reach))
     shared = np.flatnonzero(slots.spread(slots.lengths > 1))
@@ -232,7 +239,7 @@ def _usual_cents(payments: Payments, several: Taken, placed: Taken) -> Floats:
     return usual
 
 
-def _two_in_one(payments: Payments, taken: Taken) -> Flags:
+def _is_two_series(payments: Payments, taken: Taken) -> Flags:
     """Payments of candidates whose every other payment is of another size: two series whose dates interleave."""
     turns = taken.where(_ALTERNATING[taken.schedule] & (taken.nth == 0))
     odd = turns.slot % 2 == 1
@@ -246,22 +253,26 @@ def _two_in_one(payments: Payments, taken: Taken) -> Flags:
     return np.isin(taken.candidate, of[1:][both & apart])
 
 
-def _together(*taken: Taken) -> Taken:
+def _concatenate(*taken: Taken) -> Taken:
     return Taken(*(np.concatenate([getattr(each, field.name) for each in taken]) for field in fields(Taken)))
 
 
-def _numbered(payments: Payments, found: list[Taken]) -> pl.DataFrame:
+def _number_series(payments: Payments, found: list[Taken]) -> pl.DataFrame:
     """What the passes took, one after the other, as schema MEMBERS."""
-    taken = _together(*found)
+    taken = _concatenate(*found)
     taken_in = np.repeat(np.arange(len(found)), [len(each) for each in found])
     starts = starts_run(taken_in, taken.candidate)
     rows = {field.name: getattr(taken, field.name) for field in fields(Taken)}
     rows |= {"row": payments.row[taken.place], "group": payments.group[taken.place], "found": np.cumsum(starts)}
     series = pl.DataFrame({name: rows[name][starts] for name in ("found", *_SAME_DATES)})
-    return pl.DataFrame(rows).pipe(_rejoined, series).select(pl.col(name).cast(kind) for name, kind in MEMBERS.items())
+    return (
+        pl.DataFrame(rows)
+        .pipe(_rejoin_series, series)
+        .select(pl.col(name).cast(kind) for name, kind in MEMBERS.items())
+    )
 
 
-def _rejoined(rows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
+def _rejoin_series(rows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
     """Series of one counterparty with the same due dates that hardly ever pay on the same one are one series, whose
     amounts lie so far apart that it was taken for two.
     """

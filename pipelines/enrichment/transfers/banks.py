@@ -27,10 +27,10 @@ def load() -> Mapping[str, str]:
     Raises:
         RuleError: naming each faulty entry.
     """
-    return checked(load_rules(FILE))
+    return parse_banks(load_rules(FILE))
 
 
-def checked(banks: Mapping[str, str]) -> Mapping[str, str]:
+def parse_banks(banks: Mapping[str, str]) -> Mapping[str, str]:
     """The entries, or every fault of theirs at once."""
     faults = [
         f"{FILE}, {prefix}: takes two to six digits in quotes, and a name"

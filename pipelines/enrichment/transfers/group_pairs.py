@@ -30,22 +30,22 @@ GROUP_ROWS = pl.Schema(
     }
 )
 _NOT_MOVED_BY = ("card", "eftpos", "atm", "cash", "fee", "interest")
-_OTHERS = ("government", "lender", "processor", "bank")
-_OF_OTHERS = tuple(
+_KINDS_OF_OTHERS = ("government", "lender", "processor", "bank")
+_CATEGORIES_OF_OTHERS = tuple(
     slug
     for slug, each in TAXONOMY.categories.items()
     if each.group in ("payroll", "tax", "distress", "high_risk", "debt_inflow", "debt_service")
 )
-_SURE = ("client_rule", "correction")
+_SET_BY_CLIENT = ("client_rule", "correction")
 
 
-def offered(rows: pl.LazyFrame) -> pl.LazyFrame:
+def select_group_candidates(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Of a customer's rows (COLUMNS) those that may be one side of a movement within a group: `transaction_id`, `date`
     and `amount`, with the customer's number."""
     return rows.filter(_may_move_within_group()).select("customer_number", "transaction_id", "date", "amount")
 
 
-def group_pairs(rows: pl.LazyFrame, group_rows: pl.DataFrame) -> pl.LazyFrame:
+def mark_group_transfers(rows: pl.LazyFrame, group_rows: pl.DataFrame) -> pl.LazyFrame:
     """Fill `is_transfer`, `transfer_pair_id` and `related_party` of rows whose other side was found, and make them
     `related_entity`; what the client corrected stands.
 
@@ -55,7 +55,7 @@ def group_pairs(rows: pl.LazyFrame, group_rows: pl.DataFrame) -> pl.LazyFrame:
     """
     if group_rows.is_empty():
         return rows
-    return rows.map_batches(lambda frame: _with_pairs(frame, group_rows), predicate_pushdown=False)
+    return rows.map_batches(lambda frame: _add_pairs(frame, group_rows), predicate_pushdown=False)
 
 
 def _may_move_within_group() -> pl.Expr:
@@ -64,15 +64,15 @@ def _may_move_within_group() -> pl.Expr:
         own,
         pl.col("amount").abs() < pl.lit(LEAST_SIZE, MONEY),
         pl.col("channel").is_in(_NOT_MOVED_BY),
-        pl.col("counterparty_kind").is_in(_OTHERS),
-        pl.col("category").is_in(_OF_OTHERS),
-        pl.col("category_source").is_in(_SURE),
+        pl.col("counterparty_kind").is_in(_KINDS_OF_OTHERS),
+        pl.col("category").is_in(_CATEGORIES_OF_OTHERS),
+        pl.col("category_source").is_in(_SET_BY_CLIENT),
     )
     return posted() & ~pl.any_horizontal(each.fill_null(value=False) for each in others)
 
 
-def _with_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
-    mine = rows.lazy().pipe(offered)
+def _add_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
+    mine = rows.lazy().pipe(select_group_candidates)
     days = pl.col("date") - pl.col("date_there")
     business_days = business_day_number(pl.col("date"), pl.lit(SETTLEMENT)) - business_day_number(
         pl.col("date_there"), pl.lit(SETTLEMENT)

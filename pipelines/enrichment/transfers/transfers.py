@@ -18,7 +18,7 @@ import polars as pl
 
 from pipelines.enrichment.calendars import SETTLEMENT, business_day_number
 from pipelines.enrichment.matching.identities import named_ids
-from pipelines.enrichment.transfers.own_accounts import GUESS, accounts_of, with_named_account
+from pipelines.enrichment.transfers.own_accounts import GUESS, add_named_account, list_accounts
 from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.enrichment.wording.text import matching_text
 from pipelines.vocabulary.schemas import TRANSACTIONS, UUID, CategorySource, posted
@@ -48,7 +48,7 @@ _NEVER_OWN = tuple(
     for slug, category in TAXONOMY.categories.items()
     if slug in _NEVER_OWN_CATEGORIES or (category.group in _NEVER_OWN_GROUPS and slug not in _YET_MAYBE_OWN)
 )
-_SAID_BY_CATEGORY = (TRANSFER.slug, CARD_REPAYMENT.slug)
+_TRANSFER_CATEGORIES = (TRANSFER.slug, CARD_REPAYMENT.slug)
 _DEBT_GROUPS = ("debt_inflow", "debt_service")
 _FROM_OWNERS = ("director_loan_in", "director_loan_out")
 _OWING_ACCOUNTS = ("credit_card", "loan", "other")  # those that a lender's money comes from and goes to
@@ -86,7 +86,7 @@ _ACCOUNT_WORDS = (  # what banks and clients put behind the holder's name
 )
 _TRANSFER_WORDS = r"\b(?:TRANSFER|TRANSF|TFR|TRF|TFER|XFER|TRNS|LINKED|SWEEP|INTERNAL|OWN|SAVINGS?|OFFSET)\b"
 
-_ASKED = (
+_OPTIONAL = (
     *("account_name", "account_number", "account_type", "bsb", "other_account", "reference", "channel"),
     *("related_party", "category_source", "category_basis"),
 )
@@ -114,12 +114,12 @@ _CONFIDENCES = dict(enumerate(CONFIDENCE))
 _DISTANCES = sorted(range(-MAX_CALENDAR_DAYS, MAX_CALENDAR_DAYS + 1), key=lambda days: (abs(days), days < 0))
 
 
-def transfers(rows: pl.LazyFrame) -> pl.LazyFrame:
+def mark_transfers(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Fill `is_transfer` and `transfer_pair_id`; a paired row's category becomes what the pair says (`_categorised`).
 
     What no step before has filled counts as not said.
     """
-    asked = {name: TRANSACTIONS[name] for name in _ASKED if name not in rows.collect_schema()}
+    asked = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
     return (
         rows.drop("is_transfer", "transfer_pair_id", strict=False)
         .with_columns(pl.lit(None, kind).alias(name) for name, kind in asked.items())
@@ -129,21 +129,21 @@ def transfers(rows: pl.LazyFrame) -> pl.LazyFrame:
             from_type=pl.lit(None, TRANSACTIONS["account_type"]),
             into_type=pl.lit(None, TRANSACTIONS["account_type"]),
         )
-        .map_batches(_with_pairs, predicate_pushdown=False, projection_pushdown=False)
+        .map_batches(_add_pairs, predicate_pushdown=False, projection_pushdown=False)
         .with_columns(is_transfer=pl.col("transfer_pair_id").is_not_null())
-        .pipe(_categorised)
+        .pipe(_set_category)
         .drop("pair_confidence", "from_type", "into_type", *asked)
     )
 
 
-def _with_pairs(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_pairs(rows: pl.DataFrame) -> pl.DataFrame:
     """The columns of a pair filled. Eager, because each round of pairing needs what the round before left free."""
     numbered = rows.drop("transfer_pair_id", "pair_confidence", "from_type", "into_type").with_row_index("row")
-    pairs = numbered.pipe(_sides).pipe(_paired)
+    pairs = numbered.pipe(_select_sides).pipe(_pair_sides)
     return numbered.join(pairs, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
 
 
-def _categorised(rows: pl.LazyFrame) -> pl.LazyFrame:
+def _set_category(rows: pl.LazyFrame) -> pl.LazyFrame:
     """A found pair is certain of what it is, whatever its text says.
 
     Into a credit card it is a repayment; what comes from one is an advance. A loan's drawdown and repayment keep their
@@ -173,39 +173,39 @@ def _categorised(rows: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _sides(numbered: pl.DataFrame) -> pl.DataFrame:
+def _select_sides(numbered: pl.DataFrame) -> pl.DataFrame:
     """Rows that can be one side of a transfer, where the same amount left one account and entered another."""
     booked = numbered.filter(posted(), pl.col("amount") != 0).with_columns(
         size=pl.col("amount").abs(), out=pl.col("amount") < 0
     )
     return (
-        booked.join(_met_elsewhere(booked), on=_SIDE, how="semi")
-        .pipe(with_named_account, accounts_of(numbered))
-        .filter(~_with_somebody_else() | _names_own())
+        booked.join(_find_opposite_amounts(booked), on=_SIDE, how="semi")
+        .pipe(add_named_account, list_accounts(numbered))
+        .filter(~_is_with_others() | _names_own_account())
         .sort("customer_number", "received_seq", "position", "transaction_id")
         .with_row_index("place")
-        .select(_SIDES, says=_says(), needs_owing=_needs_owing())
+        .select(_SIDES, says=_transfer_score(), needs_owing=_needs_owing_account())
     )
 
 
-def _met_elsewhere(booked: pl.DataFrame) -> pl.DataFrame:
+def _find_opposite_amounts(booked: pl.DataFrame) -> pl.DataFrame:
     """Amounts that left one account of a customer and entered another."""
     account, out = pl.col("account_id"), pl.col("out")
     several = account.min() != account.max()
     return booked.group_by(_SIDE).agg(met=several & out.any() & ~out.all()).filter("met")
 
 
-def _with_somebody_else() -> pl.Expr:
+def _is_with_others() -> pl.Expr:
     """Named, categorised or declared as with others, or on a rail that no transfer takes. A guess doesn't count."""
     named = pl.col("counterparty_kind").is_in(_NEVER_OWN_KINDS) | pl.col("related_party").is_not_null()
     guessed = (pl.col("category_source") == "learned") & (pl.col("confidence") < GUESS)
     categorised = pl.col("category").is_in(_NEVER_OWN) & ~guessed.fill_null(value=False)
-    said = pl.col("category").is_in(_SAID_BY_CATEGORY).fill_null(value=False) | _has_transfer_words()
+    said = pl.col("category").is_in(_TRANSFER_CATEGORIES).fill_null(value=False) | _has_transfer_words()
     railed = pl.col("channel").is_in(_NEVER_OWN_CHANNELS) & ~said
     return pl.any_horizontal(each.fill_null(value=False) for each in (named, categorised, railed))
 
 
-def _names_own() -> pl.Expr:
+def _names_own_account() -> pl.Expr:
     """Whether the text names an account of the customer by its digits, or whom the accounts belong to."""
     return pl.col("named_account").is_not_null() | _names_holder()
 
@@ -219,9 +219,9 @@ def _names_holder() -> pl.Expr:
     return (named & (holder.str.len_chars() >= _NAME_FROM)).fill_null(value=False)
 
 
-def _says() -> pl.Expr:
+def _transfer_score() -> pl.Expr:
     """2: a transfer between own accounts; 1: some words of it; 0: nothing."""
-    own = pl.col("category").is_in(_SAID_BY_CATEGORY) | (pl.col("counterparty_kind") == "own") | _names_holder()
+    own = pl.col("category").is_in(_TRANSFER_CATEGORIES) | (pl.col("counterparty_kind") == "own") | _names_holder()
     return pl.when(own).then(2).when(_has_transfer_words()).then(1).otherwise(0).cast(pl.Int8)
 
 
@@ -229,56 +229,56 @@ def _has_transfer_words() -> pl.Expr:
     return matching_text(pl.col("description")).str.contains(_TRANSFER_WORDS)
 
 
-def _needs_owing() -> pl.Expr:
+def _needs_owing_account() -> pl.Expr:
     """Borrowed or repaid on an account where nothing is owed. Unless one is named, an owing account is meant."""
     lent = pl.col("category_group").is_in(_DEBT_GROUPS) & ~pl.col("category").is_in(_FROM_OWNERS)
     here = pl.col("account_type").is_in(_OWING_ACCOUNTS).fill_null(value=True)
     return lent.fill_null(value=False) & ~here & pl.col("named_account").is_null()
 
 
-def _paired(sides: pl.DataFrame) -> pl.DataFrame:
+def _pair_sides(sides: pl.DataFrame) -> pl.DataFrame:
     """Rows of pairs: `row`, `transfer_pair_id`, `pair_confidence` and the two account types, two rows a pair."""
     printed = sides.filter(pl.col("reference").str.len_chars() >= REFERENCE_FROM)
-    referred = _matched(printed, (*_SIDE, "reference"))
-    rest = _without(sides, referred)
-    return _with_ids(
+    referred = _match_sides(printed, (*_SIDE, "reference"))
+    rest = _drop_paired(sides, referred)
+    return _add_pair_ids(
         pl.concat(
             [
                 referred.with_columns(pair_confidence=pl.lit(SAME_REFERENCE_CONFIDENCE)),
-                _matched(rest, _SIDE).with_columns(pair_confidence=pl.col("tier").replace_strict(_CONFIDENCES)),
+                _match_sides(rest, _SIDE).with_columns(pair_confidence=pl.col("tier").replace_strict(_CONFIDENCES)),
             ]
         )
     )
 
 
-def _matched(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+def _match_sides(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Pairs among rows with the same `key`, each row at most once, those that say most and are nearest first."""
-    free = _numbered(sides, key)
-    chosen = [_best_of_each(_meeting(free.clear(), key, 0, 0))]
-    for tier, days in _steps(free, key):
-        met = _meeting(free, key, days, tier)
+    free = _number_alike(sides, key)
+    chosen = [_keep_first_of_each(_find_candidates(free.clear(), key, 0, 0))]
+    for tier, days in _list_steps(free, key):
+        met = _find_candidates(free, key, days, tier)
         while not met.is_empty():
-            found = _best_of_each(met)
+            found = _keep_first_of_each(met)
             chosen.append(found)
-            free = _numbered(_without(free, found), key)
+            free = _number_alike(_drop_paired(free, found), key)
             if found.height == met.height:  # nobody met two: whoever is left meets nobody
                 break
-            met = _meeting(free, key, days, tier)
+            met = _find_candidates(free, key, days, tier)
     return pl.concat(chosen)
 
 
-def _without(sides: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def _drop_paired(sides: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     return sides.filter(~pl.col("row").is_in(pl.concat([pairs["row_out"], pairs["row_in"]]).implode()))
 
 
-def _steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]:
+def _list_steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]:
     """Tier and days of every kind of pair there is, in the order of taking. The first of its like stands for each."""
     firsts = free.filter(pl.col("nth") == 0)
     if firsts.is_empty():
         return []
     at_once = [_DISTANCES] if firsts.height <= _FEW_ROWS else [[days] for days in _DISTANCES]
     kinds = [
-        _met(firsts, key, days, namings).select("tier", "days").unique()
+        _join_sides(firsts, key, days, namings).select("tier", "days").unique()
         for days in at_once
         for namings in (*_NAMING.values(), _BY_WORDS)
     ]
@@ -286,13 +286,13 @@ def _steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]:
     return sorted(met, key=lambda step: (step[0], _DISTANCES.index(step[1])))
 
 
-def _meeting(free: pl.DataFrame, key: Sequence[str], days: int, tier: int) -> pl.DataFrame:
+def _find_candidates(free: pl.DataFrame, key: Sequence[str], days: int, tier: int) -> pl.DataFrame:
     """Pairs of that tier whose amount arrives `days` after it left; a row may meet one in each other account."""
-    met = _met(free, key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
+    met = _join_sides(free, key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
     return met.select("place", "place_in", *_PAIR, row_out="row").collect()
 
 
-def _best_of_each(met: pl.DataFrame) -> pl.DataFrame:
+def _keep_first_of_each(met: pl.DataFrame) -> pl.DataFrame:
     """Each row's first pair, and no row twice."""
     return (
         met.sort("place", "place_in")
@@ -301,25 +301,27 @@ def _best_of_each(met: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _numbered(free: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+def _number_alike(free: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """`nth`: the how many-th of those that say the same."""
     return free.with_columns(nth=pl.int_range(pl.len()).over(*key, *_ALIKE, order_by="place"))
 
 
-def _met(numbered: pl.DataFrame, key: Sequence[str], days: Sequence[int], namings: Sequence[Naming]) -> pl.LazyFrame:
+def _join_sides(
+    numbered: pl.DataFrame, key: Sequence[str], days: Sequence[int], namings: Sequence[Naming]
+) -> pl.LazyFrame:
     """The n-th out and the n-th in so many `days` later whose texts name so, unless something speaks against it."""
     arrived = numbered.lazy().filter(~pl.col("out")).join(pl.LazyFrame({"days": days}), how="cross")
     into = arrived.with_columns(arrived="date", date=pl.col("date") - pl.duration(days="days"))
     out = numbered.lazy().filter("out")
     elsewhere = pl.col("account_id") != pl.col("account_id_in")
     return (
-        pl.concat([_naming(out, into, [*key, "nth", "date"], naming) for naming in namings])
-        .filter(elsewhere, _few_business_days(), _owed())
+        pl.concat([_join_by_naming(out, into, [*key, "nth", "date"], naming) for naming in namings])
+        .filter(elsewhere, _is_within_business_days(), _has_owing_account())
         .with_columns(tier=_tier())
     )
 
 
-def _naming(out: pl.LazyFrame, into: pl.LazyFrame, on: Sequence[str], naming: Naming) -> pl.LazyFrame:
+def _join_by_naming(out: pl.LazyFrame, into: pl.LazyFrame, on: Sequence[str], naming: Naming) -> pl.LazyFrame:
     """Who names an account meets nothing but rows of that account; who names none, rows of them all."""
     named = pl.col("named_account").is_not_null()
     of_out = [here for here, says in zip(("named_account", "account_id"), naming, strict=True) if says]
@@ -335,7 +337,7 @@ def _tier() -> pl.Expr:
     return pl.when(names & names_in).then(BOTH_NAME).when(names | names_in).then(ONE_NAMES).otherwise(by_words)
 
 
-def _owed() -> pl.Expr:
+def _has_owing_account() -> pl.Expr:
     """Where one side was borrowed or repaid, something is owed on the other."""
     owes, owes_in = (
         pl.col(name).is_in(_OWING_ACCOUNTS).fill_null(value=True) for name in ("account_type", "account_type_in")
@@ -343,7 +345,7 @@ def _owed() -> pl.Expr:
     return (owes_in | ~pl.col("needs_owing")) & (owes | ~pl.col("needs_owing_in"))
 
 
-def _few_business_days() -> pl.Expr:
+def _is_within_business_days() -> pl.Expr:
     """Business days of settlement from the earlier date on, that one included and the later one not."""
     first, last = pl.min_horizontal("date", "arrived"), pl.max_horizontal("date", "arrived")
     before_first, before_last = (
@@ -352,7 +354,7 @@ def _few_business_days() -> pl.Expr:
     return before_last - before_first <= MAX_BUSINESS_DAYS
 
 
-def _with_ids(pairs: pl.DataFrame) -> pl.DataFrame:
+def _add_pair_ids(pairs: pl.DataFrame) -> pl.DataFrame:
     ids = named_ids(pairs["transaction_id"], pairs["transaction_id_in"])
     named = pairs.rename({"account_type": "from_type", "account_type_in": "into_type"}).with_columns(
         transfer_pair_id=ids

@@ -173,22 +173,22 @@ _ADDRESSED = f"{EDGE}(?:PAYID|OSKO|PAYTO){EDGE}"
 _NUMBERS = {name: number for number, name in enumerate(Channel.categories)}  # numbers are quicker to choose from
 
 
-def rail(text: pl.Expr) -> pl.Expr:
+def extract_rail(text: pl.Expr) -> pl.Expr:
     """The opening of `text` that names the rail, with what separates it from the rest; null where there is none."""
     return pl.when(~text.str.contains(_NOT_A_RAIL)).then(text.str.extract(_RAIL, 0))
 
 
-def named(rail: pl.Expr) -> pl.Expr:
+def number_of_rail(rail: pl.Expr) -> pl.Expr:
     """The number of the channel that the rail names; null where there is no rail."""
-    return _first_of(rail, RAILS, f"(?:{EDGE}|$)")
+    return _match_first(rail, RAILS, f"(?:{EDGE}|$)")
 
 
-def is_named(*channels: str) -> pl.Expr:
+def is_rail_of(*channels: str) -> pl.Expr:
     """Whether `named` is one of the channels."""
     return pl.col("named").is_in([_NUMBERS[channel] for channel in channels]).fill_null(value=False)
 
 
-def with_channel(frame: pl.LazyFrame) -> pl.LazyFrame:
+def add_channel(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Add `channel`: the one that the rail names, else that a card's traces or other words tell; `other` if none.
 
     Args:
@@ -198,20 +198,20 @@ def with_channel(frame: pl.LazyFrame) -> pl.LazyFrame:
     unnamed = pl.when(pl.col("named").is_null()).then("text")
     return (
         frame.with_columns(sign=unnamed.str.extract(_SIGNS, 0))
-        .with_columns(read=_first_of(pl.col("sign"), SIGNS_OF_CHANNEL, "$"))
-        .with_columns(found=_found())
-        .with_columns(channel=_refined().cat.to(Channel))
+        .with_columns(read=_match_first(pl.col("sign"), SIGNS_OF_CHANNEL, "$"))
+        .with_columns(found=_choose_channel())
+        .with_columns(channel=_refine_transfers().cat.to(Channel))
     )
 
 
-def _first_of(text: pl.Expr, wordings: Iterable[tuple[str, str]], end: str) -> pl.Expr:
+def _match_first(text: pl.Expr, wordings: Iterable[tuple[str, str]], end: str) -> pl.Expr:
     """The number of the first channel whose wording `text` starts with."""
     return pl.coalesce(
         pl.when(text.str.contains(f"^(?:{wording}){end}")).then(_number(channel)) for channel, wording in wordings
     )
 
 
-def _found() -> pl.Expr:
+def _choose_channel() -> pl.Expr:
     """A card's number beats words of the text; but cash is cash and a fee a fee, whatever card is named beside it."""
     stronger = pl.col("read").is_in([_NUMBERS[name] for name in ("atm", "cash", "fee")]).fill_null(value=False)
     card = pl.when("by_card", ~stronger).then(_number("card"))
@@ -219,7 +219,7 @@ def _found() -> pl.Expr:
     return pl.coalesce("named", card, "read", foreign_card, _number("other"))
 
 
-def _refined() -> pl.Expr:
+def _refine_transfers() -> pl.Expr:
     """A transfer whose text says so went through the New Payments Platform."""
     transfers = pl.when(pl.col("found") == _NUMBERS["transfer"]).then("text")
     npp = pl.when(transfers.str.contains(_ADDRESSED)).then(_number("npp"))

@@ -11,10 +11,10 @@ at the start, then codes, dates and the place from what is left. Noise is cut wi
 
 import polars as pl
 
-from pipelines.enrichment.wording.channels import is_named, named, rail, with_channel
-from pipelines.enrichment.wording.foreign import AROUND, FOREIGN, foreign, foreign_amount, foreign_currency
-from pipelines.enrichment.wording.places import location, place
-from pipelines.enrichment.wording.value_dates import CLOCK, UNLABELLED, VALUE_DATE, with_stated_day
+from pipelines.enrichment.wording.channels import add_channel, extract_rail, is_rail_of, number_of_rail
+from pipelines.enrichment.wording.foreign import AROUND, FOREIGN, extract_foreign, parse_amount, parse_currency
+from pipelines.enrichment.wording.places import extract_place, format_location
+from pipelines.enrichment.wording.value_dates import CLOCK, UNLABELLED, VALUE_DATE, add_stated_day
 from pipelines.enrichment.wording.wording import EDGE, any_of
 from pipelines.vocabulary.schemas import MONEY, Channel
 
@@ -117,7 +117,7 @@ _NOISE = any_of(
 _LOOSE = " -,:;\\/#*("  # signs that mean nothing at either end
 
 
-def details(texts: pl.Series) -> pl.DataFrame:
+def read_details(texts: pl.Series) -> pl.DataFrame:
     """What each text tells: one row a text, in their order, columns DETAILS.
 
     Args:
@@ -129,36 +129,36 @@ def details(texts: pl.Series) -> pl.DataFrame:
         account that the text names as the other side.
     """
     slices = (texts.slice(start, _SLICE) for start in range(0, max(len(texts), 1), _SLICE))
-    return pl.concat(pl.collect_all([_details(part) for part in slices], engine="in-memory"), rechunk=True)
+    return pl.concat(pl.collect_all([_read_slice(part) for part in slices], engine="in-memory"), rechunk=True)
 
 
-def _details(texts: pl.Series) -> pl.LazyFrame:
+def _read_slice(texts: pl.Series) -> pl.LazyFrame:
     return (
-        pl.LazyFrame({"whole": texts, "text": _readable(texts)}, {"whole": pl.String, "text": pl.String})
-        .pipe(_with_account)
-        .pipe(_with_labelled)
-        .pipe(_parted)
-        .pipe(_with_remainder)
-        .pipe(with_channel)
-        .pipe(with_stated_day)
-        .pipe(_never_empty)
+        pl.LazyFrame({"whole": texts, "text": _make_readable(texts)}, {"whole": pl.String, "text": pl.String})
+        .pipe(_add_account)
+        .pipe(_add_labelled)
+        .pipe(_split_rail)
+        .pipe(_add_remainder)
+        .pipe(add_channel)
+        .pipe(add_stated_day)
+        .pipe(_fill_empty)
         .select(
             "clean_description",
             "channel",
             _reference(),
-            location(pl.col("place")).alias("location"),
+            format_location(pl.col("place")).alias("location"),
             _last_four(pl.coalesce("card", pl.col("rail").str.extract("^V[0-9]{4}", 0))).alias("card_last_four"),
             "stated_day",
             "stated_month",
             "stated_year",
-            foreign_amount(pl.col("foreign")).alias("foreign_amount"),
-            foreign_currency(pl.col("foreign")).alias("foreign_currency"),
+            parse_amount(pl.col("foreign")).alias("foreign_amount"),
+            parse_currency(pl.col("foreign")).alias("foreign_currency"),
             _last_four(pl.coalesce("account", pl.when(_between_own()).then("code"))).alias("other_account"),
         )
     )
 
 
-def _readable(texts: pl.Series) -> pl.Series:
+def _make_readable(texts: pl.Series) -> pl.Series:
     """Without signs that are not seen, and with typographic ones as plain ones. Few texts hold any."""
     unusual = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
     seen = texts.gather(unusual).str.replace_all(f"[{_UNSEEN}]", "")
@@ -167,7 +167,7 @@ def _readable(texts: pl.Series) -> pl.Series:
     return texts.clone().scatter(unusual, seen)
 
 
-def _with_account(frame: pl.LazyFrame) -> pl.LazyFrame:
+def _add_account(frame: pl.LazyFrame) -> pl.LazyFrame:
     """The other side's account, before its masked number is read as a card's."""
     naming = pl.when(pl.col("account").is_not_null()).then("text")
     return frame.with_columns(account=pl.col("text").str.extract(_ACCOUNT, 0)).with_columns(
@@ -175,7 +175,7 @@ def _with_account(frame: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _with_labelled(frame: pl.LazyFrame) -> pl.LazyFrame:
+def _add_labelled(frame: pl.LazyFrame) -> pl.LazyFrame:
     """What a word or a form of its own marks, wherever it stands; and, as `bare`, the text without it."""
     marked = pl.when(pl.col("bare").str.len_bytes() < pl.col("text").str.len_bytes()).then("text")
     return (
@@ -185,21 +185,21 @@ def _with_labelled(frame: pl.LazyFrame) -> pl.LazyFrame:
             card=pl.col("marked").str.extract(_CARD, 0),
             value_date=pl.col("marked").str.extract(VALUE_DATE, 0),
             receipt=pl.col("marked").str.extract(_RECEIPT, 0),
-            foreign=foreign(pl.col("marked")),
+            foreign=extract_foreign(pl.col("marked")),
         )
     )
 
 
-def _parted(frame: pl.LazyFrame) -> pl.LazyFrame:
+def _split_rail(frame: pl.LazyFrame) -> pl.LazyFrame:
     """The rail, and the rest: without the number of the other side's account where it follows."""
     rest = pl.col("bare").str.strip_prefix(pl.col("rail").fill_null(""))
     number = pl.col("account").str.extract("[0-9]{6,17}$", 0).fill_null("")
-    return frame.with_columns(rail=rail(pl.col("bare"))).with_columns(
-        rest=rest.str.strip_prefix(number), named=named(pl.col("rail"))
+    return frame.with_columns(rail=extract_rail(pl.col("bare"))).with_columns(
+        rest=rest.str.strip_prefix(number), named=number_of_rail(pl.col("rail"))
     )
 
 
-def _with_remainder(frame: pl.LazyFrame) -> pl.LazyFrame:
+def _add_remainder(frame: pl.LazyFrame) -> pl.LazyFrame:
     """What is left as `kept` when codes, dates and the terminal's place are taken off the rest."""
     rest = pl.col("rest")
     return (
@@ -209,7 +209,7 @@ def _with_remainder(frame: pl.LazyFrame) -> pl.LazyFrame:
             remainder=rest.str.replace_all(_NOISE, "").str.strip_chars(_LOOSE),
             abroad=pl.col("foreign").is_not_null(),
         )
-        .with_columns(place=place(pl.col("remainder"), _by_card(), pl.col("abroad")))
+        .with_columns(place=extract_place(pl.col("remainder"), _by_card(), pl.col("abroad")))
         .with_columns(
             remainder=pl.col("remainder").str.strip_suffix(pl.col("place").fill_null("")).str.strip_chars(_LOOSE),
             by_card=pl.col("card").is_not_null() | pl.col("place").is_not_null(),
@@ -221,7 +221,7 @@ def _by_card() -> pl.Expr:
     """A card is named, or its rail; or the merchant is written as acquirers do (`SQ *CAFE`). NAB prints no country."""
     of_nab = pl.col("rail").str.contains("^V[0-9]")
     starred = pl.col("rest").str.contains("*", literal=True)
-    return pl.col("card").is_not_null() | (is_named("card", "eftpos") & ~of_nab) | starred
+    return pl.col("card").is_not_null() | (is_rail_of("card", "eftpos") & ~of_nab) | starred
 
 
 def _reference() -> pl.Expr:
@@ -241,7 +241,7 @@ def _last_four(number: pl.Expr) -> pl.Expr:
     return number.str.replace_all(" ", "", literal=True).str.extract("[0-9]{3,4}$", 0)
 
 
-def _never_empty(frame: pl.LazyFrame) -> pl.LazyFrame:
+def _fill_empty(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Where nothing was kept, the rail's own words; where there are none, the whole text."""
     empty = pl.col("remainder").str.len_bytes() < 2
     words = pl.when(empty).then("rail").str.extract("^[A-Z /-]*[A-Z]", 0).str.replace(" (?:TO|FROM)$", "")

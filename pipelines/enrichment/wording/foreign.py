@@ -55,16 +55,16 @@ AROUND = any_of(
 )
 
 
-def foreign(text: pl.Expr) -> pl.Expr:
+def extract_foreign(text: pl.Expr) -> pl.Expr:
     """The part of `text` that states an amount in another currency; null where none does."""
     return text.str.extract(FOREIGN, 0).str.replace(f"^{_EQUIVALENT}", "")
 
 
-def foreign_amount(found: pl.Expr) -> pl.Expr:
+def parse_amount(found: pl.Expr) -> pl.Expr:
     return found.str.extract(AMOUNT, 0).str.replace_all(",", "", literal=True).cast(MONEY)
 
 
-def foreign_currency(found: pl.Expr) -> pl.Expr:
+def parse_currency(found: pl.Expr) -> pl.Expr:
     """As ISO 4217."""
     named = found.str.extract(_NAMES, 0).replace_strict(_NAMED, default=None, return_dtype=pl.String)
     return pl.coalesce(found.str.extract(_CODES, 0), named)

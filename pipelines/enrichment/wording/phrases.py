@@ -32,7 +32,7 @@ def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
     retained = [f" {number} " for number in numbers]
     protected = " " + bare_words(text) + " "
     for _ in range(2 if retained else 0):  # neighbours share a gap: each pass finds every other one
-        protected = protected.str.replace_many(retained, [_hidden(number) for number in retained])
+        protected = protected.str.replace_many(retained, [_hide_digits(number) for number in retained])
     any_short, any_long = _MARKS
     marked = protected.str.replace_all(_LONG_NUMBER, any_long).str.replace_all(_NUMBER, any_short)
     read = {f"{gap}{mark}": f" {number}" for gap in (" ", "") for mark, number in _MARKS.items()}
@@ -40,11 +40,11 @@ def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
     return pl.format(" ^{}$ ", marked.str.replace_many(list(restored), list(restored.values()), leftmost=True))
 
 
-def _hidden(text: str) -> str:
+def _hide_digits(text: str) -> str:
     return "".join(_PROTECTED.get(each, each) for each in text)
 
 
-def literals(phrases: Sequence[str]) -> list[str]:
+def search_literals(phrases: Sequence[str]) -> list[str]:
     """What is looked for: the words with the gaps that bound them; none at the end where the last word may go on."""
     phrase = pl.col("phrase")
     begins = pl.when(phrase.str.starts_with("^ ")).then(pl.lit(" ^ ")).otherwise(pl.lit(" "))
@@ -67,10 +67,10 @@ class Phrasebook:
     """Phrases by number, made ready for the search. The same words may be asked for under several numbers."""
 
     def __init__(self, phrases: Sequence[str]) -> None:
-        asked = pl.DataFrame({"literal": literals(phrases)}, {"literal": pl.String})
+        asked = pl.DataFrame({"literal": search_literals(phrases)}, {"literal": pl.String})
         self._numbers = asked.with_row_index("phrase")
         self._literals = asked["literal"].unique(maintain_order=True)
-        self._words = pl.Series([_whole_word(literal) for literal in self._literals], dtype=pl.String)
+        self._words = pl.Series([_first_whole_word(literal) for literal in self._literals], dtype=pl.String)
 
     @cached_property
     def numbers(self) -> list[str]:
@@ -78,7 +78,7 @@ class Phrasebook:
         words = {word for literal in self._literals for word in literal.split()}
         return sorted(word for word in words - {_ANY, _ANY_LONG} if any(each.isnumeric() for each in word))
 
-    def found(self, texts: pl.Series) -> pl.DataFrame:
+    def find(self, texts: pl.Series) -> pl.DataFrame:
         """`text_number` (position in `texts`) and `phrase` (number) of all that is found, in no order; a phrase that
         stands in a text twice is found twice.
 
@@ -104,7 +104,7 @@ class Phrasebook:
         return self._literals.filter(self._words.is_in(said.implode()) | self._words.is_null())
 
 
-def _whole_word(literal: str) -> str | None:
+def _first_whole_word(literal: str) -> str | None:
     """The first word that stands in every text where the literal does; none where its only word may go on."""
     whole = literal.split() if literal.endswith(" ") else literal.split()[:-1]
     return next((word for word in whole if word not in ("^", "$")), None)

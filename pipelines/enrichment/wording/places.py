@@ -38,7 +38,7 @@ _BESIDE_A_CARD = rf"(?:{_GAP}{_PLACE},?)?(?: (?:{_STATE}|{_AMERICAN}),?)?(?: {_C
 _BESIDE_FOREIGN_MONEY = rf"{_GAP}{_PLACE},? {_AMERICAN}$"
 
 
-def place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
+def extract_place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
     """The end of `text` that says where a terminal stands, as printed; null where none does.
 
     Args:
@@ -52,7 +52,7 @@ def place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
     )
 
 
-def location(place: pl.Expr) -> pl.Expr:
+def format_location(place: pl.Expr) -> pl.Expr:
     """The printed place without the own country's name, the state in full."""
     plain = place.str.strip_chars(" ,\\").str.replace(",? ?AUS?$", "")
     for cut, state in _CUT_SHORT.items():

@@ -30,7 +30,7 @@ _NUMBERS = {name: str(number) for number, name in enumerate(MONTHS, start=1)}
 _TYPED = ("npp", "transfer", "bpay", "direct_credit", "direct_debit")
 
 
-def with_stated_day(frame: pl.LazyFrame) -> pl.LazyFrame:
+def add_stated_day(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Add `stated_day`, `stated_month` and `stated_year` of the day that the bank printed; null where there is none.
 
     Args:
@@ -42,7 +42,7 @@ def with_stated_day(frame: pl.LazyFrame) -> pl.LazyFrame:
     return (
         frame.with_columns(labelled=labelled)
         .with_columns(unlabelled=unlabelled)
-        .with_columns(printed=_without_clock(pl.coalesce("labelled", _day(pl.col("unlabelled")))))
+        .with_columns(printed=_without_clock(pl.coalesce("labelled", _without_span(pl.col("unlabelled")))))
         .with_columns(
             stated_day=pl.col("printed").str.extract("[0-9]+", 0).cast(pl.Int8),
             stated_month=_month(pl.col("printed")),
@@ -51,7 +51,7 @@ def with_stated_day(frame: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _day(unlabelled: pl.Expr) -> pl.Expr:
+def _without_span(unlabelled: pl.Expr) -> pl.Expr:
     """None where a span of days is written."""
     return pl.when(~unlabelled.str.contains("-", literal=True)).then(unlabelled)
 
@@ -82,7 +82,7 @@ def effective_date(date: pl.Expr, value_date: pl.Expr) -> pl.Expr:
     """
     booked = date.dt.year()
     years = (pl.coalesce("stated_year", booked + step) for step in (0, -1, 1))
-    return pl.coalesce(value_date, *(_near(_calendar_day(year), date) for year in years))
+    return pl.coalesce(value_date, *(_keep_near(_calendar_day(year), date) for year in years))
 
 
 def _calendar_day(year: pl.Expr) -> pl.Expr:
@@ -94,5 +94,5 @@ def _calendar_day(year: pl.Expr) -> pl.Expr:
     return pl.when(found.dt.month() == month).then(found)
 
 
-def _near(day: pl.Expr, date: pl.Expr) -> pl.Expr:
+def _keep_near(day: pl.Expr, date: pl.Expr) -> pl.Expr:
     return pl.when((day - date).dt.total_days().abs() <= MAX_DAYS_APART).then(day)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.flags import FLAGS, flags
+from pipelines.enrichment.flags import FLAGS, add_flags
 from pipelines.enrichment.matching.reversals import REFUND_DAYS
 from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, known
 
@@ -27,7 +27,7 @@ def row(day: int = 0, amount: str = "-100", category: str = "suppliers", **field
 
 
 def flagged(*rows: Row) -> list[list[str]]:
-    return flags(known(*rows)).collect()["flags"].to_list()
+    return add_flags(known(*rows)).collect()["flags"].to_list()
 
 
 def marked(name: str, *rows: Row) -> list[int]:
@@ -61,9 +61,9 @@ def test_flags_name_what_is_true_of_a_row_alone(fields: Row, expected: list[str]
 
 def test_flags_are_sorted_and_a_column_that_stands_already_is_replaced() -> None:
     rows = known({"category": "gambling", "channel": "atm", "amount": Decimal(-2000), "flags": ["old"]})
-    once = flags(rows).collect()
+    once = add_flags(rows).collect()
     assert once["flags"].to_list() == [["cash", "gambling", "round_amount"]]
-    assert_frame_equal(flags(once.lazy()).collect(), once)
+    assert_frame_equal(add_flags(once.lazy()).collect(), once)
 
 
 # -- dishonours -------------------------------------------------------------------------------------------------------
@@ -292,14 +292,14 @@ def described(some: Sequence[tuple[int, str, str, str | None, bool]]) -> list[Ro
 @given(st.lists(lines, max_size=14), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[tuple[int, str, str, str | None, bool]], random: Random) -> None:
     rows = described(some)
-    mixed = flags(known(*random.sample(rows, len(rows)))).collect()
-    assert_frame_equal(mixed.sort("position"), flags(known(*rows)).collect())
+    mixed = add_flags(known(*random.sample(rows, len(rows)))).collect()
+    assert_frame_equal(mixed.sort("position"), add_flags(known(*rows)).collect())
 
 
 @given(st.lists(lines, max_size=14))
 def test_no_more_is_undone_than_was_done(some: list[tuple[int, str, str, str | None, bool]]) -> None:
     """Per account and amount, no more payments came back than returns are booked; so with refunds by counterparty."""
-    found = flags(known(*described(some))).collect().with_columns(size=pl.col("amount").abs())
+    found = add_flags(known(*described(some))).collect().with_columns(size=pl.col("amount").abs())
     has = pl.col("flags").list.contains
     by_amount = found.group_by("account_id", "size").agg(back=has("dishonoured").sum(), returns=has("dishonour").sum())
     assert by_amount.filter(pl.col("back") > pl.col("returns")).is_empty()
@@ -341,7 +341,7 @@ def test_two_million_equal_rows_of_one_customer_are_no_obstacle(category: str) -
     two = known(row(0, "-25"), row(0, amount, category, category_group=CATEGORIES[category]))
     rows = two.select(pl.all().repeat_by(count // 2).explode()).collect()
     numbered = rows.with_columns(transaction_id=pl.int_range(pl.len()).cast(pl.String).cast(pl.Binary))
-    found = flags(numbered.lazy()).collect().explode("flags")["flags"].value_counts().rows()
+    found = add_flags(numbered.lazy()).collect().explode("flags")["flags"].value_counts().rows()
     expected = {
         "suppliers": {},
         "refund_received": {"refund_matched": count // 2},

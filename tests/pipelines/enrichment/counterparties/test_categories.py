@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.counterparties.categories import CANDIDATE, decided
-from pipelines.enrichment.counterparties.narratives import categorised
+from pipelines.enrichment.counterparties.categories import CANDIDATE, decide
+from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import Knowledge, ModelOfCustomers
 from pipelines.vocabulary.schemas import ALTERNATIVE, TRANSACTIONS, AccountType, Direction
@@ -22,7 +22,7 @@ NARRATIVE = pl.Schema({"description": pl.String(), "direction": Direction, "acco
 def described(description: str, amount: str, account_type: str = "transaction") -> dict[str, Any]:
     """What one narrative tells."""
     side = "credit" if Decimal(amount) > 0 else "debit"
-    return categorised(pl.DataFrame([(description, side, account_type)], NARRATIVE, orient="row")).to_dicts()[0]
+    return read_narratives(pl.DataFrame([(description, side, account_type)], NARRATIVE, orient="row")).to_dicts()[0]
 
 
 def category(description: str, amount: str, account_type: str = "transaction") -> str:
@@ -61,7 +61,7 @@ NARRATIVES = [
 
 def test_common_narratives(subtests: pytest.Subtests) -> None:
     rows = [(text, "debit" if amount.startswith("-") else "credit", "transaction") for text, amount, _ in NARRATIVES]
-    found = categorised(pl.DataFrame(rows, NARRATIVE, orient="row"))["category"]
+    found = read_narratives(pl.DataFrame(rows, NARRATIVE, orient="row"))["category"]
     for (description, amount, expected), said in zip(NARRATIVES, found, strict=True):
         with subtests.test(f"{description} {amount}"):
             assert said == expected
@@ -111,13 +111,13 @@ def test_every_row_keeps_its_place() -> None:
     rows = pl.DataFrame({"description": texts}).with_columns(
         direction=pl.lit("debit", Direction), account_type=pl.lit(None, AccountType)
     )
-    found = categorised(rows)
+    found = read_narratives(rows)
     assert found["description"].to_list() == texts
     assert found["category"].to_list() == ["rent", "unknown_debit", "rent", "bas", "rent"]
 
 
 def test_no_rows_tell_nothing_in_the_same_columns() -> None:
-    found = categorised(pl.DataFrame(schema=NARRATIVE))
+    found = read_narratives(pl.DataFrame(schema=NARRATIVE))
     assert found.is_empty()
     assert found.schema["category_source"] == TRANSACTIONS["category_source"]
     assert found.schema["alternatives"] == TRANSACTIONS["alternatives"]
@@ -160,7 +160,7 @@ def test_the_first_candidate_decides_and_the_others_are_alternatives(drawn: list
         ],
         CANDIDATE,
     )
-    found = {row["key"]: row for row in decided(frame).to_dicts()}
+    found = {row["key"]: row for row in decide(frame).to_dicts()}
     for key in {key for key, _, _ in drawn}:
         slugs = [slug for _, _, slug in sorted(each for each in drawn if each[0] == key)]
         first, *others = dict.fromkeys(slugs)

@@ -13,7 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.counterparties.corrections import REACHED_BY, corrected, held, reached
+from pipelines.enrichment.counterparties.corrections import (
+    REACHED_BY,
+    apply_corrections,
+    count_corrected_rows,
+    find_changed_rows,
+)
 from pipelines.enrichment.knowledge import CORRECTIONS
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from pipelines.vocabulary.taxonomy import GROUPS
@@ -77,7 +82,7 @@ def transactions(*given: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def applied(rows: pl.DataFrame, said: pl.DataFrame) -> list[dict[str, Any]]:
-    return corrected(rows.lazy(), said).collect().to_dicts()
+    return apply_corrections(rows.lazy(), said).collect().to_dicts()
 
 
 def test_one_transaction_is_what_the_client_says() -> None:
@@ -105,7 +110,9 @@ def test_all_alike_follow_the_clients_rule(said: Said, basis: str) -> None:
 
 def test_facts_pairs_and_the_order_of_rows_stay() -> None:
     rows = transactions(BUNNINGS | {"is_transfer": True, "transfer_pair_id": b"p" * 16}, {}, BUNNINGS)
-    after = corrected(rows.lazy(), corrections(Said(1, counterparty="BUNNINGS", category="rent", name="B"))).collect()
+    after = apply_corrections(
+        rows.lazy(), corrections(Said(1, counterparty="BUNNINGS", category="rent", name="B"))
+    ).collect()
     changed = (
         *("category", "category_group", "category_source", "category_basis", "confidence"),
         *("counterparty_name", "counterparty_group"),
@@ -197,8 +204,8 @@ def test_each_row_tells_which_corrections_decide_it() -> None:
         Said(2, words="ALEXANDRIA", name="B"),
         Said(3, words="NEVER", category="rent"),
     )
-    after = corrected(transactions(BUNNINGS, BUNNINGS, {}).lazy(), said).collect()
-    assert sorted(held(after).rows()) == [(str(UUID(int=2)), 2), (str(UUID(int=3)), 2)]
+    after = apply_corrections(transactions(BUNNINGS, BUNNINGS, {}).lazy(), said).collect()
+    assert sorted(count_corrected_rows(after).rows()) == [(str(UUID(int=2)), 2), (str(UUID(int=3)), 2)]
 
 
 # Any corrections of any rows, against the rule read plainly, one row after another.
@@ -298,9 +305,9 @@ def test_a_preview_tells_what_will_change(given_rows: list[dict[str, Any]], said
     if renamed_again:
         return  # what hung on the name that goes is not looked at
     rows = transactions(*given_rows)
-    before = corrected(rows.lazy(), corrections(*said)).collect()
-    after = corrected(rows.lazy(), corrections(*said, new)).collect()
-    described = reached(before.select(REACHED_BY), corrections(new), corrections(*said))
+    before = apply_corrections(rows.lazy(), corrections(*said)).collect()
+    after = apply_corrections(rows.lazy(), corrections(*said, new)).collect()
+    described = find_changed_rows(before.select(REACHED_BY), corrections(new), corrections(*said))
     shown = ("category", "counterparty_name")
     differs = [
         old["transaction_id"]
@@ -308,4 +315,4 @@ def test_a_preview_tells_what_will_change(given_rows: list[dict[str, Any]], said
         if any(old[name] != fresh[name] for name in shown)
     ]
     assert described.filter("changes")["transaction_id"].to_list() == differs
-    assert held(after).filter(correction_id=str(new.correction_id))["rows"].sum() == described.height
+    assert count_corrected_rows(after).filter(correction_id=str(new.correction_id))["rows"].sum() == described.height

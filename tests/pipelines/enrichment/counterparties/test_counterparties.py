@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.counterparties.counterparties import Directory, Party, Purpose, checked, load, parties
+from pipelines.enrichment.counterparties.counterparties import (
+    Directory,
+    Party,
+    Purpose,
+    load,
+    load_parties,
+    parse_parties,
+)
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.vocabulary.rule_files import RuleError
 
@@ -16,7 +23,7 @@ PURPOSES = {"fuel": {"kind": "business", "debit": "fuel"}}
 
 def look_up(directory: Directory, *texts: str) -> pl.DataFrame:
     prepared = pl.DataFrame({"text": texts}, {"text": pl.String}).select(words_of(pl.col("text"))).to_series()
-    return directory.found(prepared).sort("text_number")
+    return directory.find(prepared).sort("text_number")
 
 
 def found(text: str, *parties: Party) -> str | None:
@@ -60,7 +67,7 @@ def test_a_broken_list_refuses_to_load_with_its_place_and_reason(
     purposes: dict[str, Any], lists: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(RuleError, match=reason):
-        checked(purposes, lists)
+        parse_parties(purposes, lists)
 
 
 def test_the_lists_load_and_know_whom_everybody_knows() -> None:
@@ -73,7 +80,7 @@ def found_in_lists(text: str) -> str:
 
 
 def test_a_counterparty_has_one_kind_of_lender_id_whatever_it_lends() -> None:
-    lenders = {party.name: party.lender_id for party in parties() if party.lender_id}
+    lenders = {party.name: party.lender_id for party in load_parties() if party.lender_id}
     assert len(lenders) >= 120
     assert len(set(lenders.values())) == len(lenders)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from pipelines.enrichment.counterparties.categories import learned
-from pipelines.enrichment.counterparties.narratives import categorised
-from pipelines.enrichment.learned.model_file import base
+from pipelines.enrichment.counterparties.categories import ask_model
+from pipelines.enrichment.counterparties.narratives import read_narratives
+from pipelines.enrichment.learned.model_file import load_base
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, AccountType, Direction
 from pipelines.vocabulary.taxonomy import TAXONOMY
 from tests.root import ROOT
@@ -25,7 +25,7 @@ def described(file: Path) -> pl.DataFrame:
     )
     side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
     kind = pl.col("context_account_type").cast(AccountType)
-    return categorised(lines.with_columns(direction=side, account_type=kind))
+    return read_narratives(lines.with_columns(direction=side, account_type=kind))
 
 
 def test_the_rules_understand_what_they_understood() -> None:
@@ -42,7 +42,7 @@ def test_the_labels_are_categories_and_all_occur() -> None:
 
 def test_the_model_leaves_what_is_sure_and_says_when_it_spoke() -> None:
     lines = described(DEVELOP)
-    asked = lines.lazy().pipe(learned, base()).collect()
+    asked = lines.lazy().pipe(ask_model, load_base()).collect()
     changed = asked.filter(asked["category"] != lines["category"])
     assert set(changed["category_source"]) == {"learned"}
     assert lines.filter(asked["category"] != lines["category"])["confidence"].max() < 0.9  # pyrefly: ignore[unsupported-operation]

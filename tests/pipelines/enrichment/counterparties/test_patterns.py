@@ -3,7 +3,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipelines.enrichment.counterparties.patterns import KEYS, Rule, Rulebook, Tier, checked
+from pipelines.enrichment.counterparties.patterns import KEYS, Rule, Rulebook, Tier, parse_rules
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.vocabulary.rule_files import RuleError
 
@@ -17,14 +17,14 @@ def purposes_in(texts: list[str]) -> list[str | None]:
 
 
 def rules(*entries: Entry, tier: Tier = "decisive") -> list[Rule]:
-    return checked({tier: entries}, purposes_in, PURPOSES)  # pyrefly: ignore[bad-argument-type]  # a list is what the file has
+    return parse_rules({tier: entries}, purposes_in, PURPOSES)  # pyrefly: ignore[bad-argument-type]  # a list is what the file has
 
 
 def categories(text: str, direction: str, *entries: Entry, **key: str) -> list[str]:
     """What rules say of one text, in the order of trial."""
     texts = pl.DataFrame({"text": [text]}).select(words_of(pl.col("text"))).to_series()
     keys = pl.DataFrame([{"key": 0, "text_number": 0, "direction": direction, **key}], KEYS)
-    return Rulebook(rules(*entries)).holding(texts, keys).sort("rule")["category"].to_list()
+    return Rulebook(rules(*entries)).find_matches(texts, keys).sort("rule")["category"].to_list()
 
 
 def test_a_rule_concludes_on_the_side_of_its_category() -> None:

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.facilities import FACILITIES, facilities, facilities_of
+from pipelines.enrichment.facilities import FACILITIES, mark_facilities, summarise_facilities
 from pipelines.enrichment.facilities.products import PRODUCTS
 from pipelines.enrichment.facilities.terms import ASSUMED
 from pipelines.vocabulary.taxonomy import TAXONOMY
@@ -79,7 +79,7 @@ def bounced(day: date, amount: str) -> Row:
 
 def summary(*rows: Row, as_of: date = LATER) -> list[dict[str, Any]]:
     """The facilities, as a credit analyst reads them."""
-    return facilities_of(facilities(known(*rows)).collect(), as_of).to_dicts()
+    return summarise_facilities(mark_facilities(known(*rows)).collect(), as_of).to_dicts()
 
 
 def only(*rows: Row, as_of: date = LATER) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def only(*rows: Row, as_of: date = LATER) -> dict[str, Any]:
 
 def members(*rows: Row) -> list[list[int]]:
     """Positions of the rows of each facility."""
-    found = facilities(known(*rows)).collect().filter(pl.col("facility_id").is_not_null())
+    found = mark_facilities(known(*rows)).collect().filter(pl.col("facility_id").is_not_null())
     return sorted(found.group_by("facility_id").agg(pl.col("position").sort())["position"].to_list())
 
 
@@ -386,7 +386,7 @@ def test_rows_after_the_day_asked_for_take_no_part() -> None:
 
 
 def test_no_rows_no_facilities() -> None:
-    assert_frame_equal(facilities_of(facilities(known()).collect(), LATER), FACILITIES.to_frame())
+    assert_frame_equal(summarise_facilities(mark_facilities(known()).collect(), LATER), FACILITIES.to_frame())
     assert summary(lives_until(MONDAY)) == []
 
 
@@ -417,18 +417,18 @@ def described(some: Sequence[Line]) -> list[Row]:
 @given(st.lists(lines, max_size=16), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> None:
     rows = described(some)
-    straight = facilities(known(*rows)).collect()
-    mixed = facilities(known(*random.sample(rows, len(rows)))).collect()
+    straight = mark_facilities(known(*rows)).collect()
+    mixed = mark_facilities(known(*random.sample(rows, len(rows)))).collect()
     assert_frame_equal(mixed.sort("position"), straight)
-    assert_frame_equal(facilities_of(mixed, LATER), facilities_of(straight, LATER))
+    assert_frame_equal(summarise_facilities(mixed, LATER), summarise_facilities(straight, LATER))
 
 
 @examples(8)
 @given(st.lists(lines, max_size=16))
 def test_money_figures_are_those_of_a_plain_sum(some: list[Line]) -> None:
     """Sums over each facility's rows by hand, in Decimal; what bounced is told from the returning credits."""
-    rows = facilities(known(*described(some))).collect()
-    by_id = {facility["facility_id"]: facility for facility in facilities_of(rows, LATER).to_dicts()}
+    rows = mark_facilities(known(*described(some))).collect()
+    by_id = {facility["facility_id"]: facility for facility in summarise_facilities(rows, LATER).to_dicts()}
     held = rows.filter(pl.col("facility_id").is_not_null())
     assert set(held["facility_id"]) == set(by_id)
     for (facility_id,), own in held.group_by("facility_id"):
@@ -468,8 +468,8 @@ def remaining_by_hand(facility: dict[str, Any], lent: Decimal, repaid_: Decimal)
 def test_a_loan_grows_and_shrinks_as_a_ledger_kept_by_hand(lent: int, payments: list[tuple[int, int]]) -> None:
     """Interest on the balance from one row to the next: the prospective ledger against the retrospective formula."""
     rows = [repaid(MONDAY + timedelta(days=day), str(-amount), "mortgage") for day, amount in sorted(payments)]
-    joined = facilities(known(drawn(MONDAY, str(lent), "mortgage"), *rows)).collect()
-    found = facilities_of(joined.with_columns(facility_id=pl.lit(b"f" * 16)), date(2028, 1, 1)).to_dicts()[0]
+    joined = mark_facilities(known(drawn(MONDAY, str(lent), "mortgage"), *rows)).collect()
+    found = summarise_facilities(joined.with_columns(facility_id=pl.lit(b"f" * 16)), date(2028, 1, 1)).to_dicts()[0]
     assume(found["remaining_method"] == "amortised" and found["remaining_confidence"] < 0.6)
     rate, balance, last = ASSUMED["mortgage"].yearly_rate or 0, float(lent), 0
     for day, amount in sorted(payments):
@@ -482,8 +482,8 @@ def test_a_loan_grows_and_shrinks_as_a_ledger_kept_by_hand(lent: int, payments: 
 @given(st.integers(3, 20), st.integers(0, 10))
 def test_ids_stay_when_later_rows_come(count: int, more: int) -> None:
     rows = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), count + more, "-220")]
-    first = facilities(known(*rows[: 1 + count])).collect()
-    later = facilities(known(*rows, drawn(LATER, "5000", lender="Moula"))).collect()
+    first = mark_facilities(known(*rows[: 1 + count])).collect()
+    later = mark_facilities(known(*rows, drawn(LATER, "5000", lender="Moula"))).collect()
     assert later["facility_id"].head(1 + count).to_list() == first["facility_id"].to_list()
 
 
@@ -510,6 +510,6 @@ def test_two_million_equal_rows_of_one_customer_are_no_obstacle(category: str) -
     amount = "-100" if category.endswith("repayment") else "100"
     rows = known(row(MONDAY, amount, category)).select(pl.all().repeat_by(count).explode())
     numbered = rows.with_columns(transaction_id=pl.int_range(pl.len()).cast(pl.String).cast(pl.Binary))
-    found = facilities_of(facilities(numbered).collect(), LATER)
+    found = summarise_facilities(mark_facilities(numbered).collect(), LATER)
     assert found.height == 1
     assert found.select(pl.coalesce("funding_amount", "repaid_total")).item() == 100 * count

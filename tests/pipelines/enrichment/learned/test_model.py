@@ -191,6 +191,6 @@ def test_deciding_does_not_import_scikit_learn() -> None:
 
 
 def test_the_base_model_speaks_the_taxonomy_and_is_small() -> None:
-    base = model_file.base()
+    base = model_file.load_base()
     assert len(model_file.dumps(base)) <= 4_000_000
     assert (base.predict(rows(20))["confidence"] >= 0).all()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.enrichment import changed_customers, derived, enrich
+from pipelines.enrichment.enrichment import changed_customers, derive, enrich
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
@@ -71,7 +71,7 @@ def test_the_order_of_rows_changes_nothing(some: list[tuple[int, int, bool, str]
         for position, (day, amount, main, text) in enumerate(some)
     ]
     mixed = random.sample(rows, len(rows))
-    one, other = (derived(known_facts(*each)).collect().sort("position") for each in (mixed, rows))
+    one, other = (derive(known_facts(*each)).collect().sort("position") for each in (mixed, rows))
     assert_frame_equal(one, other)
 
 

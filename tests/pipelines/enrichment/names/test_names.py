@@ -10,8 +10,8 @@ from polars.testing import assert_frame_equal
 from stdnum.au import abn as abn_library
 
 from pipelines.enrichment.names import name_words
-from pipelines.enrichment.names.name_groups import grouped
-from pipelines.enrichment.names.names import abns, named
+from pipelines.enrichment.names.name_groups import merge_cut_groups
+from pipelines.enrichment.names.names import find_abns, name_counterparties
 from pipelines.vocabulary.rule_files import RuleError, load_rules
 from pipelines.vocabulary.schemas import CounterpartyKind
 from tests.conftest import examples
@@ -39,7 +39,7 @@ def texts(*lines: str, listed: Mapping[str, tuple[str, str]] | None = None) -> p
 
 
 def described(line: str, **listed: Any) -> dict[str, Any]:
-    return named(texts(line, **listed)).row(0, named=True)
+    return name_counterparties(texts(line, **listed)).row(0, named=True)
 
 
 # text, name, kind: written before the code, and the code was made to get them right.
@@ -181,7 +181,7 @@ UNTUNED: Sequence[tuple[str, str | None, str | None]] = (
 
 
 def answers(lines: Sequence[tuple[str, str | None, str | None]]) -> list[tuple[str, str | None, str | None]]:
-    found = named(texts(*(line for line, _, _ in lines)))
+    found = name_counterparties(texts(*(line for line, _, _ in lines)))
     names, kinds = found["counterparty_name"], found["counterparty_kind"].cast(pl.String)
     return [(line, names[at], kinds[at]) for at, (line, _, _) in enumerate(lines)]
 
@@ -199,7 +199,9 @@ def test_most_names_that_the_code_was_not_made_for_are_told_as_well() -> None:
 
 
 def test_intermediaries_are_kept_in_order_and_are_no_part_of_the_name() -> None:
-    found = named(texts("PAYPAL *SQ *JOES COFFEE", "ZLR*KB PTY LTD", "JOES COFFEE", "PAYPAL *SQ *T3K9021"))
+    found = name_counterparties(
+        texts("PAYPAL *SQ *JOES COFFEE", "ZLR*KB PTY LTD", "JOES COFFEE", "PAYPAL *SQ *T3K9021")
+    )
     assert found["intermediaries"].to_list() == [["PayPal", "Square"], ["Zeller"], [], ["PayPal"]]
     assert found["counterparty_name"].to_list() == ["Joes Coffee", "KB Pty Ltd", "Joes Coffee", "Square"]
 
@@ -216,7 +218,7 @@ def test_an_intermediary_that_pays_out_is_itself_the_counterparty() -> None:
 
 def test_the_lists_win_except_for_the_name_of_an_intermediary() -> None:
     listed = {"PAYPAL *SPOTIFY": ("Spotify", "business"), "PAYPAL *WOMBATGEAR": ("PayPal", "processor")}
-    found = named(texts(*listed, listed=listed))
+    found = name_counterparties(texts(*listed, listed=listed))
     assert found["counterparty_name"].to_list() == ["Spotify", "Wombatgear"]
     assert found["counterparty_kind"].to_list() == ["business", "business"]
     assert found["intermediaries"].to_list() == [["PayPal"], ["PayPal"]]
@@ -240,12 +242,12 @@ def test_what_an_intermediary_lends_is_not_paid_through_it() -> None:
     ],
 )
 def test_a_counterparty_has_one_group_in_all_its_spellings(spellings: list[str]) -> None:
-    assert named(texts(*spellings))["counterparty_group"].n_unique() == 1
+    assert name_counterparties(texts(*spellings))["counterparty_group"].n_unique() == 1
 
 
 def test_who_is_not_the_same_is_not_in_one_group() -> None:
     lines = ["TRANSFER TO SMITH", "TRANSFER TO SMITH PLUMBING", "TRANSFER TO J SMITH", "TRANSFER TO SMITH & CO"]
-    assert named(texts(*lines))["counterparty_group"].n_unique() == len(lines)
+    assert name_counterparties(texts(*lines))["counterparty_group"].n_unique() == len(lines)
 
 
 def test_a_listed_counterpartys_group_is_its_canonical_names() -> None:
@@ -267,14 +269,14 @@ def test_a_listed_counterpartys_group_is_its_canonical_names() -> None:
     ],
 )
 def test_an_abn_is_found_wherever_it_is_printed_when_its_check_holds(line: str, abn: str | None) -> None:
-    assert abns(pl.Series([line])).item() == abn
+    assert find_abns(pl.Series([line])).item() == abn
 
 
 @examples(6)
 @given(st.lists(st.integers(10**10, 10**11 - 1), max_size=20).map(lambda numbers: [*numbers, 51824753556]))
 def test_the_check_of_an_abn_agrees_with_the_librarys(numbers: list[int]) -> None:
     lines = [f"ACME {number}" for number in numbers]
-    found = abns(pl.Series(lines, dtype=pl.String)).to_list()
+    found = find_abns(pl.Series(lines, dtype=pl.String)).to_list()
     assert found == [str(number) if abn_library.is_valid(str(number)) else None for number in numbers]
 
 
@@ -286,16 +288,16 @@ some_text = st.one_of(st.text(max_size=60), st.lists(some_word, max_size=9).map(
 @examples(6)
 @given(st.lists(some_text, max_size=12))
 def test_any_text_is_answered_in_its_place(lines: list[str]) -> None:
-    together = named(texts(*lines))
+    together = name_counterparties(texts(*lines))
     assert together.height == len(lines)
     for at, line in enumerate(lines):
-        assert together.row(at) == named(texts(line)).row(0)
+        assert together.row(at) == name_counterparties(texts(line)).row(0)
 
 
 @examples(6)
 @given(st.lists(some_text, min_size=1, max_size=8))
 def test_who_is_named_has_a_group_and_nobody_else_has(lines: list[str]) -> None:
-    found = named(texts(*lines))
+    found = name_counterparties(texts(*lines))
     nameless = found.filter(pl.col("counterparty_name").is_null())
     assert nameless["counterparty_group"].null_count() == nameless.height
     assert nameless["counterparty_kind"].null_count() == nameless.height
@@ -325,11 +327,11 @@ def test_hostile_texts_are_answered_like_any_other(text: str) -> None:
 
 
 def test_nothing_comes_of_no_texts() -> None:
-    assert named(texts()).is_empty()
+    assert name_counterparties(texts()).is_empty()
 
 
 def test_texts_that_were_never_cleaned_are_answered() -> None:
-    found = named(texts("TRANSFER TO JOHN SMITH").with_columns(clean_description=pl.lit(None, pl.String)))
+    found = name_counterparties(texts("TRANSFER TO JOHN SMITH").with_columns(clean_description=pl.lit(None, pl.String)))
     assert found["counterparty_name"].to_list() == [None]
 
 
@@ -342,7 +344,7 @@ def joined(*groups: str | None, customers: Sequence[int] | None = None) -> list[
         {"customer_number": customers or [1] * len(groups), "counterparty_group": groups},
         schema={"customer_number": pl.Int64, "counterparty_group": pl.String},
     )
-    return grouped(rows.lazy()).collect()["counterparty_group"].to_list()
+    return merge_cut_groups(rows.lazy()).collect()["counterparty_group"].to_list()
 
 
 def test_a_name_that_was_cut_joins_the_only_one_that_it_can_be_cut_from() -> None:
@@ -423,7 +425,7 @@ def test_grouping_does_not_depend_on_the_order_of_rows(orders: tuple[list[Any], 
 
 def test_grouping_leaves_everything_else_as_it_is() -> None:
     rows = pl.LazyFrame({"customer_number": [2, 1], "counterparty_group": ["b", "a"], "amount": [1, 2]})
-    assert_frame_equal(grouped(rows).collect(), rows.collect())
+    assert_frame_equal(merge_cut_groups(rows).collect(), rows.collect())
 
 
 FILES = (name_words.WORDS_FILE, name_words.GIVEN_FILE, name_words.FAMILY_FILE, name_words.BROKERS_FILE)
@@ -452,11 +454,11 @@ def test_a_broken_list_refuses_to_load_with_its_place_and_reason(
 ) -> None:
     lists = {name: load_rules(name) for name in FILES}
     with pytest.raises(RuleError, match=reason):
-        name_words.checked({**lists, file: {**lists[file], entry: content}})
+        name_words.parse_vocabulary({**lists, file: {**lists[file], entry: content}})
 
 
 def test_a_missing_list_is_named() -> None:
     lists = {name: load_rules(name) for name in FILES}
     lacking = {name: words for name, words in lists["name_words.yaml"].items() if name != "titles"}
     with pytest.raises(RuleError, match="the list titles is missing"):
-        name_words.checked({**lists, "name_words.yaml": lacking})
+        name_words.parse_vocabulary({**lists, "name_words.yaml": lacking})

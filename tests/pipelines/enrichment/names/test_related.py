@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.knowledge import RELATED_PARTIES
-from pipelines.enrichment.names.related import related
+from pipelines.enrichment.names.related import mark_related_parties
 from pipelines.vocabulary.taxonomy import GROUPS, TAXONOMY
 from tests.pipelines.enrichment.examples import known
 
@@ -26,7 +26,7 @@ def one(description: str, *parties: Mapping[str, Any], **fields: Any) -> dict[st
     """What becomes of one row of a customer with these parties."""
     row = {"description": description, "amount": Decimal(500), "category": "customer_transfer", **fields}
     group = GROUPS[str(row["category"])]
-    return related(known({"category_group": group, **row}), declared(*parties)).collect().to_dicts()[0]
+    return mark_related_parties(known({"category_group": group, **row}), declared(*parties)).collect().to_dicts()[0]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_longest_name_is_meant() -> None:
 def test_another_customers_party_is_nobody_here() -> None:
     rows = known({"description": "J SMITH"}, {"description": "J SMITH", "customer_number": 2})
     parties = pl.DataFrame([{"customer_number": 2, "abn": None, **JOHN}], schema=RELATED_PARTIES)
-    assert related(rows, parties).collect()["related_party"].to_list() == [None, "John Smith"]
+    assert mark_related_parties(rows, parties).collect()["related_party"].to_list() == [None, "John Smith"]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,9 @@ def test_a_related_partys_money_is_never_revenue_and_no_row_is_lost(
         {"description": " ".join(text) or "-", "amount": Decimal(amount), "category": category}
         for text, amount, category in some
     ]
-    found = related(known(*rows), declared(*({"name": name, "role": "director"} for name in parties))).collect()
+    found = mark_related_parties(
+        known(*rows), declared(*({"name": name, "role": "director"} for name in parties))
+    ).collect()
     assert found["position"].to_list() == list(range(len(rows)))
     with_party = found.filter(pl.col("related_party").is_not_null(), pl.col("amount") > 0)
     assert REVENUE.isdisjoint(with_party["category"])
@@ -206,7 +208,7 @@ def test_thousands_of_parties_over_many_rows_take_seconds() -> None:
         customer_number=pl.int_range(pl.len()) % 5_000,
         description=pl.format("PAYMENT COMPANY {} HOLD", (pl.int_range(pl.len()) % 7_000).cast(pl.String).str.zfill(5)),
     )
-    found = related(many.lazy(), parties).collect()
+    found = mark_related_parties(many.lazy(), parties).collect()
     expected = (pl.int_range(pl.len()) % 5_000) == (pl.int_range(pl.len()) % 7_000)
     assert found["related_party"].is_not_null().to_list() == many.select(expected).to_series().to_list()
 

@@ -13,8 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.recurrence import SERIES, recurrence, series
-from pipelines.enrichment.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, Schedule, nearest_due
+from pipelines.enrichment.recurrence import SERIES, describe_series, mark_series
+from pipelines.enrichment.recurrence.schedules import (
+    DAILY,
+    NO_ANCHOR,
+    SCHEDULES,
+    TWICE_MONTHLY,
+    Schedule,
+    find_nearest_due,
+)
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from tests.conftest import examples
 from tests.pipelines.enrichment import recurring
@@ -42,7 +49,7 @@ def every(days: int, count: int, start: date = date(2025, 1, 7)) -> list[date]:
 
 
 def described(*rows: Row) -> list[dict[str, Any]]:
-    return series(known(*rows).collect()).to_dicts()
+    return describe_series(known(*rows).collect()).to_dicts()
 
 
 def only(*rows: Row) -> dict[str, Any]:
@@ -187,7 +194,7 @@ def test_without_a_counterparty_equal_texts_are_one() -> None:
 def test_rows_that_are_not_booked_or_move_nothing_take_no_part(fields: Row) -> None:
     rows = [{**row, **fields} for row in paid(monthly(10))]
     assert described(*rows) == []
-    assert recurrence(known(*rows)).collect().select(MARKS).null_count().row(0) == (12, 12, 12)
+    assert mark_series(known(*rows)).collect().select(MARKS).null_count().row(0) == (12, 12, 12)
 
 
 @pytest.mark.parametrize(
@@ -231,8 +238,8 @@ def test_one_payment_that_is_late_is_missed_and_the_series_goes_on() -> None:
 
 def test_an_id_stays_when_rows_are_appended() -> None:
     loans = [*paid(monthly(5), "-400"), *paid(monthly(5), "-950")]
-    before = recurrence(known(*(row for row in loans if row["date"] < date(2025, 9, 1)))).collect()
-    after = recurrence(known(*loans)).collect()
+    before = mark_series(known(*(row for row in loans if row["date"] < date(2025, 9, 1)))).collect()
+    after = mark_series(known(*loans)).collect()
     seen = before.select("date", "amount", "series_id").join(after, on=["date", "amount"], suffix="_after")
     assert seen.height == 16
     assert seen["series_id"].to_list() == seen["series_id_after"].to_list()
@@ -242,7 +249,7 @@ def test_an_id_stays_when_rows_are_appended() -> None:
 
 def test_every_row_is_marked_with_its_series() -> None:
     rows = [*paid(monthly(10)), {"date": date(2025, 5, 5), "counterparty_group": "Other"}]
-    marked = recurrence(known(*rows)).collect()
+    marked = mark_series(known(*rows)).collect()
     one = only(*rows)
     assert dict(marked.schema) == dict(TRANSACTIONS)
     assert marked.select(MARKS).rows() == [(one["series_id"], "monthly", date(2026, 1, 12))] * 12 + [(None, None, None)]
@@ -250,18 +257,18 @@ def test_every_row_is_marked_with_its_series() -> None:
 
 def test_nothing_is_made_of_nothing() -> None:
     empty = pl.DataFrame(schema=TRANSACTIONS)
-    assert_frame_equal(series(empty), pl.DataFrame(schema=SERIES))
-    assert_frame_equal(recurrence(empty.lazy()).collect(), empty, check_column_order=False)
+    assert_frame_equal(describe_series(empty), pl.DataFrame(schema=SERIES))
+    assert_frame_equal(mark_series(empty.lazy()).collect(), empty, check_column_order=False)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_order_of_rows_makes_no_difference(seed: int) -> None:
     rows = recurring.transactions(recurring.portfolio(30, seed)).collect()
     shuffled = rows.sample(fraction=1, shuffle=True, seed=seed)
-    in_order, mixed = (recurrence(each.lazy()).collect() for each in (rows, shuffled))
+    in_order, mixed = (mark_series(each.lazy()).collect() for each in (rows, shuffled))
     by = ["customer_number", "position"]
     assert_frame_equal(in_order.sort(by), mixed.sort(by))
-    assert_frame_equal(series(rows), series(shuffled))
+    assert_frame_equal(describe_series(rows), describe_series(shuffled))
 
 
 def test_customers_taken_apart_or_together_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,9 +277,9 @@ def test_customers_taken_apart_or_together_make_no_difference(monkeypatch: pytes
         .collect()
         .sample(fraction=1, shuffle=True, seed=4)
     )
-    together = recurrence(rows.lazy()).collect()
-    monkeypatch.setattr(sys.modules[recurrence.__module__], "CHUNK_ROWS", 100)
-    assert_frame_equal(recurrence(rows.lazy()).collect(), together)
+    together = mark_series(rows.lazy()).collect()
+    monkeypatch.setattr(sys.modules[mark_series.__module__], "CHUNK_ROWS", 100)
+    assert_frame_equal(mark_series(rows.lazy()).collect(), together)
 
 
 def test_the_rows_of_one_submission_take_little_time() -> None:
@@ -280,7 +287,7 @@ def test_the_rows_of_one_submission_take_little_time() -> None:
     times = []
     for _ in range(6):
         started = process_time()
-        recurrence(frame).collect()
+        mark_series(frame).collect()
         times.append(process_time() - started)
     assert min(times) < 0.1
 
@@ -294,7 +301,7 @@ def test_the_rows_of_one_submission_take_little_time() -> None:
 def test_any_rows_are_marked_and_told_alike(days: list[date], cents: list[int], channel: str | None) -> None:
     rows = [{**row, "amount": row["amount"].scaleb(-2)} for row in paid(days, list(map(str, cents)), channel=channel)]
     frame = known(*rows)
-    marked, shown = recurrence(frame).collect(), series(frame.collect())
+    marked, shown = mark_series(frame).collect(), describe_series(frame.collect())
     assert shown.schema == SERIES
     counted = marked.drop_nulls("series_id").group_by("series_id").len()
     wanted = shown.select("series_id", least=pl.col("occurrences") + pl.col("doubled"))
@@ -336,7 +343,7 @@ def numbered(day: date) -> int:
 def slotted(days: list[date], anchor: int, schedule: Schedule) -> pl.DataFrame:
     """The days, each with the nearest due date (`due`)."""
     number = np.full(len(days), SCHEDULES.index(schedule))
-    _, due = nearest_due(number, np.array([numbered(day) for day in days]), np.full(len(days), anchor))
+    _, due = find_nearest_due(number, np.array([numbered(day) for day in days]), np.full(len(days), anchor))
     return pl.DataFrame({"day": days, "due": due}).with_columns(pl.col("due").cast(pl.Date))
 
 
@@ -369,7 +376,7 @@ def test_twice_a_month_falls_on_both_days_of_every_month(start: date) -> None:
 
 def measured(cases: int, seed: int) -> recurring.Score:
     payments = recurring.portfolio(cases, seed)
-    marked = recurrence(recurring.transactions(payments)).collect()
+    marked = mark_series(recurring.transactions(payments)).collect()
     return recurring.scored(recurring.labelled(marked, payments))
 
 
@@ -390,7 +397,7 @@ def test_precision_and_recall_over_a_large_portfolio() -> None:
 def test_trade_without_a_schedule_makes_hardly_any_series() -> None:
     rng = Random(13)
     payments = [payment for n in range(300) for payment in recurring.trade(f"trade {n}", rng)]
-    found = series(recurring.transactions(payments).collect())
+    found = describe_series(recurring.transactions(payments).collect())
     assert found.height <= 6
 
 
@@ -408,5 +415,5 @@ def test_a_customer_of_many_rows_takes_bounded_time(parties: int) -> None:
     blank = known({}).collect().drop(rows.columns)
     frame = rows.join(blank, how="cross").select(TRANSACTIONS.names())
     started = process_time()
-    recurrence(frame.lazy()).collect()
+    mark_series(frame.lazy()).collect()
     assert process_time() - started < 60

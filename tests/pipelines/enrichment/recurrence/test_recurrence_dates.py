@@ -53,8 +53,8 @@ def test_a_day_of_a_short_month_is_its_last(day: date, wanted: int) -> None:
 
 def test_a_monday_may_stand_for_its_weekend_and_a_saturday_for_itself() -> None:
     days = numbers(date(2025, 6, 16), date(2025, 6, 14))
-    assert days_of(dates.of_calendar(dates.first_due(), days, 0)) == [date(2025, 6, 14)] * 2
-    assert dates.of_calendar(dates.due_count(), days, 0).tolist() == [3, 1]
+    assert days_of(dates.look_up_calendar_day(dates.first_due(), days, 0)) == [date(2025, 6, 14)] * 2
+    assert dates.look_up_calendar_day(dates.due_count(), days, 0).tolist() == [3, 1]
 
 
 def test_every_day_stands_at_least_for_itself() -> None:

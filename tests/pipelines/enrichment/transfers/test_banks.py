@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from pipelines.enrichment.transfers.banks import bank_of_bsb, checked
+from pipelines.enrichment.transfers.banks import bank_of_bsb, parse_banks
 from pipelines.vocabulary.rule_files import RuleError
 
 
@@ -24,4 +24,4 @@ def test_the_first_digits_tell_the_bank(bsb: str | None, bank: str | None) -> No
 
 def test_faulty_entries_are_refused_by_name() -> None:
     with pytest.raises(RuleError, match=r"bsb.yaml, 6: .*\nbsb.yaml, 0x: "):
-        checked({"06": "Commonwealth Bank", 6: "NAB", "0x": "ANZ"})  # pyrefly: ignore[bad-assignment]
+        parse_banks({"06": "Commonwealth Bank", 6: "NAB", "0x": "ANZ"})  # pyrefly: ignore[bad-assignment]

@@ -9,7 +9,12 @@ import pytest
 
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import Knowledge
-from pipelines.enrichment.transfers.group_pairs import COLUMNS, GROUP_ROWS, group_pairs, offered
+from pipelines.enrichment.transfers.group_pairs import (
+    COLUMNS,
+    GROUP_ROWS,
+    mark_group_transfers,
+    select_group_candidates,
+)
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from tests.pipelines.enrichment.examples import accepted, known
 
@@ -29,7 +34,7 @@ def there(amount: str = "5000", day: date = MONDAY, **fields: Any) -> Row:
 
 
 def paired(rows: list[Row], others: list[Row]) -> pl.DataFrame:
-    return group_pairs(known(*rows), pl.DataFrame(others, schema=GROUP_ROWS)).collect()
+    return mark_group_transfers(known(*rows), pl.DataFrame(others, schema=GROUP_ROWS)).collect()
 
 
 def found(rows: list[Row], others: list[Row]) -> list[int]:
@@ -51,7 +56,7 @@ def test_both_sides_get_the_same_pair_id() -> None:
     here = paired([paid()], [there()])["transfer_pair_id"].item()
     mirrored = known({**paid("5000"), "transaction_id": THERE})
     of_mine = pl.DataFrame([there("-5000", transaction_id=(0).to_bytes(16))], schema=GROUP_ROWS)
-    assert group_pairs(mirrored, of_mine).collect()["transfer_pair_id"].item() == here
+    assert mark_group_transfers(mirrored, of_mine).collect()["transfer_pair_id"].item() == here
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,7 @@ def test_only_the_customer_beside_whom_the_other_stands_is_looked_at() -> None:
 def test_what_was_paired_within_the_group_is_offered_again() -> None:
     again = {**paid(), "is_transfer": True, "category": "related_entity", "category_group": "transfer"}
     own = {**paid(), "is_transfer": True, "category": "own_transfer", "category_group": "transfer"}
-    assert known(again, own).select(COLUMNS).pipe(offered).collect().height == 1
+    assert known(again, own).select(COLUMNS).pipe(select_group_candidates).collect().height == 1
 
 
 def test_enrichment_pairs_what_the_other_customer_holds() -> None:

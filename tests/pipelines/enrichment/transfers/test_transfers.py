@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.enrichment import enrich
-from pipelines.enrichment.transfers.transfers import CONFIDENCE, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS, transfers
+from pipelines.enrichment.transfers.transfers import CONFIDENCE, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS, mark_transfers
 from pipelines.synthetic import Business, SyntheticAccount, portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, TRANSACTIONS
 from tests.pipelines.enrichment.examples import ACCOUNT, DEFAULTS, OTHER_ACCOUNT, known
@@ -34,7 +34,7 @@ def numbered(row: Row) -> Row:
 
 def pairs(*rows: Row) -> list[tuple[int, ...]]:
     """Positions of the rows that were paired with each other."""
-    linked = transfers(known(*rows)).filter("is_transfer").collect()
+    linked = mark_transfers(known(*rows)).filter("is_transfer").collect()
     groups = linked.group_by("transfer_pair_id").agg(pl.col("position").sort())["position"].to_list()
     return sorted(tuple(group) for group in groups)
 
@@ -49,7 +49,7 @@ def test_the_same_amount_out_of_one_account_and_into_another_is_a_pair() -> None
 
 
 def test_both_sides_take_the_category_of_a_transfer() -> None:
-    linked = transfers(known(out(), into())).collect()
+    linked = mark_transfers(known(out(), into())).collect()
     assert linked["category"].to_list() == ["own_transfer"] * 2
     assert linked["category_group"].to_list() == ["transfer"] * 2
 
@@ -148,14 +148,14 @@ def test_a_guess_of_the_model_keeps_nobody_apart() -> None:
 
 
 def test_paying_off_an_own_card_is_a_repayment_on_both_sides() -> None:
-    linked = transfers(known(out(), into(account_type="credit_card"))).collect()
+    linked = mark_transfers(known(out(), into(account_type="credit_card"))).collect()
     assert linked["category"].to_list() == ["card_repayment"] * 2
     assert linked["category_group"].to_list() == ["debt_service"] * 2
     assert linked["is_transfer"].all()
 
 
 def test_money_from_an_own_card_is_an_advance_where_it_arrives() -> None:
-    linked = transfers(known(out(account_type="credit_card"), into())).collect()
+    linked = mark_transfers(known(out(account_type="credit_card"), into())).collect()
     assert linked["category"].to_list() == ["own_transfer", "card_advance"]
 
 
@@ -166,22 +166,22 @@ def test_a_transfer_that_speaks_of_a_card_is_no_purchase() -> None:
 
 def test_a_drawdown_from_an_own_loan_account_keeps_its_category() -> None:
     funded: Row = {"category": "term_loan_funding", "category_group": "debt_inflow"}
-    linked = transfers(known(out(account_type="loan"), into(**funded))).collect()
+    linked = mark_transfers(known(out(account_type="loan"), into(**funded))).collect()
     assert linked["is_transfer"].to_list() == [True, True]
     assert linked["category"].to_list() == ["own_transfer", "term_loan_funding"]
 
 
 def test_what_the_client_corrected_stays() -> None:
     corrected: Row = {"category": "owner_drawings", "category_source": "correction", "confidence": 1.0}
-    linked = transfers(known(out(**corrected), into())).collect()
+    linked = mark_transfers(known(out(**corrected), into())).collect()
     assert linked["is_transfer"].all()
     assert linked["category"].to_list() == ["owner_drawings", "own_transfer"]
     assert linked["confidence"].to_list()[0] == 1
 
 
 def test_a_pair_is_as_sure_as_what_its_texts_say() -> None:
-    silent = transfers(known(out(), into())).collect()["confidence"]
-    said = transfers(known(out(other_account="2222"), into(other_account="1111"))).collect()["confidence"]
+    silent = mark_transfers(known(out(), into())).collect()["confidence"]
+    said = mark_transfers(known(out(other_account="2222"), into(other_account="1111"))).collect()["confidence"]
     assert silent.to_list() == [CONFIDENCE[-1]] * 2
     assert said.to_list() == [CONFIDENCE[0]] * 2
 
@@ -209,7 +209,7 @@ def test_many_accounts_that_name_each_other_stay_bounded() -> None:
         other_account=ending,
         amount=pl.when(nth // 50 % 2 == 0).then(pl.lit(Decimal(-1))).otherwise(pl.lit(Decimal(1))).cast(MONEY),
     )
-    found = transfers(many.lazy()).filter("is_transfer").collect()
+    found = mark_transfers(many.lazy()).filter("is_transfer").collect()
     assert found.height > 1_000
     assert found["transfer_pair_id"].n_unique() == found.height // 2
 

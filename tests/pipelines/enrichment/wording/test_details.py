@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.wording.details import DETAILS, details
+from pipelines.enrichment.wording.details import DETAILS, read_details
 from pipelines.enrichment.wording.text import matching_text
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, Channel
 from tests.conftest import examples
@@ -28,7 +28,7 @@ def described(*descriptions: str) -> pl.DataFrame:
     """What the descriptions tell, with the columns of the examples, as text."""
     texts = pl.DataFrame({"text": descriptions}).select(matching_text(pl.col("text"))).to_series()
     parts = [pl.col(name).cast(pl.String) for name in ("stated_day", "stated_month", "stated_year")]
-    return details(texts).select(
+    return read_details(texts).select(
         clean="clean_description",
         channel=pl.col("channel").cast(pl.String),
         reference="reference",
@@ -105,7 +105,7 @@ def test_a_number_that_opens_a_name_is_part_of_it() -> None:
 
 def test_the_largest_amount_is_kept_exactly_and_larger_ones_are_not_read() -> None:
     lines = ["ACME USD 123456789012345.67", "ACME USD 1,234,567.89", "ACME USD 1234567890123456.00"]
-    assert details(pl.Series(lines))["foreign_amount"].to_list() == [
+    assert read_details(pl.Series(lines))["foreign_amount"].to_list() == [
         Decimal("123456789012345.67"),
         Decimal("1234567.89"),
         None,
@@ -113,7 +113,7 @@ def test_the_largest_amount_is_kept_exactly_and_larger_ones_are_not_read() -> No
 
 
 def test_the_columns_are_those_of_a_transaction() -> None:
-    found = details(pl.Series(["COFFEE"]))
+    found = read_details(pl.Series(["COFFEE"]))
     assert found.schema == DETAILS
     assert {name: DETAILS[name] for name in DETAILS if name in TRANSACTIONS} == {
         name: TRANSACTIONS[name] for name in DETAILS if name in TRANSACTIONS
@@ -122,12 +122,12 @@ def test_the_columns_are_those_of_a_transaction() -> None:
 
 
 def test_no_text_gives_no_row() -> None:
-    assert_frame_equal(details(pl.Series([], dtype=pl.String)), pl.DataFrame(schema=DETAILS))
+    assert_frame_equal(read_details(pl.Series([], dtype=pl.String)), pl.DataFrame(schema=DETAILS))
 
 
 def test_many_texts_come_back_in_their_order() -> None:
     numbers = [f"SHOP {chr(65 + number % 26)} {number % 10_000:04}" for number in range(150_000)]
-    assert details(pl.Series(numbers))["clean_description"].to_list() == numbers
+    assert read_details(pl.Series(numbers))["clean_description"].to_list() == numbers
 
 
 words = st.sampled_from(
@@ -140,7 +140,7 @@ words = st.sampled_from(
 @given(st.lists(words, min_size=1, max_size=8).map(" ".join) | st.text(min_size=1, max_size=60))
 def test_any_text_tells_something_in_bounds(description: str) -> None:
     text = pl.select(matching_text(pl.lit(description))).item()
-    row = details(pl.Series([text])).row(0, named=True)
+    row = read_details(pl.Series([text])).row(0, named=True)
     assert row["clean_description"] or not text
     assert len(row["clean_description"]) <= len(text)
     assert (row["foreign_amount"] is None) == (row["foreign_currency"] is None)
@@ -154,8 +154,8 @@ def masked(row: dict[str, Any]) -> list[str | None]:
 @examples(6)
 @given(st.lists(words, min_size=1, max_size=6).map(" ".join))
 def test_cleaning_is_the_same_alone_and_among_others(description: str) -> None:
-    alone = details(pl.Series([description]))
-    among = details(pl.Series(["COFFEE", description, "DIRECT DEBIT 123456 RENT"]))
+    alone = read_details(pl.Series([description]))
+    among = read_details(pl.Series(["COFFEE", description, "DIRECT DEBIT 123456 RENT"]))
     assert_frame_equal(alone, among.slice(1, 1))
 
 
@@ -165,7 +165,7 @@ HOSTILE = ["A", "1", "A1", "TO ", "CARD ", "USD ", "12/", "INV ", "XX1", "- ", "
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_long_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
-    details(pl.Series([piece * 10]))
+    read_details(pl.Series([piece * 10]))
     short, long = (_cost(piece, length) for length in (2_000, 16_000))
     assert long < 30 * short + 0.02  # eight times the length: sixty-four times the time if it grew by the square
 
@@ -178,5 +178,5 @@ def _cost(piece: str, length: int) -> float:
 
 def _seconds(texts: pl.Series) -> float:
     before = thread_time()
-    details(texts)
+    read_details(texts)
     return thread_time() - before

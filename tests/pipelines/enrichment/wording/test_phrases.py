@@ -16,7 +16,7 @@ def prepared(*texts: str, numbers: Sequence[str] = ()) -> pl.Series:
 
 def found(phrase: str, text: str) -> bool:
     portfolio = Phrasebook([phrase])
-    return not portfolio.found(prepared(text, numbers=portfolio.numbers)).is_empty()
+    return not portfolio.find(prepared(text, numbers=portfolio.numbers)).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,14 @@ def test_a_phrase_is_found_on_whole_words(phrase: str, text: str, is_found: bool
 
 
 def test_phrases_that_overlap_and_repeat_are_all_found() -> None:
-    hits = Phrasebook(["TYRO", "TYRO LOAN", "LOAN", "TYRO"]).found(prepared("TYRO LOAN TYRO", "LOAN"))
+    hits = Phrasebook(["TYRO", "TYRO LOAN", "LOAN", "TYRO"]).find(prepared("TYRO LOAN TYRO", "LOAN"))
     assert sorted(hits.unique().rows()) == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 2)]
     assert hits.height == 7
 
 
 def test_nothing_is_found_without_phrases_or_texts() -> None:
-    assert Phrasebook([]).found(prepared("A")).is_empty()
-    assert Phrasebook(["A"]).found(prepared()).is_empty()
+    assert Phrasebook([]).find(prepared("A")).is_empty()
+    assert Phrasebook(["A"]).find(prepared()).is_empty()
 
 
 some_words = st.lists(st.sampled_from(["AB", "ABC", "B", "BC", "C", "A'B", "É", "7", "1234", "X1234567"]), max_size=4)
@@ -69,7 +69,7 @@ some_phrases = st.tuples(some_words.filter(bool).map(" ".join), st.sampled_from(
 @given(st.lists(some_phrases, max_size=6), st.lists(some_words.map("-".join), max_size=6))
 def test_the_search_agrees_with_one_text_and_phrase_at_a_time(phrases: list[str], texts: list[str]) -> None:
     portfolio = Phrasebook(phrases)
-    hits = portfolio.found(prepared(*texts, numbers=portfolio.numbers))
+    hits = portfolio.find(prepared(*texts, numbers=portfolio.numbers))
     assert sorted(hits.unique().rows()) == [
         (number, each)
         for number, text in enumerate(texts)

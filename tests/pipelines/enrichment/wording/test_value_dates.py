@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.wording.details import details
+from pipelines.enrichment.wording.details import read_details
 from pipelines.enrichment.wording.value_dates import MAX_DAYS_APART, effective_date
 
 BOOKED = date(2026, 1, 5)
@@ -84,4 +84,4 @@ def test_against_every_day_of_the_calendar(booked: date, day: int, month: int, y
     ],
 )
 def test_a_day_is_read_where_the_bank_prints_it(text: str, stated: tuple[int | None, ...]) -> None:
-    assert details(pl.Series([text])).select("stated_day", "stated_month", "stated_year").row(0) == stated
+    assert read_details(pl.Series([text])).select("stated_day", "stated_month", "stated_year").row(0) == stated

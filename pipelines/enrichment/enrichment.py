@@ -1,8 +1,8 @@
-"""Enrichment: what a transaction is, said from what the bank wrote. This module is its table of contents.
+"""Enrichment: derive what each transaction is from what the bank wrote. This module lists the steps in order.
 
-A customer is always enriched whole: duplicates, transfers and balances look at all of its rows. The facts of a row
-(what was sent, and its identity) never change; everything derived is computed anew, so a new version of the rules
-is carried through by running this again.
+A customer's rows are always enriched together, because duplicates, transfers and balances depend on all of them. The
+facts of a row (what was sent, and its identity) never change. Everything derived is computed anew each time, so a new
+version of the rules takes effect by running this again.
 """
 
 from collections.abc import Sequence
@@ -33,22 +33,22 @@ from pipelines.enrichment.wording.value_dates import effective_date
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS, Direction
 
 ENRICHMENT_VERSION = 2
-LEAST_SHARE = 50_000  # rows: fewer are not worth being shared out
+LEAST_SHARE = 50_000  # rows: with fewer, a thread costs more than it saves (our judgement)
 
 
 @dataclass(frozen=True)
 class Enriched:
-    """`transactions` (schema TRANSACTIONS, sorted): the customers' whole values; `duplicates`: rows not kept."""
+    """All rows of the customers as `transactions` (schema TRANSACTIONS, sorted), and the `duplicates` left out."""
 
     transactions: pl.LazyFrame
     duplicates: pl.LazyFrame
 
 
 def prepare() -> None:
-    """Read lists, rules and the model that comes with Tidemark: else the first batch of a process waits for them.
+    """Load lists, rules and the model that ships with Tidemark, so that the first batch does not wait for them.
 
     Raises:
-        RuleError: a file of `rules/` is broken; which, where and why.
+        RuleError: a file of `rules/` is broken; the message says which file, where and why.
     """
     patterns.load()
     name_words.load()
@@ -61,13 +61,13 @@ def enrich(
     retractions: Retractions = NO_RETRACTIONS,
     knowledge: Knowledge = NOTHING_KNOWN,
 ) -> Enriched:
-    """Take accepted rows into what is held, take retracted ones out of it, and enrich every customer whole.
+    """Add accepted rows to what is held, remove retracted ones, and enrich all rows of every customer.
 
     Args:
-        held: the customers' values so far, marked history included (schema TRANSACTIONS).
-        accepted: new, validated rows of any of them (schema ACCEPTED).
+        held: the customers' rows so far, including those marked as history (schema TRANSACTIONS).
+        accepted: new, validated rows of these customers (schema ACCEPTED).
         retractions: submissions to take back.
-        knowledge: what is known about the customers beside their transactions.
+        knowledge: what is known about the customers besides their transactions.
     """
     put_away = pl.col("retracted_seq").is_not_null()
     replayed = identify_without(held.filter(~put_away), accepted, retractions)
@@ -82,9 +82,9 @@ def enrich(
 
 
 def derive(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyFrame:
-    """Everything that follows from the facts of whole customers' rows (schema `duplicates.KNOWN`), step by step.
+    """Derive everything that follows from the facts of whole customers' rows (schema `duplicates.KNOWN`).
 
-    Customers don't affect each other: when there are many rows, every core takes a share of them.
+    Customers don't affect each other, so many rows are divided among the cores.
     """
     read = read_narratives(rows.with_columns(direction=_direction()))
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
@@ -92,7 +92,7 @@ def derive(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyF
 
 
 def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
-    """Whole customers, about as many rows for each core; all in one share where there are few."""
+    """Split the rows into one part per core, each of whole customers. Few rows stay in one part."""
     shares = min(pl.thread_pool_size(), rows.height // LEAST_SHARE)
     if shares < 2:
         return [rows]
@@ -103,7 +103,7 @@ def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
-    """What follows from the texts, and from a customer's rows taken together."""
+    """Run the steps that follow from the texts and from all rows of a customer."""
     return (
         _ask_models(read, knowledge.models)
         .with_columns(effective_date=effective_date(pl.col("date"), pl.col("value_date")))
@@ -123,15 +123,17 @@ def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
 
 
 def _ask_models(rows: pl.DataFrame, own_models: Sequence[ModelOfCustomers]) -> pl.LazyFrame:
-    """Each customer's unsure rows are put to the model that its client activated, or else to the one that we bring."""
+    """Ask a model about each customer's unsure rows: the one that its client activated, else the shipped one."""
     groups = [(pl.col("customer_number").is_in(list(own.customers)), own.model) for own in own_models]
     others = ~pl.any_horizontal(pl.lit(value=False), *(of_client for of_client, _ in groups))
     return pl.concat(ask_model(rows.filter(whose).lazy(), model) for whose, model in [*groups, (others, load_base())])
 
 
 def changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:
-    """Numbers of the customers whose value is not the one held. Duplicates alone change nothing, and neither does
-    a new version of the enrichment that comes to the same: a row names the version that made it what it is.
+    """Return the numbers of the customers whose rows differ from those held.
+
+    Duplicates alone change nothing. Nor does a new version of the enrichment with equal results: `enrichment_version`
+    is left out of the comparison, so a row keeps the version that first gave it its values.
     """
     before, after = _fingerprint_customers(held), _fingerprint_customers(transactions)
     same = after.join(before, on=after.columns, how="semi")
@@ -139,10 +141,11 @@ def changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Seri
 
 
 def _fingerprint_customers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Per customer, the number of rows and a sum of their hashes: equal for equal content in any order."""
+    """Return the number of rows and a sum of their hashes per customer: equal for equal content in any order."""
     return (
         rows.select("customer_number", fingerprint=rows.drop("enrichment_version").hash_rows(seed=0))
         .group_by("customer_number")
+        # High and low bits are summed apart: a sum of whole 64-bit hashes would overflow.
         .agg(pl.len(), (pl.col("fingerprint") // 2**20).sum(), low=(pl.col("fingerprint") % 2**32).sum())
     )
 

@@ -1,7 +1,7 @@
-"""Short marks on a transaction that reports and rules ask for.
+"""Flags on transactions, which reports and monitoring rules use.
 
-Most say what the row itself is. Those that depend on other rows, on what came back, was refunded, charged twice or is
-out of the usual, are columns before they are flags.
+Most flags follow from the row itself. Those that depend on other rows (returned, refunded, charged twice, unusual) are
+first computed as Boolean columns.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from pipelines.enrichment.matching.reversals import find_duplicate_charges, pair
 from pipelines.enrichment.outliers import find_outliers
 from pipelines.vocabulary.schemas import MONEY
 
-ROUND_FROM, ROUND_STEP = 1_000, 100  # AUD: smaller round sums say nothing
+ROUND_FROM, ROUND_STEP = 1_000, 100  # AUD: smaller round amounts are too common to mean anything (our judgement)
 
 
 def _group(name: str) -> pl.Expr:
@@ -24,12 +24,12 @@ def _category(*slugs: str) -> pl.Expr:
 
 
 def _is_found(name: str) -> pl.Expr:
-    """In one of the sets of rows that `_found_among` looks for."""
+    """Return whether the row is in one of the sets of `_find_across_rows`."""
     return pl.col(f"found_{name}")
 
 
-# A flag and what it means. A dishonour is counted by `dishonour`, the returned item: of banks that charge for it, the
-# fee beside it is a cost of its own category and no second dishonour.
+# Each flag and its condition. `dishonour` counts the returned item only: the fee that some banks charge for it has its
+# own category and is not a second dishonour.
 FLAGS: Mapping[str, pl.Expr] = {
     "cash": pl.col("channel").is_in(["cash", "atm"]) | _category("cash_deposit", "cash_withdrawal"),
     "dishonour": _category("returned_payment"),
@@ -52,9 +52,9 @@ _NAMES = sorted(FLAGS)
 
 
 def add_flags(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Fill `flags` with the names that hold, sorted. Rows are those of whole customers.
+    """Fill `flags` with the names of the conditions that are true, sorted. Rows are those of whole customers.
 
-    Superseded and pending rows are marked for what they are themselves, but matched with nothing.
+    Superseded and pending rows get flags that follow from themselves, but are never matched with other rows.
     """
     return (
         rows.drop("flags", strict=False)
@@ -64,10 +64,10 @@ def add_flags(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _add_flags(rows: pl.DataFrame) -> pl.DataFrame:
-    """`flags` filled. Eager, because a plan that branches runs the steps before it once a branch.
+    """Fill `flags`. Eager: a lazy plan that branches would run all earlier steps once per branch.
 
-    Of all combinations of flags few occur: each is spelled out once, and a row names its own by a number of one bit a
-    flag. Making a million small lists costs twenty times as much.
+    Few combinations of flags occur. So a row's combination is a number with one bit per flag, and each distinct number
+    is turned into a list once. Making a million small lists instead takes twenty times as long.
     """
     bits = rows.with_columns(_find_across_rows(rows)).select(combination=_combine_flags())
     spelled = bits.unique().with_columns(flags=_spell_out())
@@ -92,7 +92,7 @@ _NONE = pl.lit(0, pl.UInt32())
 
 
 def _find_across_rows(rows: pl.DataFrame) -> list[pl.Series]:
-    """A Boolean column for each flag that depends on other rows."""
+    """Return a Boolean column for each flag that depends on other rows."""
     numbered = rows.with_row_index("row")
     undone = pair_returns(numbered)["opened"]
     found = {
@@ -105,5 +105,5 @@ def _find_across_rows(rows: pl.DataFrame) -> list[pl.Series]:
 
 
 def _mark_rows(members: pl.Series, height: int) -> pl.Series:
-    """True at the numbers in `members`."""
+    """Return a Boolean column of this height that is true at the row numbers in `members`."""
     return pl.repeat(False, height, dtype=pl.Boolean, eager=True).scatter(members, True)

@@ -4,7 +4,7 @@ from datetime import date
 
 import polars as pl
 
-from pipelines.enrichment.learned.features import plain
+from pipelines.enrichment.learned.features import plain_text
 from pipelines.enrichment.training.labelled import prepared
 from pipelines.synthetic import portfolio
 
@@ -23,7 +23,7 @@ def portfolio_rows(customers: int) -> pl.DataFrame:
         account for business in portfolio(customers, MONTHS, SEED, UNTIL, part="train") for account in business.accounts
     )
     every = pl.concat(account.transactions.select("date", "description", "amount", "category") for account in accounts)
-    few = every.with_row_index("row").with_columns(alike=plain(pl.col("description")), out=pl.col("amount") < 0)
+    few = every.with_row_index("row").with_columns(alike=plain_text(pl.col("description")), out=pl.col("amount") < 0)
     chosen = few.filter(pl.int_range(pl.len()).over("alike", "out", "category", order_by="row") < MOST_ALIKE)
     sampled = chosen.sample(min(MOST_ROWS, chosen.height), seed=SEED).sort("row")
     return prepared(sampled.select("date", "description", "amount", label="category")).with_columns(weight=pl.lit(1.0))

@@ -1,9 +1,9 @@
-"""Who is on the other side: names that statements print, looked up in curated lists.
+"""Look up counterparties in curated lists by the names that statements print.
 
-`rules/counterparties/*.yaml` holds, by purpose, canonical names with the phrases by which statements name them, and
-`rules/purposes.yaml` what a payment to or from such a counterparty is. The longest phrase wins: TYRO BUSINESS LOAN says
-more than TYRO. Where what a payment is depends on other words of the text, a rule of `rules/patterns/decisive.yaml`
-says so, and may ask for the counterparty's purpose.
+`rules/counterparties/*.yaml` lists canonical names by purpose, with the phrases that statements use for them.
+`rules/purposes.yaml` gives the category of a payment to or from a counterparty of each purpose. The longest phrase
+wins: TYRO BUSINESS LOAN says more than TYRO. If the category depends on other words of the text, a rule in
+`rules/patterns/decisive.yaml` decides, which may require a purpose of the counterparty.
 """
 
 import re
@@ -22,17 +22,17 @@ from pipelines.vocabulary.schemas import CounterpartyKind
 from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY, Sign
 
 FOLDER, PURPOSES = "counterparties", "purposes.yaml"
-CONFIDENCE = 0.9  # a name is certain; what was bought there is less so
+CONFIDENCE = 0.9  # the name is certain, what was bought there is less so (our judgement)
 NAMED = pl.Schema(
     {
         "text_number": pl.UInt32(),
-        "phrase": pl.String(),  # by which it is named
+        "phrase": pl.String(),  # the phrase found in the text
         "counterparty_name": pl.String(),
         "counterparty_kind": CounterpartyKind,
         "counterparty_lender_id": pl.String(),
         "purpose": pl.String(),
-        "credit": pl.String(),  # category of what comes from it; null where that can't be said
-        "debit": pl.String(),  # of what goes to it
+        "credit": pl.String(),  # category of money from it; null if unknown
+        "debit": pl.String(),  # category of money to it; null if unknown
     }
 )
 _PARTIES = pl.Schema(
@@ -42,7 +42,7 @@ _PARTIES = pl.Schema(
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a kind of counterparty is for: the categories of money that comes from it and goes to it."""
+    """A purpose of counterparties: their kind, and the categories of money from them (credit) and to them (debit)."""
 
     slug: str
     kind: str
@@ -52,7 +52,7 @@ class Purpose:
 
 @dataclass(frozen=True)
 class Party:
-    """A counterparty: its phrases, and those beside which it is somebody else's name."""
+    """A counterparty: the phrases that name it (`says`), and those that show that somebody else is meant (`unless`)."""
 
     name: str
     purpose: Purpose
@@ -69,7 +69,7 @@ class Party:
 
 
 class Directory:
-    """The lists, made ready for the look-up."""
+    """The lists of counterparties, prepared for the look-up."""
 
     def __init__(self, parties: Sequence[Party]) -> None:
         saying = [(phrase, number) for number, party in enumerate(parties) for phrase in party.says]
@@ -84,14 +84,14 @@ class Directory:
 
     @cached_property
     def numbers(self) -> list[str]:
-        """Words with digits that its phrases hold: `words_of` has to keep them."""
+        """Words with digits in the phrases, which `words_of` must keep."""
         return sorted({*self._says.numbers, *self._unless.numbers})
 
     def find(self, texts: pl.Series) -> pl.DataFrame:
-        """Whom the texts name: schema NAMED, at most one row a text.
+        """Find the counterparties that texts name: schema NAMED, at most one row per text.
 
         Args:
-            texts: as `words_of` makes them; `text_number` is a position in it.
+            texts: prepared by `words_of`; `text_number` is a position in it.
         """
         hits = self._says.find(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
         spoilt = self._unless.find(texts).join(self._excluding, on="phrase").select("text_number", "party")
@@ -101,7 +101,7 @@ class Directory:
         return best.join(self._saying, on="rank").join(self._parties, on="party").select(NAMED.names())
 
     def purposes_in(self, texts: Sequence[str]) -> list[str | None]:
-        """Per text, the purpose of whom it names."""
+        """Return the purpose of the counterparty that each text names, or None."""
         prepared = pl.DataFrame({"text": texts}).select(words_of(pl.col("text").str.to_uppercase(), self.numbers))
         named = self.find(prepared.to_series()).select("text_number", "purpose")
         return prepared.with_row_index("text_number").join(named, on="text_number", how="left")["purpose"].to_list()
@@ -119,27 +119,27 @@ def _number_phrases(phrases: Sequence[tuple[str, int]]) -> pl.DataFrame:
 
 @cache
 def load() -> Directory:
-    """The lists of `rules/`, read once.
+    """Load the lists of `rules/`, once per process.
 
     Raises:
-        RuleError: naming the file, the counterparty and the reason, for every fault.
+        RuleError: names the file, the counterparty and the reason of every fault.
     """
     return Directory(load_parties())
 
 
 def list_purposes() -> list[str]:
-    """The slugs of all purposes."""
+    """List the slugs of all purposes."""
     return list(load_rules(PURPOSES))
 
 
 def load_parties() -> list[Party]:
-    """All counterparties of the lists."""
+    """Load all counterparties of the lists."""
     names = sorted(file.name for file in files("pipelines.enrichment").joinpath("rules", FOLDER).iterdir())
     return parse_parties(load_rules(PURPOSES), {name: load_rules(f"{FOLDER}/{name}") for name in names})
 
 
 def parse_parties(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
-    """The counterparties of all files, or every fault of theirs at once."""
+    """Parse the counterparties of all files. Raise RuleError with all faults at once."""
     faults = [*_purpose_faults(purposes), *_list_faults(purposes, lists)]
     if faults:
         raise RuleError("\n".join(faults))
@@ -158,7 +158,7 @@ def _parse_party(name: str, purpose: Purpose, entry: Any) -> Party:
 def _purpose_faults(purposes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for name, purpose in purposes.items():
         if not {"kind"} <= purpose.keys() <= {"kind", *SIDES}:
-            yield f"purposes.yaml, {name}: it takes kind, credit and debit"
+            yield f"purposes.yaml, {name}: takes kind, credit and debit"
             continue
         if purpose["kind"] not in CounterpartyKind.categories:
             yield f"purposes.yaml, {name}: there is no kind {purpose['kind']}"
@@ -190,11 +190,11 @@ def _repetitions(said: Sequence[tuple[str, str]]) -> Iterator[str]:
     first: dict[str, str] = {}
     for (phrase, where), wanted in zip(said, search_literals([phrase for phrase, _ in said]), strict=True):
         if first.setdefault(wanted, where) != where:
-            yield f"{where}: {phrase!r} stands already under {first[wanted]}"
+            yield f"{where}: {phrase!r} is already listed under {first[wanted]}"
 
 
 def _phrases_in(entry: Any) -> Sequence[str]:
-    """The phrases that say it, or none where the entry is not what one should be."""
+    """Return the phrases of an entry that name it, or none if the entry is malformed."""
     lists: list[Any] = [entry]
     if isinstance(entry, dict):
         lists = [entry.get("says"), entry.get("unless", ["-"])] if entry.keys() <= {"says", "unless"} else []

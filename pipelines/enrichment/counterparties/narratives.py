@@ -1,7 +1,7 @@
-"""What a narrative tells by itself: its fields, whom it names, and what it is by names and words.
+"""Read narratives: their fields, the counterparty, and the category that names and words imply.
 
-A business's narratives repeat, so each distinct description, side and type of account is looked at once, and what it
-tells is joined back to its rows. Many are looked at in slices, as many at a time as there are cores.
+A business's narratives repeat. So each distinct combination of description, side and type of account is read once, and
+the result is joined back to the rows. Many narratives are split into slices, one for each core.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -25,8 +25,8 @@ from pipelines.enrichment.wording.phrases import words_of
 from pipelines.enrichment.wording.text import matching_text
 
 KEY = ("description", "direction", "account_type")
-ALIKE = ("words", "clean_description", "direction", "account_type")  # what counterparty and category follow from
-LEAST_SLICE = 25_000  # narratives: with fewer, preparing the search for thousands of phrases would weigh
+ALIKE = ("words", "clean_description", "direction", "account_type")  # these determine counterparty and category
+LEAST_SLICE = 25_000  # narratives: each slice prepares a search for thousands of phrases, which must be worth it
 
 _OF_THE_LISTS = (
     *("alike", "text_number", "direction", "account_type"),
@@ -35,12 +35,13 @@ _OF_THE_LISTS = (
 
 
 def read_narratives(rows: pl.DataFrame, directory: Directory | None = None) -> pl.DataFrame:
-    """Add `text` (the description as `matching_text` has it) and what it tells: the fields of `details`, the
-    counterparty's columns and the category's (`categories.DECIDED`).
+    """Add `text` (from `matching_text`), the fields of `read_details`, the counterparty and the category.
+
+    The columns of the category are `categories.DECIDED`.
 
     Args:
         rows: `description`, `direction` and `account_type`, and none of the columns that are added.
-        directory: lists to look names up in, instead of ours.
+        directory: lists of counterparties to use instead of the shipped ones.
     """
     read_slice = partial(_read_slice, directory or counterparties.load())
     keys = rows.select(KEY).unique().with_row_index("key")
@@ -53,7 +54,7 @@ def read_narratives(rows: pl.DataFrame, directory: Directory | None = None) -> p
 
 
 def _read_slice(directory: Directory, keys: pl.DataFrame) -> pl.DataFrame:
-    """What follows from each `key`: fields from the very text, and all else from its words, which repeat more."""
+    """Read each `key`: the fields from its text, everything else from its words, which repeat more often."""
     numbers = sorted({*directory.numbers, *patterns.load().numbers})
     texts = keys.select(text=matching_text(pl.col("description"))).to_series()
     fields = read_details(texts)
@@ -64,10 +65,10 @@ def _read_slice(directory: Directory, keys: pl.DataFrame) -> pl.DataFrame:
 
 
 def _categorise(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
-    """Per `alike`, the counterparty and the category.
+    """Return the counterparty and the category per `alike`.
 
     Args:
-        narratives: ALIKE, distinct, and any `text` of those that are so.
+        narratives: distinct ALIKE, each with the `text` of any one of its narratives.
     """
     words = narratives.select("words").unique().with_row_index("text_number")
     found = words.join(directory.find(words["words"]), on="text_number", how="left", validate="1:1")
@@ -81,9 +82,9 @@ def _categorise(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_parties(listed: pl.DataFrame) -> pl.DataFrame:
-    """Whom each names: by the lists, or else by itself (schema NAMED, same rows).
+    """Name each counterparty by the lists, else from the text itself (schema NAMED, same rows).
 
-    A bank in the lists is the other side only where the text names nobody else: mostly it says how a payment came.
+    A listed bank is the counterparty only if the text names nobody else: mostly it is just the bank that paid.
     """
     other = pl.col("purpose").ne_missing("bank")
     said = [pl.when(other).then(f"counterparty_{each}").alias(f"listed_{each}") for each in ("name", "kind")]

@@ -1,4 +1,4 @@
-"""Facilities: what lenders gave and what went back to them, joined into the loans and advances they belong to."""
+"""Facilities: group fundings by lenders and repayments to them into loans, advances and lines of credit."""
 
 import polars as pl
 
@@ -10,10 +10,10 @@ __all__ = ["FACILITIES", "add_interest", "list_flows", "mark_facilities", "summa
 
 
 def mark_facilities(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Fill `facility_id` on rows that fund or repay a facility and on repayments that were returned.
+    """Fill `facility_id` of rows that fund or repay a facility, and of the rows that return bounced repayments.
 
-    The sum of a facility's rows is what it gave less what it got back. Ids derive from the facility's first row, so
-    they stay when later rows come.
+    The sum of a facility's rows is what was funded less what was repaid. An id is derived from the facility's first
+    row, so it stays when later rows are added.
 
     Args:
         rows: whole customers, with category, counterparty and transfers filled.

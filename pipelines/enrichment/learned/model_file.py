@@ -1,7 +1,7 @@
-"""A model as one file: arrays in numpy's own format (`.npz`), read without pickle, so a file can't run anything.
+"""Read and write a model as one file: arrays in numpy's format (`.npz`), without pickle, so a file can't run code.
 
-Weights are stored sparse and in half precision: most are nothing or next to it. The fingerprint is the SHA-256 of the
-content; it names the model, and tells a damaged file.
+Weights are stored sparse and in half precision, because most are 0 or close to it. The fingerprint is the SHA-256 of
+the content. It names the model and detects a damaged file.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def dumps(model: Model) -> bytes:
-    """The model's file. The same model gives the same bytes."""
+    """Return the content of a model's file. The same model gives the same bytes."""
     arrays = _pack_arrays(model)
     described = _describe(model)
     head = {**described, "fingerprint": _hash_content(described, arrays)}
@@ -50,15 +50,15 @@ def dumps(model: Model) -> bytes:
 
 
 def loads(content: bytes) -> Model:
-    """The model of a file's content.
+    """Return the model in a file's content.
 
     Raises:
-        Unprocessable: the content is damaged, is no model, or is one for another version.
+        Unprocessable: the content is damaged, is not a model, or belongs to another version.
     """
     arrays = _unpack(content)
     head = _read_head(arrays.pop("head", None))
     if head.get("settings") != json.loads(_encode_json(SETTINGS)):
-        raise _refusal("it was trained by another version of Tidemark, which looks at other features; train it again")
+        raise _refusal("it was trained by another version of Tidemark, which uses other features; train it again")
     described = {name: value for name, value in head.items() if name != "fingerprint"}
     if head.get("fingerprint") != _hash_content(described, arrays):
         raise _refusal("it is damaged: its content is not what was written")
@@ -69,13 +69,13 @@ def loads(content: bytes) -> Model:
 
 
 def fingerprint(model: Model) -> str:
-    """The name of a model's content: 64 hexadecimal digits."""
+    """Return the fingerprint of a model's content: 64 hexadecimal digits."""
     return _hash_content(_describe(model), _pack_arrays(model))
 
 
 @cache
 def load_base() -> Model:
-    """The model that comes with Tidemark. Its labels are the taxonomy's categories."""
+    """Load the model that ships with Tidemark. Its labels are the taxonomy's categories."""
     return loads(files("pipelines.enrichment.learned").joinpath("base.npz").read_bytes())
 
 
@@ -128,12 +128,12 @@ def _unpack(content: bytes) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(BytesIO(content)) as packed:
             if sum(each.file_size for each in packed.infolist()) > MOST_BYTES:
-                raise _refusal("it is larger than any model")
+                raise _refusal("it is too large to be a model")
         with np.load(BytesIO(content), allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}
-    # All that zipfile and numpy raise for content that is none of theirs; NotImplementedError: an unknown compression.
+    # All errors of zipfile and numpy for content that they can't read; NotImplementedError: an unknown compression.
     except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise _refusal("it is damaged, or no model at all") from error
+        raise _refusal("it is damaged, or not a model") from error
 
 
 def _read_head(packed: NDArray[Any] | None) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _read_head(packed: NDArray[Any] | None) -> dict[str, Any]:
     except ValueError:
         head = None
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise _refusal("it holds arrays, but no model of ours")
+        raise _refusal("it is not a model of Tidemark")
     return head
 
 

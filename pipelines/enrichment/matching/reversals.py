@@ -1,8 +1,8 @@
-"""What was undone or done twice: returned payments, refunds, and charges that look like one charged again.
+"""Find returned payments, refunds, and charges that look like a repetition of another.
 
-Each is a pair of rows of one customer, found by exact amounts and near dates, one to one. A return is the whole payment
-coming back within days. A refund may be part of what was paid, months later, but only ever between the same two. Both
-meet the latest payment that is still free: what went wrong last is put right first.
+Each is a pair of rows of one customer, found by exact amounts and close dates, one to one. A return is the whole
+payment coming back within days. A refund may be a part of the payment, months later, but only between the same two
+parties. Both take the latest payment that is still free, because the latest mistake is usually corrected first.
 """
 
 import polars as pl
@@ -11,16 +11,16 @@ from pipelines.enrichment.matching.pairing import PAIRS, pair_latest_first
 from pipelines.vocabulary.schemas import MONEY, posted
 
 RETURN_BUSINESS_DAYS = 5  # direct entry gives banks two business days to return an item, a cheque takes up to five
-REFUND_DAYS = 120  # the longest in which card schemes let a sale be disputed
-REFUND_LOOK_BACK = 20  # payments to, or from, the same counterparty among which the one refunded in part is sought
-DUPLICATE_DAYS = 3
-DUPLICATE_FROM = 10  # AUD: below, the same amount twice is a habit
-HABIT_ROWS = 5  # so many equal charges, most within DUPLICATE_DAYS of each other, have a rhythm of their own
+REFUND_DAYS = 120  # the longest period in which card schemes let a sale be disputed
+REFUND_LOOK_BACK = 20  # payments with the counterparty to search for one that was refunded in part (our judgement)
+DUPLICATE_DAYS = 3  # our judgement
+DUPLICATE_FROM = 10  # AUD: a smaller amount twice is a habit, like a coffee (our judgement)
+HABIT_ROWS = 5  # this many equal charges, most within DUPLICATE_DAYS of each other, are regular (our judgement)
 
 _RETURNS = ("returned_payment", "dishonoured_receipt")
 _REFUNDS = ("refund_received", "refund_paid")
 _REPEATED_BY_NATURE = ("bank_fees", "merchant_fees", "interest_charged", "loan_fees")  # a fee for each event
-_REPEATED_BY_NATURE_GROUPS = ("transfer", "distress", "high_risk")  # as are fees for refusal, cash and bets
+_REPEATED_BY_NATURE_GROUPS = ("transfer", "distress", "high_risk")  # includes dishonour fees, cash and bets
 
 _OUT = pl.col("amount") < 0
 _SIZE = pl.col("amount").abs()
@@ -28,15 +28,16 @@ _ORDER = ("date", "closes", "transaction_id")  # on one day, what is undone come
 
 
 def party() -> pl.Expr:
-    """Whom a payment is with: the same for one counterparty in all its spellings, as far as that is known."""
+    """Return the counterparty of a payment: equal for all spellings of its name, where they are known."""
     return pl.coalesce("counterparty_group", "counterparty_name")
 
 
 def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Payments and receipts that bounced (`opened`) and the rows that bring them back (`closed`): PAIRS.
+    """Pair payments and receipts that bounced (`opened`) with the rows that return them (`closed`): PAIRS.
 
-    The same amount in the same account the other way, at most RETURN_BUSINESS_DAYS later. The same counterparty's
-    first, then any that no name speaks against: many banks print a return with a name cut short, or none.
+    A return has the same amount in the same account, in the other direction, at most RETURN_BUSINESS_DAYS later. Pairs
+    with the same counterparty come first, then any whose names don't differ: many banks print a return with a name cut
+    short, or none.
 
     Args:
         numbered: rows of whole customers with their number in `row` (UInt32).
@@ -54,10 +55,10 @@ def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
 
 
 def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
-    """Purchases and sales (`opened`) and what was refunded of them (`closed`): PAIRS.
+    """Pair purchases and sales (`opened`) with their refunds (`closed`): PAIRS.
 
-    Between the same two, at most REFUND_DAYS later and not more than was paid. Refunds of the whole amount choose
-    first; then parts, each of the latest payment that is large enough and still free.
+    Both rows are with the same counterparty, the refund at most REFUND_DAYS later and no larger than the payment.
+    Refunds of the whole amount choose first. Then partial ones take the latest payment that is large enough and free.
 
     Args:
         undone: rows that bounced, so that there was nothing to refund.
@@ -77,16 +78,17 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
 
 
 def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Series:
-    """Rows that charge the same amount from the same account to the same counterparty as one up to DUPLICATE_DAYS ago.
+    """Return rows that repeat a charge of at most DUPLICATE_DAYS before: same amount, account and counterparty.
 
-    The later of the two. Not what has that rhythm of its own (daily remittances, a series of every business day), nor
-    what comes once an event (fees, cash, bets), nor the second try of a payment that bounced (`undone`).
+    The later row of the two is returned. Left out are charges that recur this often anyway (daily remittances, a series
+    of every business day), those made once per event (fees, cash, bets), and the second try of a payment that bounced
+    (`undone`).
     """
     charge = ("customer_number", "account_id", "amount", "party")
     charges = (
         _select_booked(numbered)
         .filter(pl.col("amount") <= pl.lit(-DUPLICATE_FROM, MONEY))
-        .filter(pl.len().over("customer_number", "amount") > 1)  # few are left, cheaply
+        .filter(pl.len().over("customer_number", "amount") > 1)  # a cheap filter that leaves few rows
         .with_columns(party=pl.coalesce("party", "clean_description"))
         .filter(~_repeats_by_nature(), pl.col("party").is_not_null())
         .filter(~pl.col("row").is_in(undone.implode()))
@@ -104,7 +106,7 @@ _DEALING = ("customer_number", "was_out", "party")
 
 
 def _select_booked(numbered: pl.DataFrame) -> pl.LazyFrame:
-    """Rows that stand and are with somebody else, and with whom."""
+    """Select posted rows that are no transfer between own accounts, and add their `party`."""
     return numbered.lazy().filter(posted(), ~_is_transfer()).with_columns(party=party())
 
 
@@ -118,7 +120,7 @@ def _is_transfer() -> pl.Expr:
 
 
 def _is_refundable() -> pl.Expr:
-    """Money spent, or taken in trade; not what is itself a refund or a return."""
+    """Return whether a row spends money or is revenue, and is not itself a refund or a return."""
     undoes = pl.col("category").is_in((*_REFUNDS, *_RETURNS)).fill_null(value=False)
     return ~undoes & (_OUT | pl.col("category_group").eq_missing("revenue"))
 
@@ -131,7 +133,7 @@ def _repeats_by_nature() -> pl.Expr:
 
 
 def _stack_events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
-    """Both sides under each other. `was_out`: whether the payment that is, or may be, undone left the account."""
+    """Stack both sides in one frame. `was_out`: whether the payment that may have been undone left the account."""
     sides = [
         side.select(
             "row",
@@ -152,7 +154,7 @@ def _stack_events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add_dates(pairs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """Pairs with what their two rows say: the names of the events' columns, `_then` for the earlier row."""
+    """Add to pairs the columns of their two rows; those of the earlier row end with `_then`."""
     read = events.select("row", "date", "size", "counterparty_name")
     return pairs.join(read, left_on="closed", right_on="row", validate="1:1").join(
         read, left_on="opened", right_on="row", suffix="_then", validate="1:1"
@@ -165,7 +167,7 @@ def _keep_within_days(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame
 
 
 def _names_differ() -> pl.Expr:
-    """Two known names, neither of which is the other one cut short."""
+    """Return whether both names are known and neither is the beginning of the other."""
     name, then = pl.col("counterparty_name").str.to_lowercase(), pl.col("counterparty_name_then").str.to_lowercase()
     return ~(name.str.starts_with(then) | then.str.starts_with(name)).fill_null(value=True)
 
@@ -175,14 +177,14 @@ def _soon_enough() -> pl.Expr:
 
 
 def _drop_paired(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Events that are still free."""
+    """Drop the events that are in a pair."""
     return events.filter(~pl.col("row").is_in(pl.concat([pairs["opened"], pairs["closed"]]).implode()))
 
 
 def _pair_partial_refunds(free: pl.DataFrame) -> pl.DataFrame:
-    """Refunds of a part, each tried with the latest payment, then the one before it, and so on.
+    """Pair partial refunds. Each tries the latest payment, then the one before it, and so on.
 
-    One payment is tried a round, so the work is bounded by the number of refunds times REFUND_LOOK_BACK.
+    Each round tries one payment, so the work is bounded by the number of refunds times REFUND_LOOK_BACK.
     """
     ordered = free.sort(*_DEALING, *_ORDER)
     paid = ordered.filter("opens").select(opened="row", date_then="date", size_then="size")

@@ -1,9 +1,9 @@
-"""Counterparties told from the text itself, where the curated lists know nobody.
+"""Read counterparties from the text itself, where the curated lists have no entry.
 
-Who passed the payment on (PAYPAL *, SQ *) is taken off the front. What is left is read by its words: given and family
-names, legal forms and trades, purposes such as WAGES or RENT (`name_words`, `name_shapes`). What the words leave open
-the way of payment settles: nobody's neighbour takes cards, or collects by direct debit. The same name in all its
-spellings gets one group.
+Intermediaries that passed the payment on (PAYPAL *, SQ *) are removed from the front. The rest is classified by its
+words: given and family names, legal forms and trades, purposes such as WAGES or RENT (`name_words`, `name_shapes`).
+Where the words don't tell a person from a business, the way of payment decides: private persons don't take cards or
+collect by direct debit. All spellings of a name get one group.
 """
 
 import polars as pl
@@ -13,7 +13,7 @@ from pipelines.enrichment.names.name_groups import group_of, slug
 from pipelines.enrichment.names.name_shapes import find_names
 from pipelines.vocabulary.schemas import CounterpartyKind
 
-# Ways of payment and purposes that tell a person from a business, as they stand in the whole text.
+# Signs in the whole text of a way of payment or a purpose. They help to tell a person from a business.
 BY_CARD = (
     *("EFTPOS", "VISA", "DEBIT CARD", "MASTERCARD", "RETAIL PURCHASE", "POS PURCHASE", "TAP AND PAY", "CARD XX"),
     *("CARD NUMBER", "NSWAU", "VICAU", "QLDAU", " WAAU", " SAAU", "TASAU", "ACTAU", " NTAU"),
@@ -32,12 +32,12 @@ AT_THE_BANK = (
 CHARGED = (" FEE", "INTEREST", "CHARGEBACK")
 EARNED = ("WAGE", "WGES", "SALARY", "NET PAY", "FINAL PAY", " PAY WK", "PAYSLIP")
 
-# Business numbers: the check of the Australian Business Register. The first digit counts one less, and the sum of the
-# digits times these weights is divisible by 89. Of the two first digits, 10 would do where 99 does, and is never given.
+# The check of business numbers (source: Australian Business Register): the first digit less one, and the sum of the
+# digits times these weights is divisible by 89. Both 10 and 99 can be check digits at the front; only 99 is issued.
 ABN_WEIGHTS, ABN_MODULUS = (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19), 89
 _ABN = r"(?:\bABN[ :#.-]*|\b)\d{2} ?\d{3} ?\d{3} ?\d{3}\b"
 
-_SMALL = ("Of", "And", "The", "For", "At", "On", "In", "N")  # written small inside a name
+_SMALL = ("Of", "And", "The", "For", "At", "On", "In", "N")  # in lower case inside a name
 NAMED = pl.Schema(
     {
         "counterparty_name": pl.String(),
@@ -49,17 +49,16 @@ NAMED = pl.Schema(
 
 
 def name_counterparties(texts: pl.DataFrame) -> pl.DataFrame:
-    """Who is on the other side of each text.
+    """Name the counterparty of each text.
 
     Args:
-        texts: `text` (compatibility form, upper case, single spaces), `clean_description` (without
-            rails, dates, references and places), `listed_name` and `listed_kind` as the curated lists know them, or
-            null.
+        texts: `text` (compatibility form, upper case, single spaces), `clean_description` (without rails, dates,
+            references and places), `listed_name` and `listed_kind` from the curated lists, or null.
 
     Returns:
-        Same rows, same order: `counterparty_name` as it is shown, `counterparty_kind`, `counterparty_group` (one for
-        all spellings of a name), `intermediaries` (outermost first). Null, and an empty list, where the text names
-        nobody.
+        Same rows, same order: `counterparty_name` as displayed, `counterparty_kind`, `counterparty_group` (equal for
+        all spellings of a name), `intermediaries` (outermost first). Null, and an empty list, where the text names no
+        counterparty.
     """
     read = _read_names(texts["clean_description"].unique())
     return (
@@ -79,11 +78,12 @@ def name_counterparties(texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read_names(clean: pl.Series) -> pl.DataFrame:
-    """What the words of each distinct clean text tell.
+    """Read the name in each distinct clean text from its words.
 
     Returns:
-        `clean_description`, `told_name`, `told_group`, `told_kind`, `leans` (towards a person), `generic` (a trade, no
-        name), `brokers` (the intermediaries) and `broker_kind` where the last of them is itself the counterparty.
+        `clean_description`, `read_name`, `read_group`, `read_kind`, `name_shape`, `leans` (towards a person), `generic`
+        (a trade, no name), `brokers` (the intermediaries) and `broker_kind` where the last intermediary is itself the
+        counterparty.
     """
     split = (
         clean.to_frame()
@@ -112,7 +112,7 @@ def _read_names(clean: pl.Series) -> pl.DataFrame:
 
 
 def _add_shown_names(placed: pl.DataFrame) -> pl.DataFrame:
-    """`told_name` and `told_group`: names repeat, so each distinct one is dressed once."""
+    """Add `read_name` and `read_group`. Names repeat, so each distinct one is formatted once."""
     key = ["name", "name_shape", "kind"]
     distinct = placed.select(key).drop_nulls("name").unique()
     stripped = distinct.with_columns(bare=_cut_repetition(pl.col("name").str.strip_chars("*'-. ")))
@@ -123,7 +123,7 @@ def _add_shown_names(placed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cut_repetition(name: pl.Expr) -> pl.Expr:
-    """A name that begins again is cut there: COREX PLASTICS COREX PLASTICS. SMITH & SMITH stays, and CHIN CHIN."""
+    """Cut a name where it begins again: COREX PLASTICS COREX PLASTICS. SMITH & SMITH and CHIN CHIN stay."""
     first = name.str.extract(r"^(\S+) ", 1)
     rest = name.cast(pl.Binary).bin.slice(first.str.len_bytes(), None).cast(pl.String) + " "
     again = rest.str.find(" " + first + " ", literal=True)
@@ -133,7 +133,7 @@ def _cut_repetition(name: pl.Expr) -> pl.Expr:
 
 
 def _write_names(names: pl.Series) -> pl.Series:
-    """Names as they are written: John Smith, McDonald, O'Brien, ABC Pty Ltd."""
+    """Write names in the usual case: John Smith, McDonald, O'Brien, ABC Pty Ltd."""
     split = names.str.split(" ")
     word = split.explode().drop_nulls().unique()
     written = word.to_frame("word").select(_write_word(pl.col("word"))).to_series()
@@ -147,7 +147,7 @@ def _write_names(names: pl.Series) -> pl.Series:
 
 
 def _write_word(word: pl.Expr) -> pl.Expr:
-    """A word in title case, but for acronyms and names with a capital inside."""
+    """Write a word in title case, except acronyms, web addresses and names with a capital inside."""
     title = word.str.to_titlecase()
     plain = word.is_in(list(name_words.load().not_acronyms))
     acronym = word.is_in(list(name_words.load().acronyms)) | word.str.contains(
@@ -172,7 +172,7 @@ def _write_word(word: pl.Expr) -> pl.Expr:
 
 
 def _add_brokers(placed: pl.DataFrame) -> pl.DataFrame:
-    """`brokers`: the intermediaries before the name. Where no name follows, the last of them is the counterparty."""
+    """Add `brokers`, the intermediaries before the name. If no name follows, the last of them is the counterparty."""
     found = _find_brokers(placed)
     rows = placed.with_row_index("row").join(found, on="row", how="left", validate="1:1", maintain_order="left")
     alone = pl.col("brokers").is_not_null() & pl.col("name").is_null()
@@ -190,7 +190,7 @@ def _add_brokers(placed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_brokers(placed: pl.DataFrame) -> pl.DataFrame:
-    """`row` and `brokers` of the few texts that hold intermediaries' prefixes, each named once."""
+    """Return `row` and `brokers` (without repetition) of the few texts with prefixes of intermediaries."""
     return (
         placed.select("words", letters=pl.col("settled").str.split(""))
         .with_row_index("row")
@@ -217,8 +217,10 @@ def _payment_signs() -> list[pl.Expr]:
 
 
 def _known_names() -> list[pl.Expr]:
-    """A trade alone names nobody but at a terminal, beside cash stands a place, and beside a bank's charge its product.
-    What the lists know wins, but for an intermediary's name.
+    """Remove names that name no counterparty.
+
+    A trade alone is a name only at a terminal. Next to cash, the words are a place; next to a bank's charge, a product.
+    A name from the lists wins, unless it is an intermediary's.
     """
     of_the_bank = pl.col("at_the_bank") | (pl.col("charged") & ~pl.col("leans").fill_null(value=False))
     somebody = (
@@ -244,12 +246,12 @@ def _is_named() -> pl.Expr:
 
 
 def _is_brokers_own() -> pl.Expr:
-    """PayPal Working Capital is PayPal's, not paid through it."""
+    """Return whether the counterparty is the intermediary itself: PayPal Working Capital is not paid through PayPal."""
     return pl.col("listed_name").str.starts_with(pl.col("brokers").list.first()).fill_null(value=False)
 
 
 def _kind() -> pl.Expr:
-    """From the lists, else from the words, else from the way of payment."""
+    """Return the kind of counterparty by the lists, else by the words, else by the way of payment."""
     leans = pl.col("leans").fill_null(value=False)
     return (
         pl.when(_is_listed())
@@ -272,7 +274,7 @@ def _kind() -> pl.Expr:
 
 
 def find_abns(texts: pl.Series) -> pl.Series:
-    """The first number in each text that is a valid ABN: 11 digits, or null (`counterparty_abn`)."""
+    """Return the first valid ABN in each text: 11 digits, or null (`counterparty_abn`)."""
     found = texts.rename("text").to_frame().with_row_index("row").filter(pl.col("text").str.contains(_ABN))
     valid = (
         found.with_columns(abn=pl.col("text").str.extract_all(_ABN))

@@ -1,9 +1,9 @@
-"""Which anchor the days of a candidate agree with most, for one schedule at a time.
+"""Find the anchor that fits most days of a candidate, for one schedule at a time.
 
-Every payment votes for the anchors of the due dates that its day can stand for: the day itself, and the closed days
-beside it from which it may have been moved. The day itself weighs more, and still shifted payments name the true
-anchor: a few strays don't name a Saturday. Votes are counted in a table with a row an anchor and a column a candidate,
-some candidates at a time.
+Every payment votes for the anchors of all due dates that it may have been for: its own day, and the closed days next
+to it, from which it may have been moved. Its own day has more weight, so that a few moved payments don't elect a
+Saturday, yet many of them still elect the true anchor. Votes are counted in a table with one row per anchor and one
+column per candidate, for some candidates at a time.
 """
 
 from collections.abc import Iterator
@@ -24,16 +24,16 @@ from pipelines.enrichment.recurrence.dates import (
 from pipelines.enrichment.recurrence.runs import Runs, ranges
 from pipelines.enrichment.recurrence.schedules import NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, anchors_by_day
 
-ON_DATE, MOVED = 3, 2  # weights of a vote
+ON_DATE, MOVED = 3, 2  # weights of a vote (our judgement)
 APART = (10, 20)  # days of the month between the two payments of a twice-monthly series
-TABLE_CELLS = 1 << 18  # of one table of votes, which then stays in the processor's cache
+TABLE_CELLS = 1 << 18  # of one table of votes, so that it fits in the processor's cache
 
 
 @dataclass(frozen=True)
 class Days:
-    """Distinct days, in the order of candidates, and the due dates that a payment on each can stand for."""
+    """Distinct days, sorted by candidate, and the due dates that a payment on each may have been for."""
 
-    of: Runs  # the runs of days, one a candidate
+    of: Runs  # the runs of days, one per candidate
     day: Integers
     calendar: Integers  # of the branch's state
     first_due: Integers
@@ -51,8 +51,9 @@ class Days:
 
 
 def find_best_anchors(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
-    """The best anchor of each of these candidates for the schedule at that place in SCHEDULES (NO_ANCHOR for none), and
-    how many of its days agree with it.
+    """Return each candidate's best anchor for a schedule, and how many of its days fit it.
+
+    `number` is the schedule's place in SCHEDULES. The anchor is NO_ANCHOR if no day fits any.
     """
     anchors, votes = np.empty(len(candidates), np.int32), np.empty(len(candidates), np.int64)
     for table in _split_into_tables(len(candidates), height=_height(number)):
@@ -68,7 +69,7 @@ def _split_into_tables(candidates: int, height: int) -> Iterator[slice]:
 
 
 def _count_votes(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
-    """Tables of votes: of due dates that are the payment's own day, and of those that it may have been moved from."""
+    """Return two tables of votes: for due dates on the payment's own day, and for those it may have been moved from."""
     places, width = days.of.places(candidates), len(candidates)
     column = np.repeat(np.arange(width), days.of.lengths[candidates])
     several = np.flatnonzero(days.due_count[places] > 1)
@@ -80,20 +81,20 @@ def _count_votes(number: int, days: Days, candidates: Integers) -> tuple[Integer
 
 
 def _count_named_anchors(number: int, due: Integers, column: Integers, width: int) -> Integers:
-    """How many of the due dates name each anchor, in a row an anchor and a column a candidate."""
-    named = look_up_day(anchors_by_day(number), due) - NO_ANCHOR  # a row before the first is for days that name none
+    """Count how many of the due dates belong to each anchor: anchors × candidates."""
+    named = look_up_day(anchors_by_day(number), due) - NO_ANCHOR  # row 0 is for days without an anchor
     cells, height = named * width + column, _height(number) + 1
     return np.bincount(cells, minlength=height * width).reshape(height, width)[1:]
 
 
 @cache
 def _height(number: int) -> int:
-    """Rows that hold every anchor of a schedule."""
+    """Return the number of rows in a schedule's table, one per anchor."""
     return int(anchors_by_day(number).max()) + 1
 
 
 def _choose_anchors(schedule: str, votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
-    """Per column, the anchor of most weight, and its votes."""
+    """Return the anchor with the most weight in each column, and its votes."""
     first, first_votes = _find_heaviest(votes, weights)
     if schedule != TWICE_MONTHLY:
         return first, first_votes
@@ -105,8 +106,9 @@ def _choose_anchors(schedule: str, votes: Integers, weights: Integers) -> tuple[
 
 
 def _find_heaviest(votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
-    """The row of most weight in each column, and its votes. Of equally heavy rows it is the middle one, which strays
-    least.
+    """Return the row with the most weight in each column, and its votes.
+
+    Of equally heavy rows, the middle one is returned, because it is the closest to the others.
     """
     row, columns = weights.argmax(axis=0), np.arange(weights.shape[1])
     most = weights[row, columns]

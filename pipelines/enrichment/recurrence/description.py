@@ -1,7 +1,7 @@
-"""A series told: what it pays, when it didn't, how its amount changed, and what is expected next.
+"""Describe a series: what it pays, which payments are missing, how its amount changed, and what is expected next.
 
-Everything is seen from the account's last booked day, never from a clock: a payment that is due after it is not missed,
-and a series has ended when more due dates than its schedule allows have passed in a row without a payment.
+Everything is as of the account's last booked day, never of a clock. A payment due after that day is not missed. A
+series has ended when more due dates in a row than its schedule allows have passed without a payment.
 """
 
 import polars as pl
@@ -30,7 +30,7 @@ SERIES = pl.Schema(
         "first_date": pl.Date(),
         "last_date": pl.Date(),
         "occurrences": pl.UInt32(),  # due dates paid
-        "missed": pl.UInt32(),  # due dates not paid, from the first payment to now, or to the last once it has ended
+        "missed": pl.UInt32(),  # due dates not paid since the first payment, up to the last one if the series has ended
         "missed_dates": pl.List(pl.Date()),
         "doubled": pl.UInt32(),  # due dates paid more than once
         "usual_amount": MONEY,  # the lower median
@@ -42,11 +42,11 @@ SERIES = pl.Schema(
         "status": SeriesStatus,
     }
 )
-RECENT = 5  # payments whose median stands for the next, where amounts vary
+RECENT = 5  # payments whose median is the expected next amount, if amounts vary (our judgement)
 _SETTLED = ("direct_credit", "direct_debit", "bpay", "cheque")
 _ROLLS = ("forward", "back", "stays")
 
-# A value a schedule, in the order of SCHEDULES.
+# One value per schedule, in the order of SCHEDULES.
 _PERIODS = pl.Series([schedule.period for schedule in SCHEDULES], dtype=SeriesPeriod)
 _OVER_AFTER = pl.Series([schedule.over_after for schedule in SCHEDULES])
 _PATIENCE_DAYS = pl.Series([schedule.tolerance_days + 1 for schedule in SCHEDULES])
@@ -54,12 +54,12 @@ _MONTHLY = [schedule.name for schedule in SCHEDULES].index("monthly")
 
 
 def describe(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
-    """One row a series.
+    """Describe each series in one row.
 
     Args:
-        payments: the rows of all series, those of one together by slot and `nth`: MEMBERS and the facts of their
-            transactions, signed `cents` among them.
-        seen: the same series, with what is `expected` of them, and `series_id`.
+        payments: the rows of all series, each series together and by slot and `nth`: MEMBERS and the facts of their
+            transactions, including signed `cents`.
+        seen: the same series, from `expect_next`, with `series_id`.
 
     Returns:
         Schema SERIES.
@@ -78,10 +78,10 @@ def describe(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
 
 
 def expect_next(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFrame:
-    """One row a series, with `period`, `status` and `next_date`, not yet told in full.
+    """Return one row per series with its `period`, `status` and `next_date`, the basis for `describe`.
 
     Args:
-        payments: as for `described`.
+        payments: as for `describe`.
         data_through: `customer_number`, `account_id` and `through`, the last booked day.
     """
     accounts = data_through.select("customer_number", "account_id", "through")
@@ -120,7 +120,7 @@ def _sum_series(slots: pl.DataFrame) -> pl.DataFrame:
 
 
 def _summarise_amounts(slots: pl.DataFrame) -> pl.DataFrame:
-    """`found`, what it usually pays and paid latest, and what names it then."""
+    """Return per series (`found`) its usual and latest amounts, and the latest names."""
     cents = pl.col("cents")
     steady = (cents == cents.shift(1)).last().fill_null(value=False)
     repeats = (cents.diff() == 0).mean().fill_null(0) >= 0.5
@@ -140,7 +140,7 @@ def _count_doubled(payments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _expect(totals: pl.DataFrame) -> pl.DataFrame:
-    """`period`, `anchor` in words, `status`, `up_to_slot` (the last that should have been paid) and `next_date`."""
+    """Add `period`, `status`, `up_to_slot` (the last slot that should have been paid) and `next_date`."""
     active = pl.col("status") == "active"
     still_awaited = (expected_day(pl.col("due")) > pl.col("day")).cast(pl.Int32)
     over = pl.col("passed") - pl.col("last_slot") >= _look_up_schedule(_OVER_AFTER)
@@ -164,22 +164,23 @@ def _look_up_schedule(values: pl.Series) -> pl.Expr:
 
 
 def _add_nearest_slot(rows: pl.DataFrame) -> pl.DataFrame:
-    """Also `slot`, the one whose due date is nearest to the `day`, and that `due` date."""
+    """Add `slot`, the one whose due date is nearest to the `day`, and that `due` date."""
     schedule, day, anchor = (rows[name].to_physical().to_numpy() for name in ("schedule", "day", "anchor"))
     slot, due = find_nearest_due(schedule, day, anchor)
     return rows.with_columns(slot=pl.Series(slot), due=pl.Series(due).cast(pl.Date))
 
 
 def _add_due(rows: pl.DataFrame) -> pl.DataFrame:
-    """Also the `due` date of each `slot`."""
+    """Add the `due` date of each `slot`."""
     due = list_due_dates(*(rows[name].to_numpy() for name in ("schedule", "slot", "anchor")))
     return rows.with_columns(due=pl.Series(due).cast(pl.Date))
 
 
 def expected_day(due: pl.Expr) -> pl.Expr:
-    """The day on which a payment due then is expected: moved off closed days as the series has done so far, forward
-    where it has not been seen to do anything. Direct entry waits for settlement, other rails for the state; the New
-    Payments Platform waits for neither.
+    """Return the day on which a payment with that due date is expected.
+
+    It is moved off closed days as the series has done most often so far, and forward if it has never been seen to move.
+    Direct entry follows the settlement calendar, other rails the state's; the New Payments Platform needs no move.
     """
     settles = pl.col("channel").cast(pl.String).is_in(_SETTLED).fill_null(value=True)
     calendar = pl.when(settles).then(pl.lit(SETTLEMENT, Calendar)).otherwise("calendar")
@@ -197,7 +198,7 @@ def expected_day(due: pl.Expr) -> pl.Expr:
 
 
 def _describe_anchors(seen: pl.DataFrame) -> pl.DataFrame:
-    """`found`, `anchor_words`. There are few distinct anchors, so they are written one by one."""
+    """Return `found` and `anchor_words`. There are few distinct anchors, so they are described one by one."""
     anchors = seen.select("schedule", "anchor").unique()
     words = [SCHEDULES[schedule].words(anchor) for schedule, anchor in anchors.rows()]
     rolls_back = (pl.col("back") > pl.col("forward")) & (pl.col("anchor") % 32 == LAST)
@@ -209,7 +210,7 @@ def _describe_anchors(seen: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
-    """`found`, `missed`, `missed_dates`."""
+    """Return `found`, `missed` and `missed_dates` of series with missing payments."""
     complete = pl.col("up_to_slot") - pl.col("first_slot") + 1 == pl.col("occurrences")
     wanted = seen.filter(~complete).select(
         "found",
@@ -223,7 +224,7 @@ def _list_missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_categories(slots: pl.DataFrame) -> pl.DataFrame:
-    """`found` and its most frequent `category`, the first by name of equally frequent ones."""
+    """Return `found` and its most frequent `category`; of equally frequent ones, the first in alphabetical order."""
     return (
         slots.group_by("found", "category")
         .len()
@@ -234,8 +235,10 @@ def _find_categories(slots: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
-    """`found` and `amount_changes`: steps from an amount paid at least twice in a row to the next such, or to the
-    latest. Amounts that vary from payment to payment make no steps.
+    """Return `found` and `amount_changes`.
+
+    A change is a step from an amount paid at least twice in a row to the next such amount, or to the latest payment.
+    Amounts that vary from payment to payment are no changes.
     """
     of_series = pl.col("found") == pl.col("found").shift(1)
     runs = (
@@ -256,7 +259,7 @@ def _find_amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
 
 
 def money(cents: str) -> pl.Expr:
-    """Whole cents as MONEY, exactly."""
+    """Convert whole cents to MONEY, exactly."""
     return (pl.col(cents).cast(pl.Decimal(38, 2)) / 100).cast(MONEY)
 
 

@@ -1,10 +1,10 @@
-"""Payments sorted into series: whole groups first, parts of groups where the dates demand it.
+"""Split payments into series: whole groups first, then parts of groups where the dates require it.
 
-A group is what went between one account and one counterparty in one direction. It is tried as a whole, however its
-amounts drift: a rent that rises is one series. Only when its dates can't be one series, or leave payments over, are its
-parts tried: bands of amounts with a gap between them (a wage and an allowance), single amounts (a subscription among
-purchases), and at last what is left, of which a smaller share has to be explained. What one pass takes is gone for the
-next, so two series of one counterparty stand side by side.
+A group is all payments between one account and one counterparty in one direction. It is tried as a whole first,
+however its amounts change: a rent that rises is one series. If its dates are not one series, or payments are left over,
+its parts are tried: bands of amounts with a gap between them (a wage and an allowance), then single amounts (a
+subscription among purchases), and last the rest, where a smaller share must be explained. Payments that one pass takes
+are not available to the next, so one counterparty can have several series.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -26,11 +26,12 @@ from pipelines.enrichment.recurrence.evidence import (
 from pipelines.enrichment.recurrence.runs import Runs, starts_run
 from pipelines.enrichment.recurrence.schedules import SCHEDULES, find_nearest_due
 
+# The numbers are our judgement.
 BAND_GAP = 1.3  # a band ends where the next larger amount is more than this many times the one before
-DOUBLE_STRAYS = 2  # days beyond the tolerance within which the same amount again is a doubled payment
-LEAST_TO_ALTERNATE = 2  # payments on either side before alternating amounts are taken for two series
-LEAST_SINGLE = 0.9  # share of due dates paid once, for parts of a counterparty's payments to be one series again
-TRIES = 4  # times that what is left of a group is tried again
+DOUBLE_STRAYS = 2  # days beyond the tolerance within which an equal amount counts as a doubled payment
+LEAST_TO_ALTERNATE = 2  # payments of each amount before alternating amounts count as two series
+LEAST_SINGLE = 0.9  # share of due dates paid once from which parts of a counterparty's payments are joined again
+TRIES = 4  # times that the rest of a group is tried
 
 PAYMENTS = pl.Schema(
     {
@@ -41,7 +42,7 @@ PAYMENTS = pl.Schema(
         "day": pl.Date(),
         "calendar": Calendar,  # of the branch's state
         "cents": pl.Int64(),  # size, positive
-        "habitual": pl.Boolean(),  # bought in person: trading days of a shop are no schedule
+        "habitual": pl.Boolean(),  # bought in person: a shop's trading days are no schedule
     }
 )
 MEMBERS = pl.Schema(
@@ -53,7 +54,7 @@ MEMBERS = pl.Schema(
         "slot": pl.Int32(),
         "due": pl.Date(),
         "late": pl.Int32(),
-        "nth": pl.UInt32(),  # 0 for the slot's payment, above for its doubles
+        "nth": pl.UInt32(),  # 0 for the slot's payment, 1 and above for its doubles
     }
 )
 _SAME_DATES = ("group", "schedule", "anchor")
@@ -62,11 +63,11 @@ _ALTERNATING = np.array([schedule.name in ("weekly", "fortnightly", "twice_month
 
 @dataclass(frozen=True)
 class Pass:
-    """A way of cutting groups into candidates, and what a series needs to be found so.
+    """One pass of the search: how groups are split into candidates, and what a series needs in it.
 
-    `cut`: only groups that fall into several candidates are looked at, for a group in one piece has been or will be
-    tried as a whole; `merged`: payments whose sizes alternate may be one series; `payments`: the least that a candidate
-    must have.
+    `cut`: only groups that are split into several candidates are tried, because a group in one piece is tried as a
+    whole in another pass; `merged`: payments whose amounts alternate may be one series; `payments`: the fewest that a
+    candidate must have.
     """
 
     demands: Demands
@@ -83,7 +84,7 @@ REST = Pass(Demands(share=0.3, score=6.0), cut=False)
 
 @dataclass(frozen=True)
 class Payments:
-    """Schema PAYMENTS as arrays, sorted by group and day. A payment is known by its place."""
+    """Schema PAYMENTS as arrays, sorted by group and day. A payment is identified by its place."""
 
     row: Integers
     group: Integers
@@ -106,7 +107,7 @@ class Payments:
 
 @dataclass(frozen=True)
 class Taken:
-    """Payments (places) that one pass took: MEMBERS, of candidates by their number, in the order of both."""
+    """Payments (by place) that one pass took, with the columns of MEMBERS, sorted by candidate and place."""
 
     place: Integers
     candidate: Integers
@@ -125,7 +126,7 @@ class Taken:
 
 
 def find_members(frame: pl.DataFrame) -> pl.DataFrame:
-    """Payments (schema PAYMENTS) that belong to a series: schema MEMBERS, those of one together, by slot and nth."""
+    """Find the payments (schema PAYMENTS) that belong to series: schema MEMBERS, by series, slot and nth."""
     payments = Payments.of(frame)
     left, whole = _search_repeatedly(payments, np.arange(len(payments)), WHOLE)
     bands, amounts = _number_parts(payments, left)
@@ -137,7 +138,7 @@ def find_members(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _search_repeatedly(payments: Payments, left: Integers, search_pass: Pass) -> tuple[Integers, list[Taken]]:
-    """What a pass over groups leaves, and what it takes, again and again from the groups that gave something."""
+    """Repeat a pass over groups in which it found a series. Return the payments left, and those taken each time."""
     found = [_take_series(payments, left, payments.group, search_pass)]
     left = _drop_taken(payments, left, found[-1])
     while len(found[-1]) and len(found) < TRIES:
@@ -154,8 +155,9 @@ def _drop_taken(payments: Payments, left: Integers, taken: Taken) -> Integers:
 
 
 def _number_parts(payments: Payments, left: Integers) -> tuple[Integers, Integers]:
-    """For each payment left, the numbers of its band, a run of amounts without a wide gap within its group, and of its
-    single amount; 0 for those not left.
+    """Return for each payment the number of its band and that of its amount; 0 for payments that are not left.
+
+    A band is a run of amounts in a group without a wide gap between them.
     """
     order = left[np.lexsort((payments.cents[left], payments.group[left]))]
     group, cents = payments.group[order], payments.cents[order]
@@ -167,7 +169,7 @@ def _number_parts(payments: Payments, left: Integers) -> tuple[Integers, Integer
 
 
 def _take_series(payments: Payments, left: Integers, numbers: Integers, search_pass: Pass) -> Taken:
-    """What a pass takes from the places left, of candidates by their `numbers`."""
+    """Find series among the places left, and return their payments. `numbers`: the candidate of each payment."""
     places = _order_candidates(payments, left, numbers, search_pass)
     of = Runs.starting(starts_run(numbers[places]))
     fits = find_best_fits(_select_candidates(payments, places, of), search_pass.demands)
@@ -182,7 +184,7 @@ def _take_series(payments: Payments, left: Integers, numbers: Integers, search_p
 
 
 def _order_candidates(payments: Payments, left: Integers, numbers: Integers, search_pass: Pass) -> Integers:
-    """Places of the candidates that a pass looks at, one candidate after the other."""
+    """Return the places of the candidates that a pass examines, one candidate after the other."""
     number = numbers[left]
     sizes = np.bincount(number)
     examined = sizes >= search_pass.payments
@@ -193,7 +195,7 @@ def _order_candidates(payments: Payments, left: Integers, numbers: Integers, sea
         examined &= pieces[group] > 1
     retained = examined[number]
     in_order = number[retained] << 32 | left[retained]
-    return (np.sort(in_order) if search_pass.cut else in_order) & 0xFFFFFFFF  # groups stand in order
+    return (np.sort(in_order) if search_pass.cut else in_order) & 0xFFFFFFFF  # groups are already in order
 
 
 def _select_candidates(payments: Payments, places: Integers, of: Runs) -> Candidates:
@@ -203,8 +205,9 @@ def _select_candidates(payments: Payments, places: Integers, of: Runs) -> Candid
 
 
 def _choose_payments(payments: Payments, placed: Taken) -> Taken:
-    """Of every slot the payment that is nearest in time, then in size, and its doubles (`nth` above 0), which are of
-    the same size, but where every business day pays.
+    """Choose for every slot the payment that is nearest in time, then in size, and its doubles (`nth` above 0).
+
+    Doubles have the same size as the payment, except in daily series.
     """
     in_reach = placed.where(placed.late <= TOLERANCE_DAYS[placed.schedule] + DOUBLE_STRAYS)
     slots = Runs.starting(starts_run(in_reach.candidate, in_reach.slot))
@@ -216,7 +219,7 @@ def _choose_payments(payments: Payments, placed: Taken) -> Taken:
 
 
 def _order_within_slots(payments: Payments, in_reach: Taken, slots: Runs, placed: Taken) -> Integers:
-    """The order of payments in which those that share a slot take turns: the nearest in time, then in size."""
+    """Return the payments' order, with those that share a slot sorted by nearness in time, then in size."""
     order = np.arange(len(in_reach))
     shared = np.flatnonzero(slots.spread(slots.lengths > 1))
     several = in_reach.where(shared)
@@ -229,7 +232,7 @@ def _order_within_slots(payments: Payments, in_reach: Taken, slots: Runs, placed
 
 
 def _usual_cents(payments: Payments, several: Taken, placed: Taken) -> Floats:
-    """The median of the payments of each one's candidate."""
+    """Return for each payment the median amount of its candidate."""
     alike = placed.where(np.isin(placed.candidate, several.candidate))
     cents = payments.cents[alike.place]
     ordered = cents[np.lexsort((cents, alike.candidate))]
@@ -240,7 +243,7 @@ def _usual_cents(payments: Payments, several: Taken, placed: Taken) -> Floats:
 
 
 def _is_two_series(payments: Payments, taken: Taken) -> Flags:
-    """Payments of candidates whose every other payment is of another size: two series whose dates interleave."""
+    """Return whether a payment's candidate is two series in turn: every other payment has another size."""
     turns = taken.where(_ALTERNATING[taken.schedule] & (taken.nth == 0))
     odd = turns.slot % 2 == 1
     order = np.lexsort((odd, turns.candidate))
@@ -258,7 +261,7 @@ def _concatenate(*taken: Taken) -> Taken:
 
 
 def _number_series(payments: Payments, found: list[Taken]) -> pl.DataFrame:
-    """What the passes took, one after the other, as schema MEMBERS."""
+    """Return what the passes took as schema MEMBERS, with the series numbered one pass after the other."""
     taken = _concatenate(*found)
     taken_in = np.repeat(np.arange(len(found)), [len(each) for each in found])
     starts = starts_run(taken_in, taken.candidate)
@@ -273,8 +276,9 @@ def _number_series(payments: Payments, found: list[Taken]) -> pl.DataFrame:
 
 
 def _rejoin_series(rows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
-    """Series of one counterparty with the same due dates that hardly ever pay on the same one are one series, whose
-    amounts lie so far apart that it was taken for two.
+    """Join series of one counterparty with the same due dates that are hardly ever both paid.
+
+    They are one series with amounts so far apart that it was taken for two.
     """
     alike = series.filter(pl.struct(_SAME_DATES).is_duplicated())
     if alike.is_empty():

@@ -78,10 +78,10 @@ def test_words_are_less_certain_after_the_names_than_before() -> None:
         ({"any": "RENT"}, "any is not a list of texts"),
         ({"matches": ["RENT", 4]}, "matches is not a list of texts"),
         ({"never": ["X"]}, "missing or unknown: never"),
-        ({"of": ["landlord"]}, "`of` knows no landlord"),
+        ({"of": ["landlord"]}, "there is no landlord for `of`"),
         ({"of": ["rent"]}, "does not match 'RENT'"),
-        ({"account": ["shoe box"]}, "`account` knows no shoe box"),
-        ({"kind": ["landlord"]}, "`kind` knows no landlord"),
+        ({"account": ["shoe box"]}, "there is no shoe box for `account`"),
+        ({"kind": ["landlord"]}, "there is no landlord for `kind`"),
     ],
 )
 def test_a_broken_rule_refuses_to_load_with_its_place_and_reason(broken: Entry, reason: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.learned import features
-from pipelines.enrichment.learned.features import PIECES, Block, fact_block, hashed, name_of, plain
+from pipelines.enrichment.learned.features import PIECES, Block, fact_block, hashed, name_of, plain_text
 from pipelines.vocabulary.schemas import MONEY, Channel, Direction
 
 TEXTS = st.lists(st.text(alphabet="AB 1é-", max_size=12), min_size=1, max_size=6)
@@ -42,7 +42,7 @@ def facts(**columns: object) -> pl.DataFrame:
 
 
 def plainly(text: str) -> str:
-    return str(pl.select(plain(pl.lit(text))).item())
+    return str(pl.select(plain_text(pl.lit(text))).item())
 
 
 def pieces_by_hand(text: str) -> list[bytes]:

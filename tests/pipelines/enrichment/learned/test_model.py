@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.features import BLOCKS, fact_block, narrative_blocks, narratives
-from pipelines.enrichment.learned.model import ALTERNATIVES, PREDICTED, Model, held_of
+from pipelines.enrichment.learned.model import ALTERNATIVES, PREDICTED, Model, read_held_accuracy
 from pipelines.enrichment.training.labelled import labelled_rows
 from pipelines.enrichment.training.training import train
 from pipelines.vocabulary.errors import Unprocessable
@@ -94,7 +94,7 @@ def test_the_same_rows_give_the_same_bytes(filed: bytes) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no model" * 100])
 def test_a_file_that_is_no_model_is_refused(content: bytes) -> None:
-    with pytest.raises(Unprocessable, match="damaged, or no model at all"):
+    with pytest.raises(Unprocessable, match="damaged, or not a model"):
         model_file.loads(content)
 
 
@@ -129,7 +129,7 @@ def test_a_model_of_other_features_is_refused(filed: bytes) -> None:
 def test_foreign_arrays_are_refused() -> None:
     buffer = BytesIO()
     np.savez(buffer, something=np.arange(3))
-    with pytest.raises(Unprocessable, match="no model of ours"):
+    with pytest.raises(Unprocessable, match="not a model of Tidemark"):
         model_file.loads(buffer.getvalue())
 
 
@@ -172,17 +172,17 @@ def test_two_labels_are_enough() -> None:
 
 def test_random_labels_are_found_to_teach_nothing() -> None:
     shuffled = rows(1_200).with_columns(pl.col("label").shuffle(seed=1))
-    assert held_of(train(shuffled)).worthless
+    assert read_held_accuracy(train(shuffled)).worthless
 
 
 def test_real_labels_are_not(model: Model) -> None:
-    assert not held_of(model).worthless
+    assert not read_held_accuracy(model).worthless
 
 
 def test_all_rows_alike_are_trained_on_in_bounded_time() -> None:
     alike = pl.concat([table(1)] * 400).with_columns(label=pl.Series(["a", "b"] * 200))
     model = train(labelled_rows(alike).rows)
-    assert held_of(model).worthless
+    assert read_held_accuracy(model).worthless
 
 
 def test_deciding_does_not_import_scikit_learn() -> None:

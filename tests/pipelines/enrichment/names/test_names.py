@@ -434,7 +434,7 @@ FILES = (name_words.WORDS_FILE, name_words.GIVEN_FILE, name_words.FAMILY_FILE, n
 @pytest.mark.parametrize(
     ("file", "entry", "content", "reason"),
     [
-        ("name_words.yaml", "titles", ["MR"], "name_words.yaml, titles: takes words, parted by spaces"),
+        ("name_words.yaml", "titles", ["MR"], "name_words.yaml, titles: takes words, separated by spaces"),
         ("name_words.yaml", "titles", "Mr", "name_words.yaml, titles: takes words in upper case, not Mr"),
         ("name_words.yaml", "verbs", "RUN", "name_words.yaml: there is no list verbs"),
         ("given_names.yaml", "english", "", "given_names.yaml, english: takes words"),
@@ -445,7 +445,7 @@ FILES = (name_words.WORDS_FILE, name_words.GIVEN_FILE, name_words.FAMILY_FILE, n
             "intermediaries.yaml",
             "X",
             {"kind": "processor", "starred": ["SQ"]},
-            "X: 'SQ\\*' stands already under Square",
+            "X: 'SQ\\*' is already listed under Square",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The categories, loaded from `rules/taxonomy.yaml` and checked: what each means, its group, side and line."""
+"""The taxonomy of categories, loaded from `rules/taxonomy.yaml` and checked: meaning, group, side and line of each."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ Line = Literal[
     "financing",
     "investing",
     "owner",
-    "none",  # neither income nor cost: money that stays the customer's own
+    "none",  # neither income nor cost: money that remains the customer's own
     "unallocated",
 ]
 """Line of the cash profit-and-loss statement."""
@@ -40,8 +40,8 @@ class Category:
     meaning: str
     sign: Sign
     line: Line
-    counts_as_revenue: bool  # on the debit side, against it
-    essential: bool  # a cost that trade depends on
+    counts_as_revenue: bool  # on the debit side, it reduces revenue
+    essential: bool  # a cost that the business can't trade without
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """Groups and categories by slug, in the file's order, and the version of the whole."""
+    """Groups and categories by slug, in the order of the file, and the version of the taxonomy."""
 
     version: int
     groups: Mapping[str, Group]
@@ -60,10 +60,10 @@ class Taxonomy:
 
 
 def parse_taxonomy(document: Mapping[str, Any]) -> Taxonomy:
-    """The file's content as a taxonomy.
+    """Parse the file's content as a taxonomy.
 
     Raises:
-        RuleError: naming every fault.
+        RuleError: names every fault.
     """
     if faults := list(_faults(document)):
         raise RuleError("\n".join(f"{FILE}: {fault}" for fault in faults))
@@ -100,7 +100,7 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
         if (line := own.get("line", inherited.get("line", "unallocated"))) not in get_args(Line):
             yield f"{where}: there is no line {line}"
     slugs = Counter(own.get("slug") for _, _, own in _list_members(document))
-    yield from (f"{slug} stands {count} times" for slug, count in slugs.items() if count > 1)
+    yield from (f"{slug} occurs {count} times" for slug, count in slugs.items() if count > 1)
 
 
 TAXONOMY = parse_taxonomy(load_rules(FILE))

@@ -1,8 +1,9 @@
-"""Where webhooks may go: the addresses and URLs that a client can't make this service call.
+"""Decide which URLs and addresses webhooks may be sent to, so that clients can't make this service call internal ones.
 
-The table is explicit because the standard library's idea of "private" and "global" moves between Python versions and
-lets IPv4 addresses wrapped in IPv6 through. URLs are checked when a subscription is made, so that mistakes are told at
-once; what protects is the check of each address at the very moment of the connect, since names can change their mind.
+The table of addresses is explicit, because what the standard library calls "private" and "global" differs between
+Python versions and does not cover all IPv4 addresses embedded in IPv6. URLs are checked when a subscription is created,
+so that mistakes are reported at once. What protects is the check of each address right before connecting, because the
+address of a name can change.
 """
 
 import re
@@ -25,9 +26,9 @@ FORBIDDEN: Final[tuple[Network, ...]] = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # carrier-grade NAT; 100.100.100.200 is Alibaba's metadata
         "127.0.0.0/8",  # loopback
-        "161.26.0.0/16",  # IBM's services for its own machines, public by their numbers only
-        "166.8.0.0/14",  # IBM's too
-        "168.63.129.16/32",  # Azure's host, a public address by its number only
+        "161.26.0.0/16",  # IBM's internal services, although the range is public
+        "166.8.0.0/14",  # IBM's, too
+        "168.63.129.16/32",  # Azure's host, although the address is public
         "169.254.0.0/16",  # link-local; 169.254.169.254 is the metadata of most clouds, 169.254.0.23 Tencent's
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments; 192.0.0.192 is Oracle's metadata
@@ -55,17 +56,17 @@ FORBIDDEN: Final[tuple[Network, ...]] = tuple(
         "fe80::/10",  # link-local
         "fec0::/10",  # site-local
         "ff00::/8",  # multicast
-        "::/3",  # what is left outside of 2000::/3 is not assigned to anybody
+        "::/3",  # this and the next two: everything else outside of 2000::/3, which is unassigned
         "4000::/2",
         "8000::/1",
     )
 )
 
 TRANSLATED: Final = tuple(IPv6Network(text) for text in ("::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
-ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # the third quarter of an address that ends in an IPv4 one
+ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # the third 32 bits of an address that ends with an IPv4 address
 LOOPBACKS: Final = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 
-# HTTPS receivers live on 443 or on an unprivileged port, but not where these services usually do.
+# HTTPS receivers use port 443 or an unprivileged port, except the usual ports of internal services.
 HTTPS_PORT: Final = 443
 FIRST_FREE_PORT: Final = 1024
 INTERNAL_PORTS: Final = frozenset(
@@ -99,11 +100,11 @@ _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 @dataclass(frozen=True)
 class Reach:
-    """What webhooks may reach: everybody's public addresses, and what the operator says.
+    """What webhooks may reach: public addresses, and those that the operator allows.
 
     Args:
-        allowed: networks whose addresses may be called although they are private, or this machine's own.
-        own_names: names of this machine, which is no more allowed than `localhost` is.
+        allowed: networks whose addresses may be called although they are private or this machine's own.
+        own_names: names of this machine, which are treated like `localhost`.
         is_own: whether an address is this machine's.
     """
 
@@ -113,27 +114,27 @@ class Reach:
     is_own: Callable[[Address], bool] = lambda _: False
 
     def holds(self, address: Address, port: int) -> bool:
-        """Whether a webhook may be sent to just this address and port."""
+        """Return whether a webhook may be sent to this address and port."""
         return port in self.ports and self.includes(address)
 
     def includes(self, address: Address) -> bool:
-        """Whether a webhook may be sent to the address, on some port."""
+        """Return whether a webhook may be sent to the address on some port."""
         if is_forbidden(address, self.allowed):
             return False
         return _is_within(address, self.allowed) or not self.is_own(address)
 
 
 def is_forbidden(address: Address, allowed: Sequence[Network]) -> bool:
-    """Whether webhooks may not go to `address`.
+    """Return whether webhooks may not be sent to `address`.
 
-    An address that wraps another is refused when either is. The operator's `allowed` networks lift the ban from the
-    addresses in them, and never from one that they merely wrap.
+    An address that embeds another is refused if either is. The operator's `allowed` networks make an exception for the
+    addresses in them, but never for an address that is only embedded in one of theirs.
     """
     return any(_is_within(each, FORBIDDEN) and not _is_within(each, allowed) for each in _unwrap(address))
 
 
 def parse_address(text: str) -> Address:
-    """The address that a socket would dial; a scope (`fe80::1%eth0`) says which way, not where to.
+    """Parse the address that a socket would connect to. A scope (`fe80::1%eth0`) is ignored.
 
     Raises:
         ValueError: not an address.
@@ -146,7 +147,7 @@ def _is_within(address: Address, networks: Sequence[Network]) -> bool:
 
 
 def _unwrap(address: Address) -> Iterator[Address]:
-    """The address, and every IPv4 address that it carries."""
+    """Yield the address, and every IPv4 address embedded in it."""
     yield address
     if isinstance(address, IPv4Address):
         return
@@ -161,11 +162,11 @@ def _unwrap(address: Address) -> Iterator[Address]:
 
 
 def check_webhook_url(url: str, reach: Reach) -> str:
-    """The URL with its scheme and host in lower case, once it is one that webhooks may be sent to.
+    """Check that webhooks may be sent to a URL, and return it with scheme and host in lower case.
 
-    Absolute HTTPS in printable ASCII, with a host and without credentials or fragment. The host is a name, or an
-    address in its one usual spelling: what resolvers also take for addresses (`127.1`, `2130706433`, `0x7f000001`,
-    `0177.0.0.1`) is refused.
+    The URL must be absolute HTTPS in printable ASCII, with a host and without credentials or fragment. The host is a
+    name, or an address in its usual spelling. Other spellings that resolvers accept (`127.1`, `2130706433`,
+    `0x7f000001`, `0177.0.0.1`) are refused.
 
     Raises:
         InvalidRequest: `Webhook.UrlNotHttps`, `Webhook.UrlInvalid` or `Webhook.UrlForbidden`.
@@ -210,7 +211,7 @@ def _parse_host(host: str, bracketed: bool) -> Address | str:
         return IPv6Address(_require_no_scope(host))
     name = host.removesuffix(".")
     labels = name.split(".")
-    if _NUMBER.fullmatch(labels[-1]):  # some resolver would read it as an address
+    if _NUMBER.fullmatch(labels[-1]):  # some resolvers would read it as an address
         return IPv4Address(name)
     if len(name) > MAX_NAME_CHARACTERS or not all(_LABEL.fullmatch(label) for label in labels):
         raise ValueError
@@ -219,7 +220,7 @@ def _parse_host(host: str, bracketed: bool) -> Address | str:
 
 def _require_no_scope(host: str) -> str:
     if "%" in host:
-        raise AddressValueError("an address with a scope is of this machine only")
+        raise AddressValueError("an address with a scope is only valid on this machine")
     return host
 
 
@@ -227,12 +228,12 @@ def _check_port(parts: SplitResult, ports: Ports) -> None:
     try:
         port = HTTPS_PORT if parts.port is None else parts.port
     except ValueError:
-        raise _invalid_url("webhookUrl has a port that is none.") from None
+        raise _invalid_url("webhookUrl has an invalid port.") from None
     if port not in ports:
         raise _refusal(
             "Webhook.UrlForbidden",
-            "webhookUrl must use a port that webhooks may be sent to: by default 443 or one from 1024 on, "
-            "no internal service's.",
+            "webhookUrl must use a port that webhooks may be sent to: by default 443, or one from 1024 on that is not "
+            "usual for an internal service.",
         )
 
 

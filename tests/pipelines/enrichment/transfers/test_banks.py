@@ -18,7 +18,7 @@ from pipelines.vocabulary.rule_files import RuleError
         (None, None),
     ],
 )
-def test_the_first_digits_tell_the_bank(bsb: str | None, bank: str | None) -> None:
+def test_bank_is_found_by_the_first_digits(bsb: str | None, bank: str | None) -> None:
     assert pl.select(bank_of_bsb(pl.lit(bsb, pl.String))).item() == bank
 
 

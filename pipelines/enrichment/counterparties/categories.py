@@ -108,7 +108,7 @@ def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
         rows: with the columns of DECIDED and the input of the model (see `Model.predict`).
     """
 
-    def asked(frame: pl.DataFrame) -> pl.DataFrame:
+    def answer_unsure(frame: pl.DataFrame) -> pl.DataFrame:
         numbered = frame.with_row_index("row")
         unsure = numbered.filter(pl.col("confidence") < SURE)
         answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
@@ -132,7 +132,7 @@ def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
             for name in frame.columns
         )
 
-    return rows.map_batches(asked, predicate_pushdown=False, projection_pushdown=False)
+    return rows.map_batches(answer_unsure, predicate_pushdown=False, projection_pushdown=False)
 
 
 def _fits_side() -> pl.Expr:

@@ -59,13 +59,13 @@ def key_of(text: str) -> str:
 
 def _add_bare_words(rows: pl.DataFrame, text: str | pl.Expr, name: str) -> pl.DataFrame:
     """Add a column `name` with the bare words of a text, or null if it has none. Each distinct text is read once."""
-    asked = rows.with_columns(pl.col(text).alias("asked") if isinstance(text, str) else text.alias("asked"))
-    bare = _compared_text(pl.col("asked"))
-    read = asked.select("asked").unique().drop_nulls().with_columns(pl.when(bare != "").then(bare).alias(name))
+    source = rows.with_columns(pl.col(text).alias("source") if isinstance(text, str) else text.alias("source"))
+    bare = _compared_text(pl.col("source"))
+    read = source.select("source").unique().drop_nulls().with_columns(pl.when(bare != "").then(bare).alias(name))
     return (
-        asked.drop(name, strict=False)
-        .join(read, on="asked", how="left", validate="m:1", maintain_order="left")
-        .drop("asked")
+        source.drop(name, strict=False)
+        .join(read, on="source", how="left", validate="m:1", maintain_order="left")
+        .drop("source")
     )
 
 
@@ -83,8 +83,8 @@ def apply_corrections(rows: pl.LazyFrame, corrections: pl.DataFrame) -> pl.LazyF
     """
     if corrections.is_empty():
         return rows
-    asked = {name: TRANSACTIONS[name] for name in _FILLED_BEFORE if name not in rows.collect_schema()}
-    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in asked.items()).map_batches(
+    missing = {name: TRANSACTIONS[name] for name in _FILLED_BEFORE if name not in rows.collect_schema()}
+    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items()).map_batches(
         partial(_apply_decisions, corrections=corrections), predicate_pushdown=False, projection_pushdown=False
     )
 
@@ -135,8 +135,8 @@ def _select_meant_rows(rows: pl.DataFrame, correction: pl.DataFrame, new: Mappin
 def count_rows_by_counterparty(rows: pl.DataFrame, key: str) -> pl.DataFrame:
     """Count the rows whose counterparty has this name or group, by the `key` of their counterparty."""
     named = rows.pipe(_add_bare_words, "counterparty_name", "name").pipe(_add_key)
-    asked = (pl.col("name") == key) | (pl.col("key") == key)
-    return named.filter(asked).group_by("key").agg(rows=pl.len().cast(pl.Int64()))
+    is_named = (pl.col("name") == key) | (pl.col("key") == key)
+    return named.filter(is_named).group_by("key").agg(rows=pl.len().cast(pl.Int64()))
 
 
 def count_corrected_rows(rows: pl.DataFrame) -> pl.DataFrame:
@@ -171,8 +171,8 @@ def _apply_decisions(rows: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFr
     )
 
 
-def _join_on_position(rows: pl.DataFrame, said: pl.DataFrame, position: str) -> pl.DataFrame:
-    return rows.join(said, on=("customer_number", position), how="left", validate="m:1", maintain_order="left")
+def _join_on_position(rows: pl.DataFrame, values: pl.DataFrame, position: str) -> pl.DataFrame:
+    return rows.join(values, on=("customer_number", position), how="left", validate="m:1", maintain_order="left")
 
 
 def _read_categories(corrections: pl.DataFrame) -> pl.DataFrame:
@@ -362,7 +362,7 @@ def _step_to_next_renaming(standing: pl.DataFrame, renaming: pl.DataFrame, sayin
         by=by,
         strategy="forward",
         allow_exact_matches=False,
-        check_sortedness=False,  # both are; it can't be checked within groups
+        check_sortedness=False,  # both are sorted, but Polars can't check that within groups
     )
     renamed = pl.col("renames") & (pl.col("leaves") <= pl.col("through"))
     left = next_one.with_columns(leaves=pl.when(renamed).then("leaves")).with_columns(

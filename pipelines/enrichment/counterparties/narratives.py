@@ -74,9 +74,9 @@ def _categorise(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
     found = words.join(directory.find(words["words"]), on="text_number", how="left", validate="1:1")
     listed = narratives.join(found, on="words", validate="m:1", maintain_order="left")
     parties = pl.concat([listed.select(_OF_THE_LISTS), _name_parties(listed)], how="horizontal")
-    asked = parties.with_columns(key="alike")
-    held = patterns.load().find_matches(words["words"], asked.select(patterns.KEYS.names()).cast(patterns.KEYS))
-    candidates = pl.concat([candidates_by_rules(held), candidates_by_names(asked), fallback_candidates(asked)])
+    keyed = parties.with_columns(key="alike")
+    held = patterns.load().find_matches(words["words"], keyed.select(patterns.KEYS.names()).cast(patterns.KEYS))
+    candidates = pl.concat([candidates_by_rules(held), candidates_by_names(keyed), fallback_candidates(keyed)])
     concluded = parties.join(decide(candidates), left_on="alike", right_on="key", validate="1:1")
     return concluded.select("alike", "counterparty_lender_id", *NAMED, *DECIDED)
 

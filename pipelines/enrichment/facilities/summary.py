@@ -44,14 +44,14 @@ FACILITIES = pl.Schema(
         "funding_date": pl.Date(),  # of the first draw; null: drawn before the statements begin
         "funding_amount": TOTAL,  # sum of all draws
         "frequency": SeriesPeriod,  # of repayments; null if irregular
-        "repayment_count": pl.UInt32(),  # those that were not returned
+        "repayment_count": pl.UInt32(),  # without bounced ones
         "repayment_mean": MONEY,
         "repayment_spread": pl.Float64(),  # AUD, standard deviation; null for fewer than two
         "first_repayment": pl.Date(),
         "last_repayment": pl.Date(),
         "missed_payments": pl.UInt32(),
         "missed_dates": pl.List(pl.Date()),  # the date of a bounced repayment, else the expected date
-        "repaid_total": TOTAL,  # seen to leave the accounts, less what came back
+        "repaid_total": TOTAL,  # repayments that the accounts show, less those returned
         "yearly_rate": pl.Float64(),  # of instalment loans, implied by level repayments or assumed
         "grown_balance": TOTAL,  # what was lent less what was repaid, each with interest at that rate to the last day
         "inferred": pl.Boolean(),  # repayments are not visible but inferred from a fall in card payouts

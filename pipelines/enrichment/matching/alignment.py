@@ -52,10 +52,10 @@ _ID_KEY = ("account_id", "sent_id")
 
 @dataclass(frozen=True)
 class Turn:
-    """Rows of submissions that can be added together, and those of them (`meeting`) that may repeat a held row."""
+    """Rows of submissions that can be added together, and those of them (`may_repeat`) that may repeat a held row."""
 
     rows: pl.DataFrame
-    meeting: pl.DataFrame
+    may_repeat: pl.DataFrame
 
 
 def split_into_turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
@@ -63,14 +63,14 @@ def split_into_turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
 
     All rows of an account without a statement go in the first turn.
     """
-    meeting = _find_meeting(held, new) if any(frame["statement_id"].count() for frame in (held, new)) else None
-    if meeting is None or meeting.is_empty():
+    repeating = _find_repeating(held, new) if any(frame["statement_id"].count() for frame in (held, new)) else None
+    if repeating is None or repeating.is_empty():
         return [Turn(new, new.clear())]
     submission, begun = ["account_id", "received_seq"], pl.col("meets").cum_sum().over("account_id")
     numbered = (
         new.select(submission)
         .unique()
-        .join(meeting.with_columns(meets=pl.lit(1)), on=submission, how="left", validate="1:1")
+        .join(repeating.with_columns(meets=pl.lit(1)), on=submission, how="left", validate="1:1")
         .sort(submission)
         .with_columns(pl.col("meets").fill_null(0))
         .with_columns(turn=begun - begun.first().over("account_id"))
@@ -80,7 +80,7 @@ def split_into_turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
     return [Turn(rows.drop("meets"), rows.filter(pl.col("meets") == 1).drop("meets")) for _, rows in each]
 
 
-def _find_meeting(held: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+def _find_repeating(held: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """Return `account_id` and `received_seq` of new submissions with a row that may repeat an earlier one."""
     both = pl.concat([frame.select(*_SAME_DAY, "received_seq", "statement_id") for frame in (held, new)])
     in_reach = both.join(new, on=["account_id", "amount"], how="semi")

@@ -80,7 +80,7 @@ def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
 
 def _take_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return all rows held after a turn, and the duplicates among its rows."""
-    repeats = match_statements(known, turn.meeting)
+    repeats = match_statements(known, turn.may_repeat)
     new = unpaired(turn.rows, repeats)
     has_id = pl.col("sent_id").is_not_null()
     versions, repeated = _identify_by_id(known.filter(has_id), new.filter(has_id))
@@ -99,10 +99,10 @@ def _identify_by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame
         _FIRST_VERSION, ordinal=pl.lit(None, pl.UInt32())
     )
     alone = _is_alone(identified, [held], _ID_KEY)
-    meeting = identified.filter(~alone)
-    met = held.join(meeting, on=_ID_KEY, how="semi")
-    versions, repeated = _number_versions(met, meeting)
-    others = held.join(meeting, on=_ID_KEY, how="anti")
+    shared = identified.filter(~alone)
+    held_shared = held.join(shared, on=_ID_KEY, how="semi")
+    versions, repeated = _number_versions(held_shared, shared)
+    others = held.join(shared, on=_ID_KEY, how="anti")
     return pl.concat([others, identified.filter(alone).select(held.columns), versions]), repeated
 
 
@@ -133,11 +133,11 @@ def _identify_by_count(
     revised = pl.col("received_seq").shift(-1).over(_ID_KEY, order_by=ORDER)
     in_reach = versions.join(new, on="account_id", how="semi").with_columns(revised_seq=revised)
     alone = _is_alone(new, [held, in_reach], KEY)
-    meeting = new.filter(~alone)
-    met, also_met = (frame.join(meeting, on=KEY, how="semi") for frame in (held, in_reach))
-    counted, duplicates = _count_shared_keys(met, also_met, meeting, repeats)
+    shared = new.filter(~alone)
+    held_shared, versions_shared = (frame.join(shared, on=KEY, how="semi") for frame in (held, in_reach))
+    counted, duplicates = _count_shared_keys(held_shared, versions_shared, shared, repeats)
     added = new.filter(alone).pipe(number_new_rows, held.clear()).with_columns(_FIRST_VERSION)
-    others = held.join(meeting, on=KEY, how="anti")
+    others = held.join(shared, on=KEY, how="anti")
     return pl.concat([others, added.select(held.columns), counted]), duplicates
 
 
@@ -208,8 +208,8 @@ def _replace_pending(rows: pl.DataFrame, new: pl.DataFrame, also_posted: pl.Data
     pending = rows.filter(pl.col("status") == "pending")
     posted = rows.filter(pl.col("status") == "posted").join(new.select(ORDER), on=ORDER, how="semi")
     postings = pl.concat([posted, also_posted.match_to_schema(rows.schema, missing_columns="insert")])
-    met = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]
-    pairs = pl.DataFrame(_pair_postings(pl.concat(met)), schema=_PAIRS, orient="row")
+    sides = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]
+    pairs = pl.DataFrame(_pair_postings(pl.concat(sides)), schema=_PAIRS, orient="row")
     if pairs.is_empty():
         return rows
     return rows.join(pairs, on=ORDER, how="left", validate="1:1").with_columns(

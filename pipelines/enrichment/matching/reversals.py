@@ -64,14 +64,14 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
         undone: rows that bounced, so that there was nothing to refund.
     """
     booked = _select_booked(numbered)
-    given_back = booked.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect()
-    dealt_with = given_back.select("customer_number", "party").lazy()
+    refunds = booked.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect()
+    parties = refunds.select("customer_number", "party").lazy()
     paid = (
         booked.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))
-        .join(dealt_with, on=["customer_number", "party"], how="semi")
+        .join(parties, on=["customer_number", "party"], how="semi")
         .collect()
     )
-    events = _stack_events(paid, given_back)
+    events = _stack_events(paid, refunds)
     whole = pair_latest_first(events, [*_DEALING, "size"], _ORDER).pipe(_add_dates, events).filter(_soon_enough())
     whole = whole.select(PAIRS.names())
     return pl.concat([whole, _pair_partial_refunds(_drop_paired(events, whole))])
@@ -198,7 +198,7 @@ def _pair_partial_refunds(free: pl.DataFrame) -> pl.DataFrame:
     for back in range(1, REFUND_LOOK_BACK + 1):
         if waiting.is_empty():
             break
-        met = (
+        pairs = (
             pl.concat([waiting, paid[waiting["place"] - back]], how="horizontal")
             .filter(pl.col("size") <= pl.col("size_then"), _soon_enough())
             .join(found, on="opened", how="anti")
@@ -206,6 +206,6 @@ def _pair_partial_refunds(free: pl.DataFrame) -> pl.DataFrame:
             .unique("opened", keep="first", maintain_order=True)
             .select(PAIRS.names())
         )
-        found = pl.concat([found, met])
-        waiting = waiting.join(met, on="closed", how="anti").filter(pl.col("earlier") > back)
+        found = pl.concat([found, pairs])
+        waiting = waiting.join(pairs, on="closed", how="anti").filter(pl.col("earlier") > back)
     return found

@@ -153,7 +153,7 @@ def _write_word(word: pl.Expr) -> pl.Expr:
     acronym = word.is_in(list(name_words.load().acronyms)) | word.str.contains(
         "^(?:[BCDFGHJKLMNPQRSTVWXZ]{2,3}|[A-Z]?[0-9][A-Z0-9]{0,3})$"
     )
-    own = {broker.upper(): broker for broker in name_words.load().broker_kinds}  # PayPal, as it writes itself
+    own = {broker.upper(): broker for broker in name_words.load().broker_kinds}  # as in PayPal's own spelling
     return (
         pl.when(word.is_in(list(own)))
         .then(word.replace_strict(own, default=None, return_dtype=pl.String))

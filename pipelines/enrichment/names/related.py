@@ -78,19 +78,19 @@ def mark_related_parties(rows: pl.LazyFrame, related_parties: pl.DataFrame) -> p
         rows: categorised transactions of any customers.
         related_parties: as declared by their clients (schema RELATED_PARTIES).
     """
-    asked = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
+    missing = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
     blank = rows.drop("related_party", strict=False)
     if related_parties.is_empty():
         return blank.with_columns(related_party=pl.lit(None, pl.String))
     found = {name: pl.lit(None, _PHRASES[name]) for name in _COLUMNS}
     return (
-        blank.with_columns(pl.lit(None, kind).alias(name) for name, kind in asked.items())
+        blank.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items())
         .with_columns(**found)
         .map_batches(
             lambda batch: _find_parties(batch, related_parties), predicate_pushdown=False, projection_pushdown=False
         )
         .pipe(_set_category)
-        .drop(*(name for name in _COLUMNS if name != "related_party"), *asked)
+        .drop(*(name for name in _COLUMNS if name != "related_party"), *missing)
     )
 
 
@@ -120,10 +120,10 @@ def _find_by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
         party_confidence=pl.lit(ABN_CONFIDENCE),
         party_basis=pl.format("ABN {}", "abn"),
     )
-    met = rows.drop_nulls("counterparty_abn").join(
+    matched = rows.drop_nulls("counterparty_abn").join(
         described, left_on=["customer_number", "counterparty_abn"], right_on=["customer_number", "abn"], validate="m:1"
     )
-    return met.select("row", *_COLUMNS)
+    return matched.select("row", *_COLUMNS)
 
 
 def _find_by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
@@ -133,10 +133,10 @@ def _find_by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     """
     key = ("customer_number", "text")
     phrases = pl.DataFrame(list(_list_phrases(parties)), _PHRASES, orient="row")
-    asked = phrases["party_basis"].unique(maintain_order=True)
+    distinct = phrases["party_basis"].unique(maintain_order=True)
     texts = rows["text"].unique(maintain_order=True)
-    hits = Phrasebook(asked.to_list()).find(texts)
-    said = pl.DataFrame({"text": texts.gather(hits["text_number"]), "party_basis": asked.gather(hits["phrase"])})
+    hits = Phrasebook(distinct.to_list()).find(texts)
+    said = pl.DataFrame({"text": texts.gather(hits["text_number"]), "party_basis": distinct.gather(hits["phrase"])})
     longest = pl.col("party_basis").str.len_chars()
     best = (
         rows.select(key)

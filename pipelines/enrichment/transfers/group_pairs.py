@@ -82,15 +82,15 @@ def _add_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
         pl.col("date_there"), pl.lit(SETTLEMENT)
     )
     there = group_rows.lazy().rename({"transaction_id": "id_there", "date": "date_there"})
-    met = (
+    candidates = (
         mine.with_columns(opposite=-pl.col("amount"))
         .join(there, left_on=("customer_number", "opposite"), right_on=("customer_number", "amount"))
         .filter(days.dt.total_days().abs() <= MAX_CALENDAR_DAYS, business_days.abs() <= MAX_BUSINESS_DAYS)
         .filter(pl.len().over("transaction_id") == 1, pl.len().over("id_there") == 1)
         .collect()
     )
-    first, second = (met.select(each("transaction_id", "id_there")).to_series() for each in _ORDERED)
-    pairs = met.select("transaction_id", "party").with_columns(pair_there=named_ids(first, second))
+    first, second = (candidates.select(each("transaction_id", "id_there")).to_series() for each in _ORDERED)
+    pairs = candidates.select("transaction_id", "party").with_columns(pair_there=named_ids(first, second))
     found = pl.col("pair_there").is_not_null() & posted()
     return (
         rows.join(pairs, on="transaction_id", how="left", validate="m:1", maintain_order="left")

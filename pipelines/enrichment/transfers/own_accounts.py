@@ -46,7 +46,7 @@ _RAIL_WORDS = (
 )
 GUESS = 0.8  # an answer of the model with less confidence is no evidence (our judgement)
 _SET_BY_CLIENT = ("client_rule", "correction")  # the client knows whose account it is
-_KINDS_OF_OTHERS = ("business", "government", "processor")  # kinds of counterparties that are no account of one's own
+_KINDS_OF_OTHERS = ("business", "government", "processor")  # kinds of counterparties that are not the customer itself
 _NAME_HERE = ("customer_number", "account_id", "name")
 _BSB = r"\b([0-9]{3}-?[0-9]{3}) ?[0-9]{5,10}\b"  # followed by an account's number
 

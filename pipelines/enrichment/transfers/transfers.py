@@ -121,10 +121,10 @@ def mark_transfers(rows: pl.LazyFrame) -> pl.LazyFrame:
 
     Optional columns that no earlier step has filled count as null.
     """
-    asked = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
+    missing = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
     return (
         rows.drop("is_transfer", "transfer_pair_id", strict=False)
-        .with_columns(pl.lit(None, kind).alias(name) for name, kind in asked.items())
+        .with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items())
         .with_columns(
             transfer_pair_id=pl.lit(None, UUID),
             pair_confidence=pl.lit(None, pl.Float64()),
@@ -134,7 +134,7 @@ def mark_transfers(rows: pl.LazyFrame) -> pl.LazyFrame:
         .map_batches(_add_pairs, predicate_pushdown=False, projection_pushdown=False)
         .with_columns(is_transfer=pl.col("transfer_pair_id").is_not_null())
         .pipe(_set_category)
-        .drop("pair_confidence", "from_type", "into_type", *asked)
+        .drop("pair_confidence", "from_type", "into_type", *missing)
     )
 
 
@@ -165,7 +165,7 @@ def _set_category(rows: pl.LazyFrame) -> pl.LazyFrame:
         .otherwise(pl.lit(getattr(TRANSFER, name)))
         for name in ("slug", "group")
     )
-    by_pair = pl.lit("counterparty", CategorySource)  # who is on the other side decides: the customer
+    by_pair = pl.lit("counterparty", CategorySource)  # decided by the counterparty, which is the customer itself
     return rows.with_columns(
         category=pl.when(changed).then(settled).otherwise("category"),
         category_group=pl.when(changed).then(group).otherwise("category_group"),
@@ -194,7 +194,7 @@ def _find_opposite_amounts(booked: pl.DataFrame) -> pl.DataFrame:
     """Return the amounts that left one account of a customer and entered another."""
     account, out = pl.col("account_id"), pl.col("out")
     several = account.min() != account.max()
-    return booked.group_by(_SIDE).agg(met=several & out.any() & ~out.all()).filter("met")
+    return booked.group_by(_SIDE).agg(candidates=several & out.any() & ~out.all()).filter("candidates")
 
 
 def _is_with_others() -> pl.Expr:
@@ -261,14 +261,14 @@ def _match_sides(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     free = _number_alike(sides, key)
     chosen = [_keep_first_of_each(_find_candidates(free.clear(), key, 0, 0))]
     for tier, days in _list_steps(free, key):
-        met = _find_candidates(free, key, days, tier)
-        while not met.is_empty():
-            found = _keep_first_of_each(met)
+        candidates = _find_candidates(free, key, days, tier)
+        while not candidates.is_empty():
+            found = _keep_first_of_each(candidates)
             chosen.append(found)
             free = _number_alike(_drop_paired(free, found), key)
-            if found.height == met.height:  # no row had two candidates, so the rest has none
+            if found.height == candidates.height:  # no row had two candidates, so the rest has none
                 break
-            met = _find_candidates(free, key, days, tier)
+            candidates = _find_candidates(free, key, days, tier)
     return pl.concat(chosen)
 
 
@@ -287,20 +287,20 @@ def _list_steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]
         for days in at_once
         for namings in (*_NAMING.values(), _BY_WORDS)
     ]
-    met = pl.concat(pl.collect_all(kinds)).unique().rows()
-    return sorted(met, key=lambda step: (step[0], _DISTANCES.index(step[1])))
+    candidates = pl.concat(pl.collect_all(kinds)).unique().rows()
+    return sorted(candidates, key=lambda step: (step[0], _DISTANCES.index(step[1])))
 
 
 def _find_candidates(free: pl.DataFrame, key: Sequence[str], days: int, tier: int) -> pl.DataFrame:
     """Find pairs of a tier whose amount arrives `days` after it left; a row may have one in each other account."""
-    met = _join_sides(free, key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
-    return met.select("place", "place_in", *_PAIR, row_out="row").collect()
+    candidates = _join_sides(free, key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
+    return candidates.select("place", "place_in", *_PAIR, row_out="row").collect()
 
 
-def _keep_first_of_each(met: pl.DataFrame) -> pl.DataFrame:
+def _keep_first_of_each(candidates: pl.DataFrame) -> pl.DataFrame:
     """Keep each row's first pair, so that no row occurs twice."""
     return (
-        met.sort("place", "place_in")
+        candidates.sort("place", "place_in")
         .unique("place", keep="first", maintain_order=True)
         .unique("place_in", keep="first", maintain_order=True)
     )

@@ -52,8 +52,8 @@ def search_literals(phrases: Sequence[str]) -> list[str]:
     begins = pl.when(phrase.str.starts_with("^ ")).then(pl.lit(" ^ ")).otherwise(pl.lit(" "))
     ends = pl.when(phrase.str.ends_with(" $")).then(pl.lit(" $ ")).otherwise(pl.lit(" "))
     closed = pl.when(phrase.str.ends_with("*")).then(pl.lit("")).otherwise(ends)
-    made = pl.concat_str(begins, bare_words(phrase.str.to_uppercase()), closed)
-    return pl.DataFrame({"phrase": phrases}, {"phrase": pl.String}).select(made).to_series().to_list()
+    literal = pl.concat_str(begins, bare_words(phrase.str.to_uppercase()), closed)
+    return pl.DataFrame({"phrase": phrases}, {"phrase": pl.String}).select(literal).to_series().to_list()
 
 
 def bare_words(text: pl.Expr) -> pl.Expr:
@@ -70,9 +70,9 @@ class Phrasebook:
     """Phrases by number, prepared for the search. The same words may have several numbers."""
 
     def __init__(self, phrases: Sequence[str]) -> None:
-        asked = pl.DataFrame({"literal": search_literals(phrases)}, {"literal": pl.String})
-        self._numbers = asked.with_row_index("phrase")
-        self._literals = asked["literal"].unique(maintain_order=True)
+        searched = pl.DataFrame({"literal": search_literals(phrases)}, {"literal": pl.String})
+        self._numbers = searched.with_row_index("phrase")
+        self._literals = searched["literal"].unique(maintain_order=True)
         self._words = pl.Series([_first_whole_word(literal) for literal in self._literals], dtype=pl.String)
 
     @cached_property

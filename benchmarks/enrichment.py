@@ -22,9 +22,9 @@ from benchmarks.labelled import accepted
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists
 from benchmarks.table import Row, mebibytes, seconds
 from pipelines.enrichment.counterparties.categories import SURE
-from pipelines.enrichment.counterparties.narratives import KEY, categorised
+from pipelines.enrichment.counterparties.narratives import KEY, read_narratives
 from pipelines.enrichment.enrichment import enrich
-from pipelines.enrichment.learned.model_file import base
+from pipelines.enrichment.learned.model_file import load_base
 from pipelines.synthetic import portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS, Direction
 
@@ -164,9 +164,9 @@ def _write_slice(businesses: int, seed: int, file: Path) -> None:
 def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
     """Rows as they come, and how many distinct narratives they have; those the rules are not sure of are written."""
     rows = _narratives(files)
-    categorised(rows.head(WARMING))
+    read_narratives(rows.head(WARMING))
     began = time.perf_counter()
-    described = categorised(rows)
+    described = read_narratives(rows)
     took = time.perf_counter() - began
     described.filter(pl.col("confidence") < SURE).unique(NARRATIVE, maintain_order=True).write_parquet(unsure)
     return Timed(rows.height, took), rows.select(KEY).n_unique()
@@ -176,9 +176,9 @@ def _often(files: Sequence[Path], most: int) -> Timed:
     """Rows in an order without meaning, of narratives that each stand there OFTEN times."""
     few = _narratives(files).unique(KEY, maintain_order=True).head(most // OFTEN)
     rows = pl.concat([few] * OFTEN).sample(fraction=1, shuffle=True, seed=0)
-    categorised(rows.head(WARMING))
+    read_narratives(rows.head(WARMING))
     began = time.perf_counter()
-    categorised(rows)
+    read_narratives(rows)
     return Timed(rows.height, time.perf_counter() - began)
 
 
@@ -186,9 +186,9 @@ def _distinct(files: Sequence[Path], most: int, file: Path) -> Timed:
     """Rows of which no two have the same description, written with what they are in an order without meaning."""
     every = _narratives(files).unique("description", maintain_order=True)
     rows = every.sample(min(most, every.height), shuffle=True, seed=0)
-    categorised(rows.head(WARMING))
+    read_narratives(rows.head(WARMING))
     began = time.perf_counter()
-    described = categorised(rows)
+    described = read_narratives(rows)
     took = time.perf_counter() - began
     described.with_row_index("row").select("row", "category", pl.col(ASKED).cast(pl.String)).write_parquet(file)
     return Timed(rows.height, took)
@@ -205,9 +205,9 @@ def _narratives(files: Sequence[Path]) -> pl.DataFrame:
 
 def _learned(unsure: Path) -> Timed:
     rows = pl.read_parquet(unsure)
-    base().predict(rows.head(WARMING))
+    load_base().predict(rows.head(WARMING))
     began = time.perf_counter()
-    base().predict(rows)
+    load_base().predict(rows)
     return Timed(rows.height, time.perf_counter() - began)
 
 

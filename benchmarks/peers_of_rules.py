@@ -22,7 +22,7 @@ import polars as pl
 from pipelines.enrichment.counterparties import counterparties, patterns
 from pipelines.enrichment.counterparties.counterparties import Party
 from pipelines.enrichment.counterparties.patterns import Rule
-from pipelines.enrichment.wording.phrases import literals
+from pipelines.enrichment.wording.phrases import search_literals
 from pipelines.vocabulary.rule_files import load_rules
 from pipelines.vocabulary.taxonomy import SIDES, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
@@ -64,7 +64,7 @@ class Lists:
     @cached_property
     def rules(self) -> list[Rule]:
         entries = {tier: load_rules(f"patterns/{tier}.yaml") for tier in patterns.TIERS}
-        return patterns.checked(entries, counterparties.load().purposes_in, counterparties.purposes())
+        return patterns.parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes())
 
     def clauses(self, tier: patterns.Tier) -> list[Clause]:
         """The tier's rules in the order of trial."""
@@ -78,8 +78,8 @@ class Lists:
     @cached_property
     def _said(self) -> list[tuple[str, Party]]:
         """What is looked for, and whom it names: the longest first."""
-        saying = [(phrase, party) for party in counterparties.parties() for phrase in party.says]
-        wanted = literals([phrase for phrase, _ in saying])
+        saying = [(phrase, party) for party in counterparties.load_parties() for phrase in party.says]
+        wanted = search_literals([phrase for phrase, _ in saying])
         said = [(literal, party) for literal, (_, party) in zip(wanted, saying, strict=True)]
         return sorted(said, key=lambda each: (-len(each[0]), each[0]))
 
@@ -114,7 +114,7 @@ def _some(phrases: Sequence[str]) -> str | None:
 
 
 def _of(phrases: Sequence[str]) -> str:
-    return expression(literals(phrases))
+    return expression(search_literals(phrases))
 
 
 def expression(wanted: Sequence[str]) -> str:

@@ -14,11 +14,11 @@ import polars as pl
 from benchmarks.labelled import accepted
 from benchmarks.table import Row
 from pipelines.enrichment.counterparties import counterparties
-from pipelines.enrichment.counterparties.categories import learned
+from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.counterparties.counterparties import Directory
-from pipelines.enrichment.counterparties.narratives import categorised
+from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.enrichment import enrich
-from pipelines.enrichment.learned.model_file import base
+from pipelines.enrichment.learned.model_file import load_base
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.enrichment.wording.text import matching_text
 from pipelines.synthetic import held_out_banks, is_held_out, portfolio
@@ -62,9 +62,9 @@ def _without_listed_brands(rows: pl.DataFrame) -> pl.DataFrame:
     """`category` and the truth of the rows of held-out brands, understood by lists that hold none of these."""
     held_out = _of_held_out_brands(rows).with_columns(direction=_side())
     words = held_out.select(words_of(matching_text(pl.col("description")))).to_series()
-    known = set(counterparties.load().found(words)["counterparty_name"])
-    others = Directory([party for party in counterparties.parties() if party.name not in known])
-    return categorised(held_out, others).lazy().pipe(learned, base()).collect()
+    known = set(counterparties.load().find(words)["counterparty_name"])
+    others = Directory([party for party in counterparties.load_parties() if party.name not in known])
+    return read_narratives(held_out, others).lazy().pipe(ask_model, load_base()).collect()
 
 
 def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
@@ -155,8 +155,8 @@ def _lines(file: Path) -> pl.DataFrame:
         pl.col("amount").cast(MONEY), pl.col("date").str.to_date(), true_category="label"
     )
     kinds = pl.col("context_account_type").cast(AccountType)
-    described = categorised(lines.with_columns(direction=_side(), account_type=kinds))
-    return described.lazy().pipe(learned, base()).collect()
+    described = read_narratives(lines.with_columns(direction=_side(), account_type=kinds))
+    return described.lazy().pipe(ask_model, load_base()).collect()
 
 
 def _side() -> pl.Expr:

@@ -13,8 +13,8 @@ from threading import Lock
 import polars as pl
 
 from api.core.limits import Asker, Shares
-from pipelines.enrichment.facilities import facilities_of
-from pipelines.enrichment.recurrence import series
+from pipelines.enrichment.facilities import summarise_facilities
+from pipelines.enrichment.recurrence import describe_series
 from pipelines.enrichment.transfers.own_accounts import mentioned_accounts
 from pipelines.figures.json_text import json_objects
 from pipelines.vocabulary.errors import Unavailable
@@ -104,7 +104,7 @@ SERIES = Derived(
         *("counterparty_name", "counterparty_kind", "counterparty_group"),
         *("description", "clean_description", "channel", "category"),
     ),
-    lambda rows, _: series(rows),
+    lambda rows, _: describe_series(rows),
     (
         uuid_text("series_id").alias("seriesId"),
         uuid_text("account_id").alias("accountId"),
@@ -135,7 +135,7 @@ FACILITIES = Derived(
         *(*_STANDING, "status", "transaction_id", "facility_id", "category", "category_group", "is_transfer"),
         *("counterparty_name", "counterparty_lender_id", "counterparty_group", "related_party", "other_account"),
     ),
-    facilities_of,
+    summarise_facilities,
     (
         uuid_text("facility_id").alias("facilityId"),
         pl.col("lender_name").alias("lenderName"),

@@ -40,7 +40,7 @@ def note(names: Iterable[str], known: Iterable[str]) -> None:
     # because half a card number would not be recognised.
     unknown = (mask_text(name[: 2 * LONGEST_NAME])[:LONGEST_NAME] for name in names if name not in all_known)
     for name in islice(unknown, MOST_NAMED + 1 - len(collected)):  # there may be millions; finding similar ones is slow
-        described = nearest.named(name, sorted(all_known))
+        described = nearest.suggest(name, sorted(all_known))
         if described not in collected:
             collected.append(described)
 

@@ -41,7 +41,7 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
 
-from pipelines.webhooks.addresses import Address, Reach, parsed
+from pipelines.webhooks.addresses import Address, Reach, parse_address
 from storage.core.settings import Settings, SettingsError
 from storage.webhooks.outbox import Attempt
 
@@ -199,7 +199,7 @@ def guarded_socket(may_dial: Callable[[Address, int], bool]) -> Callable[[Addres
     def make_socket(info: AddressInfo) -> socket.socket:
         family, kind, protocol, _, (host, port, *_) = info
         _stopwatch().note_resolved()
-        if family not in (socket.AF_INET, socket.AF_INET6) or not may_dial(parsed(host), port):
+        if family not in (socket.AF_INET, socket.AF_INET6) or not may_dial(parse_address(host), port):
             raise RefusedAddressError
         _stopwatch().note_dialled()
         return socket.socket(family, kind, protocol)
@@ -232,9 +232,9 @@ def _checking_targets(reach: Reach, names: AbstractResolver) -> aiohttp.ClientMi
 
 async def _resolve(names: AbstractResolver, host: str, port: int) -> list[Address]:
     try:
-        return [parsed(host)]
+        return [parse_address(host)]
     except ValueError:
-        return [parsed(result["host"]) for result in await names.resolve(host, port, socket.AF_UNSPEC)]
+        return [parse_address(result["host"]) for result in await names.resolve(host, port, socket.AF_UNSPEC)]
 
 
 class _Names(AbstractResolver):

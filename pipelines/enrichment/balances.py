@@ -1,15 +1,15 @@
-"""Do the stated running balances follow from the amounts?
+"""Check whether the stated running balances follow from the amounts.
 
-A bank states the balance after each row, but the order of rows within a day is not known: some lists run forwards,
-some backwards, some by type. So each account's day is taken as a whole. Its rows chain if one order of sending, or its
-reverse, leads from each stated balance to the next; then only the first is in question, and it holds if the day opens
-with what the day before may have closed with. A day that chains neither way holds if its opening balance plus its sum
-is a balance that it states. Rows without a balance add their amounts and are not judged.
+A bank states the balance after each row, but the order of rows within a day is unknown: some lists run forwards, some
+backwards, some by type. So all rows of an account's day are checked together. They *chain* if the order in which they
+were sent, or its reverse, leads from each stated balance to the next. Then only the first row is in doubt: it is right
+if the day opens with a balance that the day before may have closed with. A day that chains neither way is right if its
+opening balance plus its sum is one of its stated balances. Rows without a balance count in the sums but get no verdict.
 
-Where all that leaves a row unchecked, a PDF statement may prove it: by the printed balances before and after the row.
+A row that this leaves unchecked may be proved by its PDF statement: by the printed balances before and after it.
 
-The **offset** of a row is its stated balance less the sum of all of the account's amounts up to it: what the account
-held before the first row. Balances that follow from each other share their offset, however many rows lie between.
+The **offset** of a row is its stated balance less the sum of all amounts of the account up to it, which is the balance
+before the first row. Balances that follow from each other have the same offset, however many rows lie between them.
 """
 
 import polars as pl
@@ -23,37 +23,37 @@ _SUM = pl.Decimal(38, 2)  # room for any number of amounts
 
 
 def verify_balances(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Fill `balance_verified`: true, false, or null where no balance is stated or nothing can be checked."""
+    """Fill `balance_verified`: true, false, or null where no balance is stated or it can't be checked."""
     return (
         rows.drop("balance_verified", strict=False)
         .with_columns(balance_verified=pl.lit(None, pl.Boolean()))
-        .map_batches(_with_verdicts, predicate_pushdown=False, projection_pushdown=False)
+        .map_batches(_add_verdicts, predicate_pushdown=False, projection_pushdown=False)
     )
 
 
-def _with_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
-    """`balance_verified` filled. Eager, because a plan that branches runs the steps before it once a branch."""
+def _add_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fill `balance_verified`. Eager: a lazy plan that branches would run all earlier steps once per branch."""
     numbered = rows.drop("balance_verified").with_row_index("row")
-    judged = numbered.filter(posted()).pipe(_judged)
+    judged = numbered.filter(posted()).pipe(_judge)
     read = numbered.join(judged, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
     return read.with_columns(balance_verified=pl.coalesce("balance_verified", _proven_by_statement()))
 
 
 def _proven_by_statement() -> pl.Expr:
-    """True for rows with a balance that the balances of their statement prove; else null."""
+    """Return true for rows whose balance is proved by the balances of their statement, else null."""
     is_proved = pl.col("statement_proved") & posted()
     return pl.when(is_proved & pl.col("balance").is_not_null()).then(pl.lit(value=True))
 
 
-def _judged(booked: pl.DataFrame) -> pl.DataFrame:
-    """`row` and `balance_verified` of every row that states a balance."""
+def _judge(booked: pl.DataFrame) -> pl.DataFrame:
+    """Return `row` and `balance_verified` of every row that states a balance."""
     stated = booked.pipe(_offsets)
     days = stated.pipe(_days).pipe(_openings)
     return stated.join(days, on=_DAY, how="left", validate="m:1").select("row", balance_verified=_verdict())
 
 
 def _offsets(booked: pl.DataFrame) -> pl.DataFrame:
-    """Rows that state a balance, with their offset if the day runs forwards, backwards, or ends with the row."""
+    """Add offsets to rows that state a balance: if the day runs `forwards`, `backwards`, or if it ends with the row."""
     amount, balance, so_far = pl.col("amount").cast(_SUM), pl.col("balance").cast(_SUM), pl.col("so_far")
     return (
         booked.select("row", *_DAY, *_SENT, "amount", "balance")
@@ -73,7 +73,7 @@ def _offsets(booked: pl.DataFrame) -> pl.DataFrame:
 
 
 def _days(stated: pl.DataFrame) -> pl.DataFrame:
-    """Each account's days: the offset that all rows share, each way, if they do; and every offset it may end with."""
+    """Return each account's days with the offset that all rows share, each way, and every offset it may close with."""
     shared = {way: pl.when(pl.col(way).n_unique() == 1).then(pl.col(way).first()) for way in ("forwards", "backwards")}
     return (
         stated.group_by(_DAY)
@@ -88,7 +88,7 @@ def _chains() -> pl.Expr:
 
 
 def _openings(days: pl.DataFrame) -> pl.DataFrame:
-    """Whether each day follows from the day before: null for an account's first."""
+    """Add whether each day `follows` from the day before: null for an account's first day."""
     before = pl.col("closing").shift(1).over(_ACCOUNT, order_by="date")
     meets = [before.list.set_intersection(pl.col(ways)).list.len() > 0 for ways in ("chained", "ending")]
     return days.sort(_DAY).select(
@@ -100,6 +100,6 @@ def _openings(days: pl.DataFrame) -> pl.DataFrame:
 
 
 def _verdict() -> pl.Expr:
-    """Of a day that chains, only the row that it opens with depends on the day before."""
+    """Return the verdict on a row. If its day chains, only the day's first row depends on the day before."""
     opens = pl.when("runs_forwards").then(pl.col("nth") == 0).otherwise(pl.col("nth_last") == 0)
     return pl.when(pl.col("chains") & ~opens).then(pl.lit(value=True)).otherwise("follows")

@@ -1,11 +1,11 @@
-"""On which days banks book: Australian holidays by state, and the days on which interbank settlement is open.
+"""Business days: Australian holidays by state, and the days on which interbank settlement is open.
 
 Direct entry, BPAY and cheques settle through the Reserve Bank's RITS, which closes on weekends and on the holidays that
 New South Wales and Victoria share (https://www.rba.gov.au/payments-and-infrastructure/rits/business-hours.html). The
-New Payments Platform settles every day of the year; what a person or a branch does follows the state's own holidays.
+New Payments Platform settles every day of the year. What a person or a branch does follows the state's own holidays.
 
-The holidays come from the `holidays` library and are worked out in memory, once, for 1990 to 2060. Before and after,
-only weekends are known to be closed. Everything here is a look-up in one table with a row a calendar and day.
+The holidays come from the `holidays` library and are computed once per process, for 1990 to 2060. Outside these years
+only weekends count as closed. Every function here looks up one table, with a row for each calendar and day.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ SETTLEMENT = "settlement"
 CALENDARS = (SETTLEMENT, *STATES)
 Calendar = pl.Enum(CALENDARS)
 
-# The third digit of a BSB is the state of the branch. 2 and 5 are shared with the territories.
+# The third digit of a BSB is the state of the branch. The ACT shares 2 with NSW, and the NT shares 5 with SA.
 _STATE_DIGITS = {"2": "NSW", "3": "VIC", "4": "QLD", "5": "SA", "6": "WA", "7": "TAS"}
 _SETTLING_STATES = ("NSW", "VIC")
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -29,46 +29,49 @@ _DAYS = LAST_DAY.toordinal() - FIRST_DAY.toordinal() + 1
 
 
 def calendar_of_bsb(bsb: pl.Expr) -> pl.Expr:
-    """The calendar (Calendar) of the branch's state; that of settlement where the BSB is missing or odd."""
+    """Return the calendar (Calendar) of the branch's state; SETTLEMENT where the BSB is missing or invalid."""
     digits = bsb.str.replace_all(r"\D", "")
     state = digits.str.slice(2, 1).replace_strict(_STATE_DIGITS, default=SETTLEMENT)
     return pl.when(digits.str.len_chars() == 6).then(state).otherwise(pl.lit(SETTLEMENT)).cast(Calendar)
 
 
 def is_open(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
-    """Whether `day` (Date) is a business day of its calendar. Days must lie between FIRST_DAY and LAST_DAY."""
-    return _looked_up("is_open", day, calendar)
+    """Return whether `day` (Date) is a business day of its calendar. Days must lie between FIRST_DAY and LAST_DAY."""
+    return _look_up("is_open", day, calendar)
 
 
 def next_open(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
-    """The day itself when it is a business day, else the next."""
-    return _looked_up("next_open", day, calendar)
+    """Return the day itself if it is a business day, else the next one that is."""
+    return _look_up("next_open", day, calendar)
 
 
 def last_open(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
-    """The day itself when it is a business day, else the one before."""
-    return _looked_up("last_open", day, calendar)
+    """Return the day itself if it is a business day, else the last one that was."""
+    return _look_up("last_open", day, calendar)
 
 
 def business_day_number(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
-    """How many business days of its calendar lie between FIRST_DAY and `day`, both included (Int32)."""
-    return _looked_up("number", day, calendar)
+    """Count the business days of the calendar from FIRST_DAY to `day`, both included (Int32)."""
+    return _look_up("number", day, calendar)
 
 
-def _looked_up(column: str, day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
+def _look_up(column: str, day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
     since_first = day.cast(pl.Int32) - (FIRST_DAY.toordinal() - _EPOCH)
     of_calendar = calendar.cast(Calendar).to_physical().cast(pl.Int32) * _DAYS
-    return _gathered(business_days()[column], since_first.clip(0, _DAYS - 1) + of_calendar)
+    return _gather(business_days()[column], since_first.clip(0, _DAYS - 1) + of_calendar)
 
 
-def _gathered(values: pl.Series, place: pl.Expr) -> pl.Expr:
-    """The values at those places; the first and the last stand for what lies beyond."""
+def _gather(values: pl.Series, place: pl.Expr) -> pl.Expr:
+    """Return the values at these places; a place outside the range gets the first or the last value."""
     return pl.lit(values).gather(place.clip(0, len(values) - 1))
 
 
 @cache
 def business_days() -> pl.DataFrame:
-    """Every day of every calendar, in this order: `calendar`, `day`, `is_open`, `next_open`, `last_open`, `number`."""
+    """List every day of every calendar: `calendar`, `day`, `is_open`, `next_open`, `last_open`, `number`.
+
+    The order matters: `_look_up` computes a row's place from the calendar and the day.
+    """
     closed = pl.DataFrame(list(_closed_weekdays()), {"calendar": Calendar, "day": pl.Date()}, orient="row")
     every_day = pl.select(day=pl.date_range(FIRST_DAY, LAST_DAY))
     weekday = pl.col("day").dt.weekday() <= 5
@@ -88,7 +91,7 @@ def business_days() -> pl.DataFrame:
 
 
 def _closed_weekdays() -> Iterator[tuple[str, date]]:
-    import holidays  # noqa: PLC0415  # it computes calendars of half the world as it is imported
+    import holidays  # noqa: PLC0415  # importing it is slow: it prepares the calendars of many countries
 
     by_state = {state: set(holidays.country_holidays("AU", subdiv=state, years=HOLIDAYS_KNOWN)) for state in STATES}
     shared = set.intersection(*(by_state[state] for state in _SETTLING_STATES))

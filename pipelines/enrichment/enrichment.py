@@ -1,8 +1,8 @@
-"""Enrichment: what a transaction is, said from what the bank wrote. This module is its table of contents.
+"""Enrichment: derive what each transaction is from what the bank wrote. This module lists the steps in order.
 
-A customer is always enriched whole: duplicates, transfers and balances look at all of its rows. The facts of a row
-(what was sent, and its identity) never change; everything derived is computed anew, so a new version of the rules
-is carried through by running this again.
+A customer's rows are always enriched together, because duplicates, transfers and balances depend on all of them. The
+facts of a row (what was sent, and its identity) never change. Everything derived is computed anew each time, so a new
+version of the rules takes effect by running this again.
 """
 
 from collections.abc import Sequence
@@ -14,45 +14,45 @@ import polars as pl
 
 from pipelines.enrichment.balances import verify_balances
 from pipelines.enrichment.counterparties import patterns
-from pipelines.enrichment.counterparties.categories import learned
-from pipelines.enrichment.counterparties.corrections import corrected
-from pipelines.enrichment.counterparties.narratives import categorised
-from pipelines.enrichment.counterparties.own_names import own_names
-from pipelines.enrichment.facilities import facilities
-from pipelines.enrichment.flags import flags
+from pipelines.enrichment.counterparties.categories import ask_model
+from pipelines.enrichment.counterparties.corrections import apply_corrections
+from pipelines.enrichment.counterparties.narratives import read_narratives
+from pipelines.enrichment.counterparties.own_names import mark_own_names
+from pipelines.enrichment.facilities import mark_facilities
+from pipelines.enrichment.flags import add_flags
 from pipelines.enrichment.knowledge import NOTHING_KNOWN, Knowledge, ModelOfCustomers
-from pipelines.enrichment.learned.model_file import base
+from pipelines.enrichment.learned.model_file import load_base
 from pipelines.enrichment.matching.retractions import NO_RETRACTIONS, Retractions, identify_without
 from pipelines.enrichment.names import name_words
-from pipelines.enrichment.names.name_groups import grouped
-from pipelines.enrichment.names.related import related
-from pipelines.enrichment.recurrence import recurrence
-from pipelines.enrichment.transfers.group_pairs import group_pairs
-from pipelines.enrichment.transfers.transfers import transfers
+from pipelines.enrichment.names.name_groups import merge_cut_groups
+from pipelines.enrichment.names.related import mark_related_parties
+from pipelines.enrichment.recurrence import mark_series
+from pipelines.enrichment.transfers.group_pairs import mark_group_transfers
+from pipelines.enrichment.transfers.transfers import mark_transfers
 from pipelines.enrichment.wording.value_dates import effective_date
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS, Direction
 
 ENRICHMENT_VERSION = 2
-LEAST_SHARE = 50_000  # rows: fewer are not worth being shared out
+LEAST_SHARE = 50_000  # rows: with fewer, a thread costs more than it saves (our judgement)
 
 
 @dataclass(frozen=True)
 class Enriched:
-    """`transactions` (schema TRANSACTIONS, sorted): the customers' whole values; `duplicates`: rows not kept."""
+    """All rows of the customers as `transactions` (schema TRANSACTIONS, sorted), and the `duplicates` left out."""
 
     transactions: pl.LazyFrame
     duplicates: pl.LazyFrame
 
 
 def prepare() -> None:
-    """Read lists, rules and the model that comes with Tidemark: else the first batch of a process waits for them.
+    """Load lists, rules and the model that ships with Tidemark, so that the first batch does not wait for them.
 
     Raises:
-        RuleError: a file of `rules/` is broken; which, where and why.
+        RuleError: a file of `rules/` is broken; the message says which file, where and why.
     """
     patterns.load()
     name_words.load()
-    base()
+    load_base()
 
 
 def enrich(
@@ -61,17 +61,17 @@ def enrich(
     retractions: Retractions = NO_RETRACTIONS,
     knowledge: Knowledge = NOTHING_KNOWN,
 ) -> Enriched:
-    """Take accepted rows into what is held, take retracted ones out of it, and enrich every customer whole.
+    """Add accepted rows to what is held, remove retracted ones, and enrich all rows of every customer.
 
     Args:
-        held: the customers' values so far, marked history included (schema TRANSACTIONS).
-        accepted: new, validated rows of any of them (schema ACCEPTED).
+        held: the customers' rows so far, including those marked as history (schema TRANSACTIONS).
+        accepted: new, validated rows of these customers (schema ACCEPTED).
         retractions: submissions to take back.
-        knowledge: what is known about the customers beside their transactions.
+        knowledge: what is known about the customers besides their transactions.
     """
     put_away = pl.col("retracted_seq").is_not_null()
     replayed = identify_without(held.filter(~put_away), accepted, retractions)
-    transactions = derived(replayed.identified.rows, knowledge).with_columns(
+    transactions = derive(replayed.identified.rows, knowledge).with_columns(
         enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), retracted_seq=pl.lit(None, pl.Int64())
     )
     history = [held.filter(put_away).lazy(), replayed.put_away.lazy()]
@@ -81,18 +81,18 @@ def enrich(
     )
 
 
-def derived(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyFrame:
-    """Everything that follows from the facts of whole customers' rows (schema `duplicates.KNOWN`), step by step.
+def derive(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyFrame:
+    """Derive everything that follows from the facts of whole customers' rows (schema `duplicates.KNOWN`).
 
-    Customers don't affect each other: when there are many rows, every core takes a share of them.
+    Customers don't affect each other, so many rows are divided among the cores.
     """
-    read = categorised(rows.with_columns(direction=_direction()))
+    read = read_narratives(rows.with_columns(direction=_direction()))
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-        return pl.concat(pool.map(partial(_concluded, knowledge=knowledge), _shares(read))).lazy()
+        return pl.concat(pool.map(partial(_derive_share, knowledge=knowledge), _split_by_core(read))).lazy()
 
 
-def _shares(rows: pl.DataFrame) -> list[pl.DataFrame]:
-    """Whole customers, about as many rows for each core; all in one share where there are few."""
+def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """Split the rows into one part per core, each of whole customers. Few rows stay in one part."""
     shares = min(pl.thread_pool_size(), rows.height // LEAST_SHARE)
     if shares < 2:
         return [rows]
@@ -102,47 +102,50 @@ def _shares(rows: pl.DataFrame) -> list[pl.DataFrame]:
     return rows.join(share, on="customer_number", maintain_order="left").partition_by("share", include_key=False)
 
 
-def _concluded(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
-    """What follows from the texts, and from a customer's rows taken together."""
+def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+    """Run the steps that follow from the texts and from all rows of a customer."""
     return (
-        _asked(read, knowledge.models)
+        _ask_models(read, knowledge.models)
         .with_columns(effective_date=effective_date(pl.col("date"), pl.col("value_date")))
         .drop("text", "stated_day", "stated_month", "stated_year")
-        .pipe(grouped)
-        .pipe(own_names, knowledge.customers)
-        .pipe(related, knowledge.related_parties)
-        .pipe(transfers)
-        .pipe(group_pairs, knowledge.group_rows)
-        .pipe(corrected, knowledge.corrections)
-        .pipe(recurrence)
-        .pipe(facilities)
-        .pipe(flags)
+        .pipe(merge_cut_groups)
+        .pipe(mark_own_names, knowledge.customers)
+        .pipe(mark_related_parties, knowledge.related_parties)
+        .pipe(mark_transfers)
+        .pipe(mark_group_transfers, knowledge.group_rows)
+        .pipe(apply_corrections, knowledge.corrections)
+        .pipe(mark_series)
+        .pipe(mark_facilities)
+        .pipe(add_flags)
         .pipe(verify_balances)
         .collect()
     )
 
 
-def _asked(rows: pl.DataFrame, own_models: Sequence[ModelOfCustomers]) -> pl.LazyFrame:
-    """Each customer's unsure rows are put to the model that its client activated, or else to the one that we bring."""
+def _ask_models(rows: pl.DataFrame, own_models: Sequence[ModelOfCustomers]) -> pl.LazyFrame:
+    """Ask a model about each customer's unsure rows: the one that its client activated, else the shipped one."""
     groups = [(pl.col("customer_number").is_in(list(own.customers)), own.model) for own in own_models]
     others = ~pl.any_horizontal(pl.lit(value=False), *(of_client for of_client, _ in groups))
-    return pl.concat(learned(rows.filter(whose).lazy(), model) for whose, model in [*groups, (others, base())])
+    return pl.concat(ask_model(rows.filter(whose).lazy(), model) for whose, model in [*groups, (others, load_base())])
 
 
 def changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:
-    """Numbers of the customers whose value is not the one held. Duplicates alone change nothing, and neither does
-    a new version of the enrichment that comes to the same: a row names the version that made it what it is.
+    """Return the numbers of the customers whose rows differ from those held.
+
+    Duplicates alone change nothing. Nor does a new version of the enrichment with equal results: `enrichment_version`
+    is left out of the comparison, so a row keeps the version that first gave it its values.
     """
-    before, after = _fingerprints(held), _fingerprints(transactions)
+    before, after = _fingerprint_customers(held), _fingerprint_customers(transactions)
     same = after.join(before, on=after.columns, how="semi")
     return after.join(same, on="customer_number", how="anti")["customer_number"].sort()
 
 
-def _fingerprints(rows: pl.DataFrame) -> pl.DataFrame:
-    """Per customer, the number of rows and a sum of their hashes: equal for equal content in any order."""
+def _fingerprint_customers(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the number of rows and a sum of their hashes per customer: equal for equal content in any order."""
     return (
         rows.select("customer_number", fingerprint=rows.drop("enrichment_version").hash_rows(seed=0))
         .group_by("customer_number")
+        # High and low bits are summed apart: a sum of whole 64-bit hashes would overflow.
         .agg(pl.len(), (pl.col("fingerprint") // 2**20).sum(), low=(pl.col("fingerprint") % 2**32).sum())
     )
 

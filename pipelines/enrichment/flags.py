@@ -1,18 +1,18 @@
-"""Short marks on a transaction that reports and rules ask for.
+"""Flags on transactions, which reports and monitoring rules use.
 
-Most say what the row itself is. Those that depend on other rows, on what came back, was refunded, charged twice or is
-out of the usual, are columns before they are flags.
+Most flags follow from the row itself. Those that depend on other rows (returned, refunded, charged twice, unusual) are
+first computed as Boolean columns.
 """
 
 from collections.abc import Mapping
 
 import polars as pl
 
-from pipelines.enrichment.matching.reversals import duplicate_charges, refunds, returned
-from pipelines.enrichment.outliers import outliers
+from pipelines.enrichment.matching.reversals import find_duplicate_charges, pair_refunds, pair_returns
+from pipelines.enrichment.outliers import find_outliers
 from pipelines.vocabulary.schemas import MONEY
 
-ROUND_FROM, ROUND_STEP = 1_000, 100  # AUD: smaller round sums say nothing
+ROUND_FROM, ROUND_STEP = 1_000, 100  # AUD: smaller round amounts are too common to mean anything (our judgement)
 
 
 def _group(name: str) -> pl.Expr:
@@ -23,23 +23,23 @@ def _category(*slugs: str) -> pl.Expr:
     return pl.col("category").is_in(slugs)
 
 
-def _found(name: str) -> pl.Expr:
-    """In one of the sets of rows that `_found_among` looks for."""
+def _is_found(name: str) -> pl.Expr:
+    """Return whether the row is in one of the sets of `_find_across_rows`."""
     return pl.col(f"found_{name}")
 
 
-# A flag and what it means. A dishonour is counted by `dishonour`, the returned item: of banks that charge for it, the
-# fee beside it is a cost of its own category and no second dishonour.
+# Each flag and its condition. `dishonour` counts the returned item only: the fee that some banks charge for it has its
+# own category and is not a second dishonour.
 FLAGS: Mapping[str, pl.Expr] = {
     "cash": pl.col("channel").is_in(["cash", "atm"]) | _category("cash_deposit", "cash_withdrawal"),
     "dishonour": _category("returned_payment"),
-    "dishonoured": _found("dishonoured"),
-    "duplicate_charge": _found("duplicate_charge"),
+    "dishonoured": _is_found("dishonoured"),
+    "duplicate_charge": _is_found("duplicate_charge"),
     "gambling": _category("gambling"),
     "information": pl.col("amount") == 0,
-    "outlier": _found("outlier"),
+    "outlier": _is_found("outlier"),
     "payroll": _group("payroll"),
-    "refund_matched": _found("refund_matched"),
+    "refund_matched": _is_found("refund_matched"),
     "related_party": pl.col("related_party").is_not_null()
     | _category("related_entity", "director_loan_in", "director_loan_out"),
     "revenue": _group("revenue") & pl.col("is_transfer").ne_missing(True),
@@ -51,35 +51,35 @@ FLAGS: Mapping[str, pl.Expr] = {
 _NAMES = sorted(FLAGS)
 
 
-def flags(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Fill `flags` with the names that hold, sorted. Rows are those of whole customers.
+def add_flags(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Fill `flags` with the names of the conditions that are true, sorted. Rows are those of whole customers.
 
-    Superseded and pending rows are marked for what they are themselves, but matched with nothing.
+    Superseded and pending rows get flags that follow from themselves, but are never matched with other rows.
     """
     return (
         rows.drop("flags", strict=False)
         .with_columns(flags=pl.lit(None, pl.List(pl.String())))
-        .map_batches(_with_flags, predicate_pushdown=False, projection_pushdown=False)
+        .map_batches(_add_flags, predicate_pushdown=False, projection_pushdown=False)
     )
 
 
-def _with_flags(rows: pl.DataFrame) -> pl.DataFrame:
-    """`flags` filled. Eager, because a plan that branches runs the steps before it once a branch.
+def _add_flags(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fill `flags`. Eager: a lazy plan that branches would run all earlier steps once per branch.
 
-    Of all combinations of flags few occur: each is spelled out once, and a row names its own by a number of one bit a
-    flag. Making a million small lists costs twenty times as much.
+    Few combinations of flags occur. So a row's combination is a number with one bit per flag, and each distinct number
+    is turned into a list once. Making a million small lists instead takes twenty times as long.
     """
-    bits = rows.with_columns(_found_among(rows)).select(combination=_combination())
-    spelled = bits.unique().with_columns(flags=_spelled())
+    bits = rows.with_columns(_find_across_rows(rows)).select(combination=_combine_flags())
+    spelled = bits.unique().with_columns(flags=_spell_out())
     listed = bits.join(spelled, on="combination", how="left", validate="m:1", maintain_order="left")
     return rows.with_columns(listed["flags"])
 
 
-def _combination() -> pl.Expr:
+def _combine_flags() -> pl.Expr:
     return pl.sum_horizontal(pl.when(FLAGS[name]).then(_bit(name)).otherwise(_NONE) for name in _NAMES)
 
 
-def _spelled() -> pl.Expr:
+def _spell_out() -> pl.Expr:
     marks = (pl.when(pl.col("combination").and_(_bit(name)) != 0).then(pl.lit(name)) for name in _NAMES)
     return pl.concat_list(marks).list.drop_nulls()
 
@@ -91,19 +91,19 @@ def _bit(name: str) -> pl.Expr:
 _NONE = pl.lit(0, pl.UInt32())
 
 
-def _found_among(rows: pl.DataFrame) -> list[pl.Series]:
-    """A Boolean column for each flag that depends on other rows."""
+def _find_across_rows(rows: pl.DataFrame) -> list[pl.Series]:
+    """Return a Boolean column for each flag that depends on other rows."""
     numbered = rows.with_row_index("row")
-    undone = returned(numbered)["opened"]
+    undone = pair_returns(numbered)["opened"]
     found = {
         "dishonoured": undone,
-        "duplicate_charge": duplicate_charges(numbered, undone),
-        "outlier": outliers(numbered),
-        "refund_matched": refunds(numbered, undone)["closed"],
+        "duplicate_charge": find_duplicate_charges(numbered, undone),
+        "outlier": find_outliers(numbered),
+        "refund_matched": pair_refunds(numbered, undone)["closed"],
     }
-    return [_marked(members, rows.height).alias(f"found_{name}") for name, members in found.items()]
+    return [_mark_rows(members, rows.height).alias(f"found_{name}") for name, members in found.items()]
 
 
-def _marked(members: pl.Series, height: int) -> pl.Series:
-    """True at the numbers in `members`."""
+def _mark_rows(members: pl.Series, height: int) -> pl.Series:
+    """Return a Boolean column of this height that is true at the row numbers in `members`."""
     return pl.repeat(False, height, dtype=pl.Boolean, eager=True).scatter(members, True)

@@ -1,4 +1,4 @@
-"""What is known about customers beside their transactions: what their lender corrected, and who stands beside them."""
+"""What is known about customers besides their transactions: corrections, related parties, own names and models."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -9,23 +9,23 @@ from pipelines.enrichment.learned.model import Model
 from pipelines.enrichment.transfers.group_pairs import GROUP_ROWS
 from pipelines.vocabulary.schemas import UUID, Direction
 
-# What a client corrected and what follows from it, one row a customer whom it holds for. Exactly one of
-# `transaction_id`, `counterparty_group` and `words` is filled: it says which rows are meant.
+# A client's corrections, one row for each customer that a correction applies to. Exactly one of `transaction_id`,
+# `counterparty_group` and `words` is filled and selects the rows.
 CORRECTIONS = pl.Schema(
     {
         "customer_number": pl.Int64(),
         "correction_id": UUID,
-        "position": pl.Int64(),  # order of making: the later of two wins
+        "position": pl.Int64(),  # in the order of creation: the later of two wins
         "transaction_id": UUID,  # this transaction
-        "counterparty_group": pl.String(),  # all with this counterparty
-        "words": pl.String(),  # all whose text holds these words, side by side, in any case
+        "counterparty_group": pl.String(),  # all transactions with this counterparty
+        "words": pl.String(),  # all transactions whose text contains these words, adjacent, in any case
         "direction": Direction,  # only money in, or only money out; null: both
-        "category": pl.String(),  # what they are; null: unchanged
-        "counterparty_name": pl.String(),  # with whom; null: unchanged
+        "category": pl.String(),  # the corrected category; null: unchanged
+        "counterparty_name": pl.String(),  # the corrected counterparty; null: unchanged
     }
 )
 
-# Whom clients declared to be related to their customers: directors, guarantors, companies of the same group.
+# Parties that clients declared as related to their customers: directors, guarantors, companies of the same group.
 RELATED_PARTIES = pl.Schema(
     {
         "customer_number": pl.Int64(),
@@ -35,13 +35,13 @@ RELATED_PARTIES = pl.Schema(
     }
 )
 
-# The customers' own names, as the client gave them.
+# The customers' own names, as the client sent them.
 CUSTOMERS = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})
 
 
 @dataclass(frozen=True)
 class ModelOfCustomers:
-    """The learned model that their client activated for some customers."""
+    """A learned model and the numbers of the customers for whom their client activated it."""
 
     customers: frozenset[int]
     model: Model
@@ -49,9 +49,10 @@ class ModelOfCustomers:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """`corrections` (CORRECTIONS), `related_parties` (RELATED_PARTIES) and `customers` (CUSTOMERS) of a batch, the
-    models of those for whom not the one decides that Tidemark brings, and what may have moved within their groups
-    (GROUP_ROWS).
+    """What is known about the customers of a batch.
+
+    `corrections`, `related_parties`, `customers` and `group_rows` have the schemas of the same names. `models` lists
+    the customers for whom a client's own model decides instead of the shipped one.
     """
 
     corrections: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CORRECTIONS))
@@ -61,7 +62,7 @@ class Knowledge:
     group_rows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUP_ROWS))
 
     def of(self, customer_numbers: Collection[int]) -> "Knowledge":
-        """What concerns some of the customers."""
+        """Select what concerns some of the customers."""
         only = pl.col("customer_number").is_in(list(customer_numbers))
         return Knowledge(
             corrections=self.corrections.filter(only),

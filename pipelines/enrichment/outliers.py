@@ -1,13 +1,13 @@
-"""Amounts unlike the others of their kind.
+"""Outliers: amounts unlike the others of the same series or counterparty.
 
 The measure is the modified z-score of Iglewicz and Hoaglin ("How to Detect and Handle Outliers", ASQC 1993):
 
     z = 0.6745 · (x − median) / MAD,   an outlier where |z| > 3.5
 
-with MAD the median of |x − median|; where more than half of the amounts are equal and the MAD is 0, they advise the
-mean of |x − median| times 1.2533 in place of MAD / 0.6745. x is the logarithm of the amount: what a business pays and
-is paid is spread by factors, so on a plain scale every twentieth supplier's bill would stand out, and none that is far
-too small ever would.
+where MAD is the median of |x − median|. If more than half of the amounts are equal, the MAD is 0, and they advise the
+mean of |x − median| times 1.2533 instead of MAD / 0.6745. x is the logarithm of the amount, because amounts of a
+business vary by factors: on a plain scale every twentieth bill of a supplier would be an outlier, and a bill that is
+far too small never would.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ import polars as pl
 
 from pipelines.vocabulary.schemas import posted
 
-FEWEST = 8  # rows of a kind: of fewer, nobody can say what is usual
-Z_LIMIT = 3.5
-MATERIAL = 1.2  # times the usual, or the other way round: less is not worth anyone's time, however even the others
+FEWEST = 8  # rows in a group: with fewer, the usual amount is unknown (our judgement)
+Z_LIMIT = 3.5  # Iglewicz and Hoaglin
+MATERIAL = 1.2  # ratio to the usual amount, either way: a smaller difference is not worth a review (our judgement)
 
 _SCALE = 0.6745  # the MAD of a normal distribution with standard deviation 1
-_MEAN_SCALE = 1.2533  # its standard deviation over its mean absolute deviation
+_MEAN_SCALE = 1.2533  # standard deviation of a normal distribution over its mean absolute deviation
 
 
-def outliers(numbered: pl.DataFrame) -> pl.Series:
-    """Rows whose amount is unlike the others of their series or, without one, of their counterparty and direction.
+def find_outliers(numbered: pl.DataFrame) -> pl.Series:
+    """Return the rows with an unusual amount for their series or, without one, for their counterparty and direction.
 
-    What moves between own accounts has no usual amount.
+    Transfers between own accounts are left out: they have no usual amount.
 
     Args:
         numbered: rows of whole customers with their number in `row` (UInt32).
@@ -44,12 +44,12 @@ def outliers(numbered: pl.DataFrame) -> pl.Series:
             size=pl.col("amount").abs().cast(pl.Float64).log(),
         )
     )
-    in_series = booked.filter(pl.col("series_id").is_not_null()).pipe(_unlike, ("customer_number", "series_id"))
-    grouped = booked.filter(pl.col("group").is_not_null()).pipe(_unlike, ("customer_number", "group", "out"))
+    in_series = booked.filter(pl.col("series_id").is_not_null()).pipe(_filter_unlike, ("customer_number", "series_id"))
+    grouped = booked.filter(pl.col("group").is_not_null()).pipe(_filter_unlike, ("customer_number", "group", "out"))
     return pl.concat([in_series, grouped]).collect()["row"]
 
 
-def _unlike(booked: pl.LazyFrame, kind: Sequence[str]) -> pl.LazyFrame:
+def _filter_unlike(booked: pl.LazyFrame, kind: Sequence[str]) -> pl.LazyFrame:
     distance, deviation = pl.col("distance"), pl.col("middle") / _SCALE
     spread = pl.when(deviation > 0).then(deviation).otherwise(pl.col("mean") * _MEAN_SCALE)
     return (

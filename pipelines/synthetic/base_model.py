@@ -7,7 +7,7 @@ from datetime import date
 
 import polars as pl
 
-from pipelines.enrichment.learned.features import plain
+from pipelines.enrichment.learned.features import plain_text
 from pipelines.enrichment.training.labelled import prepare
 from pipelines.synthetic import portfolio
 
@@ -36,7 +36,7 @@ def portfolio_rows(customers: int) -> pl.DataFrame:
     """
     businesses = portfolio(customers, MONTHS, SEED, UNTIL, part="train")
     rows = pl.concat(account.transactions for business in businesses for account in business.accounts)
-    marked = rows.with_row_index("row").with_columns(alike=plain(pl.col("description")), out=pl.col("amount") < 0)
+    marked = rows.with_row_index("row").with_columns(alike=plain_text(pl.col("description")), out=pl.col("amount") < 0)
     chosen = marked.filter(pl.int_range(pl.len()).over("alike", "out", "category", order_by="row") < MOST_ALIKE)
     sampled = chosen.sample(min(MOST_ROWS, chosen.height), seed=SEED).sort("row")
     return prepare(sampled.select("date", "description", "amount", label="category")).with_columns(weight=pl.lit(1.0))

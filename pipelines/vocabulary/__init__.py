@@ -1,1 +1,1 @@
-"""What every subject shares, and rests on none of them: schemas, taxonomy, errors, data files, printed numbers."""
+"""What all subjects share, without depending on any: schemas, taxonomy, errors, data files, printed numbers."""

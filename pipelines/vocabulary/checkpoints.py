@@ -1,7 +1,7 @@
-"""Where long work asks whether to go on: its time may be over, or nobody waits for it any more.
+"""Checkpoints, where long work may be stopped: its time is up, or nobody waits for the result any more.
 
-Work in a thread can't be ended from outside. So it asks itself, between steps that are bounded each: a level of a
-policy's columns, a look of a search, a table of a report. Whoever starts it says what is asked.
+Work in a thread can't be stopped from outside. So it calls `checkpoint` between steps of bounded length: a level of a
+policy's columns, a step of a search, a table of a report. The caller decides what is checked there.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ _ask: ContextVar[Callable[[], None]] = ContextVar("ask", default=lambda: None)
 
 
 def checkpoint() -> None:
-    """Go on, or raise what ends the work. To be called where nothing is half written."""
+    """Return, or raise to end the work. Call it only where nothing is half written."""
     _ask.get()()
 
 
 @contextmanager
 def asking(ask: Callable[[], None]) -> Iterator[None]:
-    """Meanwhile every checkpoint of this thread, and of threads that are started in its context, asks this."""
+    """Make every checkpoint call `ask`, in this thread and in threads that are started in its context."""
     before = _ask.set(ask)
     try:
         yield

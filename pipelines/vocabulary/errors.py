@@ -1,22 +1,22 @@
-"""Every error Tidemark raises on purpose, in one tree:
+"""All errors that Tidemark raises on purpose, in one tree:
 
     TidemarkError
     ├── InvalidRequest      400   a malformed request; may list every fault with a JSON pointer
-    ├── Unauthenticated     401   no usable API key
-    ├── Forbidden           403   a good key without the scope
-    ├── NotFound            404   unknown, or another client's: the same answer
-    ├── Conflict            409   the request is fine, the state is not
-    ├── Gone                410   it was there, and is kept no longer
+    ├── Unauthenticated     401   no valid API key
+    ├── Forbidden           403   a valid key without the scope
+    ├── NotFound            404   unknown, or another client's: the answer is the same
+    ├── Conflict            409   the request is valid, but the current state does not allow it
+    ├── Gone                410   it existed, and is no longer stored
     ├── TooLarge            413   over a documented limit
     ├── UnsupportedMedia    415   not JSON
-    ├── Unprocessable       422   well-formed, but can't be honoured
-    ├── RateLimited         429   too many requests; says when to come again
+    ├── Unprocessable       422   well-formed, but can't be carried out
+    ├── RateLimited         429   too many requests; says when to retry
     ├── HeadTooLarge        431   an address or headers over the limit
-    ├── Unavailable         503   a store is down, or too much is asked at once; try again
+    ├── Unavailable         503   a store is down or the service is overloaded; retry later
     └── Corrupt             500   a stored file is not what was written
 
-A rejected row, a refused delivery or a failed report is expected and therefore a value, not an error here.
-Codes are stable (`Area.Reason`) and part of the public contract; the HTTP API maps the tree once.
+A rejected row, a refused delivery or a failed report is expected, so it is a value and not an error here. Codes
+(`Area.Reason`) are stable and part of the public contract. The HTTP API maps the tree to responses in one place.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong with a request: where (a JSON pointer), which (a stable code) and in words."""
+    """One fault of a request: its place (a JSON pointer), a stable code, and a message."""
 
     pointer: str
     code: str
@@ -33,7 +33,7 @@ class Fault:
 
 
 class TidemarkError(Exception):
-    """The root: an HTTP status for the class, a stable code and a sentence for the instance."""
+    """The root of the tree. A class has an HTTP status; an instance has a stable code and a sentence."""
 
     status: ClassVar[int] = 500
 

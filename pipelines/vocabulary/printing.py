@@ -1,6 +1,6 @@
-"""How reports print figures: exact ratios, reasons, readable ids.
+"""Print figures in reports: exact ratios, reasons, readable ids.
 
-Scores and ratios are decimals of a fixed scale, rounded half to even, not floats: the same rows give the same bytes
+Scores and ratios are decimals of a fixed scale, rounded half to even, not floats. So the same rows give the same bytes
 on every machine and in every order.
 """
 
@@ -14,37 +14,38 @@ SCORE = pl.Decimal(5, 2)
 
 
 def ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
-    """`numerator / denominator` to four decimals; null when either is null or the denominator is zero.
+    """Return `numerator / denominator` to four decimals; null if either is null or the denominator is zero.
 
-    Polars keeps the numerator's scale and raises for the whole frame on a zero denominator: hence the one place.
+    Every ratio must use this function: by itself, Polars keeps the numerator's scale, and a single zero denominator
+    raises for the whole frame.
     """
     nonzero = pl.when(denominator != 0).then(denominator)
     return numerator.cast(RATIO) / nonzero
 
 
 def score(points: pl.Expr) -> pl.Expr:
-    """A figure on the 0–100 scale, two decimals."""
+    """Return a figure on the scale of 0–100, with two decimals."""
     return points.cast(RATIO).round(2).cast(SCORE)
 
 
 def banded(figure: pl.Expr, bands: Sequence[tuple[str, int]], lowest: str) -> pl.Expr:
-    """The name of the first band (best first) whose limit the figure reaches, else `lowest`."""
+    """Return the name of the first band (best first) whose limit the figure reaches, else `lowest`."""
     reached = (pl.when(figure >= limit).then(pl.lit(name)) for name, limit in bands)
     return pl.coalesce(*reached, pl.lit(lowest))
 
 
 def reason(code: str, condition: pl.Expr, message: pl.Expr) -> pl.Expr:
-    """`{code, message}` where `condition` holds, else null."""
+    """Return `{code, message}` where `condition` is true, else null."""
     return pl.when(condition).then(pl.struct(pl.lit(code).alias("code"), message.alias("message")))
 
 
 def reasons(*each: pl.Expr) -> pl.Expr:
-    """The list of those reasons that hold, in the order given."""
+    """Return the list of the reasons that are not null, in this order."""
     return pl.concat_list(*each).list.drop_nulls()
 
 
 def uuid_text(column: str) -> pl.Expr:
-    """The usual 36 characters of a 16-byte id."""
+    """Return the usual 36 characters of a 16-byte id."""
     groups = ((0, 4), (4, 2), (6, 2), (8, 2), (10, 6))
     parts = (pl.col(column).bin.slice(offset, length).bin.encode("hex") for offset, length in groups)
     return pl.concat_str(*parts, separator="-").alias(column)
@@ -53,9 +54,9 @@ def uuid_text(column: str) -> pl.Expr:
 def listed(
     rows: pl.LazyFrame, name: str, order: Sequence[str], descending: bool | Sequence[bool] = False
 ) -> pl.LazyFrame:
-    """One row per customer: `name`, the list of its rows as structs, sorted by `order` (a total key of the rows).
+    """Return one row per customer: `name`, the list of its rows as structs, sorted by `order` (a total order).
 
-    Columns of `order` that start with `order_` are there for the order alone.
+    Columns whose names start with `order_` only serve the order and are left out of the structs.
     """
     each = pl.struct(pl.exclude("customer_number", "^order_.*$")).sort_by(*order, descending=descending)
     return rows.group_by("customer_number").agg(each.alias(name))

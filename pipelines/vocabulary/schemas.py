@@ -1,8 +1,8 @@
-"""Every frame's columns, once: the vocabulary that intake, enrichment, reports and storage share.
+"""The columns of every frame that intake, enrichment, reports and storage share.
 
-Units: money is AUD as `Decimal(18, 2)`; negative amounts leave the account. Dates are booking dates in the
-service's business time zone; timestamps are UTC. Ids are the 16 bytes of a UUID (`Binary`): a quarter of the
-size of its text and a tenth of the reading time.
+Units: money is AUD as `Decimal(18, 2)`; negative amounts leave the account. Dates are booking dates in the service's
+business time zone; timestamps are UTC. Ids are the 16 bytes of a UUID (`Binary`): a quarter of the size of its text and
+a tenth of the time to read.
 """
 
 import polars as pl
@@ -46,13 +46,13 @@ SERIES_PERIODS = (
     "yearly",
 )
 SeriesPeriod = pl.Enum(SERIES_PERIODS)
-# How far balances prove the rows of a PDF statement: `intake.pdf.result.Verdict`.
+# How far balances prove the rows of a PDF statement; see `intake.pdf.result.Verdict`.
 StatementVerdict = pl.Enum(("reconciled", "reconciled_dates_doubtful", "partial", "unreconciled"))
 ALTERNATIVE = pl.Struct({"category": pl.String(), "confidence": pl.Float64()})
 
-# A submitted item as it arrived, field by field, as text: a JSON number keeps the very digits that were sent.
-# A value of a JSON type that the field can't have (true, a list, a number as description) is null here and
-# named in `malformed`; it stands, with every unknown field, in `extra`.
+# A submitted item as it arrived, field by field, as text: a JSON number keeps its digits as sent. If a value has a JSON
+# type that the field can't have (true, a list, a number as description), the field is null, its name is in `malformed`,
+# and the value is in `extra`, together with every unknown field.
 LANDED = pl.Schema(
     {
         "position": pl.UInt32(),  # index in the submission's `transactions`, from 0
@@ -68,7 +68,7 @@ LANDED = pl.Schema(
         "malformed": pl.List(pl.String()),  # names of fields whose JSON type is wrong
         "extra": pl.String(),  # JSON object of all other fields and malformed values; null when there are none
         "masked": pl.Boolean(),  # whether a card or tax file number was masked in any field
-        # Of the texts as sent, where they were masked (`intake.as_sent`): what tells rows apart that look alike.
+        # Digests of masked texts as sent (`intake.as_sent`): they distinguish rows that look equal.
         "transactionIdDigest": pl.Binary(),
         "descriptionDigest": pl.Binary(),
     }
@@ -76,12 +76,12 @@ LANDED = pl.Schema(
 
 OF_JOB = ("customer_number", "job_id", "received_seq", "received_at", "appended")
 
-# What the job row knows about every row it brought: joined to LANDED by the batch.
+# What the job knows about all rows of its submission; the batch joins it to LANDED.
 SUBMISSION = pl.Schema(
     {
         "customer_number": pl.Int64(),  # internal sort and group key of a customer
         "job_id": UUID,
-        "received_seq": pl.Int64(),  # order of receipt over the whole service
+        "received_seq": pl.Int64(),  # order of receipt in the whole service
         "received_at": TIMESTAMP,
         "appended": pl.Boolean(),  # mode `append`: not matched against what is held
         "account_id": UUID,
@@ -91,18 +91,18 @@ SUBMISSION = pl.Schema(
         "account_number": pl.String(),
         "bank_name": pl.String(),
         "account_type": AccountType,
-        "account_type_text": pl.String(),  # as sent, when it was none of ours
+        "account_type_text": pl.String(),  # as sent, if it was not one of ACCOUNT_TYPES
         "credit_limit": MONEY,
-        "statement_id": UUID,  # the PDF statement that the row stands on; null when it came as JSON
+        "statement_id": UUID,  # the PDF statement with the row; null when it came as JSON
         "statement_verdict": StatementVerdict,  # of that statement; null when the row came as JSON
-        "statement_proved": pl.Boolean(),  # the row lies between two balances of the statement that agree with its rows
+        "statement_proved": pl.Boolean(),  # the row is between two balances of the statement that agree with its rows
     }
 )
 
-# What a row of a landing file says itself where one submission brings several accounts: PDF statements.
+# The columns of SUBMISSION that each row has itself if a submission has several accounts: PDF statements.
 OF_STATEMENT = pl.Schema({name: kind for name, kind in SUBMISSION.items() if name not in OF_JOB})
 
-# A row of a PDF statement, with its place on the pages: in points from the top left corner.
+# A row of a PDF statement, with its place on the pages in points from the top left corner.
 BOX = pl.Struct(
     {"page": pl.UInt32(), "left": pl.Float64(), "top": pl.Float64(), "right": pl.Float64(), "bottom": pl.Float64()}
 )
@@ -110,7 +110,7 @@ STATEMENT_ROWS = pl.Schema(
     {
         "statement_id": UUID,
         "row": pl.UInt32(),  # in the statement, from 1, oldest first
-        "position": pl.UInt32(),  # in the submission; null when another statement of it holds the row already
+        "position": pl.UInt32(),  # in the submission; null if the row repeats one of another statement in it
         "date": pl.Date(),
         "value_date": pl.Date(),
         "description": pl.String(),  # card and tax file numbers masked
@@ -118,8 +118,8 @@ STATEMENT_ROWS = pl.Schema(
         "amount": MONEY,
         "balance": MONEY,  # after the row
         "balance_printed": pl.Boolean(),
-        "currency": pl.String(),  # ISO 4217, where it is not the statement's; null in files from before
-        "proved": pl.Boolean(),  # between two printed balances that agree with the rows; null in files from before
+        "currency": pl.String(),  # ISO 4217, if not the statement's; null in older files
+        "proved": pl.Boolean(),  # between two printed balances that agree with the rows; null in older files
         "boxes": pl.List(BOX),
     }
 )
@@ -141,7 +141,7 @@ ACCEPTED = pl.Schema(
     }
 )
 
-# A row that was refused, and why. One row per refused item: its first fault in the order of the checks.
+# A refused item and the reason. One row per item, with its first fault in the order of the checks.
 REJECTED = pl.Schema(
     {
         "job_id": UUID,
@@ -155,22 +155,22 @@ REJECTED = pl.Schema(
 # A row that repeats a transaction already held (or, by id, one earlier in the same submission).
 DUPLICATES = pl.Schema({"job_id": UUID, "position": pl.UInt32(), "transaction_id": UUID})
 
-# A customer's enriched transactions: one value, replaced whole. Sorted by SORT_KEY. Superseded revisions, postings'
-# pending forerunners and retracted rows stay, marked: what was held right after job n are the rows with
+# A customer's enriched transactions, always replaced as a whole, sorted by SORT_KEY. Superseded revisions, pending rows
+# with a posting, and retracted rows stay and are marked. The rows held right after job n are those with
 # since_seq <= n < superseded_seq.
 TRANSACTIONS = pl.Schema(
     {
         **ACCEPTED,
         "transaction_id": UUID,
-        "ordinal": pl.UInt32(),  # nth row of its matching key in its account, from 0; for rows without client id
+        "ordinal": pl.UInt32(),  # place among rows with the same matching key, from 0; for rows without client id
         "revision": pl.UInt32(),  # 1 for the first version of a transaction
-        "since_seq": pl.Int64(),  # received_seq of the job since which the row stands so: its own, or a retraction
-        "superseded_seq": pl.Int64(),  # received_seq of what replaced this row, or took it back; null while current
-        "retracted_seq": pl.Int64(),  # received_seq of the retraction since which the row is history and no more
+        "since_seq": pl.Int64(),  # received_seq of the job that made the row as it is: its own, or a retraction
+        "superseded_seq": pl.Int64(),  # received_seq of the job that replaced or retracted this row; null while current
+        "retracted_seq": pl.Int64(),  # received_seq of the retraction that made this row history
         "direction": Direction,
-        "clean_description": pl.String(),  # whom or what the text speaks of, without rails, dates and references
+        "clean_description": pl.String(),  # counterparty and purpose, without rails, dates and references
         "channel": Channel,
-        "reference": pl.String(),  # what the payer or the bank printed to tell this payment from others
+        "reference": pl.String(),  # printed by the payer or the bank to distinguish this payment from others
         "location": pl.String(),  # of a terminal: suburb, town or country
         "card_last_four": pl.String(),
         "effective_date": pl.Date(),  # the value date as sent, else as the text prints it
@@ -181,13 +181,13 @@ TRANSACTIONS = pl.Schema(
         "category_group": pl.String(),
         "confidence": pl.Float64(),  # 0–1
         "category_source": CategorySource,
-        "category_basis": pl.String(),  # what decided: the words found, the rule's or the model's name
-        "alternatives": pl.List(ALTERNATIVE),  # up to three other categories, the likeliest first
+        "category_basis": pl.String(),  # why: the words found, the correction, or the model's name
+        "alternatives": pl.List(ALTERNATIVE),  # up to three other categories, the most likely first
         "counterparty_name": pl.String(),
         "counterparty_kind": CounterpartyKind,
         "counterparty_lender_id": pl.String(),
         "counterparty_abn": pl.String(),  # printed in the text, with a valid check digit
-        "counterparty_group": pl.String(),  # the same for one counterparty in all its spellings
+        "counterparty_group": pl.String(),  # equal for all spellings of one counterparty
         "intermediaries": pl.List(pl.String()),  # who passed the payment on (PayPal, Square …), outermost first
         "related_party": pl.String(),  # name of the customer's declared related party that the text names
         "is_transfer": pl.Boolean(),
@@ -198,17 +198,17 @@ TRANSACTIONS = pl.Schema(
         "facility_id": UUID,  # of the credit facility that the row funds or repays
         "balance_verified": pl.Boolean(),  # null: no balance to check, or nothing to check it against
         "flags": pl.List(pl.String()),  # sorted
-        "enrichment_version": pl.UInt32(),  # of the rules that made the row what it is; later ones may agree with it
+        "enrichment_version": pl.UInt32(),  # the first version of the enrichment that gave the row these values
     }
 )
 SORT_KEY = ("customer_number", "date", "received_seq", "position", "transaction_id", "since_seq")
 
 
 def current() -> pl.Expr:
-    """Rows that stand: neither revised, nor replaced by their posting, nor retracted."""
+    """Return whether a row is current: neither revised, nor replaced by its posting, nor retracted."""
     return pl.col("superseded_seq").is_null()
 
 
 def posted() -> pl.Expr:
-    """Rows that reports may count: current and booked, not pending."""
+    """Return whether reports may count a row: it is current and not pending."""
     return current() & (pl.col("status") == "posted")

@@ -1,12 +1,11 @@
-"""JSON read as the contract reads it: exactly, or not at all.
+"""Parse JSON strictly, as the contract requires.
 
-The standard parser takes NaN, keeps the last of two equal keys, turns 0.10 into a float and passes lone surrogates
-on to whoever first encodes them. Here each of these is refused with a code, and a number keeps the text that was
-sent.
+The standard parser accepts NaN, keeps the last of two equal keys, turns 0.10 into a float and accepts lone surrogates,
+which fail later when they are encoded. Here each of these is refused with a code, and a number keeps its text as sent.
 
-A document takes up to a hundred times the memory that it was sent in: `[{},{},…`. So its values, depth and digits are
-bounded by one pass over the bytes, before anything is made of them; that pass takes time in proportion to the bytes,
-whatever they are.
+A parsed document may take a hundred times the memory of its bytes: `[{},{},…`. So the numbers of values, levels and
+digits are checked in one pass over the bytes before parsing. That pass takes time in proportion to the bytes, whatever
+they are.
 """
 
 import json
@@ -17,15 +16,15 @@ from typing import Final, NoReturn
 
 from pipelines.vocabulary.errors import InvalidRequest
 
-# All are our judgement but the digits, which are what Python itself turns into an integer.
-MOST_VALUES: Final = 2_000_000  # names of members among them: 50,000 transactions of 19 members each
+# All limits are our judgement, except the digits: Python itself refuses to convert longer integers.
+MOST_VALUES: Final = 2_000_000  # including names of members: 50,000 transactions of 19 members each
 MOST_OTHER_VALUES: Final = 700_000  # of a document without rows: 100,000 outcomes of a backtest and as many customers
 MOST_MEMBERS: Final = 1_000  # of one object
-MOST_DEPTH: Final = 200  # objects and lists within each other; a policy's operators stand 20 deep
+MOST_DEPTH: Final = 200  # levels of objects and lists; a policy's operators are nested up to 20 deep
 MOST_DIGITS: Final = 4_300  # in a row
 
-PIECE_BYTES: Final = 2**20  # looked through at once: a list of all texts takes sixty times the body
-# Looked for from the first digit of a row only, or it would take the square of a row's length.
+PIECE_BYTES: Final = 2**20  # split at once: a list of all texts of a body takes sixty times its memory
+# The look-behind makes a match start at the first digit of a row. Without it, time is quadratic in the row's length.
 _LONG_NUMBER = re.compile(rb"[0-9](?<![0-9][0-9])[0-9]{%d}" % MOST_DIGITS)
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -33,19 +32,19 @@ _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 
 
 class Number(str):
-    """The exact text of a JSON number: told from a JSON string by its type."""
+    """The exact text of a JSON number. Its type distinguishes it from a JSON string."""
 
     __slots__ = ()
 
 
 def parse(body: bytes, most_values: int = MOST_VALUES) -> object:
-    """The document in `body`: dict, list, str, Number, bool or None.
+    """Parse the document in `body`: dict, list, str, Number, bool or None.
 
     Args:
-        most_values: names of members among them.
+        most_values: the most values allowed, including names of members.
 
     Raises:
-        InvalidRequest: not UTF-8, not JSON, too much of it, or JSON that two readers could understand differently.
+        InvalidRequest: not UTF-8, not JSON, over a limit, or JSON that two parsers could read differently.
     """
     if not body.strip():
         _refuse("EmptyBody", "The request has no body.")
@@ -53,32 +52,33 @@ def parse(body: bytes, most_values: int = MOST_VALUES) -> object:
     try:
         text = body.decode("utf-8")
         document: object = json.loads(
-            text, parse_int=Number, parse_float=Number, parse_constant=_constant, object_pairs_hook=_object
+            text, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant, object_pairs_hook=_build_object
         )
     except UnicodeDecodeError:
         _refuse("NotUtf8", "The body is not UTF-8.")
     except json.JSONDecodeError:
         _refuse("MalformedJson", "The body is not one valid JSON document.")
     if _SUSPICIOUS_ESCAPE.search(body):
-        _check_text(document)
+        _check_texts(document)
     return document
 
 
 def _require_bounded(body: bytes, most_values: int) -> None:
-    if _openings(body) <= MOST_DEPTH and _values(body) <= most_values and not _LONG_NUMBER.search(body):
-        return  # even if none of it stood in texts, which are costly to leave out
-    bare = _without_texts(body)
-    if _values(bare) > most_values:
+    if _count_openings(body) <= MOST_DEPTH and _count_values(body) <= most_values and not _LONG_NUMBER.search(body):
+        return  # within the limits even if texts are counted; leaving them out is costly
+    bare = _drop_texts(body)
+    if _count_values(bare) > most_values:
         _refuse("TooManyValues", f"The body holds more than {most_values:,} values.")
-    if _depth(bare) > MOST_DEPTH:
+    if _measure_depth(bare) > MOST_DEPTH:
         _refuse("TooDeep", "The body is nested too deeply.")
     if _LONG_NUMBER.search(bare):
         _refuse("TooManyDigits", f"A number has more than {MOST_DIGITS:,} digits.")
 
 
-def _without_texts(body: bytes) -> bytes:
-    """What stands outside of texts, an open one counted to the end. A backslash out there, which is no JSON, may shift
-    what follows it; but that is where a parser ends.
+def _drop_texts(body: bytes) -> bytes:
+    """Return the bytes outside of texts. An unclosed text extends to the end.
+
+    A backslash outside a text may make the rest wrong. But it is not JSON, so the parser stops there.
     """
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     bare, inside = bytearray(), False
@@ -89,21 +89,21 @@ def _without_texts(body: bytes) -> bytes:
     return bytes(bare)
 
 
-def _values(text: bytes) -> int:
-    """How many values there may be, at least: each stands after a comma or a colon, or opens with a bracket."""
-    return text.count(b",") + text.count(b":") + _openings(text)
+def _count_values(text: bytes) -> int:
+    """Count the values, roughly: each follows a comma or a colon, or opens with a bracket."""
+    return text.count(b",") + text.count(b":") + _count_openings(text)
 
 
-def _openings(text: bytes) -> int:
+def _count_openings(text: bytes) -> int:
     return text.count(b"{") + text.count(b"[")
 
 
-def _depth(text: bytes) -> int:
-    """How many objects and lists stand within each other at most."""
+def _measure_depth(text: bytes) -> int:
+    """Return the deepest level of nested objects and lists."""
     return max(accumulate(map(_STEPS.__getitem__, text.translate(None, _NO_BRACKET))), default=0)
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(pairs) > MOST_MEMBERS:
         _refuse("TooManyValues", f"An object holds more than {MOST_MEMBERS:,} members.")
     members = dict(pairs)
@@ -112,20 +112,20 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return members
 
 
-def _constant(_name: str) -> NoReturn:
+def _refuse_constant(_name: str) -> NoReturn:
     _refuse("MalformedJson", "NaN and infinities are not JSON.")
 
 
-def _check_text(document: object) -> None:
-    for text in _texts(document):
+def _check_texts(document: object) -> None:
+    for text in _list_texts(document):
         if "\0" in text:
             _refuse("NullCharacter", "A text holds the character NUL.")
         if any("\ud800" <= character <= "\udfff" for character in text):
             _refuse("LoneSurrogate", "A text holds half of a surrogate pair.")
 
 
-def _texts(document: object) -> Iterator[str]:
-    """Every text of the document, names of members included."""
+def _list_texts(document: object) -> Iterator[str]:
+    """Yield every text of the document, including names of members."""
     waiting = [document]
     while waiting:
         value = waiting.pop()

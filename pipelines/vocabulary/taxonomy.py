@@ -1,4 +1,4 @@
-"""The categories, loaded from `rules/taxonomy.yaml` and checked: what each means, its group, side and line."""
+"""The taxonomy of categories, loaded from `rules/taxonomy.yaml` and checked: meaning, group, side and line of each."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ Line = Literal[
     "financing",
     "investing",
     "owner",
-    "none",  # neither income nor cost: money that stays the customer's own
+    "none",  # neither income nor cost: money that remains the customer's own
     "unallocated",
 ]
 """Line of the cash profit-and-loss statement."""
@@ -40,8 +40,8 @@ class Category:
     meaning: str
     sign: Sign
     line: Line
-    counts_as_revenue: bool  # on the debit side, against it
-    essential: bool  # a cost that trade depends on
+    counts_as_revenue: bool  # on the debit side, it reduces revenue
+    essential: bool  # a cost that the business can't trade without
 
 
 @dataclass(frozen=True)
@@ -52,31 +52,31 @@ class Group:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """Groups and categories by slug, in the file's order, and the version of the whole."""
+    """Groups and categories by slug, in the order of the file, and the version of the taxonomy."""
 
     version: int
     groups: Mapping[str, Group]
     categories: Mapping[str, Category]
 
 
-def checked(document: Mapping[str, Any]) -> Taxonomy:
-    """The file's content as a taxonomy.
+def parse_taxonomy(document: Mapping[str, Any]) -> Taxonomy:
+    """Parse the file's content as a taxonomy.
 
     Raises:
-        RuleError: naming every fault.
+        RuleError: names every fault.
     """
     if faults := list(_faults(document)):
         raise RuleError("\n".join(f"{FILE}: {fault}" for fault in faults))
     groups = {slug: Group(slug, group["name"]) for slug, group in document["groups"].items()}
-    categories = [_category(slug, group, each) for slug, group, each in _members(document)]
+    categories = [_parse_category(slug, group, each) for slug, group, each in _list_members(document)]
     return Taxonomy(document["version"], groups, {category.slug: category for category in categories})
 
 
-def _members(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _list_members(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     return ((slug, group, each) for slug, group in document["groups"].items() for each in group["categories"])
 
 
-def _category(group_slug: str, group: Mapping[str, Any], own: Mapping[str, Any]) -> Category:
+def _parse_category(group_slug: str, group: Mapping[str, Any], own: Mapping[str, Any]) -> Category:
     said: dict[str, Any] = {**_INHERITED, **{name: group[name] for name in _INHERITED if name in group}, **own}
     return Category(
         slug=said["slug"],
@@ -91,7 +91,7 @@ def _category(group_slug: str, group: Mapping[str, Any], own: Mapping[str, Any])
 
 
 def _faults(document: Mapping[str, Any]) -> Iterator[str]:
-    for group, inherited, own in _members(document):
+    for group, inherited, own in _list_members(document):
         where = f"{group}, {own.get('slug', 'a category without slug')}"
         if odd := _OWN - own.keys() | own.keys() - _OWN - _INHERITED.keys():
             yield f"{where}: missing or unknown: {', '.join(sorted(odd))}"
@@ -99,11 +99,11 @@ def _faults(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"{where}: there is no sign {own.get('sign')}"
         if (line := own.get("line", inherited.get("line", "unallocated"))) not in get_args(Line):
             yield f"{where}: there is no line {line}"
-    slugs = Counter(own.get("slug") for _, _, own in _members(document))
-    yield from (f"{slug} stands {count} times" for slug, count in slugs.items() if count > 1)
+    slugs = Counter(own.get("slug") for _, _, own in _list_members(document))
+    yield from (f"{slug} occurs {count} times" for slug, count in slugs.items() if count > 1)
 
 
-TAXONOMY = checked(load_rules(FILE))
+TAXONOMY = parse_taxonomy(load_rules(FILE))
 GROUPS: Mapping[str, str] = {slug: category.group for slug, category in TAXONOMY.categories.items()}
 SIGNS: Mapping[str, Sign] = {slug: category.sign for slug, category in TAXONOMY.categories.items()}
 VERSION = TAXONOMY.version

@@ -1,1 +1,1 @@
-"""Webhooks: the bytes of events, where they may go, when a failed delivery is tried again."""
+"""Webhooks: the bytes of events, the addresses they may be sent to, and when a failed delivery is retried."""

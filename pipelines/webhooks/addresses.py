@@ -1,8 +1,9 @@
-"""Where webhooks may go: the addresses and URLs that a client can't make this service call.
+"""Decide which URLs and addresses webhooks may be sent to, so that clients can't make this service call internal ones.
 
-The table is explicit because the standard library's idea of "private" and "global" moves between Python versions and
-lets IPv4 addresses wrapped in IPv6 through. URLs are checked when a subscription is made, so that mistakes are told at
-once; what protects is the check of each address at the very moment of the connect, since names can change their mind.
+The table of addresses is explicit, because what the standard library calls "private" and "global" differs between
+Python versions and does not cover all IPv4 addresses embedded in IPv6. URLs are checked when a subscription is created,
+so that mistakes are reported at once. What protects is the check of each address right before connecting, because the
+address of a name can change.
 """
 
 import re
@@ -25,9 +26,9 @@ FORBIDDEN: Final[tuple[Network, ...]] = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # carrier-grade NAT; 100.100.100.200 is Alibaba's metadata
         "127.0.0.0/8",  # loopback
-        "161.26.0.0/16",  # IBM's services for its own machines, public by their numbers only
-        "166.8.0.0/14",  # IBM's too
-        "168.63.129.16/32",  # Azure's host, a public address by its number only
+        "161.26.0.0/16",  # IBM's internal services, although the range is public
+        "166.8.0.0/14",  # IBM's, too
+        "168.63.129.16/32",  # Azure's host, although the address is public
         "169.254.0.0/16",  # link-local; 169.254.169.254 is the metadata of most clouds, 169.254.0.23 Tencent's
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments; 192.0.0.192 is Oracle's metadata
@@ -55,17 +56,17 @@ FORBIDDEN: Final[tuple[Network, ...]] = tuple(
         "fe80::/10",  # link-local
         "fec0::/10",  # site-local
         "ff00::/8",  # multicast
-        "::/3",  # what is left outside of 2000::/3 is not assigned to anybody
+        "::/3",  # this and the next two: everything else outside of 2000::/3, which is unassigned
         "4000::/2",
         "8000::/1",
     )
 )
 
 TRANSLATED: Final = tuple(IPv6Network(text) for text in ("::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
-ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # the third quarter of an address that ends in an IPv4 one
+ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # the third 32 bits of an address that ends with an IPv4 address
 LOOPBACKS: Final = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 
-# HTTPS receivers live on 443 or on an unprivileged port, but not where these services usually do.
+# HTTPS receivers use port 443 or an unprivileged port, except the usual ports of internal services.
 HTTPS_PORT: Final = 443
 FIRST_FREE_PORT: Final = 1024
 INTERNAL_PORTS: Final = frozenset(
@@ -99,11 +100,11 @@ _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 @dataclass(frozen=True)
 class Reach:
-    """What webhooks may reach: everybody's public addresses, and what the operator says.
+    """What webhooks may reach: public addresses, and those that the operator allows.
 
     Args:
-        allowed: networks whose addresses may be called although they are private, or this machine's own.
-        own_names: names of this machine, which is no more allowed than `localhost` is.
+        allowed: networks whose addresses may be called although they are private or this machine's own.
+        own_names: names of this machine, which are treated like `localhost`.
         is_own: whether an address is this machine's.
     """
 
@@ -113,27 +114,27 @@ class Reach:
     is_own: Callable[[Address], bool] = lambda _: False
 
     def holds(self, address: Address, port: int) -> bool:
-        """Whether a webhook may be sent to just this address and port."""
+        """Return whether a webhook may be sent to this address and port."""
         return port in self.ports and self.includes(address)
 
     def includes(self, address: Address) -> bool:
-        """Whether a webhook may be sent to the address, on some port."""
-        if forbidden(address, self.allowed):
+        """Return whether a webhook may be sent to the address on some port."""
+        if is_forbidden(address, self.allowed):
             return False
-        return _within(address, self.allowed) or not self.is_own(address)
+        return _is_within(address, self.allowed) or not self.is_own(address)
 
 
-def forbidden(address: Address, allowed: Sequence[Network]) -> bool:
-    """Whether webhooks may not go to `address`.
+def is_forbidden(address: Address, allowed: Sequence[Network]) -> bool:
+    """Return whether webhooks may not be sent to `address`.
 
-    An address that wraps another is refused when either is. The operator's `allowed` networks lift the ban from the
-    addresses in them, and never from one that they merely wrap.
+    An address that embeds another is refused if either is. The operator's `allowed` networks make an exception for the
+    addresses in them, but never for an address that is only embedded in one of theirs.
     """
-    return any(_within(each, FORBIDDEN) and not _within(each, allowed) for each in _unwrapped(address))
+    return any(_is_within(each, FORBIDDEN) and not _is_within(each, allowed) for each in _unwrap(address))
 
 
-def parsed(text: str) -> Address:
-    """The address that a socket would dial; a scope (`fe80::1%eth0`) says which way, not where to.
+def parse_address(text: str) -> Address:
+    """Parse the address that a socket would connect to. A scope (`fe80::1%eth0`) is ignored.
 
     Raises:
         ValueError: not an address.
@@ -141,12 +142,12 @@ def parsed(text: str) -> Address:
     return ip_address(text.partition("%")[0])
 
 
-def _within(address: Address, networks: Sequence[Network]) -> bool:
+def _is_within(address: Address, networks: Sequence[Network]) -> bool:
     return any(address.version == network.version and address in network for network in networks)
 
 
-def _unwrapped(address: Address) -> Iterator[Address]:
-    """The address, and every IPv4 address that it carries."""
+def _unwrap(address: Address) -> Iterator[Address]:
+    """Yield the address, and every IPv4 address embedded in it."""
     yield address
     if isinstance(address, IPv4Address):
         return
@@ -156,70 +157,70 @@ def _unwrapped(address: Address) -> Iterator[Address]:
         yield address.sixtofour
     if address.teredo is not None:
         yield from address.teredo
-    if _within(address, TRANSLATED) or int(address) >> 32 & 0xFFFF_FFFF in ISATAP:
+    if _is_within(address, TRANSLATED) or int(address) >> 32 & 0xFFFF_FFFF in ISATAP:
         yield IPv4Address(int(address) & 0xFFFF_FFFF)
 
 
 def check_webhook_url(url: str, reach: Reach) -> str:
-    """The URL with its scheme and host in lower case, once it is one that webhooks may be sent to.
+    """Check that webhooks may be sent to a URL, and return it with scheme and host in lower case.
 
-    Absolute HTTPS in printable ASCII, with a host and without credentials or fragment. The host is a name, or an
-    address in its one usual spelling: what resolvers also take for addresses (`127.1`, `2130706433`, `0x7f000001`,
-    `0177.0.0.1`) is refused.
+    The URL must be absolute HTTPS in printable ASCII, with a host and without credentials or fragment. The host is a
+    name, or an address in its usual spelling. Other spellings that resolvers accept (`127.1`, `2130706433`,
+    `0x7f000001`, `0177.0.0.1`) are refused.
 
     Raises:
         InvalidRequest: `Webhook.UrlNotHttps`, `Webhook.UrlInvalid` or `Webhook.UrlForbidden`.
     """
-    parts = _split(url)
+    parts = _split_url(url)
     if parts.scheme != "https":
-        raise _refused("Webhook.UrlNotHttps", "webhookUrl must be an absolute https:// URL.")
-    host = _host(parts)
+        raise _refusal("Webhook.UrlNotHttps", "webhookUrl must be an absolute https:// URL.")
+    host = _read_host(parts)
     _check_port(parts, reach.ports)
     if _leads_inside(host, reach):
-        raise _refused("Webhook.UrlForbidden", "webhookUrl must not lead to a private or reserved address.")
+        raise _refusal("Webhook.UrlForbidden", "webhookUrl must not lead to a private or reserved address.")
     shown = f"[{host}]" if isinstance(host, IPv6Address) else str(host)
     port = "" if parts.port is None else f":{parts.port}"
     query = f"?{parts.query}" if parts.query else ""
     return f"https://{shown}{port}{parts.path}{query}"
 
 
-def _split(url: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
     if len(url) > MAX_URL_CHARACTERS:
-        raise _invalid(f"webhookUrl must not be longer than {MAX_URL_CHARACTERS} characters.")
+        raise _invalid_url(f"webhookUrl must not be longer than {MAX_URL_CHARACTERS} characters.")
     if any(not "!" <= character <= "~" or character == "\\" for character in url):
-        raise _invalid("webhookUrl must be printable ASCII without spaces or backslashes.")
+        raise _invalid_url("webhookUrl must be printable ASCII without spaces or backslashes.")
     try:
         return urlsplit(url)
     except ValueError:
-        raise _invalid("webhookUrl is not a URL.") from None
+        raise _invalid_url("webhookUrl is not a URL.") from None
 
 
-def _host(parts: SplitResult) -> Address | str:
+def _read_host(parts: SplitResult) -> Address | str:
     if not parts.hostname:
-        raise _invalid("webhookUrl must name a host.")
+        raise _invalid_url("webhookUrl must name a host.")
     if "@" in parts.netloc or parts.fragment:
-        raise _invalid("webhookUrl must hold no credentials and no fragment.")
+        raise _invalid_url("webhookUrl must hold no credentials and no fragment.")
     try:
-        return _address_or_name(parts.hostname, bracketed="[" in parts.netloc)
+        return _parse_host(parts.hostname, bracketed="[" in parts.netloc)
     except ValueError:
-        raise _invalid("webhookUrl must have a host name, or an address in its usual spelling.") from None
+        raise _invalid_url("webhookUrl must have a host name, or an address in its usual spelling.") from None
 
 
-def _address_or_name(host: str, bracketed: bool) -> Address | str:
+def _parse_host(host: str, bracketed: bool) -> Address | str:
     if bracketed:
-        return IPv6Address(_without_scope(host))
+        return IPv6Address(_require_no_scope(host))
     name = host.removesuffix(".")
     labels = name.split(".")
-    if _NUMBER.fullmatch(labels[-1]):  # some resolver would read it as an address
+    if _NUMBER.fullmatch(labels[-1]):  # some resolvers would read it as an address
         return IPv4Address(name)
     if len(name) > MAX_NAME_CHARACTERS or not all(_LABEL.fullmatch(label) for label in labels):
         raise ValueError
     return name
 
 
-def _without_scope(host: str) -> str:
+def _require_no_scope(host: str) -> str:
     if "%" in host:
-        raise AddressValueError("an address with a scope is of this machine only")
+        raise AddressValueError("an address with a scope is only valid on this machine")
     return host
 
 
@@ -227,12 +228,12 @@ def _check_port(parts: SplitResult, ports: Ports) -> None:
     try:
         port = HTTPS_PORT if parts.port is None else parts.port
     except ValueError:
-        raise _invalid("webhookUrl has a port that is none.") from None
+        raise _invalid_url("webhookUrl has an invalid port.") from None
     if port not in ports:
-        raise _refused(
+        raise _refusal(
             "Webhook.UrlForbidden",
-            "webhookUrl must use a port that webhooks may be sent to: by default 443 or one from 1024 on, "
-            "no internal service's.",
+            "webhookUrl must use a port that webhooks may be sent to: by default 443, or one from 1024 on that is not "
+            "usual for an internal service.",
         )
 
 
@@ -240,12 +241,12 @@ def _leads_inside(host: Address | str, reach: Reach) -> bool:
     if not isinstance(host, str):
         return not reach.includes(host)
     own = host == "localhost" or host.endswith(".localhost") or host in (name.lower() for name in reach.own_names)
-    return own and all(forbidden(loopback, reach.allowed) for loopback in LOOPBACKS)
+    return own and all(is_forbidden(loopback, reach.allowed) for loopback in LOOPBACKS)
 
 
-def _invalid(detail: str) -> InvalidRequest:
-    return _refused("Webhook.UrlInvalid", detail)
+def _invalid_url(detail: str) -> InvalidRequest:
+    return _refusal("Webhook.UrlInvalid", detail)
 
 
-def _refused(code: str, detail: str) -> InvalidRequest:
+def _refusal(code: str, detail: str) -> InvalidRequest:
     return InvalidRequest(code, detail, (Fault("/webhookUrl", code, detail),))

@@ -1,7 +1,7 @@
-"""Events as receivers get them: which happen at a job's end, their exact bytes, and the signature over those bytes.
+"""Webhook events: which events a job's end produces, their exact bytes, and the signatures over these bytes.
 
-A body is serialised once, when the event happens. The same bytes are stored, signed and sent, on a resend too: a
-signature covers bytes, and serialising anew may change them.
+A body is serialised once, when the event happens. The same bytes are stored, signed, sent and resent, because a
+signature covers bytes, and serialising again may change them.
 """
 
 import base64
@@ -41,9 +41,7 @@ EVENT_TYPES: Final = tuple(EventType)
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """How a job ended, or its first stage, as far as its events tell. The counts are rows; `error` is `{code, message}`
-    or None.
-    """
+    """How a job or its first stage ended, for its events. Counts are rows; `error` is `{code, message}` or None."""
 
     client_id: UUID
     customer_id: UUID
@@ -56,12 +54,12 @@ class JobOutcome:
     enriched: int
     duplicates: int
     error: Mapping[str, str] | None
-    extracting: bool = False  # it ended before anything was extracted
+    extracting: bool = False  # the job ended before anything was extracted
 
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened, with the bytes that tell it."""
+    """An event and the bytes of its body."""
 
     event_id: UUID
     event_type: EventType
@@ -69,8 +67,9 @@ class Event:
 
 
 def job_events(outcome: JobOutcome, timestamp: datetime) -> list[Event]:
-    """What a submission's end tells, in order: how its last stage ended, then how the job did. A stage that was never
-    reached tells nothing.
+    """Return the events at a submission's end: how its last stage ended, then how the job ended.
+
+    A stage that was never reached has no event.
     """
     if outcome.failed:
         stage_failed = extraction_failed if outcome.extracting else enrichment_failed
@@ -79,7 +78,7 @@ def job_events(outcome: JobOutcome, timestamp: datetime) -> list[Event]:
 
 
 def job_completed(outcome: JobOutcome, timestamp: datetime) -> Event:
-    """For the statuses Completed and CompletedWithErrors."""
+    """Build the event for the statuses Completed and CompletedWithErrors."""
     counts = {
         "totalProcessedTransactions": outcome.processed,
         "totalReceivedTransactions": outcome.received,
@@ -88,31 +87,32 @@ def job_completed(outcome: JobOutcome, timestamp: datetime) -> Event:
 
 
 def job_failed(outcome: JobOutcome, timestamp: datetime) -> Event:
-    """For the status Failed."""
+    """Build the event for the status Failed."""
     return _event(EventType.JOB_FAILED, outcome, {"error": outcome.error}, timestamp)
 
 
 def extraction_completed(outcome: JobOutcome, timestamp: datetime) -> Event:
-    """Rows were read from PDFs and go on to be enriched. Duplicates are those that another statement of the submission
-    holds already: they don't.
+    """Build the event for rows that were read from PDFs and will be enriched.
+
+    The duplicates, which another statement of the same submission contains already, will not.
     """
     counts = {"extractedCount": outcome.received, "duplicateCount": outcome.duplicates}
     return _event(EventType.EXTRACTION_COMPLETED, outcome, counts, timestamp)
 
 
 def extraction_failed(outcome: JobOutcome, timestamp: datetime) -> Event:
-    """No file could be read."""
+    """Build the event for a submission of which no file could be read."""
     return _event(EventType.EXTRACTION_FAILED, outcome, {"error": outcome.error}, timestamp)
 
 
 def enrichment_completed(outcome: JobOutcome, timestamp: datetime) -> Event:
-    """The enrichment stage accepted rows, be they new or duplicates."""
+    """Build the event for an enrichment stage that accepted rows, new ones or duplicates."""
     counts = {"enrichedCount": outcome.enriched, "duplicateCount": outcome.duplicates}
     return _event(EventType.ENRICHMENT_COMPLETED, outcome, counts, timestamp)
 
 
 def enrichment_failed(outcome: JobOutcome, timestamp: datetime) -> Event:
-    """The enrichment stage accepted nothing."""
+    """Build the event for an enrichment stage that accepted no rows."""
     return _event(EventType.ENRICHMENT_FAILED, outcome, {"error": outcome.error}, timestamp)
 
 
@@ -125,7 +125,7 @@ def rule_triggered(
     event_id: UUID,
     timestamp: datetime,
 ) -> Event:
-    """Rules of a ruleset fired for a customer. The id is the match's, too: by it a receiver finds what matched."""
+    """Build the event for rules of a ruleset that triggered for a customer. Its id is also the match's id."""
     document = {
         "eventType": EventType.RULE_TRIGGERED,
         "eventId": event_id,
@@ -154,12 +154,12 @@ def _event(event_type: EventType, outcome: JobOutcome, extras: Mapping[str, obje
 
 
 def _event_id(job_id: UUID, event_type: EventType) -> UUID:
-    """A job tells each type once, so the two make the id: telling it again could not look like a second event."""
+    """Derive the id from job and type. A job has each type at most once, so reporting it again gives the same event."""
     return uuid5(job_id, event_type)
 
 
 def sign(body: bytes, secret: bytes) -> str:
-    """The signature header's value: `sha256=` and the lowercase hex HMAC-SHA256 of the exact body.
+    """Return the signature header's value: `sha256=` and the lowercase hex HMAC-SHA256 of the exact body.
 
     Source: the contract, "Signature"; the same scheme as GitHub's X-Hub-Signature-256.
     """
@@ -167,7 +167,9 @@ def sign(body: bytes, secret: bytes) -> str:
 
 
 def sign_standard(event_id: str, timestamp: str, body: bytes, secret: bytes) -> str:
-    """The value of `webhook-signature`: `v1,` and the Base64 HMAC-SHA256 of id, timestamp (Unix seconds) and body.
+    """Return the value of `webhook-signature`: `v1,` and the Base64 HMAC-SHA256 of id, timestamp and body.
+
+    The timestamp is in Unix seconds.
 
     Source: Standard Webhooks 1.0.0, "Signature scheme".
     """
@@ -176,8 +178,10 @@ def sign_standard(event_id: str, timestamp: str, body: bytes, secret: bytes) -> 
 
 
 def signatures(event_id: UUID, body: bytes, secret: bytes, now: datetime) -> dict[str, str]:
-    """The headers that sign one attempt. The contract's covers the body; the others the event's id, too, and the time
-    of the attempt, so that a receiver can refuse what somebody replays.
+    """Return the headers that sign one attempt.
+
+    The contract's header covers the body. The others also cover the event's id and the time of the attempt, so that a
+    receiver can refuse a replayed request.
     """
     timestamp = str(int(now.timestamp()))
     return {
@@ -189,7 +193,7 @@ def signatures(event_id: UUID, body: bytes, secret: bytes, now: datetime) -> dic
 
 
 def verify_standard(headers: Mapping[str, str], body: bytes, secret: bytes) -> bool:
-    """Whether one of the signatures in `webhook-signature` is right; `headers` have names in lower case."""
+    """Return whether one of the signatures in `webhook-signature` is valid. Names in `headers` are in lower case."""
     event_id, timestamp = (_header(headers, name) for name in (STANDARD_ID, STANDARD_TIMESTAMP))
     right = sign_standard(event_id, timestamp, body, secret).encode()
     given = _header(headers, STANDARD_SIGNATURE).split(" ")
@@ -201,19 +205,19 @@ def _header(headers: Mapping[str, str], name: str) -> str:
 
 
 def verify(body: bytes, secret: bytes, signature: str) -> bool:
-    """Whether `signature` is this body's, compared in constant time."""
+    """Return whether `signature` is this body's, compared in constant time."""
     return hmac.compare_digest(sign(body, secret).encode(), signature.encode(errors="replace"))
 
 
 def new_secret(random: bytes) -> str:
-    """A signing secret as it is shown to the client: Base64 of 32 random bytes."""
+    """Return a signing secret as shown to the client: Base64 of 32 random bytes."""
     if len(random) != SECRET_BYTES:
-        raise ValueError(f"a secret is made of {SECRET_BYTES} random bytes")
+        raise ValueError(f"a secret needs {SECRET_BYTES} random bytes")
     return base64.b64encode(random).decode()
 
 
 def key_of(secret: str) -> bytes:
-    """The HMAC key of a secret's Base64 text.
+    """Decode a secret's Base64 text to the HMAC key.
 
     Raises:
         ValueError: not Base64.

@@ -1,6 +1,6 @@
-"""When a failed delivery is tried again, and when a receiver that keeps failing is left alone.
+"""Decide when a failed delivery is retried, and when a subscription whose deliveries keep failing is paused.
 
-Both are a subscription's choice and off by default: then a failure is recorded, and that is all.
+Both are options of a subscription and off by default; then a failure is only recorded.
 """
 
 from collections.abc import Iterable
@@ -21,30 +21,36 @@ SCHEDULE: Final = (
     timedelta(hours=24),
 )
 MAX_RETRIES: Final = len(SCHEDULE)
-JITTER: Final = 0.1  # share of a wait that is added at most, so that what failed together doesn't come back together
-LONGEST_STREAK: Final = 1_000  # failures in a row that a subscription may allow itself before it is paused
+JITTER: Final = 0.1  # largest share added to a wait, so that deliveries that failed together are not retried together
+LONGEST_STREAK: Final = 1_000  # most failures in a row that a subscription may set as its limit before it is paused
 
-GONE: Final = 410  # the receiver says that it won't come back
-FINAL_ERRORS: Final = frozenset({"refused"})  # where the URL leads, webhooks may not go: asking again changes nothing
+GONE: Final = 410  # the receiver says that its endpoint is gone for good
+FINAL_ERRORS: Final = frozenset({"refused"})  # webhooks may not be sent to the URL's address: a retry changes nothing
 
 
 def wait_after(tries: int, chance: float) -> timedelta:
-    """How long to wait before the next try, after `tries` ≥ 1 failed ones. `chance` in [0, 1) sets the jitter."""
+    """Return how long to wait for the next try after `tries` ≥ 1 failed ones. `chance` in [0, 1) sets the jitter."""
     return SCHEDULE[tries - 1] * (1 + JITTER * chance)
 
 
 def longest_wait(tries: int) -> timedelta:
-    """The longest that `wait_after` may say: who waits longer has had its clock set back."""
+    """Return the longest wait of `wait_after`. A longer wait means that the clock was set back."""
     return SCHEDULE[tries - 1] * (1 + JITTER)
 
 
-def to_be_retried(tries: int, max_retries: int, status_code: int | None, error: str | None) -> bool:
-    """Whether a delivery that has failed `tries` times is tried again."""
+def should_retry(tries: int, max_retries: int, status_code: int | None, error: str | None) -> bool:
+    """Return whether to retry a delivery that has failed `tries` times."""
     return tries <= max_retries and status_code != GONE and error not in FINAL_ERRORS
 
 
 def streak_after(streak: int, successes: Iterable[bool], pause_after: int | None) -> tuple[int, int]:
-    """The failures in a row after these attempts, in their order; and the most of them, if they pause it, else 0."""
+    """Return the failures in a row after these attempts, and the longest row if it pauses the subscription, else 0.
+
+    Args:
+        streak: failures in a row before.
+        successes: whether each attempt succeeded, in order.
+        pause_after: failures in a row that pause the subscription; None for never.
+    """
     most = 0
     for succeeded in successes:
         streak = 0 if succeeded else streak + 1

@@ -156,7 +156,7 @@ def _require_known(given: Iterable[str], settings: type[BaseSettings]) -> None:
     """Raise SettingsError for names that are no settings: misspelt, they would be ignored in silence."""
     unknown = sorted({*given} - settings.model_fields.keys() - NO_SETTINGS)
     if unknown:
-        reported = (nearest.named(f"{PREFIX}{name}".upper(), _all_names(settings)) for name in unknown)
+        reported = (nearest.suggest(f"{PREFIX}{name}".upper(), _all_names(settings)) for name in unknown)
         raise SettingsError(f"no setting of this name: {', '.join(reported)}")
 
 

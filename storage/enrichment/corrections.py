@@ -20,7 +20,13 @@ from uuid import UUID, uuid4
 import polars as pl
 from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
 
-from pipelines.enrichment.counterparties.corrections import REACHED_BY, called, held, key_of, reached
+from pipelines.enrichment.counterparties.corrections import (
+    REACHED_BY,
+    count_corrected_rows,
+    count_rows_by_counterparty,
+    find_changed_rows,
+    key_of,
+)
 from pipelines.enrichment.knowledge import CORRECTIONS
 from pipelines.vocabulary.errors import Conflict, NotFound
 from pipelines.vocabulary.schemas import current
@@ -121,7 +127,7 @@ def reach(lake: Lake, on: Grounds, new: NewCorrection) -> Reach:
     whose, by_category, decided = Counter[int](), Counter[str](), 0
     examples: list[Mapping[str, Any]] = []
     for rows in _parts(lake, on.places, _SHOWN):
-        found = reached(rows, _frame(new, group, rows["customer_number"].unique()), on.standing)
+        found = find_changed_rows(rows, _frame(new, group, rows["customer_number"].unique()), on.standing)
         changed = found.filter("changes")
         whose.update(dict(found.group_by("customer_number").len().rows()))
         by_category.update(dict(changed.group_by("category").len().rows()))
@@ -211,7 +217,7 @@ def counts(lake: Lake, on: Grounds) -> Mapping[UUID, int]:
     """Return how many rows each correction decides now, by its id."""
     found = Counter[UUID]()
     for rows in _parts(lake, on.places, ("category_basis",)):
-        found.update({UUID(text): rows_ for text, rows_ in held(rows).rows()})
+        found.update({UUID(text): rows_ for text, rows_ in count_corrected_rows(rows).rows()})
     return found
 
 
@@ -283,7 +289,7 @@ def _group(lake: Lake, on: Grounds, counterparty: str) -> str:
     """Return the group of the counterparty that stored rows show under this name, else the name itself."""
     key, groups = key_of(counterparty), Counter[str]()
     for rows in _parts(lake, on.places, ("counterparty_group", "counterparty_name")):
-        groups.update(dict(called(rows, key).rows()))
+        groups.update(dict(count_rows_by_counterparty(rows, key).rows()))
     return key if key in groups or not groups else groups.most_common(1)[0][0]
 
 

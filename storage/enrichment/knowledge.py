@@ -13,7 +13,7 @@ import polars as pl
 from pipelines.enrichment.knowledge import CUSTOMERS, RELATED_PARTIES, Knowledge, ModelOfCustomers
 from pipelines.enrichment.learned.model import Model
 from pipelines.enrichment.learned.model_file import loads
-from pipelines.enrichment.transfers.group_pairs import COLUMNS, GROUP_ROWS, offered
+from pipelines.enrichment.transfers.group_pairs import COLUMNS, GROUP_ROWS, select_group_candidates
 from pipelines.vocabulary.errors import Corrupt, Unprocessable
 from storage.core.database import Reading
 from storage.core.lake import Lake
@@ -60,7 +60,9 @@ def _group_rows(r: Reading, lake: Lake, numbers: Sequence[int]) -> pl.DataFrame:
         orient="row",
     ).unique(("customer_number", "other"), keep="first", maintain_order=True)
     good, _ = transactions.readable(lake, transactions.current_locations(r, {each.other_number for each in relations}))
-    held = transactions.scan(lake, good).select(COLUMNS).pipe(offered).rename({"customer_number": "other"})
+    held = (
+        transactions.scan(lake, good).select(COLUMNS).pipe(select_group_candidates).rename({"customer_number": "other"})
+    )
     return links.join(held, on="other", how="inner", validate="m:m").select(*GROUP_ROWS).collect()
 
 

@@ -51,7 +51,7 @@ from sqlalchemy import (
 from pipelines.vocabulary.errors import Conflict
 from pipelines.webhooks.events import Event, EventType, JobOutcome, extraction_completed
 from pipelines.webhooks.events import job_events as events_of_job
-from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, streak_after, to_be_retried, wait_after
+from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, should_retry, streak_after, wait_after
 from storage.core import audit, leases
 from storage.core.column_types import UtcDateTime
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, insert_into
@@ -467,7 +467,7 @@ class _HeldEnd:
         receiver = self.receivers.get(self.row.subscription_id)
         if self.end.status is not DeliveryStatus.FAILED or self.row.is_test or receiver is None:
             return False
-        return to_be_retried(tries, receiver.max_retries, attempt.status_code, attempt.error)
+        return should_retry(tries, receiver.max_retries, attempt.status_code, attempt.error)
 
 
 def _facts() -> AnySelect:

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists, expression
-from pipelines.enrichment.counterparties.narratives import categorised
-from pipelines.enrichment.wording.phrases import literals
+from pipelines.enrichment.counterparties.narratives import read_narratives
+from pipelines.enrichment.wording.phrases import search_literals
 from pipelines.vocabulary.schemas import AccountType, Direction
 
 NARRATIVES = [
@@ -34,7 +34,7 @@ def lists() -> Lists:
 def ours() -> pl.DataFrame:
     schema = {"description": pl.String(), "direction": Direction}
     rows = pl.DataFrame(NARRATIVES, schema, orient="row")
-    reported = categorised(rows.with_columns(account_type=pl.lit("transaction", AccountType)))
+    reported = read_narratives(rows.with_columns(account_type=pl.lit("transaction", AccountType)))
     return reported.with_row_index("row").select("row", pl.col(ASKED).cast(pl.String), "category")
 
 
@@ -65,4 +65,4 @@ def test_duckdb_decides_as_we_do(lists: Lists, ours: pl.DataFrame, tmp_path: Pat
     ],
 )
 def test_a_phrase_is_words_between_boundaries(phrase: str, pattern: str) -> None:
-    assert expression(literals([phrase])) == pattern
+    assert expression(search_literals([phrase])) == pattern

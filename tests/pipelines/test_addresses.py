@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.vocabulary.errors import InvalidRequest
-from pipelines.webhooks.addresses import Ports, Reach, check_webhook_url, forbidden, parsed
+from pipelines.webhooks.addresses import Ports, Reach, check_webhook_url, is_forbidden, parse_address
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 ANYWHERE = Reach()
@@ -36,35 +36,35 @@ PUBLIC = [
 
 @pytest.mark.parametrize("address", FORBIDDEN)
 def test_a_reserved_address_is_forbidden(address: str) -> None:
-    assert forbidden(ip_address(address), ())
+    assert is_forbidden(ip_address(address), ())
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_address_and_the_neighbours_of_reserved_ones_are_not(address: str) -> None:
-    assert not forbidden(ip_address(address), ())
+def test_public_addresses_and_neighbours_of_reserved_ones_are_allowed(address: str) -> None:
+    assert not is_forbidden(ip_address(address), ())
 
 
 def test_the_operator_may_allow_a_network() -> None:
-    assert not forbidden(IPv4Address("127.0.0.1"), LOOPBACK)
-    assert not forbidden(IPv6Address("::1"), (ip_network("::1/128"),))
-    assert forbidden(IPv4Address("10.0.0.1"), LOOPBACK)
+    assert not is_forbidden(IPv4Address("127.0.0.1"), LOOPBACK)
+    assert not is_forbidden(IPv6Address("::1"), (ip_network("::1/128"),))
+    assert is_forbidden(IPv4Address("10.0.0.1"), LOOPBACK)
 
 
-def test_allowing_a_translator_does_not_allow_what_is_private_behind_it() -> None:
+def test_allowing_a_translator_does_not_allow_embedded_private_addresses() -> None:
     nat64 = (ip_network("64:ff9b::/96"),)
-    assert not forbidden(IPv6Address("64:ff9b::808:808"), nat64)
-    assert forbidden(IPv6Address("64:ff9b::a9fe:a9fe"), nat64)
+    assert not is_forbidden(IPv6Address("64:ff9b::808:808"), nat64)
+    assert is_forbidden(IPv6Address("64:ff9b::a9fe:a9fe"), nat64)
 
 
 @pytest.mark.parametrize("wrap", ["::ffff:{}", "64:ff9b::{}", "::ffff:0:{}", "2002:{1:02x}{2:02x}:{3:02x}{4:02x}::"])
 @given(inner=st.ip_addresses(v=4))
 def test_allowing_every_ipv6_address_never_allows_a_private_ipv4_one(wrap: str, inner: IPv4Address) -> None:
     wrapped = IPv6Address(wrap.format(inner, *inner.packed))
-    assert forbidden(wrapped, (ip_network("::/0"),)) == forbidden(inner, ())
+    assert is_forbidden(wrapped, (ip_network("::/0"),)) == is_forbidden(inner, ())
 
 
 def test_a_scope_does_not_hide_an_address() -> None:
-    assert parsed("fe80::1%lo") == IPv6Address("fe80::1")
+    assert parse_address("fe80::1%lo") == IPv6Address("fe80::1")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_scope_does_not_hide_an_address() -> None:
         ("https://172.32.0.1/", "https://172.32.0.1/"),
     ],
 )
-def test_a_good_url_is_kept_as_it_is_but_for_the_spelling_of_its_host(url: str, retained: str) -> None:
+def test_valid_url_is_unchanged_except_for_the_spelling_of_its_host(url: str, retained: str) -> None:
     assert check_webhook_url(url, ANYWHERE) == retained
 
 
@@ -98,7 +98,7 @@ def code(url: str, reach: Reach = ANYWHERE) -> str:
     ["http://lender.example/", "ftp://lender.example/", "file:///etc/passwd", "gopher://x/", "data:text/plain,x", "",
      "lender.example/hooks", "//lender.example/hooks", "/hooks", "javascript:alert(1)", "https"],
 )  # fmt: skip
-def test_only_https_will_do(url: str) -> None:
+def test_only_https_is_allowed(url: str) -> None:
     assert code(url) == "Webhook.UrlNotHttps"
 
 
@@ -121,7 +121,7 @@ def test_only_https_will_do(url: str) -> None:
         "https://lender.example/" + "a" * 2048,
     ],
 )
-def test_what_is_no_plain_url_is_invalid(url: str) -> None:
+def test_malformed_url_is_invalid(url: str) -> None:
     assert code(url) == "Webhook.UrlInvalid"
 
 
@@ -132,17 +132,17 @@ def test_a_url_with_a_reserved_address_is_forbidden(address: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "localhost.", "a.localhost", "a.b.localhost."])
-def test_localhost_is_forbidden_under_all_its_names_until_loopback_is_allowed(host: str) -> None:
+def test_localhost_is_forbidden_under_all_names_unless_loopback_is_allowed(host: str) -> None:
     assert code(f"https://{host}:8443/") == "Webhook.UrlForbidden"
     assert check_webhook_url(f"https://{host}:8443/", Reach(LOOPBACK)).endswith(":8443/")
 
 
-def test_this_machines_own_name_is_forbidden() -> None:
+def test_own_name_is_forbidden() -> None:
     reach = Reach(own_names=["Tidemark-1.lender.example"])
     assert code("https://tidemark-1.lender.example/", reach) == "Webhook.UrlForbidden"
 
 
-def test_a_name_that_only_resembles_localhost_is_a_name() -> None:
+def test_name_that_only_resembles_localhost_is_allowed() -> None:
     assert check_webhook_url("https://localhost.example/", ANYWHERE) == "https://localhost.example/"
 
 
@@ -152,14 +152,14 @@ def test_ports_of_internal_services_are_forbidden(port: int) -> None:
     assert not ANYWHERE.holds(IPv4Address("8.8.8.8"), port)
 
 
-def test_the_operator_may_name_the_ports() -> None:
+def test_operator_may_set_the_ports() -> None:
     reach = Reach(ports=Ports((range(443, 444), range(6000, 6400))))
     assert check_webhook_url("https://lender.example:6379/", reach) == "https://lender.example:6379/"
     assert code("https://lender.example:8443/", reach) == "Webhook.UrlForbidden"
     assert [reach.holds(IPv4Address("8.8.8.8"), port) for port in (443, 6399, 6400)] == [True, True, False]
 
 
-def test_this_machines_own_public_address_is_forbidden_until_it_is_allowed() -> None:
+def test_own_public_address_is_forbidden_unless_allowed() -> None:
     ours = IPv4Address("8.8.8.8")
     reach = Reach(is_own=ours.__eq__)
     assert (reach.includes(ours), reach.includes(IPv4Address("8.8.4.4"))) == (False, True)
@@ -168,7 +168,7 @@ def test_this_machines_own_public_address_is_forbidden_until_it_is_allowed() -> 
 
 
 @given(url=st.text(max_size=60) | st.text(max_size=40).map("https://".__add__))
-def test_whatever_is_sent_there_is_an_answer(url: str) -> None:
+def test_any_url_is_accepted_or_refused(url: str) -> None:
     try:
         retained = check_webhook_url(url, ANYWHERE)
     except InvalidRequest:
@@ -177,7 +177,7 @@ def test_whatever_is_sent_there_is_an_answer(url: str) -> None:
 
 
 def reads_as_an_address(host: str) -> bool:
-    """What the system's own resolver makes of it, without asking anybody."""
+    """Return whether the system's resolver reads the host as an address, without a network query."""
     try:
         return bool(socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST))
     except OSError:
@@ -185,14 +185,14 @@ def reads_as_an_address(host: str) -> bool:
 
 
 @given(host=st.from_regex(r"\A[0-9a-fx.:%\[\]@]{1,24}\Z") | st.ip_addresses().map(str))
-def test_what_the_resolver_takes_for_an_address_is_a_public_one_or_refused(host: str) -> None:
+def test_host_that_the_resolver_reads_as_an_address_is_public_or_refused(host: str) -> None:
     try:
         retained = check_webhook_url(f"https://{host}/", ANYWHERE)
     except InvalidRequest:
         return
     name = retained.removeprefix("https://").split("/")[0].strip("[]")
-    assert not reads_as_an_address(name) or not forbidden(ip_address(name), ())
+    assert not reads_as_an_address(name) or not is_forbidden(ip_address(name), ())
 
 
-def test_the_resolvers_odd_spellings_are_odd_indeed() -> None:
+def test_resolver_reads_unusual_spellings_as_addresses() -> None:
     assert all(reads_as_an_address(host) for host in ("2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0"))

@@ -25,8 +25,8 @@ from pipelines.decisions.evaluate import evaluated, rule_column
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute, Value, read
-from pipelines.enrichment.enrichment import derived
-from pipelines.enrichment.facilities.joining import with_facility_ids
+from pipelines.enrichment.enrichment import derive
+from pipelines.enrichment.facilities.joining import add_facility_ids
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.facts import Facts
 from pipelines.metrics import METRICS
@@ -112,7 +112,7 @@ def facts(of: Iterable[Case]) -> Facts:
     """The customers of the cases, numbered from 0, with the facilities that enrichment finds in their rows."""
     rows = [row for number, case in enumerate(of) for row in _rows(number, case)]
     numbered = [{**row, "position": nth, "transaction_id": nth.to_bytes(16)} for nth, row in enumerate(rows)]
-    return Facts(with_facility_ids(pl.DataFrame(numbered, schema=TRANSACTIONS)).select(TRANSACTIONS.names()), TODAY)
+    return Facts(add_facility_ids(pl.DataFrame(numbered, schema=TRANSACTIONS)).select(TRANSACTIONS.names()), TODAY)
 
 
 def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
@@ -244,7 +244,7 @@ def test_the_tax_office_is_told_from_other_creditors_by_the_text() -> None:
     sent = (
         known(*({"description": text, "amount": Decimal(-900)} for text in described)).collect().select(KNOWN.names())
     )
-    garnishees = derived(sent).collect()
+    garnishees = derive(sent).collect()
     of_tax_office = METRICS["tax_garnishees_180d"].definition
     assert isinstance(of_tax_office, Transactions)
     assert set(garnishees["category"]) == {"garnishee"}

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, streak_after, to_be_retried, wait_after
+from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, should_retry, streak_after, wait_after
 
 
 def test_the_schedule_is_the_documented_one() -> None:
@@ -12,7 +12,7 @@ def test_the_schedule_is_the_documented_one() -> None:
 
 
 @pytest.mark.parametrize("tries", range(1, MAX_RETRIES + 1))
-def test_chance_lengthens_a_wait_by_a_tenth_at_most(tries: int) -> None:
+def test_jitter_lengthens_a_wait_by_a_tenth_at_most(tries: int) -> None:
     assert wait_after(tries, 0) < wait_after(tries, 0.5) < wait_after(tries, 0.999) < longest_wait(tries)
     assert longest_wait(tries) == wait_after(tries, 0) * 1.1
 
@@ -31,10 +31,10 @@ def test_chance_lengthens_a_wait_by_a_tenth_at_most(tries: int) -> None:
         (1, 3, None, "refused", False),
     ],
 )
-def test_what_is_tried_again(
+def test_which_deliveries_are_retried(
     tries: int, max_retries: int, status_code: int | None, error: str | None, again: bool
 ) -> None:
-    assert to_be_retried(tries, max_retries, status_code, error) is again
+    assert should_retry(tries, max_retries, status_code, error) is again
 
 
 @pytest.mark.parametrize(

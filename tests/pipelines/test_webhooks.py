@@ -55,7 +55,7 @@ def test_the_event_types_are_the_contracts() -> None:
     ]
 
 
-def test_a_completed_job_tells_how_its_stage_and_how_it_ended() -> None:
+def test_completed_job_reports_its_stage_and_itself() -> None:
     stage, job = (json.loads(event.body) for event in job_events(OUTCOME, ENDED_AT))
     shared = {
         "clientId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01",
@@ -79,18 +79,18 @@ def test_a_completed_job_tells_how_its_stage_and_how_it_ended() -> None:
     }
 
 
-def test_a_failed_job_tells_its_error() -> None:
+def test_failed_job_reports_its_error() -> None:
     described = [json.loads(event.body) for event in job_events(FAILED, ENDED_AT)]
     assert [event["eventType"] for event in described] == ["job.enrichment.failed", "job.failed"]
     assert [event["error"] for event in described] == [FAILED.error, FAILED.error]
 
 
-def test_a_job_whose_extraction_failed_tells_nothing_of_enrichment() -> None:
+def test_job_with_failed_extraction_reports_nothing_about_enrichment() -> None:
     described = [json.loads(event.body) for event in job_events(replace(FAILED, extracting=True), ENDED_AT)]
     assert [event["eventType"] for event in described] == ["job.extraction.failed", "job.failed"]
 
 
-def test_rows_that_were_extracted_are_told_with_those_that_several_statements_hold() -> None:
+def test_extracted_rows_are_reported_with_their_duplicates() -> None:
     described = json.loads(webhooks.extraction_completed(OUTCOME, ENDED_AT).body)
     assert described["eventType"] == "job.extraction.completed"
     assert (described["extractedCount"], described["duplicateCount"]) == (12, 3)
@@ -104,19 +104,19 @@ def ids(outcome: JobOutcome) -> list[UUID]:
     return [event.event_id for event in job_events(outcome, ENDED_AT)]
 
 
-def test_an_event_has_an_id_of_its_own_that_stays_when_it_is_told_again() -> None:
+def test_event_has_its_own_id_that_stays_when_it_is_reported_again() -> None:
     other_job = replace(OUTCOME, job_id=UUID(int=1))
     assert len({*ids(OUTCOME), *ids(other_job)}) == 4
     assert ids(OUTCOME) == ids(replace(OUTCOME, enriched=0))
 
 
-def test_the_body_bears_the_events_own_id_and_type() -> None:
+def test_body_contains_the_events_id_and_type() -> None:
     event: Event = webhooks.job_completed(OUTCOME, ENDED_AT)
     body = json.loads(event.body)
     assert (body["eventId"], body["eventType"]) == (str(event.event_id), event.event_type)
 
 
-def test_the_signature_that_github_documents() -> None:
+def test_signature_of_githubs_documented_example() -> None:
     signature = sign(b"Hello, World!", b"It's a Secret to Everybody")
     assert signature == "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
 
@@ -129,7 +129,7 @@ def test_a_signature_is_the_hmac_of_the_exact_bytes(body: bytes, secret: bytes) 
     assert not verify(body + b" ", secret, signature)
 
 
-def test_the_signature_that_standard_webhooks_tests_its_libraries_with() -> None:
+def test_signature_of_the_standard_webhooks_test_vector() -> None:
     key = key_of("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     signature = sign_standard("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}', key)
     assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -138,7 +138,7 @@ def test_the_signature_that_standard_webhooks_tests_its_libraries_with() -> None
 EVENT_ID = UUID("2b8f9f6e-0d3c-5b1a-8f57-1d1f4f3a6c55")
 
 
-def test_an_attempt_is_signed_for_the_contract_and_as_standard_webhooks_says() -> None:
+def test_attempt_is_signed_by_the_contract_and_by_standard_webhooks() -> None:
     headers = signatures(EVENT_ID, b"{}", b"secret", ENDED_AT)
     assert headers == {
         "X-Service-Webhook-Signature": sign(b"{}", b"secret"),
@@ -149,7 +149,7 @@ def test_an_attempt_is_signed_for_the_contract_and_as_standard_webhooks_says() -
     assert int(headers["webhook-timestamp"]) == int(ENDED_AT.timestamp())
 
 
-def test_a_later_attempt_differs_by_its_time_alone() -> None:
+def test_later_attempt_differs_only_in_its_time() -> None:
     first, second = (signatures(EVENT_ID, b"{}", b"key", ENDED_AT + timedelta(hours=h)) for h in (0, 2))
     assert {name for name in first if first[name] != second[name]} == {"webhook-timestamp", "webhook-signature"}
 
@@ -168,7 +168,7 @@ def test_the_standard_signature_covers_id_time_and_body(body: bytes, secret: byt
 
 
 @pytest.mark.parametrize("value", ["", "v1,", "v1", "é", "\ud800", "v2,AAAA"])
-def test_what_is_missing_or_garbled_is_no_standard_signature(value: str) -> None:
+def test_missing_or_garbled_standard_signature_is_invalid(value: str) -> None:
     good = signatures(EVENT_ID, b"{}", b"secret", ENDED_AT)
     for name in ("webhook-id", "webhook-timestamp", "webhook-signature"):
         assert not verify_standard(good | {name: value}, b"{}", b"secret")
@@ -176,11 +176,11 @@ def test_what_is_missing_or_garbled_is_no_standard_signature(value: str) -> None
 
 
 @pytest.mark.parametrize("signature", ["", "sha256=", "sha1=00", "SHA256=" + "0" * 64, "sha256=é", "\ud800"])
-def test_anything_else_is_no_signature(signature: str) -> None:
+def test_any_other_signature_is_invalid(signature: str) -> None:
     assert not verify(b"{}", b"secret", signature)
 
 
-def test_the_key_is_the_decoded_secret_and_not_its_text() -> None:
+def test_key_is_the_decoded_secret() -> None:
     secret = new_secret(bytes(range(32)))
     assert key_of(secret) == bytes(range(32))
     assert not verify(b"{}", secret.encode(), sign(b"{}", key_of(secret)))
@@ -194,7 +194,7 @@ def test_a_secret_is_base64_of_32_bytes() -> None:
         key_of("not base64!")
 
 
-def test_a_rule_tells_the_envelope_and_its_ruleset_and_no_job() -> None:
+def test_rule_event_has_envelope_and_ruleset_and_no_job() -> None:
     ruleset_id = UUID("7c0e7c1d-2b1f-4e57-a1f4-0f6c1f1f2a01")
     match_id = UUID("5e7b4ef2-8f0f-4a53-9d4e-2d8a6a3a1c02")
     described = rule_triggered(

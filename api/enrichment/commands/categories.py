@@ -39,7 +39,7 @@ from api.intake.commands.exports import (
 )
 from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.features import CONTEXT
-from pipelines.enrichment.learned.model import held_of
+from pipelines.enrichment.learned.model import read_held_accuracy
 from pipelines.enrichment.training import deciding, labelled
 from pipelines.intake.exports import InOneCurrency, in_one_currency, job_id, submitted
 from pipelines.intake.rows import validate
@@ -87,7 +87,7 @@ def categorise(
 
     Example: tidemark categorise statement.csv > categorised.csv
     """
-    chosen = model_file.base() if model is None else model_file.loads(content_of(model))
+    chosen = model_file.load_base() if model is None else model_file.loads(content_of(model))
     [opened] = open_exports([file], columns, columns_file, save_columns)
     money = in_one_currency(opened.contents.statements, currency)
     rows, refused = _readable_rows(opened, money)
@@ -175,7 +175,7 @@ def train(
             audit.append(w, OPERATOR, "Model.Trained", resource, now(), client_id=client)
         saved = {"modelId": str(stored.model_id)}
     print_record({**saved, "fingerprint": fingerprint, "bytes": len(content), **_shown(facts)}, as_json=as_json)
-    if held_of(model).worthless:
+    if read_held_accuracy(model).worthless:
         _warn(_WORTHLESS)
 
 
@@ -231,7 +231,7 @@ def activate(
         content = model_file.loads(category_models.content(w, chosen.model_id))
         if not deciding.speaks_taxonomy(content):
             raise Unprocessable("Model.OtherLabels", "The model's labels are not all categories of the taxonomy.")
-        if held_of(content).worthless:
+        if read_held_accuracy(content).worthless:
             raise Unprocessable("Model.Worthless", f"The model is not activated: {_WORTHLESS}")
         category_models.activate(w, chosen.model_id, client, OPERATOR.who, now())
         resource = {"modelId": chosen.model_id}

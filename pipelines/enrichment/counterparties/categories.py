@@ -1,8 +1,8 @@
-"""What a transaction is: the layers of which the first that is sure decides, each row saying which it was.
+"""Decide the category of a transaction: several layers propose one, the first wins, and the row records which it was.
 
-Decisive rules come first, then the names of the lists, then indicative rules, and last that nothing is known; what the
-later ones would have said are the alternatives. Above all of these stand a client's corrections (`corrections`); where
-none of them is sure, the learned model is asked (`learned`).
+Decisive rules come first, then the names of the lists, then indicative rules, and last a fallback for unknown money in
+or out. The proposals of the later layers become the alternatives. Where the winner is not sure, the learned model is
+asked (`ask_model`). A client's corrections override everything (`corrections`).
 """
 
 import polars as pl
@@ -12,14 +12,14 @@ from pipelines.enrichment.learned.model import Model
 from pipelines.vocabulary.schemas import ALTERNATIVE, CategorySource, Direction
 from pipelines.vocabulary.taxonomy import GROUPS, SIGNS, TRANSFER, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
-SURE = 0.9  # from here on a rule or a name is not questioned by the model
-LEAST_LEARNED = 0.4  # below it the model hardly more than guesses, and what rules said stays
+SURE = 0.9  # the model is not asked about rows with at least this confidence (our judgement)
+LEAST_LEARNED = 0.4  # below this the model hardly more than guesses, and the rules' answer stays (our judgement)
 ALTERNATIVES = 3
 
 CANDIDATE = pl.Schema(
     {
         "key": pl.UInt32(),
-        "order": pl.UInt32(),  # the first decides
+        "order": pl.UInt32(),  # the lowest wins
         "category": pl.String(),
         "confidence": pl.Float64(),
         "category_source": CategorySource,
@@ -39,17 +39,18 @@ DECIDED = pl.Schema(
 _DECISIVE, _NAMES, _INDICATIVE, _NOTHING = 0, 10_000, 20_000, 30_000  # where each layer's order begins
 
 
-def by_rules(held: pl.DataFrame) -> pl.DataFrame:
-    """Candidates (schema CANDIDATE) of the rules that hold (schema `patterns.HOLDING`)."""
+def candidates_by_rules(held: pl.DataFrame) -> pl.DataFrame:
+    """Return the candidates (schema CANDIDATE) of matching rules (schema `patterns.HOLDING`)."""
     layer = pl.when("decisive").then(pl.lit(_DECISIVE)).otherwise(pl.lit(_INDICATIVE))
     return _candidates(held, layer + pl.col("rule"), pl.col("category"), pl.col("confidence"), "pattern", "words")
 
 
-def by_names(named: pl.DataFrame) -> pl.DataFrame:
-    """Candidates of the counterparties that the lists name.
+def candidates_by_names(named: pl.DataFrame) -> pl.DataFrame:
+    """Return the candidates of listed counterparties.
 
     Args:
-        named: `key`, `direction`, `phrase` and the lists' categories for `credit` and `debit`; nulls where nobody is.
+        named: `key`, `direction`, `phrase` and the lists' categories for `credit` and `debit`; nulls where no listed
+            counterparty is named.
     """
     read = pl.when(pl.col("direction") == pl.lit("credit", Direction)).then("credit").otherwise("debit")
     saying = named.with_columns(category=read).filter(pl.col("category").is_not_null())
@@ -57,8 +58,8 @@ def by_names(named: pl.DataFrame) -> pl.DataFrame:
     return _candidates(saying, pl.lit(_NAMES), pl.col("category"), sure, "counterparty", "phrase")
 
 
-def by_nothing(keys: pl.DataFrame) -> pl.DataFrame:
-    """For each `key` and `direction`: money in, or money out, of which nothing is known."""
+def fallback_candidates(keys: pl.DataFrame) -> pl.DataFrame:
+    """Return for each `key` the candidate that applies if nothing is known: unknown money in or unknown money out."""
     money_in = pl.col("direction") == pl.lit("credit", Direction)
     unknown = pl.when(money_in).then(pl.lit(UNKNOWN_CREDIT.slug)).otherwise(pl.lit(UNKNOWN_DEBIT.slug))
     silent = keys.with_columns(silence=pl.lit(None, pl.String))
@@ -78,8 +79,8 @@ def _candidates(
     )
 
 
-def decided(candidates: pl.DataFrame) -> pl.DataFrame:
-    """Per `key` the first candidate's columns of DECIDED, and the others as alternatives, each category once."""
+def decide(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Return per `key` the first candidate (schema DECIDED), with the others as alternatives, each category once."""
     ranked = candidates.sort("key", "order").unique(["key", "category"], keep="first", maintain_order=True)
     first = ranked.filter(pl.col("key").is_first_distinct())
     others = (
@@ -97,22 +98,22 @@ def decided(candidates: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
-    """Ask the model about rows of which neither a rule nor a name is sure.
+def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
+    """Ask the model about rows for which no rule or name is sure.
 
-    What these said is among what the model looks at, so its answer replaces theirs even where they claim to be surer.
-    Where the model hardly more than guesses, theirs stays, with no more confidence than the model has.
+    The answer of rules and names is part of the model's input, so the model's answer replaces it even if theirs has a
+    higher confidence. If the model hardly more than guesses, their answer stays, with at most the model's confidence.
 
     Args:
-        rows: with the columns of DECIDED, and what the model looks at (see `Model.predict`).
+        rows: with the columns of DECIDED and the input of the model (see `Model.predict`).
     """
 
-    def asked(frame: pl.DataFrame) -> pl.DataFrame:
+    def answer_unsure(frame: pl.DataFrame) -> pl.DataFrame:
         numbered = frame.with_row_index("row")
         unsure = numbered.filter(pl.col("confidence") < SURE)
         answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
         doubts = answers.select("row", doubt="confidence")
-        better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _belongs(), ~_own_by_name()).select(
+        better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _fits_side(), ~_is_named_transfer()).select(
             "row",
             "category",
             "confidence",
@@ -131,15 +132,15 @@ def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
             for name in frame.columns
         )
 
-    return rows.map_batches(asked, predicate_pushdown=False, projection_pushdown=False)
+    return rows.map_batches(answer_unsure, predicate_pushdown=False, projection_pushdown=False)
 
 
-def _belongs() -> pl.Expr:
-    """The category's side of the account is the row's."""
+def _fits_side() -> pl.Expr:
+    """Return whether the category belongs on the row's side of the account."""
     sign = pl.col("category").replace_strict(SIGNS, default=None, return_dtype=pl.String)
     return sign.is_in(["either"]) | (sign == pl.col("direction").cast(pl.String))
 
 
-def _own_by_name() -> pl.Expr:
-    """Whether a payment with somebody named is called one between own accounts: whose name it is, no text tells."""
+def _is_named_transfer() -> pl.Expr:
+    """Return whether the model calls a payment with a named counterparty a transfer: it can't know whose name it is."""
     return (pl.col("category") == TRANSFER.slug) & pl.col("counterparty_name").is_not_null()

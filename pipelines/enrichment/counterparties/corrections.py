@@ -1,15 +1,16 @@
-"""What clients corrected, applied: the last word on what a transaction is, and with whom.
+"""Apply clients' corrections, which override every other step's category and counterparty.
 
-A correction speaks of one transaction, of all with a counterparty, or of all whose text holds some words. The later of
-two wins, and what is said of a single transaction wins over what is said of many. First comes who, because corrections
-of counterparties hang on it: the name that a single transaction was given, else the one that the latest matching words
-give, else what enrichment found; and from there on, corrections of the counterparty that it then is may rename it
-further, in their order. Then comes what: as the latest says that was made for the transaction, its words, or a
-counterparty that it was at the time.
+A correction applies to one transaction, to all with a counterparty, or to all whose text contains certain words. A
+correction of a single transaction wins over one of many; otherwise the later one wins.
 
-Words are compared whole, side by side and as they are: no regular expression comes from outside. They are looked up,
-not searched for: every run of words in a text, as long as some correction's, is joined with the corrections. So the
-cost follows the length of the texts, however many corrections there are and however many of them a text meets.
+The counterparty is decided first, because some corrections depend on it. It is the name given to the single
+transaction, else the name by the latest matching words, else what enrichment found. Later corrections of the resulting
+counterparty may rename it further, in their order. Then the category is decided by the latest correction of the
+transaction, of its words, or of a counterparty that it had at the time.
+
+Words are compared as adjacent whole words; clients can't send regular expressions. Words are looked up rather than
+searched for: every run of words in a text that is as long as some correction's words is joined with the corrections. So
+the cost depends on the length of the texts, not on the number of corrections or of matches.
 """
 
 import sys
@@ -24,15 +25,15 @@ from pipelines.enrichment.wording.text import matching_text
 from pipelines.vocabulary.schemas import TRANSACTIONS, CategorySource, Direction
 from pipelines.vocabulary.taxonomy import GROUPS, SIDES
 
-# What `reached` and `held` look at in a row.
+# The columns that `find_changed_rows` and `count_corrected_rows` read.
 REACHED_BY = (
     *("customer_number", "transaction_id", "direction", "description"),
     *("category", "category_basis", "counterparty_group", "counterparty_name"),
 )
-MOST_WORDS = 10  # of one pattern: a text is looked at once for each length that occurs
-CONFIDENCE = 1.0  # what the client says is so
+MOST_WORDS = 10  # of one correction: each length that occurs costs one pass over the texts (our judgement)
+CONFIDENCE = 1.0  # the client knows
 
-_SLICE_BYTES = 16_000_000  # of texts that are split into words at once
+_SLICE_BYTES = 16_000_000  # of texts split into words at once, to bound memory
 _ALWAYS = pl.lit(sys.maxsize, pl.Int64())
 _FROM_THE_START = pl.lit(-1, pl.Int64())  # before every correction
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -40,70 +41,72 @@ _SIDE = ("customer_number", "direction")
 _TEXT = (*_SIDE, "description")
 _POSITIONS = ("category_position", "name_position")
 _NO_POSITIONS = dict.fromkeys(_POSITIONS, pl.Int64())
-# From when to when a counterparty is whose it is, and whether it may be renamed then.
+# The period of positions in which a row has the counterparty `key`, and whether corrections may rename it then.
 _START = (*_SIDE, "key", "since", "through", "renames")
 _OF_A_COUNTERPARTY = ("counterparty_kind", "counterparty_lender_id", "counterparty_abn")
 _FILLED_BEFORE = ("category_basis", "counterparty_group", "counterparty_abn")
 
 
-def _compared(text: pl.Expr) -> pl.Expr:
+def _compared_text(text: pl.Expr) -> pl.Expr:
     return bare_words(matching_text(text))
 
 
 def key_of(text: str) -> str:
-    """One text as patterns and counterparties are compared; `""` when it holds neither letter nor digit."""
-    key: str = pl.select(_compared(pl.lit(text))).item()
+    """Return one text in the form in which words and counterparties are compared; `""` without letters or digits."""
+    key: str = pl.select(_compared_text(pl.lit(text))).item()
     return key
 
 
-def _with_bare(rows: pl.DataFrame, text: str | pl.Expr, name: str) -> pl.DataFrame:
-    """`name`: the bare words of a text, or null where it holds none. Texts repeat: each is read once."""
-    asked = rows.with_columns(pl.col(text).alias("asked") if isinstance(text, str) else text.alias("asked"))
-    bare = _compared(pl.col("asked"))
-    read = asked.select("asked").unique().drop_nulls().with_columns(pl.when(bare != "").then(bare).alias(name))
+def _add_bare_words(rows: pl.DataFrame, text: str | pl.Expr, name: str) -> pl.DataFrame:
+    """Add a column `name` with the bare words of a text, or null if it has none. Each distinct text is read once."""
+    source = rows.with_columns(pl.col(text).alias("source") if isinstance(text, str) else text.alias("source"))
+    bare = _compared_text(pl.col("source"))
+    read = source.select("source").unique().drop_nulls().with_columns(pl.when(bare != "").then(bare).alias(name))
     return (
-        asked.drop(name, strict=False)
-        .join(read, on="asked", how="left", validate="m:1", maintain_order="left")
-        .drop("asked")
+        source.drop(name, strict=False)
+        .join(read, on="source", how="left", validate="m:1", maintain_order="left")
+        .drop("source")
     )
 
 
-def _with_key(rows: pl.DataFrame) -> pl.DataFrame:
-    """`key`: the counterparty by which a correction finds a row, its group, or where there is none, its name."""
-    return _with_bare(rows, pl.coalesce("counterparty_group", "counterparty_name"), "key")
+def _add_key(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add `key`, by which corrections find a row's counterparty: its group, or without one its name."""
+    return _add_bare_words(rows, pl.coalesce("counterparty_group", "counterparty_name"), "key")
 
 
-def corrected(rows: pl.LazyFrame, corrections: pl.DataFrame) -> pl.LazyFrame:
-    """Give each row the category and the counterparty that its client corrected it to. Facts and pairs stay.
+def apply_corrections(rows: pl.LazyFrame, corrections: pl.DataFrame) -> pl.LazyFrame:
+    """Set category and counterparty of each row as its client corrected them. Facts and transfer pairs stay.
 
     Args:
-        rows: with category and counterparty as all other steps have them.
-        corrections: those that hold (schema CORRECTIONS), one row for each customer whom one holds for.
+        rows: with the category and counterparty of all other steps.
+        corrections: the active ones (schema CORRECTIONS), one row for each customer that a correction applies to.
     """
     if corrections.is_empty():
         return rows
-    asked = {name: TRANSACTIONS[name] for name in _FILLED_BEFORE if name not in rows.collect_schema()}
-    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in asked.items()).map_batches(
-        partial(_corrected, corrections=corrections), predicate_pushdown=False, projection_pushdown=False
+    missing = {name: TRANSACTIONS[name] for name in _FILLED_BEFORE if name not in rows.collect_schema()}
+    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items()).map_batches(
+        partial(_apply_decisions, corrections=corrections), predicate_pushdown=False, projection_pushdown=False
     )
 
 
-def reached(rows: pl.DataFrame, correction: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
-    """The rows that a correction decides once it is made, with `changes`: whether it says of them what was not said.
+def find_changed_rows(rows: pl.DataFrame, correction: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that a new correction would decide, with `changes`: whether it would change their values.
 
-    A category that comes with a counterparty's name is looked at as it is shown; what other corrections said of a name
-    that this one takes away is not.
+    Categories are compared as the rows show them. Effects on other corrections, which applied to a name that this one
+    replaces, are not considered.
 
     Args:
-        rows: enriched transactions as they are shown (schema TRANSACTIONS, or the part in REACHED_BY).
-        correction: the one to be made (schema CORRECTIONS), a row for each customer whom it holds for.
-        standing: those that hold already (schema CORRECTIONS).
+        rows: enriched transactions (schema TRANSACTIONS, or the columns REACHED_BY).
+        correction: the new one (schema CORRECTIONS), a row for each customer that it applies to.
+        standing: those already active (schema CORRECTIONS).
     """
     if correction.is_empty():
         return rows.clear().with_columns(changes=pl.lit(None, pl.Boolean))
     new = correction.row(0, named=True)
-    meant = _meant(rows.join(correction, on="customer_number", how="semi"), correction, new)
-    single = _latest(standing.clear() if new["transaction_id"] else standing, ("customer_number", "transaction_id"))
+    meant = _select_meant_rows(rows.join(correction, on="customer_number", how="semi"), correction, new)
+    single = _latest_positions(
+        standing.clear() if new["transaction_id"] else standing, ("customer_number", "transaction_id")
+    )
     category, name = pl.lit(new["category"], pl.String), pl.lit(new["counterparty_name"], pl.String)
     decides_category = category.is_not_null() & pl.col("category_position").is_null()
     decides_name = name.is_not_null() & pl.col("name_position").is_null()
@@ -118,26 +121,26 @@ def reached(rows: pl.DataFrame, correction: pl.DataFrame, standing: pl.DataFrame
     )
 
 
-def _meant(rows: pl.DataFrame, correction: pl.DataFrame, new: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows that the correction speaks of."""
-    if new["transaction_id"] is not None:  # whose side is known: none is asked for
+def _select_meant_rows(rows: pl.DataFrame, correction: pl.DataFrame, new: Mapping[str, Any]) -> pl.DataFrame:
+    """Select the rows that the correction applies to."""
+    if new["transaction_id"] is not None:  # a single transaction needs no check of its direction
         return rows.filter(pl.col("transaction_id") == new["transaction_id"])
     if new["direction"] is not None:
         rows = rows.filter(pl.col("direction") == pl.lit(new["direction"], Direction))
     if new["counterparty_group"] is not None:
-        return _with_key(rows).filter(pl.col("key") == new["counterparty_group"]).drop("key")
-    return rows.join(_by_words(rows, correction), on=_TEXT, how="semi", maintain_order="left")
+        return _add_key(rows).filter(pl.col("key") == new["counterparty_group"]).drop("key")
+    return rows.join(_decide_by_words(rows, correction), on=_TEXT, how="semi", maintain_order="left")
 
 
-def called(rows: pl.DataFrame, key: str) -> pl.DataFrame:
-    """How many rows show a counterparty by this name, or are of this group, by `key` of the one that they are of."""
-    named = rows.pipe(_with_bare, "counterparty_name", "name").pipe(_with_key)
-    asked = (pl.col("name") == key) | (pl.col("key") == key)
-    return named.filter(asked).group_by("key").agg(rows=pl.len().cast(pl.Int64()))
+def count_rows_by_counterparty(rows: pl.DataFrame, key: str) -> pl.DataFrame:
+    """Count the rows whose counterparty has this name or group, by the `key` of their counterparty."""
+    named = rows.pipe(_add_bare_words, "counterparty_name", "name").pipe(_add_key)
+    is_named = (pl.col("name") == key) | (pl.col("key") == key)
+    return named.filter(is_named).group_by("key").agg(rows=pl.len().cast(pl.Int64()))
 
 
-def held(rows: pl.DataFrame) -> pl.DataFrame:
-    """How many of the rows each correction decides, as they tell themselves: `correction_id` (text) and `rows`."""
+def count_corrected_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Count the rows that each correction decides, by their `category_basis`: `correction_id` (text) and `rows`."""
     basis = pl.col("category_basis")
     deciding = pl.concat_list(
         basis.str.extract(f"^correction ({_UUID}):"), basis.str.extract(f"name by correction ({_UUID})$")
@@ -152,35 +155,35 @@ def held(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _corrected(rows: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
-    """Eager, because renaming goes on for as long as corrections follow each other."""
+def _apply_decisions(rows: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
+    """Apply the corrections. Eager: the number of renaming steps depends on the corrections."""
     numbered = rows.with_row_index("row")
-    decisions = _decisions(numbered, corrections)
+    decisions = _find_decisions(numbered, corrections)
     if decisions.is_empty():
         return rows
     return (
         numbered.join(decisions, on="row", how="left", validate="1:1", maintain_order="left")
-        .pipe(_with, _categories(corrections), "category_position")
-        .pipe(_with, _names(corrections), "name_position")
-        .with_columns(_category_says())
-        .with_columns(_name_says())
+        .pipe(_join_on_position, _read_categories(corrections), "category_position")
+        .pipe(_join_on_position, _read_names(corrections), "name_position")
+        .with_columns(_corrected_category())
+        .with_columns(_corrected_name())
         .select(rows.columns)
     )
 
 
-def _with(rows: pl.DataFrame, said: pl.DataFrame, position: str) -> pl.DataFrame:
-    return rows.join(said, on=("customer_number", position), how="left", validate="m:1", maintain_order="left")
+def _join_on_position(rows: pl.DataFrame, values: pl.DataFrame, position: str) -> pl.DataFrame:
+    return rows.join(values, on=("customer_number", position), how="left", validate="m:1", maintain_order="left")
 
 
-def _categories(corrections: pl.DataFrame) -> pl.DataFrame:
-    """What each correction says a row is, and the words by which that is explained."""
+def _read_categories(corrections: pl.DataFrame) -> pl.DataFrame:
+    """Return the category that each correction gives, and the explanation for `category_basis`."""
     single = pl.col("transaction_id").is_not_null()
     what = pl.coalesce(
         pl.when(single).then(pl.lit("this transaction")),
         pl.format("counterparty {}", "counterparty_group"),
         pl.format("words {}", "words"),
     )
-    saying = corrections.filter(pl.col("category").is_not_null()).pipe(_with_bare, "words", "words")
+    saying = corrections.filter(pl.col("category").is_not_null()).pipe(_add_bare_words, "words", "words")
     return saying.select(
         "customer_number",
         category_position="position",
@@ -191,10 +194,10 @@ def _categories(corrections: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _names(corrections: pl.DataFrame) -> pl.DataFrame:
-    """Whom each correction says a row is with."""
+def _read_names(corrections: pl.DataFrame) -> pl.DataFrame:
+    """Return the counterparty that each correction gives."""
     naming = corrections.filter(pl.col("counterparty_name").is_not_null())
-    return naming.pipe(_with_bare, "counterparty_name", "said_counterparty").select(
+    return naming.pipe(_add_bare_words, "counterparty_name", "said_counterparty").select(
         "customer_number",
         "said_counterparty",
         name_position="position",
@@ -208,7 +211,7 @@ def _id_text() -> pl.Expr:
     return pl.col("correction_id").bin.encode("hex").str.replace(parts, "$1-$2-$3-$4-$5")
 
 
-def _category_says() -> list[pl.Expr]:
+def _corrected_category() -> list[pl.Expr]:
     said = pl.col("said_category").is_not_null()
     return [
         pl.coalesce("said_category", "category").alias("category"),
@@ -219,8 +222,11 @@ def _category_says() -> list[pl.Expr]:
     ]
 
 
-def _name_says() -> list[pl.Expr]:
-    """Somebody else's kind, lender and ABN don't come along; another spelling of the same keeps its own."""
+def _corrected_name() -> list[pl.Expr]:
+    """Return the corrected columns of the counterparty.
+
+    Kind, lender and ABN are cleared if the new name is a different counterparty, and kept for another spelling.
+    """
     renamed = pl.col("said_name").is_not_null()
     somebody_else = renamed & pl.col("said_counterparty").ne_missing(pl.col("key"))
     basis = pl.concat_str("category_basis", "named_by", separator="; ", ignore_nulls=True)
@@ -232,22 +238,25 @@ def _name_says() -> list[pl.Expr]:
     ]
 
 
-def _decisions(numbered: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
-    """The rows that corrections decide: `row`, `category_position` and `name_position` of those that do (at least one
-    of them), and the `key` of the counterparty that enrichment found.
+def _find_decisions(numbered: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
+    """Find the rows that corrections decide.
+
+    Returns:
+        `row`, the `key` of the counterparty that enrichment found, and `category_position` and `name_position` of the
+        deciding corrections (at least one of the two).
     """
-    mine = numbered.join(corrections, on="customer_number", how="semi").pipe(_with_key)
+    mine = numbered.join(corrections, on="customer_number", how="semi").pipe(_add_key)
     concerned = mine.select("row", "customer_number", "transaction_id", "direction", "description", "key")
-    single = _latest(corrections, ("customer_number", "transaction_id")).rename(_renamed("single"))
-    worded = _by_words(concerned, corrections).rename(_renamed("worded"))
-    # what words say after the transaction itself was named doesn't name it any more
+    single = _latest_positions(corrections, ("customer_number", "transaction_id")).rename(_prefix_positions("single"))
+    worded = _decide_by_words(concerned, corrections).rename(_prefix_positions("worded"))
+    # Words no longer name a transaction once it has been given a name itself.
     overruled = pl.col("worded_name_position") > pl.col("single_name_position")
     timed = (
         concerned.join(single, on=("customer_number", "transaction_id"), how="left", validate="m:1")
         .join(worded, on=_TEXT, how="left", validate="m:1")
         .with_columns(worded_name_position=pl.when(~overruled.fill_null(value=False)).then("worded_name_position"))
     )
-    party = _by_counterparty(timed, corrections).rename(_renamed("party"))
+    party = _decide_by_counterparty(timed, corrections).rename(_prefix_positions("party"))
     return (
         timed.join(party, on="row", how="left", validate="1:1")
         .select(
@@ -262,12 +271,12 @@ def _decisions(numbered: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFram
     )
 
 
-def _renamed(kind: str) -> dict[str, str]:
+def _prefix_positions(kind: str) -> dict[str, str]:
     return {name: f"{kind}_{name}" for name in _POSITIONS}
 
 
-def _latest(corrections: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Position of the last correction for each of the keys that says a category, and of the last that says a name."""
+def _latest_positions(corrections: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return for each key the position of its last correction with a category, and of its last with a name."""
     said = {"category_position": "category", "name_position": "counterparty_name"}
     return (
         corrections.filter(pl.all_horizontal(pl.col(keys).is_not_null()))
@@ -276,8 +285,8 @@ def _latest(corrections: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _on_each_side(corrections: pl.DataFrame) -> pl.DataFrame:
-    """One row for each side of the account that a correction holds on."""
+def _split_by_side(corrections: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for each side of the account that a correction applies to."""
     return pl.concat(
         corrections.filter(pl.col("direction").is_null() | (pl.col("direction") == side)).with_columns(
             direction=pl.lit(side, Direction)
@@ -286,56 +295,56 @@ def _on_each_side(corrections: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_counterparty(timed: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
-    """The corrections of counterparties that decide, by `row`.
+def _decide_by_counterparty(timed: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
+    """Find the deciding corrections of counterparties, by `row`.
 
-    A row is with whom enrichment found until words name somebody, with that one until the transaction itself is given
-    a name, and from then on with that one. Each of these times is a start, from which counterparties may be renamed.
+    A row has the counterparty that enrichment found until words name another, then that one until the transaction
+    itself is given a name, and from then on that one. Corrections of the counterparty may rename it within each period.
     """
-    by_party = _on_each_side(corrections.filter(pl.col("counterparty_group").is_not_null()))
+    by_party = _split_by_side(corrections.filter(pl.col("counterparty_group").is_not_null()))
     if by_party.is_empty():
         return pl.DataFrame(schema={"row": timed.schema["row"], **_NO_POSITIONS})
-    names = _names(corrections).select("customer_number", "name_position", named="said_counterparty")
+    names = _read_names(corrections).select("customer_number", "name_position", named="said_counterparty")
     worded, single = pl.col("worded_name_position"), pl.col("single_name_position")
     before_single = pl.coalesce(single - 1, _ALWAYS)
     found = timed.with_columns(since=_FROM_THE_START, through=pl.coalesce(worded - 1, before_single), renames=True)
     by_words = (
         timed.filter(worded.is_not_null())
         .with_columns(since=worded, through=before_single, renames=True)
-        .pipe(_named_at, names)
+        .pipe(_add_key_named_at, names)
     )
     by_itself = (
         timed.filter(single.is_not_null())
         .with_columns(since=single, through=_ALWAYS, renames=False)
-        .pipe(_named_at, names)
+        .pipe(_add_key_named_at, names)
     )
     times = pl.concat(each.select("row", *_START) for each in (found, by_words, by_itself)).drop_nulls("key")
-    paths = _paths(times.select(_START).unique(), by_party)
+    paths = _follow_renamings(times.select(_START).unique(), by_party)
     return times.join(paths, on=_START, validate="m:1").group_by("row").agg(pl.col(_POSITIONS).max())
 
 
-def _named_at(rows: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
-    """`key`: of the counterparty named by the correction at `since`."""
+def _add_key_named_at(rows: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
+    """Add the `key` of the counterparty that the correction at `since` names."""
     at_since = names.rename({"name_position": "since"})
     named = rows.join(at_since, on=("customer_number", "since"), validate="m:1")
     return named.with_columns(key="named")
 
 
-def _paths(starts: pl.DataFrame, by_party: pl.DataFrame) -> pl.DataFrame:
-    """Where renaming leads from each start: the last position on the way that says a category, and that renames.
+def _follow_renamings(starts: pl.DataFrame, by_party: pl.DataFrame) -> pl.DataFrame:
+    """Follow renamings from each start. Return the last positions on the way with a category and with a renaming.
 
-    From a start a counterparty goes by the first later correction of it that renames it, and so on. Each step is later
-    than the one before, so there are at most as many as corrections.
+    From each start, the first later correction that renames the counterparty applies, and so on. Each step is later
+    than the one before, so there are at most as many steps as corrections.
     """
     named = pl.col("counterparty_name").is_not_null()
     key = pl.col("counterparty_group")
-    renaming = by_party.filter(named).pipe(_with_bare, "counterparty_name", "to")
+    renaming = by_party.filter(named).pipe(_add_bare_words, "counterparty_name", "to")
     renaming = renaming.select(*_SIDE, "to", key=key, leaves="position").sort("leaves")
     saying = by_party.filter(pl.col("category").is_not_null()).select(*_SIDE, key=key, says="position").sort("says")
     standing = starts.with_row_index("start")
     trails = [pl.DataFrame(schema={"start": standing.schema["start"], **_NO_POSITIONS})]
     while not standing.is_empty():
-        trail = _until_renamed(standing, renaming, saying)
+        trail = _step_to_next_renaming(standing, renaming, saying)
         trails.append(trail.select("start", category_position="says", name_position="leaves"))
         standing = trail.filter(pl.col("leaves").is_not_null()).with_columns(key="to", since="leaves")
         standing = standing.drop("leaves", "to", "says").drop_nulls("key")
@@ -343,8 +352,8 @@ def _paths(starts: pl.DataFrame, by_party: pl.DataFrame) -> pl.DataFrame:
     return starts.with_row_index("start").join(ends, on="start", validate="1:1").drop("start")
 
 
-def _until_renamed(standing: pl.DataFrame, renaming: pl.DataFrame, saying: pl.DataFrame) -> pl.DataFrame:
-    """`leaves`: when each is renamed next, if it is; `says`: the last correction until then that says a category."""
+def _step_to_next_renaming(standing: pl.DataFrame, renaming: pl.DataFrame, saying: pl.DataFrame) -> pl.DataFrame:
+    """Add `leaves`, the position of the next renaming or null, and `says`, the last category correction until then."""
     by = [*_SIDE, "key"]
     next_one = standing.sort("since").join_asof(
         renaming,
@@ -353,7 +362,7 @@ def _until_renamed(standing: pl.DataFrame, renaming: pl.DataFrame, saying: pl.Da
         by=by,
         strategy="forward",
         allow_exact_matches=False,
-        check_sortedness=False,  # both are; it can't be checked within groups
+        check_sortedness=False,  # both are sorted, but Polars can't check that within groups
     )
     renamed = pl.col("renames") & (pl.col("leaves") <= pl.col("through"))
     left = next_one.with_columns(leaves=pl.when(renamed).then("leaves")).with_columns(
@@ -363,33 +372,35 @@ def _until_renamed(standing: pl.DataFrame, renaming: pl.DataFrame, saying: pl.Da
     return last.with_columns(says=pl.when(pl.col("says") > pl.col("since")).then("says")).drop("until")
 
 
-def _by_words(concerned: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
-    """The last corrections whose words each text holds, by customer, side and description."""
-    sided = _on_each_side(corrections.filter(pl.col("words").is_not_null()))
-    phrases = sided.pipe(_with_bare, "words", "words").pipe(_latest, (*_SIDE, "words"))
+def _decide_by_words(concerned: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
+    """Find the last corrections whose words each text contains, by customer, side and description."""
+    sided = _split_by_side(corrections.filter(pl.col("words").is_not_null()))
+    phrases = sided.pipe(_add_bare_words, "words", "words").pipe(_latest_positions, (*_SIDE, "words"))
     found = [pl.DataFrame(schema={**{name: concerned.schema[name] for name in _TEXT}, **_NO_POSITIONS})]
     if not phrases.is_empty():
         texts = concerned.join(phrases, on=_SIDE, how="semi").select(_TEXT).unique()
-        found += [_looked_up(some, phrases) for some in _slices(texts)]
+        found += [_look_up_runs(some, phrases) for some in _slice_by_bytes(texts)]
     return pl.concat(found)
 
 
-def _slices(texts: pl.DataFrame) -> list[pl.DataFrame]:
-    """So many texts at once that their words fit into memory, however long each is."""
+def _slice_by_bytes(texts: pl.DataFrame) -> list[pl.DataFrame]:
+    """Split texts into slices whose words fit into memory, however long each text is."""
     nth = pl.col("description").str.len_bytes().cum_sum() // _SLICE_BYTES
     return texts.with_columns(nth=nth).partition_by("nth", include_key=False)
 
 
-def _looked_up(texts: pl.DataFrame, phrases: pl.DataFrame) -> pl.DataFrame:
-    """Every run of words that begins as one of the phrases, as long as such a phrase, looked up among them."""
+def _look_up_runs(texts: pl.DataFrame, phrases: pl.DataFrame) -> pl.DataFrame:
+    """Look up in the phrases every run of words that has the first word and the length of a phrase."""
     lengths = phrases.select(
         *_SIDE, word=pl.col("words").str.split(" ").list.first(), length=pl.col("words").str.count_matches(" ") + 1
     ).unique()
-    split = texts.with_row_index("text").with_columns(word=_compared(pl.col("description")).str.split(" "))
+    split = texts.with_row_index("text").with_columns(word=_compared_text(pl.col("description")).str.split(" "))
     words = split.select("text", *_SIDE, "word").explode("word").with_row_index("place")
     beginning = words.join(lengths, on=(*_SIDE, "word")).select("place", "text", *_SIDE, "length")
     hits = [
-        _runs(words, some, length[0]).join(phrases, on=(*_SIDE, "words"), validate="m:1").select("text", *_POSITIONS)
+        _runs_of_length(words, some, length[0])
+        .join(phrases, on=(*_SIDE, "words"), validate="m:1")
+        .select("text", *_POSITIONS)
         for length, some in beginning.partition_by("length", as_dict=True).items()
     ]
     if not hits:
@@ -398,8 +409,8 @@ def _looked_up(texts: pl.DataFrame, phrases: pl.DataFrame) -> pl.DataFrame:
     return split.drop("word").join(last, on="text", validate="1:1").drop("text")
 
 
-def _runs(words: pl.DataFrame, beginning: pl.DataFrame, length: int) -> pl.DataFrame:
-    """`words`: as many as `length` side by side, from each place on where so many are left in the text."""
+def _runs_of_length(words: pl.DataFrame, beginning: pl.DataFrame, length: int) -> pl.DataFrame:
+    """Add `words`, the run of `length` adjacent words from each place. Places too near the text's end are dropped."""
     whole = beginning.filter(pl.col("place") + length <= words.height)
     last = words["text"].gather(whole["place"] + (length - 1))
     whole = whole.filter(whole["text"] == last)

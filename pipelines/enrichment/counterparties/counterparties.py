@@ -1,9 +1,9 @@
-"""Who is on the other side: names that statements print, looked up in curated lists.
+"""Look up counterparties in curated lists by the names that statements print.
 
-`rules/counterparties/*.yaml` holds, by purpose, canonical names with the phrases by which statements name them, and
-`rules/purposes.yaml` what a payment to or from such a counterparty is. The longest phrase wins: TYRO BUSINESS LOAN says
-more than TYRO. Where what a payment is depends on other words of the text, a rule of `rules/patterns/decisive.yaml`
-says so, and may ask for the counterparty's purpose.
+`rules/counterparties/*.yaml` lists canonical names by purpose, with the phrases that statements use for them.
+`rules/purposes.yaml` gives the category of a payment to or from a counterparty of each purpose. The longest phrase
+wins: TYRO BUSINESS LOAN says more than TYRO. If the category depends on other words of the text, a rule in
+`rules/patterns/decisive.yaml` decides, which may require a purpose of the counterparty.
 """
 
 import re
@@ -16,23 +16,23 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.enrichment.wording.phrases import Phrasebook, literals, words_of
+from pipelines.enrichment.wording.phrases import Phrasebook, search_literals, words_of
 from pipelines.vocabulary.rule_files import RuleError, load_rules
 from pipelines.vocabulary.schemas import CounterpartyKind
 from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY, Sign
 
 FOLDER, PURPOSES = "counterparties", "purposes.yaml"
-CONFIDENCE = 0.9  # a name is certain; what was bought there is less so
+CONFIDENCE = 0.9  # the name is certain, what was bought there is less so (our judgement)
 NAMED = pl.Schema(
     {
         "text_number": pl.UInt32(),
-        "phrase": pl.String(),  # by which it is named
+        "phrase": pl.String(),  # the phrase found in the text
         "counterparty_name": pl.String(),
         "counterparty_kind": CounterpartyKind,
         "counterparty_lender_id": pl.String(),
         "purpose": pl.String(),
-        "credit": pl.String(),  # category of what comes from it; null where that can't be said
-        "debit": pl.String(),  # of what goes to it
+        "credit": pl.String(),  # category of money from it; null if unknown
+        "debit": pl.String(),  # category of money to it; null if unknown
     }
 )
 _PARTIES = pl.Schema(
@@ -42,7 +42,7 @@ _PARTIES = pl.Schema(
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a kind of counterparty is for: the categories of money that comes from it and goes to it."""
+    """A purpose of counterparties: their kind, and the categories of money from them (credit) and to them (debit)."""
 
     slug: str
     kind: str
@@ -52,7 +52,7 @@ class Purpose:
 
 @dataclass(frozen=True)
 class Party:
-    """A counterparty: its phrases, and those beside which it is somebody else's name."""
+    """A counterparty: the phrases that name it (`says`), and those that show that somebody else is meant (`unless`)."""
 
     name: str
     purpose: Purpose
@@ -69,105 +69,105 @@ class Party:
 
 
 class Directory:
-    """The lists, made ready for the look-up."""
+    """The lists of counterparties, prepared for the look-up."""
 
     def __init__(self, parties: Sequence[Party]) -> None:
         saying = [(phrase, number) for number, party in enumerate(parties) for phrase in party.says]
-        wanted = dict(zip(saying, literals([phrase for phrase, _ in saying]), strict=True))
+        wanted = dict(zip(saying, search_literals([phrase for phrase, _ in saying]), strict=True))
         saying.sort(key=lambda said: (-len(wanted[said]), wanted[said]))  # the first that is found wins
         excluding = [(phrase, number) for number, party in enumerate(parties) for phrase in party.unless]
-        self._parties = pl.DataFrame(list(starmap(_described, enumerate(parties))), _PARTIES, orient="row")
-        self._saying = _numbered(saying).rename({"phrase_text": "phrase", "phrase": "rank"})
-        self._excluding = _numbered(excluding).select("phrase", "party")
+        self._parties = pl.DataFrame(list(starmap(_party_columns, enumerate(parties))), _PARTIES, orient="row")
+        self._saying = _number_phrases(saying).rename({"phrase_text": "phrase", "phrase": "rank"})
+        self._excluding = _number_phrases(excluding).select("phrase", "party")
         self._says = Phrasebook([phrase for phrase, _ in saying])
         self._unless = Phrasebook([phrase for phrase, _ in excluding])
 
     @cached_property
     def numbers(self) -> list[str]:
-        """Words with digits that its phrases hold: `words_of` has to keep them."""
+        """Words with digits in the phrases, which `words_of` must keep."""
         return sorted({*self._says.numbers, *self._unless.numbers})
 
-    def found(self, texts: pl.Series) -> pl.DataFrame:
-        """Whom the texts name: schema NAMED, at most one row a text.
+    def find(self, texts: pl.Series) -> pl.DataFrame:
+        """Find the counterparties that texts name: schema NAMED, at most one row per text.
 
         Args:
-            texts: as `words_of` makes them; `text_number` is a position in it.
+            texts: prepared by `words_of`; `text_number` is a position in it.
         """
-        hits = self._says.found(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
-        spoilt = self._unless.found(texts).join(self._excluding, on="phrase").select("text_number", "party")
+        hits = self._says.find(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
+        spoilt = self._unless.find(texts).join(self._excluding, on="phrase").select("text_number", "party")
         best = (
             hits.join(spoilt, on=["text_number", "party"], how="anti").group_by("text_number").agg(pl.col("rank").min())
         )
         return best.join(self._saying, on="rank").join(self._parties, on="party").select(NAMED.names())
 
     def purposes_in(self, texts: Sequence[str]) -> list[str | None]:
-        """Per text, the purpose of whom it names."""
+        """Return the purpose of the counterparty that each text names, or None."""
         prepared = pl.DataFrame({"text": texts}).select(words_of(pl.col("text").str.to_uppercase(), self.numbers))
-        named = self.found(prepared.to_series()).select("text_number", "purpose")
+        named = self.find(prepared.to_series()).select("text_number", "purpose")
         return prepared.with_row_index("text_number").join(named, on="text_number", how="left")["purpose"].to_list()
 
 
-def _described(number: int, party: Party) -> tuple[int | str | None, ...]:
+def _party_columns(number: int, party: Party) -> tuple[int | str | None, ...]:
     purpose = party.purpose
     return number, party.name, purpose.kind, party.lender_id, purpose.slug, purpose.credit, purpose.debit
 
 
-def _numbered(phrases: Sequence[tuple[str, int]]) -> pl.DataFrame:
+def _number_phrases(phrases: Sequence[tuple[str, int]]) -> pl.DataFrame:
     schema = pl.Schema({"phrase_text": pl.String(), "party": pl.UInt32()})
     return pl.DataFrame(phrases, schema, orient="row").with_row_index("phrase")
 
 
 @cache
 def load() -> Directory:
-    """The lists of `rules/`, read once.
+    """Load the lists of `rules/`, once per process.
 
     Raises:
-        RuleError: naming the file, the counterparty and the reason, for every fault.
+        RuleError: names the file, the counterparty and the reason of every fault.
     """
-    return Directory(parties())
+    return Directory(load_parties())
 
 
-def purposes() -> list[str]:
-    """The slugs of all purposes."""
+def list_purposes() -> list[str]:
+    """List the slugs of all purposes."""
     return list(load_rules(PURPOSES))
 
 
-def parties() -> list[Party]:
-    """All counterparties of the lists."""
+def load_parties() -> list[Party]:
+    """Load all counterparties of the lists."""
     names = sorted(file.name for file in files("pipelines.enrichment").joinpath("rules", FOLDER).iterdir())
-    return checked(load_rules(PURPOSES), {name: load_rules(f"{FOLDER}/{name}") for name in names})
+    return parse_parties(load_rules(PURPOSES), {name: load_rules(f"{FOLDER}/{name}") for name in names})
 
 
-def checked(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
-    """The counterparties of all files, or every fault of theirs at once."""
+def parse_parties(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
+    """Parse the counterparties of all files. Raise RuleError with all faults at once."""
     faults = [*_purpose_faults(purposes), *_list_faults(purposes, lists)]
     if faults:
         raise RuleError("\n".join(faults))
     return [
-        _party(name, Purpose(purpose, **purposes[purpose]), entry)
+        _parse_party(name, Purpose(purpose, **purposes[purpose]), entry)
         for purposed in lists.values()
         for purpose, parties in purposed.items()
         for name, entry in parties.items()
     ]
 
 
-def _party(name: str, purpose: Purpose, entry: Any) -> Party:
+def _parse_party(name: str, purpose: Purpose, entry: Any) -> Party:
     return Party(name, purpose, **entry) if isinstance(entry, dict) else Party(name, purpose, entry)
 
 
 def _purpose_faults(purposes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for name, purpose in purposes.items():
         if not {"kind"} <= purpose.keys() <= {"kind", *SIDES}:
-            yield f"purposes.yaml, {name}: it takes kind, credit and debit"
+            yield f"purposes.yaml, {name}: takes kind, credit and debit"
             continue
         if purpose["kind"] not in CounterpartyKind.categories:
             yield f"purposes.yaml, {name}: there is no kind {purpose['kind']}"
         for side in SIDES:
-            if side in purpose and not _belongs(purpose[side], side):
+            if side in purpose and not _fits_side(purpose[side], side):
                 yield f"purposes.yaml, {name}: no category {purpose[side]} belongs on the side {side}"
 
 
-def _belongs(slug: str, side: Sign) -> bool:
+def _fits_side(slug: str, side: Sign) -> bool:
     return slug in TAXONOMY.categories and TAXONOMY.categories[slug].sign in (side, "either")
 
 
@@ -179,7 +179,7 @@ def _list_faults(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Itera
                 yield f"{file}: there is no purpose {purpose}"
             for name, entry in parties.items():
                 where = f"{file}, {purpose}, {name}"
-                says = _says(entry)
+                says = _phrases_in(entry)
                 if not says:
                     yield f"{where}: takes a list of phrases, or `says` and `unless`"
                 said += [(phrase, where) for phrase in says]
@@ -188,13 +188,13 @@ def _list_faults(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Itera
 
 def _repetitions(said: Sequence[tuple[str, str]]) -> Iterator[str]:
     first: dict[str, str] = {}
-    for (phrase, where), wanted in zip(said, literals([phrase for phrase, _ in said]), strict=True):
+    for (phrase, where), wanted in zip(said, search_literals([phrase for phrase, _ in said]), strict=True):
         if first.setdefault(wanted, where) != where:
-            yield f"{where}: {phrase!r} stands already under {first[wanted]}"
+            yield f"{where}: {phrase!r} is already listed under {first[wanted]}"
 
 
-def _says(entry: Any) -> Sequence[str]:
-    """The phrases that say it, or none where the entry is not what one should be."""
+def _phrases_in(entry: Any) -> Sequence[str]:
+    """Return the phrases of an entry that name it, or none if the entry is malformed."""
     lists: list[Any] = [entry]
     if isinstance(entry, dict):
         lists = [entry.get("says"), entry.get("unless", ["-"])] if entry.keys() <= {"says", "unless"} else []

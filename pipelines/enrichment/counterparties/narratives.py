@@ -1,7 +1,7 @@
-"""What a narrative tells by itself: its fields, whom it names, and what it is by names and words.
+"""Read narratives: their fields, the counterparty, and the category that names and words imply.
 
-A business's narratives repeat, so each distinct description, side and type of account is looked at once, and what it
-tells is joined back to its rows. Many are looked at in slices, as many at a time as there are cores.
+A business's narratives repeat. So each distinct combination of description, side and type of account is read once, and
+the result is joined back to the rows. Many narratives are split into slices, one for each core.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -10,17 +10,23 @@ from functools import partial
 import polars as pl
 
 from pipelines.enrichment.counterparties import counterparties, patterns
-from pipelines.enrichment.counterparties.categories import DECIDED, by_names, by_nothing, by_rules, decided
+from pipelines.enrichment.counterparties.categories import (
+    DECIDED,
+    candidates_by_names,
+    candidates_by_rules,
+    decide,
+    fallback_candidates,
+)
 from pipelines.enrichment.counterparties.counterparties import Directory
 from pipelines.enrichment.names.name_groups import slug
-from pipelines.enrichment.names.names import NAMED, abns, named
-from pipelines.enrichment.wording.details import details
+from pipelines.enrichment.names.names import NAMED, find_abns, name_counterparties
+from pipelines.enrichment.wording.details import read_details
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.enrichment.wording.text import matching_text
 
 KEY = ("description", "direction", "account_type")
-ALIKE = ("words", "clean_description", "direction", "account_type")  # what counterparty and category follow from
-LEAST_SLICE = 25_000  # narratives: with fewer, preparing the search for thousands of phrases would weigh
+ALIKE = ("words", "clean_description", "direction", "account_type")  # these determine counterparty and category
+LEAST_SLICE = 25_000  # narratives: each slice prepares a search for thousands of phrases, which must be worth it
 
 _OF_THE_LISTS = (
     *("alike", "text_number", "direction", "account_type"),
@@ -28,15 +34,16 @@ _OF_THE_LISTS = (
 )
 
 
-def categorised(rows: pl.DataFrame, directory: Directory | None = None) -> pl.DataFrame:
-    """Add `text` (the description as `matching_text` has it) and what it tells: the fields of `details`, the
-    counterparty's columns and the category's (`categories.DECIDED`).
+def read_narratives(rows: pl.DataFrame, directory: Directory | None = None) -> pl.DataFrame:
+    """Add `text` (from `matching_text`), the fields of `read_details`, the counterparty and the category.
+
+    The columns of the category are `categories.DECIDED`.
 
     Args:
         rows: `description`, `direction` and `account_type`, and none of the columns that are added.
-        directory: lists to look names up in, instead of ours.
+        directory: lists of counterparties to use instead of the shipped ones.
     """
-    read_slice = partial(_read, directory or counterparties.load())
+    read_slice = partial(_read_slice, directory or counterparties.load())
     keys = rows.select(KEY).unique().with_row_index("key")
     cores = pl.thread_pool_size()
     size = max(-(-keys.height // cores), LEAST_SLICE)
@@ -46,42 +53,42 @@ def categorised(rows: pl.DataFrame, directory: Directory | None = None) -> pl.Da
     return rows.join(known, on=KEY, how="left", validate="m:1", maintain_order="left", nulls_equal=True)
 
 
-def _read(directory: Directory, keys: pl.DataFrame) -> pl.DataFrame:
-    """What follows from each `key`: fields from the very text, and all else from its words, which repeat more."""
+def _read_slice(directory: Directory, keys: pl.DataFrame) -> pl.DataFrame:
+    """Read each `key`: the fields from its text, everything else from its words, which repeat more often."""
     numbers = sorted({*directory.numbers, *patterns.load().numbers})
     texts = keys.select(text=matching_text(pl.col("description"))).to_series()
-    fields = details(texts)
-    read = keys.hstack([texts, abns(texts), *fields]).with_columns(words=words_of(pl.col("text"), numbers))
+    fields = read_details(texts)
+    read = keys.hstack([texts, find_abns(texts), *fields]).with_columns(words=words_of(pl.col("text"), numbers))
     alike = read.unique(ALIKE).select(*ALIKE, "text").with_row_index("alike")
-    known = alike.drop("text").join(_of_alike(directory, alike), on="alike", validate="1:1").drop("alike")
+    known = alike.drop("text").join(_categorise(directory, alike), on="alike", validate="1:1").drop("alike")
     return read.join(known, on=ALIKE, validate="m:1", nulls_equal=True).drop(*KEY, "words")
 
 
-def _of_alike(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
-    """Per `alike`, the counterparty and the category.
+def _categorise(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
+    """Return the counterparty and the category per `alike`.
 
     Args:
-        narratives: ALIKE, distinct, and any `text` of those that are so.
+        narratives: distinct ALIKE, each with the `text` of any one of its narratives.
     """
     words = narratives.select("words").unique().with_row_index("text_number")
-    found = words.join(directory.found(words["words"]), on="text_number", how="left", validate="1:1")
+    found = words.join(directory.find(words["words"]), on="text_number", how="left", validate="1:1")
     listed = narratives.join(found, on="words", validate="m:1", maintain_order="left")
-    parties = pl.concat([listed.select(_OF_THE_LISTS), _parties(listed)], how="horizontal")
-    asked = parties.with_columns(key="alike")
-    held = patterns.load().holding(words["words"], asked.select(patterns.KEYS.names()).cast(patterns.KEYS))
-    candidates = pl.concat([by_rules(held), by_names(asked), by_nothing(asked)])
-    concluded = parties.join(decided(candidates), left_on="alike", right_on="key", validate="1:1")
+    parties = pl.concat([listed.select(_OF_THE_LISTS), _name_parties(listed)], how="horizontal")
+    keyed = parties.with_columns(key="alike")
+    held = patterns.load().find_matches(words["words"], keyed.select(patterns.KEYS.names()).cast(patterns.KEYS))
+    candidates = pl.concat([candidates_by_rules(held), candidates_by_names(keyed), fallback_candidates(keyed)])
+    concluded = parties.join(decide(candidates), left_on="alike", right_on="key", validate="1:1")
     return concluded.select("alike", "counterparty_lender_id", *NAMED, *DECIDED)
 
 
-def _parties(listed: pl.DataFrame) -> pl.DataFrame:
-    """Whom each names: by the lists, or else by itself (schema NAMED, same rows).
+def _name_parties(listed: pl.DataFrame) -> pl.DataFrame:
+    """Name each counterparty by the lists, else from the text itself (schema NAMED, same rows).
 
-    A bank in the lists is the other side only where the text names nobody else: mostly it says how a payment came.
+    A listed bank is the counterparty only if the text names nobody else: mostly it is just the bank that paid.
     """
     other = pl.col("purpose").ne_missing("bank")
     said = [pl.when(other).then(f"counterparty_{each}").alias(f"listed_{each}") for each in ("name", "kind")]
-    names = named(listed.select("text", "clean_description", *said))
+    names = name_counterparties(listed.select("text", "clean_description", *said))
     nameless = names["counterparty_name"].is_null()
     banks = listed.select(pl.when(nameless).then(f"counterparty_{each}").alias(each) for each in ("name", "kind"))
     return names.with_columns(

@@ -1,12 +1,13 @@
-"""Payments that bear the customer's own name: from or to an account of its own, maybe one that nobody supplied.
+"""Find payments with the customer's own name on the other side: they go to or from an account of its own.
 
-Money that a business sends itself from another bank reads like a customer's payment. Taken for revenue it would flatter
-every report, so where nothing else is sure, one's own name on the other side makes it a transfer between own accounts.
-Banks cut names to the width of a field.
+Money that a business sends itself from another bank looks like a payment by one of its customers. Counted as revenue,
+it would make every report too good. So if no other sign is sure, the customer's own name makes a payment a transfer
+between own accounts, even if that account was not supplied.
 
-The other side is the customer where its name was told as the counterparty's. Cut, or made of words that mean something
-else, it may have been told wrongly (`EASTERN ICE CREA TRANSFER`); so also where the text is that name, with at most a
-word for a transfer behind it. A customer's name behind somebody else's is what that payer wrote of the payment.
+The other side is the customer if its name was read as the counterparty's. A name that is cut, or made of words with
+another meaning, may be read wrongly (`EASTERN ICE CREA TRANSFER`). So a text also counts if it is the name (perhaps cut
+to the width of a bank's field) and at most a word for a transfer after it. A customer's name after somebody else's name
+does not count: that payer wrote it as the purpose.
 """
 
 from functools import reduce
@@ -19,31 +20,31 @@ from pipelines.enrichment.names.related import FIELD_WIDTHS
 from pipelines.vocabulary.schemas import CategorySource, CounterpartyKind
 from pipelines.vocabulary.taxonomy import TRANSFER
 
-CONFIDENCE = 0.85
+CONFIDENCE = 0.85  # not calibrated
 BASIS = "the customer's own name"
-_BEFORE = ("FROM ", "TO ", "IN · ", "OUT · ")
-_BEHIND = ("", *(f"{gap}{word}" for gap in (" ", " - ") for word in ("TRANSFER", "TFR", "FUNDS", "OWN ACCOUNT")))
-_NAME_FROM = 5  # characters: a shorter name is a word
-_OF_ANYBODY = ("customer_transfer", "unknown_credit", "unknown_debit")  # say of a payment only that it is one
+_PREFIXES = ("FROM ", "TO ", "IN · ", "OUT · ")
+_SUFFIXES = ("", *(f"{gap}{word}" for gap in (" ", " - ") for word in ("TRANSFER", "TFR", "FUNDS", "OWN ACCOUNT")))
+_NAME_FROM = 5  # characters: a shorter name is an ordinary word as well (our judgement)
+_UNEXPLAINED = ("customer_transfer", "unknown_credit", "unknown_debit")  # these categories explain nothing
 
 
-def own_names(rows: pl.LazyFrame, customers: pl.DataFrame) -> pl.LazyFrame:
-    """Where the counterparty is the customer itself: its kind, and the category where that was unsure.
+def mark_own_names(rows: pl.LazyFrame, customers: pl.DataFrame) -> pl.LazyFrame:
+    """Set the counterparty's kind to `own` where it is the customer itself, and an unsure category to a transfer.
 
     Args:
-        rows: with the counterparty's columns, the category's, and `clean_description`.
+        rows: with the columns of counterparty and category, and `clean_description`.
         customers: schema `knowledge.CUSTOMERS`.
     """
     found = (
-        rows.with_columns(alone=_text_of_anybody())
-        .pipe(_marked, _groups(customers), "counterparty_group")
-        .pipe(_marked, _texts(customers), "alone")
+        rows.with_columns(alone=_unexplained_text())
+        .pipe(_join_marks, _own_groups(customers), "counterparty_group")
+        .pipe(_join_marks, _own_texts(customers), "alone")
     )
     by_text = pl.col("is_text").is_not_null()
     itself = by_text | pl.col("is_group").is_not_null()
-    # The model knows nobody's name: where the text is nothing else, what it says is no surer.
+    # The model knows no names. If the text is nothing but a name, its answer is a guess, whatever its confidence.
     guessed = (pl.col("confidence") < SURE) | (by_text & (pl.col("category_source") == "learned"))
-    unsure = itself & pl.col("category").is_in(_OF_ANYBODY) & guessed
+    unsure = itself & pl.col("category").is_in(_UNEXPLAINED) & guessed
     return found.with_columns(
         counterparty_kind=pl.when(itself).then(pl.lit("own", CounterpartyKind)).otherwise("counterparty_kind"),
         category=pl.when(unsure).then(pl.lit(TRANSFER.slug)).otherwise("category"),
@@ -54,32 +55,34 @@ def own_names(rows: pl.LazyFrame, customers: pl.DataFrame) -> pl.LazyFrame:
     ).drop("alone", "is_group", "is_text")
 
 
-def _text_of_anybody() -> pl.Expr:
-    """What a text says from whom or to whom it is, where it isn't known what for."""
-    text: pl.Expr = pl.when(pl.col("category").is_in(_OF_ANYBODY)).then("clean_description")
-    return reduce(lambda left, word: left.str.strip_prefix(word), _BEFORE, text)
+def _unexplained_text() -> pl.Expr:
+    """Return the text of an unexplained payment without words like FROM and TO; null for other payments."""
+    text: pl.Expr = pl.when(pl.col("category").is_in(_UNEXPLAINED)).then("clean_description")
+    return reduce(lambda left, word: left.str.strip_prefix(word), _PREFIXES, text)
 
 
-def _marked(rows: pl.LazyFrame, own: pl.DataFrame, key: str) -> pl.LazyFrame:
+def _join_marks(rows: pl.LazyFrame, own: pl.DataFrame, key: str) -> pl.LazyFrame:
     return rows.join(own.lazy(), on=["customer_number", key], how="left", maintain_order="left")
 
 
-def _groups(customers: pl.DataFrame) -> pl.DataFrame:
-    """The groups of counterparties that are the customer: `customer_number`, `counterparty_group`, `is_group`."""
+def _own_groups(customers: pl.DataFrame) -> pl.DataFrame:
+    """List the counterparty groups that are the customer: `customer_number`, `counterparty_group`, `is_group`."""
     name = pl.col("name")
     groups = pl.concat_list(slug(name), business_group(name), *(slug(name.str.head(width)) for width in FIELD_WIDTHS))
-    return _each(customers.select("customer_number", counterparty_group=groups), "counterparty_group", "is_group")
+    return _explode_marked(
+        customers.select("customer_number", counterparty_group=groups), "counterparty_group", "is_group"
+    )
 
 
-def _texts(customers: pl.DataFrame) -> pl.DataFrame:
-    """Texts that are the customer's name and a word for a transfer at most: `customer_number`, `alone`, `is_text`."""
+def _own_texts(customers: pl.DataFrame) -> pl.DataFrame:
+    """List texts of the customer's name and at most a word for a transfer: `customer_number`, `alone`, `is_text`."""
     name = pl.col("name").str.to_uppercase().str.strip_chars()
     cuts = pl.concat_list(name, *(name.str.head(width).str.strip_chars_end() for width in FIELD_WIDTHS))
     names = customers.filter(name.str.len_chars() >= _NAME_FROM).select("customer_number", name=cuts).explode("name")
-    texts = names.select("customer_number", alone=pl.concat_list(pl.col("name") + end for end in _BEHIND))
-    return _each(texts, "alone", "is_text")
+    texts = names.select("customer_number", alone=pl.concat_list(pl.col("name") + end for end in _SUFFIXES))
+    return _explode_marked(texts, "alone", "is_text")
 
 
-def _each(of_customers: pl.DataFrame, key: str, mark: str) -> pl.DataFrame:
-    """One row for each of the keys that are listed."""
+def _explode_marked(of_customers: pl.DataFrame, key: str, mark: str) -> pl.DataFrame:
+    """Return one row per listed key, with a column `mark` that is true."""
     return of_customers.explode(key).drop_nulls().unique().with_columns(pl.lit(value=True).alias(mark))

@@ -1,7 +1,7 @@
-"""Rules: what a payment is, by words of its text, checked against their own examples before any of them is used.
+"""Rules that give the category of a payment by words of its text. Loading checks each rule against its own examples.
 
-`rules/patterns/decisive.yaml` holds those that are tried before the names in the lists, `indicative.yaml` those after.
-Both files say at their head how a rule reads.
+Rules in `rules/patterns/decisive.yaml` are tried before the names in the lists, those in `indicative.yaml` after them.
+Both files explain at the top how a rule is written.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY, Sign
 PurposesIn = Callable[[Sequence[str]], Sequence[str | None]]
 Tier = Literal["decisive", "indicative"]
 TIERS: tuple[Tier, Tier] = ("decisive", "indicative")
-CONFIDENCE: Mapping[Tier, float] = {"decisive": 0.95, "indicative": 0.85}  # of a rule that doesn't say its own
+CONFIDENCE: Mapping[Tier, float] = {"decisive": 0.95, "indicative": 0.85}  # default of a rule; not calibrated
 
 KEYS = pl.Schema(
     {
@@ -29,7 +29,7 @@ KEYS = pl.Schema(
         "text_number": pl.UInt32(),
         "direction": pl.String(),
         "account_type": pl.String(),
-        "purpose": pl.String(),  # of the counterparty that the lists name
+        "purpose": pl.String(),  # of the listed counterparty
         "counterparty_kind": pl.String(),
     }
 )
@@ -40,7 +40,7 @@ HOLDING = pl.Schema(
         "decisive": pl.Boolean(),
         "category": pl.String(),
         "confidence": pl.Float64(),
-        "words": pl.String(),  # one of the phrases that were found
+        "words": pl.String(),  # one of the phrases found
     }
 )
 
@@ -51,7 +51,7 @@ _CONDITIONS = {"of": "purpose", "account": "account_type", "kind": "counterparty
 
 
 class _Role(IntFlag):
-    """What a found phrase does for a rule."""
+    """The role of a phrase in a rule."""
 
     ANY = 1
     WITH = 2
@@ -60,7 +60,7 @@ class _Role(IntFlag):
 
 @dataclass(frozen=True)
 class Rule:
-    """Phrases, conditions, and the category that follows on each side of the account."""
+    """A rule: phrases, conditions, and the resulting category on each side of the account."""
 
     tier: Tier
     category: Mapping[Sign, str]  # by side: credit, debit
@@ -72,54 +72,53 @@ class Rule:
 
 
 class Rulebook:
-    """Rules made ready: all of them are tried on all texts at once."""
+    """Rules prepared for the search: all of them are tried on all texts at once."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        asked = [
+        numbered = [
             (phrase, number, role.value)
             for number, rule in enumerate(rules)
             for role, phrases in ((_Role.ANY, rule.any), (_Role.WITH, rule.with_), (_Role.UNLESS, rule.unless))
             for phrase in phrases
         ]
-        asking = pl.Schema({"words": pl.String(), "rule": pl.UInt32(), "role": pl.UInt8()})
-        asking = pl.Schema({"words": pl.String(), "rule": pl.UInt32(), "role": pl.UInt8()})
-        self._asked = pl.DataFrame(asked, asking, orient="row").with_row_index("phrase")
-        self._phrases = Phrasebook(self._asked["words"].to_list())
+        schema = pl.Schema({"words": pl.String(), "rule": pl.UInt32(), "role": pl.UInt8()})
+        self._numbered = pl.DataFrame(numbered, schema, orient="row").with_row_index("phrase")
+        self._phrases = Phrasebook(self._numbered["words"].to_list())
         self._rules = _as_frame(rules)
         self._alone = self._rules.filter("alone").select("rule")
         self._admitted = {column: _admitted(rules, column) for column in _CONDITIONS.values()}
 
     @cached_property
     def numbers(self) -> list[str]:
-        """Words with digits that its phrases hold: `words_of` has to keep them."""
+        """Words with digits in the phrases, which `words_of` must keep."""
         return self._phrases.numbers
 
-    def holding(self, texts: pl.Series, keys: pl.DataFrame) -> pl.DataFrame:
-        """Every rule that holds for a key (schema HOLDING), in no order.
+    def find_matches(self, texts: pl.Series, keys: pl.DataFrame) -> pl.DataFrame:
+        """Find every rule that matches a key (schema HOLDING), in no order.
 
         Args:
-            texts: distinct texts, as `words_of` makes them.
+            texts: distinct texts, prepared by `words_of`.
             keys: schema KEYS; `text_number` is a position in `texts`.
         """
-        said = self._said(texts)
+        said = self._match_words(texts)
         slug = pl.when(pl.col("direction") == "credit").then("credit").otherwise("debit")
         held = keys.join(said, on="text_number").join(self._rules, on="rule").with_columns(category=slug)
         held = held.filter(pl.col("category").is_not_null())
         for column, admitted in self._admitted.items():
             free, bound = held.filter(~pl.col(f"by_{column}")), held.filter(f"by_{column}")
             held = pl.concat([free, bound.join(admitted, on=["rule", column], how="semi")])
-        return held.join(self._asked.select("phrase", "words"), on="phrase").select(HOLDING.names())
+        return held.join(self._numbered.select("phrase", "words"), on="phrase").select(HOLDING.names())
 
-    def _said(self, texts: pl.Series) -> pl.DataFrame:
-        """`text_number`, `rule` and `phrase` (one that was found): the rules that the words of each text satisfy."""
-        hits = self._phrases.found(texts).join(self._asked.drop("words"), on="phrase")
+    def _match_words(self, texts: pl.Series) -> pl.DataFrame:
+        """Return `text_number`, `rule` and `phrase` (one of those found) of rules that the words of a text satisfy."""
+        hits = self._phrases.find(texts).join(self._numbered.drop("words"), on="phrase")
         said = ("text_number", "rule", "phrase")
         alone = hits.join(self._alone, on="rule", how="semi").select(said)
-        together = hits.join(self._alone, on="rule", how="anti").pipe(self._together)
+        together = hits.join(self._alone, on="rule", how="anti").pipe(self._satisfied)
         return pl.concat([alone, together.select(said)]).group_by("text_number", "rule").agg(pl.col("phrase").min())
 
-    def _together(self, hits: pl.DataFrame) -> pl.DataFrame:
-        """Of rules that ask for more than one phrase, those that have all they ask for."""
+    def _satisfied(self, hits: pl.DataFrame) -> pl.DataFrame:
+        """Select the rules that need several phrases and have all of them, and none of `unless`."""
         phrase_or_null = pl.when(pl.col("role") == _Role.ANY.value).then("phrase")
         roles = (
             hits.group_by("text_number", "rule")
@@ -138,7 +137,7 @@ def _as_frame(rules: Sequence[Rule]) -> pl.DataFrame:
             "debit": pl.Series([rule.category.get("debit") for rule in rules], dtype=pl.String),
             "confidence": [rule.confidence for rule in rules],
             "needs": pl.Series([_needs(rule).value for rule in rules], dtype=pl.UInt8),
-            "alone": [not rule.with_ and not rule.unless for rule in rules],  # one phrase of its own is enough
+            "alone": [not rule.with_ and not rule.unless for rule in rules],  # one phrase is enough
         }
         | {f"by_{column}": [column in rule.conditions for rule in rules] for column in _CONDITIONS.values()}
     ).with_row_index("rule")
@@ -149,28 +148,28 @@ def _needs(rule: Rule) -> _Role:
 
 
 def _admitted(rules: Sequence[Rule], column: str) -> pl.DataFrame:
-    """`rule` and a value of the column that it admits, for all rules that ask for it."""
+    """Return `rule` and each value of the column that it admits, for all rules with a condition on that column."""
     pairs = [(number, value) for number, rule in enumerate(rules) for value in rule.conditions.get(column, ())]
     return pl.DataFrame(pairs, {"rule": pl.UInt32, column: pl.String}, orient="row")
 
 
 @cache
 def load() -> Rulebook:
-    """The rules of `rules/patterns/`, in the order of trial, read once.
+    """Load the rules of `rules/patterns/` in the order of trial, once per process.
 
     Raises:
-        RuleError: naming the file, and each broken rule with the reason.
+        RuleError: names the file, and each broken rule with the reason.
     """
     entries = {tier: load_rules(f"patterns/{tier}.yaml") for tier in TIERS}
-    return Rulebook(checked(entries, counterparties.load().purposes_in, counterparties.purposes()))
+    return Rulebook(parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes()))
 
 
-def checked(
+def parse_rules(
     entries: Mapping[Tier, Sequence[Mapping[str, Any]]],
     purposes_in: PurposesIn,
     purposes: Sequence[str],
 ) -> list[Rule]:
-    """Entries of the files as rules, or every fault of theirs at once."""
+    """Parse the entries of the files as rules. Raise RuleError with all faults at once."""
     numbered = [(tier, number, entry) for tier in TIERS for number, entry in enumerate(entries.get(tier, ()), start=1)]
     faults = [
         f"{tier}.yaml, rule {number} ({entry.get('category')}): {fault}"
@@ -178,7 +177,7 @@ def checked(
         for fault in _faults(entry, purposes)
     ]
     if not faults:
-        rules = [_rule(tier, entry) for tier, _, entry in numbered]
+        rules = [_parse_rule(tier, entry) for tier, _, entry in numbered]
         faults = [
             f"{tier}.yaml, rule {number} ({entry['category']}): {fault}"
             for (tier, number, entry), fault in _example_faults(numbered, rules, purposes_in)
@@ -188,7 +187,7 @@ def checked(
     raise RuleError("\n".join(faults))
 
 
-def _rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
+def _parse_rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
     return Rule(
         tier=tier,
         category=dict(_conclusions(entry)),
@@ -201,7 +200,7 @@ def _rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
 
 
 def _conclusions(entry: Mapping[str, Any]) -> list[tuple[Sign, str]]:
-    """Side and category; a category that stands alone is concluded on the side that it belongs on, or on both."""
+    """Return pairs of side and category. A single category applies on the side where it belongs, or on both."""
     category = entry["category"]
     if isinstance(category, dict):
         return list(category.items())
@@ -226,7 +225,7 @@ def _faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[str]:
             yield f"{slug} does not belong on the side {side}"
     known = {"of": purposes, "account": ACCOUNT_TYPES, "kind": CounterpartyKind.categories.to_list()}
     for name, values in known.items():
-        yield from (f"`{name}` knows no {value}" for value in entry.get(name, ()) if value not in values)
+        yield from (f"there is no {value} for `{name}`" for value in entry.get(name, ()) if value not in values)
     if not 0 <= entry.get("confidence", 0) <= 1:
         yield "confidence is not between 0 and 1"
     if len(entry["matches"]) < 2:
@@ -242,9 +241,10 @@ def _example_faults(
     rules: Sequence[Rule],
     purposes_in: PurposesIn,
 ) -> Iterator[tuple[tuple[Tier, int, Mapping[str, Any]], str]]:
-    """Examples are tried with the engine that will use the rules, on what a rule's own conditions admit.
+    """Try the examples of all rules with the real engine, and yield the entries with failing examples.
 
-    Only the counterparty's purpose must come from the example's own text.
+    Side, account type and kind are chosen so that the rule's conditions are met. Only the counterparty's purpose must
+    come from the text of the example.
     """
     rulebook = Rulebook(rules)
     examples = [
@@ -266,7 +266,7 @@ def _example_faults(
         }
         for key, (number, text, _) in enumerate(examples)
     ]
-    held = set(rulebook.holding(texts.to_series(), pl.DataFrame(keys, KEYS)).select("key", "rule").rows())
+    held = set(rulebook.find_matches(texts.to_series(), pl.DataFrame(keys, KEYS)).select("key", "rule").rows())
     for key, (number, text, must) in enumerate(examples):
         if ((key, number) in held) is not must:
             yield numbered[number], f"{'does not match' if must else 'matches'} {text!r}"

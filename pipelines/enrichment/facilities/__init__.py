@@ -1,19 +1,19 @@
-"""Facilities: what lenders gave and what went back to them, joined into the loans and advances they belong to."""
+"""Facilities: group fundings by lenders and repayments to them into loans, advances and lines of credit."""
 
 import polars as pl
 
-from pipelines.enrichment.facilities.joining import with_facility_ids
-from pipelines.enrichment.facilities.summary import FACILITIES, facilities_of, flows_of, with_interest
+from pipelines.enrichment.facilities.joining import add_facility_ids
+from pipelines.enrichment.facilities.summary import FACILITIES, add_interest, list_flows, summarise_facilities
 from pipelines.vocabulary.schemas import UUID
 
-__all__ = ["FACILITIES", "facilities", "facilities_of", "flows_of", "with_interest"]
+__all__ = ["FACILITIES", "add_interest", "list_flows", "mark_facilities", "summarise_facilities"]
 
 
-def facilities(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Fill `facility_id` on rows that fund or repay a facility and on repayments that were returned.
+def mark_facilities(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Fill `facility_id` of rows that fund or repay a facility, and of the rows that return bounced repayments.
 
-    The sum of a facility's rows is what it gave less what it got back. Ids derive from the facility's first row, so
-    they stay when later rows come.
+    The sum of a facility's rows is what was funded less what was repaid. An id is derived from the facility's first
+    row, so it stays when later rows are added.
 
     Args:
         rows: whole customers, with category, counterparty and transfers filled.
@@ -21,5 +21,5 @@ def facilities(rows: pl.LazyFrame) -> pl.LazyFrame:
     return (
         rows.drop("facility_id", strict=False)
         .with_columns(facility_id=pl.lit(None, UUID))
-        .map_batches(with_facility_ids, predicate_pushdown=False, projection_pushdown=False)
+        .map_batches(add_facility_ids, predicate_pushdown=False, projection_pushdown=False)
     )

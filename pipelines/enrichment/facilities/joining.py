@@ -1,26 +1,27 @@
-"""Which rows belong to one facility.
+"""Decide which rows belong to one facility.
 
-Rows of one customer, lender and product are read in time. Where two regular streams of repayments run side by side,
-each is a **chain**; an amount that starts when another has ended continues its chain, as a repriced loan does. A
-funding belongs to the chain whose repayments start after it. Along a chain, each funding begins a new facility, and so
-does a long silence. What is revolving is one facility however often it is drawn. Other repayments, the odd last
-instalment or a double one, go to the chain of the nearest amount. Accounts play no part: two of them may serve one
-facility.
+Rows of one customer, lender and product are read in order of time. If two regular streams of repayments run in
+parallel, each is a **chain**. An amount that starts after another has ended continues its chain, as with a repriced
+loan. A funding belongs to the chain whose repayments start after it. Along a chain, each funding begins a new facility,
+and so does a long silence. Revolving credit is one facility, however often it is drawn. Other repayments (an odd last
+instalment, a double one) go to the chain of the nearest amount. Accounts don't matter, because one facility may be
+repaid from two of them.
 """
 
 import polars as pl
 
 from pipelines.enrichment.facilities.products import REVOLVING, product_of
 from pipelines.enrichment.matching.identities import named_ids
-from pipelines.enrichment.matching.pairing import latest_first, oldest_first
-from pipelines.enrichment.matching.reversals import party, returned
+from pipelines.enrichment.matching.pairing import pair_latest_first, pair_oldest_first
+from pipelines.enrichment.matching.reversals import pair_returns, party
 from pipelines.vocabulary.schemas import posted
 
-STREAM_ROWS = 3  # so many repayments of one amount can have a rhythm
-STREAM_SHARE = 0.8  # of the gaps between them must be alike
+# The numbers are our judgement.
+STREAM_ROWS = 3  # repayments of one amount that make a stream
+STREAM_SHARE = 0.8  # share of the gaps between them that must be similar
 FUNDING_TO_REPAYMENT_DAYS = 62  # a monthly loan's first instalment, with a month's grace
-SAME_DRAWDOWN_DAYS = 7  # credits of one drawdown paid out in parts
-SILENCE_DAYS, SILENCE_GAPS = 100, 6  # longer than both (and six usual gaps): what comes then is another facility
+SAME_DRAWDOWN_DAYS = 7  # between credits of one drawdown that is paid out in parts
+SILENCE_DAYS, SILENCE_GAPS = 100, 6  # after a gap longer than 100 days and six usual gaps, another facility begins
 
 _BORROWING = ("customer_number", "lender", "product")
 _AMOUNT = (*_BORROWING, "size")
@@ -28,22 +29,22 @@ _CHAIN = (*_BORROWING, "chain")
 _ORDER = ("date", "funds", "transaction_id")  # on one day, the old loan is paid out before the new one begins
 
 
-def with_facility_ids(rows: pl.DataFrame) -> pl.DataFrame:
-    """`facility_id` of every row that funds or repays a facility, or brings back what should have repaid it."""
+def add_facility_ids(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add `facility_id` to every row that funds or repays a facility, or returns a bounced repayment."""
     numbered = rows.drop("facility_id", strict=False).with_row_index("row")
-    borrowed = _borrowed(numbered)
-    facilities = borrowed.drop("place").pipe(_with_chains).pipe(_with_facilities).pipe(_named)
+    borrowed = _select_borrowing(numbered)
+    facilities = borrowed.drop("place").pipe(_add_chains).pipe(_number_facilities).pipe(_name_facilities)
     named = borrowed.select("row", "place").join(facilities, on="row", validate="1:1")
     named = named.select("facility_id", row="place")
-    bounced = returned(numbered).join(named, left_on="opened", right_on="row").select("facility_id", row="closed")
+    bounced = pair_returns(numbered).join(named, left_on="opened", right_on="row").select("facility_id", row="closed")
     members = pl.concat([named, bounced])
     return numbered.join(members, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
 
 
-def _borrowed(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Rows that fund or repay something, in time: `row` is their number here, `place` among all rows.
+def _select_borrowing(numbered: pl.DataFrame) -> pl.DataFrame:
+    """Select rows that fund or repay, sorted by time; `row` is their number here, `place` the number among all rows.
 
-    So what follows doesn't depend on the order in which rows come. A transfer between own accounts is neither.
+    So the result does not depend on the order of the input. Transfers between own accounts are left out.
     """
     return (
         numbered.lazy()
@@ -67,27 +68,27 @@ def _borrowed(numbered: pl.DataFrame) -> pl.DataFrame:
 
 
 def lender() -> pl.Expr:
-    """Who lends, as far as the text says: a related party, a known lender, a name, else the account that is paid."""
+    """Return who lends, as far as known: a related party, a listed lender, a name, else the account that is paid."""
     owner = pl.when(pl.col("product") == "director_loan").then("related_party")
     return pl.coalesce(owner, "counterparty_lender_id", party(), "other_account", pl.lit(""))
 
 
-def _with_chains(borrowed: pl.DataFrame) -> pl.DataFrame:
-    """`chain` (UInt32): the first row of the stream that a row goes with; 0 where there is one chain or none."""
-    streams = borrowed.filter(~pl.col("funds"), ~pl.col("product").is_in(REVOLVING)).pipe(_streams)
-    chains = streams.pipe(_chains).filter(pl.col("chain").n_unique().over(_BORROWING) > 1)
+def _add_chains(borrowed: pl.DataFrame) -> pl.DataFrame:
+    """Add `chain` (UInt32), the first row of the stream that a row belongs to; 0 if there is at most one chain."""
+    streams = borrowed.filter(~pl.col("funds"), ~pl.col("product").is_in(REVOLVING)).pipe(_find_streams)
+    chains = streams.pipe(_join_streams).filter(pl.col("chain").n_unique().over(_BORROWING) > 1)
     if chains.is_empty():
         return borrowed.with_columns(chain=pl.lit(0, pl.UInt32()))
-    repayments = borrowed.filter(~pl.col("funds")).pipe(_to_nearest_amount, chains)
-    fundings = borrowed.filter("funds").pipe(_to_next_start, chains)
+    repayments = borrowed.filter(~pl.col("funds")).pipe(_assign_by_amount, chains)
+    fundings = borrowed.filter("funds").pipe(_assign_by_start, chains)
     return pl.concat([repayments, fundings]).with_columns(pl.col("chain").fill_null(0))
 
 
-def _streams(repayments: pl.DataFrame) -> pl.DataFrame:
-    """Amounts that are repaid in a rhythm: `first` and `last` date, and the first `row`.
+def _find_streams(repayments: pl.DataFrame) -> pl.DataFrame:
+    """Find amounts that are repaid regularly: `first` and `last` date, and the first `row`.
 
-    Gaps count in business days, so that daily remittances have gaps of one. Most must be like the middle one: exactly
-    for what comes every day or two, within 15 % otherwise, for holidays and the lengths of months.
+    Gaps are counted in business days, so that daily remittances have gaps of one. Most must be similar to the median:
+    equal for payments every day or two, else within 15 %, to allow for holidays and the lengths of months.
     """
     gap, usual = pl.col("gap"), pl.col("gap").median()
     tolerance = pl.when(usual >= 3).then((usual * 0.15).ceil()).otherwise(0)
@@ -105,18 +106,18 @@ def _streams(repayments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _chains(streams: pl.DataFrame) -> pl.DataFrame:
-    """Streams with their `chain`: one that starts after another's end continues it, the longest ended first."""
+def _join_streams(streams: pl.DataFrame) -> pl.DataFrame:
+    """Add `chain` to streams: one that starts after another's end continues it, the one that ended first."""
     sides = [
         streams.select(*_BORROWING, "row", date=date, opens=pl.lit(opens))
         for date, opens in (("last", True), ("first", False))
     ]
-    continued = oldest_first(pl.concat(sides), _BORROWING, ("date", "opens", "row"))
-    return streams.join(_roots(streams["row"], continued), on="row", validate="1:1")
+    continued = pair_oldest_first(pl.concat(sides), _BORROWING, ("date", "opens", "row"))
+    return streams.join(_find_roots(streams["row"], continued), on="row", validate="1:1")
 
 
-def _roots(rows: pl.Series, continued: pl.DataFrame) -> pl.DataFrame:
-    """`chain` of each stream: the first stream of its chain, found by doubling the length of the step back."""
+def _find_roots(rows: pl.Series, continued: pl.DataFrame) -> pl.DataFrame:
+    """Return the `chain` of each stream, its first stream, found by doubling the length of the step back."""
     back = continued.select(row="closed", chain="opened")
     found = pl.DataFrame({"row": rows}).join(back, on="row", how="left", validate="1:1")
     found = found.with_columns(pl.col("chain").fill_null(pl.col("row")))
@@ -128,20 +129,20 @@ def _roots(rows: pl.Series, continued: pl.DataFrame) -> pl.DataFrame:
         found = further
 
 
-def _to_nearest_amount(repayments: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
-    """Repayments with the chain of the nearest amount among the lender's streams."""
+def _assign_by_amount(repayments: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
+    """Add to repayments the chain of the nearest amount among the lender's streams."""
     amounts = chains.select(*_AMOUNT, "chain").sort("size", "chain")
     ordered = repayments.sort("size", "row")
     return ordered.join_asof(amounts, on="size", by=_BORROWING, strategy="nearest", check_sortedness=False)
 
 
-def _to_next_start(fundings: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
-    """Fundings with the chain of the stream that starts next; without one soon, of the one that started last."""
+def _assign_by_start(fundings: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
+    """Add to fundings the chain of the stream that starts next; if none starts soon, of the one that started last."""
     sides = [
         fundings.select(*_BORROWING, "row", "date", opens=pl.lit(value=True), closes=pl.lit(value=False)),
         chains.select(*_BORROWING, "row", date="first", opens=pl.lit(value=False), closes=pl.lit(value=True)),
     ]
-    met = latest_first(pl.concat(sides), _BORROWING, ("date", "closes", "row")).join(
+    met = pair_latest_first(pl.concat(sides), _BORROWING, ("date", "closes", "row")).join(
         chains.select("first", "chain", closed="row"), on="closed", validate="1:1"
     )
     soon = (
@@ -159,8 +160,8 @@ def _to_next_start(fundings: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame
     )
 
 
-def _with_facilities(laned: pl.DataFrame) -> pl.DataFrame:
-    """`facility`: the nth of its chain, from 0. One for all time where credit revolves."""
+def _number_facilities(chained: pl.DataFrame) -> pl.DataFrame:
+    """Add `facility`, the number of a row's facility within its chain. Revolving credit has only one."""
     before = {name: pl.col(name).shift(1).over(_CHAIN) for name in ("date", "funds")}
     days = (pl.col("date") - pl.col("date_before")).dt.total_days()
     drawn = pl.col("funds") & ~(pl.col("funds_before") & (days <= SAME_DRAWDOWN_DAYS)).fill_null(value=False)
@@ -168,17 +169,17 @@ def _with_facilities(laned: pl.DataFrame) -> pl.DataFrame:
     silent = ~pl.col("funds") & ~pl.col("funds_before") & (days > silence)
     begins = (drawn | silent.fill_null(value=False)) & ~pl.col("product").is_in(REVOLVING)
     return (
-        laned.sort(*_CHAIN, *_ORDER)
+        chained.sort(*_CHAIN, *_ORDER)
         .with_columns(date_before=before["date"], funds_before=before["funds"])
         .with_columns(begins=begins)
         .with_columns(facility=pl.col("begins").cum_sum().over(_CHAIN))
     )
 
 
-def _named(laned: pl.DataFrame) -> pl.DataFrame:
-    """`row` and `facility_id`: derived from the facility's first row, which later rows do not change."""
+def _name_facilities(chained: pl.DataFrame) -> pl.DataFrame:
+    """Return `row` and `facility_id`, derived from the facility's first row, which later rows don't change."""
     facility = (*_CHAIN, "facility")
-    first = laned.with_columns(first_row=pl.col("row").first().over(facility))
+    first = chained.with_columns(first_row=pl.col("row").first().over(facility))
     anchors = first.filter(pl.col("row") == pl.col("first_row")).select("first_row", "transaction_id")
     facility_id = named_ids(anchors["transaction_id"], pl.repeat("facility", anchors.height, eager=True))
     named = anchors.select("first_row", facility_id=facility_id)

@@ -1,4 +1,4 @@
-"""What is borrowed, and by which categories money comes from a lender and goes back."""
+"""Credit products, with the categories of money that comes from a lender and goes back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ import polars as pl
 class Product:
     """A kind of credit.
 
-    `revolving`: drawn and repaid at will under one agreement, so that a further draw starts no new facility.
-    `working_capital`: lent against the takings of the business; several at once are stacked on the same takings.
+    `revolving`: drawn and repaid at will under one agreement, so that another draw starts no new facility.
+    `working_capital`: repaid from the takings of the business; several at once are stacked on the same takings.
     """
 
     slug: str
@@ -57,7 +57,7 @@ _BY_REPAYMENT = {category: slug for slug, product in PRODUCTS.items() for catego
 
 
 def product_of() -> pl.Expr:
-    """The product that a row funds (money in) or repays (money out); null for all other rows."""
+    """Return the product that a row funds (money in) or repays (money out); null for all other rows."""
     category = pl.col("category")
     funds = category.replace_strict(_BY_FUNDING, default=None, return_dtype=pl.String())
     repays = category.replace_strict(_BY_REPAYMENT, default=None, return_dtype=pl.String())

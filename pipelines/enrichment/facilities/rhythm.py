@@ -1,8 +1,8 @@
-"""How often a facility is repaid, and which repayments did not come.
+"""Find how often a facility is repaid, and which repayments are missing.
 
-A **slot** is a day on which a repayment was due, as far as payments show: one was made, or was tried and bounced. A
-payment soon after one that bounced is its second try and no slot of its own. The frequency follows from the middle gap
-between slots; where a gap is longer by whole periods, that many repayments are missing in it.
+A **slot** is a day on which a repayment was due, as far as payments show: one was made, or bounced. A payment soon
+after one that bounced is its second try and not a slot. The frequency follows from the median gap between slots. If a
+gap is longer by whole periods, that many repayments are missing in it.
 """
 
 from datetime import date
@@ -12,10 +12,11 @@ import polars as pl
 from pipelines.enrichment.calendars import SETTLEMENT, Calendar, is_open
 from pipelines.vocabulary.schemas import SeriesPeriod
 
+# The numbers are our judgement.
 FEWEST_SLOTS = 3
-RETRY_DAYS = 5  # a bounced debit is tried again within days, where it isn't due so often anyway
-GRACE_DAYS, GRACE_BUSINESS_DAYS = 5, 2  # a repayment may come so much later than expected before it is missed
-LONGEST_SILENCE_DAYS, LONGEST_SILENCE = 100, 6  # afterwards a facility has ended: no more repayments are missed
+RETRY_DAYS = 5  # a bounced debit is tried again within these days; does not apply to what is due this often anyway
+GRACE_DAYS, GRACE_BUSINESS_DAYS = 5, 2  # how late a repayment may be before it counts as missed
+LONGEST_SILENCE_DAYS, LONGEST_SILENCE = 100, 6  # days, or repayments: then a facility has ended and misses no more
 
 # Days from one repayment to the next.
 PERIOD_DAYS = {
@@ -31,18 +32,18 @@ PERIOD_DAYS = {
 _MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
 
-def closed_days(first: date, last: date) -> list[date]:
-    """Weekdays between the two dates on which direct entry rests."""
+def list_closed_days(first: date, last: date) -> list[date]:
+    """List the weekdays between the two dates on which direct entry does not settle."""
     days = pl.DataFrame({"day": pl.date_range(first, last, eager=True)})
     weekday, settles = pl.col("day").dt.weekday() <= 5, is_open(pl.col("day"), pl.lit(SETTLEMENT, Calendar))
     return days.filter(weekday, ~settles)["day"].to_list()
 
 
-def slots(attempts: pl.DataFrame) -> pl.DataFrame:
-    """Days on which repayments were made or tried → those that were due: `facility_id`, `date`, `bounced`, sorted.
+def find_slots(attempts: pl.DataFrame) -> pl.DataFrame:
+    """Find the days on which repayments were due: `facility_id`, `date`, `bounced`, sorted.
 
     Args:
-        attempts: `facility_id`, `date`, `bounced` of each repayment.
+        attempts: `facility_id`, `date`, `bounced` of each repayment, made or tried.
     """
     of_day = attempts.group_by("facility_id", "date").agg(pl.col("bounced").all()).sort("facility_id", "date")
     gap = (pl.col("date") - pl.col("date").shift(1).over("facility_id")).dt.total_days()
@@ -51,8 +52,8 @@ def slots(attempts: pl.DataFrame) -> pl.DataFrame:
     return of_day.filter(~retry.fill_null(value=False))
 
 
-def frequencies(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
-    """Slots → `facility_id` and `frequency`, null where there is no rhythm."""
+def find_frequencies(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+    """Find the frequency of slots: `facility_id` and `frequency`, null if they are irregular."""
     before = pl.col("date").shift(1).over("facility_id")
     gaps = due.with_columns(
         days=(pl.col("date") - before).dt.total_days(),
@@ -62,8 +63,10 @@ def frequencies(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
 
 
 def _frequency() -> pl.Expr:
-    """By the middle gap, in calendar days but for the daily. Equal gaps of two weeks are fortnightly, uneven ones twice
-    a month; so with four weeks and a month."""
+    """Return the frequency by the median gap: in business days for daily repayments, else in calendar days.
+
+    Equal gaps of two weeks are fortnightly, uneven ones twice a month. Four weeks and a month differ in the same way.
+    """
     days, middle = pl.col("days"), pl.col("days").median()
     two_weeks, four_weeks = (((days - length).abs() <= 1).mean() >= 0.7 for length in (14, 28))
     every = (
@@ -87,31 +90,34 @@ def _frequency() -> pl.Expr:
     return pl.when(pl.len() >= FEWEST_SLOTS).then(every)
 
 
-def silences(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
-    """Slots with `frequency` and `through` → `facility_id`, `date`, `overdue` of each repayment that did not come.
+def find_missing(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+    """List missing repayments: `facility_id`, `date`, `overdue`.
 
-    `overdue` ones are missing since the last slot, as of `through`; the others have been passed over.
+    `overdue` ones are missing after the last slot, up to `through`; the others were passed over between slots.
+
+    Args:
+        due: slots with `frequency` and `through`.
     """
     following = pl.col("date").shift(-1).over("facility_id")
     return (
         due.filter(pl.col("frequency").is_not_null())
         .sort("facility_id", "date")
         .with_columns(following=following, overdue=following.is_null())
-        .with_columns(missing=_missing(closed))
+        .with_columns(missing=_count_missing(closed))
         .filter(pl.col("missing") > 0)
         .with_columns(nth=pl.int_ranges(1, pl.col("missing") + 1))
         .explode("nth")
-        .select("facility_id", "overdue", date=expected(pl.col("nth"), closed))
+        .select("facility_id", "overdue", date=expected_date(pl.col("nth"), closed))
         .sort("facility_id", "date")
     )
 
 
-def _missing(closed: list[date]) -> pl.Expr:
-    """How many repayments should have come between a slot and the next, or until `through`."""
+def _count_missing(closed: list[date]) -> pl.Expr:
+    """Count the repayments missing between a slot and the next, or until `through`."""
     until = pl.coalesce("following", "through")
     days, working = (until - pl.col("date")).dt.total_days(), business_days_since("date", until, closed)
     daily = pl.col("frequency") == "business_daily"
-    # By working days as well as by calendar days: around Easter a payment that only waits looks like one missed.
+    # The smaller count by calendar and by working days: around Easter, a payment that is only late looks missed.
     periods = pl.min_horizontal(days / period_days(), working / (period_days() * 5 / 7)).round()
     passed = pl.when(daily).then(working).otherwise(periods) - 1
     late = pl.when(daily).then(working - GRACE_BUSINESS_DAYS).otherwise(((days - GRACE_DAYS) / period_days()).floor())
@@ -120,7 +126,7 @@ def _missing(closed: list[date]) -> pl.Expr:
 
 
 def business_days_since(day: str, until: pl.Expr, closed: list[date]) -> pl.Expr:
-    """Days open after `day`, `until` among them."""
+    """Count the business days after `day`, up to and including `until`."""
     return pl.business_day_count(pl.col(day).dt.offset_by("1d"), until.dt.offset_by("1d"), holidays=closed).cast(
         pl.Int64
     )
@@ -130,8 +136,8 @@ def period_days() -> pl.Expr:
     return pl.col("frequency").cast(pl.String).replace_strict(PERIOD_DAYS, default=None, return_dtype=pl.Float64())
 
 
-def expected(nth: pl.Expr, closed: list[date], day: str = "date") -> pl.Expr:
-    """The date of the nth repayment after `day`; one that falls on a weekend or holiday comes on the next day open."""
+def expected_date(nth: pl.Expr, closed: list[date], day: str = "date") -> pl.Expr:
+    """Return the expected date of the nth repayment after `day`, moved from a closed day to the next business day."""
     months = pl.col("frequency").cast(pl.String).replace_strict(_MONTHS, default=None, return_dtype=pl.Int64())
     by_month = pl.col(day).dt.offset_by(pl.format("{}mo", months * nth))
     by_days = pl.col(day).dt.offset_by(pl.format("{}d", (period_days() * nth).round().cast(pl.Int64)))

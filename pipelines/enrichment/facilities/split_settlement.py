@@ -1,23 +1,23 @@
-"""Cash advances repaid before the money arrives: the acquirer keeps a share of card takings and passes on the rest.
+"""Infer cash advances repaid by split settlement: the acquirer keeps a share of card takings and pays out the rest.
 
-No debit shows that. What shows is that card payouts, compared with the other takings of the same weeks, are smaller
-after the funding than before. The business's ups and downs move both, so the ratio tells the share withheld:
+No debit shows these repayments. But card payouts, compared with the other takings of the same weeks, are smaller after
+the funding than before. The ups and downs of the business affect both, so their ratio gives the share withheld:
 
     share = 1 − exp(mean log ratio after − mean log ratio before)
 
-over WEEKS weeks on each side. How sure that is follows from how far the two means lie apart, measured by their standard
-error (Welch's t); but a ratio may fall for other reasons, so confidence stays below MOST_CONFIDENCE. Without takings of
-another kind nothing is said.
+over WEEKS weeks on each side. The confidence follows from the distance of the two means in standard errors (Welch's t).
+It is at most MOST_CONFIDENCE, because the ratio may fall for other reasons. Without other takings, nothing is inferred.
 """
 
 import polars as pl
 
 from pipelines.enrichment.facilities.terms import TOTAL
 
+# The numbers are our judgement.
 WEEKS = 13
-FEWEST_WEEKS = 4  # on each side with takings of both kinds
+FEWEST_WEEKS = 4  # with takings of both kinds, on each side
 LEAST_T = 2.0
-LEAST_SHARE, MOST_SHARE = 0.03, 0.6  # agreed shares run from a twentieth to a third; outside, it is something else
+LEAST_SHARE, MOST_SHARE = 0.03, 0.6  # agreed shares are between a twentieth and a third, and this is an estimate
 MOST_CONFIDENCE = 0.7
 
 WITHHELD = pl.Schema(
@@ -31,15 +31,15 @@ WITHHELD = pl.Schema(
 _SHARE = pl.Decimal(38, 6)
 
 
-def withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
-    """WITHHELD, for those advances of which a share of takings seems to be kept back.
+def infer_withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
+    """Return WITHHELD for the advances for which a share of takings seems to be kept back.
 
     Args:
-        takings: credits that count as revenue, with schema TRANSACTIONS.
-        unserved: `customer_number`, `facility_id`, `funding_date`, `lender_name`, one row a customer: the advance of
-            which no repayment is seen.
+        takings: credits that count as revenue (schema TRANSACTIONS).
+        unserved: `customer_number`, `facility_id`, `funding_date`, `lender_name` of the advance without visible
+            repayments, one row per customer.
     """
-    weekly = takings.lazy().pipe(_by_week, unserved.lazy())
+    weekly = takings.lazy().pipe(_sum_by_week, unserved.lazy())
     ratio = (pl.col("card").cast(pl.Float64) / pl.col("other").cast(pl.Float64)).log()
     both = (pl.col("card") > 0) & (pl.col("other") > 0)
     sides = {
@@ -72,10 +72,10 @@ def withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_week(takings: pl.LazyFrame, unserved: pl.LazyFrame) -> pl.LazyFrame:
-    """Per facility and week since its funding, payouts of cards and all other takings.
+def _sum_by_week(takings: pl.LazyFrame, unserved: pl.LazyFrame) -> pl.LazyFrame:
+    """Sum card payouts and all other takings per facility and week since its funding.
 
-    Where payouts come from a brand that the lender is named after (Square Loans, Shopify Capital), they are the ones.
+    If the lender has the name of a brand with payouts (Square Loans, Shopify Capital), these are the card payouts.
     """
     brand = pl.col("lender_name").str.starts_with(pl.col("counterparty_name")).fill_null(value=False)
     card = pl.when(brand.any().over("facility_id")).then(brand).otherwise(pl.col("category") == "card_settlement")
@@ -96,6 +96,6 @@ def _standard_error() -> pl.Expr:
 
 
 def _gross_less_net(net: pl.Expr, share: pl.Expr) -> pl.Expr:
-    """What was kept back of takings of which `net` was passed on."""
+    """Return the amount kept back, given the `net` amount paid out and the share withheld."""
     retained = (share / (1 - share)).round(6).cast(_SHARE)
     return (net.cast(_SHARE) * retained).round(2).cast(TOTAL)

@@ -1,4 +1,4 @@
-"""Facilities as a credit analyst reads them: one row each, from the rows that carry its id."""
+"""Summarise facilities for a credit analyst: one row each, from the transactions with its id."""
 
 from datetime import date
 
@@ -9,16 +9,24 @@ from pipelines.enrichment.facilities.products import PRODUCTS, REVOLVING, WORKIN
 from pipelines.enrichment.facilities.rhythm import (
     LONGEST_SILENCE_DAYS,
     business_days_since,
-    closed_days,
-    expected,
-    frequencies,
+    expected_date,
+    find_frequencies,
+    find_missing,
+    find_slots,
+    list_closed_days,
     period_days,
-    silences,
-    slots,
 )
-from pipelines.enrichment.facilities.split_settlement import withheld
-from pipelines.enrichment.facilities.terms import CONFIDENCE, TOTAL, UNFUNDED, grown, least, with_rates, with_remaining
-from pipelines.enrichment.matching.reversals import returned
+from pipelines.enrichment.facilities.split_settlement import infer_withheld
+from pipelines.enrichment.facilities.terms import (
+    CONFIDENCE,
+    TOTAL,
+    UNFUNDED,
+    add_rates,
+    add_remaining,
+    grown_size,
+    least_repaid,
+)
+from pipelines.enrichment.matching.reversals import pair_returns
 from pipelines.vocabulary.schemas import MONEY, UUID, SeriesPeriod, posted
 
 Product = pl.Enum(list(PRODUCTS))
@@ -29,91 +37,94 @@ FACILITIES = pl.Schema(
     {
         "customer_number": pl.Int64(),
         "facility_id": UUID,
-        "lender_name": pl.String(),  # null where no text names one
+        "lender_name": pl.String(),  # null if no text names one
         "lender_id": pl.String(),
         "product": Product,
-        "account_ids": pl.List(UUID),  # that fund or serve it, sorted
+        "account_ids": pl.List(UUID),  # accounts that receive or repay it, sorted
         "funding_date": pl.Date(),  # of the first draw; null: drawn before the statements begin
-        "funding_amount": TOTAL,  # all that was drawn
-        "frequency": SeriesPeriod,  # of repayments; null without a rhythm
-        "repayment_count": pl.UInt32(),  # those that were not returned
+        "funding_amount": TOTAL,  # sum of all draws
+        "frequency": SeriesPeriod,  # of repayments; null if irregular
+        "repayment_count": pl.UInt32(),  # without bounced ones
         "repayment_mean": MONEY,
         "repayment_spread": pl.Float64(),  # AUD, standard deviation; null for fewer than two
         "first_repayment": pl.Date(),
         "last_repayment": pl.Date(),
         "missed_payments": pl.UInt32(),
-        "missed_dates": pl.List(pl.Date()),  # a returned one's own date, else the date expected
-        "repaid_total": TOTAL,  # seen to leave the accounts, less what came back
+        "missed_dates": pl.List(pl.Date()),  # the date of a bounced repayment, else the expected date
+        "repaid_total": TOTAL,  # repayments that the accounts show, less those returned
         "yearly_rate": pl.Float64(),  # of instalment loans, implied by level repayments or assumed
         "grown_balance": TOTAL,  # what was lent less what was repaid, each with interest at that rate to the last day
-        "inferred": pl.Boolean(),  # repayments are not seen but follow from a fall in card payouts
+        "inferred": pl.Boolean(),  # repayments are not visible but inferred from a fall in card payouts
         "inferred_confidence": pl.Float64(),  # 0–1; null where nothing was inferred
-        "withheld_share": pl.Float64(),  # of card takings, where inferred
-        "withheld_estimate": TOTAL,  # kept back of card takings since the funding, where inferred
-        "estimated_remaining": TOTAL,  # null where nothing can be said
-        "remaining_confidence": pl.Float64(),  # 0–1, by judgement
+        "withheld_share": pl.Float64(),  # of card takings, if inferred
+        "withheld_estimate": TOTAL,  # kept back of card takings since the funding, if inferred
+        "estimated_remaining": TOTAL,  # null if unknown
+        "remaining_confidence": pl.Float64(),  # 0–1, our judgement
         "remaining_method": Method,
         "next_expected": pl.Date(),
         "status": Status,
         "stacked_with": pl.UInt32(),  # other advances, loans and lines for working capital that ran at the same time
-        "renewed_by": UUID,  # the facility that took its place
+        "renewed_by": UUID,  # the facility that replaced it
     }
 )
 
-RECENT_DAYS, RECENT_PERIODS = 90, 3  # arrears older than both are history
+# The numbers are our judgement.
+RECENT_DAYS, RECENT_PERIODS = 90, 3  # missed repayments older than both don't count as arrears
 ARREARS, ARREARS_DAILY = 0.5, 3.0  # instalments short from which a facility is in arrears
-STOPPED, STOPPED_DAILY = 2, 5  # overdue repayments after which they have stopped
-RENEWAL_BEFORE_DAYS, RENEWAL_AFTER_DAYS = 10, 45  # of the new funding around the old one's last repayment
+STOPPED, STOPPED_DAILY = 2, 5  # overdue repayments from which repayments have stopped
+RENEWAL_BEFORE_DAYS, RENEWAL_AFTER_DAYS = 10, 45  # of the new funding around the old facility's last repayment
 
 _FACILITY = "facility_id"
 
 
-def facilities_of(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """One row per facility (FACILITIES), sorted by customer, start and id, as the rows up to `as_of` show it.
+def summarise_facilities(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """Summarise facilities by the rows up to `as_of`: one row each (FACILITIES), sorted by customer, start and id.
 
-    What is said holds for the last row of the accounts that serve it: what has happened since nobody knows.
+    Everything is as of the last row of the accounts that repay the facility; later events are unknown.
 
-    **Status.** `renewed`: the same lender lent again while this was being repaid, and its repayments stopped then.
-    `likely_repaid`: repayments stopped without a dishonour and, where anything shows what was lent, after at least what
-    the product costs or but for the last of them. `in_arrears`: they stopped before; or of recent repayments at least
-    half of one (three daily ones) is missing and was not made up for. A payment plan with the tax office that stops is
-    taken for broken: those who pay it choose to. Else `active`.
+    **Status.** `renewed`: the same lender lent again while this was being repaid, and its repayments then stopped.
+    `likely_repaid`: repayments stopped without a dishonour and, if it is known what was lent, after at least the usual
+    cost of the product, or when only the last repayment was left. `in_arrears`: repayments stopped earlier, or at least
+    half a recent one (three daily ones) is missing and was not made up for. A payment plan with the tax office that
+    stops counts as broken, because it is repaid voluntarily. Otherwise `active`.
 
     Args:
         rows: whole customers with `facility_id` filled (schema TRANSACTIONS).
     """
     booked = rows.filter(posted(), pl.col("date") <= as_of)
-    flows = flows_of(booked)
+    flows = list_flows(booked)
     if flows.is_empty():
         return FACILITIES.to_frame()
-    closed = closed_days(flows.select(pl.col("date").min()).item(), as_of)
-    due = slots(flows.filter(~pl.col("funds")).select(_FACILITY, "date", "bounced"))
+    closed = list_closed_days(flows.select(pl.col("date").min()).item(), as_of)
+    due = find_slots(flows.filter(~pl.col("funds")).select(_FACILITY, "date", "bounced"))
     return (
-        _totals(flows)
-        .join(frequencies(due, closed), on=_FACILITY, how="left", validate="1:1")
-        .pipe(with_rates)
-        .pipe(_with_balances, flows)
-        .pipe(_with_withheld, booked)
-        .pipe(with_remaining)
-        .pipe(_with_misses, due, flows, closed)
-        .pipe(_with_renewals)
+        _sum_flows(flows)
+        .join(find_frequencies(due, closed), on=_FACILITY, how="left", validate="1:1")
+        .pipe(add_rates)
+        .pipe(_add_balances, flows)
+        .pipe(_add_withheld, booked)
+        .pipe(add_remaining)
+        .pipe(_add_misses, due, flows, closed)
+        .pipe(_add_renewals)
         .with_columns(status=_status().cast(Status))
-        .pipe(_settled)
-        .with_columns(_next_expected(closed), **_misses_that_count())
-        .pipe(_with_stacking)
+        .pipe(_settle_ended)
+        .with_columns(_next_expected(closed), **_missed_payments())
+        .pipe(_add_stacking)
         .sort("customer_number", pl.coalesce("funding_date", "first_repayment"), _FACILITY)
         .select(pl.col(name).cast(kind) for name, kind in FACILITIES.items())
     )
 
 
-def flows_of(booked: pl.DataFrame) -> pl.DataFrame:
-    """Fundings that were met, and repayments: rows with `facility_id` in time, their `size` (AUD, positive), whether a
-    row `funds` or repays, and of repayments whether they `bounced`; `through`: the last day that the statements of its
-    accounts show.
+def list_flows(booked: pl.DataFrame) -> pl.DataFrame:
+    """List fundings that did not bounce, and all repayments, in order of time.
+
+    Returns:
+        Rows with `facility_id`, `size` (AUD, positive), whether the row `funds` or repays, whether a repayment
+        `bounced`, and `through`, the last day that the statements of the facility's accounts show.
     """
     accounts = booked.group_by("customer_number", "account_id").agg(through=pl.col("date").max())
     members = booked.filter(pl.col(_FACILITY).is_not_null()).with_row_index("row")
-    bounced = returned(members)["opened"]
+    bounced = pair_returns(members)["opened"]
     return (
         members.with_columns(product=product_of())
         .filter(pl.col("product").is_not_null())
@@ -138,14 +149,14 @@ def flows_of(booked: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _totals(flows: pl.DataFrame) -> pl.DataFrame:
-    """One row a facility: what was drawn and repaid, when and by which accounts."""
+def _sum_flows(flows: pl.DataFrame) -> pl.DataFrame:
+    """Sum the flows of each facility: what was drawn and repaid, when and by which accounts."""
     funds, paid, size, day = pl.col("funds"), ~pl.col("funds") & ~pl.col("bounced"), pl.col("size"), pl.col("date")
     total = size.cast(TOTAL)
     return flows.group_by(_FACILITY).agg(
         pl.col("customer_number", "product", "lender", "through").first(),
-        lender_name=_usual("counterparty_name"),
-        lender_id=_usual("counterparty_lender_id"),
+        lender_name=_most_frequent("counterparty_name"),
+        lender_id=_most_frequent("counterparty_lender_id"),
         account_ids=pl.col("account_id").unique().sort(),
         funding_date=day.filter(funds).min(),
         funding_amount=pl.when(funds.any()).then(total.filter(funds).sum()),
@@ -162,50 +173,50 @@ def _totals(flows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _usual(name: str) -> pl.Expr:
-    """The most frequent value; of several, the first in the alphabet."""
+def _most_frequent(name: str) -> pl.Expr:
+    """Return the most frequent value; of equally frequent ones, the first in alphabetical order."""
     return pl.col(name).drop_nulls().mode().sort().first()
 
 
-def _with_balances(known: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """`grown_balance`: what was lent less what was repaid, with interest to the last day."""
-    balances = with_interest(flows, known).group_by(_FACILITY).agg(grown_balance=pl.col("grown").sum())
+def _add_balances(known: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """Add `grown_balance`: what was lent less what was repaid, with interest to the last day."""
+    balances = add_interest(flows, known).group_by(_FACILITY).agg(grown_balance=pl.col("grown").sum())
     return known.join(balances, on=_FACILITY, how="left", validate="1:1")
 
 
-def with_interest(flows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """What flows of instalment loans come to at their rate on the last day: `grown` (AUD), repayments below zero.
+def add_interest(flows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Add `grown`: flows of instalment loans with interest to the last day (AUD, repayments negative).
 
     Args:
-        flows: as `flows_of` gives them.
+        flows: from `list_flows`.
         known: `facility_id` and `yearly_rate` of each facility.
     """
     return (
         flows.filter(~pl.col("bounced"))
         .join(known.select(_FACILITY, "yearly_rate").drop_nulls(), on=_FACILITY, validate="m:1")
-        .with_columns(grown=pl.when("funds").then(grown()).otherwise(-grown()))
+        .with_columns(grown=pl.when("funds").then(grown_size()).otherwise(-grown_size()))
     )
 
 
-def _with_withheld(known: pl.DataFrame, booked: pl.DataFrame) -> pl.DataFrame:
-    """What card payouts tell of the customer's latest cash advance, when nothing is seen going back."""
+def _add_withheld(known: pl.DataFrame, booked: pl.DataFrame) -> pl.DataFrame:
+    """Add what card payouts show about the customer's latest cash advance, if no repayments are visible."""
     unseen = (pl.col("product") == "cash_advance") & pl.col("last_bounced").is_null()
     unserved = known.filter(unseen).sort("funding_date", _FACILITY).unique("customer_number", keep="last")
     takings = booked.filter(pl.col("category_group") == "revenue", pl.col("amount") > 0, ~pl.col("is_transfer"))
-    found = withheld(takings, unserved.select("customer_number", _FACILITY, "funding_date", "lender_name"))
+    found = infer_withheld(takings, unserved.select("customer_number", _FACILITY, "funding_date", "lender_name"))
     return known.join(found, on=_FACILITY, how="left", validate="1:1").with_columns(
         inferred=pl.col("withheld_share").is_not_null()
     )
 
 
-def _with_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
-    """`passed_over` and `overdue` dates, the `last_slot`, and how many instalments the customer is `short` of late.
+def _add_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+    """Add `passed_over` and `overdue` dates, `last_slot`, and by how many recent instalments the customer is `short`.
 
-    What is revolving is repaid at will: only what bounced is missed there.
+    Revolving credit is repaid at will, so only bounced repayments count as missed.
     """
-    terms = known.select(_FACILITY, "frequency", "through", "product", "repayment_usual", since=_recent_from())
+    terms = known.select(_FACILITY, "frequency", "through", "product", "repayment_usual", since=_recent_since())
     slotted = due.join(terms, on=_FACILITY, validate="m:1")
-    silent = silences(slotted.filter(~pl.col("product").is_in(REVOLVING)), closed)
+    silent = find_missing(slotted.filter(~pl.col("product").is_in(REVOLVING)), closed)
     bounced = due.filter("bounced").select(_FACILITY, "date", overdue=pl.lit(value=False))
     missed = pl.concat([bounced, silent.select(bounced.columns)]).join(terms, on=_FACILITY, validate="m:1")
     paid = flows.filter(~pl.col("funds"), ~pl.col("bounced")).join(terms.drop("product", "through"), on=_FACILITY)
@@ -228,13 +239,13 @@ def _with_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, cl
     )
 
 
-def _recent_from() -> pl.Expr:
+def _recent_since() -> pl.Expr:
     days = pl.max_horizontal(pl.lit(RECENT_DAYS), (RECENT_PERIODS * period_days()).ceil()).cast(pl.Int64)
     return pl.col("through") - pl.duration(days=days)
 
 
-def _with_renewals(known: pl.DataFrame) -> pl.DataFrame:
-    """`renewed_by` and `renewed_on`: the lender's next funding, around the last repayment of what was still owed."""
+def _add_renewals(known: pl.DataFrame) -> pl.DataFrame:
+    """Add `renewed_by` and `renewed_on`: the lender's next funding, near the last repayment of a debt still owed."""
     agreement = ("customer_number", "lender", "product")
     search_from = pl.max_horizontal(
         pl.col("last_repayment") - pl.duration(days=RENEWAL_BEFORE_DAYS),
@@ -273,7 +284,7 @@ def _status() -> pl.Expr:
     clean = ~pl.col("last_bounced").fill_null(value=False)
     lent = pl.col("funding_amount").cast(pl.Decimal(38, 4))
     owed = pl.col("estimated_remaining").cast(pl.Float64)
-    enough = (pl.col("repaid_total") >= lent * least()) | (owed <= pl.col("repayment_usual"))
+    enough = (pl.col("repaid_total") >= lent * least_repaid()) | (owed <= pl.col("repayment_usual"))
     enough = enough.fill_null(lent.is_null())
     ended = stopped & clean & enough & (pl.col("product") != "tax_payment_plan")
     at_will = pl.col("product").is_in(REVOLVING) | pl.col("frequency").is_null()
@@ -290,8 +301,8 @@ def _status() -> pl.Expr:
     )
 
 
-def _settled(known: pl.DataFrame) -> pl.DataFrame:
-    """Nothing remains of what was repaid or renewed, whatever the formula says."""
+def _settle_ended(known: pl.DataFrame) -> pl.DataFrame:
+    """Set the remaining amount of repaid and renewed facilities to 0, whatever the formula gives."""
     renewed, repaid = pl.col("status") == "renewed", pl.col("status") == "likely_repaid"
     ended = repaid & (pl.col("estimated_remaining") != 0).fill_null(value=True)
     unfunded = pl.when(pl.col("funding_amount").is_null()).then(UNFUNDED).otherwise(1.0)
@@ -305,35 +316,37 @@ def _settled(known: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _runs() -> pl.Expr:
+def _is_running() -> pl.Expr:
     return pl.col("status").is_in(["active", "in_arrears"])
 
 
 def _next_expected(closed: list[date]) -> pl.Expr:
-    """The first expected day after the last that statements show."""
+    """Return the first expected repayment day after the last day that statements show."""
     daily = pl.col("frequency") == "business_daily"
     since = (pl.col("through") - pl.col("last_slot")).dt.total_days()
     working = business_days_since("last_slot", pl.col("through"), closed)
     nth = pl.when(daily).then(working).otherwise((since / period_days()).floor()).cast(pl.Int64) + 1
-    days = [expected(nth + more, closed, day="last_slot") for more in (0, 1)]
+    days = [expected_date(nth + more, closed, day="last_slot") for more in (0, 1)]
     first = pl.when(days[0] > pl.col("through")).then(days[0]).otherwise(days[1])
-    return pl.when(_runs() & pl.col("frequency").is_not_null()).then(first).alias("next_expected")
+    return pl.when(_is_running() & pl.col("frequency").is_not_null()).then(first).alias("next_expected")
 
 
-def _misses_that_count() -> dict[str, pl.Expr]:
-    """What is overdue is missed unless the facility has ended."""
-    missed = pl.when(_runs()).then(pl.concat_list("passed_over", "overdue")).otherwise("passed_over")
+def _missed_payments() -> dict[str, pl.Expr]:
+    """Return the missed repayments. Overdue ones count unless the facility has ended."""
+    missed = pl.when(_is_running()).then(pl.concat_list("passed_over", "overdue")).otherwise("passed_over")
     return {"missed_dates": missed.list.sort(), "missed_payments": missed.list.len()}
 
 
-def _with_stacking(known: pl.DataFrame) -> pl.DataFrame:
-    """`stacked_with`: of the other facilities for working capital, those that began before this ended, less those
-    that ended before it began."""
+def _add_stacking(known: pl.DataFrame) -> pl.DataFrame:
+    """Add `stacked_with`, the number of other working-capital facilities that ran at the same time.
+
+    These are the ones that began before this one ended, less those that ended before it began.
+    """
     spans = known.filter(pl.col("product").is_in(WORKING_CAPITAL)).select(
         "customer_number",
         _FACILITY,
         start=pl.coalesce("funding_date", "first_attempt"),
-        end=pl.when(_runs())
+        end=pl.when(_is_running())
         .then("through")
         .otherwise(pl.min_horizontal("last_repayment", pl.col("renewed_on") - pl.duration(days=1))),
     )
@@ -348,7 +361,7 @@ def _with_stacking(known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _count_until(spans: pl.DataFrame, day: str, counted: str, strict: bool) -> pl.DataFrame:
-    """Per facility, how many of the customer's have their date `counted` by its `day` (before it, if `strict`)."""
+    """Count per facility how many of the customer's have their date `counted` by its `day` (before it, if `strict`)."""
     running = (
         spans.select("customer_number", on=counted)
         .sort("customer_number", "on")

@@ -1,8 +1,7 @@
-"""What is left to repay, estimated from what was lent and what has come back.
+"""Estimate what is left to repay from what was lent and what was repaid.
 
-A statement shows neither the contract's rate nor its term, so each estimate rests on an assumption that is stated here,
-and says how far it is to be trusted. Money is counted in decimals; growth factors are rounded to six digits, and what
-grows by them to the cent.
+A statement shows neither the rate nor the term of a contract. So each estimate depends on an assumption, stated here,
+and has a confidence. Money is in decimals. Growth factors are rounded to six digits, amounts with interest to the cent.
 
 | method | remaining | for |
 |---|---|---|
@@ -10,8 +9,8 @@ grows by them to the cent.
 | `amortised` | lent less repaid, each with interest to the last day | instalment loans |
 | `drawn_less_repaid` | drawn − repaid, not below zero | revolving credit whose first row is a draw |
 | `payments_ended` | nothing | facilities likely repaid |
-| `rolled_over` | nothing: the renewal paid it out | renewed ones |
-| `unknown` | | drawn before the statements begin |
+| `rolled_over` | nothing: the renewal paid it out | renewed facilities |
+| `unknown` | | facilities drawn before the statements begin |
 """
 
 from collections.abc import Mapping
@@ -30,17 +29,17 @@ Floats = NDArray[np.float64]
 
 
 class Assumed(NamedTuple):
-    """A product's usual price. `least`: repaid ÷ lent from which a facility whose payments end is taken for repaid."""
+    """A product's usual price. `least`: the ratio repaid ÷ lent from which a facility whose payments end is repaid."""
 
     factor: str | None = None  # repaid ÷ lent over the whole term
     yearly_rate: float | None = None
     least: str = "1.00"
 
 
-# Cash advances are sold by a factor of 1.1 to 1.5: the middle of it. Payday credit may by law (National Consumer Credit
-# Protection Act 2009, s 31A) cost 20 % at once and 4 % a month: two months. Rates of instalment loans lie for unsecured
-# business loans between a bank's 10 % and an online lender's 30 % and more, for vehicles and equipment around 9 %, for
-# property around 6.5 %: judgement, to be replaced by what a lender knows.
+# Cash advances are sold with a factor of 1.1 to 1.5; this is the middle. Payday credit may by law (National Consumer
+# Credit Protection Act 2009, s 31A) cost 20 % at once and 4 % a month; this is for two months. The yearly rates are our
+# judgement, to be replaced by what a lender knows: unsecured business loans cost between 10 % at a bank and over 30 %
+# at an online lender, loans for vehicles and equipment about 9 %, for property about 6.5 %.
 ASSUMED: Mapping[str, Assumed] = {
     "cash_advance": Assumed(factor="1.30", least="1.10"),
     "payday_credit": Assumed(factor="1.28", least="1.00"),
@@ -49,7 +48,7 @@ ASSUMED: Mapping[str, Assumed] = {
     "mortgage": Assumed(yearly_rate=0.065),
 }
 
-# How far an estimate is to be trusted, by judgement: never as far as a balance that a lender states.
+# Confidence in each method (our judgement): never as high as for a balance that a lender states.
 CONFIDENCE: Mapping[str, float] = {
     "assumed_factor": 0.4,
     "amortised": 0.6,
@@ -58,40 +57,40 @@ CONFIDENCE: Mapping[str, float] = {
     "rolled_over": 0.7,
     "unknown": 0.0,
 }
-GUESSED = 0.6  # of the confidence, where a loan's rate is assumed and not implied by its level repayments
-UNFUNDED = 0.6  # of the confidence, where nothing shows what was lent
+GUESSED = 0.6  # factor on the confidence if a loan's rate is assumed, not implied by level repayments (our judgement)
+UNFUNDED = 0.6  # factor on the confidence if it is unknown what was lent (our judgement)
 
-SPREAD = 0.1  # of their mean, up to which repayments are level
+SPREAD = 0.1  # standard deviation over mean, up to which repayments are level (our judgement)
 TERMS_MONTHS = (3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 84, 120, 180, 240, 300, 360)
-LEAST_RATE, MOST_RATE = 0.05, 0.9  # a year: what is outside is the wrong term
+LEAST_RATE, MOST_RATE = 0.05, 0.9  # yearly: a rate outside means that the term is wrong (our judgement)
 HALVINGS = 60  # of an interval no wider than 1: more than the 53 bits of a float
-_LEAST_INTEREST = 1e-9  # an interval: at 0 the formula is solved by any loan
+_LEAST_INTEREST = 1e-9  # per interval: a rate of 0 solves the formula for any loan
 
 
 def factor() -> pl.Expr:
-    return _assumed("factor")
+    return _look_up_assumed("factor")
 
 
-def least() -> pl.Expr:
-    """Repaid ÷ lent, see `Assumed`."""
-    return _assumed("least")
+def least_repaid() -> pl.Expr:
+    """Return `Assumed.least` of the product."""
+    return _look_up_assumed("least")
 
 
-def _assumed(name: str) -> pl.Expr:
+def _look_up_assumed(name: str) -> pl.Expr:
     table = {product: getattr(assumed, name) for product, assumed in ASSUMED.items()}
     return pl.col("product").replace_strict(table, default=None, return_dtype=pl.String()).cast(pl.Decimal(18, 4))
 
 
-def with_rates(known: pl.DataFrame) -> pl.DataFrame:
-    """`yearly_rate` of instalment loans, and whether it is `implied` by level repayments or else assumed.
+def add_rates(known: pl.DataFrame) -> pl.DataFrame:
+    """Add `yearly_rate` of instalment loans, and whether it is `implied` by level repayments or else assumed.
 
-    What was lent, the instalment A and its frequency leave one thing open: the term of n instalments. Loans are sold
-    for round terms, so the shortest of TERMS_MONTHS that costs a plausible rate is taken, and the rate i an interval
-    follows from the level-payment formula A = P i / (1 − (1 + i)^−n). That has no closed solution: i
-    is searched between 0 and A / P.
+    Given the amount lent P, the instalment A and its frequency, only the term of n instalments is unknown. Loans are
+    sold with round terms, so the shortest of TERMS_MONTHS with a plausible rate is chosen. The rate i per interval then
+    follows from the level-payment formula A = P i / (1 − (1 + i)^−n). It has no closed solution, so i is searched
+    between 0 and A / P.
 
     Args:
-        known: one row a facility: `facility_id`, `product`, `funding_amount`, `repayment_usual`, `frequency`,
+        known: one row per facility: `facility_id`, `product`, `funding_amount`, `repayment_usual`, `frequency`,
             `repayment_mean`, `repayment_spread`.
     """
     rates = {product: assumed.yearly_rate for product, assumed in ASSUMED.items() if assumed.yearly_rate}
@@ -102,7 +101,7 @@ def with_rates(known: pl.DataFrame) -> pl.DataFrame:
     )
     terms = pl.DataFrame({"years": [months / 12 for months in TERMS_MONTHS]})
     payments, interest = pl.col("payments"), pl.col("payment") * pl.col("payments") - 1
-    roughly = 2 * interest / pl.col("years") * payments / (payments + 1)  # on half of the loan, on average
+    roughly = 2 * interest / pl.col("years") * payments / (payments + 1)  # on average, half of the loan is owed
     sold = (
         level.join(terms, how="cross")
         .with_columns(payments=(pl.col("a_year") * pl.col("years")).round())
@@ -125,7 +124,7 @@ def _implied_interest(payment: Floats, payments: Floats) -> Floats:
     """Solve `_paid_above_interest` for the rate of an interval by bisection, all loans at once.
 
     The root is unique between (almost) 0, where payments exceed the interest, and A / P, where they are all interest.
-    `scipy.optimize` would give the same root, but importing it takes a second, which every command would pay.
+    `scipy.optimize` would give the same root, but importing it takes a second, for every command.
 
     Args:
         payment: A / P, each payment as a share of the loan.
@@ -140,34 +139,33 @@ def _implied_interest(payment: Floats, payments: Floats) -> Floats:
 
 
 def _paid_above_interest(rate: Floats, payment: Floats, payments: Floats) -> Floats:
-    """A / P · (1 − (1 + i)^−n) − i: nothing at the rate i that the n payments imply."""
+    """Return A / P · (1 − (1 + i)^−n) − i, which is 0 at the rate i that the n payments imply."""
     return payment * (1 - (1 + rate) ** -payments) - rate
 
 
 def is_level() -> pl.Expr:
-    """Repayments of a known frequency that hardly differ."""
+    """Return whether repayments have a known frequency and hardly differ."""
     even = pl.col("repayment_spread") <= SPREAD * pl.col("repayment_mean").cast(pl.Float64)
     return pl.col("frequency").is_not_null() & even.fill_null(value=False)
 
 
-def grown() -> pl.Expr:
-    """`size` with interest at `yearly_rate` from `date` to `through`, on daily balances, to the cent; null without a
-    rate.
+def grown_size() -> pl.Expr:
+    """Return `size` with interest at `yearly_rate` from `date` to `through`, to the cent; null without a rate.
 
-    What was lent less what was repaid, both grown, is the balance of any loan, paid regularly or not (the retrospective
-    method: Kellison, *The Theory of Interest*, on outstanding loan balances). With k level repayments A at equal
-    intervals it is the textbook's P (1 + i)^k − A ((1 + i)^k − 1) / i.
+    What was lent less what was repaid, both with interest, is the balance of any loan, repaid regularly or not (the
+    retrospective method: Kellison, *The Theory of Interest*, on outstanding loan balances). For k level repayments A at
+    equal intervals it equals P (1 + i)^k − A ((1 + i)^k − 1) / i.
     """
     years = (pl.col("through") - pl.col("date")).dt.total_days() / 365
     growth = ((1 + pl.col("yearly_rate")) ** years).round(6).cast(_GROWTH, strict=False)
     return (pl.col("size").cast(_GROWTH) * growth).round(2).cast(TOTAL)
 
 
-def with_remaining(known: pl.DataFrame) -> pl.DataFrame:
-    """`estimated_remaining` (TOTAL), `remaining_method` and `remaining_confidence` before a status is known.
+def add_remaining(known: pl.DataFrame) -> pl.DataFrame:
+    """Add `estimated_remaining` (TOTAL), `remaining_method` and `remaining_confidence`, before the status is known.
 
     Args:
-        known: one row a facility: `product`, `funding_amount`, `repaid_total`, `grown_balance`, `implied`,
+        known: one row per facility: `product`, `funding_amount`, `repaid_total`, `grown_balance`, `implied`,
             `repaid_first` (before anything was drawn), `withheld_estimate`, `inferred_confidence`.
     """
     lent, repaid = pl.col("funding_amount"), pl.col("repaid_total") + pl.col("withheld_estimate").fill_null(0)
@@ -183,19 +181,21 @@ def with_remaining(known: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("amortised"))
         .otherwise(pl.lit("unknown"))
     )
-    estimate = estimated(pl.col("remaining_method"), lent, factor(), repaid, pl.col("grown_balance"))
+    estimate = estimate_remaining(pl.col("remaining_method"), lent, factor(), repaid, pl.col("grown_balance"))
     return known.with_columns(remaining_method=method).with_columns(
         estimated_remaining=estimate, remaining_confidence=_confidence()
     )
 
 
-def estimated(method: pl.Expr, lent: pl.Expr, factor: pl.Expr, repaid: pl.Expr, grown_balance: pl.Expr) -> pl.Expr:
-    """What remains by that method (TOTAL), not below zero; null where it is unknown.
+def estimate_remaining(
+    method: pl.Expr, lent: pl.Expr, factor: pl.Expr, repaid: pl.Expr, grown_balance: pl.Expr
+) -> pl.Expr:
+    """Return what remains by a method (TOTAL), not below zero; null if unknown.
 
     Args:
         method: one of CONFIDENCE.
-        factor: repaid ÷ lent over the whole term, where one is assumed.
-        grown_balance: what was lent less what was repaid, each as `grown`.
+        factor: repaid ÷ lent over the whole term, if one is assumed.
+        grown_balance: what was lent less what was repaid, each as `grown_size`.
     """
     by_factor = (lent.cast(_GROWTH) * factor.cast(_GROWTH)).round(2).cast(TOTAL) - repaid
     nothing = pl.lit(0, TOTAL)

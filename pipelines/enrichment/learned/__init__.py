@@ -1,6 +1,5 @@
-"""The learned model: what a transaction is, told from labelled ones, where no rule is sure.
+"""The learned model, which predicts the category of a transaction where no rule is sure.
 
-`features` says what the model looks at, `model` is what decides and its file, `training` makes one from labelled rows,
-`evaluation` says how good it is, `labelled` reads labelled files. Deciding needs numpy and scipy only; scikit-learn is
-imported by training alone.
+`features` computes its input, `model` predicts, `calibration` gives the confidence, and `model_file` reads and writes
+models. Prediction needs numpy and scipy only. Training, which needs scikit-learn, is in `enrichment.training`.
 """

@@ -1,9 +1,9 @@
-"""How often the model is right when it says so.
+"""Estimate the probability that the model is right.
 
-A score of a linear model is no probability, and scores on merchants that training never saw are further off than on
-those that it knew. So the chance of being right is fitted on rows that were held back, half of them of merchants held
-back whole, to the distance between scores, how much of the text was known, and whether a rule said the same (logistic
-regression; Platt, 1999, with more than one fact).
+A score of a linear model is not a probability, and scores for merchants that training never saw are less reliable. So
+the probability is fitted on rows held out from training, half of them from merchants that were held out entirely. Its
+inputs are the distance between scores, how much of the text was known, and whether a rule says the same (logistic
+regression; Platt, 1999, with several inputs).
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from pipelines.enrichment.learned.vectors import Weights
 
 Numbers = NDArray[np.float64]
 EVIDENCE = ("lead", "share", "pieces", "words", "phrases", "spoken", "agreed")
-HIGHEST = 0.995
+HIGHEST = 0.995  # confidence of a model is never certainty (our judgement)
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """`sharpness` makes shares of scores (softmax); `weights` (for EVIDENCE) and `bias` the chance of being right."""
+    """`sharpness` scales scores for the softmax; `weights` (for EVIDENCE) and `bias` give the probability."""
 
     sharpness: float
     weights: Numbers
@@ -33,7 +33,7 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The labels of each row by score, the best first: `labels` (numbers) and their `shares`, rows × a few."""
+    """The best labels of each row, best first: `labels` (numbers), `scores` and `shares`, each rows × labels kept."""
 
     labels: NDArray[np.int64]
     scores: Numbers
@@ -41,7 +41,7 @@ class Ranked:
 
 
 def ranked(scores: Weights, most: int, sharpness: float) -> Ranked:
-    """The `most` best labels of each row. Labels of equal score keep their order."""
+    """Return the `most` best labels of each row. Labels with equal scores keep their order."""
     most = min(most, scores.shape[1])
     best = np.sort(np.argpartition(-scores, most - 1, axis=1)[:, :most], axis=1)
     order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
@@ -52,12 +52,12 @@ def ranked(scores: Weights, most: int, sharpness: float) -> Ranked:
 
 
 def evidence(found: Ranked, known: Weights, spoken: NDArray[np.bool_], agreed: NDArray[np.bool_]) -> Numbers:
-    """What the chance of being right follows from, a column for each of EVIDENCE.
+    """Return the inputs of the probability, one column for each of EVIDENCE.
 
     Args:
-        known: the shares of each narrative that training knew: of its pieces, words and phrases (rows × 3).
-        spoken: a rule or a list said something of the row.
-        agreed: … and it said what the model says.
+        known: the shares of each narrative's pieces, words and phrases that training knew (rows × 3).
+        spoken: whether a rule or a list gave the row a category.
+        agreed: whether that category is the model's.
     """
     lead = found.scores[:, 0] - found.scores[:, 1]
     share = np.clip(found.shares[:, 0], 1e-4, 1 - 1e-4)
@@ -66,7 +66,7 @@ def evidence(found: Ranked, known: Weights, spoken: NDArray[np.bool_], agreed: N
 
 
 def sharpest(scores: Weights, truth: NDArray[np.int64]) -> float:
-    """The sharpness under which the true labels' shares are likeliest. Truth -1: a label the model doesn't know."""
+    """Return the sharpness under which the true labels are likeliest. Truth -1: a label that the model doesn't know."""
     rows = np.flatnonzero(truth >= 0)
     candidates: list[float] = list(np.geomspace(0.5, 32, 25))
     return float(max(candidates, key=lambda each: _likelihood(scores[rows], truth[rows], each)))

@@ -1,9 +1,9 @@
-"""The model that decides: a linear score for each label, the best one, and how sure it is.
+"""The model: a linear score for each label, and the probability that the best label is right.
 
-It serves without scikit-learn, whose import takes half a second and 60 MB. Narratives repeat, so each distinct one is
-scored once, however many rows carry it; the amount, the day and whatever else differs between those is added row by
-row. Rows are worked on in slices, so memory does not grow with them, and by two threads, since numpy and scipy let
-each other run.
+It works without scikit-learn, whose import takes half a second and 60 MB. Narratives repeat, so each distinct one is
+scored once, however many rows have it; scores for the amount, the day and other facts are added per row. Rows are
+processed in slices, so that memory does not grow with their number, and by two threads, because numpy and scipy release
+the interpreter's lock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ from pipelines.enrichment.learned.vectors import Vocabulary, Weights
 from pipelines.vocabulary.schemas import ALTERNATIVE
 
 ALTERNATIVES = 3
-LEAST_ALTERNATIVE = 0.01  # one less likely is no help to anybody
-DIGITS = 4  # of a confidence: further ones depend on which rows happen to be decided together
+LEAST_ALTERNATIVE = 0.01  # a less likely alternative is useless (our judgement)
+DIGITS = 4  # of a confidence: further digits depend on which rows happen to be in one slice
 SLICE = 8_192  # rows
 THREADS = 2
 
@@ -30,8 +30,11 @@ PREDICTED = pl.Schema({"category": pl.String(), "confidence": pl.Float64(), "alt
 
 @dataclass(frozen=True)
 class Held:
-    """How right a model was on rows that it had not seen: of merchants it knew, of others, and had it always said
-    the commonest label. A share without rows is null."""
+    """The accuracy of a model on rows held out from training.
+
+    `seen` and `unseen` are the accuracies for merchants that training knew and for others (None without rows);
+    `majority` is the accuracy of always predicting the commonest label.
+    """
 
     rows: int
     accuracy: float
@@ -45,35 +48,35 @@ class Held:
 
 
 def commonest_share(labels: pl.Series) -> float:
-    """The share of rows that have the commonest label."""
+    """Return the share of rows that have the commonest label."""
     return float(labels.value_counts()["count"].max() or 0) / max(len(labels), 1)  # pyrefly: ignore[bad-argument-type]
 
 
 def no_better(accuracy: float, majority: float, rows: int) -> bool:
-    """Whether deciding is no better than always saying the commonest label, but for chance (two standard errors)."""
+    """Return whether a model is not significantly better than the commonest label (by two standard errors)."""
     return bool(accuracy <= majority + 2 * (majority * (1 - majority) / max(rows, 1)) ** 0.5)
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Scores: `weights` (features of all blocks, one block after the other × labels) and `bias` (labels)."""
+    """Scores by `weights` (features × labels, one block after the other) and `bias` (labels)."""
 
     vocabulary: Vocabulary
     weights: Weights
     bias: Weights
 
     def scores(self, rows: pl.DataFrame, contexts: Sequence[str]) -> tuple[Weights, Weights]:
-        """Scores (rows × labels), and the shares of each row's pieces, words and phrases that training knew."""
+        """Return scores (rows × labels), and the shares of each row's pieces, words and phrases that training knew."""
         read = narratives(rows)
         distinct = read.unique(maintain_order=True).with_row_index("narrative")
         of = read.join(distinct, on=NARRATIVE, how="left", nulls_equal=True, maintain_order="left")
         narrative = of["narrative"].to_numpy()
-        scores, known = self._of_narratives(distinct)
+        scores, known = self._score_narratives(distinct)
         own = len(self.vocabulary.buckets) - 1
         facts, _ = self.vocabulary.vectors(own, fact_block(rows, contexts), rows.height)
         return scores[narrative] + facts @ self._weights_of(own), known[narrative]
 
-    def _of_narratives(self, distinct: pl.DataFrame) -> tuple[Weights, Weights]:
+    def _score_narratives(self, distinct: pl.DataFrame) -> tuple[Weights, Weights]:
         scores = np.tile(self.bias, (distinct.height, 1))
         shares = []
         for number, block in enumerate(narrative_blocks(distinct)):
@@ -89,48 +92,48 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Decides on labels. `facts` says what it was trained on and how good it was on rows held back."""
+    """A model that predicts labels. `facts` says what it was trained on, and its accuracy on rows held out."""
 
     labels: Sequence[str]
     contexts: Sequence[str]  # names of the context columns that it was trained with
     linear: Linear
     calibration: Calibration
     facts: Mapping[str, Any] = field(default_factory=dict)
-    name: str = "unnamed"  # the beginning of its file's fingerprint; unnamed until it was one
+    name: str = "unnamed"  # the beginning of its file's fingerprint; "unnamed" if it was not read from a file
 
     def predict(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """What each row is, in the rows' order (schema PREDICTED).
+        """Predict each row's category, in the rows' order (schema PREDICTED).
 
         Args:
-            rows: `clean_description`, `text` (as `matching_text` makes it), `amount`, `direction`, `date`, `channel`;
-                what rules and lists said (`features.SAID`) and the context columns where they are known.
+            rows: `clean_description`, `text` (from `matching_text`), `amount`, `direction`, `date`, `channel`; and if
+                known, the answers of rules and lists (`features.SAID`) and the context columns.
         """
         numbered = rows.with_row_index("row")
-        together = numbered.sort(pl.col("clean_description").hash(), "row")  # equal narratives come to lie in one slice
+        together = numbered.sort(pl.col("clean_description").hash(), "row")  # so that equal narratives are in one slice
         with ThreadPoolExecutor(THREADS) as pool:
-            slices = list(pool.map(self._predicted, together.iter_slices(SLICE)))
+            slices = list(pool.map(self._predict_slice, together.iter_slices(SLICE)))
         predicted = pl.concat([pl.DataFrame(schema=PREDICTED), *slices])
         return predicted.with_columns(row=together["row"]).sort("row").drop("row")
 
-    def _predicted(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def _predict_slice(self, rows: pl.DataFrame) -> pl.DataFrame:
         scores, known = self.linear.scores(rows, self.contexts)
         found = ranked(scores, 1 + ALTERNATIVES, self.calibration.sharpness)
-        best = self._named(found.labels[:, 0])
+        best = self._label_names(found.labels[:, 0])
         confidence = self.calibration.confidence(evidence_of(found, known, best, rows)).round(DIGITS)
         return pl.DataFrame(
             {"category": best, "confidence": confidence, "alternatives": self._alternatives(found, confidence)},
             schema=PREDICTED,
         )
 
-    def _named(self, labels: Any) -> pl.Series:
+    def _label_names(self, labels: Any) -> pl.Series:
         return pl.Series(self.labels, dtype=pl.String).gather(labels)
 
     def _alternatives(self, found: Ranked, confidence: Numbers) -> pl.Series:
-        """The next labels: what doubt is left, divided by their shares."""
+        """Return the next labels, with the remaining probability divided among them by their shares."""
         left = (1 - confidence) / np.maximum(1 - found.shares[:, 0], 1e-9)
         chances = np.minimum(found.shares[:, 1:] * left[:, None], confidence[:, None]).round(DIGITS)
         others = pl.DataFrame(
-            {"category": self._named(found.labels[:, 1:].ravel()), "confidence": chances.ravel()}
+            {"category": self._label_names(found.labels[:, 1:].ravel()), "confidence": chances.ravel()}
         ).to_struct()
         rows, most = chances.shape
         likely = pl.element().struct.field("confidence") >= LEAST_ALTERNATIVE
@@ -139,20 +142,20 @@ class Model:
 
 
 def evidence_of(found: Ranked, known: Weights, best: pl.Series, rows: pl.DataFrame) -> Numbers:
-    """What the confidence in the best label of each row follows from."""
-    said = _said_by_rules(rows)
+    """Return the inputs of the confidence in each row's best label."""
+    said = _category_by_rules(rows)
     agreed = (said == best).fill_null(value=False)
     return evidence(found, known, said.is_not_null().to_numpy(), agreed.to_numpy())
 
 
-def _said_by_rules(rows: pl.DataFrame) -> pl.Series:
-    """The category that a rule or a list gave each row; null where none did."""
+def _category_by_rules(rows: pl.DataFrame) -> pl.Series:
+    """Return the category that a rule or a list gave each row; null where none did."""
     if not {"category", "category_source"} <= set(rows.columns):
         return pl.Series([None], dtype=pl.String).new_from_index(0, rows.height)
     spoke = pl.col("category_source").cast(pl.String).is_in(["pattern", "counterparty"])
     return rows.select(pl.when(spoke).then(pl.col("category").cast(pl.String)))["category"]
 
 
-def held_of(model: Model) -> Held:
-    """How right a model was on the rows held back in its training."""
+def read_held_accuracy(model: Model) -> Held:
+    """Return a model's accuracy on the rows held out in its training."""
     return Held(**model.facts["held"])

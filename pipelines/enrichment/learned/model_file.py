@@ -1,7 +1,7 @@
-"""A model as one file: arrays in numpy's own format (`.npz`), read without pickle, so a file can't run anything.
+"""Read and write a model as one file: arrays in numpy's format (`.npz`), without pickle, so a file can't run code.
 
-Weights are stored sparse and in half precision: most are nothing or next to it. The fingerprint is the SHA-256 of the
-content; it names the model, and tells a damaged file.
+Weights are stored sparse and in half precision, because most are 0 or close to it. The fingerprint is the SHA-256 of
+the content. It names the model and detects a damaged file.
 """
 
 import hashlib
@@ -40,46 +40,46 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def dumps(model: Model) -> bytes:
-    """The model's file. The same model gives the same bytes."""
-    arrays = _arrays(model)
-    described = _described(model)
-    head = {**described, "fingerprint": _fingerprint(described, arrays)}
+    """Return the content of a model's file. The same model gives the same bytes."""
+    arrays = _pack_arrays(model)
+    described = _describe(model)
+    head = {**described, "fingerprint": _hash_content(described, arrays)}
     buffer = BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, head=np.frombuffer(_text(head), np.uint8), **arrays)
+    np.savez_compressed(buffer, allow_pickle=False, head=np.frombuffer(_encode_json(head), np.uint8), **arrays)
     return buffer.getvalue()
 
 
 def loads(content: bytes) -> Model:
-    """The model of a file's content.
+    """Return the model in a file's content.
 
     Raises:
-        Unprocessable: the content is damaged, is no model, or is one for another version.
+        Unprocessable: the content is damaged, is not a model, or belongs to another version.
     """
-    arrays = _unpacked(content)
-    head = _head(arrays.pop("head", None))
-    if head.get("settings") != json.loads(_text(SETTINGS)):
-        raise _refused("it was trained by another version of Tidemark, which looks at other features; train it again")
+    arrays = _unpack(content)
+    head = _read_head(arrays.pop("head", None))
+    if head.get("settings") != json.loads(_encode_json(SETTINGS)):
+        raise _refusal("it was trained by another version of Tidemark, which uses other features; train it again")
     described = {name: value for name, value in head.items() if name != "fingerprint"}
-    if head.get("fingerprint") != _fingerprint(described, arrays):
-        raise _refused("it is damaged: its content is not what was written")
+    if head.get("fingerprint") != _hash_content(described, arrays):
+        raise _refusal("it is damaged: its content is not what was written")
     try:
-        return _model(head, arrays)
+        return _build_model(head, arrays)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise _refused(f"its parts don't fit together ({error})") from error
+        raise _refusal(f"its parts don't fit together ({error})") from error
 
 
 def fingerprint(model: Model) -> str:
-    """The name of a model's content: 64 hexadecimal digits."""
-    return _fingerprint(_described(model), _arrays(model))
+    """Return the fingerprint of a model's content: 64 hexadecimal digits."""
+    return _hash_content(_describe(model), _pack_arrays(model))
 
 
 @cache
-def base() -> Model:
-    """The model that comes with Tidemark. Its labels are the taxonomy's categories."""
+def load_base() -> Model:
+    """Load the model that ships with Tidemark. Its labels are the taxonomy's categories."""
     return loads(files("pipelines.enrichment.learned").joinpath("base.npz").read_bytes())
 
 
-def _described(model: Model) -> dict[str, Any]:
+def _describe(model: Model) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "settings": SETTINGS,
@@ -90,25 +90,28 @@ def _described(model: Model) -> dict[str, Any]:
     }
 
 
-def _arrays(model: Model) -> dict[str, NDArray[Any]]:
+def _pack_arrays(model: Model) -> dict[str, NDArray[Any]]:
     linear = model.linear
     rows, labels = np.nonzero(linear.weights)
     vocabulary = {
         name: values
         for block, buckets, rarity in zip(BLOCKS, linear.vocabulary.buckets, linear.vocabulary.rarity, strict=True)
-        for name, values in ((f"buckets_{block}", np.diff(buckets, prepend=0)), (f"rarity_{block}", _half(rarity)))
+        for name, values in (
+            (f"buckets_{block}", np.diff(buckets, prepend=0)),
+            (f"rarity_{block}", _to_half_precision(rarity)),
+        )
     }
     return {
         **vocabulary,
         "per_feature": np.bincount(rows, minlength=len(linear.weights)).astype(np.uint16),
         "weight_labels": labels.astype(np.uint16),
-        "weights": _half(linear.weights[rows, labels]),
+        "weights": _to_half_precision(linear.weights[rows, labels]),
         "bias": linear.bias,
         "evidence_weights": model.calibration.weights,
     }
 
 
-def _model(head: Mapping[str, Any], arrays: Arrays) -> Model:
+def _build_model(head: Mapping[str, Any], arrays: Arrays) -> Model:
     labels: Sequence[str] = head["labels"]
     buckets = [np.cumsum(arrays[f"buckets_{block}"], dtype=np.int32) for block in BLOCKS]
     rarity = [arrays[f"rarity_{block}"].astype(np.float32) for block in BLOCKS]
@@ -121,42 +124,42 @@ def _model(head: Mapping[str, Any], arrays: Arrays) -> Model:
     return Model(labels, head["contexts"], linear, calibration, head["facts"], name)
 
 
-def _unpacked(content: bytes) -> dict[str, NDArray[Any]]:
+def _unpack(content: bytes) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(BytesIO(content)) as packed:
             if sum(each.file_size for each in packed.infolist()) > MOST_BYTES:
-                raise _refused("it is larger than any model")
+                raise _refusal("it is too large to be a model")
         with np.load(BytesIO(content), allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}
-    # All that zipfile and numpy raise for content that is none of theirs; NotImplementedError: an unknown compression.
+    # All errors of zipfile and numpy for content that they can't read; NotImplementedError: an unknown compression.
     except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise _refused("it is damaged, or no model at all") from error
+        raise _refusal("it is damaged, or not a model") from error
 
 
-def _head(packed: NDArray[Any] | None) -> dict[str, Any]:
+def _read_head(packed: NDArray[Any] | None) -> dict[str, Any]:
     try:
         head = json.loads(packed.tobytes()) if packed is not None else None
     except ValueError:
         head = None
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise _refused("it holds arrays, but no model of ours")
+        raise _refusal("it is not a model of Tidemark")
     return head
 
 
-def _fingerprint(described: Mapping[str, Any], arrays: Arrays) -> str:
-    digest = hashlib.sha256(_text(described))
+def _hash_content(described: Mapping[str, Any], arrays: Arrays) -> str:
+    digest = hashlib.sha256(_encode_json(described))
     for name in sorted(arrays):
         digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode() + arrays[name].tobytes())
     return digest.hexdigest()
 
 
-def _text(value: object) -> bytes:
+def _encode_json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
 
 
-def _half(values: NDArray[Any]) -> NDArray[np.float16]:
+def _to_half_precision(values: NDArray[Any]) -> NDArray[np.float16]:
     return values.astype(np.float16)
 
 
-def _refused(reason: str) -> Unprocessable:
+def _refusal(reason: str) -> Unprocessable:
     return Unprocessable("Model.Unreadable", f"The model can't be used: {reason}.")

@@ -1,7 +1,7 @@
-"""Features as weighted vectors: which of them the training saw often enough, and what each counts.
+"""Features as weighted vectors: which features training saw often enough, and the weight of each.
 
-A feature that training did not know counts nothing. How much of a narrative is known is a measure of its own: of a
-merchant never seen, the model is less sure than its scores say (see `calibration`).
+Features that training did not know are ignored. The share of a narrative that is known is returned as well: for
+merchants never seen, the model is less sure than its scores suggest (see `calibration`).
 """
 
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 Weights = NDArray[np.float32]
 
-# What a block counts against the others, once each row's features in it have length one. Measured on invented and on
-# hand-written rows: twice, or half, of each changes the accuracy by less than a percentage point.
+# The weight of each block, after its features have been scaled to length one per row. Measured on synthetic and on
+# hand-written rows: doubling or halving any of them changes the accuracy by less than a percentage point.
 SCALES = {"pieces": 1.0, "words": 1.0, "phrases": 0.5, "facts": 2.0}
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """What training knew, block by block: `buckets` (ascending), and how rare each is (`rarity`, 1 or more)."""
+    """The features that training knew, by block: `buckets` (ascending), and the `rarity` of each (1 or more)."""
 
     buckets: Sequence[NDArray[np.int32]]
     rarity: Sequence[Weights]
 
     @cached_property
     def _columns(self) -> Sequence[NDArray[np.int32]]:
-        """For each bucket of a block its column, or -1."""
+        """The column of each bucket of a block, or -1."""
         tables = [np.full(1 << BUCKET_BITS, -1, np.int32) for _ in self.buckets]
         for table, known in zip(tables, self.buckets, strict=True):
             table[known] = np.arange(len(known), dtype=np.int32)
@@ -44,8 +44,8 @@ class Vocabulary:
         return [len(known) for known in self.buckets]
 
     def vectors(self, number: int, block: Block, height: int) -> "tuple[sparse.csr_array, Weights]":
-        """The block of that number as a matrix (rows × its known features), and the share of each row that is known."""
-        from scipy import sparse  # noqa: PLC0415  15 MB and a tenth of a second: only a process that decides pays for it
+        """Return a block's matrix (rows × known features), and the share of each row's features that is known."""
+        from scipy import sparse  # noqa: PLC0415  15 MB and a tenth of a second, only for processes that predict
 
         columns = self._columns[number][block.buckets]
         known = columns >= 0
@@ -53,13 +53,13 @@ class Vocabulary:
         ones = np.ones(int(known.sum()), np.float32)
         counted = sparse.coo_array((ones, (block.rows[known].astype(np.int32), columns[known])), shape=shape).tocsr()
         counted.data = (1 + np.log(counted.data)) * self.rarity[number][counted.indices]
-        return _of_length(counted, SCALES[BLOCKS[number]]), _share(block.rows, known, height)
+        return _scale_rows(counted, SCALES[BLOCKS[number]]), _known_share(block.rows, known, height)
 
 
 def vocabulary(blocks: Sequence[Block], height: int, least: int) -> Vocabulary:
-    """What at least `least` of the rows have.
+    """Return the features that at least `least` rows have.
 
-    Rarity is the square root of the usual inverse document frequency: with it whole, a few rare words drown the rest.
+    Rarity is the square root of the usual inverse document frequency; without the root, a few rare words dominate.
     """
     buckets, rarity = list[NDArray[np.int32]](), list[Weights]()
     for name, block in zip(BLOCKS, blocks, strict=True):
@@ -73,12 +73,12 @@ def vocabulary(blocks: Sequence[Block], height: int, least: int) -> Vocabulary:
 
 
 def as_filed(values: NDArray[np.floating[Any]]) -> Weights:
-    """As precisely as a model's file keeps them: so a model decides the same before it is written and after."""
+    """Round to the precision of a model's file, so that a model predicts the same before and after it is written."""
     return values.astype(np.float16).astype(np.float32)
 
 
-def _of_length(matrix: "sparse.csr_array", length: float) -> "sparse.csr_array":
-    """Each row scaled to that length; one without features stays as it is."""
+def _scale_rows(matrix: "sparse.csr_array", length: float) -> "sparse.csr_array":
+    """Scale each row to that length. A row without features stays as it is."""
     squares = np.concatenate([[0.0], np.cumsum(matrix.data.astype(np.float64) ** 2)])
     lengths = np.sqrt(np.diff(squares[matrix.indptr]))
     per_value = np.repeat(lengths, np.diff(matrix.indptr))
@@ -86,6 +86,6 @@ def _of_length(matrix: "sparse.csr_array", length: float) -> "sparse.csr_array":
     return matrix
 
 
-def _share(rows: Places, known: NDArray[np.bool_], height: int) -> Weights:
+def _known_share(rows: Places, known: NDArray[np.bool_], height: int) -> Weights:
     every = np.bincount(rows, minlength=height)
     return (np.bincount(rows[known], minlength=height) / np.maximum(every, 1)).astype(np.float32)

@@ -1,20 +1,20 @@
-"""Rows of PDF statements beside what is held of the same account: which of them are the same transactions.
+"""Match rows of PDF statements with rows held for the same account that are the same transactions.
 
-A statement words a transaction otherwise than a feed, a listing otherwise than the statement that follows it, and some
-date a card payment by its purchase, others by its booking. So where one of two rows was read from a statement, words
-don't decide, but, from the surest on,
+A statement describes a transaction in other words than a feed does, a listing in other words than the later statement,
+and some date a card payment by its purchase, others by its booking. So where one of two rows comes from a statement,
+the words don't decide. The following do, the surest first:
 
 1. the same date, amount and balance;
-2. the same amount and balance on days that are at most SHIFT apart, the n-th of such rows with the n-th, where both
-   sides have as many of them, and nothing shows that the one comes after the other (`_seams`);
-3. the same date and amount, where one of them states no balance: rows in similar words first, then in their order, and
-   never so that fewer could be paired in all.
+2. the same amount and balance on days at most SHIFT apart: the n-th row of one side with the n-th of the other, if
+   both sides have the same number of such rows and nothing shows that they are two transactions (`_find_seams`);
+3. the same date and amount, if at least one row states no balance: rows with similar words first, then in their order,
+   but never so that fewer rows can be paired in total.
 
-Balances that contradict each other are never matched. What was sent as data is matched with what was sent as data
-as ever (`matching`); where a row could repeat either, equal balances come first, then equal words, then the rest.
+Rows whose balances differ are never matched. Rows sent as data are matched with each other word for word (`matching`).
+A row that could repeat either kind takes equal balances first, then equal words, then the rest.
 
-All that is seen from a submission when it arrives. Submissions that meet what came before are therefore taken one at a
-time, each in its `Turn`; all others in one.
+Matches depend on what was held when a submission arrived. So a submission that may repeat an earlier one gets a `Turn`
+of its own; all others share one.
 """
 
 from collections import defaultdict
@@ -27,13 +27,23 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pipelines.enrichment.matching.matching import ORDER, matches, paired, states_balance, unpaired, unpaired_held
+from pipelines.enrichment.matching.matching import (
+    ORDER,
+    match_word_for_word,
+    pair_in_order,
+    states_balance,
+    unpaired,
+    unpaired_held,
+)
 from pipelines.vocabulary.schemas import MONEY
 
-SHIFT = 5  # days between purchase and booking: a weekend, a holiday, and the days that a card payment takes
-MOST_COMPARED = 2_500  # pairs of rows of one day and amount whose words are compared; of more, only their order is
+# Days between purchase and booking: a weekend, a holiday, and the days that a card payment takes (our judgement).
+SHIFT = 5
+# Pairs of rows with one day and amount whose words are compared. With more pairs, only the order counts: comparing
+# takes the product of both sides.
+MOST_COMPARED = 2_500
 
-_PROVEN = ("account_id", "date", "amount", "balance")
+_PROVEN_KEY = ("account_id", "date", "amount", "balance")
 _SAME_BALANCE = ("account_id", "amount", "balance")
 _SAME_DAY = ("account_id", "date", "amount")
 _SOURCE = ("account_id", "received_seq", "statement_id")
@@ -42,25 +52,25 @@ _ID_KEY = ("account_id", "sent_id")
 
 @dataclass(frozen=True)
 class Turn:
-    """Submissions that can be taken in at once; `meeting`: rows of those that overlap what is held by then."""
+    """Rows of submissions that can be added together, and those of them (`may_repeat`) that may repeat a held row."""
 
     rows: pl.DataFrame
-    meeting: pl.DataFrame
+    may_repeat: pl.DataFrame
 
 
-def turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
-    """New rows in the turns in which to take them, at least one.
+def split_into_turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
+    """Split new rows into turns, in order; at least one.
 
-    Where no statement is among an account's rows, all of them go in the first.
+    All rows of an account without a statement go in the first turn.
     """
-    meeting = _meeting(held, new) if any(frame["statement_id"].count() for frame in (held, new)) else None
-    if meeting is None or meeting.is_empty():
+    repeating = _find_repeating(held, new) if any(frame["statement_id"].count() for frame in (held, new)) else None
+    if repeating is None or repeating.is_empty():
         return [Turn(new, new.clear())]
     submission, begun = ["account_id", "received_seq"], pl.col("meets").cum_sum().over("account_id")
     numbered = (
         new.select(submission)
         .unique()
-        .join(meeting.with_columns(meets=pl.lit(1)), on=submission, how="left", validate="1:1")
+        .join(repeating.with_columns(meets=pl.lit(1)), on=submission, how="left", validate="1:1")
         .sort(submission)
         .with_columns(pl.col("meets").fill_null(0))
         .with_columns(turn=begun - begun.first().over("account_id"))
@@ -70,83 +80,86 @@ def turns(held: pl.DataFrame, new: pl.DataFrame) -> list[Turn]:
     return [Turn(rows.drop("meets"), rows.filter(pl.col("meets") == 1).drop("meets")) for _, rows in each]
 
 
-def _meeting(held: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """`account_id` and `received_seq` of the new submissions of which a row may repeat one received before."""
+def _find_repeating(held: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Return `account_id` and `received_seq` of new submissions with a row that may repeat an earlier one."""
     both = pl.concat([frame.select(*_SAME_DAY, "received_seq", "statement_id") for frame in (held, new)])
     in_reach = both.join(new, on=["account_id", "amount"], how="semi")
     days = pl.int_range(-SHIFT, SHIFT + 1, eager=True).alias("days").to_frame()
     seq = pl.col("received_seq")
     near = (
-        in_reach.join(in_reach.filter(from_statement()), on=["account_id", "amount"], how="semi")
+        in_reach.join(in_reach.filter(is_from_statement()), on=["account_id", "amount"], how="semi")
         .group_by(_SAME_DAY)
-        .agg(first_seq=seq.min(), first_statement=seq.filter(from_statement()).min())
+        .agg(first_seq=seq.min(), first_statement=seq.filter(is_from_statement()).min())
         .join(days, how="cross")
         .with_columns(pl.col("date") + pl.duration(days="days"))
         .group_by(_SAME_DAY)
         .agg(pl.col("first_seq", "first_statement").min())
     )
-    repeats = pl.when(from_statement()).then(pl.col("first_seq") < seq).otherwise(pl.col("first_statement") < seq)
+    repeats = pl.when(is_from_statement()).then(pl.col("first_seq") < seq).otherwise(pl.col("first_statement") < seq)
     met = new.join(near, on=_SAME_DAY, validate="m:1").filter(repeats)
     return met.select("account_id", "received_seq").unique()
 
 
-def from_statement() -> pl.Expr:
+def is_from_statement() -> pl.Expr:
     return pl.col("statement_id").is_not_null()
 
 
-def aligned(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
-    """Sent rows that repeat a held one where a statement is on either side: as `matches` gives them.
+def match_statements(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+    """Match sent rows with the held ones that they repeat, where a statement is on either side.
 
     Args:
         held: what the account held when the submission arrived.
-        sent: of each account rows of one submission.
+        sent: rows of one submission per account.
+
+    Returns:
+        The columns of `match_word_for_word`.
     """
     can_repeat = sent.filter(pl.col("status") == "posted", ~pl.col("appended")).join(held, on=_ID_KEY, how="anti")
     nth_of_id = pl.int_range(pl.len()).over(_ID_KEY)
     first_of_id = can_repeat.filter(pl.col("sent_id").is_null() | (nth_of_id == 0))
     stands = (pl.col("status") == "posted") & pl.col("superseded_seq").is_null()
-    pairs = repeats(held.join(first_of_id, on="account_id", how="semi").filter(stands), first_of_id)
-    return pl.concat([pairs, _sent_again(can_repeat, first_of_id, pairs)])
+    pairs = match_rows(held.join(first_of_id, on="account_id", how="semi").filter(stands), first_of_id)
+    return pl.concat([pairs, _match_repeated_ids(can_repeat, first_of_id, pairs)])
 
 
-def _sent_again(sent: pl.DataFrame, first_of_id: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The same client's id again in the same submission repeats what its first row does."""
+def _match_repeated_ids(sent: pl.DataFrame, first_of_id: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Match rows that repeat a client's id in one submission with the partner of the id's first row."""
     partners = pairs.join(first_of_id.select(*ORDER, *_ID_KEY), on=ORDER, validate="1:1").drop(*ORDER, "job_id")
     again = unpaired(sent, first_of_id).join(partners, on=_ID_KEY, validate="m:1")
     return again.select(pairs.columns)
 
 
-def repeats(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
-    """The same of rows that are all to be looked at."""
-    data = held.filter(~from_statement())
-    beside = ((held, data.clear(), sent.filter(from_statement())), (held, data, sent.filter(~from_statement())))
-    return pl.concat(_one_to_one(*each) for each in beside)
+def match_rows(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+    """Match rows like `match_statements`, but without leaving out any row."""
+    data = held.filter(~is_from_statement())
+    beside = ((held, data.clear(), sent.filter(is_from_statement())), (held, data, sent.filter(~is_from_statement())))
+    return pl.concat(_match_one_to_one(*each) for each in beside)
 
 
-def _one_to_one(held: pl.DataFrame, data: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
-    """Pairs of one kind of submission. `data`: held rows that sent ones can only repeat word for word."""
+def _match_one_to_one(held: pl.DataFrame, data: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+    """Pair rows of one kind of submission. `data`: held rows that sent ones can only repeat word for word."""
     alignable = unpaired_held(held, data.select(held_received_seq="received_seq", held_position="position")).sort(ORDER)
     sent = sent.sort(ORDER)
-    proven = paired(alignable.filter(states_balance()), sent.filter(states_balance()), _PROVEN)
+    proven = pair_in_order(alignable.filter(states_balance()), sent.filter(states_balance()), _PROVEN_KEY)
     left = unpaired(sent, proven)
-    word_for_word = matches(data.sort("date", *ORDER), left.filter(pl.col("sent_id").is_null()))
+    word_for_word = match_word_for_word(data.sort("date", *ORDER), left.filter(pl.col("sent_id").is_null()))
     left, free = unpaired(left, word_for_word), unpaired_held(alignable, proven)
-    shifted = _shifted(alignable, sent, free, left, proven)
+    shifted = _match_shifted_dates(alignable, sent, free, left, proven)
     left, free = unpaired(left, shifted), unpaired_held(free, shifted)
-    return pl.concat([proven, shifted, _alike(free, left)])
+    return pl.concat([proven, shifted, _match_missing_balances(free, left)])
 
 
-# Dates that differ.
+# Step 2: dates that differ.
 
 
-def _shifted(
+def _match_shifted_dates(
     held: pl.DataFrame, sent: pl.DataFrame, free: pl.DataFrame, left: pl.DataFrame, proven: pl.DataFrame
 ) -> pl.DataFrame:
-    """Of rows still `free` and `left`, the pairs of the same amount and balance on other days.
+    """Pair `free` held rows and `left` sent rows of the same amount and balance on different days.
 
-    They never cross a proven pair of the same amount and balance.
+    A pair never crosses a proven pair of the same amount and balance.
     """
-    moves = pl.col("amount") != 0  # else its balance proves nothing
+    moves = pl.col("amount") != 0  # a row of 0 leaves the balance as it was, so an equal balance proves nothing
     keys = free.filter(states_balance(), moves).join(left, on=_SAME_BALANCE, how="semi").select(_SAME_BALANCE).unique()
     if keys.is_empty():
         return proven.clear()
@@ -157,21 +170,22 @@ def _shifted(
         )
         for side, rows in sides.items()
     ).sort(*_SAME_BALANCE, "date", *ORDER)
-    near = _in_stretches(in_order)
+    near = _number_stretches(in_order)
     held_names = {"held_received_seq": "received_seq", "held_position": "position", "held_statement_id": "statement_id"}
     partners = near.filter(pl.col("side") == "held").select("stretch", "nth", held_date="date", **held_names)
     met = near.filter(pl.col("side") == "sent").join(partners, on=["stretch", "nth"], how="left", validate="1:1")
     apart = (pl.col("date") - pl.col("held_date")).dt.total_days().abs()
     as_many = (pl.col("of_held") == pl.col("of_sent")) & (apart <= SHIFT).fill_null(value=False).all().over("stretch")
-    found = met.filter(as_many).pipe(_without_seams, held, sent)
+    found = met.filter(as_many).pipe(_drop_seams, held, sent)
     names = held.select("transaction_id", held_received_seq="received_seq", held_position="position")
     named = found.join(names, on=["held_received_seq", "held_position"], validate="1:1")
     return named.join(sent.select("job_id", *ORDER), on=ORDER, validate="1:1").select(proven.columns)
 
 
-def _in_stretches(in_order: pl.DataFrame) -> pl.DataFrame:
-    """Rows of one amount and balance that follow each other within days, with no proven pair between: their `stretch`,
-    `nth` of their side in it, and how many it has `of_held` and `of_sent`.
+def _number_stretches(in_order: pl.DataFrame) -> pl.DataFrame:
+    """Split rows with one amount and balance into stretches: close in time, with no proven pair in between.
+
+    Adds `stretch`, the row's `nth` place on its side of the stretch, and the counts `of_held` and `of_sent`.
     """
     same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in _SAME_BALANCE)
     far = (pl.col("date") - pl.col("date").shift(1)).dt.total_days() > SHIFT
@@ -185,31 +199,32 @@ def _in_stretches(in_order: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _without_seams(pairs: pl.DataFrame, held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
-    """Without the pairs that rather are two transactions: one where one list ends, one where the other goes on."""
+def _drop_seams(pairs: pl.DataFrame, held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+    """Drop pairs that are two transactions: one where one list ends, one where the next list begins."""
     is_held_first = pl.col("held_date") < pl.col("date")
     of_held = {"seq": "held_received_seq", "statement": "held_statement_id", "date": "held_date"}
     of_sent = {"seq": "received_seq", "statement": "statement_id", "date": "date"}
     numbered = pairs.with_row_index("pair")
     seams = [
-        _seams(_in_time(numbered.filter(is_held_first), of_held, of_sent), held, sent),
-        _seams(_in_time(numbered.filter(~is_held_first), of_sent, of_held), sent, held),
+        _find_seams(_order_sides(numbered.filter(is_held_first), of_held, of_sent), held, sent),
+        _find_seams(_order_sides(numbered.filter(~is_held_first), of_sent, of_held), sent, held),
     ]
     return numbered.join(pl.concat(seams), on="pair", how="anti")
 
 
-def _in_time(pairs: pl.DataFrame, first: Mapping[str, str], last: Mapping[str, str]) -> pl.DataFrame:
+def _order_sides(pairs: pl.DataFrame, first: Mapping[str, str], last: Mapping[str, str]) -> pl.DataFrame:
     sides = {
         f"{place}_{name}": column for place, side in (("first", first), ("last", last)) for name, column in side.items()
     }
     return pairs.select("pair", *_SAME_BALANCE, **sides)
 
 
-def _seams(pairs: pl.DataFrame, first: pl.DataFrame, last: pl.DataFrame) -> pl.DataFrame:
-    """Numbers of the pairs that are two: the list of the first ends and that of the last begins between them, and the
-    rows that only one list knows tell how the balance came back (a payment, its reversal, and the payment again).
+def _find_seams(pairs: pl.DataFrame, first: pl.DataFrame, last: pl.DataFrame) -> pl.DataFrame:
+    """Return the numbers of the pairs that are two transactions.
 
-    A list that told of both days would have had both of them.
+    That is so if the list of the first row ends, and the list of the last begins, between the two, and the rows that
+    only one list has lead back to the same balance (a payment, its reversal, and the payment again). A list that
+    covered both days would contain both rows.
     """
     of_first, of_last = (["account_id", f"{place}_seq", f"{place}_statement"] for place in ("first", "last"))
     ends = first.group_by(_SOURCE).agg(ends=pl.col("date").max())
@@ -220,11 +235,11 @@ def _seams(pairs: pl.DataFrame, first: pl.DataFrame, last: pl.DataFrame) -> pl.D
         .filter(pl.col("ends") <= pl.col("last_date"), pl.col("begins") >= pl.col("first_date"))
     )
     steps: defaultdict[int, defaultdict[Decimal, list[Decimal]]] = defaultdict(lambda: defaultdict(list))
-    for unknown in (_between(at_ends, first, last), _between(at_ends, last, first)):
+    for unknown in (_rows_between(at_ends, first, last), _rows_between(at_ends, last, first)):
         for pair, opening, balance in unknown.rows():
             steps[pair][opening].append(balance)
     ways = at_ends.select("pair", "balance", _opening()).rows()
-    two = [pair for pair, left_at, came_back_to in ways if _leads(steps[pair], left_at, came_back_to)]
+    two = [pair for pair, left_at, came_back_to in ways if _leads_to(steps[pair], left_at, came_back_to)]
     return pl.DataFrame({"pair": two}, schema={"pair": pl.UInt32})
 
 
@@ -232,8 +247,8 @@ def _opening() -> pl.Expr:
     return (pl.col("balance") - pl.col("amount")).cast(MONEY).alias("opening")
 
 
-def _between(pairs: pl.DataFrame, rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """`pair`, `opening` and `balance` of rows of its days that the other list doesn't have within days of them."""
+def _rows_between(pairs: pl.DataFrame, rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Return `pair`, `opening` and `balance` of the rows on a pair's days that the other list lacks."""
     stated = rows.filter(states_balance()).select(*_SAME_BALANCE, "date", _opening())
     on_days = (
         stated.join(pairs.select("pair", "account_id", "first_date", "last_date"), on="account_id")
@@ -245,8 +260,8 @@ def _between(pairs: pl.DataFrame, rows: pl.DataFrame, others: pl.DataFrame) -> p
     return on_days.join(known, on="row", how="anti").select("pair", "opening", "balance")
 
 
-def _leads(steps: Mapping[Decimal, Sequence[Decimal]], start: Decimal, end: Decimal) -> bool:
-    """Whether rows, each opening with the balance before, lead from one balance to another."""
+def _leads_to(steps: Mapping[Decimal, Sequence[Decimal]], start: Decimal, end: Decimal) -> bool:
+    """Return whether a chain of rows leads from one balance to another. `steps`: by opening balance, those after it."""
     seen, ahead = {start}, [start]
     while ahead:
         reached = [balance for balance in steps.get(ahead.pop(), ()) if balance not in seen]
@@ -255,28 +270,28 @@ def _leads(steps: Mapping[Decimal, Sequence[Decimal]], start: Decimal, end: Deci
     return end in seen
 
 
-# Balances that are missing.
+# Step 3: balances that are missing.
 
 
 class _Candidate(NamedTuple):
-    """A row of one day and amount: its number in its frame, and what it is compared by."""
+    """A row of one day and amount: its number in its frame, and what is compared."""
 
     number: int
     states_balance: bool
     words: frozenset[str]
 
 
-def _alike(free: pl.DataFrame, left: pl.DataFrame) -> pl.DataFrame:
-    """Pairs of the same day and amount, a balance of which is missing."""
+def _match_missing_balances(free: pl.DataFrame, left: pl.DataFrame) -> pl.DataFrame:
+    """Pair rows of the same day and amount, at least one of which states no balance."""
     free, left = free.join(left, on=_SAME_DAY, how="semi"), left.join(free, on=_SAME_DAY, how="semi")
-    of_held, of_sent = _by_day(free), _by_day(left)
-    numbers = [pair for day, sent in of_sent.items() for pair in _paired_by_words(of_held[day], sent)]
+    of_held, of_sent = _group_by_day(free), _group_by_day(left)
+    numbers = [pair for day, sent in of_sent.items() for pair in _pair_by_words(of_held[day], sent)]
     found, repeating = (pl.Series([pair[side] for pair in numbers], dtype=pl.UInt32) for side in (0, 1))
     partners = free[found].select("transaction_id", held_received_seq="received_seq", held_position="position")
     return left[repeating].select("job_id", *ORDER).hstack(partners)
 
 
-def _by_day(rows: pl.DataFrame) -> dict[tuple[object, ...], list[_Candidate]]:
+def _group_by_day(rows: pl.DataFrame) -> dict[tuple[object, ...], list[_Candidate]]:
     found: dict[tuple[object, ...], list[_Candidate]] = defaultdict(list)
     columns = rows.select(*_SAME_DAY, states_balance(), words=pl.col("text").str.split(" ")).rows()
     for number, (account, day, amount, states, words) in enumerate(columns):
@@ -284,21 +299,27 @@ def _by_day(rows: pl.DataFrame) -> dict[tuple[object, ...], list[_Candidate]]:
     return found
 
 
-def _paired_by_words(held: Sequence[_Candidate], sent: Sequence[_Candidate]) -> Iterator[tuple[int, int]]:
-    """The numbers of held and sent rows, as many pairs as can be: of two rows only one may state its balance."""
+def _pair_by_words(held: Sequence[_Candidate], sent: Sequence[_Candidate]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of paired held and sent rows, as many pairs as possible.
+
+    Two rows that both state a balance are never paired: their balances differ.
+    """
     free, left = {each.number: each for each in held}, {each.number: each for each in sent}
-    for one, other in _most_similar(held, sent):
+    # Greedy: a similar pair is taken only if the rest can still be paired as often as before.
+    for one, other in _sort_by_similarity(held, sent):
         if one.number in free and other.number in left:
             others_free = [each for each in free.values() if each is not one]
             others_left = [each for each in left.values() if each is not other]
-            if _most_pairs(others_free, others_left) + 1 == _most_pairs(free.values(), left.values()):
+            if _count_most_pairs(others_free, others_left) + 1 == _count_most_pairs(free.values(), left.values()):
                 del free[one.number], left[other.number]
                 yield one.number, other.number
-    yield from _paired_in_order(free.values(), left.values())
+    yield from _pair_in_order(free.values(), left.values())
 
 
-def _most_similar(held: Sequence[_Candidate], sent: Sequence[_Candidate]) -> Iterable[tuple[_Candidate, _Candidate]]:
-    """Pairs that share words, those first that share most; then those that both state no balance; then in order."""
+def _sort_by_similarity(
+    held: Sequence[_Candidate], sent: Sequence[_Candidate]
+) -> Iterable[tuple[_Candidate, _Candidate]]:
+    """Return pairs that share words: the most similar first, then those without any balance, then in order."""
     if len(held) == len(sent) == 1 or len(held) * len(sent) > MOST_COMPARED:
         return []
     pairs = [pair for pair in product(held, sent) if _may_be_one(*pair) and _similarity(*pair)]
@@ -313,21 +334,21 @@ def _similarity(one: _Candidate, other: _Candidate) -> Fraction:
     return Fraction(2 * len(one.words & other.words), len(one.words) + len(other.words))
 
 
-def _most_pairs(held: Iterable[_Candidate], sent: Iterable[_Candidate]) -> int:
-    """How many can be paired: first those that state a balance, each with one that states none."""
-    silent_held, stating_held = _counted(held)
-    silent_sent, stating_sent = _counted(sent)
+def _count_most_pairs(held: Iterable[_Candidate], sent: Iterable[_Candidate]) -> int:
+    """Count the most pairs that are possible: first rows that state a balance, each with one that states none."""
+    silent_held, stating_held = _count_stating(held)
+    silent_sent, stating_sent = _count_stating(sent)
     of_stating = min(stating_sent, silent_held)
     return of_stating + min(silent_sent, stating_held + silent_held - of_stating)
 
 
-def _counted(rows: Iterable[_Candidate]) -> tuple[int, int]:
+def _count_stating(rows: Iterable[_Candidate]) -> tuple[int, int]:
     stating = [each.states_balance for each in rows]
     return stating.count(False), stating.count(True)
 
 
-def _paired_in_order(held: Iterable[_Candidate], sent: Iterable[_Candidate]) -> Iterator[tuple[int, int]]:
-    """The n-th with the n-th, sent rows that state a balance first, for they can only be rows that state none."""
+def _pair_in_order(held: Iterable[_Candidate], sent: Iterable[_Candidate]) -> Iterator[tuple[int, int]]:
+    """Pair in order. Sent rows that state a balance choose first, because they fit only rows that state none."""
     silent = [each.number for each in held if not each.states_balance]
     stating = [each.number for each in held if each.states_balance]
     choosy = [each.number for each in sent if each.states_balance]

@@ -1,17 +1,17 @@
-"""Which rows are new, which repeat a transaction already held, and which revise one.
+"""Identify rows: which are new, which repeat a transaction already held, and which revise one.
 
-With a client's `transactionId`, a row whose content equals the version before it is a duplicate; any other content
-is a revision, and the version before it is superseded. Without one, overlapping submissions are matched as
-multisets: a submission adds only what exceeds the count already held of the same account, date, amount, description
-and status; where both sides state a balance, it must agree, too. So two equal coffees in one submission are two
+With a client's `transactionId`, a row with the same content as the previous version is a duplicate. Any other content
+is a revision and supersedes the previous version. Without an id, overlapping submissions are matched as multisets: a
+submission adds only the rows beyond the number already held with the same account, date, amount, description and
+status. Where both sides state a balance, it must be equal, too. So two equal coffees in one submission are two
 transactions, and the same statement sent twice adds nothing.
 
-What was read from a PDF statement is worded otherwise than a feed's rows, and is matched by its balances: `alignment`
-says which of them repeat what is held, before the rest is matched so.
+Rows of PDF statements have other words than those of a feed and are matched by their balances: `alignment` finds those
+that repeat a held row before the rest is matched here.
 
-Submissions count in order of receipt, as if each had been alone, so that it makes no difference how they were cut
-into batches. Submissions that share no key don't affect each other: round n of `_by_count` therefore takes every
-key's n-th submission at once, and most batches need one round.
+Submissions are handled in order of receipt, as if each came alone, so the result does not depend on how they were cut
+into batches. Submissions that share no key don't affect each other. So round n of `_identify_by_count` takes the n-th
+submission of every key at once, and most batches need one round.
 """
 
 from bisect import bisect_left, insort
@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pipelines.enrichment.matching.alignment import Turn, aligned, turns
+from pipelines.enrichment.matching.alignment import Turn, match_statements, split_into_turns
 from pipelines.enrichment.matching.identities import named_ids
-from pipelines.enrichment.matching.matching import KEY, ORDER, matches, unpaired, unpaired_held
+from pipelines.enrichment.matching.matching import KEY, ORDER, match_word_for_word, unpaired, unpaired_held
 from pipelines.enrichment.wording.text import id_as_sent, text_as_sent
 from pipelines.vocabulary.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
 
@@ -47,7 +47,7 @@ _CONTENT = ("date", "value_date", "description", "description_digest", "amount",
 
 
 class _Waiting(NamedTuple):
-    """A pending row until its posting comes, in the order in which they are met."""
+    """A pending row that waits for its posting. The order of the fields is the order in which postings take rows."""
 
     date: date
     received_seq: int
@@ -57,57 +57,57 @@ class _Waiting(NamedTuple):
 
 @dataclass(frozen=True)
 class Identified:
-    """`rows` (schema KNOWN): everything held and everything new, each with its identity; `duplicates`: the others."""
+    """Held and new `rows` with their identity (schema KNOWN), and the `duplicates` among the new (DUPLICATES)."""
 
     rows: pl.DataFrame
     duplicates: pl.DataFrame
 
 
 def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
-    """Take newly accepted rows into what is held. Eager: how many rounds it takes depends on the data."""
+    """Add newly accepted rows to what is held. Eager: the number of rounds depends on the data."""
     known = held.select(KNOWN.names()).with_columns(text=text_as_sent(), sent_id=id_as_sent())
     new = accepted.with_columns(text=text_as_sent(), sent_id=id_as_sent()).sort(*ORDER)
-    first, *later = turns(known, new)
-    known, repeated = _taken_in(known, first)
+    first, *later = split_into_turns(known, new)
+    known, repeated = _take_in(known, first)
     duplicates = [repeated]
     for turn in later:
         others = known.join(turn.rows, on="account_id", how="anti")
-        known, repeated = _taken_in(known.join(turn.rows, on="account_id", how="semi"), turn)
+        known, repeated = _take_in(known.join(turn.rows, on="account_id", how="semi"), turn)
         known = pl.concat([others, known])
         duplicates.append(repeated)
     return Identified(known.select(KNOWN.names()).sort(SORT_KEY), pl.concat(duplicates).sort("job_id", "position"))
 
 
-def _taken_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All that is held after a turn, and the duplicates among its rows."""
-    repeats = aligned(known, turn.meeting)
+def _take_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return all rows held after a turn, and the duplicates among its rows."""
+    repeats = match_statements(known, turn.may_repeat)
     new = unpaired(turn.rows, repeats)
     has_id = pl.col("sent_id").is_not_null()
-    versions, repeated = _by_id(known.filter(has_id), new.filter(has_id))
-    counted, overlapping = _by_count(known.filter(~has_id), new.filter(~has_id), versions, repeats)
-    # What a statement brought before is a posting all the same: the pending row of the same words waits no longer.
+    versions, repeated = _identify_by_id(known.filter(has_id), new.filter(has_id))
+    counted, overlapping = _identify_by_count(known.filter(~has_id), new.filter(~has_id), versions, repeats)
+    # A sent row that repeats a statement's row is still the posting of a pending row with the same words.
     brought_before = turn.rows.join(repeats, on=ORDER, how="semi")
     rows = pl.concat([versions, counted]).pipe(_replace_pending, new, brought_before)
     return rows.select(known.columns), pl.concat([repeats.select(DUPLICATES.names()), repeated, overlapping])
 
 
-def _by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows with a client's id: all versions, and the duplicates among the new rows."""
+def _identify_by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Identify rows with a client's id. Return all versions, and the duplicates among the new rows."""
     if new.is_empty():
         return held, pl.DataFrame(schema=DUPLICATES)
-    identified = _with_ids(new, pl.concat_str(pl.lit("id:"), "sent_id")).with_columns(
+    identified = _add_ids(new, pl.concat_str(pl.lit("id:"), "sent_id")).with_columns(
         _FIRST_VERSION, ordinal=pl.lit(None, pl.UInt32())
     )
     alone = _is_alone(identified, [held], _ID_KEY)
-    meeting = identified.filter(~alone)
-    met = held.join(meeting, on=_ID_KEY, how="semi")
-    versions, repeated = _versions(met, meeting)
-    others = held.join(meeting, on=_ID_KEY, how="anti")
+    shared = identified.filter(~alone)
+    held_shared = held.join(shared, on=_ID_KEY, how="semi")
+    versions, repeated = _number_versions(held_shared, shared)
+    others = held.join(shared, on=_ID_KEY, how="anti")
     return pl.concat([others, identified.filter(alone).select(held.columns), versions]), repeated
 
 
-def _versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The outcome of `_by_id` for rows whose ids occur more than once."""
+def _number_versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Do the work of `_identify_by_id` for rows whose ids occur more than once."""
     unnumbered = new.with_columns(revision=pl.lit(None, pl.UInt32()))
     together = pl.concat([held, unnumbered], how="diagonal").sort(*_ID_KEY, *ORDER)
     content = pl.struct(_CONTENT)
@@ -120,50 +120,50 @@ def _versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.D
     return versions.select(held.columns), marked.filter("repeats").select(DUPLICATES.names())
 
 
-def _by_count(
+def _identify_by_count(
     held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame, repeats: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows without an id: all that are held now, and the duplicates among the new rows.
+    """Identify rows without an id. Return all rows held now, and the duplicates among the new rows.
 
-    The versions of transactions that do have an id count as held, too, until they are revised: a statement may repeat
-    what a feed brought. What other rows of the same submission repeat already (`repeats`) is matched to none of these.
+    Versions of transactions with an id also count as held until they are revised, because a statement may repeat what
+    a feed sent. A held row that `repeats` already pairs with another row of the submission is not matched again.
     """
     if new.is_empty():
         return held, pl.DataFrame(schema=DUPLICATES)
     revised = pl.col("received_seq").shift(-1).over(_ID_KEY, order_by=ORDER)
     in_reach = versions.join(new, on="account_id", how="semi").with_columns(revised_seq=revised)
     alone = _is_alone(new, [held, in_reach], KEY)
-    meeting = new.filter(~alone)
-    met, also_met = (frame.join(meeting, on=KEY, how="semi") for frame in (held, in_reach))
-    counted, duplicates = _met_by_count(met, also_met, meeting, repeats)
-    added = new.filter(alone).pipe(numbered_anew, held.clear()).with_columns(_FIRST_VERSION)
-    others = held.join(meeting, on=KEY, how="anti")
+    shared = new.filter(~alone)
+    held_shared, versions_shared = (frame.join(shared, on=KEY, how="semi") for frame in (held, in_reach))
+    counted, duplicates = _count_shared_keys(held_shared, versions_shared, shared, repeats)
+    added = new.filter(alone).pipe(number_new_rows, held.clear()).with_columns(_FIRST_VERSION)
+    others = held.join(shared, on=KEY, how="anti")
     return pl.concat([others, added.select(held.columns), counted]), duplicates
 
 
-def _met_by_count(
+def _count_shared_keys(
     held: pl.DataFrame, also_held: pl.DataFrame, new: pl.DataFrame, repeats: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The outcome of `_by_count` for rows whose keys occur more than once."""
+    """Do the work of `_identify_by_count` for rows whose keys occur more than once."""
     duplicates = [pl.DataFrame(schema=DUPLICATES)]
-    for submissions in _rounds(new):
-        earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_at, submissions)
-        same = matches(unpaired_held(earlier, repeats), submissions.filter(~pl.col("appended")))
+    for submissions in _split_into_rounds(new):
+        earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_on_arrival, submissions)
+        same = match_word_for_word(unpaired_held(earlier, repeats), submissions.filter(~pl.col("appended")))
         duplicates.append(same.select(DUPLICATES.names()))
-        added = unpaired(submissions, same).pipe(numbered_anew, held).with_columns(_FIRST_VERSION)
+        added = unpaired(submissions, same).pipe(number_new_rows, held).with_columns(_FIRST_VERSION)
         held = pl.concat([held, added.select(held.columns)])
     return held, pl.concat(duplicates)
 
 
-def _rounds(new: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The new rows, each key's first submission first."""
+def _split_into_rounds(new: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the new rows in rounds: round n has the n-th submission of every key."""
     numbered = new.with_columns(turn=pl.col("received_seq").rank("dense").over(KEY))
     for _, submissions in sorted(numbered.partition_by("turn", as_dict=True, include_key=False).items()):
         yield submissions
 
 
-def _held_at(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
-    """Rows of the submissions' keys that were held when they arrived: received before, and not revised by then."""
+def _held_on_arrival(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
+    """Select rows with the submissions' keys that were held on arrival: received before, and not yet revised."""
     keys = submissions.group_by(KEY).agg(arrival=pl.col("received_seq").first())
     not_revised = pl.col("revised_seq").is_null() | (pl.col("revised_seq") > pl.col("arrival"))
     return (
@@ -173,8 +173,8 @@ def _held_at(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def numbered_anew(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
-    """New transactions with their ordinal in their key, and the id derived from both."""
+def number_new_rows(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """Add to new transactions their ordinal within their key, and the id derived from both."""
     taken = held.group_by(KEY).agg(next_ordinal=pl.col("ordinal").max() + 1)
     numbered = (
         added.join(taken, on=KEY, how="left", validate="m:1")
@@ -182,34 +182,34 @@ def numbered_anew(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         .with_columns(ordinal=(pl.col("next_ordinal").fill_null(0) + pl.int_range(pl.len()).over(KEY)).cast(pl.UInt32))
     )
     key = pl.concat_str("date", "amount", "status", "ordinal", "text", separator="|")
-    return _with_ids(numbered, key)
+    return _add_ids(numbered, key)
 
 
-def _with_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.DataFrame:
-    """`transaction_id`: of `name` within the account."""
+def _add_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.DataFrame:
+    """Add `transaction_id`, derived from the account and `name`."""
     return rows.with_columns(transaction_id=named_ids(rows["account_id"], rows.select(name).to_series()))
 
 
 def _is_alone(new: pl.DataFrame, held: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.Series:
-    """Of each new row, whether no other row, new or held, has its key.
+    """Return for each new row whether no other row, new or held, has its key.
 
-    Told by hashes: two keys may share one and then count as not alone, which costs time but changes nothing.
+    Hashes are compared. Two keys with the same hash count as not alone, which costs time but changes nothing.
     """
     hashes = [frame.select(pl.struct(key).hash()).to_series() for frame in (new, *held)]
     return pl.concat(hashes).is_unique().head(new.height)
 
 
 def _replace_pending(rows: pl.DataFrame, new: pl.DataFrame, also_posted: pl.DataFrame) -> pl.DataFrame:
-    """A pending row is superseded by its posting: received later, same account, amount and description, within days.
+    """Supersede each pending row by its posting: received later, same account, amount and text, a few days apart.
 
-    One to one, in order of the postings' receipt, and each looked at as it stood then: a later revision of either
-    changes nothing. So the result is the same however batches were cut.
+    Pairs are one to one, in the order in which postings were received, and use the rows as they were at that time: a
+    later revision of either changes nothing. So the result does not depend on how batches were cut.
     """
     pending = rows.filter(pl.col("status") == "pending")
     posted = rows.filter(pl.col("status") == "posted").join(new.select(ORDER), on=ORDER, how="semi")
     postings = pl.concat([posted, also_posted.match_to_schema(rows.schema, missing_columns="insert")])
-    met = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]
-    pairs = pl.DataFrame(_one_to_one(pl.concat(met)), schema=_PAIRS, orient="row")
+    sides = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]
+    pairs = pl.DataFrame(_pair_postings(pl.concat(sides)), schema=_PAIRS, orient="row")
     if pairs.is_empty():
         return rows
     return rows.join(pairs, on=ORDER, how="left", validate="1:1").with_columns(
@@ -217,11 +217,11 @@ def _replace_pending(rows: pl.DataFrame, new: pl.DataFrame, also_posted: pl.Data
     )
 
 
-def _one_to_one(rows: pl.DataFrame) -> Iterator[tuple[int, int, int]]:
-    """Each posting takes the earliest row that waits for it then: that row's place, and the posting's `received_seq`.
+def _pair_postings(rows: pl.DataFrame) -> Iterator[tuple[int, int, int]]:
+    """Give each posting the earliest row that waits for it. Yield that row's place and the posting's `received_seq`.
 
-    One after the other, because what still waits depends on what earlier postings took. Few rows come here, those of
-    payments that were seen pending and posted; what is sent together does not meet.
+    A loop over rows, because what still waits depends on what earlier postings took. It sees only the few payments
+    that occur both pending and posted. Rows sent together are never paired: postings come first within a submission.
     """
     waiting: defaultdict[int, list[_Waiting]] = defaultdict(list)  # by payment, in order
     payment = pl.struct(_SAME_PAYMENT).rank("dense")
@@ -234,12 +234,15 @@ def _one_to_one(rows: pl.DataFrame) -> Iterator[tuple[int, int, int]]:
     ):
         if status == "pending":
             insort(waiting[number], row)
-        elif (taken := _taken(waiting[number], row)) is not None:
+        elif (taken := _take_pending(waiting[number], row)) is not None:
             yield taken.received_seq, taken.position, row.received_seq
 
 
-def _taken(waiting: list[_Waiting], posting: _Waiting) -> _Waiting | None:
-    """The first in order that may be the posting's, no longer waiting; nor are those that had been superseded."""
+def _take_pending(waiting: list[_Waiting], posting: _Waiting) -> _Waiting | None:
+    """Remove from `waiting` the first row that fits the posting and return it, or None.
+
+    Rows on the way that had already been superseded are removed as well.
+    """
     at = bisect_left(waiting, posting.date - PENDING_LASTS, key=attrgetter("date"))
     while at < len(waiting) and waiting[at].date <= posting.date + POSTED_EARLIER:
         found = waiting.pop(at)

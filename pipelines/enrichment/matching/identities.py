@@ -1,4 +1,4 @@
-"""Ids that follow from what they name: the same thing has the same id wherever and whenever it is computed."""
+"""Ids derived from what they name: the same thing has the same id wherever and whenever it is computed."""
 
 from hashlib import sha1
 
@@ -11,13 +11,13 @@ _DIGEST_BYTES, _UUID_BYTES = 20, 16
 
 
 def named_ids(namespaces: pl.Series, names: pl.Series) -> pl.Series:
-    """UUIDs of version 5 (RFC 9562, section 5.5), one for each name in its namespace.
+    """Return UUIDs of version 5 (RFC 9562, section 5.5), one for each name in its namespace.
 
-    SHA-1 is not to be had in columns, so each is computed by itself; all else is done at once.
+    Polars has no SHA-1, so the hashes are computed one by one; the rest works on whole columns.
 
     Args:
         namespaces: UUIDs.
-        names: texts, or bytes.
+        names: texts or bytes.
     """
     both = zip(namespaces, names.cast(pl.Binary), strict=True)
     digests = b"".join([sha1(space + name, usedforsecurity=False).digest() for space, name in both])

@@ -1,4 +1,4 @@
-"""Overlapping submissions matched as multisets: which sent rows repeat a held one, word for word."""
+"""Match overlapping submissions as multisets: find sent rows that repeat a held one word for word."""
 
 import polars as pl
 
@@ -7,18 +7,22 @@ KEY = ("account_id", "date", "amount", "text", "status")
 _BALANCE_KEY = (*KEY, "balance")
 
 
-def matches(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
-    """The largest matching of sent rows to held ones: a sent row that repeats one, and `transaction_id` of that.
+def match_word_for_word(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+    """Pair as many sent rows as possible with held ones that they repeat.
 
-    Equal balances first; then sent rows whose balance nobody states, against held rows without one; then sent rows
-    without a balance, against whatever is left.
+    Rows with equal balances are paired first. Then sent rows with a balance take held rows without one, and last, sent
+    rows without a balance take what is left.
+
+    Returns:
+        `job_id`, `received_seq` and `position` of the sent row; `transaction_id`, `held_received_seq` and
+        `held_position` of the held one.
     """
-    equal = paired(held.filter(states_balance()), sent.filter(states_balance()), _BALANCE_KEY)
+    equal = pair_in_order(held.filter(states_balance()), sent.filter(states_balance()), _BALANCE_KEY)
     held, sent = unpaired_held(held, equal), unpaired(sent, equal)
-    unstated = paired(held.filter(~states_balance()), sent.filter(states_balance()), KEY)
+    unstated = pair_in_order(held.filter(~states_balance()), sent.filter(states_balance()), KEY)
     held, sent = unpaired_held(held, unstated), unpaired(sent, unstated)
     stated_first = held.sort(pl.col("balance").is_null(), *ORDER, maintain_order=True)
-    silent = paired(stated_first, sent.filter(~states_balance()), KEY)
+    silent = pair_in_order(stated_first, sent.filter(~states_balance()), KEY)
     return pl.concat([equal, unstated, silent])
 
 
@@ -26,8 +30,8 @@ def states_balance() -> pl.Expr:
     return pl.col("balance").is_not_null()
 
 
-def paired(held: pl.DataFrame, sent: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
-    """The n-th sent row of a key with the n-th held one."""
+def pair_in_order(held: pl.DataFrame, sent: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
+    """Pair the n-th sent row of each key with the n-th held row of that key."""
     nth = pl.int_range(pl.len()).over(key).alias("nth")
     partners = held.with_columns(nth).select(
         *key, "nth", "transaction_id", held_received_seq="received_seq", held_position="position"
@@ -37,10 +41,10 @@ def paired(held: pl.DataFrame, sent: pl.DataFrame, key: tuple[str, ...]) -> pl.D
 
 
 def unpaired(sent: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Sent rows that are in none of the pairs."""
+    """Return the sent rows that are in no pair."""
     return sent.join(pairs, on=ORDER, how="anti")
 
 
 def unpaired_held(held: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Held rows that are in none of the pairs."""
+    """Return the held rows that are in no pair."""
     return held.join(pairs, left_on=ORDER, right_on=[f"held_{name}" for name in ORDER], how="anti")

@@ -1,27 +1,26 @@
-"""Submissions taken back: what is held becomes what it would be, had they never been sent.
+"""Retract submissions: what is held becomes what it would be if they had never been sent.
 
-A submission decides only over those that come after it. So the customer is taken back to the moment before the first
-retracted one, and what came later is identified again, in its order and by the same rules: what a later submission
-repeated becomes its own row, a revision gives way to the version that it replaced, and a pending row whose posting is
-gone waits for it again.
+A submission affects only later ones. So the customer's rows are set back to just before the first retracted
+submission, and everything received since is identified again, in the same order and by the same rules. A row that
+repeated a retracted one becomes a transaction itself, a revision is undone, and a pending row whose posting is gone
+waits for it again.
 
-Two things are kept that a mere replay would lose. **Ids:** a transaction that stays keeps its id, and a row that
-takes the place of one which goes, in the same words, inherits that one's. In other words, as a feed's beside those of a
-PDF statement, it has the id of its own: another's could be derived once more for whoever sends those words later.
-**History:** what the retraction changed stays beside the new state, put away as it was, so that what was held at any
-time before can still be told.
+Two things are preserved that a mere replay would lose. **Ids:** a transaction that stays keeps its id, and a row that
+replaces a removed one in the same words inherits its id. A row in other words (a feed's beside a PDF statement's) gets
+an id of its own, because the removed row's id could be derived again for a later row with those words. **History:**
+rows that the retraction changed are stored as they were, so that what was held at any earlier time can still be shown.
 """
 
 from dataclasses import dataclass
 
 import polars as pl
 
-from pipelines.enrichment.matching.duplicates import KNOWN, Identified, identify, numbered_anew
-from pipelines.enrichment.matching.matching import ORDER, matches
+from pipelines.enrichment.matching.duplicates import KNOWN, Identified, identify, number_new_rows
+from pipelines.enrichment.matching.matching import ORDER, match_word_for_word
 from pipelines.enrichment.wording.text import text_as_sent
 from pipelines.vocabulary.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS, UUID
 
-# A submission to take back, and where it and its retraction stand in the order of receipt.
+# A submission to take back, with its own place and that of its retraction in the order of receipt.
 RETRACTED = pl.Schema(
     {"customer_number": pl.Int64(), "job_id": UUID, "submission_seq": pl.Int64(), "retraction_seq": pl.Int64()}
 )
@@ -29,8 +28,10 @@ RETRACTED = pl.Schema(
 
 @dataclass(frozen=True)
 class Retractions:
-    """`retracted`: the submissions to take back (schema WITHDRAWN); `sent`: all rows accepted from these customers'
-    other submissions, at least from those received since (schema ACCEPTED): what was not kept may have to be now.
+    """The submissions to take back, and the rows that may have to replace theirs.
+
+    `retracted` has schema RETRACTED. `sent` (schema ACCEPTED) holds all accepted rows of these customers' other
+    submissions, at least of those received since: a row that was a duplicate may now become a transaction.
     """
 
     retracted: pl.DataFrame
@@ -42,16 +43,16 @@ NO_RETRACTIONS = Retractions(pl.DataFrame(schema=RETRACTED), pl.DataFrame(schema
 
 @dataclass(frozen=True)
 class Replayed:
-    """`identified`: what stands now; `put_away`: rows that no longer stand as they did (schema TRANSACTIONS)."""
+    """The rows after the retraction (`identified`), and former versions of changed rows (`put_away`, TRANSACTIONS)."""
 
     identified: Identified
     put_away: pl.DataFrame
 
 
 def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Retractions) -> Replayed:
-    """Take newly accepted rows into what is held, and take retracted submissions out of it.
+    """Add newly accepted rows to what is held, and remove those of retracted submissions.
 
-    A customer's retractions and submissions of one batch come true together: each of them since the last retraction.
+    A customer's retractions and submissions of one batch take effect together, as of the last retraction.
     """
     if retractions.retracted.is_empty():
         return Replayed(identify(held, accepted), held.clear())
@@ -62,35 +63,38 @@ def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Re
     mine = held.join(affected, on="customer_number", validate="m:1")
     sent = retractions.sent.join(affected, on="customer_number", validate="m:1")
     later = _facts_since(mine, sent, retractions.retracted)
-    identified = identify(pl.concat([others, _taken_back(mine)]), pl.concat([accepted, later]))
-    replayed = _with_old_ids(identified, mine)
-    rows, put_away = _compared(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
+    identified = identify(pl.concat([others, _state_before(mine)]), pl.concat([accepted, later]))
+    replayed = _restore_ids(identified, mine)
+    rows, put_away = _mark_changes(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
     untouched = replayed.rows.join(affected, on="customer_number", how="anti")
     repeated = replayed.duplicates.join(accepted, on="job_id", how="semi")
     return Replayed(Identified(pl.concat([untouched, rows]).sort(SORT_KEY), repeated), put_away)
 
 
-def _since_the_first() -> pl.Expr:
+def _is_since_first() -> pl.Expr:
     return pl.col("received_seq") >= pl.col("first_seq")
 
 
-def _taken_back(mine: pl.DataFrame) -> pl.DataFrame:
-    """What was held just before the first retracted submission."""
+def _state_before(mine: pl.DataFrame) -> pl.DataFrame:
+    """Return what was held just before the first retracted submission."""
     not_yet = pl.when(pl.col("superseded_seq") < pl.col("first_seq")).then("superseded_seq")
-    return mine.filter(~_since_the_first()).with_columns(superseded_seq=not_yet).select(TRANSACTIONS.names())
+    return mine.filter(~_is_since_first()).with_columns(superseded_seq=not_yet).select(TRANSACTIONS.names())
 
 
 def _facts_since(mine: pl.DataFrame, sent: pl.DataFrame, retracted: pl.DataFrame) -> pl.DataFrame:
-    """Every accepted row since then that is not retracted. What is held tells its facts itself; they never change."""
-    held, all_sent = mine.filter(_since_the_first()), sent.filter(_since_the_first())
+    """Return every accepted row since then that is not retracted.
+
+    Held rows are preferred to sent ones; their facts never change.
+    """
+    held, all_sent = mine.filter(_is_since_first()), sent.filter(_is_since_first())
     facts = [held, all_sent.join(held, on=ORDER, how="anti")]
     return pl.concat(each.join(retracted, on="job_id", how="anti").select(ACCEPTED.names()) for each in facts)
 
 
-def _with_old_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
-    """Rows that are held already keep their ids, and new ones inherit those of matching rows that are gone.
+def _restore_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
+    """Give rows that stay their old ids, and new rows the ids of removed rows that they match.
 
-    Only among rows without a client's id: an id derived from that one goes with it.
+    This concerns only rows without a client's id: other ids are derived from the client's id.
     """
     without_id = pl.col("client_transaction_id").is_null()
     rows = identified.rows.with_columns(text=text_as_sent())
@@ -100,21 +104,23 @@ def _with_old_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
 
     staying = unnamed.join(before.select(*ORDER, *old_id), on=ORDER, validate="1:1")
     coming, gone = unnamed.join(before, on=ORDER, how="anti"), before.join(own, on=ORDER, how="anti")
-    heirs = matches(gone, coming).join(
+    heirs = match_word_for_word(gone, coming).join(
         gone.select(held_received_seq="received_seq", held_position="position", ordinal="ordinal"),
         on=["held_received_seq", "held_position"],
         validate="1:1",
     )
     inheriting = coming.join(heirs.select(*ORDER, *old_id), on=ORDER, validate="1:1")
     taken = pl.concat([staying.select(rows.columns), gone.select(rows.columns)])
-    fresh = coming.join(heirs, on=ORDER, how="anti").pipe(numbered_anew, taken)
+    fresh = coming.join(heirs, on=ORDER, how="anti").pipe(number_new_rows, taken)
     named = pl.concat([frame.select(rows.columns) for frame in (staying, inheriting, fresh)])
     others = rows.join(own, on=ORDER, how="anti")
-    return Identified(pl.concat([others, named]).select(KNOWN.names()), _renamed(identified.duplicates, own, named))
+    return Identified(
+        pl.concat([others, named]).select(KNOWN.names()), _rename_duplicates(identified.duplicates, own, named)
+    )
 
 
-def _renamed(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
-    """Duplicates under the final ids of the transactions that they repeat."""
+def _rename_duplicates(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+    """Replace the ids that duplicates refer to by the final ids of the transactions."""
     names = own.select(*ORDER, "transaction_id").join(
         named.select(*ORDER, final_id="transaction_id"), on=ORDER, validate="1:1"
     )
@@ -122,10 +128,10 @@ def _renamed(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.DataFrame) -
     return final.with_columns(transaction_id=pl.coalesce("final_id", "transaction_id")).drop("final_id")
 
 
-def _compared(rows: pl.DataFrame, mine: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows, each with the job since which it stands so; and what stood otherwise before, put away.
+def _mark_changes(rows: pl.DataFrame, mine: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Set `since_seq` of rows that the retraction changed, and return the former versions to put away.
 
-    What submissions received after the retraction replaced is their doing, not a change that it made.
+    A row that a submission received after the retraction superseded counts as changed by that submission instead.
     """
     marks = ("revision", "superseded_seq", "since_seq")
     before = mine.select(*ORDER, *(pl.col(name).alias(f"old_{name}") for name in marks))

@@ -1,26 +1,26 @@
-"""What was undone or done twice: returned payments, refunds, and charges that look like one charged again.
+"""Find returned payments, refunds, and charges that look like a repetition of another.
 
-Each is a pair of rows of one customer, found by exact amounts and near dates, one to one. A return is the whole payment
-coming back within days. A refund may be part of what was paid, months later, but only ever between the same two. Both
-meet the latest payment that is still free: what went wrong last is put right first.
+Each is a pair of rows of one customer, found by exact amounts and close dates, one to one. A return is the whole
+payment coming back within days. A refund may be a part of the payment, months later, but only between the same two
+parties. Both take the latest payment that is still free, because the latest mistake is usually corrected first.
 """
 
 import polars as pl
 
-from pipelines.enrichment.matching.pairing import PAIRS, latest_first
+from pipelines.enrichment.matching.pairing import PAIRS, pair_latest_first
 from pipelines.vocabulary.schemas import MONEY, posted
 
 RETURN_BUSINESS_DAYS = 5  # direct entry gives banks two business days to return an item, a cheque takes up to five
-REFUND_DAYS = 120  # the longest in which card schemes let a sale be disputed
-REFUND_LOOK_BACK = 20  # payments to, or from, the same counterparty among which the one refunded in part is sought
-DUPLICATE_DAYS = 3
-DUPLICATE_FROM = 10  # AUD: below, the same amount twice is a habit
-HABIT_ROWS = 5  # so many equal charges, most within DUPLICATE_DAYS of each other, have a rhythm of their own
+REFUND_DAYS = 120  # the longest period in which card schemes let a sale be disputed
+REFUND_LOOK_BACK = 20  # payments with the counterparty to search for one that was refunded in part (our judgement)
+DUPLICATE_DAYS = 3  # our judgement
+DUPLICATE_FROM = 10  # AUD: a smaller amount twice is a habit, like a coffee (our judgement)
+HABIT_ROWS = 5  # this many equal charges, most within DUPLICATE_DAYS of each other, are regular (our judgement)
 
 _RETURNS = ("returned_payment", "dishonoured_receipt")
 _REFUNDS = ("refund_received", "refund_paid")
 _REPEATED_BY_NATURE = ("bank_fees", "merchant_fees", "interest_charged", "loan_fees")  # a fee for each event
-_REPEATED_BY_NATURE_GROUPS = ("transfer", "distress", "high_risk")  # as are fees for refusal, cash and bets
+_REPEATED_BY_NATURE_GROUPS = ("transfer", "distress", "high_risk")  # includes dishonour fees, cash and bets
 
 _OUT = pl.col("amount") < 0
 _SIZE = pl.col("amount").abs()
@@ -28,63 +28,67 @@ _ORDER = ("date", "closes", "transaction_id")  # on one day, what is undone come
 
 
 def party() -> pl.Expr:
-    """Whom a payment is with: the same for one counterparty in all its spellings, as far as that is known."""
+    """Return the counterparty of a payment: equal for all spellings of its name, where they are known."""
     return pl.coalesce("counterparty_group", "counterparty_name")
 
 
-def returned(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Payments and receipts that bounced (`opened`) and the rows that bring them back (`closed`): PAIRS.
+def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
+    """Pair payments and receipts that bounced (`opened`) with the rows that return them (`closed`): PAIRS.
 
-    The same amount in the same account the other way, at most RETURN_BUSINESS_DAYS later. The same counterparty's
-    first, then any that no name speaks against: many banks print a return with a name cut short, or none.
+    A return has the same amount in the same account, in the other direction, at most RETURN_BUSINESS_DAYS later. Pairs
+    with the same counterparty come first, then any whose names don't differ: many banks print a return with a name cut
+    short, or none.
 
     Args:
         numbered: rows of whole customers with their number in `row` (UInt32).
     """
-    booked = _booked(numbered)
+    booked = _select_booked(numbered)
     returns = booked.filter(_is_return()).collect()
     counter = returns.select("customer_number", amount=-pl.col("amount")).lazy()
     items = booked.filter(~_is_return()).join(counter, on=["customer_number", "amount"], how="semi").collect()
-    events = _events(items, returns)
-    named = _within_days(events, latest_first(events.filter(~pl.col("party").is_null()), [*_ITEM, "party"], _ORDER))
-    rest = _without(events, named)
-    return pl.concat([named, _within_days(rest, latest_first(rest, _ITEM, _ORDER))])
+    events = _stack_events(items, returns)
+    named = _keep_within_days(
+        events, pair_latest_first(events.filter(~pl.col("party").is_null()), [*_ITEM, "party"], _ORDER)
+    )
+    rest = _drop_paired(events, named)
+    return pl.concat([named, _keep_within_days(rest, pair_latest_first(rest, _ITEM, _ORDER))])
 
 
-def refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
-    """Purchases and sales (`opened`) and what was refunded of them (`closed`): PAIRS.
+def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
+    """Pair purchases and sales (`opened`) with their refunds (`closed`): PAIRS.
 
-    Between the same two, at most REFUND_DAYS later and not more than was paid. Refunds of the whole amount choose
-    first; then parts, each of the latest payment that is large enough and still free.
+    Both rows are with the same counterparty, the refund at most REFUND_DAYS later and no larger than the payment.
+    Refunds of the whole amount choose first. Then partial ones take the latest payment that is large enough and free.
 
     Args:
         undone: rows that bounced, so that there was nothing to refund.
     """
-    booked = _booked(numbered)
-    given_back = booked.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect()
-    dealt_with = given_back.select("customer_number", "party").lazy()
+    booked = _select_booked(numbered)
+    refunds = booked.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect()
+    parties = refunds.select("customer_number", "party").lazy()
     paid = (
-        booked.filter(_can_be_refunded(), ~pl.col("row").is_in(undone.implode()))
-        .join(dealt_with, on=["customer_number", "party"], how="semi")
+        booked.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))
+        .join(parties, on=["customer_number", "party"], how="semi")
         .collect()
     )
-    events = _events(paid, given_back)
-    whole = latest_first(events, [*_DEALING, "size"], _ORDER).pipe(_dated, events).filter(_soon_enough())
+    events = _stack_events(paid, refunds)
+    whole = pair_latest_first(events, [*_DEALING, "size"], _ORDER).pipe(_add_dates, events).filter(_soon_enough())
     whole = whole.select(PAIRS.names())
-    return pl.concat([whole, _parts(_without(events, whole))])
+    return pl.concat([whole, _pair_partial_refunds(_drop_paired(events, whole))])
 
 
-def duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Series:
-    """Rows that charge the same amount from the same account to the same counterparty as one up to DUPLICATE_DAYS ago.
+def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Series:
+    """Return rows that repeat a charge of at most DUPLICATE_DAYS before: same amount, account and counterparty.
 
-    The later of the two. Not what has that rhythm of its own (daily remittances, a series of every business day), nor
-    what comes once an event (fees, cash, bets), nor the second try of a payment that bounced (`undone`).
+    The later row of the two is returned. Left out are charges that recur this often anyway (daily remittances, a series
+    of every business day), those made once per event (fees, cash, bets), and the second try of a payment that bounced
+    (`undone`).
     """
     charge = ("customer_number", "account_id", "amount", "party")
     charges = (
-        _booked(numbered)
+        _select_booked(numbered)
         .filter(pl.col("amount") <= pl.lit(-DUPLICATE_FROM, MONEY))
-        .filter(pl.len().over("customer_number", "amount") > 1)  # few are left, cheaply
+        .filter(pl.len().over("customer_number", "amount") > 1)  # a cheap filter that leaves few rows
         .with_columns(party=pl.coalesce("party", "clean_description"))
         .filter(~_repeats_by_nature(), pl.col("party").is_not_null())
         .filter(~pl.col("row").is_in(undone.implode()))
@@ -101,8 +105,8 @@ _ITEM = ("customer_number", "account_id", "was_out", "size")
 _DEALING = ("customer_number", "was_out", "party")
 
 
-def _booked(numbered: pl.DataFrame) -> pl.LazyFrame:
-    """Rows that stand and are with somebody else, and with whom."""
+def _select_booked(numbered: pl.DataFrame) -> pl.LazyFrame:
+    """Select posted rows that are no transfer between own accounts, and add their `party`."""
     return numbered.lazy().filter(posted(), ~_is_transfer()).with_columns(party=party())
 
 
@@ -115,8 +119,8 @@ def _is_transfer() -> pl.Expr:
     return pl.col("is_transfer").eq_missing(True)
 
 
-def _can_be_refunded() -> pl.Expr:
-    """Money spent, or taken in trade; not what is itself a refund or a return."""
+def _is_refundable() -> pl.Expr:
+    """Return whether a row spends money or is revenue, and is not itself a refund or a return."""
     undoes = pl.col("category").is_in((*_REFUNDS, *_RETURNS)).fill_null(value=False)
     return ~undoes & (_OUT | pl.col("category_group").eq_missing("revenue"))
 
@@ -128,8 +132,8 @@ def _repeats_by_nature() -> pl.Expr:
     return pl.any_horizontal(holds.fill_null(value=False) for holds in (by_category, by_group, daily))
 
 
-def _events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
-    """Both sides under each other. `was_out`: whether the payment that is, or may be, undone left the account."""
+def _stack_events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
+    """Stack both sides in one frame. `was_out`: whether the payment that may have been undone left the account."""
     sides = [
         side.select(
             "row",
@@ -149,21 +153,21 @@ def _events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(sides)
 
 
-def _dated(pairs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """Pairs with what their two rows say: the names of the events' columns, `_then` for the earlier row."""
+def _add_dates(pairs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """Add to pairs the columns of their two rows; those of the earlier row end with `_then`."""
     read = events.select("row", "date", "size", "counterparty_name")
     return pairs.join(read, left_on="closed", right_on="row", validate="1:1").join(
         read, left_on="opened", right_on="row", suffix="_then", validate="1:1"
     )
 
 
-def _within_days(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def _keep_within_days(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     soon = pl.business_day_count("date_then", "date") <= RETURN_BUSINESS_DAYS
-    return pairs.pipe(_dated, events).filter(soon, ~_names_differ()).select(PAIRS.names())
+    return pairs.pipe(_add_dates, events).filter(soon, ~_names_differ()).select(PAIRS.names())
 
 
 def _names_differ() -> pl.Expr:
-    """Two known names, neither of which is the other one cut short."""
+    """Return whether both names are known and neither is the beginning of the other."""
     name, then = pl.col("counterparty_name").str.to_lowercase(), pl.col("counterparty_name_then").str.to_lowercase()
     return ~(name.str.starts_with(then) | then.str.starts_with(name)).fill_null(value=True)
 
@@ -172,15 +176,15 @@ def _soon_enough() -> pl.Expr:
     return (pl.col("date") - pl.col("date_then")).dt.total_days() <= REFUND_DAYS
 
 
-def _without(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Events that are still free."""
+def _drop_paired(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Drop the events that are in a pair."""
     return events.filter(~pl.col("row").is_in(pl.concat([pairs["opened"], pairs["closed"]]).implode()))
 
 
-def _parts(free: pl.DataFrame) -> pl.DataFrame:
-    """Refunds of a part, each tried with the latest payment, then the one before it, and so on.
+def _pair_partial_refunds(free: pl.DataFrame) -> pl.DataFrame:
+    """Pair partial refunds. Each tries the latest payment, then the one before it, and so on.
 
-    One payment is tried a round, so the work is bounded by the number of refunds times REFUND_LOOK_BACK.
+    Each round tries one payment, so the work is bounded by the number of refunds times REFUND_LOOK_BACK.
     """
     ordered = free.sort(*_DEALING, *_ORDER)
     paid = ordered.filter("opens").select(opened="row", date_then="date", size_then="size")
@@ -194,7 +198,7 @@ def _parts(free: pl.DataFrame) -> pl.DataFrame:
     for back in range(1, REFUND_LOOK_BACK + 1):
         if waiting.is_empty():
             break
-        met = (
+        pairs = (
             pl.concat([waiting, paid[waiting["place"] - back]], how="horizontal")
             .filter(pl.col("size") <= pl.col("size_then"), _soon_enough())
             .join(found, on="opened", how="anti")
@@ -202,6 +206,6 @@ def _parts(free: pl.DataFrame) -> pl.DataFrame:
             .unique("opened", keep="first", maintain_order=True)
             .select(PAIRS.names())
         )
-        found = pl.concat([found, met])
-        waiting = waiting.join(met, on="closed", how="anti").filter(pl.col("earlier") > back)
+        found = pl.concat([found, pairs])
+        waiting = waiting.join(pairs, on="closed", how="anti").filter(pl.col("earlier") > back)
     return found

@@ -1,9 +1,9 @@
-"""One group for one counterparty in all its spellings.
+"""Give all spellings of a counterparty's name one group.
 
-A name's group is its words in small letters without what spellings differ in: legal forms, a leading THE, the country,
-signs. Banks also cut names: STRINGYBARK WHOLESA and STRINGYBARK WHOLESALE. Within a customer, a group that breaks off
-in the middle of a word belongs to the only longer one that it can be cut from; where two could be meant, it stands
-alone.
+A name's group is its words in lower case without the parts in which spellings differ: legal forms, a leading THE, the
+country, punctuation. Banks also cut names: STRINGYBARK WHOLESA and STRINGYBARK WHOLESALE. Within a customer, a group
+that ends in the middle of a word is merged with the only longer group that it can be cut from. If there are two, it
+stays separate.
 """
 
 from functools import cache
@@ -12,9 +12,9 @@ import polars as pl
 
 from pipelines.enrichment.names import name_words
 
-SHORTEST_CUT = 10  # characters: a shorter beginning could be cut from too much
+SHORTEST_CUT = 10  # characters: a shorter beginning fits too many names (our judgement)
 
-# Left out wherever they stand, and written in one way; each word between hyphens.
+# Words left out wherever they occur, and words written in one spelling.
 _LEGAL = (
     *("pty", "ltd", "lt", "limited", "limite", "limit", "ptyltd", "pl", "inc", "llc", "llp", "plc", "gmbh", "corp"),
     *("corporation", "incorporated", "pte", "bv", "nv", "and"),
@@ -36,11 +36,11 @@ _ALIKE = {
     "tst": "trust",
 }
 _COUNTRY = r"-(?:australia|australasia|aust|aus|au)$"
-_CUT_LEGAL = r"-(?:p-l|pt|p|l)$"  # PTY and LTD, cut off; no business is called by one letter at its end
+_CUT_LEGAL = r"-(?:p-l|pt|p|l)$"  # the beginnings of PTY and LTD: no business has a name that ends in one letter
 
 
 def slug(name: pl.Expr) -> pl.Expr:
-    """Words of small letters and digits, joined by hyphens; null of a name that has none."""
+    """Return the words in lower case, joined by hyphens; null if the name has no letter or digit."""
     plain = (
         name.str.to_lowercase()
         .str.replace_all("['\u2019]", "")
@@ -51,22 +51,22 @@ def slug(name: pl.Expr) -> pl.Expr:
 
 
 def group_of(names: pl.DataFrame) -> pl.Series:
-    """The group of each name told from text.
+    """Return the group of each name that was read from text.
 
     Args:
         names: `bare` (the name, upper case), `name_shape` (its letters, see `name_words`), `kind` (person or not).
     """
     person = pl.col("kind").eq_missing("person") | pl.col("name_shape").str.contains("^[GgXxSsIP]+$")
     surname_first = person & pl.col("name_shape").str.contains("^SP?[GX]")
-    key = _key(pl.col("bare"))
+    key = _group_key(pl.col("bare"))
     turned = key.str.replace(r"^([^-]+)-(.+)$", "$2-$1")
     business = business_group(pl.col("bare"))
     return names.select(pl.when(surname_first).then(turned).when(person).then(key).otherwise(business)).to_series()
 
 
 def business_group(name: pl.Expr) -> pl.Expr:
-    """The group of a business: its name without legal forms and country, common words in one spelling."""
-    key = _key(name)
+    """Return the group of a business: its name without legal forms and country, common words in one spelling."""
+    key = _group_key(name)
     left_out = {f"-{word}-": "--" for word in _LEGAL}
     alike = {f"-{word}-": f"-{other}-" for word, other in _ALIKE.items()}
     apart = "-" + key.str.replace_all("-", "--", literal=True) + "-"  # so that neighbours don't share a hyphen
@@ -84,31 +84,32 @@ def business_group(name: pl.Expr) -> pl.Expr:
     return pl.when(short.str.len_chars() > 1).then(short).otherwise(key)
 
 
-def _key(name: pl.Expr) -> pl.Expr:
+def _group_key(name: pl.Expr) -> pl.Expr:
     return slug(name.str.replace_all("(?i)P/L", "PL"))
 
 
-def grouped(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """`counterparty_group` where a bank cut a name: the group that it was cut from, for the same customer.
+def merge_cut_groups(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Replace `counterparty_group` of a cut name by the group it was cut from, within each customer.
 
     Args:
-        rows: any, with `customer_number` and `counterparty_group`; other columns and the order stay.
+        rows: any columns, including `customer_number` and `counterparty_group`; the others and the order stay.
     """
-    return rows.map_batches(_joined, predicate_pushdown=False, projection_pushdown=False)
+    return rows.map_batches(_merge_cut_groups, predicate_pushdown=False, projection_pushdown=False)
 
 
-def _joined(rows: pl.DataFrame) -> pl.DataFrame:
+def _merge_cut_groups(rows: pl.DataFrame) -> pl.DataFrame:
     key = ["customer_number", "counterparty_group"]
-    whole = rows.select(key).drop_nulls("counterparty_group").unique().pipe(_whole)
+    whole = rows.select(key).drop_nulls("counterparty_group").unique().pipe(_find_whole_groups)
     found = rows.select(key).join(whole, on=key, how="left", validate="m:1", maintain_order="left")
     return rows.with_columns(pl.coalesce(found["whole"], rows["counterparty_group"]).alias("counterparty_group"))
 
 
-def _whole(distinct: pl.DataFrame) -> pl.DataFrame:
-    """The cut groups among a customer's distinct ones, and the `whole` that each was cut from.
+def _find_whole_groups(distinct: pl.DataFrame) -> pl.DataFrame:
+    """Return the cut groups of each customer, and the `whole` group that each was cut from.
 
-    Sorted, all that begin with a group follow right after it. They are one chain, each the beginning of the next, when
-    the group after the chain's last no longer begins with it: the last is the whole.
+    In sorted order, all groups that begin with a given group follow right after it. If each of these is the beginning
+    of the next, they form one chain, and its last group is the whole. The group after the chain must not begin with
+    the cut group, or there would be two candidates.
     """
     group, customer = pl.col("counterparty_group"), pl.col("customer_number")
     goes_on = pl.col("next").str.starts_with(group).fill_null(value=False)
@@ -127,7 +128,7 @@ def _whole(distinct: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_cut() -> pl.Expr:
-    """Whether a group breaks off in the middle of a word of the next: the last word goes on, and is none itself."""
+    """Return whether a group ends in the middle of a word of the next group, and its last part is no whole word."""
     group = pl.col("counterparty_group")
     length = group.str.len_bytes()
     goes_on = pl.col("next").cast(pl.Binary).bin.slice(length, 1) != pl.lit(b"-")
@@ -137,5 +138,5 @@ def _is_cut() -> pl.Expr:
 
 @cache
 def _whole_words() -> list[str]:
-    """Words that a bank did not cut."""
+    """List known whole words, at which no bank cut a name."""
     return sorted({word.lower().replace("'", "") for word in name_words.load().letters})

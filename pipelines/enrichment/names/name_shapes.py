@@ -1,9 +1,11 @@
-"""Where in a text's shape the name stands, and whether it is a person's or a business's.
+"""Find the name in the shape of a text, and whether it is a person's or a business's.
 
-A shape (`name_words`) falls into runs of words that can belong to a name, parted by purposes, numbers and signs. Each
-run is read by the first of `READINGS` that fits; the run with the highest score is the name, one right after a marker
-(TO, FROM, SQ *) counting more, and of equals the first. A reading that only leans towards a person says what the words
-allow; the way of payment decides then (`names`).
+A shape (`name_words`) is split into runs of words that can belong to a name; purposes, numbers and signs separate them.
+The first of `READINGS` that fits gives a run its score. The run with the highest score is the name; a run right after
+a marker (TO, FROM, SQ *) scores more, and the first of equal runs wins. If a reading only leans towards a person, the
+way of payment decides (`names`).
+
+The scores are our judgement. Only their order matters.
 """
 
 from dataclasses import dataclass
@@ -13,20 +15,20 @@ import polars as pl
 
 _RUN = r"[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]*Y|[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]+[WD_]?|[FMWD_]"
 _CALLED, _FAMILY, _PARTICLES = "[GgXxI]", "[SsXx]", "P{0,3}"
-AFTER_MARKER, AFTER_INTERMEDIARY = 8, 40  # what a run's place adds to its score
-SURE = 30  # a score from which a marker adds nothing: LOAN FROM SISTER CO is a purpose where a name stands before it
+AFTER_MARKER, AFTER_INTERMEDIARY = 8, 40  # added to a run's score for its place
+SURE = 30  # a marker adds nothing to this score or a higher one: LOAN FROM SISTER CO is a purpose if a name precedes it
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A regular expression over a run's letters: first group what stands before the name, second the name."""
+    """A regular expression over a run's letters. Its first group is what precedes the name, its second the name."""
 
     means: str
     pattern: str
     score: int
     kind: Literal["business", "person"] | None = None
-    leans: bool = False  # towards a person, where the way of payment allows it
-    generic: bool = False  # a trade, not a name, unless the place says that it is one
+    leans: bool = False  # towards a person, if the way of payment allows it
+    generic: bool = False  # a trade, not a name, unless its place shows that it is one
 
 
 READINGS = (
@@ -79,17 +81,17 @@ READINGS = (
 )
 
 
-def name_places(shapes: pl.Series) -> pl.DataFrame:
-    """The name in each distinct shape.
+def find_names(shapes: pl.Series) -> pl.DataFrame:
+    """Find the name in each distinct shape.
 
     Returns:
-        One row a shape: `shape`, the same with every letter `settled`, and null where there is no name: `start` and
-        `length` of the name in words, its own letters `name_shape`, `kind` (business, person or null), `leans` (person
-        where the way of payment allows), `generic` (a trade and no name, but for its place) and `after_intermediary`.
+        One row per shape: `shape`, and `settled` (see `_settle_letters`). The other columns are null where there is no
+        name: `start` and `length` of the name in words, its letters `name_shape`, `kind` (business, person or null),
+        `leans` (a person if the way of payment allows), `generic` (a trade and no name) and `after_intermediary`.
     """
-    distinct = shapes.unique().to_frame("shape").with_columns(settled=_settled(pl.col("shape")))
-    runs = _runs(distinct["settled"].unique())
-    read = runs.join(_read(runs["run"].unique()), on="run", how="inner", validate="m:1")
+    distinct = shapes.unique().to_frame("shape").with_columns(settled=_settle_letters(pl.col("shape")))
+    runs = _split_into_runs(distinct["settled"].unique())
+    read = runs.join(_read_runs(runs["run"].unique()), on="run", how="inner", validate="m:1")
     traded = pl.col("generic") & (pl.col("length") > 1)
     unsure = pl.col("run").str.starts_with("F") & (pl.col("score") < SURE)
     after = (
@@ -120,8 +122,8 @@ def name_places(shapes: pl.Series) -> pl.DataFrame:
     return distinct.join(best, on="settled", how="left", validate="m:1")
 
 
-def _runs(settled: pl.Series) -> pl.DataFrame:
-    """Every run of every settled shape: `settled`, `run`, and `at`, the number of words before it."""
+def _split_into_runs(settled: pl.Series) -> pl.DataFrame:
+    """Return every run of every settled shape: `settled`, `run`, and `at`, the number of words before it."""
     pieces = settled.to_frame("settled").with_columns(run=pl.col("settled").str.extract_all(_RUN))
     ends = pl.col("run").list.eval(pl.element().str.len_bytes().cast(pl.Int64).cum_sum())
     return (
@@ -133,9 +135,11 @@ def _runs(settled: pl.Series) -> pl.DataFrame:
     )
 
 
-def _settled(shape: pl.Expr) -> pl.Expr:
-    """Letters that depend on their neighbours, told. JAN, MAY, JUNE are names after AND and before a family name, else
-    months; an intermediary's bare word is one before a name and at the start, else a name as any other.
+def _settle_letters(shape: pl.Expr) -> pl.Expr:
+    """Replace letters that depend on their neighbours.
+
+    JAN, MAY and JUNE are names after AND and before a family name, else months. An intermediary's word without an
+    asterisk is a prefix if it is at the start and a name follows, else an ordinary word.
     """
     for pattern, letters in (
         ("&J", "&g"),
@@ -148,19 +152,19 @@ def _settled(shape: pl.Expr) -> pl.Expr:
     return shape
 
 
-def _read(runs: pl.Series) -> pl.DataFrame:
-    """What the first reading that fits says of each distinct run."""
+def _read_runs(runs: pl.Series) -> pl.DataFrame:
+    """Apply to each distinct run the first reading that fits. Runs that no reading fits are dropped."""
     bare = pl.col("run").str.strip_chars_start("FM").str.strip_chars_end("WD_")
     fits = (pl.col("bare").str.contains(reading.pattern) for reading in READINGS)
     first = pl.coalesce(pl.when(each).then(pl.lit(number, pl.UInt8())) for number, each in enumerate(fits))
     found = runs.to_frame("run").with_columns(bare=bare).with_columns(reading=first).drop_nulls("reading")
     by_reading = found.partition_by("reading", as_dict=True, include_key=False)
-    read = [_as_read(part, READINGS[number]) for (number,), part in by_reading.items()]
-    return pl.concat(read or [_as_read(found.drop("reading"), READINGS[0])])
+    read = [_apply_reading(part, READINGS[number]) for (number,), part in by_reading.items()]
+    return pl.concat(read or [_apply_reading(found.drop("reading"), READINGS[0])])
 
 
-def _as_read(runs: pl.DataFrame, reading: Reading) -> pl.DataFrame:
-    """What that reading says of runs that it fits: where the name stands in each, and what it is."""
+def _apply_reading(runs: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+    """Return the name's place in each run that the reading fits, and the reading's score and kind."""
     before, name = (pl.col("bare").str.extract(reading.pattern, group) for group in (1, 2))
     after_marker = pl.col("run").str.contains("^[FM]").cast(pl.Int64)
     return runs.select(

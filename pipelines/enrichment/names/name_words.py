@@ -1,9 +1,9 @@
-"""The words that names are told by: every word of a text becomes one letter, and the letters its shape.
+"""Turn texts into shapes: one letter per word, by lists of words.
 
-`OSKO PAYMENT TO JOHN SMITH WAGES` has the shape `WWFGSW`: twice the way of payment, a marker after which a name
-follows, a given name, a family name, a purpose. Texts are many and shapes are few, so what a name is gets decided on
-shapes (`name_shapes`), and the words are looked at once. The lists are in `rules/`; a word that stands in several
-counts in the first of `LISTS`.
+`OSKO PAYMENT TO JOHN SMITH WAGES` has the shape `WWFGSW`: two words of the payment rail, a marker that a name follows,
+a given name, a family name, a purpose. There are many texts and few shapes, so names are found in shapes
+(`name_shapes`), and each word is looked up once. The lists are in `rules/`. A word in several lists counts for the
+first of `LISTS`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ WORDS_FILE, GIVEN_FILE, FAMILY_FILE, BROKERS_FILE = (
     "surnames.yaml",
     "intermediaries.yaml",
 )
-# Lists of `name_words.yaml` and the letter of their words. `acronyms` and `not_acronyms` say how words are shown.
+# Lists of `name_words.yaml` with the letter of their words. `acronyms` and `not_acronyms` concern the display only.
 LISTS: Mapping[str, str] = {
     "titles": "T",
     "legal_forms": "L",
@@ -41,14 +41,14 @@ SHOWN_LISTS = ("acronyms", "not_acronyms")
 WEAK = "also_words"  # the list of names that are ordinary words as well
 STARRED, LEADING = "M", "m"  # letters of intermediaries' prefixes, with an asterisk and without
 UNKNOWN = "U"
-MOST_CHARACTERS, MOST_WORDS = 400, 40  # of a text that are looked at: a name stands near its start
+MOST_CHARACTERS, MOST_WORDS = 400, 40  # of a text that are read: names are near its start
 
-_SIGNS: Mapping[str, str] = {  # that part words, or are words of their own
+_SIGNS: Mapping[str, str] = {  # signs that separate words, or are words themselves
     **dict.fromkeys("&+", " & "),
     **dict.fromkeys("();|\\\u2013", " - "),
     **dict.fromkeys(',:[]{}"#<>=?!_~%$@^\u201c\u201d', " "),
 }
-_SPELLINGS: Mapping[str, str] = {  # the first that fits is taken; a sign takes the spaces beside it along
+_SPELLINGS: Mapping[str, str] = {  # the first that fits counts; a sign is replaced together with the spaces around it
     **{f"ANZ {channel}": "ONLINE" for channel in ("INTERNET BANKING", "M-BANKING", "MOBILE BANKING")},
     **{f" {word} FEE": " FEE" for word in ("MGMT", "MGT", "MANAGEMENT")},
     **{f" LIVING {word}": " EXPENSES" for word in ("EXPENSES", "EXPENSE", "EXP")},
@@ -60,7 +60,7 @@ _SPELLINGS: Mapping[str, str] = {  # the first that fits is taken; a sign takes 
     "`": "'",
     **{spelt: to for sign, to in _SIGNS.items() for spelt in (f" {sign} ", f" {sign}", f"{sign} ", sign)},
 }
-_FAMILIAR = (  # letters of words that no list knows; the first that fits
+_UNLISTED_LETTERS = (  # letters of words in no list; the first pattern that fits counts
     (r"\*$", "Y"),  # a name before an asterisk: CANVA* I04281
     (r"^[A-Z]$", "I"),
     (r"\.(?:COM|NET|ORG|AU|CO|IO|ME|INFO|APP|AI|US|NZ|UK|BIZ|STORE|SHOP|TV)(?:$|[./])", "N"),
@@ -74,7 +74,7 @@ _FAMILIAR = (  # letters of words that no list knows; the first that fits
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Every listed word with its letter, intermediaries by the word that names them, and how words are shown."""
+    """Every listed word with its letter, intermediaries by the words that name them, and how words are displayed."""
 
     letters: Mapping[str, str]
     brokers: Mapping[str, str]  # SQ* → Square
@@ -84,8 +84,8 @@ class Vocabulary:
     not_acronyms: frozenset[str]
 
 
-def words(clean: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
-    """Words of upper-case text, in order: List(String), with signs either part of a word or a word of their own."""
+def split_words(clean: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
+    """Split upper-case text into words: List(String). A sign is either part of a word or a word itself."""
     signs = {**vocabulary.joined, **_SPELLINGS}
     return (
         (clean.str.head(MOST_CHARACTERS) + " ")
@@ -96,25 +96,25 @@ def words(clean: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
     )
 
 
-def shapes(found: pl.Series, vocabulary: Vocabulary) -> pl.Series:
-    """The shape of each text: one letter a word. Words repeat, so each distinct one is looked up once."""
+def read_shapes(found: pl.Series, vocabulary: Vocabulary) -> pl.Series:
+    """Return the shape of each text: one letter per word. Words repeat, so each distinct one is looked up once."""
     word = found.explode().drop_nulls().unique()
-    letter = word.to_frame("word").select(_letters(pl.col("word"), vocabulary)).to_series()
+    letter = word.to_frame("word").select(_letter_of(pl.col("word"), vocabulary)).to_series()
     shape = pl.element().replace_strict(word, letter, default="", return_dtype=pl.String)
     return found.to_frame("words").select(pl.col("words").list.eval(shape).list.join("")).to_series()
 
 
-def _letters(word: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
+def _letter_of(word: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
     return pl.coalesce(
         word.replace_strict(
             list(vocabulary.letters), list(vocabulary.letters.values()), default=None, return_dtype=pl.String
         ),
-        _unlisted(word),
+        _letter_of_unlisted(word),
     )
 
 
-def _unlisted(word: pl.Expr) -> pl.Expr:
-    *cases, (_, last) = _FAMILIAR
+def _letter_of_unlisted(word: pl.Expr) -> pl.Expr:
+    *cases, (_, last) = _UNLISTED_LETTERS
     return pl.coalesce(
         *(pl.when(word.str.contains(pattern)).then(pl.lit(letter)) for pattern, letter in cases), pl.lit(last)
     )
@@ -122,40 +122,44 @@ def _unlisted(word: pl.Expr) -> pl.Expr:
 
 @cache
 def load() -> Vocabulary:
-    """The lists of `rules/`, read once.
+    """Load the lists of `rules/`, once per process.
 
     Raises:
-        RuleError: naming the file, the entry and the reason, for every fault.
+        RuleError: names the file, the entry and the reason of every fault.
     """
-    return checked({name: load_rules(name) for name in (WORDS_FILE, GIVEN_FILE, FAMILY_FILE, BROKERS_FILE)})
+    return parse_vocabulary({name: load_rules(name) for name in (WORDS_FILE, GIVEN_FILE, FAMILY_FILE, BROKERS_FILE)})
 
 
-def checked(lists: Mapping[str, Any]) -> Vocabulary:
-    """The vocabulary of the files by their names, or every fault of theirs at once."""
+def parse_vocabulary(lists: Mapping[str, Any]) -> Vocabulary:
+    """Parse the content of the files, given by name. Raise RuleError with all faults at once."""
     faults = [*_list_faults(lists), *_broker_faults(lists[BROKERS_FILE])]
     if faults:
         raise RuleError("\n".join(faults))
     of_words, brokers = lists[WORDS_FILE], lists[BROKERS_FILE]
     named = {word: name for name, word, _ in _prefixes(brokers)}
     return Vocabulary(
-        letters={**_names(lists), **_listed(of_words), **{word: letter for _, word, letter in _prefixes(brokers)}},
+        letters={
+            **_letters_of_names(lists),
+            **_letters_of_lists(of_words),
+            **{word: letter for _, word, letter in _prefixes(brokers)},
+        },
         brokers=named,
         broker_kinds={name: broker["kind"] for name, broker in brokers.items()},
-        joined=dict(_joined(brokers)),
+        joined=dict(_joined_spellings(brokers)),
         acronyms=frozenset(of_words["acronyms"].split()),
         not_acronyms=frozenset(of_words["not_acronyms"].split()),
     )
 
 
-def _listed(of_words: Mapping[str, str]) -> dict[str, str]:
+def _letters_of_lists(of_words: Mapping[str, str]) -> dict[str, str]:
     found = {"&": "&", "AND": "&", "OF": "O", "THE": "H", "-": "_"}
     for name, letter in reversed(list(LISTS.items())):
         found |= dict.fromkeys(of_words[name].split(), letter)
     return found
 
 
-def _names(lists: Mapping[str, Any]) -> dict[str, str]:
-    """G, S, X for given names, family names and those that are both; in small letters where they are words as well."""
+def _letters_of_names(lists: Mapping[str, Any]) -> dict[str, str]:
+    """Return the letters of names: G given, S family, X both; in lower case if they are ordinary words as well."""
     given, weak_given = _strong_and_weak(lists[GIVEN_FILE])
     family, weak_family = _strong_and_weak(lists[FAMILY_FILE])
     all_given, all_family = given | weak_given, family | weak_family
@@ -176,7 +180,7 @@ def _strong_and_weak(names: Mapping[str, str]) -> tuple[set[str], set[str]]:
 
 
 def _prefixes(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Canonical name, the word that names it, and that word's letter."""
+    """Yield each intermediary's canonical name, a word that names it, and that word's letter."""
     for name, broker in brokers.items():
         for phrase in broker.get("starred", ()):
             yield name, f"{_one_word(phrase)}*", STARRED
@@ -184,7 +188,7 @@ def _prefixes(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield (name, f"{_one_word(phrase)}*", STARRED) if " " in phrase else (name, phrase, LEADING)
 
 
-def _joined(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _joined_spellings(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for broker in brokers.values():
         for phrase in (*broker.get("starred", ()), *broker.get("leading", ())):
             if " " in phrase:
@@ -206,7 +210,7 @@ def _list_faults(lists: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"{file}: the list {name} is missing" for name in needed if name not in lists[file])
         for name, text in lists[file].items():
             if not isinstance(text, str) or not text.split():
-                yield f"{file}, {name}: takes words, parted by spaces"
+                yield f"{file}, {name}: takes words, separated by spaces"
             elif text != text.upper():
                 small = next(word for word in text.split() if word != word.upper())
                 yield f"{file}, {name}: takes words in upper case, not {small}"
@@ -224,4 +228,4 @@ def _broker_faults(brokers: Mapping[str, Any]) -> Iterator[str]:
             yield f"{BROKERS_FILE}, {name}: there is no kind {broker['kind']}"
         for _, word, _ in _prefixes({name: broker}):
             if first.setdefault(word, name) != name:
-                yield f"{BROKERS_FILE}, {name}: {word!r} stands already under {first[word]}"
+                yield f"{BROKERS_FILE}, {name}: {word!r} is already listed under {first[word]}"

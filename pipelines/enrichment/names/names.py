@@ -1,19 +1,19 @@
-"""Counterparties told from the text itself, where the curated lists know nobody.
+"""Read counterparties from the text itself, where the curated lists have no entry.
 
-Who passed the payment on (PAYPAL *, SQ *) is taken off the front. What is left is read by its words: given and family
-names, legal forms and trades, purposes such as WAGES or RENT (`name_words`, `name_shapes`). What the words leave open
-the way of payment settles: nobody's neighbour takes cards, or collects by direct debit. The same name in all its
-spellings gets one group.
+Intermediaries that passed the payment on (PAYPAL *, SQ *) are removed from the front. The rest is classified by its
+words: given and family names, legal forms and trades, purposes such as WAGES or RENT (`name_words`, `name_shapes`).
+Where the words don't tell a person from a business, the way of payment decides: private persons don't take cards or
+collect by direct debit. All spellings of a name get one group.
 """
 
 import polars as pl
 
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.name_groups import group_of, slug
-from pipelines.enrichment.names.name_shapes import name_places
+from pipelines.enrichment.names.name_shapes import find_names
 from pipelines.vocabulary.schemas import CounterpartyKind
 
-# Ways of payment and purposes that tell a person from a business, as they stand in the whole text.
+# Signs in the whole text of a way of payment or a purpose. They help to tell a person from a business.
 BY_CARD = (
     *("EFTPOS", "VISA", "DEBIT CARD", "MASTERCARD", "RETAIL PURCHASE", "POS PURCHASE", "TAP AND PAY", "CARD XX"),
     *("CARD NUMBER", "NSWAU", "VICAU", "QLDAU", " WAAU", " SAAU", "TASAU", "ACTAU", " NTAU"),
@@ -32,12 +32,12 @@ AT_THE_BANK = (
 CHARGED = (" FEE", "INTEREST", "CHARGEBACK")
 EARNED = ("WAGE", "WGES", "SALARY", "NET PAY", "FINAL PAY", " PAY WK", "PAYSLIP")
 
-# Business numbers: the check of the Australian Business Register. The first digit counts one less, and the sum of the
-# digits times these weights is divisible by 89. Of the two first digits, 10 would do where 99 does, and is never given.
+# The check of business numbers (source: Australian Business Register): the first digit less one, and the sum of the
+# digits times these weights is divisible by 89. Both 10 and 99 can be check digits at the front; only 99 is issued.
 ABN_WEIGHTS, ABN_MODULUS = (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19), 89
 _ABN = r"(?:\bABN[ :#.-]*|\b)\d{2} ?\d{3} ?\d{3} ?\d{3}\b"
 
-_SMALL = ("Of", "And", "The", "For", "At", "On", "In", "N")  # written small inside a name
+_SMALL = ("Of", "And", "The", "For", "At", "On", "In", "N")  # in lower case inside a name
 NAMED = pl.Schema(
     {
         "counterparty_name": pl.String(),
@@ -48,52 +48,55 @@ NAMED = pl.Schema(
 )
 
 
-def named(texts: pl.DataFrame) -> pl.DataFrame:
-    """Who is on the other side of each text.
+def name_counterparties(texts: pl.DataFrame) -> pl.DataFrame:
+    """Name the counterparty of each text.
 
     Args:
-        texts: `text` (compatibility form, upper case, single spaces), `clean_description` (without
-            rails, dates, references and places), `listed_name` and `listed_kind` as the curated lists know them, or
-            null.
+        texts: `text` (compatibility form, upper case, single spaces), `clean_description` (without rails, dates,
+            references and places), `listed_name` and `listed_kind` from the curated lists, or null.
 
     Returns:
-        Same rows, same order: `counterparty_name` as it is shown, `counterparty_kind`, `counterparty_group` (one for
-        all spellings of a name), `intermediaries` (outermost first). Null, and an empty list, where the text names
-        nobody.
+        Same rows, same order: `counterparty_name` as displayed, `counterparty_kind`, `counterparty_group` (equal for
+        all spellings of a name), `intermediaries` (outermost first). Null, and an empty list, where the text names no
+        counterparty.
     """
-    read = _read(texts["clean_description"].unique())
+    read = _read_names(texts["clean_description"].unique())
     return (
         texts.lazy()
-        .with_columns(_ways_of_payment())
+        .with_columns(_payment_signs())
         .join(read.lazy(), on="clean_description", how="left", validate="m:1", maintain_order="left", nulls_equal=True)
-        .with_columns(_whom())
+        .with_columns(_known_names())
         .select(
             counterparty_name=pl.coalesce("listed_name", "read_name"),
             counterparty_kind=_kind().cast(CounterpartyKind),
             counterparty_group=pl.when(_is_listed()).then(slug(pl.col("listed_name"))).otherwise("read_group"),
-            intermediaries=pl.when(_is_named() & ~_is_of_its_own()).then("brokers").otherwise([]),
+            intermediaries=pl.when(_is_named() & ~_is_brokers_own()).then("brokers").otherwise([]),
         )
         .collect()
         .match_to_schema(NAMED)
     )
 
 
-def _read(clean: pl.Series) -> pl.DataFrame:
-    """What the words of each distinct clean text tell.
+def _read_names(clean: pl.Series) -> pl.DataFrame:
+    """Read the name in each distinct clean text from its words.
 
     Returns:
-        `clean_description`, `told_name`, `told_group`, `told_kind`, `leans` (towards a person), `generic` (a trade, no
-        name), `brokers` (the intermediaries) and `broker_kind` where the last of them is itself the counterparty.
+        `clean_description`, `read_name`, `read_group`, `read_kind`, `name_shape`, `leans` (towards a person), `generic`
+        (a trade, no name), `brokers` (the intermediaries) and `broker_kind` where the last intermediary is itself the
+        counterparty.
     """
     split = (
-        clean.to_frame().lazy().with_columns(words=name_words.words(pl.col(clean.name), name_words.load())).collect()
+        clean.to_frame()
+        .lazy()
+        .with_columns(words=name_words.split_words(pl.col(clean.name), name_words.load()))
+        .collect()
     )
-    shaped = split.with_columns(shape=name_words.shapes(split["words"], name_words.load()))
-    placed = shaped.join(name_places(shaped["shape"]), on="shape", how="left", validate="m:1", maintain_order="left")
+    shaped = split.with_columns(shape=name_words.read_shapes(split["words"], name_words.load()))
+    placed = shaped.join(find_names(shaped["shape"]), on="shape", how="left", validate="m:1", maintain_order="left")
     return (
         placed.with_columns(name=pl.col("words").list.slice("start", "length").list.join(" "))
-        .pipe(_with_shown)
-        .pipe(_with_brokers)
+        .pipe(_add_shown_names)
+        .pipe(_add_brokers)
         .select(
             clean.name,
             "read_name",
@@ -108,19 +111,19 @@ def _read(clean: pl.Series) -> pl.DataFrame:
     )
 
 
-def _with_shown(placed: pl.DataFrame) -> pl.DataFrame:
-    """`told_name` and `told_group`: names repeat, so each distinct one is dressed once."""
+def _add_shown_names(placed: pl.DataFrame) -> pl.DataFrame:
+    """Add `read_name` and `read_group`. Names repeat, so each distinct one is formatted once."""
     key = ["name", "name_shape", "kind"]
     distinct = placed.select(key).drop_nulls("name").unique()
-    stripped = distinct.with_columns(bare=_without_repetition(pl.col("name").str.strip_chars("*'-. ")))
-    dressed = stripped.with_columns(read_name=_shown(stripped["bare"]), read_group=group_of(stripped))
+    stripped = distinct.with_columns(bare=_cut_repetition(pl.col("name").str.strip_chars("*'-. ")))
+    dressed = stripped.with_columns(read_name=_write_names(stripped["bare"]), read_group=group_of(stripped))
     return placed.join(
         dressed.drop("bare"), on=key, how="left", validate="m:1", maintain_order="left", nulls_equal=True
     ).rename({"kind": "read_kind"})
 
 
-def _without_repetition(name: pl.Expr) -> pl.Expr:
-    """A name that begins again is cut there: COREX PLASTICS COREX PLASTICS. SMITH & SMITH stays, and CHIN CHIN."""
+def _cut_repetition(name: pl.Expr) -> pl.Expr:
+    """Cut a name where it begins again: COREX PLASTICS COREX PLASTICS. SMITH & SMITH and CHIN CHIN stay."""
     first = name.str.extract(r"^(\S+) ", 1)
     rest = name.cast(pl.Binary).bin.slice(first.str.len_bytes(), None).cast(pl.String) + " "
     again = rest.str.find(" " + first + " ", literal=True)
@@ -129,11 +132,11 @@ def _without_repetition(name: pl.Expr) -> pl.Expr:
     return pl.when(again.is_not_null() & ~means_it).then(cut).otherwise(name)
 
 
-def _shown(names: pl.Series) -> pl.Series:
-    """Names as they are written: John Smith, McDonald, O'Brien, ABC Pty Ltd."""
+def _write_names(names: pl.Series) -> pl.Series:
+    """Write names in the usual case: John Smith, McDonald, O'Brien, ABC Pty Ltd."""
     split = names.str.split(" ")
     word = split.explode().drop_nulls().unique()
-    written = word.to_frame("word").select(_written(pl.col("word"))).to_series()
+    written = word.to_frame("word").select(_write_word(pl.col("word"))).to_series()
     dressed = pl.element().replace_strict(word, written, default="", return_dtype=pl.String)
     small = {**{f" {word} ": f" {word.lower()} " for word in _SMALL}, "-&-": " & "}
     return (
@@ -143,14 +146,14 @@ def _shown(names: pl.Series) -> pl.Series:
     )
 
 
-def _written(word: pl.Expr) -> pl.Expr:
-    """A word in title case, but for acronyms and names with a capital inside."""
+def _write_word(word: pl.Expr) -> pl.Expr:
+    """Write a word in title case, except acronyms, web addresses and names with a capital inside."""
     title = word.str.to_titlecase()
     plain = word.is_in(list(name_words.load().not_acronyms))
     acronym = word.is_in(list(name_words.load().acronyms)) | word.str.contains(
         "^(?:[BCDFGHJKLMNPQRSTVWXZ]{2,3}|[A-Z]?[0-9][A-Z0-9]{0,3})$"
     )
-    own = {broker.upper(): broker for broker in name_words.load().broker_kinds}  # PayPal, as it writes itself
+    own = {broker.upper(): broker for broker in name_words.load().broker_kinds}  # as in PayPal's own spelling
     return (
         pl.when(word.is_in(list(own)))
         .then(word.replace_strict(own, default=None, return_dtype=pl.String))
@@ -168,9 +171,9 @@ def _written(word: pl.Expr) -> pl.Expr:
     )
 
 
-def _with_brokers(placed: pl.DataFrame) -> pl.DataFrame:
-    """`brokers`: the intermediaries before the name. Where no name follows, the last of them is the counterparty."""
-    found = _prefixes(placed)
+def _add_brokers(placed: pl.DataFrame) -> pl.DataFrame:
+    """Add `brokers`, the intermediaries before the name. If no name follows, the last of them is the counterparty."""
+    found = _find_brokers(placed)
     rows = placed.with_row_index("row").join(found, on="row", how="left", validate="1:1", maintain_order="left")
     alone = pl.col("brokers").is_not_null() & pl.col("name").is_null()
     last = pl.when(alone).then(pl.col("brokers").list.last())
@@ -186,8 +189,8 @@ def _with_brokers(placed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _prefixes(placed: pl.DataFrame) -> pl.DataFrame:
-    """`row` and `brokers` of the few texts that hold intermediaries' prefixes, each named once."""
+def _find_brokers(placed: pl.DataFrame) -> pl.DataFrame:
+    """Return `row` and `brokers` (without repetition) of the few texts with prefixes of intermediaries."""
     return (
         placed.select("words", letters=pl.col("settled").str.split(""))
         .with_row_index("row")
@@ -202,7 +205,7 @@ def _prefixes(placed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _ways_of_payment() -> list[pl.Expr]:
+def _payment_signs() -> list[pl.Expr]:
     text = pl.col("text")
     return [
         (text.str.contains_any(list(BY_CARD)) | text.str.contains("^[VW][0-9]{4} [0-9]{2}/[0-9]{2} ")).alias("by_card"),
@@ -213,9 +216,11 @@ def _ways_of_payment() -> list[pl.Expr]:
     ]
 
 
-def _whom() -> list[pl.Expr]:
-    """A trade alone names nobody but at a terminal, beside cash stands a place, and beside a bank's charge its product.
-    What the lists know wins, but for an intermediary's name.
+def _known_names() -> list[pl.Expr]:
+    """Remove names that name no counterparty.
+
+    A trade alone is a name only at a terminal. Next to cash, the words are a place; next to a bank's charge, a product.
+    A name from the lists wins, unless it is an intermediary's.
     """
     of_the_bank = pl.col("at_the_bank") | (pl.col("charged") & ~pl.col("leans").fill_null(value=False))
     somebody = (
@@ -240,13 +245,13 @@ def _is_named() -> pl.Expr:
     return pl.coalesce("listed_name", "read_name").is_not_null()
 
 
-def _is_of_its_own() -> pl.Expr:
-    """PayPal Working Capital is PayPal's, not paid through it."""
+def _is_brokers_own() -> pl.Expr:
+    """Return whether the counterparty is the intermediary itself: PayPal Working Capital is not paid through PayPal."""
     return pl.col("listed_name").str.starts_with(pl.col("brokers").list.first()).fill_null(value=False)
 
 
 def _kind() -> pl.Expr:
-    """From the lists, else from the words, else from the way of payment."""
+    """Return the kind of counterparty by the lists, else by the words, else by the way of payment."""
     leans = pl.col("leans").fill_null(value=False)
     return (
         pl.when(_is_listed())
@@ -268,14 +273,14 @@ def _kind() -> pl.Expr:
     )
 
 
-def abns(texts: pl.Series) -> pl.Series:
-    """The first number in each text that is a valid ABN: 11 digits, or null (`counterparty_abn`)."""
+def find_abns(texts: pl.Series) -> pl.Series:
+    """Return the first valid ABN in each text: 11 digits, or null (`counterparty_abn`)."""
     found = texts.rename("text").to_frame().with_row_index("row").filter(pl.col("text").str.contains(_ABN))
     valid = (
         found.with_columns(abn=pl.col("text").str.extract_all(_ABN))
         .explode("abn")
         .with_columns(pl.col("abn").str.replace_all("[^0-9]", ""))
-        .filter(_checks(pl.col("abn")))
+        .filter(_is_valid_abn(pl.col("abn")))
         .unique("row", keep="first", maintain_order=True)
         .select("row", counterparty_abn="abn")
     )
@@ -283,7 +288,7 @@ def abns(texts: pl.Series) -> pl.Series:
     return rows.join(valid, on="row", how="left", maintain_order="left")["counterparty_abn"]
 
 
-def _checks(abn: pl.Expr) -> pl.Expr:
+def _is_valid_abn(abn: pl.Expr) -> pl.Expr:
     digit = [abn.str.slice(at, 1).cast(pl.Int64) for at in range(len(ABN_WEIGHTS))]
     weighted = sum((digit[at] - (at == 0)) * weight for at, weight in enumerate(ABN_WEIGHTS))
     return (abn.str.head(2) >= "11") & ((pl.lit(0) + weighted) % ABN_MODULUS == 0)

@@ -1,27 +1,28 @@
-"""Related parties: payments with whom the client declared to stand beside a customer, told from trade.
+"""Find payments with related parties that the client declared for a customer, and keep them apart from trade.
 
-A director's money is not a sale, however much its text looks like one. A row is with a declared party when its text
-prints the party's name or ABN. Names are compared on whole words:
+A director's money is not a sale, however much its text looks like one. A row names a declared party if its text
+contains the party's name or ABN. Names are compared by whole words:
 
-- **a person**: given name and surname side by side in either order, the given name as an initial, too (`J SMITH` for
-  John Smith): surname and initial at least agree;
-- **a company, trust or fund**: its name without legal forms, and cut as banks cut it: within a word, or to the width of
+- **a person**: given name and surname next to each other in either order; the given name may be an initial (`J SMITH`
+  for John Smith);
+- **a company, trust or fund**: its name without legal forms, or cut as banks cut it: within a word or to the width of
   a field, and never to less than CUT_FROM characters.
 
-Whoever is named is written to `related_party`. What the payment is follows from it, unless the payment is with somebody
-else and only mentions the party (tax paid for a director, a super fund's member name):
+The party is written to `related_party`. It also decides the category, unless the payment is with somebody else and
+only mentions the party (tax paid for a director, the name of a super fund's member):
 
 | party | side | text or category | becomes |
 |---|---|---|---|
 | company, trust, fund | both | | `related_entity` |
 | person | both | says LOAN | `director_loan_in`, `director_loan_out` |
-| | out | payroll or rent already; says WAGES | kept; `wages`: work and premises cost what they cost |
+| | out | category is payroll or rent | unchanged: the business pays for work and premises |
+| | out | says WAGES | `wages` |
 | | out | says DIVIDEND or DISTRIBUTION | `dividend_paid` |
-| | out | anything else | `owner_drawings`: what an owner takes without saying why |
-| | in | the customer's own payment coming back | kept |
-| | in | anything else, CAPITAL and CONTRIBUTION too | `owner_contribution`: never revenue, and owed to nobody |
+| | out | anything else | `owner_drawings`: taken by an owner without a stated reason |
+| | in | the customer's own payment coming back | unchanged |
+| | in | anything else, also CAPITAL and CONTRIBUTION | `owner_contribution`: never revenue, and not owed back |
 
-The client's corrections and rules stand.
+The client's corrections and rules are not overwritten.
 """
 
 import re
@@ -35,9 +36,9 @@ from pipelines.enrichment.wording.text import matching_text
 from pipelines.vocabulary.schemas import TRANSACTIONS, CategorySource
 from pipelines.vocabulary.taxonomy import RELATED_ENTITY, TAXONOMY
 
-CUT_FROM = 10  # characters
-FIELD_WIDTHS = (16, 18, 20, 22)  # of a payer's name in direct entry, its reference, and what banks print of others
-NAME_FROM = 5  # characters: a shorter name is a word
+CUT_FROM = 10  # characters (our judgement)
+FIELD_WIDTHS = (16, 18, 20, 22)  # of a remitter's name and a reference in direct entry, and of what banks print
+NAME_FROM = 5  # characters: a shorter name is an ordinary word as well (our judgement)
 ABN_CONFIDENCE, NAME_CONFIDENCE, INITIAL_CONFIDENCE = 0.99, 0.95, 0.85  # not calibrated
 
 _GROUP_ROLES = ("group_company",)
@@ -48,65 +49,67 @@ _ENTITY_WORDS = {
 _LEGAL_FORMS = r"\b(?:(?:PTY|PROPRIETARY)? ?(?:LTD|LIMITED)|PTY|P L|INC|INCORPORATED)\b"
 _TITLES = ("MR", "MRS", "MS", "MISS", "MX", "DR", "PROF")
 
-# A merchant may bear anybody's name; who pays a person doesn't do it at a terminal or a machine.
+# A merchant may have the same name as a party, and nobody pays a person at a terminal or a machine.
 _NEVER_PAID_BY = ("card", "eftpos", "atm", "cash", "fee", "interest")
 _OTHERS = ("government", "lender", "processor", "bank")
-_STANDS = ("client_rule", "correction")
+_SET_BY_CLIENT = ("client_rule", "correction")
 _EXCLUDED_CATEGORIES = (*(slug for slug, each in TAXONOMY.categories.items() if each.group == "payroll"), "rent")
 _RETAINED_CATEGORIES = ("returned_payment", "refund_received")
 _LOAN, _WAGES = r"\b(?:LOAN|LOANS|LENT|DIV ?7A)\b", r"\b(?:WAGES?|SALARY|SALARIES|PAYROLL|PAYSLIP)\b"
 _DIVIDEND = r"\b(?:DIVIDENDS?|DISTRIBUTIONS?)\b"
 
-_ASKED = ("counterparty_abn", "counterparty_kind", "counterparty_name", "channel", "category_basis")
+_OPTIONAL = ("counterparty_abn", "counterparty_kind", "counterparty_name", "channel", "category_basis")
 _PHRASES = pl.Schema(
     {
         "customer_number": pl.Int64(),
         "related_party": pl.String(),
         "party_is_entity": pl.Boolean(),
         "party_confidence": pl.Float64(),
-        "party_basis": pl.String(),  # what is looked for, and then what was found
+        "party_basis": pl.String(),  # the phrase to search for, and later the one found
     }
 )
 _COLUMNS = tuple(name for name in _PHRASES if name != "customer_number")
 
 
-def related(rows: pl.LazyFrame, related_parties: pl.DataFrame) -> pl.LazyFrame:
-    """Fill `related_party`, and settle the category of payments with one.
+def mark_related_parties(rows: pl.LazyFrame, related_parties: pl.DataFrame) -> pl.LazyFrame:
+    """Fill `related_party`, and set the category of payments with a related party.
 
     Args:
         rows: categorised transactions of any customers.
-        related_parties: what their clients declared (schema RELATED_PARTIES).
+        related_parties: as declared by their clients (schema RELATED_PARTIES).
     """
-    asked = {name: TRANSACTIONS[name] for name in _ASKED if name not in rows.collect_schema()}
+    missing = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
     blank = rows.drop("related_party", strict=False)
     if related_parties.is_empty():
         return blank.with_columns(related_party=pl.lit(None, pl.String))
     found = {name: pl.lit(None, _PHRASES[name]) for name in _COLUMNS}
     return (
-        blank.with_columns(pl.lit(None, kind).alias(name) for name, kind in asked.items())
+        blank.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items())
         .with_columns(**found)
-        .map_batches(lambda batch: _named(batch, related_parties), predicate_pushdown=False, projection_pushdown=False)
-        .pipe(_categorised)
-        .drop(*(name for name in _COLUMNS if name != "related_party"), *asked)
+        .map_batches(
+            lambda batch: _find_parties(batch, related_parties), predicate_pushdown=False, projection_pushdown=False
+        )
+        .pipe(_set_category)
+        .drop(*(name for name in _COLUMNS if name != "related_party"), *missing)
     )
 
 
-def _named(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
-    """Who is named in each row: by ABN, else by the longest name. Eager: texts are searched once, distinct."""
+def _find_parties(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+    """Find the party that each row names: by ABN, else by the longest name. Eager: distinct texts are searched once."""
     numbered = rows.drop(_COLUMNS).with_row_index("row")
     concerned = numbered.select(
         *("row", "customer_number", "counterparty_abn"),
         text=words_of(matching_text(pl.col("description")), Phrasebook(parties["name"].unique().to_list()).numbers),
         by_hand=~pl.col("channel").is_in(_NEVER_PAID_BY).fill_null(value=False),
     ).join(parties, on="customer_number", how="semi")
-    found = pl.concat([_by_abn(concerned, parties), _by_name(concerned.filter("by_hand"), parties)])
+    found = pl.concat([_find_by_abn(concerned, parties), _find_by_name(concerned.filter("by_hand"), parties)])
     best = found.unique("row", keep="first", maintain_order=True)
     named = numbered.join(best, on="row", how="left", validate="1:1", maintain_order="left")
     return named.drop("row").select(rows.columns)
 
 
-def _by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
-    """`row` and the party whose ABN the text prints."""
+def _find_by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+    """Return `row` and the party whose ABN is in the text."""
     known = parties.drop_nulls("abn").sort("customer_number", "name").unique(["customer_number", "abn"], keep="first")
     described = known.select(
         *("customer_number", "abn"),
@@ -117,23 +120,23 @@ def _by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
         party_confidence=pl.lit(ABN_CONFIDENCE),
         party_basis=pl.format("ABN {}", "abn"),
     )
-    met = rows.drop_nulls("counterparty_abn").join(
+    matched = rows.drop_nulls("counterparty_abn").join(
         described, left_on=["customer_number", "counterparty_abn"], right_on=["customer_number", "abn"], validate="m:1"
     )
-    return met.select("row", *_COLUMNS)
+    return matched.select("row", *_COLUMNS)
 
 
-def _by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
-    """`row` and the party whose name the text prints; of several, the surest and longest.
+def _find_by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+    """Return `row` and the party whose name is in the text; of several, the surest and longest.
 
-    What is found in a text is joined to the customers who have that text, and then to their own parties.
+    Distinct texts are searched for all names. Each hit counts only for customers who declared that party.
     """
     key = ("customer_number", "text")
-    phrases = pl.DataFrame(list(_phrases(parties)), _PHRASES, orient="row")
-    asked = phrases["party_basis"].unique(maintain_order=True)
+    phrases = pl.DataFrame(list(_list_phrases(parties)), _PHRASES, orient="row")
+    distinct = phrases["party_basis"].unique(maintain_order=True)
     texts = rows["text"].unique(maintain_order=True)
-    hits = Phrasebook(asked.to_list()).found(texts)
-    said = pl.DataFrame({"text": texts.gather(hits["text_number"]), "party_basis": asked.gather(hits["phrase"])})
+    hits = Phrasebook(distinct.to_list()).find(texts)
+    said = pl.DataFrame({"text": texts.gather(hits["text_number"]), "party_basis": distinct.gather(hits["phrase"])})
     longest = pl.col("party_basis").str.len_chars()
     best = (
         rows.select(key)
@@ -146,40 +149,40 @@ def _by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     return rows.join(best, on=key, validate="m:1").select("row", *_COLUMNS)
 
 
-def _phrases(parties: pl.DataFrame) -> Iterator[tuple[int, str, bool, float, str]]:
-    """A row of _PHRASES for every way to print a party's name."""
+def _list_phrases(parties: pl.DataFrame) -> Iterator[tuple[int, str, bool, float, str]]:
+    """Yield a row of _PHRASES for every form in which a party's name may be printed."""
     for number, name, role in parties.select("customer_number", "name", "role").unique(maintain_order=True).rows():
         entity = is_entity(name, role)
-        for phrase, confidence in sorted(printed(name, entity=entity).items()):
+        for phrase, confidence in sorted(printed_forms(name, entity=entity).items()):
             yield number, name, entity, confidence, phrase
 
 
 def is_entity(name: str, role: str) -> bool:
-    """Whether a company, trust or fund is declared, not a person."""
-    return role in _GROUP_ROLES or not _ENTITY_WORDS.isdisjoint(_words(_folded(name)).split())
+    """Return whether the declared party is a company, trust or fund rather than a person."""
+    return role in _GROUP_ROLES or not _ENTITY_WORDS.isdisjoint(_bare_words(_without_accents(name)).split())
 
 
-def printed(name: str, *, entity: bool) -> dict[str, float]:
-    """The ways in which texts print a name, as phrases, each with how surely it means this party."""
+def printed_forms(name: str, *, entity: bool) -> dict[str, float]:
+    """Return the forms in which texts print a name, as phrases, each with the confidence that it means this party."""
     ways: dict[str, float] = {}
-    for spelled in (unicodedata.normalize("NFKC", name), _folded(name)):
-        said = _words(spelled)
-        ways |= _of_company(said) if entity else _of_person(said)
+    for spelled in (unicodedata.normalize("NFKC", name), _without_accents(name)):
+        said = _bare_words(spelled)
+        ways |= _company_forms(said) if entity else _person_forms(said)
     return {phrase: sure for phrase, sure in ways.items() if len(phrase) >= NAME_FROM or " " in phrase}
 
 
-def _words(name: str) -> str:
-    """Bare words, upper case, as they are looked for."""
+def _bare_words(name: str) -> str:
+    """Return the bare words in upper case, as they are searched for."""
     words: list[str] = re.findall(r"[^\W_]+", re.sub("['’]", "", name.upper()))
     return " ".join(words)
 
 
-def _folded(name: str) -> str:
-    """Without accents: banks' rails carry none."""
+def _without_accents(name: str) -> str:
+    """Remove accents, because payment rails don't transmit them."""
     return "".join(each for each in unicodedata.normalize("NFKD", name) if not unicodedata.combining(each))
 
 
-def _of_company(said: str) -> dict[str, float]:
+def _company_forms(said: str) -> dict[str, float]:
     bare = " ".join(re.sub(_LEGAL_FORMS, " ", said).split()) or said
     cuts = [bare[:end] for end in range(CUT_FROM, len(bare))]
     within_word = [cut for cut in cuts if bare[len(cut)] != " " and not cut.endswith(" ")]
@@ -187,7 +190,7 @@ def _of_company(said: str) -> dict[str, float]:
     return dict.fromkeys((*within_word, *to_width), INITIAL_CONFIDENCE) | {bare: NAME_CONFIDENCE}
 
 
-def _of_person(said: str) -> dict[str, float]:
+def _person_forms(said: str) -> dict[str, float]:
     names = [each for each in said.split() if each not in _TITLES]
     if len(names) < 2:
         return {said: NAME_CONFIDENCE}
@@ -201,8 +204,8 @@ def _of_person(said: str) -> dict[str, float]:
     return {way: at for each, at in sure.items() for way in (f"{each} {surname}", f"{surname} {each}")}
 
 
-def _categorised(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """What a payment with the party is, where it is with the party and the client did not say otherwise."""
+def _set_category(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Set the category of payments with the party, unless the client has set another."""
     settled = pl.when(_is_with_party()).then(_category())
     group = settled.replace_strict({slug: each.group for slug, each in TAXONOMY.categories.items()}, default=None)
     changed = settled.is_not_null() & settled.ne_missing(pl.col("category"))
@@ -216,16 +219,16 @@ def _categorised(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _is_with_party() -> pl.Expr:
-    """Not with a bank or an office that names the party in passing, nor with the customer itself."""
+    """Return whether the payment is with the party, not with oneself or with a bank or office that only mentions it."""
     kind = pl.col("counterparty_kind")
     others = kind.is_in(_OTHERS) | (kind == "own") | _is_another_business()
-    stands = pl.col("category_source").is_in(_STANDS)
+    stands = pl.col("category_source").is_in(_SET_BY_CLIENT)
     named = pl.col("related_party").is_not_null()
     return named & ~others.fill_null(value=False) & ~stands.fill_null(value=False)
 
 
 def _is_another_business() -> pl.Expr:
-    """Somebody from the lists, whose name has nothing of the party's: a super fund, beside a member's name."""
+    """Return whether the counterparty is a business without the party's name: a super fund next to a member's name."""
     named = pl.format(" {} ", bare_words(matching_text(pl.col("counterparty_name"))))
     is_party = named.str.contains(pl.format(" {}", "party_basis"), literal=True)
     by_abn = pl.col("party_basis").str.starts_with("ABN ")
@@ -233,7 +236,7 @@ def _is_another_business() -> pl.Expr:
 
 
 def _category() -> pl.Expr:
-    """The table of the module's docstring."""
+    """Return the category by the table in the module's docstring."""
     text, category, out = matching_text(pl.col("description")), pl.col("category"), pl.col("amount") < 0
     loan = text.str.contains(_LOAN)
     paid = (

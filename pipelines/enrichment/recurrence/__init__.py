@@ -1,14 +1,14 @@
-"""Recurring payments: wages, rent, loans, bills, settlements; which rows form a series, and what comes next.
+"""Find recurring payments (wages, rent, loans, bills, settlements) and what is expected next.
 
-    rows.pipe(recurrence)   # marks each row with its series
-    series(rows)            # one row a series, told in full (schema SERIES)
+    rows.pipe(mark_series)   # marks each row with its series
+    describe_series(rows)    # one row per series (schema SERIES)
 
-A series is between one account and one counterparty, in one direction. `schedules` says when payments of each period
-are due, `anchors` which of a schedule's due dates some payments agree with, `evidence` weighs which schedule they
-follow, `search` cuts the payments of one counterparty into series, `description` tells them.
+A series is between one account and one counterparty, in one direction. `schedules` computes due dates, `anchors` finds
+the due dates that fit some payments best, `evidence` weighs which schedule they follow, `search` splits the payments of
+one counterparty into series, and `description` describes each series.
 
-Transactions are frames; the search among their days is done in arrays, all candidates and all schedules at once, for
-it takes thousands of steps that are as many for five hundred rows as for a million.
+Transactions are frames. The search works on arrays, for all candidates and all schedules at once: it takes thousands
+of steps, and their number is the same for five hundred rows as for a million.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,15 +19,15 @@ import polars as pl
 
 from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, calendar_of_bsb
 from pipelines.enrichment.matching.identities import named_ids
-from pipelines.enrichment.recurrence.description import SERIES, described, expected
+from pipelines.enrichment.recurrence.description import SERIES, describe, expect_next
 from pipelines.enrichment.recurrence.evidence import YEARLY_LEAST_DAYS
-from pipelines.enrichment.recurrence.search import members
+from pipelines.enrichment.recurrence.search import find_members
 from pipelines.vocabulary.schemas import UUID, SeriesPeriod, posted
 
-__all__ = ["SERIES", "recurrence", "series"]
+__all__ = ["SERIES", "describe_series", "mark_series"]
 
-CHUNK_ROWS = 250_000  # customers are taken together up to about so many rows, to bound memory
-CHUNKS_AT_ONCE = 2  # look-ups and sums leave one core idle
+CHUNK_ROWS = 250_000  # customers are grouped up to about this many rows, to bound memory
+CHUNKS_AT_ONCE = 2  # a single chunk leaves cores idle during look-ups and sums
 _ACCOUNT = ("customer_number", "account_id")
 _SENT = ("received_seq", "position")
 _GROUP = (*_ACCOUNT, "direction", "counterparty_group", "text")
@@ -37,67 +37,69 @@ _DESCRIBED = (*_USED, "category", "counterparty_name", "counterparty_kind")
 _BOOKED = (posted(), pl.col("amount") != 0, pl.col("date").is_between(FIRST_DAY, LAST_DAY))
 _IN_PERSON = ("card", "eftpos", "atm", "cash")
 _BANKED, _CASH = ("atm", "cash"), "CASH"
-_OF_ONE_PAYMENT = r"\S*\d\S*|\b(?:JAN|FEB|MAR|APR|MAY|JUNE?|JULY?|AUG|SEPT?|OCT|NOV|DEC)\b"
+_PAYMENT_SPECIFIC = r"\S*\d\S*|\b(?:JAN|FEB|MAR|APR|MAY|JUNE?|JULY?|AUG|SEPT?|OCT|NOV|DEC)\b"
 _FILLED = ("series_id", "series_period", "series_next_date")
-_FOUND = pl.Schema(
+_MARKS = pl.Schema(
     {"row": pl.UInt32(), "series_id": UUID, "series_period": SeriesPeriod, "series_next_date": pl.Date()}
 )
 
 
-def recurrence(rows: pl.LazyFrame) -> pl.LazyFrame:
+def mark_series(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Fill `series_id`, `series_period` and `series_next_date` of TRANSACTIONS.
 
-    Rows that are not booked, are superseded, or move nothing belong to no series; `series_next_date` is null once a
-    series has ended. A series keeps its id when rows are appended, as long as its period stays what it was.
+    Rows that are pending, superseded or of amount 0 belong to no series. `series_next_date` is null once a series has
+    ended. A series keeps its id when rows are appended, as long as its period does not change.
     """
-    empty = [pl.lit(None, _FOUND[name]).alias(name) for name in _FILLED]
+    empty = [pl.lit(None, _MARKS[name]).alias(name) for name in _FILLED]
     return (
         rows.drop(_FILLED, strict=False)
         .with_columns(empty)
-        .map_batches(_with_series, predicate_pushdown=False, projection_pushdown=False)
+        .map_batches(_add_series, predicate_pushdown=False, projection_pushdown=False)
     )
 
 
-def series(rows: pl.DataFrame) -> pl.DataFrame:
-    """TRANSACTIONS → one row a series (schema SERIES), sorted by customer, account and id."""
-    read = _by_customers(rows, _DESCRIBED, described)
+def describe_series(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per series (schema SERIES) of TRANSACTIONS, sorted by customer, account and id."""
+    read = _map_customers(rows, _DESCRIBED, describe)
     return pl.concat([pl.DataFrame(schema=SERIES), *read]).sort("customer_number", "account_id", "series_id")
 
 
-def _with_series(rows: pl.DataFrame) -> pl.DataFrame:
-    """The columns filled. Eager, because what one pass over the payments takes is gone for the next."""
+def _add_series(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fill the columns. Eager: payments that one pass takes are not available to the next."""
     unmarked = rows.drop(_FILLED)
-    marks = pl.concat([pl.DataFrame(schema=_FOUND), *_by_customers(unmarked, _USED, _marks)])
+    marks = pl.concat([pl.DataFrame(schema=_MARKS), *_map_customers(unmarked, _USED, _read_marks)])
     place = np.full(rows.height, -1)
     place[marks["row"].to_numpy()] = np.arange(marks.height)
     marked = pl.Series(place).replace(-1, None)
     return unmarked.with_columns(marks[name].gather(marked) for name in _FILLED)
 
 
-def _marks(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
+def _read_marks(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
     marks = seen.select("found", "series_id", series_period="period", series_next_date="next_date")
-    return payments.select("row", "found").join(marks, on="found", validate="m:1").select(_FOUND.names())
+    return payments.select("row", "found").join(marks, on="found", validate="m:1").select(_MARKS.names())
 
 
-def _by_customers(
+def _map_customers(
     rows: pl.DataFrame, facts: Sequence[str], read: Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame]
 ) -> list[pl.DataFrame]:
-    """What is `told` of the payments of series (with these `facts` of them) and of the series seen in them, some
-    customers at a time. Where customers stand together, only the rows from their first to their last are looked at.
+    """Find series in chunks of customers, and collect what `read` returns for each chunk's payments and series.
+
+    `facts` are the columns of the payments. Rows are usually sorted by customer, so each chunk scans only the rows from
+    its customers' first to their last.
     """
     numbered = rows.with_row_index("row")
 
     def of_chunk(least: int, most: int, first: int, length: int) -> pl.DataFrame:
         these = pl.col("customer_number").is_between(least, most)
         booked = numbered.slice(first, length).lazy().filter(these, *_BOOKED).select(facts).collect()
-        return read(*_found(booked))
+        return read(*_find_series(booked))
 
     with ThreadPoolExecutor(CHUNKS_AT_ONCE) as workers:
-        return list(workers.map(of_chunk, *numbered.lazy().pipe(_chunks).collect().get_columns()))
+        return list(workers.map(of_chunk, *numbered.lazy().pipe(_split_into_chunks).collect().get_columns()))
 
 
-def _chunks(numbered: pl.LazyFrame) -> pl.LazyFrame:
-    """Customers by their numbers, from `least` to `most`; their rows lie among the `length` rows from the `first`."""
+def _split_into_chunks(numbered: pl.LazyFrame) -> pl.LazyFrame:
+    """Return chunks of customers, numbered `least` to `most`, whose rows are among `length` rows from `first`."""
     customer, row = pl.col("customer_number"), pl.col("row")
     before = pl.col("rows").cum_sum() - pl.col("rows")
     return (
@@ -111,46 +113,47 @@ def _chunks(numbered: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _found(booked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The payments of all series, and the series, with their ids and what is expected of them."""
-    payments = booked.pipe(_payments)
+def _find_series(booked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the payments of all series, and the series with their ids and expectations."""
+    payments = booked.pipe(_find_payments)
     data_through = booked.group_by(_ACCOUNT).agg(through=pl.col("date").max())
-    return payments, expected(payments, data_through).pipe(_with_ids)
+    return payments, expect_next(payments, data_through).pipe(_add_ids)
 
 
-def _payments(booked: pl.DataFrame) -> pl.DataFrame:
-    """The payments of all series, with MEMBERS and the facts of the transactions; `cents` are signed."""
+def _find_payments(booked: pl.DataFrame) -> pl.DataFrame:
+    """Return the payments of all series, with MEMBERS and the transactions' facts; `cents` are signed."""
     facts = booked.select(
         pl.exclude("bsb", "description", "date", "amount"),
-        text=_text(),
-        calendar=_calendars(booked),
+        text=_recurring_text(),
+        calendar=_look_up_calendars(booked),
         day="date",
         cents=pl.col("amount").to_physical().cast(pl.Int64),
     )
-    found = facts.pipe(_grouped).pipe(members)
+    found = facts.pipe(_group_payments).pipe(find_members)
     return pl.concat([facts[found["row"]], found.drop("row")], how="horizontal")
 
 
-def _text() -> pl.Expr:
-    """Where nobody is named, what stands for the counterparty: the words that come again, without numbers and months.
-    Cash is one habit, whether it is handed to a machine or over the counter.
+def _recurring_text() -> pl.Expr:
+    """Return what stands for an unnamed counterparty: the words that recur, without numbers and months.
+
+    All cash deposits count as one counterparty, whether at a machine or over the counter.
     """
     unknown = pl.col("counterparty_group").is_null()
     said = pl.coalesce("clean_description", "description").str.to_uppercase()
-    again = said.str.replace_all(_OF_ONE_PAYMENT, "").str.replace_all(r"\s+", " ").str.strip_chars(" -,.:/")
+    again = said.str.replace_all(_PAYMENT_SPECIFIC, "").str.replace_all(r"\s+", " ").str.strip_chars(" -,.:/")
     words = pl.when(again.str.len_bytes() > 0).then(again).otherwise(said)
     banked = pl.col("channel").is_in(_BANKED) & (pl.col("amount") > 0)
     return pl.when(unknown & banked).then(pl.lit(_CASH)).when(unknown).then(words)
 
 
-def _calendars(booked: pl.DataFrame) -> pl.Series:
-    """The calendar of each row's state. There are few BSBs, so each is read once."""
+def _look_up_calendars(booked: pl.DataFrame) -> pl.Series:
+    """Return the calendar of each row's state. There are few BSBs, so each is looked up once."""
     states = booked.select(pl.col("bsb").unique()).with_columns(calendar=calendar_of_bsb(pl.col("bsb")))
     return booked.select("bsb").join(states, on="bsb", how="left", nulls_equal=True, maintain_order="left")["calendar"]
 
 
-def _grouped(facts: pl.DataFrame) -> pl.DataFrame:
-    """Schema PAYMENTS, `row` being the place among the facts: of counterparties met often enough to show a series."""
+def _group_payments(facts: pl.DataFrame) -> pl.DataFrame:
+    """Group payments by counterparty (PAYMENTS; `row` is the place in `facts`), without those too few for a series."""
     span_days = (pl.col("day").max() - pl.col("day").min()).dt.total_days()
     groups = (
         facts.with_row_index("place")
@@ -165,9 +168,10 @@ def _grouped(facts: pl.DataFrame) -> pl.DataFrame:
     return known[groups["place"]].with_columns(row=groups["place"], group=groups["group"])
 
 
-def _with_ids(seen: pl.DataFrame) -> pl.DataFrame:
-    """`series_id`: from account, counterparty, direction and period; series of one counterparty that agree in all of
-    these are told apart by their order of first payment.
+def _add_ids(seen: pl.DataFrame) -> pl.DataFrame:
+    """Add `series_id`, derived from account, counterparty, direction and period.
+
+    Series that are equal in all of these differ by the order of their first payments.
     """
     starts = ("first_date", "first_cents", "found")
     names = seen.select(

@@ -1,9 +1,9 @@
-"""Which anchor the days of a candidate agree with most, for one schedule at a time.
+"""Find the anchor that fits most days of a candidate, for one schedule at a time.
 
-Every payment votes for the anchors of the due dates that its day can stand for: the day itself, and the closed days
-beside it from which it may have been moved. The day itself weighs more, and still shifted payments name the true
-anchor: a few strays don't name a Saturday. Votes are counted in a table with a row an anchor and a column a candidate,
-some candidates at a time.
+Every payment votes for the anchors of all due dates that it may have been for: its own day, and the closed days next
+to it, from which it may have been moved. Its own day has more weight, so that a few moved payments don't elect a
+Saturday, yet many of them still elect the true anchor. Votes are counted in a table with one row per anchor and one
+column per candidate, for some candidates at a time.
 """
 
 from collections.abc import Iterator
@@ -13,20 +13,27 @@ from typing import Self
 
 import numpy as np
 
-from pipelines.enrichment.recurrence.dates import Flags, Integers, due_count, first_due, of_calendar, of_day
+from pipelines.enrichment.recurrence.dates import (
+    Flags,
+    Integers,
+    due_count,
+    first_due,
+    look_up_calendar_day,
+    look_up_day,
+)
 from pipelines.enrichment.recurrence.runs import Runs, ranges
 from pipelines.enrichment.recurrence.schedules import NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, anchors_by_day
 
-ON_DATE, MOVED = 3, 2  # weights of a vote
+ON_DATE, MOVED = 3, 2  # weights of a vote (our judgement)
 APART = (10, 20)  # days of the month between the two payments of a twice-monthly series
-TABLE_CELLS = 1 << 18  # of one table of votes, which then stays in the processor's cache
+TABLE_CELLS = 1 << 18  # of one table of votes, so that it fits in the processor's cache
 
 
 @dataclass(frozen=True)
 class Days:
-    """Distinct days, in the order of candidates, and the due dates that a payment on each can stand for."""
+    """Distinct days, sorted by candidate, and the due dates that a payment on each may have been for."""
 
-    of: Runs  # the runs of days, one a candidate
+    of: Runs  # the runs of days, one per candidate
     day: Integers
     calendar: Integers  # of the branch's state
     first_due: Integers
@@ -34,66 +41,74 @@ class Days:
 
     @classmethod
     def of_candidates(cls, of: Runs, day: Integers, calendar: Integers) -> Self:
-        return cls(of, day, calendar, of_calendar(first_due(), day, calendar), of_calendar(due_count(), day, calendar))
+        return cls(
+            of,
+            day,
+            calendar,
+            look_up_calendar_day(first_due(), day, calendar),
+            look_up_calendar_day(due_count(), day, calendar),
+        )
 
 
-def best_anchors(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
-    """The best anchor of each of these candidates for the schedule at that place in SCHEDULES (NO_ANCHOR for none), and
-    how many of its days agree with it.
+def find_best_anchors(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
+    """Return each candidate's best anchor for a schedule, and how many of its days fit it.
+
+    `number` is the schedule's place in SCHEDULES. The anchor is NO_ANCHOR if no day fits any.
     """
     anchors, votes = np.empty(len(candidates), np.int32), np.empty(len(candidates), np.int64)
-    for table in _tables(len(candidates), height=_height(number)):
-        on_date, moved = _counted(number, days, candidates[table])
+    for table in _split_into_tables(len(candidates), height=_height(number)):
+        on_date, moved = _count_votes(number, days, candidates[table])
         weights = ON_DATE * on_date + MOVED * moved
-        anchors[table], votes[table] = _chosen(SCHEDULES[number].name, on_date + moved, weights)
+        anchors[table], votes[table] = _choose_anchors(SCHEDULES[number].name, on_date + moved, weights)
     return anchors, votes
 
 
-def _tables(candidates: int, height: int) -> Iterator[slice]:
+def _split_into_tables(candidates: int, height: int) -> Iterator[slice]:
     step = max(1, TABLE_CELLS // height)
     return (slice(first, min(first + step, candidates)) for first in range(0, candidates, step))
 
 
-def _counted(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
-    """Tables of votes: of due dates that are the payment's own day, and of those that it may have been moved from."""
+def _count_votes(number: int, days: Days, candidates: Integers) -> tuple[Integers, Integers]:
+    """Return two tables of votes: for due dates on the payment's own day, and for those it may have been moved from."""
     places, width = days.of.places(candidates), len(candidates)
     column = np.repeat(np.arange(width), days.of.lengths[candidates])
     several = np.flatnonzero(days.due_count[places] > 1)
     beside, count = places[several], days.due_count[places[several]]
     due = ranges(days.first_due[beside], count)
     other = np.flatnonzero(due != np.repeat(days.day[beside], count))
-    moved = _table(number, due[other], np.repeat(column[several], count)[other], width)
-    return _table(number, days.day[places], column, width), moved
+    moved = _count_named_anchors(number, due[other], np.repeat(column[several], count)[other], width)
+    return _count_named_anchors(number, days.day[places], column, width), moved
 
 
-def _table(number: int, due: Integers, column: Integers, width: int) -> Integers:
-    """How many of the due dates name each anchor, in a row an anchor and a column a candidate."""
-    named = of_day(anchors_by_day(number), due) - NO_ANCHOR  # a row before the first is for days that name none
+def _count_named_anchors(number: int, due: Integers, column: Integers, width: int) -> Integers:
+    """Count how many of the due dates belong to each anchor: anchors × candidates."""
+    named = look_up_day(anchors_by_day(number), due) - NO_ANCHOR  # row 0 is for days without an anchor
     cells, height = named * width + column, _height(number) + 1
     return np.bincount(cells, minlength=height * width).reshape(height, width)[1:]
 
 
 @cache
 def _height(number: int) -> int:
-    """Rows that hold every anchor of a schedule."""
+    """Return the number of rows in a schedule's table, one per anchor."""
     return int(anchors_by_day(number).max()) + 1
 
 
-def _chosen(schedule: str, votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
-    """Per column, the anchor of most weight, and its votes."""
-    first, first_votes = _heaviest(votes, weights)
+def _choose_anchors(schedule: str, votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
+    """Return the anchor with the most weight in each column, and its votes."""
+    first, first_votes = _find_heaviest(votes, weights)
     if schedule != TWICE_MONTHLY:
         return first, first_votes
     apart = np.abs(np.arange(len(votes))[:, None] - first)
     in_reach = (apart >= APART[0]) & (apart <= APART[1])
-    second, second_votes = _heaviest(votes, np.where(in_reach, weights, 0))
+    second, second_votes = _find_heaviest(votes, np.where(in_reach, weights, 0))
     pair = np.minimum(first, second) * 32 + np.maximum(first, second)
     return np.where(second == NO_ANCHOR, NO_ANCHOR, pair), first_votes + second_votes
 
 
-def _heaviest(votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
-    """The row of most weight in each column, and its votes. Of equally heavy rows it is the middle one, which strays
-    least.
+def _find_heaviest(votes: Integers, weights: Integers) -> tuple[Integers, Integers]:
+    """Return the row with the most weight in each column, and its votes.
+
+    Of equally heavy rows, the middle one is returned, because it is the closest to the others.
     """
     row, columns = weights.argmax(axis=0), np.arange(weights.shape[1])
     most = weights[row, columns]

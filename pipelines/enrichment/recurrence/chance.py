@@ -1,8 +1,8 @@
-"""How likely the days of a candidate are when they follow no schedule.
+"""Compute how likely the days of a candidate are if they follow no schedule.
 
-Three Poisson processes are tried, and the likeliest is taken: one rate for all days; the observed rates of business
-days and of closed days, where these are quieter; one rate whose closed days are booked on the next business day, so
-that Mondays hold three days.
+The likeliest of three Poisson processes counts: one rate for all days; separate rates for business days and closed
+days, if closed days have fewer payments; and one rate where payments of closed days are booked on the next business
+day, so that a Monday has those of three days.
 """
 
 import numpy as np
@@ -15,32 +15,32 @@ from pipelines.enrichment.recurrence.dates import (
     business_day_number,
     exposure,
     is_open,
-    of_day,
+    look_up_day,
 )
 from pipelines.enrichment.recurrence.runs import Runs
 
-HARDLY_ANY = 0.05  # share of payments on closed days, for states differ in a holiday or two
+HARDLY_ANY = 0.05  # share of payments on closed days that is tolerated: states differ in a holiday or two
 
 
-def by_chance(candidate: Integers, days: Days) -> Floats:
-    """The sum over the days of each of these candidates of the log of the rate then."""
+def log_rates_by_chance(candidate: Integers, days: Days) -> Floats:
+    """Return for each of these candidates the sum over its days of the log of the rate on that day."""
     chosen, back = np.unique(candidate, return_inverse=True)
     day, of = days.day[days.of.places(chosen)], Runs.of_lengths(days.of.lengths[chosen])
     opened = is_open(day)
     span = day[of.last] - day[of.starts] + 1
     one_rate = of.lengths * np.log(of.lengths / span)
-    likeliest = np.maximum(one_rate, _two_rates(day, opened, of, span))
+    likeliest = np.maximum(one_rate, _log_two_rates(day, opened, of, span))
     carried = np.where(
         of.sum((~opened).astype(np.int64)) <= of.lengths * HARDLY_ANY,
-        one_rate + of.sum(np.log(of_day(exposure(), day))),
+        one_rate + of.sum(np.log(look_up_day(exposure(), day))),
         -np.inf,
     )
     likeliest = np.maximum(likeliest, carried)
     return likeliest[back]
 
 
-def _two_rates(day: Integers, opened: Flags, of: Runs, span: Integers) -> Floats:
-    """Minus infinity where closed days are busier than business days."""
+def _log_two_rates(day: Integers, opened: Flags, of: Runs, span: Integers) -> Floats:
+    """Return the sum for separate rates of business and closed days; −∞ if closed days have the higher rate."""
     numbers = business_day_number(day)
     open_span = numbers[of.last] - numbers[of.starts] + opened[of.starts]
     closed_span, open_days = span - open_span, of.sum(opened.astype(np.int64))
@@ -51,5 +51,5 @@ def _two_rates(day: Integers, opened: Flags, of: Runs, span: Integers) -> Floats
 
 
 def x_log(x: Integers, of: Floats) -> Floats:
-    """x log(of), and 0 for x = 0."""
+    """Return x log(of), and 0 for x = 0."""
     return np.multiply(x, np.log(np.where(x > 0, of, 1.0)), dtype=np.float64)

@@ -1,14 +1,14 @@
-"""A series told: what it pays, when it didn't, how its amount changed, and what is expected next.
+"""Describe a series: what it pays, which payments are missing, how its amount changed, and what is expected next.
 
-Everything is seen from the account's last booked day, never from a clock: a payment that is due after it is not missed,
-and a series has ended when more due dates than its schedule allows have passed in a row without a payment.
+Everything is as of the account's last booked day, never of a clock. A payment due after that day is not missed. A
+series has ended when more due dates in a row than its schedule allows have passed without a payment.
 """
 
 import polars as pl
 
 from pipelines.enrichment.calendars import SETTLEMENT, Calendar, is_open, last_open, next_open
 from pipelines.enrichment.recurrence.dates import LAST
-from pipelines.enrichment.recurrence.schedules import SCHEDULES, due_on, nearest_due
+from pipelines.enrichment.recurrence.schedules import SCHEDULES, find_nearest_due, list_due_dates
 from pipelines.vocabulary.schemas import MONEY, UUID, CounterpartyKind, Direction, SeriesPeriod
 
 AMOUNT_CHANGE = pl.Struct({"date": pl.Date(), "from": MONEY, "to": MONEY})
@@ -30,7 +30,7 @@ SERIES = pl.Schema(
         "first_date": pl.Date(),
         "last_date": pl.Date(),
         "occurrences": pl.UInt32(),  # due dates paid
-        "missed": pl.UInt32(),  # due dates not paid, from the first payment to now, or to the last once it has ended
+        "missed": pl.UInt32(),  # due dates not paid since the first payment, up to the last one if the series has ended
         "missed_dates": pl.List(pl.Date()),
         "doubled": pl.UInt32(),  # due dates paid more than once
         "usual_amount": MONEY,  # the lower median
@@ -42,57 +42,62 @@ SERIES = pl.Schema(
         "status": SeriesStatus,
     }
 )
-RECENT = 5  # payments whose median stands for the next, where amounts vary
+RECENT = 5  # payments whose median is the expected next amount, if amounts vary (our judgement)
 _SETTLED = ("direct_credit", "direct_debit", "bpay", "cheque")
 _ROLLS = ("forward", "back", "stays")
 
-# A value a schedule, in the order of SCHEDULES.
+# One value per schedule, in the order of SCHEDULES.
 _PERIODS = pl.Series([schedule.period for schedule in SCHEDULES], dtype=SeriesPeriod)
 _OVER_AFTER = pl.Series([schedule.over_after for schedule in SCHEDULES])
 _PATIENCE_DAYS = pl.Series([schedule.tolerance_days + 1 for schedule in SCHEDULES])
 _MONTHLY = [schedule.name for schedule in SCHEDULES].index("monthly")
 
 
-def described(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
-    """One row a series.
+def describe(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
+    """Describe each series in one row.
 
     Args:
-        payments: the rows of all series, those of one together by slot and `nth`: MEMBERS and the facts of their
-            transactions, signed `cents` among them.
-        seen: the same series, with what is `expected` of them, and `series_id`.
+        payments: the rows of all series, each series together and by slot and `nth`: MEMBERS and the facts of their
+            transactions, including signed `cents`.
+        seen: the same series, from `expect_next`, with `series_id`.
 
     Returns:
         Schema SERIES.
     """
-    slots = payments.pipe(_slots)
-    read = seen.join(payments.pipe(_doubled), on="found", how="left", validate="1:1")
-    parts = [slots.pipe(_amounts), seen.pipe(_anchor_words), slots.pipe(_categories), slots.pipe(_amount_changes)]
-    for part in (*parts, seen.pipe(_missed, slots)):
+    slots = payments.pipe(_select_slots)
+    read = seen.join(payments.pipe(_count_doubled), on="found", how="left", validate="1:1")
+    parts = [
+        slots.pipe(_summarise_amounts),
+        seen.pipe(_describe_anchors),
+        slots.pipe(_find_categories),
+        slots.pipe(_find_amount_changes),
+    ]
+    for part in (*parts, seen.pipe(_list_missed, slots)):
         read = read.join(part, on="found", how="left", validate="1:1")
     return read.with_columns(_figures()).select(pl.col(name).cast(kind) for name, kind in SERIES.items())
 
 
-def expected(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFrame:
-    """One row a series, with `period`, `status` and `next_date`, not yet told in full.
+def expect_next(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per series with its `period`, `status` and `next_date`, the basis for `describe`.
 
     Args:
-        payments: as for `described`.
+        payments: as for `describe`.
         data_through: `customer_number`, `account_id` and `through`, the last booked day.
     """
     accounts = data_through.select("customer_number", "account_id", "through")
     return (
-        payments.pipe(_slots)
-        .pipe(_totals)
+        payments.pipe(_select_slots)
+        .pipe(_sum_series)
         .join(accounts, on=["customer_number", "account_id"], how="left", validate="m:1")
-        .pipe(_expected)
+        .pipe(_expect)
     )
 
 
-def _slots(payments: pl.DataFrame) -> pl.DataFrame:
+def _select_slots(payments: pl.DataFrame) -> pl.DataFrame:
     return payments.filter(pl.col("nth") == 0)
 
 
-def _totals(slots: pl.DataFrame) -> pl.DataFrame:
+def _sum_series(slots: pl.DataFrame) -> pl.DataFrame:
     moved, away = ~is_open(pl.col("due"), pl.lit(SETTLEMENT, Calendar)), pl.col("day") - pl.col("due")
     on = pl.duration(days=0)
     rolls = {"forward": moved & (away > on), "back": moved & (away < on), "stays": moved & (away == on)}
@@ -114,8 +119,8 @@ def _totals(slots: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _amounts(slots: pl.DataFrame) -> pl.DataFrame:
-    """`found`, what it usually pays and paid latest, and what names it then."""
+def _summarise_amounts(slots: pl.DataFrame) -> pl.DataFrame:
+    """Return per series (`found`) its usual and latest amounts, and the latest names."""
     cents = pl.col("cents")
     steady = (cents == cents.shift(1)).last().fill_null(value=False)
     repeats = (cents.diff() == 0).mean().fill_null(0) >= 0.5
@@ -130,51 +135,52 @@ def _amounts(slots: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _doubled(payments: pl.DataFrame) -> pl.DataFrame:
+def _count_doubled(payments: pl.DataFrame) -> pl.DataFrame:
     return payments.filter(pl.col("nth") == 1).group_by("found").agg(doubled=pl.len())
 
 
-def _expected(totals: pl.DataFrame) -> pl.DataFrame:
-    """`period`, `anchor` in words, `status`, `up_to_slot` (the last that should have been paid) and `next_date`."""
+def _expect(totals: pl.DataFrame) -> pl.DataFrame:
+    """Add `period`, `status`, `up_to_slot` (the last slot that should have been paid) and `next_date`."""
     active = pl.col("status") == "active"
     still_awaited = (expected_day(pl.col("due")) > pl.col("day")).cast(pl.Int32)
-    over = pl.col("passed") - pl.col("last_slot") >= _by_schedule(_OVER_AFTER)
+    over = pl.col("passed") - pl.col("last_slot") >= _look_up_schedule(_OVER_AFTER)
     return (
-        totals.with_columns(day=pl.col("through") - pl.duration(days=_by_schedule(_PATIENCE_DAYS)))
-        .pipe(_with_nearest)
+        totals.with_columns(day=pl.col("through") - pl.duration(days=_look_up_schedule(_PATIENCE_DAYS)))
+        .pipe(_add_nearest_slot)
         .with_columns(passed=pl.max_horizontal(pl.col("slot") - still_awaited, "last_slot"))
         .with_columns(status=pl.when(over).then(pl.lit("ended")).otherwise(pl.lit("active")), slot=pl.col("passed") + 1)
-        .pipe(_with_due)
+        .pipe(_add_due)
         .with_columns(
             up_to_slot=pl.when(active).then("passed").otherwise("last_slot"),
             next_date=pl.when(active).then(expected_day(pl.col("due"))),
-            period=_by_schedule(_PERIODS),
+            period=_look_up_schedule(_PERIODS),
         )
         .drop("day", "slot", "due")
     )
 
 
-def _by_schedule(values: pl.Series) -> pl.Expr:
+def _look_up_schedule(values: pl.Series) -> pl.Expr:
     return pl.lit(values).gather(pl.col("schedule"))
 
 
-def _with_nearest(rows: pl.DataFrame) -> pl.DataFrame:
-    """Also `slot`, the one whose due date is nearest to the `day`, and that `due` date."""
+def _add_nearest_slot(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add `slot`, the one whose due date is nearest to the `day`, and that `due` date."""
     schedule, day, anchor = (rows[name].to_physical().to_numpy() for name in ("schedule", "day", "anchor"))
-    slot, due = nearest_due(schedule, day, anchor)
+    slot, due = find_nearest_due(schedule, day, anchor)
     return rows.with_columns(slot=pl.Series(slot), due=pl.Series(due).cast(pl.Date))
 
 
-def _with_due(rows: pl.DataFrame) -> pl.DataFrame:
-    """Also the `due` date of each `slot`."""
-    due = due_on(*(rows[name].to_numpy() for name in ("schedule", "slot", "anchor")))
+def _add_due(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the `due` date of each `slot`."""
+    due = list_due_dates(*(rows[name].to_numpy() for name in ("schedule", "slot", "anchor")))
     return rows.with_columns(due=pl.Series(due).cast(pl.Date))
 
 
 def expected_day(due: pl.Expr) -> pl.Expr:
-    """The day on which a payment due then is expected: moved off closed days as the series has done so far, forward
-    where it has not been seen to do anything. Direct entry waits for settlement, other rails for the state; the New
-    Payments Platform waits for neither.
+    """Return the day on which a payment with that due date is expected.
+
+    It is moved off closed days as the series has done most often so far, and forward if it has never been seen to move.
+    Direct entry follows the settlement calendar, other rails the state's; the New Payments Platform needs no move.
     """
     settles = pl.col("channel").cast(pl.String).is_in(_SETTLED).fill_null(value=True)
     calendar = pl.when(settles).then(pl.lit(SETTLEMENT, Calendar)).otherwise("calendar")
@@ -191,8 +197,8 @@ def expected_day(due: pl.Expr) -> pl.Expr:
     )
 
 
-def _anchor_words(seen: pl.DataFrame) -> pl.DataFrame:
-    """`found`, `anchor_words`. There are few distinct anchors, so they are written one by one."""
+def _describe_anchors(seen: pl.DataFrame) -> pl.DataFrame:
+    """Return `found` and `anchor_words`. There are few distinct anchors, so they are described one by one."""
     anchors = seen.select("schedule", "anchor").unique()
     words = [SCHEDULES[schedule].words(anchor) for schedule, anchor in anchors.rows()]
     rolls_back = (pl.col("back") > pl.col("forward")) & (pl.col("anchor") % 32 == LAST)
@@ -203,8 +209,8 @@ def _anchor_words(seen: pl.DataFrame) -> pl.DataFrame:
     ).select("found", anchor_words=named)
 
 
-def _missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
-    """`found`, `missed`, `missed_dates`."""
+def _list_missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
+    """Return `found`, `missed` and `missed_dates` of series with missing payments."""
     complete = pl.col("up_to_slot") - pl.col("first_slot") + 1 == pl.col("occurrences")
     wanted = seen.filter(~complete).select(
         "found",
@@ -213,12 +219,12 @@ def _missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
         slot=pl.int_ranges("first_slot", pl.col("up_to_slot") + 1, dtype=pl.Int32),
     )
     unpaid = wanted.explode("slot").join(slots, on=["found", "slot"], how="anti").sort("found", "slot")
-    dates = unpaid.pipe(_with_due).select("found", day=expected_day(pl.col("due")))
+    dates = unpaid.pipe(_add_due).select("found", day=expected_day(pl.col("due")))
     return dates.group_by("found", maintain_order=True).agg(missed=pl.len(), missed_dates="day")
 
 
-def _categories(slots: pl.DataFrame) -> pl.DataFrame:
-    """`found` and its most frequent `category`, the first by name of equally frequent ones."""
+def _find_categories(slots: pl.DataFrame) -> pl.DataFrame:
+    """Return `found` and its most frequent `category`; of equally frequent ones, the first in alphabetical order."""
     return (
         slots.group_by("found", "category")
         .len()
@@ -228,9 +234,11 @@ def _categories(slots: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
-    """`found` and `amount_changes`: steps from an amount paid at least twice in a row to the next such, or to the
-    latest. Amounts that vary from payment to payment make no steps.
+def _find_amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
+    """Return `found` and `amount_changes`.
+
+    A change is a step from an amount paid at least twice in a row to the next such amount, or to the latest payment.
+    Amounts that vary from payment to payment are no changes.
     """
     of_series = pl.col("found") == pl.col("found").shift(1)
     runs = (
@@ -251,7 +259,7 @@ def _amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
 
 
 def money(cents: str) -> pl.Expr:
-    """Whole cents as MONEY, exactly."""
+    """Convert whole cents to MONEY, exactly."""
     return (pl.col(cents).cast(pl.Decimal(38, 2)) / 100).cast(MONEY)
 
 

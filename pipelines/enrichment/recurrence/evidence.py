@@ -1,15 +1,15 @@
-"""Which schedule the dates of a candidate follow, if any.
+"""Decide which schedule the dates of a candidate follow, if any.
 
-A **candidate** is a set of payments that may be one series; it is judged by its distinct days. Two accounts of how
-those days came about are compared, for every schedule and its best anchor:
+A **candidate** is a set of payments that may be one series; it is judged by its distinct days. For every schedule and
+its best anchor, two explanations of these days are compared:
 
 - by chance: the likeliest of three Poisson processes (see `chance`);
-- by the schedule: each slot is paid with probability p; a payment falls on time (on its due date, or the business day
-  before or after it) with probability t, else uniformly on the other days within the tolerance; what is left over is
-  a Poisson process of the same shape.
+- by the schedule: each slot is paid with probability p. A payment is on time (on its due date, or the business day
+  before or after it) with probability t, else uniformly distributed over the other days within the tolerance. The
+  days left over are a Poisson process of the same shape.
 
-The score is the logarithm of the likelihood ratio of the second to the first, less the cost of naming the schedule
-and its anchor among all there are. With n days, m of them paid slots out of K, e on time and x = n - m left over:
+The score is the logarithm of the likelihood ratio of the second to the first, less the cost of choosing the schedule
+and its anchor among all. With n days, m of them paid slots out of K, e on time and x = n - m left over:
 
     score = m log p + (K-m) log(1-p) + e log t + (m-e) log((1-t) / 2T) - C + x log(x/n) + m - R m/n - log(anchors S)
 
@@ -25,34 +25,35 @@ from math import log
 
 import numpy as np
 
-from pipelines.enrichment.recurrence.anchors import Days, best_anchors
-from pipelines.enrichment.recurrence.chance import by_chance, x_log
+from pipelines.enrichment.recurrence.anchors import Days, find_best_anchors
+from pipelines.enrichment.recurrence.chance import log_rates_by_chance, x_log
 from pipelines.enrichment.recurrence.dates import (
     Flags,
     Floats,
     Integers,
     business_day_number,
-    choices,
+    count_on_time_dates,
     is_open,
     last_open,
+    look_up_calendar_day,
     next_open,
-    of_calendar,
 )
 from pipelines.enrichment.recurrence.runs import Runs, starts_run
-from pipelines.enrichment.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, nearest_due
+from pipelines.enrichment.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, find_nearest_due
 
+# The thresholds are our judgement.
 LEAST_SCORE = 4.0  # odds of 55 to 1 after the cost of the hypothesis
-LEAST_COVERAGE = 0.6
-LEAST_TWICE_COVERAGE = 0.8  # below it, one monthly series and something else
-CROWDED = 0.7  # payments left over make the usual gap this much narrower than their share says, at worst
-LEAST_ON_TIME = 0.6  # of the payments wanted, on the due date or the business day beside it
-LEAST_DAILY_COVERAGE = 0.9  # below it, the days on which a shop trades rather than an agreement
-DAILY_SHARE = 0.6  # a weekend's takings may settle apart on Monday: seven payments in five days
+LEAST_COVERAGE = 0.6  # share of slots that are paid
+LEAST_TWICE_COVERAGE = 0.8  # below it, it is more likely a monthly series and something else
+CROWDED = 0.7  # factor by which payments left over may narrow the usual gap beyond their share
+LEAST_ON_TIME = 0.6  # of the payments required, on the due date or the business day before or after it
+LEAST_DAILY_COVERAGE = 0.9  # below it, these are a shop's trading days rather than agreed payments
+DAILY_SHARE = 0.6  # takings of a weekend may settle separately on Monday: seven payments in five days
 YEARLY_LEAST_DAYS = 300
 SAME_SIZE = 0.9  # smallest amount over largest
 _NO_GAP = 1 << 30  # days
 
-# A value a schedule, in the order of SCHEDULES.
+# One value per schedule, in the order of SCHEDULES.
 TOLERANCE_DAYS = np.array([schedule.tolerance_days for schedule in SCHEDULES], np.int32)
 IS_DAILY = np.array([schedule.name == DAILY for schedule in SCHEDULES])
 _IS_YEARLY = np.array([schedule.period == "yearly" for schedule in SCHEDULES])
@@ -69,11 +70,11 @@ _LEAST_COVERAGE = np.array(
 
 @dataclass(frozen=True)
 class Demands:
-    """What a pass over candidates asks for.
+    """What a pass requires of a candidate.
 
-    `share`: of the candidate's payments that the schedule must explain; `gap`: the widest usual gap between days, as a
-    multiple of the schedule's own; `same_size`: what is added to the score where all payments are of about one size and
-    none was made in person, as agreed payments are far more often than others.
+    `share`: the share of the candidate's payments that the schedule must explain; `gap`: the widest usual gap between
+    days, as a multiple of the schedule's; `same_size`: added to the score if all payments have about the same size and
+    none was made in person, which is far more common among agreed payments; `score`: the least score.
     """
 
     share: float
@@ -83,15 +84,15 @@ class Demands:
 
     @property
     def shares(self) -> Floats:
-        """The share asked of each schedule."""
+        """The required share per schedule."""
         return np.where(IS_DAILY, min(self.share, DAILY_SHARE), self.share)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Payments in the order of their candidates, then of days."""
+    """Payments sorted by candidate, then by day."""
 
-    of: Runs  # the runs of payments, one a candidate
+    of: Runs  # the runs of payments, one per candidate
     day: Integers
     calendar: Integers  # of the branch's state
     cents: Integers  # size, positive
@@ -99,8 +100,8 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """What there is to know of each candidate, whatever its schedule may be."""
+class Measures:
+    """Facts about each candidate that don't depend on a schedule."""
 
     payments: Integers
     habitual: Integers  # payments made in person
@@ -108,12 +109,12 @@ class Sizes:
     days: Integers
     span: Integers  # days from the first payment to the last
     open_span: Integers  # business days from the first to the last, both included
-    gap: Floats  # the usual one from day to day
+    gap: Floats  # the median gap from day to day
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Candidates set against schedules (places in SCHEDULES), with the best anchor and the days that agree with it."""
+    """Pairs of candidate and schedule (place in SCHEDULES), with the best anchor and the number of days that fit it."""
 
     candidate: Integers
     schedule: Integers
@@ -126,34 +127,36 @@ class Trials:
 
 @dataclass(frozen=True)
 class Record:
-    """How the schedule of each trial was kept."""
+    """How well the payments of each trial kept to the schedule."""
 
-    paid: Integers  # slots
-    on_time: Integers  # of them
-    slots: Integers  # from the first paid to the last
+    paid: Integers  # slots paid
+    on_time: Integers  # slots paid on time
+    slots: Integers  # from the first slot paid to the last
     log_choices: Floats  # sum over the slots paid of log(dates that count as on time)
 
 
-def best_fits(candidates: Candidates, demands: Demands) -> Trials:
-    """The candidates that follow a schedule, in their order, each with the one of the best score."""
-    days = _days(candidates)
-    sizes = _sizes(candidates, days)
-    trials = _trials(days, _may_follow(sizes, demands))
-    trials = trials.where(_well_voted(trials, sizes, demands))
-    trials, record = _retained(trials, days)
-    score = _score(trials, record, days)
+def find_best_fits(candidates: Candidates, demands: Demands) -> Trials:
+    """Return the candidates that follow a schedule, in order, each with its schedule of the best score."""
+    days = _distinct_days(candidates)
+    sizes = _measure_candidates(candidates, days)
+    trials = _list_trials(days, _may_follow(sizes, demands))
+    trials = trials.where(_has_enough_votes(trials, sizes, demands))
+    trials, record = _record_payments(trials, days)
+    score = _score_trials(trials, record, days)
     equal = sizes.same_size & (sizes.habitual == 0)
     score += np.where(equal[trials.candidate], demands.same_size, 0.0)
     fit = np.flatnonzero(_is_series(trials, record, sizes, demands) & (score >= demands.score))
-    return _best(trials.where(fit), score[fit])
+    return _keep_best(trials.where(fit), score[fit])
 
 
-def nearness(day: Integers, due: Integers, calendar: Integers) -> Integers:
-    """Days between each day and the nearest of the dates on time: the due date and, where that is closed, the business
-    days of settlement and of the state on either side of it. 0 is on time.
+def measure_nearness(day: Integers, due: Integers, calendar: Integers) -> Integers:
+    """Return how many days each payment is off the nearest date that counts as on time; 0 is on time.
+
+    These dates are the due date and, if that is a closed day, the business days of settlement and of the state before
+    and after it.
     """
     late: Integers = np.abs(day - due)
-    moved = np.flatnonzero(of_calendar(choices(), due, calendar) > 1)
+    moved = np.flatnonzero(look_up_calendar_day(count_on_time_dates(), due, calendar) > 1)
     paid, agreed, state = day[moved], due[moved], calendar[moved]
     rolled = (next_open(agreed), last_open(agreed), next_open(agreed, state), last_open(agreed, state))
     for date in rolled:
@@ -161,8 +164,8 @@ def nearness(day: Integers, due: Integers, calendar: Integers) -> Integers:
     return late
 
 
-def _days(candidates: Candidates) -> Days:
-    """The calendar of a day is that of its first payment."""
+def _distinct_days(candidates: Candidates) -> Days:
+    """Return the distinct days of each candidate. The calendar of a day is that of its first payment."""
     starts = np.zeros(len(candidates.day), np.bool_)
     starts[candidates.of.starts] = True
     distinct = starts | starts_run(candidates.day)
@@ -170,10 +173,10 @@ def _days(candidates: Candidates) -> Days:
     return Days.of_candidates(of, candidates.day[distinct], candidates.calendar[distinct])
 
 
-def _sizes(candidates: Candidates, days: Days) -> Sizes:
+def _measure_candidates(candidates: Candidates, days: Days) -> Measures:
     first, last = days.day[days.of.starts], days.day[days.of.last]
     least, most = candidates.of.min(candidates.cents), candidates.of.max(candidates.cents)
-    return Sizes(
+    return Measures(
         payments=candidates.of.lengths,
         habitual=candidates.of.sum(candidates.habitual.astype(np.int64)),
         same_size=least >= most * SAME_SIZE,
@@ -185,7 +188,7 @@ def _sizes(candidates: Candidates, days: Days) -> Sizes:
 
 
 def _usual_gap(days: Days) -> Floats:
-    """The median of the gaps between the days of each candidate; a first day has none, and is put behind the others."""
+    """Return the median gap between the days of each candidate. A first day has no gap and is sorted to the end."""
     gap = np.diff(days.day, prepend=0).astype(np.int64)
     gap[days.of.starts] = _NO_GAP
     ordered = np.sort(days.of.numbers() << 32 | gap)
@@ -194,9 +197,10 @@ def _usual_gap(days: Days) -> Floats:
     return ((ordered[lower] & 0xFFFFFFFF) + (ordered[upper] & 0xFFFFFFFF)) / 2
 
 
-def _may_follow(sizes: Sizes, demands: Demands) -> Flags:
-    """Cheap conditions that a candidate must meet, in a row a schedule and a column a candidate: a schedule can't pay
-    more often than it has slots.
+def _may_follow(sizes: Measures, demands: Demands) -> Flags:
+    """Return which schedules each candidate may follow, by cheap conditions: schedules × candidates.
+
+    A schedule can't have more payments than slots.
     """
     days, least, shares = _DAYS[:, None], _LEAST[:, None], demands.shares[:, None]
     dense = (sizes.days >= sizes.open_span * LEAST_DAILY_COVERAGE) & (sizes.habitual * 2 <= sizes.payments)
@@ -207,32 +211,32 @@ def _may_follow(sizes: Sizes, demands: Demands) -> Flags:
     return able
 
 
-def _trials(days: Days, able: Flags) -> Trials:
-    """Every schedule that a candidate may follow, with the anchor that most of its days agree with."""
-    parts = [_trials_of(number, days, np.flatnonzero(of_one)) for number, of_one in enumerate(able)]
+def _list_trials(days: Days, able: Flags) -> Trials:
+    """List every schedule that a candidate may follow, with the anchor that fits most of its days."""
+    parts = [_try_schedule(number, days, np.flatnonzero(of_one)) for number, of_one in enumerate(able)]
     return Trials(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _trials_of(number: int, days: Days, candidate: Integers) -> tuple[Integers, Integers, Integers, Integers]:
-    anchor, votes = best_anchors(number, days, candidate)
+def _try_schedule(number: int, days: Days, candidate: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+    anchor, votes = find_best_anchors(number, days, candidate)
     return candidate, np.full(len(candidate), number, np.uint8), anchor, votes
 
 
-def _well_voted(trials: Trials, sizes: Sizes, demands: Demands) -> Flags:
-    """Enough days agree exactly with the anchor for it to be worth a closer look."""
+def _has_enough_votes(trials: Trials, sizes: Measures, demands: Demands) -> Flags:
+    """Return whether enough days fit the anchor exactly for the trial to be examined further."""
     share = sizes.payments[trials.candidate] * demands.shares[trials.schedule]
     wanted = np.maximum(_LEAST[trials.schedule], share)
     voted: Flags = (trials.anchor != NO_ANCHOR) & (trials.votes >= wanted * LEAST_ON_TIME)
     return voted
 
 
-def _retained(trials: Trials, days: Days) -> tuple[Trials, Record]:
-    """How the schedules were kept, of the trials in which any payment is near its due date."""
+def _record_payments(trials: Trials, days: Days) -> tuple[Trials, Record]:
+    """Record how well each schedule was kept. Trials without any payment near its due date are dropped."""
     places, lengths = days.of.places(trials.candidate), days.of.lengths[trials.candidate]
     trial = np.repeat(np.arange(len(lengths)), lengths)
     day, calendar, schedule = days.day[places], days.calendar[places], trials.schedule[trial]
-    slot, due = nearest_due(schedule, day, trials.anchor[trial])
-    late = nearness(day, due, calendar)
+    slot, due = find_nearest_due(schedule, day, trials.anchor[trial])
+    late = measure_nearness(day, due, calendar)
     near = np.flatnonzero(late <= TOLERANCE_DAYS[schedule])
     slots = Runs.starting(starts_run(trial[near], slot[near]))
     first, on_time = near[slots.starts], slots.min(late[near]) == 0
@@ -241,12 +245,12 @@ def _retained(trials: Trials, days: Days) -> tuple[Trials, Record]:
         paid=of.lengths,
         on_time=of.sum(on_time.astype(np.int64)),
         slots=slot[first][of.last] - slot[first][of.starts] + 1,
-        log_choices=of.sum(np.log(of_calendar(choices(), due[first], calendar[first]))),
+        log_choices=of.sum(np.log(look_up_calendar_day(count_on_time_dates(), due[first], calendar[first]))),
     )
     return trials.where(trial[first][of.starts]), record
 
 
-def _is_series(trials: Trials, record: Record, sizes: Sizes, demands: Demands) -> Flags:
+def _is_series(trials: Trials, record: Record, sizes: Measures, demands: Demands) -> Flags:
     candidate, schedule, paid = trials.candidate, trials.schedule, record.paid
     enough: Flags = (paid >= _LEAST[schedule]) & (paid >= record.slots * _LEAST_COVERAGE[schedule])
     enough &= paid >= sizes.payments[candidate] * demands.shares[schedule]
@@ -254,18 +258,18 @@ def _is_series(trials: Trials, record: Record, sizes: Sizes, demands: Demands) -
     return enough
 
 
-def _score(trials: Trials, record: Record, days: Days) -> Floats:
-    """The formula of the module's docstring."""
+def _score_trials(trials: Trials, record: Record, days: Days) -> Floats:
+    """Compute the score by the formula in the module's docstring."""
     count, paid, on_time = days.of.lengths[trials.candidate], record.paid, record.on_time
     left, strayed, unpaid = count - paid, paid - on_time, record.slots - paid
     p, t = (paid + 0.5) / (record.slots + 1), (on_time + 0.5) / (paid + 1)
     when_paid = paid * np.log(p) + unpaid * np.log(1 - p)
     spread = 2 * TOLERANCE_DAYS[trials.schedule]
     how_near = on_time * np.log(t) + strayed * np.log((1 - t) / spread) - record.log_choices
-    others = x_log(left, left / count) + paid - by_chance(trials.candidate, days) * paid / count
+    others = x_log(left, left / count) + paid - log_rates_by_chance(trials.candidate, days) * paid / count
     return when_paid + how_near + others - _COST[trials.schedule]
 
 
-def _best(trials: Trials, score: Floats) -> Trials:
+def _keep_best(trials: Trials, score: Floats) -> Trials:
     order = np.lexsort((trials.schedule, -score, trials.candidate))
     return trials.where(order[starts_run(trials.candidate[order])])

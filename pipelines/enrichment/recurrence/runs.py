@@ -1,4 +1,4 @@
-"""Sorted arrays in runs: the payments of a candidate, the days of a trial, the doubles of a slot."""
+"""Runs in sorted arrays: the payments of a candidate, the days of a trial, the doubles of a slot."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,7 +10,7 @@ from pipelines.enrichment.recurrence.dates import Flags, Integers
 
 
 def starts_run(*keys: NDArray[Any]) -> Flags:
-    """Where a run starts: where any of the keys is another than at the place before."""
+    """Return where a run starts: where any of the keys differs from the place before."""
     starts = np.zeros(len(keys[0]), np.bool_)
     starts[:1] = True
     for key in keys:
@@ -20,14 +20,14 @@ def starts_run(*keys: NDArray[Any]) -> Flags:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of places, each from its start to the next one's."""
+    """Runs of places, each from its start to the start of the next."""
 
     starts: Integers
     lengths: Integers
 
     @classmethod
     def starting(cls, starts: Flags) -> Self:
-        """From whether a run starts at each place."""
+        """Build runs from whether one starts at each place."""
         first = np.flatnonzero(starts)
         return cls(first, np.diff(first, append=len(starts)))
 
@@ -44,32 +44,32 @@ class Runs:
         return self.starts + self.lengths - 1
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        return self._reduced(np.add, values)
+        return self._reduce(np.add, values)
 
     def min(self, values: NDArray[Any]) -> NDArray[Any]:
-        return self._reduced(np.minimum, values)
+        return self._reduce(np.minimum, values)
 
     def max(self, values: NDArray[Any]) -> NDArray[Any]:
-        return self._reduced(np.maximum, values)
+        return self._reduce(np.maximum, values)
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A value a run → one a place."""
+        """Repeat each run's value at each of its places."""
         return np.repeat(values, self.lengths)
 
     def numbers(self) -> Integers:
-        """The number of its run at each place."""
+        """Return the number of the run at each place."""
         return self.spread(np.arange(len(self)))
 
     def places(self, chosen: Integers) -> Integers:
-        """The places of the chosen runs, one run after the other."""
+        """Return the places of the chosen runs, one run after the other."""
         return ranges(self.starts[chosen], self.lengths[chosen])
 
-    def _reduced(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+    def _reduce(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
         return function.reduceat(values, self.starts) if len(self) else values[:0]
 
 
 def ranges(starts: Integers, lengths: Integers) -> Integers:
-    """Whole numbers from each start on, so many as its length, one range after the other."""
+    """Return the integer ranges with these starts and lengths, one after the other."""
     before = np.cumsum(lengths) - lengths
     places: Integers = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
     return places

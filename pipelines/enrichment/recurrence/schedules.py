@@ -1,11 +1,11 @@
-"""When recurring payments are due: every schedule as arithmetic on due dates.
+"""Compute when recurring payments are due: every schedule as arithmetic on due dates.
 
-A **due date** is the date that was agreed, before weekends and holidays move it. A schedule numbers its due dates by
-**slots** (its weeks, months, quarters, years) and is fixed by its **anchor**: a weekday, a day of the month, a weekday
-and its place in the month. The slot and the anchor give the due date; a due date gives the anchor. Anchors are packed
-in one integer, so that the anchors of a million series are an array.
+A **due date** is the agreed date, before weekends and holidays move it. A schedule numbers its due dates by **slots**
+(weeks, months, quarters, years) and is fixed by its **anchor**: a weekday, a day of the month, or a weekday and its
+place in the month. Slot and anchor give the due date; a due date gives the anchor. An anchor is packed into one
+integer, so that the anchors of a million series are an array.
 
-Dates are day numbers (see `dates`); everything takes arrays and answers in arrays.
+Dates are day numbers (see `dates`). All functions take and return arrays.
 """
 
 from collections.abc import Callable
@@ -35,8 +35,8 @@ TWICE_MONTHLY = "twice_monthly"
 NO_ANCHOR = -1
 
 _BAS_DAY = 28
-_BAS_MONTHS = (1, 3, 6, 9)  # from 0 for January
-_BAS_LATE_QUARTER = 0  # of the year; in the others the month is the quarter's first
+_BAS_MONTHS = (1, 3, 6, 9)  # February, April, July and October, from 0 for January
+_BAS_LATE_QUARTER = 0  # of the calendar year: due in its second month, the others in their first
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NTH = ("first", "second", "third", "fourth")
 _MONTHS = (
@@ -47,13 +47,14 @@ _MONTHS = (
 
 @dataclass(frozen=True)
 class Schedule:
-    """One way of recurring.
+    """One way in which payments recur.
 
-    `days`: usual days between payments; `tolerance_days`: how far from its due date (or from the business days beside
-    it) a payment may be; `least`: payments that are needed as evidence; `over_after`: payments missed in a row after
-    which the series has ended; `anchors`: how many there are to choose from.
-    `anchor_of` takes a due date (NO_ANCHOR where it can't be one), `slot_near` a date and an anchor (right to within
-    one slot), `due` a slot and an anchor.
+    `days`: usual days between payments; `tolerance_days`: how far a payment may be from its due date (or from the
+    business day before or after it); `least`: payments needed as evidence; `over_after`: payments missed in a row after
+    which the series has ended; `anchors`: the number of possible anchors. These numbers are our judgement.
+
+    `anchor_of` takes a due date (and returns NO_ANCHOR if it can't be one), `slot_near` a date and an anchor (right to
+    within one slot), `due` a slot and an anchor, `words` an anchor.
     """
 
     name: str
@@ -70,7 +71,7 @@ class Schedule:
 
 
 def _cycle(name: str, weeks: int, tolerance_days: int, least: int, over_after: int) -> Schedule:
-    """Every `weeks` weeks. The anchor is the due date's place in the cycle, counted from Monday 5 January 1970."""
+    """Return the schedule of every `weeks` weeks. The anchor is the place in the cycle, from Monday 5 January 1970."""
     days = 7 * weeks
     return Schedule(
         name=name,
@@ -88,7 +89,7 @@ def _cycle(name: str, weeks: int, tolerance_days: int, least: int, over_after: i
 
 
 def _agreed_day(due: Integers) -> Integers:
-    """The day of the month; a month's last day is LAST."""
+    """Return the day of the month, or LAST for a month's last day."""
     day = day_of_month(due)
     return np.where(day == days_in_month(due), LAST, day)
 
@@ -98,7 +99,7 @@ def _day_words(day: int) -> str:
 
 
 def _every_months(name: str, months: int, tolerance_days: int, least: int, over_after: int) -> Schedule:
-    """A day of every month, third month or twelfth month. The anchor is 32 × (month modulo `months`) + day."""
+    """Return the schedule of a day in every 1, 3 or 12 months. The anchor is 32 × (month modulo `months`) + day."""
 
     def words(anchor: int) -> str:
         month, day = divmod(anchor, 32)
@@ -121,7 +122,7 @@ def _every_months(name: str, months: int, tolerance_days: int, least: int, over_
 
 
 def _nth_weekday() -> Schedule:
-    """A weekday by its place in the month, first to fourth. The anchor is 4 × weekday + place, both from 0."""
+    """Return the schedule of the first to fourth weekday of the month. The anchor is 4 × weekday + place, from 0."""
 
     def anchor_of(due: Integers) -> Integers:
         place = (day_of_month(due) - 1) // 7
@@ -131,11 +132,13 @@ def _nth_weekday() -> Schedule:
         first = month_start(slot)
         return first + (anchor // 4 - weekday(first)) % 7 + anchor % 4 * 7
 
-    return _of_weekday("monthly_weekday", 28, anchor_of, due, lambda anchor: (_NTH[anchor % 4], _WEEKDAYS[anchor // 4]))
+    return _weekday_schedule(
+        "monthly_weekday", 28, anchor_of, due, lambda anchor: (_NTH[anchor % 4], _WEEKDAYS[anchor // 4])
+    )
 
 
 def _last_weekday() -> Schedule:
-    """The last Monday, Tuesday … of the month. The anchor is the weekday from 0."""
+    """Return the schedule of the last Monday, Tuesday … of the month. The anchor is the weekday from 0."""
 
     def anchor_of(due: Integers) -> Integers:
         in_last_week = day_of_month(due) + 7 > days_in_month(due)
@@ -145,10 +148,10 @@ def _last_weekday() -> Schedule:
         last_week = month_start(slot + 1) - 7
         return last_week + (anchor - weekday(last_week)) % 7
 
-    return _of_weekday("monthly_last_weekday", 7, anchor_of, due, lambda anchor: ("last", _WEEKDAYS[anchor]))
+    return _weekday_schedule("monthly_last_weekday", 7, anchor_of, due, lambda anchor: ("last", _WEEKDAYS[anchor]))
 
 
-def _of_weekday(
+def _weekday_schedule(
     name: str,
     anchors: int,
     anchor_of: Callable[[Integers], Integers],
@@ -171,7 +174,10 @@ def _of_weekday(
 
 
 def _twice_monthly() -> Schedule:
-    """Two days of every month. A single due date can't give the anchor, 32 × first day + second, but its part."""
+    """Return the schedule of two days in every month. The anchor is 32 × first day + second.
+
+    A single due date gives only one of the two days. `anchors` combines the two most frequent ones.
+    """
 
     def slot_near(day: Integers, anchor: Integers) -> Integers:
         return month_number(day) * 2 + (day_of_month(day) >= anchor % 32)
@@ -195,7 +201,10 @@ def _twice_monthly() -> Schedule:
 
 
 def _activity_statements() -> Schedule:
-    """Due dates of quarterly business activity statements: 28 February, 28 April, 28 July and 28 October."""
+    """Return the schedule of quarterly business activity statements: 28 February, 28 April, 28 July and 28 October.
+
+    Source: Australian Taxation Office, due dates for lodging and paying BAS.
+    """
 
     def anchor_of(due: Integers) -> Integers:
         is_due = (day_of_month(due) == _BAS_DAY) & np.isin(month_number(due) % 12, _BAS_MONTHS)
@@ -220,7 +229,7 @@ def _activity_statements() -> Schedule:
 
 
 def _every_business_day() -> Schedule:
-    """Business days of settlement; what comes on a closed day belongs to the next."""
+    """Return the schedule of all business days of settlement. A payment on a closed day belongs to the next."""
     return Schedule(
         name=DAILY,
         period=DAILY,
@@ -253,12 +262,12 @@ SCHEDULES = (
 
 @cache
 def anchors_by_day(number: int) -> Integers:
-    """The anchor that every day names as a due date of the schedule at that place in SCHEDULES."""
+    """Return the anchor that every day has as a due date of a schedule. `number`: its place in SCHEDULES."""
     return SCHEDULES[number].anchor_of(every_day()).astype(np.int32)
 
 
-def due_on(schedule: Integers, slot: Integers, anchor: Integers) -> Integers:
-    """Due dates by slot and anchor, each of its own schedule."""
+def list_due_dates(schedule: Integers, slot: Integers, anchor: Integers) -> Integers:
+    """Return due dates by slot and anchor, each by its own schedule."""
     due = np.empty_like(slot)
     for number, one in enumerate(SCHEDULES):
         where = np.flatnonzero(schedule == number)
@@ -266,16 +275,16 @@ def due_on(schedule: Integers, slot: Integers, anchor: Integers) -> Integers:
     return due
 
 
-def nearest_due(schedule: Integers, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:
-    """The slots whose due dates are nearest to those days, and the due dates, each of its own schedule."""
+def find_nearest_due(schedule: Integers, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:
+    """Return the slots with the due dates nearest to these days, and the due dates, each by its own schedule."""
     slot, due = np.empty_like(day), np.empty_like(day)
     for number, one in enumerate(SCHEDULES):
         where = np.flatnonzero(schedule == number)
-        slot[where], due[where] = _nearest(one, day[where], anchor[where])
+        slot[where], due[where] = _find_nearest(one, day[where], anchor[where])
     return slot, due
 
 
-def _nearest(schedule: Schedule, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:
+def _find_nearest(schedule: Schedule, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:
     slot = schedule.slot_near(day, anchor)
     due = schedule.due(slot, anchor)
     beside = slot + np.sign(day - due)

@@ -1,10 +1,10 @@
-"""Payments sorted into series: whole groups first, parts of groups where the dates demand it.
+"""Split payments into series: whole groups first, then parts of groups where the dates require it.
 
-A group is what went between one account and one counterparty in one direction. It is tried as a whole, however its
-amounts drift: a rent that rises is one series. Only when its dates can't be one series, or leave payments over, are its
-parts tried: bands of amounts with a gap between them (a wage and an allowance), single amounts (a subscription among
-purchases), and at last what is left, of which a smaller share has to be explained. What one pass takes is gone for the
-next, so two series of one counterparty stand side by side.
+A group is all payments between one account and one counterparty in one direction. It is tried as a whole first,
+however its amounts change: a rent that rises is one series. If its dates are not one series, or payments are left over,
+its parts are tried: bands of amounts with a gap between them (a wage and an allowance), then single amounts (a
+subscription among purchases), and last the rest, where a smaller share must be explained. Payments that one pass takes
+are not available to the next, so one counterparty can have several series.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -15,15 +15,23 @@ import polars as pl
 
 from pipelines.enrichment.calendars import Calendar
 from pipelines.enrichment.recurrence.dates import Flags, Floats, Integers
-from pipelines.enrichment.recurrence.evidence import IS_DAILY, TOLERANCE_DAYS, Candidates, Demands, best_fits, nearness
+from pipelines.enrichment.recurrence.evidence import (
+    IS_DAILY,
+    TOLERANCE_DAYS,
+    Candidates,
+    Demands,
+    find_best_fits,
+    measure_nearness,
+)
 from pipelines.enrichment.recurrence.runs import Runs, starts_run
-from pipelines.enrichment.recurrence.schedules import SCHEDULES, nearest_due
+from pipelines.enrichment.recurrence.schedules import SCHEDULES, find_nearest_due
 
+# The numbers are our judgement.
 BAND_GAP = 1.3  # a band ends where the next larger amount is more than this many times the one before
-DOUBLE_STRAYS = 2  # days beyond the tolerance within which the same amount again is a doubled payment
-LEAST_TO_ALTERNATE = 2  # payments on either side before alternating amounts are taken for two series
-LEAST_SINGLE = 0.9  # share of due dates paid once, for parts of a counterparty's payments to be one series again
-TRIES = 4  # times that what is left of a group is tried again
+DOUBLE_STRAYS = 2  # days beyond the tolerance within which an equal amount counts as a doubled payment
+LEAST_TO_ALTERNATE = 2  # payments of each amount before alternating amounts count as two series
+LEAST_SINGLE = 0.9  # share of due dates paid once from which parts of a counterparty's payments are joined again
+TRIES = 4  # times that the rest of a group is tried
 
 PAYMENTS = pl.Schema(
     {
@@ -34,7 +42,7 @@ PAYMENTS = pl.Schema(
         "day": pl.Date(),
         "calendar": Calendar,  # of the branch's state
         "cents": pl.Int64(),  # size, positive
-        "habitual": pl.Boolean(),  # bought in person: trading days of a shop are no schedule
+        "habitual": pl.Boolean(),  # bought in person: a shop's trading days are no schedule
     }
 )
 MEMBERS = pl.Schema(
@@ -46,7 +54,7 @@ MEMBERS = pl.Schema(
         "slot": pl.Int32(),
         "due": pl.Date(),
         "late": pl.Int32(),
-        "nth": pl.UInt32(),  # 0 for the slot's payment, above for its doubles
+        "nth": pl.UInt32(),  # 0 for the slot's payment, 1 and above for its doubles
     }
 )
 _SAME_DATES = ("group", "schedule", "anchor")
@@ -55,11 +63,11 @@ _ALTERNATING = np.array([schedule.name in ("weekly", "fortnightly", "twice_month
 
 @dataclass(frozen=True)
 class Pass:
-    """A way of cutting groups into candidates, and what a series needs to be found so.
+    """One pass of the search: how groups are split into candidates, and what a series needs in it.
 
-    `cut`: only groups that fall into several candidates are looked at, for a group in one piece has been or will be
-    tried as a whole; `merged`: payments whose sizes alternate may be one series; `payments`: the least that a candidate
-    must have.
+    `cut`: only groups that are split into several candidates are tried, because a group in one piece is tried as a
+    whole in another pass; `merged`: payments whose amounts alternate may be one series; `payments`: the fewest that a
+    candidate must have.
     """
 
     demands: Demands
@@ -76,7 +84,7 @@ REST = Pass(Demands(share=0.3, score=6.0), cut=False)
 
 @dataclass(frozen=True)
 class Payments:
-    """Schema PAYMENTS as arrays, sorted by group and day. A payment is known by its place."""
+    """Schema PAYMENTS as arrays, sorted by group and day. A payment is identified by its place."""
 
     row: Integers
     group: Integers
@@ -99,7 +107,7 @@ class Payments:
 
 @dataclass(frozen=True)
 class Taken:
-    """Payments (places) that one pass took: MEMBERS, of candidates by their number, in the order of both."""
+    """Payments (by place) that one pass took, with the columns of MEMBERS, sorted by candidate and place."""
 
     place: Integers
     candidate: Integers
@@ -117,38 +125,39 @@ class Taken:
         return Taken(*(getattr(self, field.name)[retained] for field in fields(self)))
 
 
-def members(frame: pl.DataFrame) -> pl.DataFrame:
-    """Payments (schema PAYMENTS) that belong to a series: schema MEMBERS, those of one together, by slot and nth."""
+def find_members(frame: pl.DataFrame) -> pl.DataFrame:
+    """Find the payments (schema PAYMENTS) that belong to series: schema MEMBERS, by series, slot and nth."""
     payments = Payments.of(frame)
-    left, whole = _repeatedly(payments, np.arange(len(payments)), WHOLE)
-    bands, amounts = _parts(payments, left)
-    of_bands = _found(payments, left, bands, BANDS)
-    left = _without(payments, left, of_bands)
-    of_amounts = _found(payments, left, amounts, SINGLE_AMOUNTS)
-    _, rest = _repeatedly(payments, _without(payments, left, of_amounts), REST)
-    return _numbered(payments, [*whole, of_bands, of_amounts, *rest])
+    left, whole = _search_repeatedly(payments, np.arange(len(payments)), WHOLE)
+    bands, amounts = _number_parts(payments, left)
+    of_bands = _take_series(payments, left, bands, BANDS)
+    left = _drop_taken(payments, left, of_bands)
+    of_amounts = _take_series(payments, left, amounts, SINGLE_AMOUNTS)
+    _, rest = _search_repeatedly(payments, _drop_taken(payments, left, of_amounts), REST)
+    return _number_series(payments, [*whole, of_bands, of_amounts, *rest])
 
 
-def _repeatedly(payments: Payments, left: Integers, one: Pass) -> tuple[Integers, list[Taken]]:
-    """What a pass over groups leaves, and what it takes, again and again from the groups that gave something."""
-    found = [_found(payments, left, payments.group, one)]
-    left = _without(payments, left, found[-1])
+def _search_repeatedly(payments: Payments, left: Integers, search_pass: Pass) -> tuple[Integers, list[Taken]]:
+    """Repeat a pass over groups in which it found a series. Return the payments left, and those taken each time."""
+    found = [_take_series(payments, left, payments.group, search_pass)]
+    left = _drop_taken(payments, left, found[-1])
     while len(found[-1]) and len(found) < TRIES:
         gave = np.isin(payments.group[left], payments.group[found[-1].place])
-        found.append(_found(payments, left[gave], payments.group, one))
-        left = _without(payments, left, found[-1])
+        found.append(_take_series(payments, left[gave], payments.group, search_pass))
+        left = _drop_taken(payments, left, found[-1])
     return left, found
 
 
-def _without(payments: Payments, left: Integers, taken: Taken) -> Integers:
+def _drop_taken(payments: Payments, left: Integers, taken: Taken) -> Integers:
     gone = np.zeros(len(payments), np.bool_)
     gone[taken.place] = True
     return left[~gone[left]]
 
 
-def _parts(payments: Payments, left: Integers) -> tuple[Integers, Integers]:
-    """For each payment left, the numbers of its band, a run of amounts without a wide gap within its group, and of its
-    single amount; 0 for those not left.
+def _number_parts(payments: Payments, left: Integers) -> tuple[Integers, Integers]:
+    """Return for each payment the number of its band and that of its amount; 0 for payments that are not left.
+
+    A band is a run of amounts in a group without a wide gap between them.
     """
     order = left[np.lexsort((payments.cents[left], payments.group[left]))]
     group, cents = payments.group[order], payments.cents[order]
@@ -159,57 +168,58 @@ def _parts(payments: Payments, left: Integers) -> tuple[Integers, Integers]:
     return bands, amounts
 
 
-def _found(payments: Payments, left: Integers, numbers: Integers, one: Pass) -> Taken:
-    """What a pass takes from the places left, of candidates by their `numbers`."""
-    places = _in_order(payments, left, numbers, one)
+def _take_series(payments: Payments, left: Integers, numbers: Integers, search_pass: Pass) -> Taken:
+    """Find series among the places left, and return their payments. `numbers`: the candidate of each payment."""
+    places = _order_candidates(payments, left, numbers, search_pass)
     of = Runs.starting(starts_run(numbers[places]))
-    fits = best_fits(_candidates(payments, places, of), one.demands)
+    fits = find_best_fits(_select_candidates(payments, places, of), search_pass.demands)
     chosen = places[of.places(fits.candidate)]
     lengths = of.lengths[fits.candidate]
     schedule, anchor = np.repeat(fits.schedule, lengths), np.repeat(fits.anchor, lengths)
-    slot, due = nearest_due(schedule, payments.day[chosen], anchor)
-    late = nearness(payments.day[chosen], due, payments.calendar[chosen])
+    slot, due = find_nearest_due(schedule, payments.day[chosen], anchor)
+    late = measure_nearness(payments.day[chosen], due, payments.calendar[chosen])
     placed = Taken(chosen, numbers[chosen], schedule, anchor, slot, due, late, np.zeros_like(slot))
-    taken = _payments_of(payments, placed)
-    return taken if one.merged else taken.where(~_two_in_one(payments, taken))
+    taken = _choose_payments(payments, placed)
+    return taken if search_pass.merged else taken.where(~_is_two_series(payments, taken))
 
 
-def _in_order(payments: Payments, left: Integers, numbers: Integers, one: Pass) -> Integers:
-    """Places of the candidates that a pass looks at, one candidate after the other."""
+def _order_candidates(payments: Payments, left: Integers, numbers: Integers, search_pass: Pass) -> Integers:
+    """Return the places of the candidates that a pass examines, one candidate after the other."""
     number = numbers[left]
     sizes = np.bincount(number)
-    examined = sizes >= one.payments
-    if one.cut:
+    examined = sizes >= search_pass.payments
+    if search_pass.cut:
         group = np.zeros_like(sizes)
         group[number] = payments.group[left]
         pieces = np.bincount(group[sizes > 0])
         examined &= pieces[group] > 1
     retained = examined[number]
     in_order = number[retained] << 32 | left[retained]
-    return (np.sort(in_order) if one.cut else in_order) & 0xFFFFFFFF  # groups stand in order
+    return (np.sort(in_order) if search_pass.cut else in_order) & 0xFFFFFFFF  # groups are already in order
 
 
-def _candidates(payments: Payments, places: Integers, of: Runs) -> Candidates:
+def _select_candidates(payments: Payments, places: Integers, of: Runs) -> Candidates:
     return Candidates(
         of, payments.day[places], payments.calendar[places], payments.cents[places], payments.habitual[places]
     )
 
 
-def _payments_of(payments: Payments, placed: Taken) -> Taken:
-    """Of every slot the payment that is nearest in time, then in size, and its doubles (`nth` above 0), which are of
-    the same size, but where every business day pays.
+def _choose_payments(payments: Payments, placed: Taken) -> Taken:
+    """Choose for every slot the payment that is nearest in time, then in size, and its doubles (`nth` above 0).
+
+    Doubles have the same size as the payment, except in daily series.
     """
     in_reach = placed.where(placed.late <= TOLERANCE_DAYS[placed.schedule] + DOUBLE_STRAYS)
     slots = Runs.starting(starts_run(in_reach.candidate, in_reach.slot))
-    in_turn = in_reach.where(_in_turn(payments, in_reach, slots, placed))
+    in_turn = in_reach.where(_order_within_slots(payments, in_reach, slots, placed))
     cents, first = payments.cents[in_turn.place], slots.spread(slots.starts)
     paid = in_turn.late[first] <= TOLERANCE_DAYS[in_turn.schedule]
     alike = IS_DAILY[in_turn.schedule] | (cents == cents[first])
     return replace(in_turn, nth=np.arange(len(first)) - first).where(paid & alike)
 
 
-def _in_turn(payments: Payments, in_reach: Taken, slots: Runs, placed: Taken) -> Integers:
-    """The order of payments in which those that share a slot take turns: the nearest in time, then in size."""
+def _order_within_slots(payments: Payments, in_reach: Taken, slots: Runs, placed: Taken) -> Integers:
+    """Return the payments' order, with those that share a slot sorted by nearness in time, then in size."""
     order = np.arange(len(in_reach))
     shared = np.flatnonzero(slots.spread(slots.lengths > 1))
     several = in_reach.where(shared)
@@ -222,7 +232,7 @@ def _in_turn(payments: Payments, in_reach: Taken, slots: Runs, placed: Taken) ->
 
 
 def _usual_cents(payments: Payments, several: Taken, placed: Taken) -> Floats:
-    """The median of the payments of each one's candidate."""
+    """Return for each payment the median amount of its candidate."""
     alike = placed.where(np.isin(placed.candidate, several.candidate))
     cents = payments.cents[alike.place]
     ordered = cents[np.lexsort((cents, alike.candidate))]
@@ -232,8 +242,8 @@ def _usual_cents(payments: Payments, several: Taken, placed: Taken) -> Floats:
     return usual
 
 
-def _two_in_one(payments: Payments, taken: Taken) -> Flags:
-    """Payments of candidates whose every other payment is of another size: two series whose dates interleave."""
+def _is_two_series(payments: Payments, taken: Taken) -> Flags:
+    """Return whether a payment's candidate is two series in turn: every other payment has another size."""
     turns = taken.where(_ALTERNATING[taken.schedule] & (taken.nth == 0))
     odd = turns.slot % 2 == 1
     order = np.lexsort((odd, turns.candidate))
@@ -246,24 +256,29 @@ def _two_in_one(payments: Payments, taken: Taken) -> Flags:
     return np.isin(taken.candidate, of[1:][both & apart])
 
 
-def _together(*taken: Taken) -> Taken:
+def _concatenate(*taken: Taken) -> Taken:
     return Taken(*(np.concatenate([getattr(each, field.name) for each in taken]) for field in fields(Taken)))
 
 
-def _numbered(payments: Payments, found: list[Taken]) -> pl.DataFrame:
-    """What the passes took, one after the other, as schema MEMBERS."""
-    taken = _together(*found)
+def _number_series(payments: Payments, found: list[Taken]) -> pl.DataFrame:
+    """Return what the passes took as schema MEMBERS, with the series numbered one pass after the other."""
+    taken = _concatenate(*found)
     taken_in = np.repeat(np.arange(len(found)), [len(each) for each in found])
     starts = starts_run(taken_in, taken.candidate)
     rows = {field.name: getattr(taken, field.name) for field in fields(Taken)}
     rows |= {"row": payments.row[taken.place], "group": payments.group[taken.place], "found": np.cumsum(starts)}
     series = pl.DataFrame({name: rows[name][starts] for name in ("found", *_SAME_DATES)})
-    return pl.DataFrame(rows).pipe(_rejoined, series).select(pl.col(name).cast(kind) for name, kind in MEMBERS.items())
+    return (
+        pl.DataFrame(rows)
+        .pipe(_rejoin_series, series)
+        .select(pl.col(name).cast(kind) for name, kind in MEMBERS.items())
+    )
 
 
-def _rejoined(rows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
-    """Series of one counterparty with the same due dates that hardly ever pay on the same one are one series, whose
-    amounts lie so far apart that it was taken for two.
+def _rejoin_series(rows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
+    """Join series of one counterparty with the same due dates that are hardly ever both paid.
+
+    They are one series with amounts so far apart that it was taken for two.
     """
     alike = series.filter(pl.struct(_SAME_DATES).is_duplicated())
     if alike.is_empty():

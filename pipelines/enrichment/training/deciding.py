@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from pipelines.enrichment.counterparties.categories import learned
+from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.learned.model import Model
 from pipelines.vocabulary.schemas import CategorySource
 from pipelines.vocabulary.taxonomy import TAXONOMY
@@ -22,7 +22,7 @@ def decide(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
         rows: of `labelled.prepare`.
     """
     if speaks_taxonomy(model):
-        concluded = learned(rows.lazy(), model).collect()
+        concluded = ask_model(rows.lazy(), model).collect()
     else:
         source = pl.lit("learned", CategorySource)
         concluded = rows.with_columns(model.predict(rows)).with_columns(category_source=source)

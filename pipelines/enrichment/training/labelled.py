@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipelines.enrichment.counterparties.narratives import categorised
+from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.learned.features import CONTEXT, hashed, name_of
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.schemas import MONEY, AccountType, Direction
@@ -44,7 +44,7 @@ def labelled_rows(table: pl.DataFrame) -> File:
 def prepare(rows: pl.DataFrame) -> pl.DataFrame:
     """Clean `date`, `description` and `amount` (Decimal), and apply rules and lists."""
     side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
-    return categorised(rows.with_columns(direction=side, account_type=pl.lit(None, AccountType)))
+    return read_narratives(rows.with_columns(direction=side, account_type=pl.lit(None, AccountType)))
 
 
 def merchants(rows: pl.DataFrame) -> pl.Series:

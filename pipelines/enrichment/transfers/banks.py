@@ -1,4 +1,4 @@
-"""Which bank a BSB belongs to, by its first digits (`rules/bsb.yaml`)."""
+"""Look up the bank of a BSB by its first digits (`rules/bsb.yaml`)."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ FILE = "bsb.yaml"
 
 
 def bank_of_bsb(bsb: pl.Expr) -> pl.Expr:
-    """The bank's name; null of a BSB that is odd, or of a bank that the list doesn't know."""
+    """Return the bank's name; null for an invalid BSB or a bank that is not in the list."""
     digits = bsb.str.replace_all(r"\D", "")
     banks = load()
     lengths = sorted({len(prefix) for prefix in banks}, reverse=True)
@@ -22,16 +22,16 @@ def bank_of_bsb(bsb: pl.Expr) -> pl.Expr:
 
 @cache
 def load() -> Mapping[str, str]:
-    """Names by first digits, read once.
+    """Load the banks' names by first digits, once per process.
 
     Raises:
-        RuleError: naming each faulty entry.
+        RuleError: names each faulty entry.
     """
-    return checked(load_rules(FILE))
+    return parse_banks(load_rules(FILE))
 
 
-def checked(banks: Mapping[str, str]) -> Mapping[str, str]:
-    """The entries, or every fault of theirs at once."""
+def parse_banks(banks: Mapping[str, str]) -> Mapping[str, str]:
+    """Check the entries and return them. Raise RuleError with all faults at once."""
     faults = [
         f"{FILE}, {prefix}: takes two to six digits in quotes, and a name"
         for prefix, name in banks.items()

@@ -1,9 +1,9 @@
-"""Movements between companies of one declared group: the two sides, each in another customer's accounts, paired.
+"""Pair movements of money between companies of one declared group, whose sides are in two customers' accounts.
 
-Only where the client declared the other, by its ABN, to stand beside the customer, and lends to both. Money that moves
-within a group is no trade of either, however its text reads. What one customer's rows are is then also said by another
-customer's, so a pair has to be the only one that is possible: the same amount left one of the two and entered the
-other within the days that a transfer takes, once on each side, and neither side is known to be with somebody else.
+This is done only if both companies are customers of the client and the client declared one as related to the other by
+its ABN. Money that moves within a group is no trade of either company, whatever its text says. Because another
+customer's rows then affect this customer's, a pair must be the only possible one: the same amount left one company and
+entered the other within the days that a transfer takes, once on each side, and neither side is known to be with others.
 """
 
 import polars as pl
@@ -14,7 +14,7 @@ from pipelines.enrichment.transfers.transfers import BASIS, MAX_BUSINESS_DAYS, M
 from pipelines.vocabulary.schemas import MONEY, UUID, CategorySource, posted
 from pipelines.vocabulary.taxonomy import RELATED_ENTITY, TAXONOMY
 
-LEAST_SIZE = 100  # AUD: a smaller amount is met by chance
+LEAST_SIZE = 100  # AUD: a smaller amount may match by chance (our judgement)
 CONFIDENCE = 0.95  # not calibrated
 COLUMNS = (
     *("customer_number", "transaction_id", "date", "amount", "status", "superseded_seq", "channel"),
@@ -22,40 +22,44 @@ COLUMNS = (
 )
 GROUP_ROWS = pl.Schema(
     {
-        "customer_number": pl.Int64(),  # beside whom the other customer stands
-        "party": pl.String(),  # the other, as the client named it
-        "transaction_id": UUID,  # of the other's row
+        "customer_number": pl.Int64(),  # the customer that the other company is declared for
+        "party": pl.String(),  # the other company, as the client named it
+        "transaction_id": UUID,  # of the other company's row
         "date": pl.Date(),
         "amount": MONEY,
     }
 )
 _NOT_MOVED_BY = ("card", "eftpos", "atm", "cash", "fee", "interest")
-_OTHERS = ("government", "lender", "processor", "bank")
-_OF_OTHERS = tuple(
+_KINDS_OF_OTHERS = ("government", "lender", "processor", "bank")
+_CATEGORIES_OF_OTHERS = tuple(
     slug
     for slug, each in TAXONOMY.categories.items()
     if each.group in ("payroll", "tax", "distress", "high_risk", "debt_inflow", "debt_service")
 )
-_SURE = ("client_rule", "correction")
+_SET_BY_CLIENT = ("client_rule", "correction")
 
 
-def offered(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Of a customer's rows (COLUMNS) those that may be one side of a movement within a group: `transaction_id`, `date`
-    and `amount`, with the customer's number."""
+def select_group_candidates(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Select rows (COLUMNS) that may be one side of a movement within a group.
+
+    Returns:
+        `customer_number`, `transaction_id`, `date` and `amount`.
+    """
     return rows.filter(_may_move_within_group()).select("customer_number", "transaction_id", "date", "amount")
 
 
-def group_pairs(rows: pl.LazyFrame, group_rows: pl.DataFrame) -> pl.LazyFrame:
-    """Fill `is_transfer`, `transfer_pair_id` and `related_party` of rows whose other side was found, and make them
-    `related_entity`; what the client corrected stands.
+def mark_group_transfers(rows: pl.LazyFrame, group_rows: pl.DataFrame) -> pl.LazyFrame:
+    """Fill `is_transfer`, `transfer_pair_id` and `related_party` of rows whose other side was found.
+
+    Their category becomes `related_entity`. Rows that the client corrected are left out.
 
     Args:
-        rows: whole customers, own transfers found.
-        group_rows: schema GROUP_ROWS, what `offered` gives of the customers beside them.
+        rows: whole customers, with own transfers marked.
+        group_rows: schema GROUP_ROWS, from `select_group_candidates` of the related customers.
     """
     if group_rows.is_empty():
         return rows
-    return rows.map_batches(lambda frame: _with_pairs(frame, group_rows), predicate_pushdown=False)
+    return rows.map_batches(lambda frame: _add_pairs(frame, group_rows), predicate_pushdown=False)
 
 
 def _may_move_within_group() -> pl.Expr:
@@ -64,29 +68,29 @@ def _may_move_within_group() -> pl.Expr:
         own,
         pl.col("amount").abs() < pl.lit(LEAST_SIZE, MONEY),
         pl.col("channel").is_in(_NOT_MOVED_BY),
-        pl.col("counterparty_kind").is_in(_OTHERS),
-        pl.col("category").is_in(_OF_OTHERS),
-        pl.col("category_source").is_in(_SURE),
+        pl.col("counterparty_kind").is_in(_KINDS_OF_OTHERS),
+        pl.col("category").is_in(_CATEGORIES_OF_OTHERS),
+        pl.col("category_source").is_in(_SET_BY_CLIENT),
     )
     return posted() & ~pl.any_horizontal(each.fill_null(value=False) for each in others)
 
 
-def _with_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
-    mine = rows.lazy().pipe(offered)
+def _add_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
+    mine = rows.lazy().pipe(select_group_candidates)
     days = pl.col("date") - pl.col("date_there")
     business_days = business_day_number(pl.col("date"), pl.lit(SETTLEMENT)) - business_day_number(
         pl.col("date_there"), pl.lit(SETTLEMENT)
     )
     there = group_rows.lazy().rename({"transaction_id": "id_there", "date": "date_there"})
-    met = (
+    candidates = (
         mine.with_columns(opposite=-pl.col("amount"))
         .join(there, left_on=("customer_number", "opposite"), right_on=("customer_number", "amount"))
         .filter(days.dt.total_days().abs() <= MAX_CALENDAR_DAYS, business_days.abs() <= MAX_BUSINESS_DAYS)
         .filter(pl.len().over("transaction_id") == 1, pl.len().over("id_there") == 1)
         .collect()
     )
-    first, second = (met.select(each("transaction_id", "id_there")).to_series() for each in _ORDERED)
-    pairs = met.select("transaction_id", "party").with_columns(pair_there=named_ids(first, second))
+    first, second = (candidates.select(each("transaction_id", "id_there")).to_series() for each in _ORDERED)
+    pairs = candidates.select("transaction_id", "party").with_columns(pair_there=named_ids(first, second))
     found = pl.col("pair_there").is_not_null() & posted()
     return (
         rows.join(pairs, on="transaction_id", how="left", validate="m:1", maintain_order="left")

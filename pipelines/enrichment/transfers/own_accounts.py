@@ -1,8 +1,8 @@
-"""The customer's own accounts as texts name them, by their last digits, and those named that nobody supplied.
+"""Find the customer's own accounts that texts name by their last digits, including accounts that were not supplied.
 
-Banks print the other side of a transfer as `xx4821`, or as the whole number with or without its BSB; a step before this
-one has read such digits into `other_account`. They name an account whose number ends with them. Where they end the
-number of none that was supplied, there is an account more than the statements show: evidence for completeness.
+Banks print the other side of a transfer as `xx4821`, or as the whole number with or without its BSB. An earlier step
+has read these digits into `other_account`. They name an account whose number ends with them. If no supplied account
+does, the customer has an account that was not supplied, which matters for the completeness report.
 """
 
 import polars as pl
@@ -15,9 +15,9 @@ _SUM = pl.Decimal(38, 2)  # of a history, AUD
 MENTIONED = pl.Schema(
     {
         "customer_number": pl.Int64(),
-        "masked_number": pl.String(),  # `xx` and up to four digits; null where texts give none
-        "name": pl.String(),  # what texts call it most often
-        "bank": pl.String(),  # whose BSB texts print: evidence, no proof (`banks`); null where they print none
+        "masked_number": pl.String(),  # `xx` and up to four digits; null if texts print none
+        "name": pl.String(),  # its most frequent name in texts
+        "bank": pl.String(),  # by the BSB in texts (`banks`): evidence, not proof; null if texts print none
         "direction": pl.String(),  # `in`: money comes from there; `out`; `both`
         "count": pl.UInt32(),
         "total_in": _SUM,  # AUD that came from there, never negative
@@ -27,34 +27,34 @@ MENTIONED = pl.Schema(
     }
 )
 SHOWN_DIGITS = 4
-FEWEST_DIGITS = 3  # two digits name too much
+FEWEST_DIGITS = 3  # two digits fit too many accounts
 _CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
-# Behind what is named, the payment's own number: `TO VISA 8670 REFERENCE NO 76796904`.
+# The payment's own number, after the name of the account: `TO VISA 8670 REFERENCE NO 76796904`.
 _REFERENCE = r"(?i)[ ({-]+(?:ref|receipt)[a-z]*(?:[ .:#-]+(?:no|number))?[ .:#-]*[a-z0-9-]*[)}]?$"
-# A transfer to the own card, by its last digits: `TRANSFER 71Q4 CARD 9242`, `Internet Transfer to Card 7691`.
+# A transfer to an own card, named by its last digits: `TRANSFER 71Q4 CARD 9242`, `Internet Transfer to Card 7691`.
 _OWN_CARD = (
     r"(?i)\b(?:tfr|transfer|payment)\b.*\b[a-z]*(?:card|visa)\b"
     r"[^0-9]*(?:[0-9]{4,6}[ -]?[x*][x* -]*)?([0-9]{4})$"  # a card's number is masked in its middle
 )
-# A transfer between own accounts, by the last digits of a number behind words: `TFR WESTPAC BUS 3950`.
+# A transfer to an own account, named by the last digits of its number after words: `TFR WESTPAC BUS 3950`.
 _OWN_ACCOUNT = r"(?i)\b(?:tfr|transfer)\b[^0-9]*[a-z][^0-9]*[ x*·]([0-9]{4})$"
 _YEAR = "^20[0-9]{2}$"
-# Of a text that says nothing else, no account is known: the same words stand before a payment to anybody.
-_HOW_IT_WENT = (
+# A text that has only these words names no account: a payment to anybody may begin with them.
+_RAIL_WORDS = (
     r"(?i)\b(?:e-?banking|internet|online|mobile|phone|netbank|banking|electronic|funds?|transfer|transf|tfr|tfer|trf|"
     r"xfer|payment|pymt|debit|credit|deposit|withdrawal|to|from|in|out)\b"
 )
-GUESS = 0.8  # what the model says with less is no evidence
-_BY_CLIENT = ("client_rule", "correction")  # who says so knows whose account it is
-_SOMEBODY_ELSE = ("business", "government", "processor")  # kinds of counterparties that are no account of one's own
+GUESS = 0.8  # an answer of the model with less confidence is no evidence (our judgement)
+_SET_BY_CLIENT = ("client_rule", "correction")  # the client knows whose account it is
+_KINDS_OF_OTHERS = ("business", "government", "processor")  # kinds of counterparties that are not the customer itself
 _NAME_HERE = ("customer_number", "account_id", "name")
-_BSB = r"\b([0-9]{3}-?[0-9]{3}) ?[0-9]{5,10}\b"  # before an account's number
+_BSB = r"\b([0-9]{3}-?[0-9]{3}) ?[0-9]{5,10}\b"  # followed by an account's number
 
 
-def accounts_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """The customers' accounts: `customer_number`, `account_id`, and `account_digits`, BSB and number as one run.
+def list_accounts(rows: pl.DataFrame) -> pl.DataFrame:
+    """List the customers' accounts: `customer_number`, `account_id`, and `account_digits`, BSB and number joined.
 
-    Of a masked number it is the unmasked end; null where less than FEWEST_DIGITS are known.
+    For a masked number, `account_digits` is the visible end; null if fewer than FEWEST_DIGITS are known.
     """
     number = pl.col("account_number").str.replace_all(r"[\s-]", "")
     bsb = pl.col("bsb").str.replace_all(r"\D", "").fill_null("")
@@ -66,20 +66,20 @@ def accounts_of(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def with_named_account(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFrame:
-    """`named_account` filled: the id of the customer's account, other than the row's own, that the text names.
+def add_named_account(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFrame:
+    """Add `named_account`, the id of the customer's account, other than the row's own, that the text names.
 
-    Null where the text names none, or the numbers of several end with its digits.
+    It is null if the text names none, or if the numbers of several accounts end with its digits.
 
     Args:
         rows: with `customer_number`, `account_id` and `other_account`.
-        accounts: as `accounts_of` gives them.
+        accounts: from `list_accounts`.
     """
     key = ("customer_number", "account_id", "named")
-    said = rows.with_columns(named=_named())
+    said = rows.with_columns(named=_printed_digits())
     naming = said.select(key).drop_nulls().unique()
     found = (
-        naming.join(_ends(accounts, naming["named"]), on=("customer_number", "named"), suffix="_there")
+        naming.join(_last_digits(accounts, naming["named"]), on=("customer_number", "named"), suffix="_there")
         .filter(pl.col("account_id") != pl.col("account_id_there"))
         .group_by(key)
         .agg(named_account=pl.col("account_id_there").unique())
@@ -90,100 +90,106 @@ def with_named_account(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFra
 
 
 def mentioned_accounts(rows: pl.DataFrame) -> pl.DataFrame:
-    """Accounts that transfers speak of and that were not supplied: MENTIONED, one row an account, sorted.
+    """List accounts that transfers mention and that were not supplied: MENTIONED, one row per account, sorted.
 
     Args:
         rows: enriched transactions (schema TRANSACTIONS).
     """
-    found = mentions(rows).pipe(_by_account)
+    found = find_mentions(rows).pipe(_group_by_account)
     return found.match_to_schema(MENTIONED).sort("customer_number", "masked_number", "name", nulls_last=True)
 
 
-def mentions(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows that speak of an account that was not supplied, with its `masked_number`, its `bank` and the `name` that
-    the text calls it by; and `place`, that name where no number is known: number and place tell accounts apart.
+def find_mentions(rows: pl.DataFrame) -> pl.DataFrame:
+    """Find the rows that mention an account that was not supplied.
 
-    A transfer between own accounts or a repayment of the own card whose other side was not found; or a payment with
-    nobody named but an account's digits, or by transfer with nobody known. Where the digits are those of a supplied
-    account, it is not counted: the other side is missing there, not the account. Without digits, what the text calls it
-    stands for the account; not where it says only how the money went, where it names somebody else or the model merely
-    guessed, unless the client itself said that it went to an account of its own; and not where most that is called so
-    was found in supplied accounts.
+    These are transfers between own accounts and card repayments whose other side was not found; payments with digits
+    of an account but no named counterparty; and payments by transfer to an unknown counterparty. Digits of a supplied
+    account don't count: there the other side is missing, not the account.
+
+    Without digits, the name in the text identifies the account. That does not count if the text only says how the money
+    moved, if it names somebody else, or if the model guessed the category, unless the client itself called it an own
+    account. It does not count either if most rows with that name have their other side in supplied accounts.
+
+    Returns:
+        The rows with the account's `masked_number`, `bank` and `name`, and `place`, the name if there is no number.
+        Number and place together identify an account.
     """
     one_sided = ~pl.col("is_transfer").fill_null(value=False)
     by_words = pl.col("category").is_in((TRANSFER.slug, _CARD_REPAYMENT.slug)).fill_null(value=False)
     to_nobody = pl.col("counterparty_name").is_null() | pl.col("counterparty_kind").is_null()
     digits = pl.col("other_account").is_not_null() | pl.col("description").str.contains("(?i)card|visa")
     speaking = rows.filter(current(), one_sided, by_words | (to_nobody & digits))
-    with_digits = pl.col("named").is_not_null() & _speaks_of_an_account()
-    said = speaking.with_columns(named=_named_or_printed(by_words)).filter((by_words & _is_named()) | with_digits)
+    with_digits = pl.col("named").is_not_null() & _names_account_number()
+    said = speaking.with_columns(named=_digits_in_text(by_words)).filter((by_words & _is_identified()) | with_digits)
     numbers = rows.select("customer_number", "account_id", "bsb", "account_number")
     naming = numbers.join(said.drop_nulls("named"), on="customer_number", how="semi")
-    supplied = _ends(accounts_of(naming), said["named"].drop_nulls())
+    supplied = _last_digits(list_accounts(naming), said["named"].drop_nulls())
     masked = pl.format("xx{}", pl.col("named").str.tail(SHOWN_DIGITS))
     return (
         said.join(supplied, on=("customer_number", "named"), how="anti")
-        .with_columns(masked_number=masked, name=_called(), bank=bank_of_bsb(pl.col("description").str.extract(_BSB)))
+        .with_columns(
+            masked_number=masked, name=_name_in_text(), bank=bank_of_bsb(pl.col("description").str.extract(_BSB))
+        )
         .with_columns(place=pl.when(pl.col("masked_number").is_null()).then("name"))
-        .pipe(_without_names_of_supplied, rows)
+        .pipe(_drop_names_of_supplied, rows)
     )
 
 
-def _without_names_of_supplied(mentions: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Without those by name alone of which the account's other rows, as many or more, have their other side."""
+def _drop_names_of_supplied(mentions: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Drop mentions by name alone if at least as many rows with that name in the account have their other side."""
     lone = mentions.drop_nulls("place").group_by(_NAME_HERE).len("lone")
     sides = rows.join(lone, on=_NAME_HERE[:2], how="semi").filter(current(), "is_transfer")
-    found = sides.group_by(*_NAME_HERE[:2], name=_called()).len("found")
+    found = sides.group_by(*_NAME_HERE[:2], name=_name_in_text()).len("found")
     of_supplied = lone.join(found, on=_NAME_HERE).filter(pl.col("found") >= pl.col("lone"))
     return mentions.join(of_supplied.with_columns(place="name"), on=(*_NAME_HERE, "place"), how="anti")
 
 
-def _named() -> pl.Expr:
+def _printed_digits() -> pl.Expr:
     digits = pl.col("other_account").str.extract(r"(\d+)$")
     return pl.when(digits.str.len_chars() >= FEWEST_DIGITS).then(digits)
 
 
-def _named_or_printed(by_words: pl.Expr) -> pl.Expr:
-    """Also the last digits that only the words before them tell from a reference."""
-    text = _without_reference()
+def _digits_in_text(by_words: pl.Expr) -> pl.Expr:
+    """Return the printed digits, or the last digits that the words before them show to be an account's."""
+    text = _text_without_reference()
     account = text.str.extract(_OWN_ACCOUNT)
     between_own = by_words & ~account.str.contains(_YEAR)
-    return pl.coalesce(_named(), text.str.extract(_OWN_CARD), pl.when(between_own).then(account))
+    return pl.coalesce(_printed_digits(), text.str.extract(_OWN_CARD), pl.when(between_own).then(account))
 
 
-def _without_reference() -> pl.Expr:
+def _text_without_reference() -> pl.Expr:
     return pl.col("description").str.replace(_REFERENCE, "")
 
 
-def _is_named() -> pl.Expr:
-    """Whether anything tells the account from others: its digits, what the text calls it, or what the client said."""
-    by_client = pl.col("category_source").is_in(_BY_CLIENT).fill_null(value=False)
-    called = _called().str.replace_all(_HOW_IT_WENT, "").str.contains(r"\p{L}").fill_null(value=False)
+def _is_identified() -> pl.Expr:
+    """Return whether the account is identified: by its digits, by a name in the text, or by the client."""
+    by_client = pl.col("category_source").is_in(_SET_BY_CLIENT).fill_null(value=False)
+    called = _name_in_text().str.replace_all(_RAIL_WORDS, "").str.contains(r"\p{L}").fill_null(value=False)
     guessed = (pl.col("category_source") == "learned") & (pl.col("confidence") < GUESS)
-    with_others = (pl.col("category") == TRANSFER.slug) & pl.col("counterparty_kind").is_in(_SOMEBODY_ELSE)
+    with_others = (pl.col("category") == TRANSFER.slug) & pl.col("counterparty_kind").is_in(_KINDS_OF_OTHERS)
     by_name = called & ~guessed.fill_null(value=False) & ~with_others.fill_null(value=False)
     return by_client | pl.col("named").is_not_null() | by_name
 
 
-def _speaks_of_an_account() -> pl.Expr:
-    """Whether what is named, of somebody unknown, is an account's number rather than part of a name."""
-    by_transfer = (pl.col("channel") == "transfer") | _without_reference().str.contains(_OWN_CARD)
+def _names_account_number() -> pl.Expr:
+    """Return whether the digits are an account's number rather than part of a counterparty's name."""
+    by_transfer = (pl.col("channel") == "transfer") | _text_without_reference().str.contains(_OWN_CARD)
     return pl.col("counterparty_name").is_null() | by_transfer.fill_null(value=False)
 
 
-def _called() -> pl.Expr:
+def _name_in_text() -> pl.Expr:
     return pl.coalesce("counterparty_name", "clean_description", "description")
 
 
-def _most_often(said: pl.Expr) -> pl.Expr:
-    """Of values that are said equally often, the first in the alphabet."""
+def _most_frequent(said: pl.Expr) -> pl.Expr:
+    """Return the most frequent value; of equally frequent ones, the first in alphabetical order."""
     return said.drop_nulls().sort().mode(maintain_order=True).first()
 
 
-def _ends(accounts: pl.DataFrame, digits: pl.Series) -> pl.DataFrame:
-    """The accounts' numbers cut to as many last digits as texts print: `customer_number`, `account_id`, `named`.
+def _last_digits(accounts: pl.DataFrame, digits: pl.Series) -> pl.DataFrame:
+    """Cut account numbers to every length that texts print: `customer_number`, `account_id`, `named`.
 
-    So an account is found by equality, however many accounts there are and however many digits are named.
+    So accounts are found by equality, however many accounts there are and however many digits texts print.
     """
     lengths = digits.str.len_chars().unique().alias("length")
     return (
@@ -195,14 +201,14 @@ def _ends(accounts: pl.DataFrame, digits: pl.Series) -> pl.DataFrame:
     )
 
 
-def _by_account(mentions: pl.DataFrame) -> pl.DataFrame:
+def _group_by_account(mentions: pl.DataFrame) -> pl.DataFrame:
     amount = pl.col("amount")
     went, came = (amount < 0).any(), (amount > 0).any()
     return (
         mentions.group_by("customer_number", "masked_number", "place")
         .agg(
-            name=_most_often(pl.col("name")),
-            bank=_most_often(pl.col("bank")),
+            name=_most_frequent(pl.col("name")),
+            bank=_most_frequent(pl.col("bank")),
             direction=pl.when(went & came).then(pl.lit("both")).when(went).then(pl.lit("out")).otherwise(pl.lit("in")),
             count=pl.len(),
             total_in=amount.filter(amount > 0).sum(),

@@ -1,15 +1,14 @@
-"""Transfers between the customer's own accounts: the two sides of one movement, paired.
+"""Pair the two sides of transfers between the customer's own accounts.
 
-A pair is an amount out of one account and the same amount into another, close in time, one to one. Which two of many
-equal amounts belong together, their texts say best: they name each other's accounts, they print the same reference, or
-both speak of a transfer. So the pairs whose texts say most are taken first, and among those that say as much, the ones
-of the same day, then those a day apart, and so on. A text that names another of the customer's accounts rules a pair
-out, whatever the rest says.
+A pair is an amount out of one account and the same amount into another, close in time, one to one. Among many equal
+amounts, the texts decide best which belong together: they name each other's accounts, print the same reference, or both
+mention a transfer. So pairs with the strongest texts are taken first; among equally strong ones, those of the same day,
+then those a day apart, and so on. A text that names another of the customer's accounts excludes a pair.
 
-At each step, the n-th amount out of an account meets the n-th into another, among rows that say the same. So a join
-never holds more rows than there are, times the number of accounts, and thousands of equal amounts on one day (a hostile
-feed, or a synthetic one) are paired in a few joins. What is known to be with somebody else, a named merchant or the
-bank itself, takes no part unless its text names an own account: its amount may be met by chance.
+Each step pairs the n-th amount out of an account with the n-th into another, among rows with equal signs. So a join
+never has more rows than its input times the number of accounts, and thousands of equal amounts on one day (a hostile or
+synthetic feed) are paired in a few joins. Rows known to be with somebody else (a named merchant, the bank itself) are
+left out unless their text names an own account, because their amount may match by chance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ import polars as pl
 
 from pipelines.enrichment.calendars import SETTLEMENT, business_day_number
 from pipelines.enrichment.matching.identities import named_ids
-from pipelines.enrichment.transfers.own_accounts import GUESS, accounts_of, with_named_account
+from pipelines.enrichment.transfers.own_accounts import GUESS, add_named_account, list_accounts
 from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.enrichment.wording.text import matching_text
 from pipelines.vocabulary.schemas import TRANSACTIONS, UUID, CategorySource, posted
@@ -27,13 +26,14 @@ from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
 CARD_ADVANCE = TAXONOMY.categories["card_advance"]
 BASIS = "both sides found"
+# Longest time between the two sides, with room for a cut-off time and a long weekend (our judgement).
 MAX_CALENDAR_DAYS = 6
 MAX_BUSINESS_DAYS = 3
 
-REFERENCE_FROM = 4  # characters: a shorter one is met by chance
+REFERENCE_FROM = 4  # characters: a shorter one may match by chance (our judgement)
 
-# How sure a pair is, by what its texts say, most first. Both name the other's account, or one does; then the sum of
-# what both say in words (`_says`), from 4 down to nothing. Not calibrated.
+# The confidence in a pair by tier, strongest first: both texts name the other's account, or one does; then the sum of
+# both sides' `_transfer_score`, from 4 down to 0. Not calibrated.
 BOTH_NAME, ONE_NAMES = 0, 1
 CONFIDENCE = (0.99, 0.99, 0.99, 0.98, 0.95, 0.9, 0.8)
 SAME_REFERENCE_CONFIDENCE = 0.99
@@ -42,19 +42,19 @@ _NEVER_OWN_KINDS = ("business", "government")
 _NEVER_OWN_CHANNELS = ("card", "eftpos", "atm", "cash", "fee", "interest")
 _NEVER_OWN_GROUPS = ("revenue", "other_income", "payroll", "tax", "distress", "high_risk")
 _NEVER_OWN_CATEGORIES = ("interest_charged", "loan_fees", "bank_fees", "merchant_fees", "related_entity")
-_YET_MAYBE_OWN = ("customer_transfer",)  # words for a payment by somebody, and for one's own from another bank
+_YET_MAYBE_OWN = ("customer_transfer",)  # its words fit payments by others and one's own from another bank
 _NEVER_OWN = tuple(
     slug
     for slug, category in TAXONOMY.categories.items()
     if slug in _NEVER_OWN_CATEGORIES or (category.group in _NEVER_OWN_GROUPS and slug not in _YET_MAYBE_OWN)
 )
-_SAID_BY_CATEGORY = (TRANSFER.slug, CARD_REPAYMENT.slug)
+_TRANSFER_CATEGORIES = (TRANSFER.slug, CARD_REPAYMENT.slug)
 _DEBT_GROUPS = ("debt_inflow", "debt_service")
 _FROM_OWNERS = ("director_loan_in", "director_loan_out")
-_OWING_ACCOUNTS = ("credit_card", "loan", "other")  # those that a lender's money comes from and goes to
+_OWING_ACCOUNTS = ("credit_card", "loan", "other")  # accounts that loans are drawn from and repaid to
 _REMITTER = 16  # characters of a payer's name that direct entry carries
-_NAME_FROM = 6  # characters: a shorter name is met by chance
-_ACCOUNT_WORDS = (  # what banks and clients put behind the holder's name
+_NAME_FROM = 6  # characters: a shorter name may match by chance (our judgement)
+_ACCOUNT_WORDS = (  # words that banks and clients add after the holder's name
     *(
         "BUSINESS",
         "TRANSACTION",
@@ -86,7 +86,7 @@ _ACCOUNT_WORDS = (  # what banks and clients put behind the holder's name
 )
 _TRANSFER_WORDS = r"\b(?:TRANSFER|TRANSF|TFR|TRF|TFER|XFER|TRNS|LINKED|SWEEP|INTERNAL|OWN|SAVINGS?|OFFSET)\b"
 
-_ASKED = (
+_OPTIONAL = (
     *("account_name", "account_number", "account_type", "bsb", "other_account", "reference", "channel"),
     *("related_party", "category_source", "category_basis"),
 )
@@ -104,50 +104,52 @@ _ALIKE = (
     "named_account",
     "says",
     "needs_owing",
-)  # rows that may be met in any order
-Naming = tuple[bool, bool]  # whether the text of the out names the other's account, and whether that of the in does
+)  # rows that are equal in these columns are interchangeable
+Naming = tuple[
+    bool, bool
+]  # whether the outgoing row's text names the other account, and whether the incoming row's does
 _NAMING: Mapping[int, Sequence[Naming]] = {BOTH_NAME: [(True, True)], ONE_NAMES: [(True, False), (False, True)]}
 _BY_WORDS: Sequence[Naming] = [(False, False)]
-_FEW_ROWS = 200_000  # all distances of so many are looked at in one join
+_FEW_ROWS = 200_000  # up to this many rows, one join covers all distances in days
 _CONFIDENCES = dict(enumerate(CONFIDENCE))
-# Days from the amount out to the amount in: near before far, and money leaves before it arrives.
+# Days from the amount out to the amount in, in order of preference: close before far, and leaving before arriving.
 _DISTANCES = sorted(range(-MAX_CALENDAR_DAYS, MAX_CALENDAR_DAYS + 1), key=lambda days: (abs(days), days < 0))
 
 
-def transfers(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Fill `is_transfer` and `transfer_pair_id`; a paired row's category becomes what the pair says (`_categorised`).
+def mark_transfers(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Fill `is_transfer` and `transfer_pair_id`, and set the category of paired rows (`_set_category`).
 
-    What no step before has filled counts as not said.
+    Optional columns that no earlier step has filled count as null.
     """
-    asked = {name: TRANSACTIONS[name] for name in _ASKED if name not in rows.collect_schema()}
+    missing = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
     return (
         rows.drop("is_transfer", "transfer_pair_id", strict=False)
-        .with_columns(pl.lit(None, kind).alias(name) for name, kind in asked.items())
+        .with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items())
         .with_columns(
             transfer_pair_id=pl.lit(None, UUID),
             pair_confidence=pl.lit(None, pl.Float64()),
             from_type=pl.lit(None, TRANSACTIONS["account_type"]),
             into_type=pl.lit(None, TRANSACTIONS["account_type"]),
         )
-        .map_batches(_with_pairs, predicate_pushdown=False, projection_pushdown=False)
+        .map_batches(_add_pairs, predicate_pushdown=False, projection_pushdown=False)
         .with_columns(is_transfer=pl.col("transfer_pair_id").is_not_null())
-        .pipe(_categorised)
-        .drop("pair_confidence", "from_type", "into_type", *asked)
+        .pipe(_set_category)
+        .drop("pair_confidence", "from_type", "into_type", *missing)
     )
 
 
-def _with_pairs(rows: pl.DataFrame) -> pl.DataFrame:
-    """The columns of a pair filled. Eager, because each round of pairing needs what the round before left free."""
+def _add_pairs(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fill the columns of pairs. Eager: each round of pairing uses the rows that the round before left free."""
     numbered = rows.drop("transfer_pair_id", "pair_confidence", "from_type", "into_type").with_row_index("row")
-    pairs = numbered.pipe(_sides).pipe(_paired)
+    pairs = numbered.pipe(_select_sides).pipe(_pair_sides)
     return numbered.join(pairs, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
 
 
-def _categorised(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """A found pair is certain of what it is, whatever its text says.
+def _set_category(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Set the category of paired rows, whatever their text says.
 
-    Into a credit card it is a repayment; what comes from one is an advance. A loan's drawdown and repayment keep their
-    category, and so does what the client corrected; all else is a transfer between own accounts.
+    A transfer into a credit card account is a card repayment, money from one an advance. Drawdowns and repayments of
+    loans keep their category, as do rows that the client corrected. All others are transfers between own accounts.
     """
     corrected = pl.col("category_source").is_in(("client_rule", "correction")).fill_null(value=False)
     found = pl.col("is_transfer") & ~corrected
@@ -163,7 +165,7 @@ def _categorised(rows: pl.LazyFrame) -> pl.LazyFrame:
         .otherwise(pl.lit(getattr(TRANSFER, name)))
         for name in ("slug", "group")
     )
-    by_pair = pl.lit("counterparty", CategorySource)  # who is on the other side decides: the customer
+    by_pair = pl.lit("counterparty", CategorySource)  # decided by the counterparty, which is the customer itself
     return rows.with_columns(
         category=pl.when(changed).then(settled).otherwise("category"),
         category_group=pl.when(changed).then(group).otherwise("category_group"),
@@ -173,45 +175,45 @@ def _categorised(rows: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _sides(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Rows that can be one side of a transfer, where the same amount left one account and entered another."""
+def _select_sides(numbered: pl.DataFrame) -> pl.DataFrame:
+    """Select rows that may be one side of a transfer: the same amount left one account and entered another."""
     booked = numbered.filter(posted(), pl.col("amount") != 0).with_columns(
         size=pl.col("amount").abs(), out=pl.col("amount") < 0
     )
     return (
-        booked.join(_met_elsewhere(booked), on=_SIDE, how="semi")
-        .pipe(with_named_account, accounts_of(numbered))
-        .filter(~_with_somebody_else() | _names_own())
+        booked.join(_find_opposite_amounts(booked), on=_SIDE, how="semi")
+        .pipe(add_named_account, list_accounts(numbered))
+        .filter(~_is_with_others() | _names_own_account())
         .sort("customer_number", "received_seq", "position", "transaction_id")
         .with_row_index("place")
-        .select(_SIDES, says=_says(), needs_owing=_needs_owing())
+        .select(_SIDES, says=_transfer_score(), needs_owing=_needs_owing_account())
     )
 
 
-def _met_elsewhere(booked: pl.DataFrame) -> pl.DataFrame:
-    """Amounts that left one account of a customer and entered another."""
+def _find_opposite_amounts(booked: pl.DataFrame) -> pl.DataFrame:
+    """Return the amounts that left one account of a customer and entered another."""
     account, out = pl.col("account_id"), pl.col("out")
     several = account.min() != account.max()
-    return booked.group_by(_SIDE).agg(met=several & out.any() & ~out.all()).filter("met")
+    return booked.group_by(_SIDE).agg(candidates=several & out.any() & ~out.all()).filter("candidates")
 
 
-def _with_somebody_else() -> pl.Expr:
-    """Named, categorised or declared as with others, or on a rail that no transfer takes. A guess doesn't count."""
+def _is_with_others() -> pl.Expr:
+    """Return whether name, category, related party or channel show that a row is with others. Guesses don't count."""
     named = pl.col("counterparty_kind").is_in(_NEVER_OWN_KINDS) | pl.col("related_party").is_not_null()
     guessed = (pl.col("category_source") == "learned") & (pl.col("confidence") < GUESS)
     categorised = pl.col("category").is_in(_NEVER_OWN) & ~guessed.fill_null(value=False)
-    said = pl.col("category").is_in(_SAID_BY_CATEGORY).fill_null(value=False) | _has_transfer_words()
+    said = pl.col("category").is_in(_TRANSFER_CATEGORIES).fill_null(value=False) | _has_transfer_words()
     railed = pl.col("channel").is_in(_NEVER_OWN_CHANNELS) & ~said
     return pl.any_horizontal(each.fill_null(value=False) for each in (named, categorised, railed))
 
 
-def _names_own() -> pl.Expr:
-    """Whether the text names an account of the customer by its digits, or whom the accounts belong to."""
+def _names_own_account() -> pl.Expr:
+    """Return whether the text names an account of the customer by its digits, or the accounts' holder."""
     return pl.col("named_account").is_not_null() | _names_holder()
 
 
 def _names_holder() -> pl.Expr:
-    """Whether the text names the row's account as its bank does, cut as direct entry cuts it: `ANDERSON LEGAL`."""
+    """Return whether the text has the account's name, without account words and as direct entry cuts it."""
     behind = r"(?:(?:^|[ -]+)(?:" + "|".join(_ACCOUNT_WORDS) + r"))+$"
     holder = matching_text(pl.col("account_name")).str.replace(behind, "").str.head(_REMITTER)
     text = pl.format(" {} ", bare_words(matching_text(pl.col("description"))))
@@ -219,9 +221,9 @@ def _names_holder() -> pl.Expr:
     return (named & (holder.str.len_chars() >= _NAME_FROM)).fill_null(value=False)
 
 
-def _says() -> pl.Expr:
-    """2: a transfer between own accounts; 1: some words of it; 0: nothing."""
-    own = pl.col("category").is_in(_SAID_BY_CATEGORY) | (pl.col("counterparty_kind") == "own") | _names_holder()
+def _transfer_score() -> pl.Expr:
+    """Return how clearly the text speaks of an own transfer: 2 clearly, 1 some words, 0 not at all."""
+    own = pl.col("category").is_in(_TRANSFER_CATEGORIES) | (pl.col("counterparty_kind") == "own") | _names_holder()
     return pl.when(own).then(2).when(_has_transfer_words()).then(1).otherwise(0).cast(pl.Int8)
 
 
@@ -229,98 +231,106 @@ def _has_transfer_words() -> pl.Expr:
     return matching_text(pl.col("description")).str.contains(_TRANSFER_WORDS)
 
 
-def _needs_owing() -> pl.Expr:
-    """Borrowed or repaid on an account where nothing is owed. Unless one is named, an owing account is meant."""
+def _needs_owing_account() -> pl.Expr:
+    """Return whether the other side must be an owing account.
+
+    That is so if the row borrows or repays, its own account is not an owing one, and its text names no account.
+    """
     lent = pl.col("category_group").is_in(_DEBT_GROUPS) & ~pl.col("category").is_in(_FROM_OWNERS)
     here = pl.col("account_type").is_in(_OWING_ACCOUNTS).fill_null(value=True)
     return lent.fill_null(value=False) & ~here & pl.col("named_account").is_null()
 
 
-def _paired(sides: pl.DataFrame) -> pl.DataFrame:
-    """Rows of pairs: `row`, `transfer_pair_id`, `pair_confidence` and the two account types, two rows a pair."""
+def _pair_sides(sides: pl.DataFrame) -> pl.DataFrame:
+    """Pair the sides: `row`, `transfer_pair_id`, `pair_confidence` and both account types, two rows per pair."""
     printed = sides.filter(pl.col("reference").str.len_chars() >= REFERENCE_FROM)
-    referred = _matched(printed, (*_SIDE, "reference"))
-    rest = _without(sides, referred)
-    return _with_ids(
+    referred = _match_sides(printed, (*_SIDE, "reference"))
+    rest = _drop_paired(sides, referred)
+    return _add_pair_ids(
         pl.concat(
             [
                 referred.with_columns(pair_confidence=pl.lit(SAME_REFERENCE_CONFIDENCE)),
-                _matched(rest, _SIDE).with_columns(pair_confidence=pl.col("tier").replace_strict(_CONFIDENCES)),
+                _match_sides(rest, _SIDE).with_columns(pair_confidence=pl.col("tier").replace_strict(_CONFIDENCES)),
             ]
         )
     )
 
 
-def _matched(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """Pairs among rows with the same `key`, each row at most once, those that say most and are nearest first."""
-    free = _numbered(sides, key)
-    chosen = [_best_of_each(_meeting(free.clear(), key, 0, 0))]
-    for tier, days in _steps(free, key):
-        met = _meeting(free, key, days, tier)
-        while not met.is_empty():
-            found = _best_of_each(met)
+def _match_sides(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Pair rows with the same `key`, each row at most once: the strongest texts first, then the closest in time."""
+    free = _number_alike(sides, key)
+    chosen = [_keep_first_of_each(_find_candidates(free.clear(), key, 0, 0))]
+    for tier, days in _list_steps(free, key):
+        candidates = _find_candidates(free, key, days, tier)
+        while not candidates.is_empty():
+            found = _keep_first_of_each(candidates)
             chosen.append(found)
-            free = _numbered(_without(free, found), key)
-            if found.height == met.height:  # nobody met two: whoever is left meets nobody
+            free = _number_alike(_drop_paired(free, found), key)
+            if found.height == candidates.height:  # no row had two candidates, so the rest has none
                 break
-            met = _meeting(free, key, days, tier)
+            candidates = _find_candidates(free, key, days, tier)
     return pl.concat(chosen)
 
 
-def _without(sides: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def _drop_paired(sides: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     return sides.filter(~pl.col("row").is_in(pl.concat([pairs["row_out"], pairs["row_in"]]).implode()))
 
 
-def _steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]:
-    """Tier and days of every kind of pair there is, in the order of taking. The first of its like stands for each."""
+def _list_steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]:
+    """List tier and days of all pairs that occur, in the order to take them. The first of equal rows represents all."""
     firsts = free.filter(pl.col("nth") == 0)
     if firsts.is_empty():
         return []
     at_once = [_DISTANCES] if firsts.height <= _FEW_ROWS else [[days] for days in _DISTANCES]
     kinds = [
-        _met(firsts, key, days, namings).select("tier", "days").unique()
+        _join_sides(firsts, key, days, namings).select("tier", "days").unique()
         for days in at_once
         for namings in (*_NAMING.values(), _BY_WORDS)
     ]
-    met = pl.concat(pl.collect_all(kinds)).unique().rows()
-    return sorted(met, key=lambda step: (step[0], _DISTANCES.index(step[1])))
+    candidates = pl.concat(pl.collect_all(kinds)).unique().rows()
+    return sorted(candidates, key=lambda step: (step[0], _DISTANCES.index(step[1])))
 
 
-def _meeting(free: pl.DataFrame, key: Sequence[str], days: int, tier: int) -> pl.DataFrame:
-    """Pairs of that tier whose amount arrives `days` after it left; a row may meet one in each other account."""
-    met = _met(free, key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
-    return met.select("place", "place_in", *_PAIR, row_out="row").collect()
+def _find_candidates(free: pl.DataFrame, key: Sequence[str], days: int, tier: int) -> pl.DataFrame:
+    """Find pairs of a tier whose amount arrives `days` after it left; a row may have one in each other account."""
+    candidates = _join_sides(free, key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
+    return candidates.select("place", "place_in", *_PAIR, row_out="row").collect()
 
 
-def _best_of_each(met: pl.DataFrame) -> pl.DataFrame:
-    """Each row's first pair, and no row twice."""
+def _keep_first_of_each(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Keep each row's first pair, so that no row occurs twice."""
     return (
-        met.sort("place", "place_in")
+        candidates.sort("place", "place_in")
         .unique("place", keep="first", maintain_order=True)
         .unique("place_in", keep="first", maintain_order=True)
     )
 
 
-def _numbered(free: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """`nth`: the how many-th of those that say the same."""
+def _number_alike(free: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Add `nth`, the place of each row among equal ones, from 0."""
     return free.with_columns(nth=pl.int_range(pl.len()).over(*key, *_ALIKE, order_by="place"))
 
 
-def _met(numbered: pl.DataFrame, key: Sequence[str], days: Sequence[int], namings: Sequence[Naming]) -> pl.LazyFrame:
-    """The n-th out and the n-th in so many `days` later whose texts name so, unless something speaks against it."""
+def _join_sides(
+    numbered: pl.DataFrame, key: Sequence[str], days: Sequence[int], namings: Sequence[Naming]
+) -> pl.LazyFrame:
+    """Join the n-th row out with the n-th row in some `days` later, for texts that name accounts as in `namings`.
+
+    Pairs within one account, too many business days apart, or without the owing account they need are dropped.
+    """
     arrived = numbered.lazy().filter(~pl.col("out")).join(pl.LazyFrame({"days": days}), how="cross")
     into = arrived.with_columns(arrived="date", date=pl.col("date") - pl.duration(days="days"))
     out = numbered.lazy().filter("out")
     elsewhere = pl.col("account_id") != pl.col("account_id_in")
     return (
-        pl.concat([_naming(out, into, [*key, "nth", "date"], naming) for naming in namings])
-        .filter(elsewhere, _few_business_days(), _owed())
+        pl.concat([_join_by_naming(out, into, [*key, "nth", "date"], naming) for naming in namings])
+        .filter(elsewhere, _is_within_business_days(), _has_owing_account())
         .with_columns(tier=_tier())
     )
 
 
-def _naming(out: pl.LazyFrame, into: pl.LazyFrame, on: Sequence[str], naming: Naming) -> pl.LazyFrame:
-    """Who names an account meets nothing but rows of that account; who names none, rows of them all."""
+def _join_by_naming(out: pl.LazyFrame, into: pl.LazyFrame, on: Sequence[str], naming: Naming) -> pl.LazyFrame:
+    """Join sides: a row that names an account only with rows of that account, other rows with those of any account."""
     named = pl.col("named_account").is_not_null()
     of_out = [here for here, says in zip(("named_account", "account_id"), naming, strict=True) if says]
     of_in = [there for there, says in zip(("account_id", "named_account"), naming, strict=True) if says]
@@ -335,16 +345,16 @@ def _tier() -> pl.Expr:
     return pl.when(names & names_in).then(BOTH_NAME).when(names | names_in).then(ONE_NAMES).otherwise(by_words)
 
 
-def _owed() -> pl.Expr:
-    """Where one side was borrowed or repaid, something is owed on the other."""
+def _has_owing_account() -> pl.Expr:
+    """Return whether each side that needs an owing account has one on the other side."""
     owes, owes_in = (
         pl.col(name).is_in(_OWING_ACCOUNTS).fill_null(value=True) for name in ("account_type", "account_type_in")
     )
     return (owes_in | ~pl.col("needs_owing")) & (owes | ~pl.col("needs_owing_in"))
 
 
-def _few_business_days() -> pl.Expr:
-    """Business days of settlement from the earlier date on, that one included and the later one not."""
+def _is_within_business_days() -> pl.Expr:
+    """Return whether few business days of settlement lie between the dates: the earlier included, the later not."""
     first, last = pl.min_horizontal("date", "arrived"), pl.max_horizontal("date", "arrived")
     before_first, before_last = (
         business_day_number(day - pl.duration(days=1), pl.lit(SETTLEMENT)) for day in (first, last)
@@ -352,7 +362,7 @@ def _few_business_days() -> pl.Expr:
     return before_last - before_first <= MAX_BUSINESS_DAYS
 
 
-def _with_ids(pairs: pl.DataFrame) -> pl.DataFrame:
+def _add_pair_ids(pairs: pl.DataFrame) -> pl.DataFrame:
     ids = named_ids(pairs["transaction_id"], pairs["transaction_id_in"])
     named = pairs.rename({"account_type": "from_type", "account_type_in": "into_type"}).with_columns(
         transfer_pair_id=ids

@@ -1,1 +1,1 @@
-"""What a description says: channels, places, foreign currency, dates, phrases."""
+"""Read descriptions: channels, places, foreign currency, dates, phrases."""

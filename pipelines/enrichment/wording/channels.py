@@ -1,8 +1,9 @@
-"""Which way a payment took: the words with which banks introduce it, and what else tells.
+"""Read the channel of a payment from the words that banks print at its beginning, and from other signs.
 
-Most lines open with the bank's name for the rail ("Direct Debit 408812", "V1234 12/03", "Osko Payment to"): the
-*rail*. It names the channel, holds the bank's own number of the payment, and is no part of whom or what the payment is
-for. Lines that open with a name instead (cards at the Commonwealth Bank, direct entry at NAB) say it further on.
+Most lines open with the bank's words for the payment rail ("Direct Debit 408812", "V1234 12/03", "Osko Payment to"),
+here called the *rail*. It names the channel, contains the bank's own number of the payment, and says nothing about the
+counterparty or the purpose. Lines that open with a name instead (cards at the Commonwealth Bank, direct entry at NAB)
+name the channel further on.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +17,8 @@ from pipelines.vocabulary.schemas import Channel
 _AFTER = "[ :,-]*"  # what separates the rail from the rest
 _WHEN = f"(?: ?{WHEN})?"
 _TO = "(?: (?:TO|FROM)(?: PAYID [0-9X+]{6,14})?:?(?: OTHER BANK)?)?"
-_NUMBER = f"(?: [A-Z]?[0-9]{{5,14}}{EDGE}| [0-9]{{4}}$)?"  # 1300 RUBBISH is a name
-_DIRECT_ENTRY = f"(?: [0-9]{{6,10}}{EDGE})?"  # the user's id of six digits, or the bank's trace number
+_NUMBER = f"(?: [A-Z]?[0-9]{{5,14}}{EDGE}| [0-9]{{4}}$)?"  # four digits only at the end: 1300 RUBBISH is a name
+_DIRECT_ENTRY = f"(?: [0-9]{{6,10}}{EDGE})?"  # the direct entry user's id of six digits, or the bank's trace number
 _RECEIPT = r"(?: - RECEIPT(?: NO\.?)? [0-9]{4,12})?"
 _SCHEME = any_of(
     "VISA DEBIT",
@@ -32,7 +33,7 @@ _SCHEME = any_of(
 )
 _OVERSEAS = f"(?:[ -](?:INTERNATIONAL|O/SEAS|OVERSEAS|REFUND){EDGE})?"
 
-# The openings of each channel; of those that fit at the start, the first.
+# The openings of each channel. The first that fits at the start of a text counts, so the order matters.
 RAILS: Sequence[tuple[str, str]] = (
     (
         "bpay",
@@ -123,7 +124,7 @@ RAILS: Sequence[tuple[str, str]] = (
     ("direct_credit", f"DEPOSIT{_NUMBER}"),
 )
 _RAIL = "^" + any_of(*(openings for _, openings in RAILS)) + EDGE + _AFTER
-# Openings that are the matter itself and stay: a fee is not what a fee is for, nor a settlement a purchase.
+# Openings that look like a rail but say what the payment is (a fee, a settlement, a dishonour): they stay in the text.
 _NOT_A_RAIL = "^" + any_of(
     "EFTPOS (?:MERCHANT|SETTL|DEP|FEE|RENTAL|CHARGEBACK|TERMINAL|MONTHLY|AUSTRALIA|PTY)",
     "DEPOSIT(?: -| AT)?[ -](?:CASH|COIN|CHE?Q|FEE|ATM|BOND|INTEREST|DISHONOUR|BOOK)",
@@ -140,7 +141,7 @@ _FEE_FOR = (
     "OVERLIMIT|LIMIT|ADVANCE|LINE|LOAN|APPROVAL|ACCESS|CONNECT|MERCHANT|BANK|CARD|ANNUAL|HANDLING|WITHDRAWAL|ADMIN|"
     "ESTABLISHMENT|DEP|UNPAID|TERMINAL"
 )
-# Where the opening does not say: what is found first tells; of two that begin together, the upper one.
+# Signs of the channel where there is no rail. The first sign in the text counts; of two at one place, the upper one.
 SIGNS_OF_CHANNEL: Sequence[tuple[str, str]] = (
     (
         "fee",
@@ -170,57 +171,57 @@ SIGNS_OF_CHANNEL: Sequence[tuple[str, str]] = (
 _SIGNS = EDGE + any_of(*(words for _, words in SIGNS_OF_CHANNEL)) + EDGE
 _ADDRESSED = f"{EDGE}(?:PAYID|OSKO|PAYTO){EDGE}"
 
-_NUMBERS = {name: number for number, name in enumerate(Channel.categories)}  # numbers are quicker to choose from
+_NUMBERS = {name: number for number, name in enumerate(Channel.categories)}  # choosing among numbers is faster
 
 
-def rail(text: pl.Expr) -> pl.Expr:
-    """The opening of `text` that names the rail, with what separates it from the rest; null where there is none."""
+def extract_rail(text: pl.Expr) -> pl.Expr:
+    """Return the opening of `text` that names the rail, with the separator after it; null where there is none."""
     return pl.when(~text.str.contains(_NOT_A_RAIL)).then(text.str.extract(_RAIL, 0))
 
 
-def named(rail: pl.Expr) -> pl.Expr:
-    """The number of the channel that the rail names; null where there is no rail."""
-    return _first_of(rail, RAILS, f"(?:{EDGE}|$)")
+def number_of_rail(rail: pl.Expr) -> pl.Expr:
+    """Return the number of the channel that the rail names; null where there is no rail."""
+    return _match_first(rail, RAILS, f"(?:{EDGE}|$)")
 
 
-def is_named(*channels: str) -> pl.Expr:
-    """Whether `named` is one of the channels."""
+def is_rail_of(*channels: str) -> pl.Expr:
+    """Return whether the column `named` (of `number_of_rail`) is one of the channels."""
     return pl.col("named").is_in([_NUMBERS[channel] for channel in channels]).fill_null(value=False)
 
 
-def with_channel(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Add `channel`: the one that the rail names, else that a card's traces or other words tell; `other` if none.
+def add_channel(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `channel`: named by the rail, else by a card's number or other words; `other` if there is no sign.
 
     Args:
         frame: columns `text`, `rail`, `named`, `by_card` (whether a card's number or a terminal's place is printed)
-            and `abroad` (whether an amount in another currency is).
+            and `abroad` (whether an amount in another currency is printed).
     """
     unnamed = pl.when(pl.col("named").is_null()).then("text")
     return (
         frame.with_columns(sign=unnamed.str.extract(_SIGNS, 0))
-        .with_columns(read=_first_of(pl.col("sign"), SIGNS_OF_CHANNEL, "$"))
-        .with_columns(found=_found())
-        .with_columns(channel=_refined().cat.to(Channel))
+        .with_columns(read=_match_first(pl.col("sign"), SIGNS_OF_CHANNEL, "$"))
+        .with_columns(found=_choose_channel())
+        .with_columns(channel=_refine_transfers().cat.to(Channel))
     )
 
 
-def _first_of(text: pl.Expr, wordings: Iterable[tuple[str, str]], end: str) -> pl.Expr:
-    """The number of the first channel whose wording `text` starts with."""
+def _match_first(text: pl.Expr, wordings: Iterable[tuple[str, str]], end: str) -> pl.Expr:
+    """Return the number of the first channel whose wording `text` starts with."""
     return pl.coalesce(
         pl.when(text.str.contains(f"^(?:{wording}){end}")).then(_number(channel)) for channel, wording in wordings
     )
 
 
-def _found() -> pl.Expr:
-    """A card's number beats words of the text; but cash is cash and a fee a fee, whatever card is named beside it."""
+def _choose_channel() -> pl.Expr:
+    """Choose the channel. A card's number counts more than words, except words for cash, an ATM or a fee."""
     stronger = pl.col("read").is_in([_NUMBERS[name] for name in ("atm", "cash", "fee")]).fill_null(value=False)
     card = pl.when("by_card", ~stronger).then(_number("card"))
     foreign_card = pl.when("abroad").then(_number("card"))
     return pl.coalesce("named", card, "read", foreign_card, _number("other"))
 
 
-def _refined() -> pl.Expr:
-    """A transfer whose text says so went through the New Payments Platform."""
+def _refine_transfers() -> pl.Expr:
+    """Change transfers to `npp` if their text names a service of the New Payments Platform."""
     transfers = pl.when(pl.col("found") == _NUMBERS["transfer"]).then("text")
     npp = pl.when(transfers.str.contains(_ADDRESSED)).then(_number("npp"))
     return pl.coalesce(npp, "found")

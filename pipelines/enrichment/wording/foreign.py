@@ -1,4 +1,4 @@
-"""Amounts in other currencies, as card schemes and banks print them beside the Australian one."""
+"""Read amounts in other currencies, which card schemes and banks print besides the Australian one."""
 
 from collections.abc import Mapping
 
@@ -36,7 +36,7 @@ _NAMED: Mapping[str, str] = {
 }
 _NAMES = any_of(*(name.replace(".", r"\.") for name in _NAMED))
 
-# With cents, always: CAD 2024 is a drawing. At most fifteen digits before them; MONEY holds sixteen.
+# Cents are required: CAD 2024 may be a drawing. At most fifteen digits before them, because MONEY holds sixteen.
 AMOUNT = r"[0-9]{1,3}(?:,?[0-9]{3}){0,4}\.[0-9]{2}"
 _EQUIVALENT = rf"(?:AUD )?EQUIV {AMOUNT} "
 FOREIGN = (
@@ -44,7 +44,7 @@ FOREIGN = (
     + any_of(rf"{_CODES} ?\$?{AMOUNT}", f"{AMOUNT} ?{_CODES}", f"{AMOUNT} {_NAMES}S?", f"{_NAMES}S? {AMOUNT}")
     + EDGE
 )
-# What stands around it: labels, rates and the fee that the amount includes.
+# What is printed around the amount: labels, rates and the fee that it includes.
 AROUND = any_of(
     f"{AMOUNT} AUD{EDGE}",
     f"(?:FRGN|FOREIGN|FOREIGN CURRENCY) (?:AMT|AMOUNT){EDGE}:?",
@@ -55,16 +55,16 @@ AROUND = any_of(
 )
 
 
-def foreign(text: pl.Expr) -> pl.Expr:
-    """The part of `text` that states an amount in another currency; null where none does."""
+def extract_foreign(text: pl.Expr) -> pl.Expr:
+    """Return the part of `text` that states an amount in another currency; null where there is none."""
     return text.str.extract(FOREIGN, 0).str.replace(f"^{_EQUIVALENT}", "")
 
 
-def foreign_amount(found: pl.Expr) -> pl.Expr:
+def parse_amount(found: pl.Expr) -> pl.Expr:
     return found.str.extract(AMOUNT, 0).str.replace_all(",", "", literal=True).cast(MONEY)
 
 
-def foreign_currency(found: pl.Expr) -> pl.Expr:
-    """As ISO 4217."""
+def parse_currency(found: pl.Expr) -> pl.Expr:
+    """Return the ISO 4217 code of the currency."""
     named = found.str.extract(_NAMES, 0).replace_strict(_NAMED, default=None, return_dtype=pl.String)
     return pl.coalesce(found.str.extract(_CODES, 0), named)

@@ -1,12 +1,14 @@
-"""Phrases found in texts: the one search that the lists of counterparties and the rules share.
+"""Find phrases in texts. The lists of counterparties and the rules share this search.
 
-A phrase is one or more whole words side by side. Phrase and text are compared as bare words: upper case, apostrophes
-gone, whatever is neither letter nor digit a gap. A number that stands in no phrase tells nothing but this payment from
-the next, so it reads `0`, or `0000` with six digits or more, and so does what follows it in its word: INV4410 reads
-INV 0, while the biller's code 75556 and the 7 of 7 ELEVEN stay. Thereby texts that differ in references only become
-one. A phrase that ends in `*` lets its last word go on, for banks cut names; `^` as its first word stands for the
-beginning of the text and `$` as its last for the end. All phrases are looked for at once (Aho–Corasick), so a text
-costs the same whether the lists are short or long.
+A phrase is one or more adjacent whole words. Phrases and texts are compared as bare words: upper case, without
+apostrophes, and with a gap for everything that is neither a letter nor a digit. A number that is in no phrase only
+distinguishes one payment from the next. It becomes `0`, or `0000` if it has six digits or more, together with the rest
+of its word: INV4410 becomes INV 0, while the biller's code 75556 and the 7 of 7 ELEVEN stay. So texts that differ only
+in references become equal.
+
+If a phrase ends with `*`, its last word may go on, because banks cut names. `^` as the first word stands for the
+beginning of the text, `$` as the last word for its end. All phrases are searched for at once (Aho–Corasick), so the
+time per text does not depend on the length of the lists.
 """
 
 from collections.abc import Sequence
@@ -17,22 +19,22 @@ import polars as pl
 _INVISIBLE = r"[\p{Cf}\u{FE00}-\u{FE0F}]"  # zero-width and direction marks, variation selectors
 _NUMBER, _LONG_NUMBER = r"\p{N}[\p{L}\p{N}]*", r"\p{N}{6,}[\p{L}\p{N}]*"
 _ANY, _ANY_LONG = "0", "0000"
-_PROTECTED = {str(digit): chr(0xE000 + digit) for digit in range(10)}  # letters of nobody, while numbers are replaced
+_PROTECTED = {str(digit): chr(0xE000 + digit) for digit in range(10)}  # private-use letters hide digits to be kept
 _MARKS = {"\ue00a": _ANY, "\ue00b": _ANY_LONG}  # each stands for a replaced number until gaps are set
-_FEW = 20_000  # texts: with more, looking their words up first costs more than it spares
+_FEW = 20_000  # texts: with more, filtering the phrases by the texts' words takes longer than it saves
 _FOUND = pl.Schema({"text_number": pl.UInt32(), "phrase": pl.UInt32()})
 
 
 def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
-    """Upper-case text as phrases are looked for in it, its beginning and end marked: ` ^ TELSTRA 0 $ `.
+    """Return upper-case text in the form that phrases are searched in, with marked ends: ` ^ TELSTRA 0 $ `.
 
     Args:
-        numbers: words with digits that phrases ask for (`Phrasebook.numbers`).
+        numbers: words with digits that are part of phrases (`Phrasebook.numbers`), to be kept.
     """
     retained = [f" {number} " for number in numbers]
     protected = " " + bare_words(text) + " "
     for _ in range(2 if retained else 0):  # neighbours share a gap: each pass finds every other one
-        protected = protected.str.replace_many(retained, [_hidden(number) for number in retained])
+        protected = protected.str.replace_many(retained, [_hide_digits(number) for number in retained])
     any_short, any_long = _MARKS
     marked = protected.str.replace_all(_LONG_NUMBER, any_long).str.replace_all(_NUMBER, any_short)
     read = {f"{gap}{mark}": f" {number}" for gap in (" ", "") for mark, number in _MARKS.items()}
@@ -40,23 +42,24 @@ def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
     return pl.format(" ^{}$ ", marked.str.replace_many(list(restored), list(restored.values()), leftmost=True))
 
 
-def _hidden(text: str) -> str:
+def _hide_digits(text: str) -> str:
     return "".join(_PROTECTED.get(each, each) for each in text)
 
 
-def literals(phrases: Sequence[str]) -> list[str]:
-    """What is looked for: the words with the gaps that bound them; none at the end where the last word may go on."""
+def search_literals(phrases: Sequence[str]) -> list[str]:
+    """Return the texts to search for: each phrase's words between gaps, without the last gap if the word may go on."""
     phrase = pl.col("phrase")
     begins = pl.when(phrase.str.starts_with("^ ")).then(pl.lit(" ^ ")).otherwise(pl.lit(" "))
     ends = pl.when(phrase.str.ends_with(" $")).then(pl.lit(" $ ")).otherwise(pl.lit(" "))
     closed = pl.when(phrase.str.ends_with("*")).then(pl.lit("")).otherwise(ends)
-    made = pl.concat_str(begins, bare_words(phrase.str.to_uppercase()), closed)
-    return pl.DataFrame({"phrase": phrases}, {"phrase": pl.String}).select(made).to_series().to_list()
+    literal = pl.concat_str(begins, bare_words(phrase.str.to_uppercase()), closed)
+    return pl.DataFrame({"phrase": phrases}, {"phrase": pl.String}).select(literal).to_series().to_list()
 
 
 def bare_words(text: pl.Expr) -> pl.Expr:
-    """The words of upper-case text with single spaces between them, numbers as they are. Apostrophes and marks that
-    nobody sees are gone, and all else but letters and digits is a gap.
+    """Return the words of upper-case text with single spaces between them, numbers as they are.
+
+    Apostrophes and invisible marks are removed. Everything else but letters and digits becomes a gap.
     """
     visible = text.str.replace_all(_INVISIBLE, "").str.replace_all("['’]", "")
     parted = visible.str.replace_all(r"[^\p{L}\p{N} ]+", " ")
@@ -64,23 +67,24 @@ def bare_words(text: pl.Expr) -> pl.Expr:
 
 
 class Phrasebook:
-    """Phrases by number, made ready for the search. The same words may be asked for under several numbers."""
+    """Phrases by number, prepared for the search. The same words may have several numbers."""
 
     def __init__(self, phrases: Sequence[str]) -> None:
-        asked = pl.DataFrame({"literal": literals(phrases)}, {"literal": pl.String})
-        self._numbers = asked.with_row_index("phrase")
-        self._literals = asked["literal"].unique(maintain_order=True)
-        self._words = pl.Series([_whole_word(literal) for literal in self._literals], dtype=pl.String)
+        searched = pl.DataFrame({"literal": search_literals(phrases)}, {"literal": pl.String})
+        self._numbers = searched.with_row_index("phrase")
+        self._literals = searched["literal"].unique(maintain_order=True)
+        self._words = pl.Series([_first_whole_word(literal) for literal in self._literals], dtype=pl.String)
 
     @cached_property
     def numbers(self) -> list[str]:
-        """The words with digits that its phrases hold, but for those that stand for any number."""
+        """Words with digits in the phrases, except those that stand for any number."""
         words = {word for literal in self._literals for word in literal.split()}
         return sorted(word for word in words - {_ANY, _ANY_LONG} if any(each.isnumeric() for each in word))
 
-    def found(self, texts: pl.Series) -> pl.DataFrame:
-        """`text_number` (position in `texts`) and `phrase` (number) of all that is found, in no order; a phrase that
-        stands in a text twice is found twice.
+    def find(self, texts: pl.Series) -> pl.DataFrame:
+        """Find all phrases: `text_number` (position in `texts`) and `phrase` (number), in no order.
+
+        A phrase that occurs twice in a text is returned twice.
 
         Args:
             texts: as `words_of` makes them.
@@ -99,12 +103,12 @@ class Phrasebook:
         )
 
     def _possible(self, texts: pl.Series) -> pl.Series:
-        """Literals of which the texts hold a word: the search is made ready anew each time, and thousands take long."""
+        """Return the literals that share a word with the texts: preparing a search for thousands takes long."""
         said = texts.str.split(" ").explode().unique()
         return self._literals.filter(self._words.is_in(said.implode()) | self._words.is_null())
 
 
-def _whole_word(literal: str) -> str | None:
-    """The first word that stands in every text where the literal does; none where its only word may go on."""
+def _first_whole_word(literal: str) -> str | None:
+    """Return the first word of the literal that every matching text has; None if its only word may go on."""
     whole = literal.split() if literal.endswith(" ") else literal.split()[:-1]
     return next((word for word in whole if word not in ("^", "$")), None)

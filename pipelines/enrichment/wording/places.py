@@ -1,7 +1,8 @@
-"""Where a terminal stands: the suburb, state and country that end what a card's text says of a merchant.
+"""Read the place of a terminal: suburb, state and country, at the end of the text of a card payment.
 
-No list of all places is needed: what follows the place, its state and country, says that one was printed. Most places
-are one word; of the others, one of two words usually says so. Terminals cut names short (KEILOR DOWN, NARELLAN V).
+No list of places is needed, because the state and country after it show that a place was printed. Most places are one
+word. In most others, one of the two words (`_BEFORE`, `_AFTER`) is typical of places. Terminals cut names short
+(KEILOR DOWN, NARELLAN V).
 """
 
 from collections.abc import Mapping
@@ -27,23 +28,23 @@ _AFTER = any_of(
     "HEADS?|HDS|WATERS?|GARDENS?|LAKES?|MEADOWS?|SPRINGS?|ISLAND|GROVE|RIDGE|PONDS?|GULLY|CROSS|CROSSING",
     "HARBOUR|COVE|PARADISE|CITY|COAST|PLAINS?|FLAT|FIELDS?|WHARF|QUAY|NEST|FOREST|DOWNS?|MARSH|ROCKS?|RIVER",
     "BRIDGE|WAGGA|WOY|WARREN|VISTA|WHY|END|VA",
-    "[A-Z]",  # a word of which the terminal left one letter
+    "[A-Z]",  # a word that the terminal cut to one letter
 )
 _PLACE = any_of(_NEW, f"(?:{_BEFORE} )?[A-Z][A-Z'-]{{2,18}}(?: {_AFTER})?")
 _GAP = r"[ ,\\]{1,3}"  # ANZ writes a backslash before the place
 
-# State and country together are only written by terminals; a country alone, or none, also ends people's own words.
+# Only terminals print state and country together. A country alone, or a state alone, may also end a person's own words.
 _BY_ITSELF = rf"{_GAP}{_PLACE},? {_STATE},? ?AUS?$"
 _BESIDE_A_CARD = rf"(?:{_GAP}{_PLACE},?)?(?: (?:{_STATE}|{_AMERICAN}),?)?(?: {_COUNTRY}){{1,2}}$"
 _BESIDE_FOREIGN_MONEY = rf"{_GAP}{_PLACE},? {_AMERICAN}$"
 
 
-def place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
-    """The end of `text` that says where a terminal stands, as printed; null where none does.
+def extract_place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
+    """Return the end of `text` with the place of a terminal, as printed; null where there is none.
 
     Args:
         by_card: whether a card's number or rail is printed as well.
-        abroad: whether an amount in another currency is.
+        abroad: whether an amount in another currency is printed as well.
     """
     return pl.coalesce(
         text.str.extract(_BY_ITSELF, 0),
@@ -52,8 +53,8 @@ def place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
     )
 
 
-def location(place: pl.Expr) -> pl.Expr:
-    """The printed place without the own country's name, the state in full."""
+def format_location(place: pl.Expr) -> pl.Expr:
+    """Return the printed place without Australia's name, and with the state in full."""
     plain = place.str.strip_chars(" ,\\").str.replace(",? ?AUS?$", "")
     for cut, state in _CUT_SHORT.items():
         plain = plain.str.replace(f" {cut}$", f" {state}")

@@ -1,16 +1,16 @@
-"""Descriptions as they are compared.
+"""The form in which descriptions are compared.
 
-Transaction ids derive from this text, so it is part of a transaction's identity: what it folds together must never
-change without a new kind of id.
+Transaction ids are derived from this text, so it is part of a transaction's identity. Which descriptions it makes
+equal must never change without a new kind of id.
 """
 
 import polars as pl
 
 
 def matching_text(description: pl.Expr) -> pl.Expr:
-    """`description` in compatibility form (NFKC), upper case, with single spaces and none at the ends.
+    """Return `description` in compatibility form (NFKC), upper case, with single spaces and none at the ends.
 
-    Plain ASCII is in compatibility form as it stands, and a single space stays: only what is not is worked on.
+    For speed, ASCII texts (which NFKC does not change) are not normalised, and single spaces are not replaced.
     """
     beyond_ascii = pl.when(description.str.len_bytes() != description.str.len_chars()).then(description)
     upper = pl.coalesce(beyond_ascii.str.normalize("NFKC"), description).str.to_uppercase()
@@ -18,12 +18,12 @@ def matching_text(description: pl.Expr) -> pl.Expr:
 
 
 def text_as_sent() -> pl.Expr:
-    """What tells a row's description from others: its matching text, and where it is masked the digest, too."""
+    """Return a text that is equal for equal descriptions as sent: the matching text, and a digest if it was masked."""
     return _with_digest(matching_text(pl.col("description")), "description_digest")
 
 
 def id_as_sent() -> pl.Expr:
-    """What tells a client's id from its others: the id, and where it is masked the digest, too. Null without an id."""
+    """Return a text that is equal for equal client's ids: the id, and a digest if it was masked. Null without an id."""
     return _with_digest(pl.col("client_transaction_id"), "client_transaction_id_digest")
 
 

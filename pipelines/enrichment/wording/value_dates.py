@@ -1,10 +1,10 @@
-"""The day from which the bank counts a transaction, as statements print it, often without its year."""
+"""Read value dates that banks print in descriptions, often without the year."""
 
 import polars as pl
 
 from pipelines.enrichment.wording.wording import EDGE, any_of
 
-MAX_DAYS_APART = 60  # a day printed further from the booking is about something else
+MAX_DAYS_APART = 60  # a printed day further from the booking is not the value date (our judgement)
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _MONTH = any_of(*MONTHS)
@@ -15,7 +15,7 @@ CLOCK = f"[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[AP]M{EDGE})?"
 WHEN = any_of(f"[0-3]?[0-9]{_MONTH}{CLOCK}", f"{DAY},?(?: {CLOCK})?")  # 12MAR10:14, 12/03, 04JUL24 17:22
 
 VALUE_DATE = f"{EDGE}(?:VALUE |EFFECTIVE )?DATE:? {DAY}(?: TIME {CLOCK})?{EDGE}"
-# Without a label: two digits each, or with its year. A span of days says for when, not when.
+# Days without a label: two digits each, or with a year. A range of days is a period that the payment is for.
 UNLABELLED = EDGE + any_of(
     f"[0-3][0-9]/[01][0-9](?:/(?:20)?[0-9]{{2}})?(?:-{_NUMBERED})?,?(?: {CLOCK})?",
     f"[0-3]?[0-9] {_MONTH} 20[0-9]{{2}}{EDGE}(?: {CLOCK})?",
@@ -26,15 +26,15 @@ _CLOCK_AND_REST = r",? ?(?:TIME )?[0-9]{1,2}:.*$|,$"
 _YEAR = any_of("/[0-9]{1,2}/", f"{_MONTH} ?") + "(?:20)?[0-9]{2}$"
 _NUMBERS = {name: str(number) for number, name in enumerate(MONTHS, start=1)}
 
-# Channels on which a day that stands free was typed by a person, and says what a payment is for.
+# On these channels, a day without a label was typed by a person and says what the payment is for.
 _TYPED = ("npp", "transfer", "bpay", "direct_credit", "direct_debit")
 
 
-def with_stated_day(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Add `stated_day`, `stated_month` and `stated_year` of the day that the bank printed; null where there is none.
+def add_stated_day(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `stated_day`, `stated_month` and `stated_year` of the day that the bank printed; null if there is none.
 
     Args:
-        frame: columns `value_date` (the text that VALUE_DATE found), `rail`, `rest` (of the text) and `channel`.
+        frame: columns `value_date` (the match of VALUE_DATE), `rail`, `rest` (of the text) and `channel`.
     """
     labelled = pl.coalesce("value_date", pl.col("rail").str.extract(WHEN, 0))
     open_to_say = pl.col("labelled").is_null() & ~pl.col("channel").is_in(_TYPED)
@@ -42,7 +42,7 @@ def with_stated_day(frame: pl.LazyFrame) -> pl.LazyFrame:
     return (
         frame.with_columns(labelled=labelled)
         .with_columns(unlabelled=unlabelled)
-        .with_columns(printed=_without_clock(pl.coalesce("labelled", _day(pl.col("unlabelled")))))
+        .with_columns(printed=_without_clock(pl.coalesce("labelled", _without_span(pl.col("unlabelled")))))
         .with_columns(
             stated_day=pl.col("printed").str.extract("[0-9]+", 0).cast(pl.Int8),
             stated_month=_month(pl.col("printed")),
@@ -51,13 +51,13 @@ def with_stated_day(frame: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _day(unlabelled: pl.Expr) -> pl.Expr:
-    """None where a span of days is written."""
+def _without_span(unlabelled: pl.Expr) -> pl.Expr:
+    """Return the printed day, or null where it is a range of days."""
     return pl.when(~unlabelled.str.contains("-", literal=True)).then(unlabelled)
 
 
 def _without_clock(printed: pl.Expr) -> pl.Expr:
-    """A day and a clock may be written as one word: 12MAR10:14 is not of the year 2010."""
+    """Remove the time. It may be part of the same word: 12MAR10:14 is not in the year 2010."""
     return printed.str.replace(_CLOCK_AND_REST, "")
 
 
@@ -71,22 +71,22 @@ def _year(printed: pl.Expr) -> pl.Expr:
 
 
 def effective_date(date: pl.Expr, value_date: pl.Expr) -> pl.Expr:
-    """The day from which a transaction counts: as sent, else as printed; null where neither says.
+    """Return the value date as sent, else as printed; null without either.
 
-    A printed day without a year takes the one that brings it closest to the booking. One that is no day of the
-    calendar, or more than MAX_DAYS_APART days from the booking, is about something else.
+    A printed day without a year gets the year that brings it closest to the booking. A day that does not exist, or is
+    more than MAX_DAYS_APART days from the booking, is ignored.
 
     Args:
-        date: of the booking, in a frame that has `stated_day`, `stated_month` and `stated_year`.
+        date: booking date, in a frame with `stated_day`, `stated_month` and `stated_year`.
         value_date: as sent, or null.
     """
     booked = date.dt.year()
     years = (pl.coalesce("stated_year", booked + step) for step in (0, -1, 1))
-    return pl.coalesce(value_date, *(_near(_calendar_day(year), date) for year in years))
+    return pl.coalesce(value_date, *(_keep_near(_calendar_day(year), date) for year in years))
 
 
 def _calendar_day(year: pl.Expr) -> pl.Expr:
-    """The stated day in that year; null where the month has no such day."""
+    """Return the stated day in that year; null if the month has no such day."""
     day, month = pl.col("stated_day"), pl.col("stated_month")
     sound = day.is_between(1, 31) & month.is_between(1, 12) & year.is_between(1900, 9999)
     first = pl.date(pl.when(sound).then(year), pl.when(sound).then(month), 1)
@@ -94,5 +94,5 @@ def _calendar_day(year: pl.Expr) -> pl.Expr:
     return pl.when(found.dt.month() == month).then(found)
 
 
-def _near(day: pl.Expr, date: pl.Expr) -> pl.Expr:
+def _keep_near(day: pl.Expr, date: pl.Expr) -> pl.Expr:
     return pl.when((day - date).dt.total_days().abs() <= MAX_DAYS_APART).then(day)

@@ -1,13 +1,13 @@
-"""How the patterns of statement wordings are written: once, for all of them.
+"""Building blocks for the regular expressions that read statements.
 
-They read `matching_text` (upper case, single spaces) with ASCII classes and edges only and with bounded repetitions,
-and are searched for without capture groups. So the engine needs one look at each character of a text, however long
-or hostile, and none of its slow roads.
+The expressions run on `matching_text` (upper case, single spaces). They use only ASCII classes and word edges, bounded
+repetitions and no capture groups. So the engine stays on its fast path and takes time in proportion to the text,
+however long or hostile that is.
 """
 
-EDGE = r"(?-u:\b)"  # of a word
+EDGE = r"(?-u:\b)"  # of a word; ASCII only
 
 
 def any_of(*patterns: str) -> str:
-    """The first of the patterns that fits: longer ones stand before their own beginnings."""
+    """Return a pattern for the first of these that fits. List a longer pattern before one that is its beginning."""
     return f"(?:{'|'.join(patterns)})"

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import polars as pl
 
-from pipelines.enrichment.facilities import FACILITIES, facilities_of, flows_of, with_interest
+from pipelines.enrichment.facilities import FACILITIES, add_interest, list_flows, summarise_facilities
 from pipelines.enrichment.facilities.products import PRODUCTS, product_of
-from pipelines.enrichment.facilities.terms import estimated, factor
+from pipelines.enrichment.facilities.terms import estimate_remaining, factor
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -131,7 +131,7 @@ _FACILITY_COLUMNS = (
 def facilities(facts: Facts) -> pl.DataFrame:
     """Return FACILITIES of the customers who have any."""
     rows = _history_rows(facts)
-    return facilities_of(rows, facts.as_of) if rows.height else FACILITIES.to_frame()
+    return summarise_facilities(rows, facts.as_of) if rows.height else FACILITIES.to_frame()
 
 
 def _history_rows(facts: Facts) -> pl.DataFrame:
@@ -164,7 +164,7 @@ def _missed(facts: Facts) -> pl.LazyFrame:
     missed = (
         facts.cached(facilities).select(BY_CUSTOMER, "facility_id", date="missed_dates").explode("date").drop_nulls()
     )
-    tried = flows_of(_history_rows(facts)).filter(~pl.col("funds")).select(*by_date, "transaction_id")
+    tried = list_flows(_history_rows(facts)).filter(~pl.col("funds")).select(*by_date, "transaction_id")
     before = missed.sort(by_date).join_asof(
         tried.sort(*by_date, "transaction_id"), on="date", by="facility_id", check_sortedness=False
     )
@@ -173,7 +173,7 @@ def _missed(facts: Facts) -> pl.LazyFrame:
 
 def _with_interest(facts: Facts) -> pl.LazyFrame:
     """Return rows of instalment loans with interest added."""
-    grown = with_interest(flows_of(_history_rows(facts)), facts.cached(facilities))
+    grown = add_interest(list_flows(_history_rows(facts)), facts.cached(facilities))
     return grown.lazy().with_columns(facilityId=uuid_text("facility_id"))
 
 
@@ -257,7 +257,7 @@ FACILITIES_TABLE = Table(
                 *("remainingMethod", "fundingAmount", "repaidTotal", "costFactor", "withheldEstimate"),
                 "balanceWithInterest",
             ),
-            estimated(
+            estimate_remaining(
                 pl.col("remainingMethod"),
                 pl.col("fundingAmount"),
                 pl.col("costFactor"),

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from pipelines.enrichment.transfers.own_accounts import mentions
+from pipelines.enrichment.transfers.own_accounts import find_mentions
 from pipelines.figures import words
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
@@ -38,7 +38,7 @@ _PAIR = ("accountId", "otherAccountId")
 @cached
 def mentioning_rows(facts: Facts) -> pl.LazyFrame:
     """Return rows that mention an account that was not supplied, with the account's masked number and name."""
-    mentioned_rows = mentions(facts.rows.select(_READ))
+    mentioned_rows = find_mentions(facts.rows.select(_READ))
     usual_name = pl.col("name").drop_nulls().sort().mode(maintain_order=True).first()
     account = (BY_CUSTOMER, "masked_number", "place")
     return mentioned_rows.lazy().select(

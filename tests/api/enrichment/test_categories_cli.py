@@ -190,7 +190,7 @@ def test_the_currency_is_the_one_stated_and_formulas_are_inert(tmp_path: Path) -
 def test_a_file_that_is_not_there_and_one_that_is_no_model(tmp_path: Path, labels: Path) -> None:
     missing = CliRunner().invoke(app, ["categorise", str(tmp_path / "nothing.csv")])
     assert (missing.exit_code, "can't be read" in missing.stderr) == (1, True)
-    assert "no model at all" in refused("categorise", labels, "--model", labels)
+    assert "not a model" in refused("categorise", labels, "--model", labels)
 
 
 def test_every_command_shows_an_example() -> None:

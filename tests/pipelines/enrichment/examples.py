@@ -1,4 +1,4 @@
-"""Accepted rows from the few values that a test is about."""
+"""Build rows from the few values that matter for a test."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -28,7 +28,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def accepted(*rows: Mapping[str, Any]) -> pl.DataFrame:
-    """A frame in schema ACCEPTED: one submission of `rows`, in order, unless they say otherwise."""
+    """Return a frame in schema ACCEPTED: one submission of `rows`, in order, unless their fields differ."""
     complete = [
         {**dict.fromkeys(ACCEPTED.names()), **DEFAULTS, "position": position, **row}
         for position, row in enumerate(rows)
@@ -37,12 +37,12 @@ def accepted(*rows: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def submission(seq: int, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """A submission with its own place in the order of receipt."""
+    """Return a submission with its own place in the order of receipt."""
     return accepted(*({"received_seq": seq, "job_id": seq.to_bytes(16), **row} for row in rows))
 
 
 def known(*rows: Mapping[str, Any]) -> pl.LazyFrame:
-    """Rows in schema TRANSACTIONS as the steps of enrichment find them: identified, nothing derived yet."""
+    """Return rows in schema TRANSACTIONS as the input of enrichment's steps: identified, nothing derived yet."""
     blank = dict.fromkeys(TRANSACTIONS.names())
     complete = [
         {**blank, **DEFAULTS, "position": position, "transaction_id": position.to_bytes(16), **row}

@@ -1,8 +1,8 @@
-"""Labelled payments to measure the search for series on: made in plain Python, without the code under test.
+"""Synthetic labelled payments that measure the search for series, made in plain Python without the code under test.
 
-Each case is what went between one account and one counterparty: one or two true series, with missed, doubled, late and
-drifting payments and holidays that shift them; or trade without a schedule: Poisson and gamma processes, on all days or
-business days only, habits of a shop. `Payment.label` names the true series, None for everything else.
+Each case has the payments between one account and one counterparty: one or two true series, with missed, doubled, late
+and drifting payments and with holidays that move them; or trade without a schedule: Poisson and gamma processes on all
+days or on business days only, or purchases in a shop. `Payment.label` names the true series and is None otherwise.
 """
 
 import calendar
@@ -37,19 +37,19 @@ class Payment:
 
 
 @cache
-def closed(state: str) -> frozenset[date]:
-    """Holidays of a state; `settlement`: those that New South Wales and Victoria share."""
+def list_holidays(state: str) -> frozenset[date]:
+    """Return the holidays of a state; for `settlement`, those that New South Wales and Victoria share."""
     if state == "settlement":
-        return closed("NSW") & closed("VIC")
+        return list_holidays("NSW") & list_holidays("VIC")
     return frozenset(holidays.country_holidays("AU", subdiv=state, years=range(2021, 2028)))
 
 
 def is_business_day(day: date, state: str) -> bool:
-    return day.weekday() < 5 and day not in closed(state)
+    return day.weekday() < 5 and day not in list_holidays(state)
 
 
-def rolled(day: date, state: str, step: int) -> date:
-    """The day itself if banks are open on it, else the next (step 1) or the one before (step -1); 0 leaves it."""
+def move_to_open_day(day: date, state: str, step: int) -> date:
+    """Move a closed day to the next business day (step 1) or to the one before (step -1); step 0 leaves it."""
     while step and not is_business_day(day, state):
         day += timedelta(days=step)
     return day
@@ -60,13 +60,13 @@ def month_day(year: int, month: int, day: int) -> date:
 
 
 def nth_weekday(year: int, month: int, weekday: int, nth: int) -> date:
-    """`nth` from 0; -1 is the last."""
+    """Return a weekday of the month: `nth` from 0, or -1 for the last."""
     days = [day for week in calendar.monthcalendar(year, month) if (day := week[weekday])]
     return date(year, month, days[nth])
 
 
 def due_dates(period: str, rng: Random) -> Callable[[date, date], list[date]]:
-    """A schedule of the period with an anchor drawn: (first, last) → its due dates between them."""
+    """Draw a schedule of the period. Return a function from first and last day to the due dates between them."""
     day_of_month, phase = rng.choice((1, 5, 10, 15, 20, 25, 28, 31, rng.randrange(1, 29))), rng.randrange(12)
     weekday, nth, start = rng.randrange(5), rng.choice((0, 1, 2, 3, -1)), rng.randrange(28)
     pair = rng.choice(((1, 15), (15, 31), (14, 28), (5, 20)))
@@ -98,7 +98,7 @@ def due_dates(period: str, rng: Random) -> Callable[[date, date], list[date]]:
 
 
 def amounts(rng: Random) -> Callable[[int], int]:
-    """Cents of the n-th payment: fixed, stepping up, growing, or varying."""
+    """Draw a function from n to the cents of the n-th payment: fixed, stepping up, growing, or varying."""
     usual = round(10 ** rng.uniform(3, 6))
     kind = rng.choice(("fixed", "fixed", "steps", "grows", "varies", "varies widely"))
     every, spread = rng.randrange(4, 20), {"varies": 0.12, "varies widely": 0.4}.get(kind, 0.0)
@@ -111,7 +111,7 @@ def amounts(rng: Random) -> Callable[[int], int]:
 
 
 def series_of(label: str, party: str, period: str, rng: Random, size: float = 1.0) -> Iterator[Payment]:
-    """One true series, over a part of the history that is long enough to show it."""
+    """Yield a true series, over a part of the history that is long enough to show it."""
     days = due_dates(period, rng)(FIRST, LAST)
     least = LEAST.get(period, 3)
     count = min(len(days), rng.choice((least + 1, least * 2, 12, 26, 52, 150)))
@@ -132,9 +132,9 @@ def series_of(label: str, party: str, period: str, rng: Random, size: float = 1.
     for n, due in enumerate(days[begin : begin + count]):
         if rng.random() < missing:
             continue
-        day = rolled(due, state, 1 if period == "business_daily" else step)
+        day = move_to_open_day(due, state, 1 if period == "business_daily" else step)
         if rng.random() < late:
-            day = rolled(day + timedelta(days=1), state, step)
+            day = move_to_open_day(day + timedelta(days=1), state, step)
         payment = Payment(party, day, round(of(n) * size), channel, branch, label, period)
         paid.extend([payment] * (2 if rng.random() < doubling else 1))
     if len({payment.day for payment in paid}) >= least:
@@ -142,7 +142,7 @@ def series_of(label: str, party: str, period: str, rng: Random, size: float = 1.
 
 
 def trade(party: str, rng: Random) -> Iterator[Payment]:
-    """Payments without a schedule."""
+    """Yield payments without a schedule."""
     state, channel = rng.choice(tuple(BSB_OF_STATE)), rng.choice(("card", "npp", "direct_credit", "transfer"))
     first = FIRST + timedelta(days=rng.randrange(900))
     last = min(LAST, first + timedelta(days=rng.choice((90, 180, 365, 730))))
@@ -151,11 +151,11 @@ def trade(party: str, rng: Random) -> Iterator[Payment]:
     fixed, at = rng.random() < 0.3, float(first.toordinal())
     while (day := date.fromordinal(int(at := at + rng.gammavariate(evenness, mean / evenness)))) <= last:
         cents = rng.choice(prices) if fixed else round(prices[0] * rng.lognormvariate(0, 0.6))
-        yield Payment(party, rolled(day, state, 1) if open_only else day, max(1, cents), channel, state)
+        yield Payment(party, move_to_open_day(day, state, 1) if open_only else day, max(1, cents), channel, state)
 
 
 def habit(party: str, rng: Random) -> Iterator[Payment]:
-    """The same shop on most working days."""
+    """Yield purchases in the same shop on most working days."""
     often, price = rng.uniform(0.4, 0.8), rng.randrange(400, 1_600)
     for n in range(rng.choice((60, 180, 365))):
         day = FIRST + timedelta(days=n)
@@ -164,7 +164,7 @@ def habit(party: str, rng: Random) -> Iterator[Payment]:
 
 
 def side_by_side(party: str, rng: Random) -> Iterator[Payment]:
-    """Two series of one counterparty: two loans of one lender, or a wage and an allowance."""
+    """Yield two series of one counterparty: two loans of one lender, or a wage and an allowance."""
     first, second = rng.choice(
         (("monthly", "monthly"), ("weekly", "monthly"), ("fortnightly", "monthly"), ("fortnightly", "fortnightly"))
     )
@@ -173,12 +173,12 @@ def side_by_side(party: str, rng: Random) -> Iterator[Payment]:
         days = due_dates(period, rng)(date(2024, 1, 1), LAST)
         cents = fixed.randrange(20_000, 40_000) * (1 + 2 * number)
         for due in days:
-            day = rolled(due, "settlement", 1)
+            day = move_to_open_day(due, "settlement", 1)
             yield Payment(party, day, cents, "direct_debit", "NSW", f"{party}/{number}", period)
 
 
 def portfolio(cases: int, seed: int) -> list[Payment]:
-    """`cases` counterparties, each drawn from the seed and its own number."""
+    """Return the payments of `cases` counterparties, each drawn from the seed and its own number."""
     return [payment for number in range(cases) for payment in _case(number, Random(f"{seed}/{number}"))]
 
 
@@ -197,7 +197,7 @@ def _case(number: int, rng: Random) -> Iterator[Payment]:
 
 
 def transactions(payments: list[Payment], a_customer: int = 50) -> pl.LazyFrame:
-    """TRANSACTIONS in the payments' order (`position`), some counterparties a customer."""
+    """Return TRANSACTIONS in the payments' order (`position`), with several counterparties per customer."""
     parties = {party: n for n, party in enumerate(dict.fromkeys(payment.party for payment in payments))}
     return known(*(_row(payment, parties[payment.party] // a_customer) for payment in payments))
 
@@ -205,7 +205,7 @@ def transactions(payments: list[Payment], a_customer: int = 50) -> pl.LazyFrame:
 def _row(payment: Payment, customer: int) -> dict[str, Any]:
     return {
         "customer_number": customer,
-        # The state is the account's: parties of other states stand in other accounts.
+        # The state belongs to the account, so parties of other states are in other accounts.
         "account_id": customer.to_bytes(8) + payment.state.encode().rjust(8),
         "bsb": BSB_OF_STATE[payment.state],
         "date": payment.day,
@@ -215,16 +215,17 @@ def _row(payment: Payment, customer: int) -> dict[str, Any]:
     }
 
 
-def labelled(marked: pl.DataFrame, payments: list[Payment]) -> pl.DataFrame:
-    """Rows of `transactions(payments)`, marked, with their true `label` and `period`."""
+def add_truth(marked: pl.DataFrame, payments: list[Payment]) -> pl.DataFrame:
+    """Add the true `label` and `period` to the marked rows of `transactions(payments)`."""
     truth = {"label": [each.label for each in payments], "period": [each.period for each in payments]}
     return marked.with_columns(pl.DataFrame(truth, {"label": pl.String(), "period": pl.String()}))
 
 
 @dataclass(frozen=True)
 class Score:
-    """Series found and right, of those found and of those that are; right: the true period, and at least ALIKE of the
-    rows of both are shared (Jaccard).
+    """Counts of series found, true and right.
+
+    A series is right if it has the true period and shares at least ALIKE of its rows with the true one (Jaccard).
     """
 
     found: int
@@ -243,9 +244,14 @@ class Score:
 ALIKE = 0.8
 
 
-def compared(marked: pl.DataFrame) -> pl.DataFrame:
-    """Rows with `series_id`, `series_period`, `label` and `period` → every pair of a found and a true series that share
-    rows, or that stand alone: `series_id`, `label`, `series_period`, `period`, `alike` (0–1).
+def compare_series(marked: pl.DataFrame) -> pl.DataFrame:
+    """Return every pair of a found and a true series that share rows, and every series without such a partner.
+
+    Args:
+        marked: rows with `series_id`, `series_period`, `label` and `period`.
+
+    Returns:
+        `series_id`, `label`, `series_period`, `period`, `alike` (0–1).
     """
     found = marked.drop_nulls("series_id").group_by("series_id", "series_period").agg(found_rows=pl.len())
     true = marked.drop_nulls("label").group_by("label", "period").agg(true_rows=pl.len())
@@ -255,7 +261,7 @@ def compared(marked: pl.DataFrame) -> pl.DataFrame:
     return both.with_columns(alike=(pl.col("shared") / union).fill_null(0))
 
 
-def scored(marked: pl.DataFrame) -> Score:
-    pairs = compared(marked)
+def score_series(marked: pl.DataFrame) -> Score:
+    pairs = compare_series(marked)
     right = pairs.filter(pl.col("alike") >= ALIKE, pl.col("series_period").cast(pl.String) == pl.col("period"))
     return Score(pairs["series_id"].drop_nulls().n_unique(), pairs["label"].drop_nulls().n_unique(), right.height)

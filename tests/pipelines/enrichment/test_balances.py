@@ -19,58 +19,58 @@ def row(day: int, amount: str, balance: str | None, **fields: Any) -> Row:
     return {"date": MONDAY + timedelta(days=day), "amount": Decimal(amount), "balance": stated, **fields}
 
 
-def verified(*rows: Row) -> list[bool | None]:
-    """The verdicts, in the order in which the rows were sent."""
+def list_verdicts(*rows: Row) -> list[bool | None]:
+    """Return the verdicts in the order in which the rows were sent."""
     return verify_balances(known(*rows)).sort("position").collect()["balance_verified"].to_list()
 
 
 def test_balances_that_follow_from_the_amounts_are_verified() -> None:
-    assert verified(row(0, "10", "110"), row(1, "-5", "105"), row(2, "-5", "100")) == [None, True, True]
+    assert list_verdicts(row(0, "10", "110"), row(1, "-5", "105"), row(2, "-5", "100")) == [None, True, True]
 
 
 def test_a_missing_row_shows_where_the_balance_breaks() -> None:
-    assert verified(row(0, "10", "110"), row(2, "-5", "90"), row(3, "-5", "85")) == [None, False, True]
+    assert list_verdicts(row(0, "10", "110"), row(2, "-5", "90"), row(3, "-5", "85")) == [None, False, True]
 
 
-def test_a_row_that_its_statement_proves_is_verified_though_nothing_precedes_it() -> None:
+def test_first_row_is_verified_if_its_statement_proves_it() -> None:
     for proved, first in ((True, True), (False, None), (None, None)):
         rows = [row(1, "10", "110", statement_proved=proved), row(2, "5", None, statement_proved=proved)]
-        assert verified(*rows) == [first, None]
+        assert list_verdicts(*rows) == [first, None]
 
 
 def test_the_oldest_row_of_a_listing_is_not_verified() -> None:
     oldest = row(1, "-9749.03", "110", statement_verdict="partial", statement_proved=False)
     rest = row(2, "5", "115", statement_verdict="partial", statement_proved=True)
-    assert verified(oldest, rest) == [None, True]
+    assert list_verdicts(oldest, rest) == [None, True]
 
 
-def test_it_proves_none_that_others_contradict() -> None:
+def test_statement_does_not_prove_a_row_that_other_balances_contradict() -> None:
     rows = [row(1, "10", "110"), row(2, "5", "999", statement_proved=True)]
-    assert verified(*rows) == [None, False]
+    assert list_verdicts(*rows) == [None, False]
 
 
-def test_newest_first_is_an_order_like_any_other() -> None:
-    assert verified(row(2, "-5", "100"), row(1, "-5", "105"), row(0, "10", "110")) == [True, True, None]
+def test_newest_first_is_verified_like_oldest_first() -> None:
+    assert list_verdicts(row(2, "-5", "100"), row(1, "-5", "105"), row(0, "10", "110")) == [True, True, None]
 
 
 def test_within_a_day_rows_may_run_either_way() -> None:
     day_before = row(0, "10", "110")
-    assert verified(day_before, row(1, "1", "111"), row(1, "2", "113")) == [None, True, True]
-    assert verified(day_before, row(1, "2", "113"), row(1, "1", "111")) == [None, True, True]
+    assert list_verdicts(day_before, row(1, "1", "111"), row(1, "2", "113")) == [None, True, True]
+    assert list_verdicts(day_before, row(1, "2", "113"), row(1, "1", "111")) == [None, True, True]
 
 
-def test_a_shuffled_day_holds_as_a_whole() -> None:
+def test_shuffled_day_is_verified_as_a_whole() -> None:
     shuffled = (row(1, "2", "113"), row(1, "1", "111"), row(1, "4", "117"))
-    assert verified(row(0, "10", "110"), *shuffled) == [None, True, True, True]
+    assert list_verdicts(row(0, "10", "110"), *shuffled) == [None, True, True, True]
 
 
-def test_rows_without_a_balance_are_neither_right_nor_wrong() -> None:
-    assert verified(row(0, "10", "110"), row(1, "5", None), row(1, "5", "120")) == [None, None, True]
+def test_rows_without_a_balance_get_no_verdict() -> None:
+    assert list_verdicts(row(0, "10", "110"), row(1, "5", None), row(1, "5", "120")) == [None, None, True]
 
 
 def test_amounts_of_rows_without_a_balance_still_count() -> None:
     first, last = row(1, "5", None), row(1, "7", None)
-    assert verified(row(0, "10", "110"), first, row(1, "5", "120"), last, row(2, "1", "128")) == [
+    assert list_verdicts(row(0, "10", "110"), first, row(1, "5", "120"), last, row(2, "1", "128")) == [
         None,
         None,
         True,
@@ -81,39 +81,39 @@ def test_amounts_of_rows_without_a_balance_still_count() -> None:
 
 def test_a_day_after_a_shuffled_one_may_open_with_any_of_its_balances() -> None:
     shuffled = (row(1, "2", "113"), row(1, "4", "117"), row(1, "1", "111"))
-    assert verified(row(0, "10", "110"), *shuffled, row(2, "3", "120"))[-1] is True
+    assert list_verdicts(row(0, "10", "110"), *shuffled, row(2, "3", "120"))[-1] is True
 
 
 def test_amounts_at_the_end_of_the_range_are_summed_exactly() -> None:
     most = "9999999999999999.99"
-    assert verified(row(0, most, most), row(1, f"-{most}", "0"), row(2, most, most)) == [None, True, True]
+    assert list_verdicts(row(0, most, most), row(1, f"-{most}", "0"), row(2, most, most)) == [None, True, True]
 
 
-def test_accounts_are_checked_apart() -> None:
+def test_accounts_are_checked_separately() -> None:
     other = {"account_id": OTHER_ACCOUNT}
-    assert verified(row(0, "10", "110"), row(1, "1", "9", **other), row(2, "1", "111")) == [None, None, True]
+    assert list_verdicts(row(0, "10", "110"), row(1, "1", "9", **other), row(2, "1", "111")) == [None, None, True]
 
 
-def test_pending_and_superseded_rows_take_no_part() -> None:
+def test_pending_and_superseded_rows_are_ignored() -> None:
     aside = row(1, "7", "7", status="pending"), row(1, "7", "7", superseded_seq=2)
-    assert verified(row(0, "10", "110"), *aside, row(2, "1", "111")) == [None, None, None, True]
+    assert list_verdicts(row(0, "10", "110"), *aside, row(2, "1", "111")) == [None, None, None, True]
 
 
 days = st.lists(st.lists(st.integers(-500, 500), min_size=1, max_size=4), min_size=2, max_size=6)
 
 
 @given(days, st.booleans())
-def test_a_bank_that_keeps_its_portfolios_is_never_doubted(amounts: list[list[int]], newest_first: bool) -> None:
+def test_correct_balances_are_never_marked_false(amounts: list[list[int]], newest_first: bool) -> None:
     flat = [(day, amount) for day, some in enumerate(amounts) for amount in some]
     balances = list(accumulate((amount for _, amount in flat), initial=1_000))[1:]
     rows = [row(day, str(amount), str(balance)) for (day, amount), balance in zip(flat, balances, strict=True)]
-    verdicts = verified(*(reversed(rows) if newest_first else rows))
+    verdicts = list_verdicts(*(reversed(rows) if newest_first else rows))
     assert False not in verdicts
     assert verdicts.count(True) >= len(rows) - len(amounts[0])
 
 
 @given(days, st.data())
-def test_one_wrong_balance_is_always_noticed(amounts: list[list[int]], data: st.DataObject) -> None:
+def test_one_wrong_balance_is_always_found(amounts: list[list[int]], data: st.DataObject) -> None:
     flat = [(day, amount) for day, some in enumerate(amounts) for amount in some[:1]]
     balances = list(accumulate((amount for _, amount in flat), initial=1_000))[1:]
     wrong = data.draw(st.integers(1, len(flat) - 1))
@@ -121,7 +121,7 @@ def test_one_wrong_balance_is_always_noticed(amounts: list[list[int]], data: st.
         row(day, str(amount), str(balance + (position == wrong)))
         for position, ((day, amount), balance) in enumerate(zip(flat, balances, strict=True))
     ]
-    assert verified(*rows)[wrong] is False
+    assert list_verdicts(*rows)[wrong] is False
 
 
 statements = st.lists(
@@ -130,9 +130,7 @@ statements = st.lists(
 
 
 @given(statements, st.randoms(use_true_random=False), st.sampled_from(["forwards", "backwards", "shuffled"]))
-def test_verdicts_are_those_of_the_rule_in_plain_python(
-    lines: list[tuple[int, int, int | None]], random: Random, order: str
-) -> None:
+def test_verdicts_agree_with_plain_python(lines: list[tuple[int, int, int | None]], random: Random, order: str) -> None:
     lines.sort(key=lambda line: line[0])
     running = accumulate((amount for _, amount, _ in lines), initial=10)
     next(running)
@@ -144,11 +142,11 @@ def test_verdicts_are_those_of_the_rule_in_plain_python(
         rows.reverse()
     elif order == "shuffled":
         random.shuffle(rows)
-    assert verified(*rows) == by_hand(rows)
+    assert list_verdicts(*rows) == verdicts_by_hand(rows)
 
 
-def by_hand(rows: list[Row]) -> list[bool | None]:
-    """The rule, walked day by day with running sums; `closes` are the balances that the account may stand at."""
+def verdicts_by_hand(rows: list[Row]) -> list[bool | None]:
+    """Apply the rule day by day with running sums. `closes`: the possible balances of the account after each day."""
     verdicts: dict[int, bool | None] = dict.fromkeys(range(len(rows)))
     closes: set[Decimal] = set()
     by_day = sorted(range(len(rows)), key=lambda n: (rows[n]["date"], n))
@@ -174,7 +172,7 @@ def by_hand(rows: list[Row]) -> list[bool | None]:
 
 
 def walk(rows: list[Row]) -> tuple[bool, Decimal, Decimal]:
-    """Whether each stated balance leads to the next, and the balances before the first row and after the last."""
+    """Return whether each stated balance leads to the next, and the balances before and after all rows."""
     holds, opens, held, since = True, Decimal(0), None, Decimal(0)
     for each in rows:
         since += each["amount"]

@@ -14,7 +14,7 @@ SYDNEY_LABOUR_DAY = date(2026, 10, 5)
 CALENDAR_DAYS = st.dates(FIRST_DAY + timedelta(days=40), LAST_DAY - timedelta(days=40))
 
 
-def asked(rule: str, day: date, calendar: str = SETTLEMENT) -> object:
+def look_up(rule: str, day: date, calendar: str = SETTLEMENT) -> object:
     answer = getattr(calendars, rule)(pl.col("day"), pl.lit(calendar, Calendar))
     return pl.DataFrame({"day": [day]}).select(answer).item()
 
@@ -34,22 +34,22 @@ def asked(rule: str, day: date, calendar: str = SETTLEMENT) -> object:
     ],
 )
 def test_a_day_is_open_by_its_own_calendar(day: date, calendar: str, opened: bool) -> None:
-    assert asked("is_open", day, calendar) is opened
+    assert look_up("is_open", day, calendar) is opened
 
 
 def test_easter_moves_a_payment_over_four_closed_days() -> None:
-    assert asked("next_open", GOOD_FRIDAY) == date(2026, 4, 7)
-    assert asked("last_open", date(2026, 4, 6)) == date(2026, 4, 2)
+    assert look_up("next_open", GOOD_FRIDAY) == date(2026, 4, 7)
+    assert look_up("last_open", date(2026, 4, 6)) == date(2026, 4, 2)
 
 
 @given(day=CALENDAR_DAYS, calendar=st.sampled_from(CALENDARS))
-def test_the_next_open_day_is_the_first_open_one_and_the_last_is_its_mirror(day: date, calendar: str) -> None:
+def test_next_and_last_open_day_agree_with_a_search_day_by_day(day: date, calendar: str) -> None:
     later, earlier = day, day
-    while not asked("is_open", later, calendar):
+    while not look_up("is_open", later, calendar):
         later += timedelta(days=1)
-    while not asked("is_open", earlier, calendar):
+    while not look_up("is_open", earlier, calendar):
         earlier -= timedelta(days=1)
-    assert (asked("next_open", day, calendar), asked("last_open", day, calendar)) == (later, earlier)
+    assert (look_up("next_open", day, calendar), look_up("last_open", day, calendar)) == (later, earlier)
 
 
 @given(CALENDAR_DAYS)
@@ -63,8 +63,8 @@ def test_business_days_are_numbered_without_gaps(day: date) -> None:
 
 
 def test_without_known_holidays_only_weekends_are_closed() -> None:
-    assert asked("is_open", date(1970, 1, 1)) is True  # a Thursday; holidays are known from 1990
-    assert asked("is_open", date(2100, 12, 25)) is False  # a Saturday
+    assert look_up("is_open", date(1970, 1, 1)) is True  # a Thursday; holidays are known from 1990
+    assert look_up("is_open", date(2100, 12, 25)) is False  # a Saturday
 
 
 @pytest.mark.parametrize(

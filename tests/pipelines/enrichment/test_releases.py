@@ -28,8 +28,8 @@ FIRST: dict[str, Any] = {
 SECOND = {**FIRST, "version": 2, "fingerprint": "ab"}
 
 
-def test_the_rules_here_are_those_of_the_last_release() -> None:
-    """Fails on purpose when a rule, list, category or the model changed: record a release (see releases.yaml)."""
+def test_rules_match_the_fingerprint_of_the_last_release() -> None:
+    """This fails on purpose if a rule, list, category or the model changed: record a release (see releases.yaml)."""
     last = releases.releases()[-1]
     assert last.fingerprint == fingerprint()
     assert (last.version, last.taxonomy) == (ENRICHMENT_VERSION, VERSION)
@@ -60,7 +60,7 @@ def test_sound_releases_are_read() -> None:
     assert [each.version for each in checked([FIRST, SECOND])] == [1, 2]
 
 
-def test_the_fingerprint_knows_names_and_contents(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_fingerprint_depends_on_names_and_contents(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(releases, "files", lambda _: tmp_path)
     lists = tmp_path / "rules" / "lists"
     lists.mkdir(parents=True)
@@ -78,8 +78,8 @@ def test_the_fingerprint_knows_names_and_contents(monkeypatch: pytest.MonkeyPatc
     assert len({first, changed, fingerprint()}) == 3
 
 
-def version(*categories: str, amounts: tuple[str, ...] = (), **fields: Any) -> pl.DataFrame:
-    """A customer's rows under a version that says these categories."""
+def rows_under(*categories: str, amounts: tuple[str, ...] = (), **fields: Any) -> pl.DataFrame:
+    """Return a customer's rows under a version that gives them these categories."""
     sums = amounts or ("-10",) * len(categories)
     rows = [
         {
@@ -101,10 +101,10 @@ def figure(impact: Impact, name: str) -> tuple[Any, ...]:
     return impact.summed_figures().filter(figure=name).select("customers", "before", "after").row(0)
 
 
-def test_what_moved_is_told_with_counts_and_dollars() -> None:
+def test_moved_rows_are_reported_with_counts_and_dollars() -> None:
     amounts = ("-10", "-5", "700")
-    before = version("rent", "rent", "customer_transfer", amounts=amounts)
-    after = version("fuel", "fuel", "owner_contribution", amounts=amounts)
+    before = rows_under("rent", "rent", "customer_transfer", amounts=amounts)
+    after = rows_under("fuel", "fuel", "owner_contribution", amounts=amounts)
     impact = compare(before, after, AS_OF)
     assert impact.moved.rows() == [
         ("customer_transfer", "owner_contribution", 1, Decimal("700.00")),
@@ -118,9 +118,9 @@ def test_what_moved_is_told_with_counts_and_dollars() -> None:
     )
 
 
-def test_headline_figures_are_told_before_and_after() -> None:
-    before = version("customer_transfer", "rent", amounts=("700", "-10"))
-    after = version("owner_contribution", "rent", amounts=("700", "-10"))
+def test_headline_figures_are_reported_before_and_after() -> None:
+    before = rows_under("customer_transfer", "rent", amounts=("700", "-10"))
+    after = rows_under("owner_contribution", "rent", amounts=("700", "-10"))
     impact = compare(before, after, AS_OF)
     assert figure(impact, "revenue") == (1, Decimal(700), Decimal(0))
     assert figure(impact, "moneyIn") == (0, Decimal(700), Decimal(700))
@@ -129,16 +129,16 @@ def test_headline_figures_are_told_before_and_after() -> None:
     assert "days_since_revenue" in changed.filter(report="metrics")["figure"]
 
 
-def test_a_transfer_found_leaves_money_in() -> None:
-    before = version("customer_transfer", amounts=("700",))
-    after = version("own_transfer", amounts=("700",), is_transfer=True)
+def test_new_transfer_reduces_money_in() -> None:
+    before = rows_under("customer_transfer", amounts=("700",))
+    after = rows_under("own_transfer", amounts=("700",), is_transfer=True)
     impact = compare(before, after, AS_OF)
     assert figure(impact, "moneyIn") == (1, Decimal(700), Decimal(0))
     assert figure(impact, "transfersIn") == (1, Decimal(0), Decimal(700))
 
 
-def test_the_same_version_moves_nothing() -> None:
-    rows = version("rent", "fuel")
+def test_equal_versions_move_nothing() -> None:
+    rows = rows_under("rent", "fuel")
     impact = compare(rows, rows, AS_OF)
     assert impact.moved.is_empty()
     assert impact.examples.is_empty()
@@ -146,26 +146,28 @@ def test_the_same_version_moves_nothing() -> None:
     assert impact.summed_figures()["customers"].sum() == 0
 
 
-def test_only_what_both_versions_have_is_compared() -> None:
-    before, after = version("rent"), version("fuel", "fuel", amounts=("-10", "-99"))
+def test_only_rows_of_both_versions_are_compared() -> None:
+    before, after = rows_under("rent"), rows_under("fuel", "fuel", amounts=("-10", "-99"))
     impact = compare(before, after, AS_OF)
     assert (impact.rows, impact.only_one) == (1, 1)
     assert figure(impact, "moneyOut") == (0, Decimal(10), Decimal(10))
 
 
-def test_a_row_that_was_replaced_is_not_compared() -> None:
-    before = version("rent", superseded_seq=9)
-    assert compare(before, version("fuel", superseded_seq=9), AS_OF).rows == 0
+def test_superseded_row_is_not_compared() -> None:
+    before = rows_under("rent", superseded_seq=9)
+    assert compare(before, rows_under("fuel", superseded_seq=9), AS_OF).rows == 0
 
 
 def test_the_largest_examples_are_few_and_largest_first() -> None:
     amounts = tuple(str(n) for n in range(1, 40))
     many = len(amounts)
-    impact = compare(version(*["rent"] * many, amounts=amounts), version(*["fuel"] * many, amounts=amounts), AS_OF)
+    impact = compare(
+        rows_under(*["rent"] * many, amounts=amounts), rows_under(*["fuel"] * many, amounts=amounts), AS_OF
+    )
     assert impact.examples["amount"].to_list() == [Decimal(n) for n in range(39, 39 - EXAMPLES, -1)]
 
 
-def test_no_customers_at_all_is_an_empty_impact() -> None:
+def test_no_customers_give_an_empty_impact() -> None:
     impact = merged([])
     assert impact.customers == 0
     assert impact.summed_figures().is_empty()
@@ -177,7 +179,7 @@ lines = st.tuples(st.integers(1, 4), slugs, slugs, st.integers(-500, 500))
 
 @examples(2)  # each makes all reports and metrics several times
 @given(st.lists(lines, min_size=1, max_size=12))
-def test_the_impact_on_all_is_the_sum_of_that_on_parts(some: list[tuple[int, str, str, int]]) -> None:
+def test_impact_on_all_customers_is_the_sum_over_parts(some: list[tuple[int, str, str, int]]) -> None:
     def under(place: int) -> pl.DataFrame:
         rows: list[dict[str, Any]] = [
             {

@@ -99,7 +99,7 @@ def test_a_definition_is_read_exactly() -> None:
         ("aggregate: sum", "aggregate: sum\n    measure: rows", 9, "without saying on which side of the account"),
         ("source: transactions", "source: tea_leaves", 9, "does not match any of the expected tags"),
         ("name: Revenue", "name: Revenue\n  colour: red", 4, "Extra inputs are not permitted"),
-        ("unit: AUD", "unit: AUD\n  unit: AUD", 6, "'unit' stands twice"),
+        ("unit: AUD", "unit: AUD\n  unit: AUD", 6, "'unit' occurs twice"),
         ("slug: revenue", "slug: Revenue", 2, "String should match pattern"),
     ],
 )

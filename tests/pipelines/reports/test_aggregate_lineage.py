@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.labelled import accepted
 from pipelines.enrichment.enrichment import enrich
-from pipelines.enrichment.facilities import facilities_of
+from pipelines.enrichment.facilities import summarise_facilities
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Formula, Sum
 from pipelines.reports.aggregate import TABLES, aggregate_report, explain_aggregate
@@ -104,7 +104,7 @@ def test_facilities_are_told_as_enrichment_tells_them(businesses: Facts) -> None
             each["repaid_total"],
             each["status"],
         )
-        for each in facilities_of(businesses.rows, UNTIL).to_dicts()
+        for each in summarise_facilities(businesses.rows, UNTIL).to_dicts()
     }
     shown = {
         value["facilityId"].replace("-", ""): (

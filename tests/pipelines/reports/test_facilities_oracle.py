@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.facilities import facilities
+from pipelines.enrichment.facilities import mark_facilities
 from pipelines.enrichment.facilities.products import PRODUCTS
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Sum
@@ -118,7 +118,7 @@ def joined(customers: Sequence[Sequence[Row]]) -> pl.DataFrame:
     """The rows of numbered customers, each with its facility."""
     sent = ({**r, "customer_number": number} for number, rows in enumerate(customers) for r in rows)
     ids = ({**r, "transaction_id": n.to_bytes(16, "big")} for n, r in enumerate(sent))
-    return facilities(known(*ids)).collect()
+    return mark_facilities(known(*ids)).collect()
 
 
 def shown(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:

@@ -17,7 +17,7 @@ from tests.storage.examples import a_client, a_customer
 
 
 def a_model(w: Writing, now: datetime, content: bytes | None = None) -> UUID:
-    base = content or model_file.dumps(model_file.base())
+    base = content or model_file.dumps(model_file.load_base())
     return category_models.add(w, base, "f" * 64, {}, None, now).model_id
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import polars as pl
 
-from pipelines.enrichment.matching.alignment import repeats
+from pipelines.enrichment.matching.alignment import match_rows
 from pipelines.enrichment.matching.matching import unpaired
 from pipelines.enrichment.wording.text import matching_text
 from pipelines.intake.pdf.page.result import Kind, Statement
@@ -36,7 +36,7 @@ def repeats_within(statements: Sequence[tuple[UUID, Statement]]) -> list[frozens
     stated: list[tuple[bytes, date, date]] = []
     for rank, (place, (account_id, statement)) in enumerate(_best_first(statements)):
         lines = _lines(account_id.bytes, statement, rank)
-        pairs = repeats(retained.pipe(_of_account, lines), lines.filter(_within(stated)))
+        pairs = match_rows(retained.pipe(_of_account, lines), lines.filter(_within(stated)))
         found[place] = frozenset(pairs["position"])
         retained = pl.concat([retained, unpaired(lines, pairs)])
         stated += _covered_days(account_id.bytes, statement, lines)

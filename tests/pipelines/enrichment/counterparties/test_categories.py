@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.counterparties.categories import CANDIDATE, decided
-from pipelines.enrichment.counterparties.narratives import categorised
+from pipelines.enrichment.counterparties.categories import CANDIDATE, decide
+from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import Knowledge, ModelOfCustomers
 from pipelines.vocabulary.schemas import ALTERNATIVE, TRANSACTIONS, AccountType, Direction
@@ -19,14 +19,14 @@ NOTHING = pl.DataFrame(schema=TRANSACTIONS)
 NARRATIVE = pl.Schema({"description": pl.String(), "direction": Direction, "account_type": AccountType})
 
 
-def described(description: str, amount: str, account_type: str = "transaction") -> dict[str, Any]:
-    """What one narrative tells."""
+def read_one(description: str, amount: str, account_type: str = "transaction") -> dict[str, Any]:
+    """Return the fields of one narrative."""
     side = "credit" if Decimal(amount) > 0 else "debit"
-    return categorised(pl.DataFrame([(description, side, account_type)], NARRATIVE, orient="row")).to_dicts()[0]
+    return read_narratives(pl.DataFrame([(description, side, account_type)], NARRATIVE, orient="row")).to_dicts()[0]
 
 
 def category(description: str, amount: str, account_type: str = "transaction") -> str:
-    return str(described(description, amount, account_type)["category"])
+    return str(read_one(description, amount, account_type)["category"])
 
 
 NARRATIVES = [
@@ -61,49 +61,49 @@ NARRATIVES = [
 
 def test_common_narratives(subtests: pytest.Subtests) -> None:
     rows = [(text, "debit" if amount.startswith("-") else "credit", "transaction") for text, amount, _ in NARRATIVES]
-    found = categorised(pl.DataFrame(rows, NARRATIVE, orient="row"))["category"]
+    found = read_narratives(pl.DataFrame(rows, NARRATIVE, orient="row"))["category"]
     for (description, amount, expected), said in zip(NARRATIVES, found, strict=True):
         with subtests.test(f"{description} {amount}"):
             assert said == expected
 
 
-def test_a_card_statement_reads_its_payments_as_repayments() -> None:
+def test_payments_into_a_card_account_are_repayments() -> None:
     assert category("BPAY PAYMENT RECEIVED", "500", "credit_card") == "card_repayment"
     assert category("ONLINE PAYMENT", "500", "transaction") != "card_repayment"
 
 
 def test_a_fallback_says_that_nothing_is_known() -> None:
-    row = described("zzz", "-1")
+    row = read_one("zzz", "-1")
     assert (row["category_source"], row["confidence"], row["category_group"]) == ("fallback", 0.0, "unknown")
     assert row["category_basis"] is None
 
 
-def test_a_named_counterparty_decides_is_shown_and_says_by_which_words() -> None:
-    row = described("Direct Debit Prospa Advance PRO42193683", "-412.50")
+def test_named_counterparty_decides_and_its_phrase_is_the_basis() -> None:
+    row = read_one("Direct Debit Prospa Advance PRO42193683", "-412.50")
     assert (row["category"], row["category_source"]) == ("term_loan_repayment", "counterparty")
     assert (row["counterparty_name"], row["counterparty_kind"]) == ("Prospa", "lender")
     assert row["counterparty_lender_id"] == "prospa"
     assert row["category_basis"] == "PROSPA ADVANCE"
 
 
-def test_words_decide_and_tell_which() -> None:
-    row = described("Osko to J Smith drawings", "-900")
+def test_rule_decides_and_its_words_are_the_basis() -> None:
+    row = read_one("Osko to J Smith drawings", "-900")
     assert (row["category_source"], row["category_basis"]) == ("pattern", "DRAWINGS")
     assert (row["counterparty_name"], row["counterparty_kind"]) == ("J Smith", "person")
 
 
-def test_what_else_it_could_have_been_is_kept() -> None:
-    row = described("TELSTRA DISHONOUR FEE", "-9")
+def test_other_candidates_become_alternatives() -> None:
+    row = read_one("TELSTRA DISHONOUR FEE", "-9")
     assert "telecommunications" in [other["category"] for other in row["alternatives"]]
 
 
-def test_a_named_counterparty_stays_named_where_its_category_is_not_told() -> None:
-    row = described("Direct Debit PAYPAL AUSTRALIA 4029357733", "-9")
+def test_counterparty_without_a_category_stays_named() -> None:
+    row = read_one("Direct Debit PAYPAL AUSTRALIA 4029357733", "-9")
     assert (row["category"], row["counterparty_name"]) == ("unknown_debit", "PayPal")
 
 
-def test_a_bank_on_the_way_is_not_with_whom_a_payment_is() -> None:
-    assert described("ANZ PLUS From Dylan Hargreaves", "100")["counterparty_name"] == "Dylan Hargreaves"
+def test_bank_that_only_passes_a_payment_on_is_not_the_counterparty() -> None:
+    assert read_one("ANZ PLUS From Dylan Hargreaves", "100")["counterparty_name"] == "Dylan Hargreaves"
 
 
 def test_every_row_keeps_its_place() -> None:
@@ -111,13 +111,13 @@ def test_every_row_keeps_its_place() -> None:
     rows = pl.DataFrame({"description": texts}).with_columns(
         direction=pl.lit("debit", Direction), account_type=pl.lit(None, AccountType)
     )
-    found = categorised(rows)
+    found = read_narratives(rows)
     assert found["description"].to_list() == texts
     assert found["category"].to_list() == ["rent", "unknown_debit", "rent", "bas", "rent"]
 
 
-def test_no_rows_tell_nothing_in_the_same_columns() -> None:
-    found = categorised(pl.DataFrame(schema=NARRATIVE))
+def test_no_rows_give_the_same_columns() -> None:
+    found = read_narratives(pl.DataFrame(schema=NARRATIVE))
     assert found.is_empty()
     assert found.schema["category_source"] == TRANSACTIONS["category_source"]
     assert found.schema["alternatives"] == TRANSACTIONS["alternatives"]
@@ -133,7 +133,7 @@ lines = st.lists(
 @examples(8)  # each prepares the search for all lists
 @given(lines, st.sampled_from(["1", "-1"]))
 def test_a_category_is_always_on_its_side_and_alternatives_are_others(words: list[str], amount: str) -> None:
-    row = described(" ".join(words), amount)
+    row = read_one(" ".join(words), amount)
     side = "credit" if amount == "1" else "debit"
     others = [other["category"] for other in row["alternatives"]]
     for slug in (row["category"], *others):
@@ -160,7 +160,7 @@ def test_the_first_candidate_decides_and_the_others_are_alternatives(drawn: list
         ],
         CANDIDATE,
     )
-    found = {row["key"]: row for row in decided(frame).to_dicts()}
+    found = {row["key"]: row for row in decide(frame).to_dicts()}
     for key in {key for key, _, _ in drawn}:
         slugs = [slug for _, _, slug in sorted(each for each in drawn if each[0] == key)]
         first, *others = dict.fromkeys(slugs)
@@ -169,7 +169,7 @@ def test_the_first_candidate_decides_and_the_others_are_alternatives(drawn: list
 
 
 class Sure:
-    """A model that is sure of one category, whatever it is asked."""
+    """A model that is always sure of one category."""
 
     name = "sure"
 
@@ -179,7 +179,7 @@ class Sure:
         )
 
 
-def test_a_clients_own_model_is_asked_about_its_customers_alone() -> None:
+def test_own_model_is_asked_only_about_its_clients_customers() -> None:
     theirs = {"customer_number": 2, "received_seq": 2, "account_id": b"z" * 16}
     rows = accepted({"description": "qqq zzz"}, {"description": "qqq zzz", **theirs})
     own = ModelOfCustomers(frozenset({2}), Sure())  # pyrefly: ignore[bad-argument-type]  # it can predict, and has a name
@@ -188,7 +188,7 @@ def test_a_clients_own_model_is_asked_about_its_customers_alone() -> None:
     assert (found["category_source"][1], found["category_basis"][1]) == ("learned", "model sure")
 
 
-def test_a_model_is_not_asked_where_a_rule_is_sure_nor_heard_on_the_wrong_side() -> None:
+def test_model_is_ignored_where_a_rule_is_sure_or_the_side_is_wrong() -> None:
     rows = accepted({"description": "WAGES J SMITH"}, {"description": "qqq zzz", "amount": Decimal(5)})
     own = ModelOfCustomers(frozenset({1}), Sure())  # pyrefly: ignore[bad-argument-type]  # as above
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("position")

@@ -1,4 +1,4 @@
-"""What clients corrected, applied: small examples, and any corrections against a plain reading of the rule."""
+"""Corrections are applied: small examples, and any corrections against the rule in plain Python."""
 
 import re
 import unicodedata
@@ -13,7 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.counterparties.corrections import REACHED_BY, corrected, held, reached
+from pipelines.enrichment.counterparties.corrections import (
+    REACHED_BY,
+    apply_corrections,
+    count_corrected_rows,
+    find_changed_rows,
+)
 from pipelines.enrichment.knowledge import CORRECTIONS
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from pipelines.vocabulary.taxonomy import GROUPS
@@ -23,8 +28,8 @@ BUNNINGS = {"description": "EFTPOS BUNNINGS 4410 ALEXANDRIA", "counterparty_name
 
 
 @dataclass(frozen=True)
-class Said:
-    """A correction, in the order of making."""
+class Correction:
+    """A correction; `position` is its place in the order of creation."""
 
     position: int
     transaction: int | None = None
@@ -43,7 +48,7 @@ def id_of(transaction: int) -> bytes:
     return transaction.to_bytes(16, "big")
 
 
-def corrections(*said: Said, customer: int = OURS) -> pl.DataFrame:
+def corrections(*said: Correction, customer: int = OURS) -> pl.DataFrame:
     rows = [
         {
             "customer_number": customer,
@@ -76,13 +81,13 @@ def transactions(*given: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=TRANSACTIONS)
 
 
-def applied(rows: pl.DataFrame, said: pl.DataFrame) -> list[dict[str, Any]]:
-    return corrected(rows.lazy(), said).collect().to_dicts()
+def apply_all(rows: pl.DataFrame, said: pl.DataFrame) -> list[dict[str, Any]]:
+    return apply_corrections(rows.lazy(), said).collect().to_dicts()
 
 
-def test_one_transaction_is_what_the_client_says() -> None:
-    said = Said(1, transaction=0, category="rent")
-    first, second = applied(transactions({}, {}), corrections(said))
+def test_correction_of_one_transaction() -> None:
+    said = Correction(1, transaction=0, category="rent")
+    first, second = apply_all(transactions({}, {}), corrections(said))
     assert (first["category"], first["category_group"], first["confidence"]) == ("rent", "premises", 1.0)
     assert first["category_source"] == "correction"
     assert first["category_basis"] == f"correction {said.correction_id}: this transaction"
@@ -92,12 +97,12 @@ def test_one_transaction_is_what_the_client_says() -> None:
 @pytest.mark.parametrize(
     ("said", "basis"),
     [
-        (Said(1, counterparty="BUNNINGS", category="repairs"), "counterparty BUNNINGS"),
-        (Said(1, words="bunnings 4410", category="repairs"), "words BUNNINGS 4410"),
+        (Correction(1, counterparty="BUNNINGS", category="repairs"), "counterparty BUNNINGS"),
+        (Correction(1, words="bunnings 4410", category="repairs"), "words BUNNINGS 4410"),
     ],
 )
-def test_all_alike_follow_the_clients_rule(said: Said, basis: str) -> None:
-    alike, other = applied(transactions(BUNNINGS, {}), corrections(said))
+def test_correction_of_all_similar_transactions(said: Correction, basis: str) -> None:
+    alike, other = apply_all(transactions(BUNNINGS, {}), corrections(said))
     assert (alike["category"], alike["category_source"], alike["confidence"]) == ("repairs", "client_rule", 1.0)
     assert alike["category_basis"] == f"correction {said.correction_id}: {basis}"
     assert other["category"] == "suppliers"
@@ -105,7 +110,9 @@ def test_all_alike_follow_the_clients_rule(said: Said, basis: str) -> None:
 
 def test_facts_pairs_and_the_order_of_rows_stay() -> None:
     rows = transactions(BUNNINGS | {"is_transfer": True, "transfer_pair_id": b"p" * 16}, {}, BUNNINGS)
-    after = corrected(rows.lazy(), corrections(Said(1, counterparty="BUNNINGS", category="rent", name="B"))).collect()
+    after = apply_corrections(
+        rows.lazy(), corrections(Correction(1, counterparty="BUNNINGS", category="rent", name="B"))
+    ).collect()
     changed = (
         *("category", "category_group", "category_source", "category_basis", "confidence"),
         *("counterparty_name", "counterparty_group"),
@@ -131,33 +138,35 @@ def test_facts_pairs_and_the_order_of_rows_stay() -> None:
         ("a" * 190, "a" * 190, True),
     ],
 )
-def test_words_are_found_whole_side_by_side_and_as_they_are(words: str, description: str, holds: bool) -> None:
-    [row] = applied(transactions({"description": description}), corrections(Said(1, words=words, category="rent")))
+def test_words_match_whole_adjacent_and_literally(words: str, description: str, holds: bool) -> None:
+    [row] = apply_all(
+        transactions({"description": description}), corrections(Correction(1, words=words, category="rent"))
+    )
     assert (row["category"] == "rent") is holds
 
 
-def test_a_side_of_the_account_can_be_asked_for() -> None:
+def test_correction_can_be_limited_to_one_direction() -> None:
     rows = transactions(BUNNINGS, BUNNINGS | {"direction": "credit"})
-    out, back = applied(
-        rows, corrections(Said(1, counterparty="BUNNINGS", direction="credit", category="refund_received"))
+    out, back = apply_all(
+        rows, corrections(Correction(1, counterparty="BUNNINGS", direction="credit", category="refund_received"))
     )
     assert (out["category"], back["category"]) == ("suppliers", "refund_received")
 
 
-def test_the_later_wins_and_a_single_transaction_before_all() -> None:
+def test_later_correction_wins_and_a_single_transaction_wins_over_all() -> None:
     said = corrections(
-        Said(1, transaction=0, category="rent"),
-        Said(2, counterparty="BUNNINGS", category="repairs"),
-        Said(3, words="BUNNINGS", category="utilities"),
+        Correction(1, transaction=0, category="rent"),
+        Correction(2, counterparty="BUNNINGS", category="repairs"),
+        Correction(3, words="BUNNINGS", category="utilities"),
     )
-    single, alike = applied(transactions(BUNNINGS, BUNNINGS), said)
+    single, alike = apply_all(transactions(BUNNINGS, BUNNINGS), said)
     assert (single["category"], alike["category"]) == ("rent", "utilities")
 
 
-def test_a_new_name_brings_its_group_and_takes_along_what_was_somebody_elses() -> None:
+def test_new_name_sets_the_group_and_clears_the_old_counterpartys_facts() -> None:
     lender = {"counterparty_name": "Prospa", "counterparty_kind": "lender", "counterparty_lender_id": "prospa"}
     other, same = (
-        applied(transactions(lender), corrections(Said(1, counterparty="PROSPA", name=name)))[0]
+        apply_all(transactions(lender), corrections(Correction(1, counterparty="PROSPA", name=name)))[0]
         for name in ("Prospect Plumbing", "PROSPA")
     )
     assert (other["counterparty_name"], other["counterparty_group"]) == ("Prospect Plumbing", "PROSPECT PLUMBING")
@@ -166,42 +175,44 @@ def test_a_new_name_brings_its_group_and_takes_along_what_was_somebody_elses() -
     assert other["category_basis"] == f"a rule; name by correction {UUID(int=2)}"
 
 
-def test_what_is_said_of_a_new_name_holds_for_what_was_renamed() -> None:
+def test_correction_of_a_new_name_applies_to_renamed_rows() -> None:
     said = corrections(
-        Said(1, counterparty="ACME PL", name="Acme"),
-        Said(2, counterparty="ACME", category="rent"),
-        Said(3, counterparty="ACME", name="Acme Holdings"),
-        Said(4, counterparty="ACME", category="utilities"),
+        Correction(1, counterparty="ACME PL", name="Acme"),
+        Correction(2, counterparty="ACME", category="rent"),
+        Correction(3, counterparty="ACME", name="Acme Holdings"),
+        Correction(4, counterparty="ACME", category="utilities"),
     )
-    [row] = applied(transactions({"counterparty_name": "ACME P/L"}), corrections())
+    [row] = apply_all(transactions({"counterparty_name": "ACME P/L"}), corrections())
     assert row["counterparty_name"] == "ACME P/L"
-    [row] = applied(transactions({"counterparty_name": "Acme PL"}), said)
+    [row] = apply_all(transactions({"counterparty_name": "Acme PL"}), said)
     assert (row["counterparty_name"], row["category"]) == ("Acme Holdings", "rent")
 
 
-def test_other_customers_are_left_alone() -> None:
+def test_other_customers_are_not_changed() -> None:
     rows = transactions(BUNNINGS, BUNNINGS | {"customer_number": THEIRS})
-    ours, theirs = applied(rows, corrections(Said(1, counterparty="BUNNINGS", category="rent")))
+    ours, theirs = apply_all(rows, corrections(Correction(1, counterparty="BUNNINGS", category="rent")))
     assert (ours["category"], theirs["category"]) == ("rent", "suppliers")
 
 
-def test_who_has_no_name_is_nobodys() -> None:
+def test_row_without_a_counterparty_is_not_matched() -> None:
     rows = transactions({"counterparty_name": None}, {"counterparty_name": "--"})
-    for row in applied(rows, corrections(Said(1, counterparty="", category="rent"), Said(2, words="--", name="X"))):
+    for row in apply_all(
+        rows, corrections(Correction(1, counterparty="", category="rent"), Correction(2, words="--", name="X"))
+    ):
         assert (row["category"], row["counterparty_name"] == "X") == ("suppliers", False)
 
 
-def test_each_row_tells_which_corrections_decide_it() -> None:
+def test_rows_record_the_corrections_that_decide_them() -> None:
     said = corrections(
-        Said(1, counterparty="BUNNINGS", category="rent"),
-        Said(2, words="ALEXANDRIA", name="B"),
-        Said(3, words="NEVER", category="rent"),
+        Correction(1, counterparty="BUNNINGS", category="rent"),
+        Correction(2, words="ALEXANDRIA", name="B"),
+        Correction(3, words="NEVER", category="rent"),
     )
-    after = corrected(transactions(BUNNINGS, BUNNINGS, {}).lazy(), said).collect()
-    assert sorted(held(after).rows()) == [(str(UUID(int=2)), 2), (str(UUID(int=3)), 2)]
+    after = apply_corrections(transactions(BUNNINGS, BUNNINGS, {}).lazy(), said).collect()
+    assert sorted(count_corrected_rows(after).rows()) == [(str(UUID(int=2)), 2), (str(UUID(int=3)), 2)]
 
 
-# Any corrections of any rows, against the rule read plainly, one row after another.
+# Any corrections of any rows, against the rule in plain Python, row by row.
 
 SPEECH = st.lists(st.sampled_from(["a", "B", "c", "-", "'"]), min_size=1, max_size=5).map(" ".join)
 PARTY = st.sampled_from(["A", "B", "C"])
@@ -220,7 +231,7 @@ ROWS = st.lists(
 
 
 @st.composite
-def sayings(draw: st.DrawFn) -> list[Said]:
+def drawn_corrections(draw: st.DrawFn) -> list[Correction]:
     said = []
     for position in range(draw(st.integers(0, 7))):
         about: dict[str, Any] = draw(
@@ -234,30 +245,30 @@ def sayings(draw: st.DrawFn) -> list[Said]:
         )
         category, name = draw(st.tuples(st.none() | CATEGORY, st.none() | PARTY).filter(any))
         side = draw(st.sampled_from([None, None, "credit", "debit"]))
-        said.append(Said(position, **about, direction=side, category=category, name=name))
+        said.append(Correction(position, **about, direction=side, category=category, name=name))
     return said
 
 
-def plain_words(text: str) -> list[str]:
+def bare_words_by_hand(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", re.sub("['’]", "", unicodedata.normalize("NFKC", text).upper()))
 
 
-def side_by_side(words: Sequence[str], text: Sequence[str]) -> bool:
+def is_run(words: Sequence[str], text: Sequence[str]) -> bool:
     return any(list(text[at : at + len(words)]) == list(words) for at in range(len(text)))
 
 
-def last(said: Iterator[Said]) -> Said | None:
+def latest(said: Iterator[Correction]) -> Correction | None:
     return max(said, key=lambda each: each.position, default=None)
 
 
-def read_plainly(row: Mapping[str, Any], number: int, said: Sequence[Said]) -> tuple[str, str | None]:
-    """Category and counterparty of one row, as the rule says it."""
+def decide_by_hand(row: Mapping[str, Any], number: int, said: Sequence[Correction]) -> tuple[str, str | None]:
+    """Return category and counterparty of one row by the rule in plain Python."""
     on_side = [each for each in said if each.direction in (None, row["direction"])]
     single = [each for each in said if each.transaction == number]
-    text = plain_words(row["description"])
-    worded = [each for each in on_side if each.words and side_by_side(plain_words(each.words), text)]
-    own = last(each for each in single if each.name)
-    named = last(each for each in worded if each.name)
+    text = bare_words_by_hand(row["description"])
+    worded = [each for each in on_side if each.words and is_run(bare_words_by_hand(each.words), text)]
+    own = latest(each for each in single if each.name)
+    named = latest(each for each in worded if each.name)
     if own and named and named.position > own.position:
         named = None
     takeovers = [each for each in (named, own) if each]
@@ -273,24 +284,26 @@ def read_plainly(row: Mapping[str, Any], number: int, said: Sequence[Said]) -> t
                 party = name = each.name
     for taken in takeovers:
         name = taken.name
-    category = last(each for each in single if each.category) or last(each for each in about if each.category)
+    category = latest(each for each in single if each.category) or latest(each for each in about if each.category)
     return (category.category if category and category.category else "suppliers"), name
 
 
-@given(ROWS, sayings())
-def test_any_corrections_hold_as_the_rule_reads(given_rows: list[dict[str, Any]], said: list[Said]) -> None:
+@given(ROWS, drawn_corrections())
+def test_any_corrections_agree_with_plain_python(given_rows: list[dict[str, Any]], said: list[Correction]) -> None:
     rows = transactions(*given_rows)
     expected = [
-        read_plainly(row, number, said) if row["customer_number"] == OURS else ("suppliers", row["counterparty_name"])
+        decide_by_hand(row, number, said) if row["customer_number"] == OURS else ("suppliers", row["counterparty_name"])
         for number, row in enumerate(given_rows)
     ]
-    found = applied(rows, corrections(*said))
+    found = apply_all(rows, corrections(*said))
     assert [(row["category"], row["counterparty_name"]) for row in found] == expected
     assert all(row["category_group"] == GROUPS[row["category"]] for row in found)
 
 
-@given(ROWS, sayings(), sayings().filter(bool))
-def test_a_preview_tells_what_will_change(given_rows: list[dict[str, Any]], said: list[Said], more: list[Said]) -> None:
+@given(ROWS, drawn_corrections(), drawn_corrections().filter(bool))
+def test_preview_agrees_with_what_changes(
+    given_rows: list[dict[str, Any]], said: list[Correction], more: list[Correction]
+) -> None:
     new = replace(more[0], position=len(said))
     renamed_again = (
         new.name and (new.words or new.transaction is not None) and any(each.words and each.name for each in said)
@@ -298,9 +311,9 @@ def test_a_preview_tells_what_will_change(given_rows: list[dict[str, Any]], said
     if renamed_again:
         return  # what hung on the name that goes is not looked at
     rows = transactions(*given_rows)
-    before = corrected(rows.lazy(), corrections(*said)).collect()
-    after = corrected(rows.lazy(), corrections(*said, new)).collect()
-    described = reached(before.select(REACHED_BY), corrections(new), corrections(*said))
+    before = apply_corrections(rows.lazy(), corrections(*said)).collect()
+    after = apply_corrections(rows.lazy(), corrections(*said, new)).collect()
+    described = find_changed_rows(before.select(REACHED_BY), corrections(new), corrections(*said))
     shown = ("category", "counterparty_name")
     differs = [
         old["transaction_id"]
@@ -308,4 +321,4 @@ def test_a_preview_tells_what_will_change(given_rows: list[dict[str, Any]], said
         if any(old[name] != fresh[name] for name in shown)
     ]
     assert described.filter("changes")["transaction_id"].to_list() == differs
-    assert held(after).filter(correction_id=str(new.correction_id))["rows"].sum() == described.height
+    assert count_corrected_rows(after).filter(correction_id=str(new.correction_id))["rows"].sum() == described.height

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.counterparties.counterparties import Directory, Party, Purpose, checked, load, parties
+from pipelines.enrichment.counterparties.counterparties import (
+    Directory,
+    Party,
+    Purpose,
+    load,
+    load_parties,
+    parse_parties,
+)
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.vocabulary.rule_files import RuleError
 
@@ -16,27 +23,27 @@ PURPOSES = {"fuel": {"kind": "business", "debit": "fuel"}}
 
 def look_up(directory: Directory, *texts: str) -> pl.DataFrame:
     prepared = pl.DataFrame({"text": texts}, {"text": pl.String}).select(words_of(pl.col("text"))).to_series()
-    return directory.found(prepared).sort("text_number")
+    return directory.find(prepared).sort("text_number")
 
 
-def found(text: str, *parties: Party) -> str | None:
+def find_name(text: str, *parties: Party) -> str | None:
     names = look_up(Directory(parties), text)["counterparty_name"]
     return str(names.item()) if len(names) else None
 
 
 def test_the_longest_phrase_wins() -> None:
     processor, lender = Party("Tyro", FUEL, ["TYRO"]), Party("Tyro Lending", LENDER, ["TYRO BUSINESS LOAN"])
-    assert found("TYRO BUSINESS LOAN 44", processor, lender) == "Tyro Lending"
-    assert found("TYRO PAYMENTS", processor, lender) == "Tyro"
+    assert find_name("TYRO BUSINESS LOAN 44", processor, lender) == "Tyro Lending"
+    assert find_name("TYRO PAYMENTS", processor, lender) == "Tyro"
 
 
-def test_a_name_beside_a_word_that_makes_it_somebody_elses_is_not_found() -> None:
+def test_name_with_an_excluding_phrase_is_not_found() -> None:
     square = Party("Square", FUEL, ["SQUARE"], ["MARKET SQUARE"])
-    assert found("MARKET SQUARE CAFE", square) is None
-    assert found("SQUARE AU", square) == "Square"
+    assert find_name("MARKET SQUARE CAFE", square) is None
+    assert find_name("SQUARE AU", square) == "Square"
 
 
-def test_a_lender_has_an_id_and_nobody_else() -> None:
+def test_only_lenders_have_a_lender_id() -> None:
     directory = Directory([Party("Moula Money", LENDER, ["MOULA"]), Party("Ampol", FUEL, ["AMPOL"])])
     assert look_up(directory, "MOULA", "AMPOL")["counterparty_lender_id"].to_list() == ["moula-money", None]
 
@@ -49,9 +56,9 @@ def test_a_lender_has_an_id_and_nobody_else() -> None:
         (PURPOSES, {"a.yaml": {"fuel": {"X": ["-"]}}}, "a.yaml, fuel, X: takes a list of phrases"),
         (PURPOSES, {"a.yaml": {"fuel": {"X": [7]}}}, "a.yaml, fuel, X: takes a list of phrases"),
         (PURPOSES, {"a.yaml": {"fuel": {"X": {"says": ["XX"], "not": ["Y"]}}}}, "a.yaml, fuel, X: takes a list"),
-        (PURPOSES, {"a.yaml": {"fuel": {"X": ["X X"], "Y": ["X-X"]}}}, "'X-X' stands already under a.yaml, fuel, X"),
+        (PURPOSES, {"a.yaml": {"fuel": {"X": ["X X"], "Y": ["X-X"]}}}, "'X-X' is already listed under a.yaml, fuel, X"),
         ({"fuel": {"kind": "shop"}}, {}, "purposes.yaml, fuel: there is no kind shop"),
-        ({"fuel": {"debit": "fuel"}}, {}, "purposes.yaml, fuel: it takes kind, credit and debit"),
+        ({"fuel": {"debit": "fuel"}}, {}, "purposes.yaml, fuel: takes kind, credit and debit"),
         ({"fuel": {"kind": "business", "credit": "fuel"}}, {}, "no category fuel belongs on the side credit"),
         ({"fuel": {"kind": "business", "debit": "petrol"}}, {}, "no category petrol belongs on the side debit"),
     ],
@@ -60,20 +67,20 @@ def test_a_broken_list_refuses_to_load_with_its_place_and_reason(
     purposes: dict[str, Any], lists: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(RuleError, match=reason):
-        checked(purposes, lists)
+        parse_parties(purposes, lists)
 
 
-def test_the_lists_load_and_know_whom_everybody_knows() -> None:
+def test_lists_load_and_contain_well_known_counterparties() -> None:
     texts = {"BUNNINGS 456000 ALEXANDRIA": "Bunnings", "AGL SALES P/L": "AGL", "SPORTSBET MELB": "Sportsbet"}
-    assert {text: found_in_lists(text) for text in texts} == texts
+    assert {text: find_listed(text) for text in texts} == texts
 
 
-def found_in_lists(text: str) -> str:
+def find_listed(text: str) -> str:
     return str(look_up(load(), text)["counterparty_name"].item())
 
 
-def test_a_counterparty_has_one_kind_of_lender_id_whatever_it_lends() -> None:
-    lenders = {party.name: party.lender_id for party in parties() if party.lender_id}
+def test_lender_has_one_id_for_all_its_products() -> None:
+    lenders = {party.name: party.lender_id for party in load_parties() if party.lender_id}
     assert len(lenders) >= 120
     assert len(set(lenders.values())) == len(lenders)
 
@@ -94,4 +101,4 @@ def test_the_look_up_agrees_with_plain_python(text: list[str]) -> None:
         if f" {phrase} " in line
     ]
     longest = min(said, key=lambda each: (-len(each[0]), each[0]), default=(None, None))
-    assert found(line, *listed) == longest[1]
+    assert find_name(line, *listed) == longest[1]

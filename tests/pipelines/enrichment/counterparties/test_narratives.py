@@ -1,35 +1,35 @@
-"""How many hand-written narratives are understood, so that a change of the rules for the worse is noticed.
+"""Count the hand-written narratives that are categorised correctly, to notice when a change makes the rules worse.
 
-Only what the rules may be developed on is looked at here; see tests/narratives.
+Only the narratives that the rules may be developed on are used here; see tests/narratives.
 """
 
 from pathlib import Path
 
 import polars as pl
 
-from pipelines.enrichment.counterparties.categories import learned
-from pipelines.enrichment.counterparties.narratives import categorised
-from pipelines.enrichment.learned.model_file import base
+from pipelines.enrichment.counterparties.categories import ask_model
+from pipelines.enrichment.counterparties.narratives import read_narratives
+from pipelines.enrichment.learned.model_file import load_base
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, AccountType, Direction
 from pipelines.vocabulary.taxonomy import TAXONOMY
 from tests.root import ROOT
 
 DEVELOP = ROOT / "tests" / "narratives" / "develop.csv"
-CATEGORISED = 0.92  # of the lines by rules and names alone; raise it when they get better
+CATEGORISED = 0.92  # share of lines, by rules and names alone; raise it when they get better
 
 
-def described(file: Path) -> pl.DataFrame:
-    """The file's lines, and what each narrative tells."""
+def read_file(file: Path) -> pl.DataFrame:
+    """Return the file's lines with the fields of each narrative."""
     lines = pl.read_csv(file, infer_schema=False).with_columns(
         pl.col("amount").cast(MONEY), pl.col("date").str.to_date()
     )
     side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
     kind = pl.col("context_account_type").cast(AccountType)
-    return categorised(lines.with_columns(direction=side, account_type=kind))
+    return read_narratives(lines.with_columns(direction=side, account_type=kind))
 
 
-def test_the_rules_understand_what_they_understood() -> None:
-    lines = described(DEVELOP)
+def test_rules_categorise_as_many_narratives_as_before() -> None:
+    lines = read_file(DEVELOP)
     assert lines.schema["category_source"] == TRANSACTIONS["category_source"]
     assert (lines["category"] == lines["label"]).mean() >= CATEGORISED  # pyrefly: ignore[unsupported-operation]  # of no empty file
 
@@ -40,9 +40,9 @@ def test_the_labels_are_categories_and_all_occur() -> None:
     assert set(TAXONOMY.categories) - labels <= {"card_advance"}
 
 
-def test_the_model_leaves_what_is_sure_and_says_when_it_spoke() -> None:
-    lines = described(DEVELOP)
-    asked = lines.lazy().pipe(learned, base()).collect()
+def test_model_keeps_sure_rows_and_marks_its_own() -> None:
+    lines = read_file(DEVELOP)
+    asked = lines.lazy().pipe(ask_model, load_base()).collect()
     changed = asked.filter(asked["category"] != lines["category"])
     assert set(changed["category_source"]) == {"learned"}
     assert lines.filter(asked["category"] != lines["category"])["confidence"].max() < 0.9  # pyrefly: ignore[unsupported-operation]

@@ -13,21 +13,21 @@ NOTHING = pl.DataFrame(schema=TRANSACTIONS)
 CUSTOMER = pl.DataFrame([(1, "Harbour Coffee Pty Ltd", "51824753556")], CUSTOMERS, orient="row")
 
 
-def enriched(description: str, amount: str, customers: pl.DataFrame = CUSTOMER) -> dict[str, Any]:
+def enrich_one(description: str, amount: str, customers: pl.DataFrame = CUSTOMER) -> dict[str, Any]:
     row = accepted({"description": description, "amount": Decimal(amount)})
     return enrich(NOTHING, row, knowledge=Knowledge(customers=customers)).transactions.collect().to_dicts()[0]
 
 
 @pytest.mark.parametrize("text", ["Transfer From HARBOUR COFFEE PTY LTD", "Osko Payment From Harbour Coffee P/L"])
-def test_money_from_oneself_is_no_revenue(text: str) -> None:
-    row = enriched(text, "5000")
+def test_money_from_the_customer_itself_is_not_revenue(text: str) -> None:
+    row = enrich_one(text, "5000")
     assert (row["counterparty_kind"], row["category"], row["category_group"]) == ("own", "own_transfer", "transfer")
     assert row["category_basis"] == "the customer's own name"
 
 
-def test_ones_own_name_is_known_where_a_bank_cut_it() -> None:
+def test_own_name_is_recognised_if_a_bank_cut_it() -> None:
     whole = pl.DataFrame([(1, "Sandstone Building Supplies", None)], CUSTOMERS, orient="row")
-    assert enriched("DEPOSIT SANDSTONE BUILDI TRANSFER", "5000", whole)["category"] == "own_transfer"
+    assert enrich_one("DEPOSIT SANDSTONE BUILDI TRANSFER", "5000", whole)["category"] == "own_transfer"
 
 
 @pytest.mark.parametrize(
@@ -41,28 +41,28 @@ def test_ones_own_name_is_known_where_a_bank_cut_it() -> None:
         ("Sandstone Online", "Transfer in · Sandstone Online"),
     ],
 )
-def test_ones_own_name_is_known_where_its_words_read_like_something_else(name: str, text: str) -> None:
-    row = enriched(text, "5000", pl.DataFrame([(1, name, None)], CUSTOMERS, orient="row"))
+def test_own_name_is_recognised_if_its_words_have_another_meaning(name: str, text: str) -> None:
+    row = enrich_one(text, "5000", pl.DataFrame([(1, name, None)], CUSTOMERS, orient="row"))
     assert (row["counterparty_kind"], row["category"]) == ("own", "own_transfer")
 
 
-def test_a_payer_who_writes_the_customers_name_behind_its_own_is_a_payer() -> None:
+def test_customers_name_after_a_payers_name_does_not_count() -> None:
     whole = pl.DataFrame([(1, "Martin Electrical", None)], CUSTOMERS, orient="row")
-    row = enriched("DIRECT CREDIT PARKVIEW PROPERT MARTIN ELECTRICAL", "5000", whole)
+    row = enrich_one("DIRECT CREDIT PARKVIEW PROPERT MARTIN ELECTRICAL", "5000", whole)
     assert row["counterparty_kind"] != "own"
     assert row["category"] == "customer_transfer"
 
 
-def test_somebody_elses_name_stays_theirs() -> None:
-    row = enriched("Transfer From HARBOUR PLUMBING PTY LTD", "5000")
+def test_other_names_are_not_changed() -> None:
+    row = enrich_one("Transfer From HARBOUR PLUMBING PTY LTD", "5000")
     assert row["category"] == "customer_transfer"
     assert row["counterparty_kind"] != "own"
 
 
-def test_what_words_say_for_sure_is_not_overturned() -> None:
-    assert enriched("HARBOUR COFFEE PTY LTD WAGES", "-900")["category"] == "wages"
+def test_sure_category_is_not_changed() -> None:
+    assert enrich_one("HARBOUR COFFEE PTY LTD WAGES", "-900")["category"] == "wages"
 
 
-def test_without_the_customers_name_nothing_is_its_own() -> None:
+def test_nothing_is_marked_without_the_customers_name() -> None:
     nameless = pl.DataFrame([(1, None, "51824753556")], CUSTOMERS, orient="row")
-    assert enriched("Transfer From HARBOUR COFFEE PTY LTD", "5000", nameless)["category"] == "customer_transfer"
+    assert enrich_one("Transfer From HARBOUR COFFEE PTY LTD", "5000", nameless)["category"] == "customer_transfer"

@@ -3,7 +3,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipelines.enrichment.counterparties.patterns import KEYS, Rule, Rulebook, Tier, checked
+from pipelines.enrichment.counterparties.patterns import KEYS, Rule, Rulebook, Tier, parse_rules
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.vocabulary.rule_files import RuleError
 
@@ -17,28 +17,28 @@ def purposes_in(texts: list[str]) -> list[str | None]:
 
 
 def rules(*entries: Entry, tier: Tier = "decisive") -> list[Rule]:
-    return checked({tier: entries}, purposes_in, PURPOSES)  # pyrefly: ignore[bad-argument-type]  # a list is what the file has
+    return parse_rules({tier: entries}, purposes_in, PURPOSES)  # pyrefly: ignore[bad-argument-type]  # a list is what the file has
 
 
 def categories(text: str, direction: str, *entries: Entry, **key: str) -> list[str]:
-    """What rules say of one text, in the order of trial."""
+    """Return the categories that rules give one text, in the order of trial."""
     texts = pl.DataFrame({"text": [text]}).select(words_of(pl.col("text"))).to_series()
     keys = pl.DataFrame([{"key": 0, "text_number": 0, "direction": direction, **key}], KEYS)
-    return Rulebook(rules(*entries)).holding(texts, keys).sort("rule")["category"].to_list()
+    return Rulebook(rules(*entries)).find_matches(texts, keys).sort("rule")["category"].to_list()
 
 
-def test_a_rule_concludes_on_the_side_of_its_category() -> None:
+def test_rule_applies_on_the_side_of_its_category() -> None:
     assert categories("SHOP RENT", "debit", RENT) == ["rent"]
     assert categories("SHOP RENT", "credit", RENT) == []
 
 
-def test_a_rule_may_conclude_differently_on_each_side() -> None:
+def test_rule_may_have_another_category_on_each_side() -> None:
     both = {**RENT, "category": {"credit": "rent_received", "debit": "rent"}}
     assert categories("RENT", "credit", both) == ["rent_received"]
     assert categories("RENT", "debit", both) == ["rent"]
 
 
-def test_what_stands_beside_decides_too() -> None:
+def test_with_and_unless_decide_too() -> None:
     beside = {**RENT, "with": ["SHOP"], "unless": ["CAR"], "matches": ["SHOP RENT", "RENT OF SHOP"], "not": ["RENT"]}
     assert categories("SHOP RENT", "debit", beside) == ["rent"]
     assert categories("RENT", "debit", beside) == []
@@ -49,7 +49,7 @@ def test_what_stands_beside_decides_too() -> None:
     ("condition", "value", "other"),
     [("of", "rent", "tax_office"), ("account", "loan", "savings"), ("kind", "person", "business")],
 )
-def test_a_condition_admits_what_it_names(condition: str, value: str, other: str) -> None:
+def test_condition_admits_only_its_values(condition: str, value: str, other: str) -> None:
     column = {"of": "purpose", "account": "account_type", "kind": "counterparty_kind"}[condition]
     bound = {**RENT, condition: [value]}
     if condition == "of":
@@ -60,7 +60,7 @@ def test_a_condition_admits_what_it_names(condition: str, value: str, other: str
     assert categories("ATO RENT", "debit", bound) == []
 
 
-def test_words_are_less_certain_after_the_names_than_before() -> None:
+def test_indicative_rules_are_less_certain_than_decisive_ones() -> None:
     assert [rule.confidence for rule in (*rules(RENT), *rules(RENT, tier="indicative"))] == [0.95, 0.85]
     assert rules({**RENT, "confidence": 0.5})[0].confidence == 0.5
 
@@ -78,10 +78,10 @@ def test_words_are_less_certain_after_the_names_than_before() -> None:
         ({"any": "RENT"}, "any is not a list of texts"),
         ({"matches": ["RENT", 4]}, "matches is not a list of texts"),
         ({"never": ["X"]}, "missing or unknown: never"),
-        ({"of": ["landlord"]}, "`of` knows no landlord"),
+        ({"of": ["landlord"]}, "there is no landlord for `of`"),
         ({"of": ["rent"]}, "does not match 'RENT'"),
-        ({"account": ["shoe box"]}, "`account` knows no shoe box"),
-        ({"kind": ["landlord"]}, "`kind` knows no landlord"),
+        ({"account": ["shoe box"]}, "there is no shoe box for `account`"),
+        ({"kind": ["landlord"]}, "there is no landlord for `kind`"),
     ],
 )
 def test_a_broken_rule_refuses_to_load_with_its_place_and_reason(broken: Entry, reason: str) -> None:
@@ -91,7 +91,7 @@ def test_a_broken_rule_refuses_to_load_with_its_place_and_reason(broken: Entry, 
     assert str(caught.value).startswith("decisive.yaml, rule 2 (")
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(RuleError) as caught:
         rules({**RENT, "confidence": 2}, {"category": "rent"})
     assert [line.split(" (")[0] for line in str(caught.value).splitlines()] == [
@@ -100,5 +100,5 @@ def test_all_faults_are_told_at_once() -> None:
     ]
 
 
-def test_an_example_is_tried_with_the_engine_that_uses_the_rule() -> None:
+def test_example_is_tried_with_the_engine_that_uses_the_rule() -> None:
     assert rules({**RENT, "any": ["RENT*"], "matches": ["RENTALS", "rent-0042"]})

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.facilities import FACILITIES, facilities, facilities_of
+from pipelines.enrichment.facilities import FACILITIES, mark_facilities, summarise_facilities
 from pipelines.enrichment.facilities.products import PRODUCTS
 from pipelines.enrichment.facilities.terms import ASSUMED
 from pipelines.vocabulary.taxonomy import TAXONOMY
@@ -68,8 +68,8 @@ def remitted(first: date, count: int, amount: str, **fields: Any) -> list[Row]:
     return [repaid(day, amount, "cash_advance", **fields) for day in working_days(first, count)]
 
 
-def lives_until(day: date, **fields: Any) -> Row:
-    """Something else happens: the statement runs on."""
+def other_row_on(day: date, **fields: Any) -> Row:
+    """Return an unrelated row, which shows that the statements go on until this day."""
     return row(day, "-4.50", "meals", None, **fields)
 
 
@@ -78,26 +78,26 @@ def bounced(day: date, amount: str) -> Row:
 
 
 def summary(*rows: Row, as_of: date = LATER) -> list[dict[str, Any]]:
-    """The facilities, as a credit analyst reads them."""
-    return facilities_of(facilities(known(*rows)).collect(), as_of).to_dicts()
+    """Return the summary of each facility."""
+    return summarise_facilities(mark_facilities(known(*rows)).collect(), as_of).to_dicts()
 
 
-def only(*rows: Row, as_of: date = LATER) -> dict[str, Any]:
+def summarise_only(*rows: Row, as_of: date = LATER) -> dict[str, Any]:
     (facility,) = summary(*rows, as_of=as_of)
     return facility
 
 
 def members(*rows: Row) -> list[list[int]]:
-    """Positions of the rows of each facility."""
-    found = facilities(known(*rows)).collect().filter(pl.col("facility_id").is_not_null())
+    """Return the positions of each facility's rows."""
+    found = mark_facilities(known(*rows)).collect().filter(pl.col("facility_id").is_not_null())
     return sorted(found.group_by("facility_id").agg(pl.col("position").sort())["position"].to_list())
 
 
-# -- stories
+# -- examples
 
 
-def test_a_term_loan_is_drawn_and_being_repaid() -> None:
-    loan = only(drawn(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
+def test_term_loan_that_is_being_repaid() -> None:
+    loan = summarise_only(drawn(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
     assert loan["lender_name"] == "Lumi"
     assert loan["lender_id"] == "lumi"
     assert loan["product"] == "term_loan"
@@ -113,7 +113,7 @@ def test_a_term_loan_is_drawn_and_being_repaid() -> None:
 
 def test_the_rate_of_a_loan_follows_from_its_level_repayments() -> None:
     """52 weekly payments of 900 for 40,000 cost 0.61 % a week. After 20 of them, the other 32 are worth 26,103."""
-    loan = only(drawn(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
+    loan = summarise_only(drawn(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
     i = 0.006100267
     balance = 900 * (1 - (1 + i) ** -32) / i
     assert loan["remaining_method"] == "amortised"
@@ -121,15 +121,17 @@ def test_the_rate_of_a_loan_follows_from_its_level_repayments() -> None:
     assert loan["remaining_confidence"] == 0.6
 
 
-def test_without_a_term_that_fits_a_rate_is_assumed_and_trusted_less() -> None:
+def test_rate_is_assumed_with_less_confidence_if_no_term_fits() -> None:
     payments = [repaid(MONDAY + timedelta(days=days), amount) for days, amount in ((30, "-500"), (95, "-2100"))]
-    loan = only(drawn(MONDAY, "10000"), *payments)
+    loan = summarise_only(drawn(MONDAY, "10000"), *payments)
     assert loan["remaining_method"] == "amortised"
     assert loan["remaining_confidence"] == pytest.approx(0.36)
 
 
 def test_a_loan_whose_repayments_end_after_enough_is_likely_repaid() -> None:
-    loan = only(drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 26, "-220"), lives_until(date(2025, 12, 1)))
+    loan = summarise_only(
+        drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 26, "-220"), other_row_on(date(2025, 12, 1))
+    )
     assert loan["repaid_total"] == Decimal(5_720)
     assert loan["status"] == "likely_repaid"
     assert loan["estimated_remaining"] == 0
@@ -138,18 +140,20 @@ def test_a_loan_whose_repayments_end_after_enough_is_likely_repaid() -> None:
 
 
 def test_a_loan_whose_repayments_end_too_early_is_in_arrears() -> None:
-    loan = only(drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 10, "-220"), lives_until(date(2025, 4, 20)))
+    loan = summarise_only(
+        drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 10, "-220"), other_row_on(date(2025, 4, 20))
+    )
     assert loan["status"] == "in_arrears"
     assert loan["missed_dates"] == [date(2025, 3, 24), date(2025, 3, 31), date(2025, 4, 7), date(2025, 4, 14)]
 
 
-def test_a_loan_is_not_in_arrears_because_its_account_stops_being_shown() -> None:
+def test_loan_is_not_in_arrears_when_statements_of_its_account_end() -> None:
     shown = [drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 10, "-220")]
-    assert only(*shown, lives_until(date(2025, 4, 20), account_id=OTHER_ACCOUNT))["status"] == "active"
+    assert summarise_only(*shown, other_row_on(date(2025, 4, 20), account_id=OTHER_ACCOUNT))["status"] == "active"
 
 
 def test_a_loan_drawn_before_the_statements_has_no_funding_and_no_estimate() -> None:
-    loan = only(*monthly(6, "-1200", product="mortgage"))
+    loan = summarise_only(*monthly(6, "-1200", product="mortgage"))
     assert loan["funding_date"] is None
     assert loan["funding_amount"] is None
     assert loan["frequency"] == "monthly"
@@ -158,7 +162,7 @@ def test_a_loan_drawn_before_the_statements_has_no_funding_and_no_estimate() -> 
 
 
 def test_a_cash_advance_remits_every_business_day() -> None:
-    advance = only(drawn(MONDAY, "10000", "cash_advance"), *remitted(date(2025, 1, 7), 60, "-120"))
+    advance = summarise_only(drawn(MONDAY, "10000", "cash_advance"), *remitted(date(2025, 1, 7), 60, "-120"))
     assert advance["frequency"] == "business_daily"
     assert advance["missed_payments"] == 0
     assert advance["repaid_total"] == Decimal(7_200)
@@ -171,7 +175,7 @@ def test_a_cash_advance_remits_every_business_day() -> None:
 def test_split_settlement_shows_in_the_ratio_of_card_payouts_to_other_takings() -> None:
     funding = date(2025, 4, 7)
     rows = [drawn(funding, "20000", "cash_advance", lender="Tyro"), *takings(funding, withheld=Decimal("0.2"))]
-    advance = only(*rows)
+    advance = summarise_only(*rows)
     assert advance["inferred"]
     assert advance["repaid_total"] == 0
     assert advance["withheld_share"] == pytest.approx(0.2, abs=0.03)
@@ -182,17 +186,17 @@ def test_split_settlement_shows_in_the_ratio_of_card_payouts_to_other_takings() 
     assert advance["remaining_confidence"] < 0.4
 
 
-def test_steady_card_payouts_show_nothing_withheld() -> None:
+def test_steady_card_payouts_give_no_withheld_share() -> None:
     funding = date(2025, 4, 7)
-    advance = only(drawn(funding, "20000", "cash_advance"), *takings(funding, withheld=Decimal(0)))
+    advance = summarise_only(drawn(funding, "20000", "cash_advance"), *takings(funding, withheld=Decimal(0)))
     assert not advance["inferred"]
     assert advance["withheld_estimate"] is None
 
 
-def test_nothing_is_inferred_of_takings_by_card_alone() -> None:
+def test_nothing_is_inferred_from_card_takings_alone() -> None:
     funding = date(2025, 4, 7)
     card = [r for r in takings(funding, withheld=Decimal("0.2")) if r["category"] == "card_settlement"]
-    assert not only(drawn(funding, "20000", "cash_advance"), *card)["inferred"]
+    assert not summarise_only(drawn(funding, "20000", "cash_advance"), *card)["inferred"]
 
 
 def takings(funding: date, withheld: Decimal) -> Iterator[Row]:
@@ -221,7 +225,7 @@ def test_a_new_funding_while_the_old_one_is_repaid_renews_it() -> None:
     assert (old["stacked_with"], new["stacked_with"]) == (0, 0)
 
 
-def test_a_top_up_at_the_same_repayment_renews_too() -> None:
+def test_top_up_with_the_same_repayment_is_a_renewal() -> None:
     payments = weekly(MONDAY + timedelta(days=7), 30, "-220")
     old, new = summary(drawn(MONDAY, "10000"), *payments, drawn(date(2025, 5, 1), "6000"))
     assert (old["status"], old["repayment_count"]) == ("renewed", 16)
@@ -242,22 +246,22 @@ def test_two_streams_of_one_lender_are_two_facilities() -> None:
     assert (old["stacked_with"], new["stacked_with"]) == (1, 1)
 
 
-def test_a_repriced_loan_stays_one_beside_another_of_the_same_lender() -> None:
+def test_repriced_loan_stays_one_facility_next_to_another_of_the_same_lender() -> None:
     mortgage: Row = {"product": "mortgage", "lender": "ANZ"}
     before, after = monthly(6, "-2500", **mortgage), monthly(12, "-2620", **mortgage)[6:]
     other = monthly(12, "-1200", day=20, **mortgage)
     assert sorted(len(rows) for rows in members(*before, *after, *other)) == [12, 12]
 
 
-def test_two_accounts_serve_one_facility() -> None:
+def test_one_facility_may_be_repaid_from_two_accounts() -> None:
     payments = weekly(MONDAY + timedelta(days=7), 10, "-220")
     moved = [{**payment, "account_id": OTHER_ACCOUNT} for payment in payments[5:]]
-    loan = only(drawn(MONDAY, "10000"), *payments[:5], *moved)
+    loan = summarise_only(drawn(MONDAY, "10000"), *payments[:5], *moved)
     assert loan["account_ids"] == [ACCOUNT, OTHER_ACCOUNT]
     assert loan["repayment_count"] == 10
 
 
-def test_lenders_that_run_at_once_are_stacked() -> None:
+def test_facilities_that_run_at_the_same_time_are_stacked() -> None:
     one = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), 20, "-250")]
     other = [
         drawn(date(2025, 3, 3), "8000", "cash_advance", lender="Bizcap"),
@@ -270,25 +274,25 @@ def test_lenders_that_run_at_once_are_stacked() -> None:
 
 def test_a_returned_repayment_is_missed_and_not_paid() -> None:
     payments = weekly(MONDAY, 12, "-220")
-    loan = only(*payments, bounced(payments[11]["date"] + timedelta(days=2), "220"))
+    loan = summarise_only(*payments, bounced(payments[11]["date"] + timedelta(days=2), "220"))
     assert loan["repayment_count"] == 11
     assert loan["repaid_total"] == Decimal(2_420)
     assert loan["missed_dates"] == [payments[11]["date"]]
     assert loan["status"] == "in_arrears"
 
 
-def test_a_second_try_that_is_met_makes_up_for_the_first() -> None:
+def test_successful_second_try_makes_up_for_the_first() -> None:
     payments = weekly(MONDAY, 12, "-220")
     day = payments[9]["date"]
     again = repaid(day + timedelta(days=3), "-220")
-    loan = only(*payments, bounced(day + timedelta(days=1), "220"), again)
+    loan = summarise_only(*payments, bounced(day + timedelta(days=1), "220"), again)
     assert loan["missed_dates"] == [day]
     assert (loan["repayment_count"], loan["repaid_total"]) == (12, Decimal(2_640))
     assert loan["status"] == "active"
     assert loan["frequency"] == "weekly"
 
 
-def test_the_rows_of_a_facility_sum_to_what_it_gave_less_what_it_got() -> None:
+def test_rows_of_a_facility_sum_to_funded_less_repaid() -> None:
     payments = weekly(MONDAY + timedelta(days=7), 8, "-220")
     back = bounced(payments[3]["date"] + timedelta(days=1), "220")
     (rows,) = members(drawn(MONDAY, "5000"), *payments, back)
@@ -297,7 +301,7 @@ def test_the_rows_of_a_facility_sum_to_what_it_gave_less_what_it_got() -> None:
 
 def test_a_payment_plan_with_the_tax_office_misses_an_instalment() -> None:
     instalments = monthly(8, "-1500", product="tax_payment_plan", lender=None, counterparty_name="ATO")
-    plan = only(*instalments[:6], instalments[7])
+    plan = summarise_only(*instalments[:6], instalments[7])
     assert plan["product"] == "tax_payment_plan"
     assert plan["frequency"] == "monthly"
     assert plan["missed_dates"] == [date(2025, 7, 15)]
@@ -306,12 +310,12 @@ def test_a_payment_plan_with_the_tax_office_misses_an_instalment() -> None:
 
 def test_a_payment_plan_that_stops_is_broken() -> None:
     instalments = monthly(6, "-1500", product="tax_payment_plan", lender=None)
-    assert only(*instalments, lives_until(date(2025, 9, 30)))["status"] == "in_arrears"
+    assert summarise_only(*instalments, other_row_on(date(2025, 9, 30)))["status"] == "in_arrears"
 
 
-def test_what_an_owner_lends_is_a_facility_of_its_own() -> None:
+def test_loan_by_an_owner_is_a_separate_facility() -> None:
     owner = {"lender": None, "related_party": "Jane Owner"}
-    loan = only(
+    loan = summarise_only(
         drawn(MONDAY, "20000", "director_loan", **owner),
         repaid(date(2025, 3, 1), "-5000", "director_loan", **owner),
         drawn(date(2025, 4, 1), "4000", "director_loan", **owner),
@@ -322,20 +326,22 @@ def test_what_an_owner_lends_is_a_facility_of_its_own() -> None:
 
 
 def test_a_line_that_was_repaid_before_it_was_drawn_has_an_unknown_balance() -> None:
-    line = only(
+    line = summarise_only(
         repaid(MONDAY, "-500", "line_of_credit"),
         drawn(date(2025, 2, 1), "2000", "line_of_credit"),
     )
     assert (line["estimated_remaining"], line["remaining_method"]) == (None, "unknown")
 
 
-def test_after_a_long_silence_it_is_another_facility() -> None:
+def test_long_silence_begins_another_facility() -> None:
     later = weekly(date(2025, 10, 6), 5, "-220")
     assert len(members(*weekly(MONDAY, 5, "-220"), *later)) == 2
 
 
 def test_a_drawdown_paid_out_in_parts_is_one() -> None:
-    loan = only(drawn(MONDAY, "6000"), drawn(MONDAY + timedelta(days=1), "4000"), *weekly(date(2025, 1, 14), 9, "-220"))
+    loan = summarise_only(
+        drawn(MONDAY, "6000"), drawn(MONDAY + timedelta(days=1), "4000"), *weekly(date(2025, 1, 14), 9, "-220")
+    )
     assert (loan["funding_date"], loan["funding_amount"]) == (MONDAY, Decimal(10_000))
 
 
@@ -353,15 +359,17 @@ def test_a_drawdown_paid_out_in_parts_is_one() -> None:
         ([0, 30], None),
     ],
 )
-def test_the_frequency_is_the_middle_gap(days: list[int], frequency: str | None) -> None:
+def test_frequency_follows_from_the_median_gap(days: list[int], frequency: str | None) -> None:
     start = date(2025, 1, 1)
     loans = summary(*(repaid(start + timedelta(days=day), "-100") for day in days), as_of=date(2030, 1, 1))
     assert loans[0]["frequency"] == frequency
 
 
-def test_a_payment_that_waits_for_easter_is_not_missed() -> None:
+def test_payment_delayed_by_easter_is_not_missed() -> None:
     fridays = [date(2025, 3, 28), date(2025, 4, 4), date(2025, 4, 11)]
-    loan = only(*(repaid(day, "-100") for day in [*fridays, date(2025, 4, 22), date(2025, 4, 28), date(2025, 5, 2)]))
+    loan = summarise_only(
+        *(repaid(day, "-100") for day in [*fridays, date(2025, 4, 22), date(2025, 4, 28), date(2025, 5, 2)])
+    )
     assert loan["missed_dates"] == []
 
 
@@ -376,18 +384,18 @@ def test_a_payment_that_waits_for_easter_is_not_missed() -> None:
         {"amount": Decimal(0)},
     ],
 )
-def test_rows_that_are_no_repayment_take_no_part(other: Row) -> None:
+def test_rows_that_are_not_repayments_are_ignored(other: Row) -> None:
     assert members({**repaid(MONDAY, "-100"), **other}) == []
 
 
-def test_rows_after_the_day_asked_for_take_no_part() -> None:
+def test_rows_after_the_requested_day_are_ignored() -> None:
     payments = weekly(MONDAY, 10, "-220")
-    assert only(*payments, as_of=payments[4]["date"])["repayment_count"] == 5
+    assert summarise_only(*payments, as_of=payments[4]["date"])["repayment_count"] == 5
 
 
-def test_no_rows_no_facilities() -> None:
-    assert_frame_equal(facilities_of(facilities(known()).collect(), LATER), FACILITIES.to_frame())
-    assert summary(lives_until(MONDAY)) == []
+def test_no_rows_give_no_facilities() -> None:
+    assert_frame_equal(summarise_facilities(mark_facilities(known()).collect(), LATER), FACILITIES.to_frame())
+    assert summary(other_row_on(MONDAY)) == []
 
 
 # -- in general
@@ -402,7 +410,7 @@ lines = st.tuples(
 Line = tuple[int, str, str, str | None, bool]
 
 
-def described(some: Sequence[Line]) -> list[Row]:
+def make_rows(some: Sequence[Line]) -> list[Row]:
     rows = []
     for position, (day, amount, product, lender, other) in enumerate(some):
         side = "fundings" if Decimal(amount) > 0 else "repayments"
@@ -416,19 +424,19 @@ def described(some: Sequence[Line]) -> list[Row]:
 @examples(8)
 @given(st.lists(lines, max_size=16), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> None:
-    rows = described(some)
-    straight = facilities(known(*rows)).collect()
-    mixed = facilities(known(*random.sample(rows, len(rows)))).collect()
+    rows = make_rows(some)
+    straight = mark_facilities(known(*rows)).collect()
+    mixed = mark_facilities(known(*random.sample(rows, len(rows)))).collect()
     assert_frame_equal(mixed.sort("position"), straight)
-    assert_frame_equal(facilities_of(mixed, LATER), facilities_of(straight, LATER))
+    assert_frame_equal(summarise_facilities(mixed, LATER), summarise_facilities(straight, LATER))
 
 
 @examples(8)
 @given(st.lists(lines, max_size=16))
-def test_money_figures_are_those_of_a_plain_sum(some: list[Line]) -> None:
-    """Sums over each facility's rows by hand, in Decimal; what bounced is told from the returning credits."""
-    rows = facilities(known(*described(some))).collect()
-    by_id = {facility["facility_id"]: facility for facility in facilities_of(rows, LATER).to_dicts()}
+def test_amounts_agree_with_plain_python(some: list[Line]) -> None:
+    """Amounts are summed by hand over each facility's rows, in Decimal. Returning credits show what bounced."""
+    rows = mark_facilities(known(*make_rows(some))).collect()
+    by_id = {facility["facility_id"]: facility for facility in summarise_facilities(rows, LATER).to_dicts()}
     held = rows.filter(pl.col("facility_id").is_not_null())
     assert set(held["facility_id"]) == set(by_id)
     for (facility_id,), own in held.group_by("facility_id"):
@@ -444,7 +452,7 @@ def test_money_figures_are_those_of_a_plain_sum(some: list[Line]) -> None:
 
 
 def remaining_by_hand(facility: dict[str, Any], lent: Decimal, repaid_: Decimal) -> Decimal | None:
-    """What the stated method comes to; of loans with interest only that it is not below nothing."""
+    """Compute the remaining amount by the stated method. For loans with interest, only check that it is ≥ 0."""
     match facility["remaining_method"]:
         case "assumed_factor":
             total = lent * Decimal(ASSUMED[facility["product"]].factor or 0)
@@ -465,11 +473,11 @@ def remaining_by_hand(facility: dict[str, Any], lent: Decimal, repaid_: Decimal)
     st.integers(1_000, 500_000),
     st.lists(st.tuples(st.integers(1, 900), st.integers(1, 4_000)), max_size=6, unique_by=lambda payment: payment[0]),
 )
-def test_a_loan_grows_and_shrinks_as_a_ledger_kept_by_hand(lent: int, payments: list[tuple[int, int]]) -> None:
+def test_balance_of_a_loan_agrees_with_a_ledger_in_plain_python(lent: int, payments: list[tuple[int, int]]) -> None:
     """Interest on the balance from one row to the next: the prospective ledger against the retrospective formula."""
     rows = [repaid(MONDAY + timedelta(days=day), str(-amount), "mortgage") for day, amount in sorted(payments)]
-    joined = facilities(known(drawn(MONDAY, str(lent), "mortgage"), *rows)).collect()
-    found = facilities_of(joined.with_columns(facility_id=pl.lit(b"f" * 16)), date(2028, 1, 1)).to_dicts()[0]
+    joined = mark_facilities(known(drawn(MONDAY, str(lent), "mortgage"), *rows)).collect()
+    found = summarise_facilities(joined.with_columns(facility_id=pl.lit(b"f" * 16)), date(2028, 1, 1)).to_dicts()[0]
     assume(found["remaining_method"] == "amortised" and found["remaining_confidence"] < 0.6)
     rate, balance, last = ASSUMED["mortgage"].yearly_rate or 0, float(lent), 0
     for day, amount in sorted(payments):
@@ -480,36 +488,36 @@ def test_a_loan_grows_and_shrinks_as_a_ledger_kept_by_hand(lent: int, payments: 
 
 @examples(6)
 @given(st.integers(3, 20), st.integers(0, 10))
-def test_ids_stay_when_later_rows_come(count: int, more: int) -> None:
+def test_ids_stay_when_later_rows_are_added(count: int, more: int) -> None:
     rows = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), count + more, "-220")]
-    first = facilities(known(*rows[: 1 + count])).collect()
-    later = facilities(known(*rows, drawn(LATER, "5000", lender="Moula"))).collect()
+    first = mark_facilities(known(*rows[: 1 + count])).collect()
+    later = mark_facilities(known(*rows, drawn(LATER, "5000", lender="Moula"))).collect()
     assert later["facility_id"].head(1 + count).to_list() == first["facility_id"].to_list()
 
 
-def test_customers_do_not_mix() -> None:
+def test_customers_are_separate() -> None:
     rows = weekly(MONDAY, 5, "-220")
     theirs = [{**each, "customer_number": 2, "account_id": b"z" * 16} for each in rows]
     assert [facility["customer_number"] for facility in summary(*rows, *theirs)] == [1, 2]
 
 
-def test_amounts_at_both_ends_of_the_range_are_held() -> None:
+def test_amounts_at_both_ends_of_the_range_are_exact() -> None:
     largest = "9999999999999.99"
     rows = [drawn(MONDAY, largest, "cash_advance")]
     rows += [repaid(MONDAY + timedelta(days=day), "-" + largest, "cash_advance") for day in range(1, 8)]
     rows += [repaid(MONDAY + timedelta(days=9), "-0.01", "cash_advance")]
-    advance = only(*rows)
+    advance = summarise_only(*rows)
     assert advance["repaid_total"] == 7 * Decimal(largest) + Decimal("0.01")
     assert advance["estimated_remaining"] == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("category", ["term_loan_repayment", "term_loan_funding", "cash_advance_funding"])
-def test_two_million_equal_rows_of_one_customer_are_no_obstacle(category: str) -> None:
+def test_two_million_equal_rows_of_one_customer_are_handled(category: str) -> None:
     count = 2_000_000
     amount = "-100" if category.endswith("repayment") else "100"
     rows = known(row(MONDAY, amount, category)).select(pl.all().repeat_by(count).explode())
     numbered = rows.with_columns(transaction_id=pl.int_range(pl.len()).cast(pl.String).cast(pl.Binary))
-    found = facilities_of(facilities(numbered).collect(), LATER)
+    found = summarise_facilities(mark_facilities(numbered).collect(), LATER)
     assert found.height == 1
     assert found.select(pl.coalesce("funding_amount", "repaid_total")).item() == 100 * count

@@ -1,4 +1,4 @@
-"""Small labelled files: merchants whose names tell what they are, and some whose context does."""
+"""Small labelled files of merchants whose names contain their trade."""
 
 from datetime import date, timedelta
 from random import Random
@@ -17,7 +17,7 @@ NAMES = ("ALBA", "BORO", "CINTO", "DRUMO", "ESKER", "FALLOW", "GRINDA", "HELVO",
 
 
 def table(rows: int = 600, seed: int = 1) -> pl.DataFrame:
-    """A labelled file's columns as text: what a merchant sells tells its label, but for a few labelled by chance."""
+    """Return a labelled file's columns as text: the label follows from the trade, except a few random ones."""
     rng = Random(seed)
     return pl.DataFrame([_row(rng, number) for number in range(rows)])
 
@@ -37,5 +37,5 @@ def _row(rng: Random, number: int) -> dict[str, str]:
 
 
 def rows(count: int = 600, seed: int = 1) -> pl.DataFrame:
-    """The same, ready for training."""
+    """Return the same, ready for training."""
     return labelled_rows(table(count, seed)).rows

@@ -1,4 +1,4 @@
-"""The counts of an evaluation, beside plain loops over the same rows."""
+"""The counts of an evaluation agree with plain loops over the same rows."""
 
 from collections import Counter
 from datetime import date
@@ -26,13 +26,13 @@ def f1_by_hand(pairs: list[tuple[str, str]]) -> float:
 
 
 @given(LABELS)
-def test_macro_f1_is_that_of_its_definition(pairs: list[tuple[str, str]]) -> None:
+def test_macro_f1_agrees_with_its_definition(pairs: list[tuple[str, str]]) -> None:
     truth, said = (pl.Series(list(each)) for each in zip(*pairs, strict=True))
     assert macro_f1(truth, said) == pytest.approx(f1_by_hand(pairs))
 
 
 @given(CONFIDENCES)
-def test_the_calibration_error_is_that_of_its_definition(rows: list[tuple[float, bool]]) -> None:
+def test_calibration_error_agrees_with_its_definition(rows: list[tuple[float, bool]]) -> None:
     bins = reliability(pl.Series([said for said, _ in rows]), pl.Series([right for _, right in rows]))
     by_hand = 0.0
     for number in range(10):
@@ -60,5 +60,5 @@ def test_a_split_that_leaves_nothing_on_one_side_is_refused() -> None:
             evaluate(rows(100), day)
 
 
-def test_random_labels_are_no_better_than_the_commonest() -> None:
+def test_model_of_random_labels_is_no_better_than_the_commonest_label() -> None:
     assert evaluate(rows(1_000).with_columns(pl.col("label").shuffle(seed=2))).worthless

@@ -1,4 +1,4 @@
-"""The hashes of pieces, words and phrases are what a plain loop over the letters finds."""
+"""The hashes of pieces, words and phrases agree with plain loops over the letters."""
 
 from datetime import date
 from decimal import Decimal
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.learned import features
-from pipelines.enrichment.learned.features import PIECES, Block, fact_block, hashed, name_of, plain
+from pipelines.enrichment.learned.features import PIECES, Block, fact_block, hashed, name_of, plain_text
 from pipelines.vocabulary.schemas import MONEY, Channel, Direction
 
 TEXTS = st.lists(st.text(alphabet="AB 1é-", max_size=12), min_size=1, max_size=6)
@@ -41,19 +41,19 @@ def facts(**columns: object) -> pl.DataFrame:
     return pl.DataFrame([row], schema_overrides=types)
 
 
-def plainly(text: str) -> str:
-    return str(pl.select(plain(pl.lit(text))).item())
+def plain_words(text: str) -> str:
+    return str(pl.select(plain_text(pl.lit(text))).item())
 
 
 def pieces_by_hand(text: str) -> list[bytes]:
-    """Every run of two to five bytes of ` word ` in which no space has a letter on both sides."""
-    letters = f" {plainly(text)} ".encode()
+    """List every run of two to five bytes of ` word ` in which no space has a letter on both sides."""
+    letters = f" {plain_words(text)} ".encode()
     runs = (letters[at : at + length] for length in PIECES for at in range(len(letters) - length + 1))
     return [run for run in runs if b" " not in run[1:-1] and run != b"  "]
 
 
 @given(TEXTS)
-def test_pieces_are_those_that_a_loop_finds(texts: list[str]) -> None:
+def test_pieces_agree_with_plain_python(texts: list[str]) -> None:
     pieces, _, _ = narrative_blocks(*texts)
     for number, text in enumerate(texts):
         mine = pieces.buckets[pieces.rows == number]
@@ -63,7 +63,7 @@ def test_pieces_are_those_that_a_loop_finds(texts: list[str]) -> None:
 
 
 @given(TEXTS)
-def test_a_narrative_has_the_same_features_in_any_company(texts: list[str]) -> None:
+def test_features_of_a_narrative_do_not_depend_on_the_others(texts: list[str]) -> None:
     together = narrative_blocks(*texts)
     for number, text in enumerate(texts):
         alone = narrative_blocks(text)
@@ -71,24 +71,24 @@ def test_a_narrative_has_the_same_features_in_any_company(texts: list[str]) -> N
             assert sorted(block.buckets[block.rows == number]) == sorted(own.buckets)
 
 
-def test_numbers_and_signs_make_no_other_narrative() -> None:
+def test_numbers_and_signs_make_no_difference() -> None:
     pieces, words, _ = narrative_blocks("BP EXPRESS 9199", "bp-express #12")
     for block in (pieces, words):
         assert sorted(block.buckets[block.rows == 0]) == sorted(block.buckets[block.rows == 1])
 
 
-def test_long_numbers_are_a_fact() -> None:
+def test_long_numbers_are_features() -> None:
     one, same, other = (fact_block(facts(text=f"BPAY {number}"), []) for number in (75556, 75556, 75557))
     assert one.buckets.tolist() == same.buckets.tolist() != other.buckets.tolist()
 
 
-def test_many_rows_without_a_number_follow_one_that_has_it() -> None:
+def test_rows_without_a_number_may_follow_one_with_a_number() -> None:
     numbered, bare = facts(text="BPAY 75556"), facts(text="COFFEE")
     assert len(fact_block(pl.concat([numbered, *[bare] * 1_000]), []).buckets) % 1_001 == 1
 
 
-def test_hashes_are_the_same_for_ever() -> None:
-    """A model's file outlives the process that wrote it: were these to change, so must `features.VERSION`."""
+def test_hashes_never_change() -> None:
+    """A model's file outlives the process that wrote it: if these change, `features.VERSION` must change, too."""
     assert features.VERSION == 2
     assert hashed(pl.Series(["BUNNINGS", "", None])).tolist() == [16562792481082513916, 0, 13422068669152152671]
 
@@ -103,13 +103,13 @@ def test_amounts_at_both_ends_of_the_range() -> None:
         assert len(fact_block(facts(amount=Decimal(amount)), []).buckets)
 
 
-def test_a_context_that_is_missing_is_one_that_is_unknown() -> None:
+def test_missing_context_counts_as_unknown() -> None:
     absent = fact_block(facts(), ["context_bank"])
     unknown = fact_block(facts(context_bank=None), ["context_bank"])
     assert absent.buckets.tolist() == unknown.buckets.tolist()
     assert absent.buckets.tolist() != fact_block(facts(context_bank="ANZ"), ["context_bank"]).buckets.tolist()
 
 
-def test_a_merchant_is_told_by_the_beginning_of_its_name() -> None:
+def test_merchant_is_identified_by_the_beginning_of_its_name() -> None:
     clean = pl.Series(["BUNNINGS 306000 SUBIACO", "Bunnings Subiaco WA", "12345", "", None])
     assert name_of(clean).to_list() == ["BUNNINGS SUBIACO", "BUNNINGS SUBIACO", "", "", ""]

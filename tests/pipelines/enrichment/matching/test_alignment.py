@@ -1,4 +1,4 @@
-"""Statements beside feeds and other statements of the same account: every transaction once, whatever says it."""
+"""Statements overlap with feeds and other statements of the same account: every transaction is held once."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -31,145 +31,158 @@ def line(day: int, amount: str, balance: str | None = None, words: str = "COFFEE
     return {"date": MONDAY + timedelta(days=day), **described, **others}
 
 
-def printed(*rows: Row, number: int = 1) -> list[Row]:
-    """The same rows, read from a PDF statement."""
+def on_statement(*rows: Row, number: int = 1) -> list[Row]:
+    """Return the same rows as if read from a PDF statement."""
     return [{**row, "statement_id": number.to_bytes(16)} for row in rows]
 
 
-def after(*submissions: Sequence[Row]) -> Identified:
-    """What is held after submissions that arrived one by one; the duplicates are the last one's."""
+def identify_all(*submissions: Sequence[Row]) -> Identified:
+    """Identify submissions one by one. Return what is held at the end, and the duplicates of the last one."""
     result = Identified(NOTHING, NOTHING)
     for seq, rows in enumerate(submissions, start=1):
         result = identify(result.rows, submission(seq, rows))
     return result
 
 
-def count(*submissions: Sequence[Row]) -> int:
-    """How many transactions are held; the same in one batch, and in the other order."""
+def count_held(*submissions: Sequence[Row]) -> int:
+    """Count the transactions held, and check that one batch and the reverse order give the same."""
     frames = [submission(seq, rows) for seq, rows in enumerate(submissions, start=1)]
-    held = after(*submissions).rows
+    held = identify_all(*submissions).rows
     assert_frame_equal(identify(NOTHING, pl.concat(frames)).rows, held)
-    other_way = after(*reversed(submissions)).rows.filter(current()).height
+    other_way = identify_all(*reversed(submissions)).rows.filter(current()).height
     assert other_way == held.filter(current()).height
     return other_way
 
 
-def test_other_words_for_the_same_balance_are_no_other_transaction() -> None:
+def test_rows_with_the_same_balance_and_other_words_are_one_transaction() -> None:
     feed = [line(0, "-4.50", "95.50"), line(0, "-4.50", "91.00")]
-    paper = printed(line(0, "-4.50", "95.50", "Card xx12 Coffee Co"), line(0, "-4.50", "91.00", "Card xx12 Coffee Co"))
-    assert count(feed, paper) == 2
-    assert after(feed, paper).duplicates["transaction_id"].n_unique() == 2
+    paper = on_statement(
+        line(0, "-4.50", "95.50", "Card xx12 Coffee Co"), line(0, "-4.50", "91.00", "Card xx12 Coffee Co")
+    )
+    assert count_held(feed, paper) == 2
+    assert identify_all(feed, paper).duplicates["transaction_id"].n_unique() == 2
 
 
-def test_a_repeated_row_names_the_transaction_of_its_balance() -> None:
-    paper = printed(line(0, "-4.50", "91.00", "Coffee two"), line(0, "-4.50", "95.50", "Coffee one"))
-    held = after([line(0, "-4.50", "95.50", "ONE"), line(0, "-4.50", "91.00", "TWO")]).rows
-    repeated = after([line(0, "-4.50", "95.50", "ONE"), line(0, "-4.50", "91.00", "TWO")], paper).duplicates
+def test_duplicate_refers_to_the_transaction_with_its_balance() -> None:
+    paper = on_statement(line(0, "-4.50", "91.00", "Coffee two"), line(0, "-4.50", "95.50", "Coffee one"))
+    held = identify_all([line(0, "-4.50", "95.50", "ONE"), line(0, "-4.50", "91.00", "TWO")]).rows
+    repeated = identify_all([line(0, "-4.50", "95.50", "ONE"), line(0, "-4.50", "91.00", "TWO")], paper).duplicates
     [two] = held.filter(pl.col("description") == "TWO")["transaction_id"]
     assert repeated.filter(pl.col("position") == 0)["transaction_id"].item() == two
 
 
-def test_what_a_statement_has_more_is_new_in_its_own_words() -> None:
-    rows = after([line(0, "-4.50", "95.50")], printed(line(0, "-4.50", "95.50", "A"), line(1, "-9", "86.50", "B"))).rows
+def test_additional_rows_of_a_statement_are_new_in_its_own_words() -> None:
+    rows = identify_all(
+        [line(0, "-4.50", "95.50")], on_statement(line(0, "-4.50", "95.50", "A"), line(1, "-9", "86.50", "B"))
+    ).rows
     assert rows["description"].to_list() == ["COFFEE", "B"]
 
 
-def test_balances_that_contradict_each_other_keep_rows_apart() -> None:
-    assert count([line(0, "-4.50", "95.50")], printed(line(0, "-4.50", "50.00"))) == 2
+def test_rows_with_different_balances_are_not_matched() -> None:
+    assert count_held([line(0, "-4.50", "95.50")], on_statement(line(0, "-4.50", "50.00"))) == 2
 
 
-def test_a_purchase_and_its_booking_some_days_later_are_one() -> None:
-    paper = printed(line(3, "-4.50", "95.50", "CARD"), line(3, "-1", "94.50", "FEE"))
-    assert count([line(0, "-4.50", "95.50"), line(3, "-1", "94.50")], paper) == 2
-    assert count([line(0, "-4.50", "95.50")], printed(line(6, "-4.50", "95.50", "CARD"))) == 2
+def test_purchase_and_booking_a_few_days_apart_are_one_transaction() -> None:
+    paper = on_statement(line(3, "-4.50", "95.50", "CARD"), line(3, "-1", "94.50", "FEE"))
+    assert count_held([line(0, "-4.50", "95.50"), line(3, "-1", "94.50")], paper) == 2
+    assert count_held([line(0, "-4.50", "95.50")], on_statement(line(6, "-4.50", "95.50", "CARD"))) == 2
 
 
-def test_days_that_differ_need_both_balances() -> None:
-    assert count([line(0, "-4.50")], printed(line(1, "-4.50", "95.50"))) == 2
+def test_different_days_are_matched_only_if_both_rows_state_a_balance() -> None:
+    assert count_held([line(0, "-4.50")], on_statement(line(1, "-4.50", "95.50"))) == 2
 
 
-def test_a_missing_balance_leaves_the_words_to_say_which_is_which() -> None:
+def test_words_decide_where_a_balance_is_missing() -> None:
     feed = [line(0, "-50", None, "RENT UNIT 4"), line(0, "-50", None, "COFFEE CO")]
-    paper = printed(line(0, "-50", "150", "Coffee Co Sydney".upper()))
-    [repeated] = after(feed, paper).duplicates["transaction_id"]
-    assert after(feed).rows.filter(transaction_id=repeated)["description"].item() == "COFFEE CO"
+    paper = on_statement(line(0, "-50", "150", "Coffee Co Sydney".upper()))
+    [repeated] = identify_all(feed, paper).duplicates["transaction_id"]
+    assert identify_all(feed).rows.filter(transaction_id=repeated)["description"].item() == "COFFEE CO"
 
 
-def test_as_many_rows_are_paired_as_can_be_before_words_choose() -> None:
-    held = printed(line(0, "-4.50", None, "COFFEE CO"), line(0, "-4.50", "91.00", "KIOSK"))
+def test_words_never_reduce_the_number_of_pairs() -> None:
+    held = on_statement(line(0, "-4.50", None, "COFFEE CO"), line(0, "-4.50", "91.00", "KIOSK"))
     feed = [line(0, "-4.50", None, "COFFEE"), line(0, "-4.50", "95.50", "SHOP")]
-    assert count(held, feed) == 2
+    assert count_held(held, feed) == 2
 
 
-def test_words_alone_are_no_reason_to_lose_another_row() -> None:
-    """The one held row without a balance is that of the same words, not the first that comes."""
-    rows = after(
-        [line(0, "-4.50", None, "TEA")], printed(line(0, "-4.50", "91", "LUNCH"), line(0, "-4.50", None, "TEA CO"))
+def test_row_with_the_same_words_is_paired_before_the_first_in_order() -> None:
+    """The held row without a balance belongs to the sent row with similar words, not to the first one."""
+    rows = identify_all(
+        [line(0, "-4.50", None, "TEA")], on_statement(line(0, "-4.50", "91", "LUNCH"), line(0, "-4.50", None, "TEA CO"))
     )
     assert sorted(rows.rows["description"]) == ["LUNCH", "TEA"]
 
 
-def test_an_account_swept_to_zero_every_day_keeps_all_its_days() -> None:
+def test_account_swept_to_zero_every_day_keeps_all_days() -> None:
     def days(first: int, last: int) -> list[Row]:
         return [row for day in range(first, last) for row in (line(day, "100", "100"), line(day, "-100", "0"))]
 
-    assert count(printed(*days(0, 30)), printed(*days(30, 60), number=2)) == 120
-    assert count(printed(*days(0, 30)), printed(*days(20, 60), number=2)) == 120
+    assert count_held(on_statement(*days(0, 30)), on_statement(*days(30, 60), number=2)) == 120
+    assert count_held(on_statement(*days(0, 30)), on_statement(*days(20, 60), number=2)) == 120
 
 
-def test_a_payment_that_is_presented_again_after_its_reversal_is_kept() -> None:
+def test_payment_presented_again_after_its_reversal_is_kept() -> None:
     paid, back, again = line(0, "-500", "100"), line(1, "500", "600"), line(3, "-500", "100")
-    assert count(printed(line(-9, "7", "600"), paid, back), printed(again, line(9, "5", "105"), number=2)) == 5
-    assert count(printed(line(-9, "7", "600"), paid), printed(back, again, line(9, "5", "105"), number=2)) == 5
+    assert (
+        count_held(on_statement(line(-9, "7", "600"), paid, back), on_statement(again, line(9, "5", "105"), number=2))
+        == 5
+    )
+    assert (
+        count_held(on_statement(line(-9, "7", "600"), paid), on_statement(back, again, line(9, "5", "105"), number=2))
+        == 5
+    )
 
 
-def test_rows_of_other_accounts_are_other_rows() -> None:
-    elsewhere = printed(line(0, "-4.50", "95.50", "A", account_id=OTHER_ACCOUNT))
-    assert count([line(0, "-4.50", "95.50")], elsewhere) == 2
+def test_rows_of_different_accounts_are_not_matched() -> None:
+    elsewhere = on_statement(line(0, "-4.50", "95.50", "A", account_id=OTHER_ACCOUNT))
+    assert count_held([line(0, "-4.50", "95.50")], elsewhere) == 2
 
 
 def test_mode_append_is_not_matched_but_counts_as_held() -> None:
-    feed, paper = [line(0, "-4.50", "95.50", appended=True)], printed(line(0, "-4.50", "95.50", "CARD"))
-    assert after(paper, feed).rows.height == 2
-    assert after(feed, paper).rows.height == 1
+    feed, paper = [line(0, "-4.50", "95.50", appended=True)], on_statement(line(0, "-4.50", "95.50", "CARD"))
+    assert identify_all(paper, feed).rows.height == 2
+    assert identify_all(feed, paper).rows.height == 1
 
 
-def test_a_feed_with_ids_repeats_a_statement_every_time_that_it_is_sent() -> None:
+def test_feed_with_ids_repeats_a_statement_each_time_it_is_sent() -> None:
     feed = [line(0, "-4.50", "95.50", client_transaction_id="T1")]
-    paper = printed(line(0, "-4.50", "95.50", "CARD"))
-    assert count(paper, feed) == 1
-    assert count(paper, feed, feed) == 1
-    assert count(paper, feed * 2) == 1
+    paper = on_statement(line(0, "-4.50", "95.50", "CARD"))
+    assert count_held(paper, feed) == 1
+    assert count_held(paper, feed, feed) == 1
+    assert count_held(paper, feed * 2) == 1
 
 
-def test_a_posting_that_a_statement_brought_first_still_ends_the_wait_of_its_pending_row() -> None:
+def test_posting_that_repeats_a_statement_still_supersedes_its_pending_row() -> None:
     pending, posting = line(0, "-4.50", status="pending"), line(2, "-4.50", "95.50")
-    held = after([pending], printed(line(2, "-4.50", "95.50", "CARD")), [posting]).rows
+    held = identify_all([pending], on_statement(line(2, "-4.50", "95.50", "CARD")), [posting]).rows
     assert held.filter(current())["status"].to_list() == ["posted"]
 
 
-def test_data_is_matched_with_data_as_ever_beside_a_statement() -> None:
-    feed, paper = [line(0, "-4.50", None, "A")], printed(line(0, "-4.50", None, "A CO"))
-    assert after(paper, feed, feed).rows.height == 1
-    assert after(feed, [line(0, "-4.50", None, "B")], paper).rows.height == 2
+def test_data_is_matched_word_for_word_when_a_statement_is_held_too() -> None:
+    feed, paper = [line(0, "-4.50", None, "A")], on_statement(line(0, "-4.50", None, "A CO"))
+    assert identify_all(paper, feed, feed).rows.height == 1
+    assert identify_all(feed, [line(0, "-4.50", None, "B")], paper).rows.height == 2
 
 
-def test_what_a_retracted_statement_brought_is_the_feeds_that_repeated_it() -> None:
-    paper, feed = printed(line(0, "-4.50", "95.50", "CARD"), line(1, "-1", "94.50", "B")), [line(0, "-4.50", "95.50")]
-    held = after(paper, feed).rows.match_to_schema(TRANSACTIONS, missing_columns="insert")
+def test_row_of_a_retracted_statement_becomes_the_feed_row_that_repeated_it() -> None:
+    paper, feed = (
+        on_statement(line(0, "-4.50", "95.50", "CARD"), line(1, "-1", "94.50", "B")),
+        [line(0, "-4.50", "95.50")],
+    )
+    held = identify_all(paper, feed).rows.match_to_schema(TRANSACTIONS, missing_columns="insert")
     retracted = pl.DataFrame([(1, (1).to_bytes(16), 1, 3)], schema=RETRACTED, orient="row")
     result = identify_without(held, submission(1, []), Retractions(retracted, submission(2, feed)))
     assert result.identified.rows.select("received_seq", "description").rows() == [(2, "COFFEE")]
 
 
-# One true list of transactions, cut into documents that overlap.
+# A true list of transactions, cut into overlapping documents.
 
 
 class Booked(NamedTuple):
     day: int
     amount: Decimal
     balance: Decimal
-    moves: bool  # dated by purchase or by booking; such rows keep their balance
+    moves: bool  # dated by purchase or by booking; such rows always state their balance
 
 
 class Document(NamedTuple):
@@ -181,10 +194,10 @@ class Document(NamedTuple):
 
 @st.composite
 def truths(draw: st.DrawFn) -> list[Booked]:
-    """Days with several equal coffees; no amount leads to the same balance twice.
+    """Draw days with several equal coffees; no amount leads to the same balance twice.
 
-    Amounts tell which rows have two dates: a row that moved among others of its amount, whose balances nobody states,
-    could be any of them.
+    The amount decides whether a row may have two dates. Otherwise a moved row could be any of the rows with its amount
+    and without a balance.
     """
     days = sorted(draw(st.lists(st.integers(0, 25), min_size=1, max_size=14)))
     amounts = [Decimal(draw(st.sampled_from(("-4.50", "-4.50", "-7.25", "-7.25", "-30", "1003")))) for _ in days]
@@ -208,8 +221,8 @@ documents = st.lists(
 )
 
 
-def written(truth: Sequence[Booked], document: Document, number: int) -> list[Row]:
-    """What a document says of its days. A statement has its own words, and dates some rows later than a feed."""
+def write_document(truth: Sequence[Booked], document: Document, number: int) -> list[Row]:
+    """Return a document's rows for its days. A statement has its own words, and dates some rows later than a feed."""
     random = Random(document.seed)
     rows = []
     for nth, row in enumerate(truth):
@@ -220,11 +233,11 @@ def written(truth: Sequence[Booked], document: Document, number: int) -> list[Ro
             described = line(row.day + shift, str(row.amount), None if silent else str(row.balance), words)
             rows.append({**described, "truth": nth})
     facts = [{name: value for name, value in row.items() if name != "truth"} for row in rows]
-    return printed(*facts, number=number) if document.is_statement else facts
+    return on_statement(*facts, number=number) if document.is_statement else facts
 
 
-def follow(truth: list[Booked], papers: list[Document], batch_size: int) -> None:
-    sent = [written(truth, document, number) for number, document in enumerate(papers, start=1)]
+def check_documents(truth: list[Booked], papers: list[Document], batch_size: int) -> None:
+    sent = [write_document(truth, document, number) for number, document in enumerate(papers, start=1)]
     frames = [submission(seq, rows) for seq, rows in enumerate(sent, start=1) if rows]
     held, duplicates = NOTHING, 0
     for start in range(0, len(frames), batch_size):
@@ -237,15 +250,17 @@ def follow(truth: list[Booked], papers: list[Document], batch_size: int) -> None
 
 
 @given(truths(), documents, st.integers(1, 4))
-def test_however_a_true_list_is_cut_and_told_all_of_it_is_held_once(
+def test_overlapping_documents_of_one_list_give_every_transaction_once(
     truth: list[Booked], papers: list[Document], batch_size: int
 ) -> None:
-    follow(truth, papers, batch_size)
+    check_documents(truth, papers, batch_size)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @settings(max_examples=3_000, deadline=None)
 @given(truths(), documents, st.integers(1, 4))
-def test_so_it_is_for_many_lists(truth: list[Booked], papers: list[Document], batch_size: int) -> None:
-    follow(truth, papers, batch_size)
+def test_many_overlapping_documents_give_every_transaction_once(
+    truth: list[Booked], papers: list[Document], batch_size: int
+) -> None:
+    check_documents(truth, papers, batch_size)

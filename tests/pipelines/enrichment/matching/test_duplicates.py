@@ -17,8 +17,8 @@ COFFEE = {"description": "COFFEE"}
 Row = dict[str, Any]
 
 
-def after(*submissions: Sequence[Row]) -> Identified:
-    """What is held after submissions that arrived one by one; the duplicates are the last one's."""
+def identify_all(*submissions: Sequence[Row]) -> Identified:
+    """Identify submissions one by one. Return what is held at the end, and the duplicates of the last one."""
     identified = Identified(NOTHING, NOTHING)
     for seq, rows in enumerate(submissions, start=1):
         identified = identify(identified.rows, submission(seq, rows))
@@ -26,48 +26,50 @@ def after(*submissions: Sequence[Row]) -> Identified:
 
 
 def test_two_identical_coffees_in_one_submission_are_two_transactions() -> None:
-    result = after([COFFEE, COFFEE])
+    result = identify_all([COFFEE, COFFEE])
     assert result.rows["transaction_id"].n_unique() == 2
     assert result.duplicates.is_empty()
 
 
-def test_the_same_submission_again_adds_nothing_and_says_what_each_row_repeats() -> None:
-    first = after([COFFEE, COFFEE])
-    again = after([COFFEE, COFFEE], [COFFEE, COFFEE])
+def test_repeated_submission_adds_nothing_and_names_the_repeated_transactions() -> None:
+    first = identify_all([COFFEE, COFFEE])
+    again = identify_all([COFFEE, COFFEE], [COFFEE, COFFEE])
     assert_frame_equal(again.rows, first.rows)
     assert set(again.duplicates["transaction_id"]) == set(first.rows["transaction_id"])
 
 
-def test_a_submission_adds_what_exceeds_the_count_held() -> None:
-    result = after([COFFEE], [COFFEE, COFFEE, COFFEE])
+def test_submission_adds_only_rows_beyond_the_count_held() -> None:
+    result = identify_all([COFFEE], [COFFEE, COFFEE, COFFEE])
     assert (result.rows.height, result.duplicates.height) == (3, 1)
 
 
-def test_spacing_and_case_do_not_make_another_transaction() -> None:
-    assert after([COFFEE], [{"description": "  coffee "}]).duplicates.height == 1
+def test_spacing_and_case_make_no_difference() -> None:
+    assert identify_all([COFFEE], [{"description": "  coffee "}]).duplicates.height == 1
 
 
-def test_another_balance_makes_another_transaction_only_where_both_state_one() -> None:
+def test_balances_distinguish_rows_only_if_both_state_one() -> None:
     stated, other, silent = {"balance": Decimal(10)}, {"balance": Decimal(20)}, {"balance": None}
-    assert after([stated], [other]).rows.height == 2
-    assert after([stated], [silent]).rows.height == 1
-    assert after([silent], [stated]).rows.height == 1
+    assert identify_all([stated], [other]).rows.height == 2
+    assert identify_all([stated], [silent]).rows.height == 1
+    assert identify_all([silent], [stated]).rows.height == 1
 
 
 def test_mode_append_is_not_matched_but_counts_as_held() -> None:
     appended = {"appended": True}
-    assert after([COFFEE], [appended]).rows.height == 2
-    assert after([COFFEE], [appended], [COFFEE, COFFEE]).duplicates.height == 2
+    assert identify_all([COFFEE], [appended]).rows.height == 2
+    assert identify_all([COFFEE], [appended], [COFFEE, COFFEE]).duplicates.height == 2
 
 
 def test_the_same_id_with_the_same_content_is_a_duplicate() -> None:
     row = {"client_transaction_id": "T1"}
-    result = after([row], [row])
+    result = identify_all([row], [row])
     assert (result.rows.height, result.duplicates.height) == (1, 1)
 
 
-def test_the_same_id_with_other_content_is_a_revision_and_the_earlier_stays_marked() -> None:
-    result = after([{"client_transaction_id": "T1"}], [{"client_transaction_id": "T1", "amount": Decimal("-5.00")}])
+def test_same_id_with_other_content_is_a_revision_and_supersedes_the_earlier() -> None:
+    result = identify_all(
+        [{"client_transaction_id": "T1"}], [{"client_transaction_id": "T1", "amount": Decimal("-5.00")}]
+    )
     versions = result.rows.sort("revision")
     assert versions["revision"].to_list() == [1, 2]
     assert versions["superseded_seq"].to_list() == [2, None]
@@ -77,33 +79,33 @@ def test_the_same_id_with_other_content_is_a_revision_and_the_earlier_stays_mark
 def test_a_revision_back_to_the_first_content_is_a_third_version() -> None:
     five = {"client_transaction_id": "T1", "amount": Decimal(-5)}
     six = {"client_transaction_id": "T1", "amount": Decimal(-6)}
-    assert after([five], [six], [five]).rows.sort("revision")["superseded_seq"].to_list() == [2, 3, None]
+    assert identify_all([five], [six], [five]).rows.sort("revision")["superseded_seq"].to_list() == [2, 3, None]
 
 
-def test_a_statement_without_ids_repeats_what_a_feed_with_ids_brought() -> None:
-    assert after([{"client_transaction_id": "T1"}], [COFFEE]).duplicates.height == 1
+def test_rows_without_ids_repeat_rows_of_a_feed_with_ids() -> None:
+    assert identify_all([{"client_transaction_id": "T1"}], [COFFEE]).duplicates.height == 1
 
 
 def test_a_pending_row_is_superseded_by_its_posting() -> None:
     pending = {"status": "pending", "date": date(2026, 3, 2)}
     posting = {"date": date(2026, 3, 4)}
-    result = after([pending], [posting]).rows
+    result = identify_all([pending], [posting]).rows
     assert result.filter(pl.col("status") == "pending")["superseded_seq"].to_list() == [2]
     assert result.filter(pl.col("status") == "posted")["superseded_seq"].to_list() == [None]
 
 
 def test_one_posting_supersedes_one_pending_row() -> None:
     pending = {"status": "pending"}
-    assert after([pending, pending], [COFFEE]).rows["superseded_seq"].null_count() == 2
+    assert identify_all([pending, pending], [COFFEE]).rows["superseded_seq"].null_count() == 2
 
 
 def test_a_posting_of_another_week_leaves_a_pending_row_alone() -> None:
-    assert after([{"status": "pending"}], [{"date": date(2026, 3, 10)}]).rows["superseded_seq"].null_count() == 2
+    assert identify_all([{"status": "pending"}], [{"date": date(2026, 3, 10)}]).rows["superseded_seq"].null_count() == 2
 
 
-def test_thousands_of_equal_pending_rows_meet_their_postings() -> None:
-    """As many comparisons as there are pairs of them would be millions, and as many rounds, days."""
-    rows = after([COFFEE | {"status": "pending"}] * 5_000, [COFFEE] * 5_000).rows
+def test_thousands_of_equal_pending_rows_are_superseded_by_their_postings() -> None:
+    """Comparing every pair would take millions of comparisons, and one round per row would take days."""
+    rows = identify_all([COFFEE | {"status": "pending"}] * 5_000, [COFFEE] * 5_000).rows
     assert rows.filter(pl.col("status") == "pending")["superseded_seq"].unique().to_list() == [2]
 
 
@@ -112,7 +114,7 @@ def test_ids_do_not_depend_on_the_order_of_rows_in_the_frame() -> None:
     assert_frame_equal(identify(NOTHING, rows).rows, identify(NOTHING, rows.reverse()).rows)
 
 
-def test_another_customers_rows_change_nothing() -> None:
+def test_rows_of_another_customer_make_no_difference() -> None:
     mine = accepted(COFFEE)
     theirs = accepted({"customer_number": 2, "account_id": b"z" * 16, "received_seq": 2, "job_id": b"k" * 16})
     together = identify(NOTHING, pl.concat([mine, theirs])).rows
@@ -134,7 +136,7 @@ submissions_strategy = st.lists(
 
 
 def without_conflicts(rows: list[Row]) -> list[Row]:
-    """A submission as validation leaves it: one content for an id."""
+    """Keep the rows that validation accepts: one content per id."""
     first: dict[str, Row] = {}
     retained = []
     for row in rows:
@@ -145,7 +147,7 @@ def without_conflicts(rows: list[Row]) -> list[Row]:
 
 
 @given(submissions_strategy, st.integers(min_value=1, max_value=4))
-def test_however_submissions_are_cut_into_batches_the_oracle_agrees(
+def test_any_batches_of_submissions_agree_with_the_oracle(
     submissions: list[tuple[list[Row], bool]], batch_size: int
 ) -> None:
     frames = [
@@ -172,7 +174,7 @@ def _places(duplicates: pl.DataFrame) -> list[tuple[int, int]]:
 
 
 class Oracle:
-    """The same rules, one submission and one row at a time, in plain Python."""
+    """The rules in plain Python, one submission and one row at a time."""
 
     def __init__(self) -> None:
         self.held: list[Row] = []
@@ -246,7 +248,7 @@ class Oracle:
         self.duplicates.append((row["received_seq"], row["position"]))
 
 
-def test_an_id_is_the_standard_librarys_uuid_of_the_account_and_what_tells_the_row_apart() -> None:
+def test_id_is_the_uuid5_of_account_and_matching_key() -> None:
     row = identify(NOTHING, accepted({"description": "Tea", "amount": Decimal("-4.50")})).rows.to_dicts()[0]
     name = "2026-03-02|-4.50|posted|0|TEA"
     assert row["transaction_id"] == uuid5(UUID(bytes=ACCOUNT), name).bytes

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.matching.pairing import PAIRS, latest_first, oldest_first
+from pipelines.enrichment.matching.pairing import PAIRS, pair_latest_first, pair_oldest_first
 
 EVENTS = pl.Schema({"row": pl.UInt32(), "key": pl.Int64(), "opens": pl.Boolean(), "time": pl.Int64()})
 
@@ -17,7 +17,7 @@ def events(*described: tuple[int | None, bool]) -> pl.DataFrame:
 
 
 def by_hand(rows: list[dict[str, Any]], take: int) -> list[tuple[int, int]]:
-    """What a clerk does: keep what is open in a pile for each key, and take from its top (-1) or its bottom (0)."""
+    """Pair like a clerk: keep open rows in a pile per key, and take from its top (-1) or its bottom (0)."""
     piles: dict[int | None, list[int]] = defaultdict(list)
     pairs = []
     for row in rows:
@@ -33,23 +33,23 @@ described = st.lists(st.tuples(st.none() | st.integers(1, 2), st.booleans()), ma
 
 
 @given(described, st.integers(0, 99))
-def test_pairs_are_those_of_a_clerk_whatever_the_order_of_rows(some: list[tuple[int | None, bool]], seed: int) -> None:
+def test_pairs_agree_with_plain_python_in_any_order_of_rows(some: list[tuple[int | None, bool]], seed: int) -> None:
     rows = events(*some)
     mixed = rows.sample(fraction=1, shuffle=True, seed=seed)
-    assert sorted(latest_first(mixed, ["key"], ["time"]).rows()) == by_hand(rows.to_dicts(), take=-1)
-    assert sorted(oldest_first(mixed, ["key"], ["time"]).rows()) == by_hand(rows.to_dicts(), take=0)
+    assert sorted(pair_latest_first(mixed, ["key"], ["time"]).rows()) == by_hand(rows.to_dicts(), take=-1)
+    assert sorted(pair_oldest_first(mixed, ["key"], ["time"]).rows()) == by_hand(rows.to_dicts(), take=0)
 
 
-def test_nothing_meets_nothing() -> None:
-    assert latest_first(events(), ["key"], ["time"]).schema == PAIRS
-    assert oldest_first(events(), ["key"], ["time"]).schema == PAIRS
+def test_no_events_give_no_pairs() -> None:
+    assert pair_latest_first(events(), ["key"], ["time"]).schema == PAIRS
+    assert pair_oldest_first(events(), ["key"], ["time"]).schema == PAIRS
 
 
 @pytest.mark.slow
-def test_two_million_of_one_key_are_paired_one_to_one() -> None:
+def test_two_million_events_of_one_key_are_paired_one_to_one() -> None:
     half = 1_000_000
     rows = pl.select(row=pl.int_range(2 * half, dtype=pl.UInt32)).with_columns(
         key=pl.lit(1, pl.Int64), opens=pl.col("row") < half, time=pl.col("row").cast(pl.Int64)
     )
-    for pairs in (latest_first(rows, ["key"], ["time"]), oldest_first(rows, ["key"], ["time"])):
+    for pairs in (pair_latest_first(rows, ["key"], ["time"]), pair_oldest_first(rows, ["key"], ["time"])):
         assert pairs["opened"].n_unique() == pairs["closed"].n_unique() == half

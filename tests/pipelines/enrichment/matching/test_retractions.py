@@ -1,4 +1,4 @@
-"""A retraction leaves what enriching all the other submissions would have made, and the history of before."""
+"""After a retraction, the rows are those of all other submissions, and the history before it is stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ PLACE = ["received_seq", "position"]
 
 @dataclass(frozen=True)
 class Retraction:
-    """An event: the submission of the event with this number, from 1, is taken back."""
+    """An event that retracts the submission with this event number, from 1."""
 
     of: int
 
@@ -36,7 +36,7 @@ Event = Sequence[Row] | Retraction
 
 @dataclass
 class History:
-    """What a service holds after events that arrive in batches, as the assets would have it."""
+    """What a service holds after events that arrive in batches, as in the assets."""
 
     held: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=TRANSACTIONS))
     submitted: dict[int, pl.DataFrame] = field(default_factory=dict)  # by received_seq; without the retracted ones
@@ -65,21 +65,21 @@ class History:
         return self.held.filter(pl.col("retracted_seq").is_null())
 
     def known_after(self, seq: int) -> pl.DataFrame:
-        """The rows that were current right after this job, told from the marks alone."""
+        """Return the rows that were current right after this job, by their marks alone."""
         ended = pl.col("superseded_seq").fill_null(2**62)
         return self.held.filter(pl.col("since_seq") <= seq, ended > seq)
 
 
-def after(*events: Event) -> History:
-    """What is held after events that arrived one by one."""
+def run_events(*events: Event) -> History:
+    """Run events one by one, and return the history."""
     history = History()
     for seq, event in enumerate(events, start=1):
         history.batch({seq: event})
     return history
 
 
-def shown(rows: pl.DataFrame) -> list[tuple[int, int]]:
-    """Where the current rows come from."""
+def current_places(rows: pl.DataFrame) -> list[tuple[int, int]]:
+    """Return the places of the current rows."""
     return sorted(rows.filter(current()).select(PLACE).rows())
 
 
@@ -87,80 +87,80 @@ def ids(rows: pl.DataFrame) -> set[bytes]:
     return set(rows.filter(current())["transaction_id"])
 
 
-def test_rows_that_nobody_repeated_are_gone() -> None:
-    history = after([COFFEE, {"description": "TEA"}], [{"description": "RENT"}], Retraction(1))
-    assert shown(history.held) == [(2, 0)]
+def test_rows_without_repetition_are_removed() -> None:
+    history = run_events([COFFEE, {"description": "TEA"}], [{"description": "RENT"}], Retraction(1))
+    assert current_places(history.held) == [(2, 0)]
 
 
-def test_a_row_that_a_later_submission_repeated_is_now_that_ones_under_the_same_id() -> None:
-    before = after([COFFEE, COFFEE], [COFFEE])
-    retracted = after([COFFEE, COFFEE], [COFFEE], Retraction(1))
-    assert shown(retracted.held) == [(2, 0)]
+def test_row_repeated_by_a_later_submission_stays_under_the_same_id() -> None:
+    before = run_events([COFFEE, COFFEE], [COFFEE])
+    retracted = run_events([COFFEE, COFFEE], [COFFEE], Retraction(1))
+    assert current_places(retracted.held) == [(2, 0)]
     assert ids(retracted.held) < ids(before.held)
 
 
-def test_an_id_is_inherited_by_the_row_that_repeated_it_and_not_by_its_neighbour() -> None:
+def test_id_is_inherited_by_the_row_that_repeated_it() -> None:
     ten, twenty = COFFEE | {"balance": Decimal(10)}, COFFEE | {"balance": Decimal(20)}
-    before = after([ten, twenty], [twenty])
-    retracted = after([ten, twenty], [twenty], Retraction(1))
+    before = run_events([ten, twenty], [twenty])
+    retracted = run_events([ten, twenty], [twenty], Retraction(1))
     [retained] = retracted.standing().to_dicts()
     [old] = before.held.filter(pl.col("balance") == 20)["transaction_id"]
     assert retained["transaction_id"] == old
 
 
-def test_a_transaction_that_stays_keeps_its_id_whatever_goes_before_it() -> None:
+def test_remaining_transaction_keeps_its_id() -> None:
     appended = COFFEE | {"appended": True}
-    before, retracted = after([COFFEE], [appended]), after([COFFEE], [appended], Retraction(1))
+    before, retracted = run_events([COFFEE], [appended]), run_events([COFFEE], [appended], Retraction(1))
     assert ids(retracted.held) == set(before.held.filter(pl.col("received_seq") == 2)["transaction_id"])
 
 
-def test_a_revision_gives_way_to_what_it_replaced() -> None:
+def test_retracting_a_revision_restores_the_version_before() -> None:
     five, six = ({"client_transaction_id": "T1", "amount": Decimal(amount)} for amount in (-5, -6))
-    history = after([five], [six], Retraction(2))
+    history = run_events([five], [six], Retraction(2))
     assert history.standing().select("amount", "revision", "superseded_seq").rows() == [(Decimal(-5), 1, None)]
 
 
-def test_a_version_between_two_leaves_a_later_one_that_says_the_same_as_the_first_a_duplicate() -> None:
+def test_retracting_the_middle_of_three_versions_makes_the_last_a_duplicate() -> None:
     five, six = ({"client_transaction_id": "T1", "amount": Decimal(amount)} for amount in (-5, -6))
-    history = after([five], [six], [five], Retraction(2))
-    assert shown(history.held) == [(1, 0)]
-    again = after([five], [six], [five], Retraction(2), Retraction(1))
-    assert shown(again.held) == [(3, 0)]
+    history = run_events([five], [six], [five], Retraction(2))
+    assert current_places(history.held) == [(1, 0)]
+    again = run_events([five], [six], [five], Retraction(2), Retraction(1))
+    assert current_places(again.held) == [(3, 0)]
 
 
-def test_a_pending_row_without_its_posting_waits_again() -> None:
+def test_pending_row_waits_again_after_its_posting_is_retracted() -> None:
     pending = COFFEE | {"status": "pending"}
-    assert shown(after([pending], [COFFEE]).held) == [(2, 0)]
-    assert shown(after([pending], [COFFEE], Retraction(2)).held) == [(1, 0)]
-    assert shown(after([pending], [COFFEE], Retraction(2), [COFFEE]).held) == [(4, 0)]
+    assert current_places(run_events([pending], [COFFEE]).held) == [(2, 0)]
+    assert current_places(run_events([pending], [COFFEE], Retraction(2)).held) == [(1, 0)]
+    assert current_places(run_events([pending], [COFFEE], Retraction(2), [COFFEE]).held) == [(4, 0)]
 
 
-def test_a_pending_row_received_with_the_retraction_is_superseded_by_its_posting() -> None:
-    history = after([{"description": "TEA"}])
+def test_pending_row_in_the_batch_of_a_retraction_is_superseded_by_its_posting() -> None:
+    history = run_events([{"description": "TEA"}])
     history.batch({2: Retraction(1), 3: [COFFEE | {"status": "pending"}], 4: [COFFEE]})
-    assert shown(history.held) == [(4, 0)]
+    assert current_places(history.held) == [(4, 0)]
 
 
-def test_the_same_rows_sent_after_the_retraction_are_new_again() -> None:
-    history = after([COFFEE, COFFEE], Retraction(1), [COFFEE, COFFEE])
-    assert shown(history.held) == [(3, 0), (3, 1)]
+def test_rows_sent_again_after_the_retraction_are_new() -> None:
+    history = run_events([COFFEE, COFFEE], Retraction(1), [COFFEE, COFFEE])
+    assert current_places(history.held) == [(3, 0), (3, 1)]
     assert history.duplicates.is_empty()
 
 
-def test_a_submission_received_with_the_retraction_repeats_only_what_stays() -> None:
-    history = after([COFFEE], [{"description": "TEA"}])
+def test_submission_in_the_batch_of_a_retraction_repeats_only_remaining_rows() -> None:
+    history = run_events([COFFEE], [{"description": "TEA"}])
     history.batch({3: Retraction(1), 4: [COFFEE, {"description": "TEA"}]})
-    assert shown(history.held) == [(2, 0), (4, 0)]
+    assert current_places(history.held) == [(2, 0), (4, 0)]
     tea = history.standing().filter(pl.col("description") == "TEA")["transaction_id"]
     assert history.duplicates.select("position", "transaction_id").rows() == [(1, tea[0])]
 
 
-def test_a_retraction_of_nothing_but_duplicates_changes_nothing() -> None:
-    before = after([COFFEE], [COFFEE])
-    assert_frame_equal(after([COFFEE], [COFFEE], Retraction(2)).held, before.held)
+def test_retracting_only_duplicates_changes_nothing() -> None:
+    before = run_events([COFFEE], [COFFEE])
+    assert_frame_equal(run_events([COFFEE], [COFFEE], Retraction(2)).held, before.held)
 
 
-def test_enrichment_without_a_submission_is_enrichment_of_the_others() -> None:
+def test_enrichment_after_a_retraction_equals_enrichment_of_the_other_submissions() -> None:
     rent, sale = {"description": "RENT", "amount": Decimal(-900)}, {"description": "SALE", "amount": Decimal(900)}
     first, second = submission(1, [rent, COFFEE]), submission(2, [rent, sale | {"account_id": OTHER_ACCOUNT}])
     held = enrich(pl.DataFrame(schema=TRANSACTIONS), pl.concat([first, second])).transactions.collect()
@@ -191,29 +191,29 @@ batch_sizes = st.integers(min_value=1, max_value=4)
 
 @examples(10)
 @given(events_strategy, batch_sizes)
-def test_what_stands_is_what_the_other_submissions_make_and_every_past_state_can_be_told(
+def test_rows_equal_those_of_the_other_submissions_and_past_states_can_be_restored(
     drawn: list[Any], batch_size: int
 ) -> None:
-    follow(drawn, batch_size)
+    check_history(drawn, batch_size)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @settings(max_examples=2_000)
 @given(events_strategy, batch_sizes)
-def test_so_it_is_for_many_stories(drawn: list[Any], batch_size: int) -> None:
-    follow(drawn, batch_size)
+def test_many_histories_with_retractions_agree_with_a_replay(drawn: list[Any], batch_size: int) -> None:
+    check_history(drawn, batch_size)
 
 
-def follow(drawn: list[Any], batch_size: int) -> None:
-    """Let the events happen, and check what is held after every batch and what is told of it at the end."""
+def check_history(drawn: list[Any], batch_size: int) -> None:
+    """Run the events, check what is held after every batch, and check at the end that past states can be restored."""
     history = History()
     states: dict[int, pl.DataFrame] = {}
     numbered = list(enumerate(drawn, start=1))
     for start in range(0, len(numbered), batch_size):
         before = history.standing()
-        history.batch(_acceptable(history, numbered[start : start + batch_size]))
-        expected = identify(pl.DataFrame(schema=KNOWN), _together(history)).rows
+        history.batch(_possible_events(history, numbered[start : start + batch_size]))
+        expected = identify(pl.DataFrame(schema=KNOWN), _remaining_rows(history)).rows
         facts = [name for name in KNOWN.names() if name not in ("transaction_id", "ordinal", "since_seq")]
         standing = history.standing()
         assert_frame_equal(standing.select(facts).sort(PLACE), expected.select(facts).sort(PLACE))
@@ -226,8 +226,8 @@ def follow(drawn: list[Any], batch_size: int) -> None:
         assert_frame_equal(history.known_after(seq).select(columns).sort(PLACE), state.select(columns).sort(PLACE))
 
 
-def _acceptable(history: History, drawn: Sequence[tuple[int, Any]]) -> dict[int, Event]:
-    """The events of a batch. Only a submission that has ended, and was not retracted, can be retracted."""
+def _possible_events(history: History, drawn: Sequence[tuple[int, Any]]) -> dict[int, Event]:
+    """Return the events of a batch. Only a submission of an earlier batch that was not retracted can be retracted."""
     events: dict[int, Event] = {}
     for seq, event in drawn:
         if isinstance(event, tuple):
@@ -239,5 +239,5 @@ def _acceptable(history: History, drawn: Sequence[tuple[int, Any]]) -> dict[int,
     return events
 
 
-def _together(history: History) -> pl.DataFrame:
+def _remaining_rows(history: History) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=ACCEPTED), *history.submitted.values()])

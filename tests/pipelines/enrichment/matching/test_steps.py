@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.enrichment import changed_customers, derived, enrich
+from pipelines.enrichment.enrichment import changed_customers, derive, enrich
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
@@ -17,7 +17,7 @@ from tests.pipelines.enrichment.examples import ACCOUNT, OTHER_ACCOUNT, accepted
 NOTHING = pl.DataFrame(schema=TRANSACTIONS)
 
 
-def test_a_whole_customer_comes_out_in_schema_and_order() -> None:
+def test_enriched_rows_have_schema_and_order() -> None:
     rows = enrich(NOTHING, accepted({}, {"description": "RENT"})).transactions.collect()
     assert rows.schema == TRANSACTIONS
     assert_frame_equal(rows, rows.sort(SORT_KEY))
@@ -30,7 +30,7 @@ def test_enriching_again_changes_nothing() -> None:
     assert changed_customers(first, again).is_empty()
 
 
-def test_a_new_version_that_comes_to_the_same_changes_no_customer() -> None:
+def test_new_version_with_equal_results_changes_no_customer() -> None:
     first = enrich(NOTHING, accepted({}, {"description": "RENT"})).transactions.collect()
     again = first.with_columns(pl.col("enrichment_version") + 1)
     assert changed_customers(first, again).is_empty()
@@ -43,7 +43,7 @@ def test_duplicates_alone_change_no_customer() -> None:
     assert changed_customers(first, again).is_empty()
 
 
-def test_a_new_row_changes_its_customer_alone() -> None:
+def test_new_row_changes_only_its_customer() -> None:
     theirs = {"customer_number": 2, "account_id": b"z" * 16, "received_seq": 2}
     held = enrich(NOTHING, accepted({}, theirs)).transactions.collect()
     more = enrich(held, submission(3, [{"description": "TEA"}])).transactions.collect()
@@ -71,12 +71,12 @@ def test_the_order_of_rows_changes_nothing(some: list[tuple[int, int, bool, str]
         for position, (day, amount, main, text) in enumerate(some)
     ]
     mixed = random.sample(rows, len(rows))
-    one, other = (derived(known_facts(*each)).collect().sort("position") for each in (mixed, rows))
+    one, other = (derive(known_facts(*each)).collect().sort("position") for each in (mixed, rows))
     assert_frame_equal(one, other)
 
 
 def known_facts(*rows: dict[str, Any]) -> pl.DataFrame:
-    """Rows as the steps find them: identified, nothing derived yet."""
+    """Return rows as the input of the steps: identified, nothing derived yet."""
     return known(*rows).select(KNOWN.names()).collect()
 
 
@@ -85,6 +85,6 @@ hostile = st.text(min_size=1, max_size=60) | st.sampled_from(["(((((", ".*", "a"
 
 @examples(4)  # each runs every step; the steps have hostile texts of their own
 @given(st.lists(hostile, min_size=1, max_size=12))
-def test_hostile_descriptions_come_through_verbatim(descriptions: list[str]) -> None:
+def test_hostile_descriptions_are_stored_verbatim(descriptions: list[str]) -> None:
     rows = enrich(NOTHING, accepted(*({"description": text} for text in descriptions))).transactions.collect()
     assert sorted(rows["description"]) == sorted(descriptions)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.knowledge import RELATED_PARTIES
-from pipelines.enrichment.names.related import related
+from pipelines.enrichment.names.related import mark_related_parties
 from pipelines.vocabulary.taxonomy import GROUPS, TAXONOMY
 from tests.pipelines.enrichment.examples import known
 
@@ -17,16 +17,16 @@ ROASTERS = {"name": "Harbour Roasters Pty Ltd", "abn": "51824753556", "role": "g
 REVENUE = {slug for slug, category in TAXONOMY.categories.items() if category.group == "revenue"}
 
 
-def declared(*parties: Mapping[str, Any]) -> pl.DataFrame:
+def declare(*parties: Mapping[str, Any]) -> pl.DataFrame:
     complete = [{"customer_number": 1, "abn": None, **party} for party in parties]
     return pl.DataFrame(complete, schema=RELATED_PARTIES)
 
 
-def one(description: str, *parties: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """What becomes of one row of a customer with these parties."""
+def mark_one(description: str, *parties: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Mark one row of a customer with these parties."""
     row = {"description": description, "amount": Decimal(500), "category": "customer_transfer", **fields}
     group = GROUPS[str(row["category"])]
-    return related(known({"category_group": group, **row}), declared(*parties)).collect().to_dicts()[0]
+    return mark_related_parties(known({"category_group": group, **row}), declare(*parties)).collect().to_dicts()[0]
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def one(description: str, *parties: Mapping[str, Any], **fields: Any) -> dict[st
     ],
 )
 def test_a_person_is_named_in_full_or_by_initial_and_surname(text: str) -> None:
-    assert one(text, JOHN)["related_party"] == "John Smith"
+    assert mark_one(text, JOHN)["related_party"] == "John Smith"
 
 
 @pytest.mark.parametrize(
     "text", ["Transfer from JANE SMITH", "R SMITH", "JOHN SMITHSON", "SMITH", "JOHN BAKER", "AJ SMITH", "GOLDSMITH J"]
 )
-def test_anybody_else_of_that_surname_is_not_meant(text: str) -> None:
-    row = one(text, JOHN)
+def test_other_people_with_the_surname_are_not_matched(text: str) -> None:
+    row = mark_one(text, JOHN)
     assert row["related_party"] is None
     assert row["category"] == "customer_transfer"
 
@@ -56,13 +56,13 @@ def test_anybody_else_of_that_surname_is_not_meant(text: str) -> None:
 def test_middle_names_may_be_left_out_or_cut_to_initials() -> None:
     declared_so = {"name": "Dr John Albert Smith", "role": "director"}
     for text in ("JOHN SMITH", "JOHN A SMITH", "J A SMITH", "SMITH JOHN ALBERT"):
-        assert one(text, declared_so)["related_party"] == "Dr John Albert Smith"
+        assert mark_one(text, declared_so)["related_party"] == "Dr John Albert Smith"
 
 
 def test_accents_are_not_needed() -> None:
     party = {"name": "José Núñez", "role": "director"}
-    assert one("FROM JOSE NUNEZ", party)["related_party"] == "José Núñez"
-    assert one("FROM JOSÉ NÚÑEZ", party)["related_party"] == "José Núñez"
+    assert mark_one("FROM JOSE NUNEZ", party)["related_party"] == "José Núñez"
+    assert mark_one("FROM JOSÉ NÚÑEZ", party)["related_party"] == "José Núñez"
 
 
 @pytest.mark.parametrize(
@@ -76,34 +76,34 @@ def test_accents_are_not_needed() -> None:
     ],
 )
 def test_a_company_is_named_without_its_legal_form_and_cut(text: str) -> None:
-    row = one(text, ROASTERS)
+    row = mark_one(text, ROASTERS)
     assert row["related_party"] == "Harbour Roasters Pty Ltd"
     assert row["category"] == "related_entity"
     assert row["category_group"] == "transfer"
 
 
 @pytest.mark.parametrize("text", ["HARBOUR R", "HARBOUR ROADHOUSE", "OLD HARBOUR", "HARBOUR", "ROASTERS"])
-def test_less_of_the_name_than_that_is_not_enough(text: str) -> None:
-    assert one(text, ROASTERS)["related_party"] is None
+def test_shorter_parts_of_the_name_are_not_matched(text: str) -> None:
+    assert mark_one(text, ROASTERS)["related_party"] is None
 
 
-def test_an_abn_is_enough() -> None:
-    row = one("TFR 51 824 753 556", ROASTERS, counterparty_abn="51824753556", amount=Decimal(-5))
+def test_abn_alone_is_matched() -> None:
+    row = mark_one("TFR 51 824 753 556", ROASTERS, counterparty_abn="51824753556", amount=Decimal(-5))
     assert row["related_party"] == "Harbour Roasters Pty Ltd"
     assert row["category"] == "related_entity"
     assert row["category_basis"] == "ABN 51824753556"
 
 
-def test_the_longest_name_is_meant() -> None:
+def test_longest_name_wins() -> None:
     short, long = ({"name": name, "role": "group_company"} for name in ("Harbour Roasters", "Harbour Roasters North"))
-    assert one("HARBOUR ROASTERS NORTH PTY LTD", short, long)["related_party"] == "Harbour Roasters North"
-    assert one("HARBOUR ROASTERS SALES", short, long)["related_party"] == "Harbour Roasters"
+    assert mark_one("HARBOUR ROASTERS NORTH PTY LTD", short, long)["related_party"] == "Harbour Roasters North"
+    assert mark_one("HARBOUR ROASTERS SALES", short, long)["related_party"] == "Harbour Roasters"
 
 
-def test_another_customers_party_is_nobody_here() -> None:
+def test_party_of_another_customer_is_not_matched() -> None:
     rows = known({"description": "J SMITH"}, {"description": "J SMITH", "customer_number": 2})
     parties = pl.DataFrame([{"customer_number": 2, "abn": None, **JOHN}], schema=RELATED_PARTIES)
-    assert related(rows, parties).collect()["related_party"].to_list() == [None, "John Smith"]
+    assert mark_related_parties(rows, parties).collect()["related_party"].to_list() == [None, "John Smith"]
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ def test_another_customers_party_is_nobody_here() -> None:
         ("J SMITH RENT SHOP 4", -500, "rent", "rent"),
     ],
 )
-def test_what_an_owners_payment_is(text: str, amount: int, before: str, after: str) -> None:
-    row = one(text, JOHN, amount=Decimal(amount), category=before)
+def test_category_of_a_payment_with_an_owner(text: str, amount: int, before: str, after: str) -> None:
+    row = mark_one(text, JOHN, amount=Decimal(amount), category=before)
     assert row["category"] == after
     assert row["category_group"] == GROUPS[after]
 
 
 @pytest.mark.parametrize("source", ["correction", "client_rule"])
-def test_what_the_client_said_stands(source: str) -> None:
-    row = one("J SMITH INVOICE 12", JOHN, category_source=source)
+def test_category_set_by_the_client_stays(source: str) -> None:
+    row = mark_one("J SMITH INVOICE 12", JOHN, category_source=source)
     assert row["related_party"] == "John Smith"
     assert row["category"] == "customer_transfer"
 
@@ -144,25 +144,25 @@ def test_what_the_client_said_stands(source: str) -> None:
         {"counterparty_kind": "own", "category": "own_transfer"},
     ],
 )
-def test_a_payment_to_somebody_else_that_mentions_the_party_keeps_its_category(fields: dict[str, Any]) -> None:
-    row = one("BPAY REF JOHN SMITH", JOHN, amount=Decimal(-500), **fields)
+def test_payment_to_others_that_mentions_the_party_keeps_its_category(fields: dict[str, Any]) -> None:
+    row = mark_one("BPAY REF JOHN SMITH", JOHN, amount=Decimal(-500), **fields)
     assert row["related_party"] == "John Smith"
     assert row["category"] == fields["category"]
 
 
-def test_a_merchant_of_that_name_is_no_party() -> None:
-    assert one("J SMITH BUTCHERS CARD XX1234", JOHN, channel="card", amount=Decimal(-9))["related_party"] is None
+def test_merchant_with_the_name_is_not_the_party() -> None:
+    assert mark_one("J SMITH BUTCHERS CARD XX1234", JOHN, channel="card", amount=Decimal(-9))["related_party"] is None
 
 
 def test_without_declared_parties_nothing_changes() -> None:
-    row = one("J SMITH")
+    row = mark_one("J SMITH")
     assert row["related_party"] is None
     assert row["category"] == "customer_transfer"
 
 
-def test_an_old_mark_goes_when_the_declaration_does() -> None:
-    assert one("J SMITH", related_party="John Smith")["related_party"] is None
-    assert one("J SMITH", ROASTERS, related_party="John Smith")["related_party"] is None
+def test_mark_is_removed_with_the_declaration() -> None:
+    assert mark_one("J SMITH", related_party="John Smith")["related_party"] is None
+    assert mark_one("J SMITH", ROASTERS, related_party="John Smith")["related_party"] is None
 
 
 names = st.sampled_from(
@@ -176,14 +176,16 @@ lines = st.tuples(texts, st.sampled_from([-100, 0, 100]), categories)
 
 
 @given(st.lists(lines, max_size=6), st.lists(names, max_size=4))
-def test_a_related_partys_money_is_never_revenue_and_no_row_is_lost(
+def test_money_from_a_related_party_is_never_revenue_and_no_row_is_lost(
     some: list[tuple[list[str], int, str]], parties: list[str]
 ) -> None:
     rows = [
         {"description": " ".join(text) or "-", "amount": Decimal(amount), "category": category}
         for text, amount, category in some
     ]
-    found = related(known(*rows), declared(*({"name": name, "role": "director"} for name in parties))).collect()
+    found = mark_related_parties(
+        known(*rows), declare(*({"name": name, "role": "director"} for name in parties))
+    ).collect()
     assert found["position"].to_list() == list(range(len(rows)))
     with_party = found.filter(pl.col("related_party").is_not_null(), pl.col("amount") > 0)
     assert REVENUE.isdisjoint(with_party["category"])
@@ -206,14 +208,14 @@ def test_thousands_of_parties_over_many_rows_take_seconds() -> None:
         customer_number=pl.int_range(pl.len()) % 5_000,
         description=pl.format("PAYMENT COMPANY {} HOLD", (pl.int_range(pl.len()) % 7_000).cast(pl.String).str.zfill(5)),
     )
-    found = related(many.lazy(), parties).collect()
+    found = mark_related_parties(many.lazy(), parties).collect()
     expected = (pl.int_range(pl.len()) % 5_000) == (pl.int_range(pl.len()) % 7_000)
     assert found["related_party"].is_not_null().to_list() == many.select(expected).to_series().to_list()
 
 
-def test_a_number_in_a_name_tells_it_from_others() -> None:
+def test_number_in_a_name_distinguishes_it() -> None:
     company = {"name": "360 Holdings Pty Ltd", "role": "group_company"}
     named = {"counterparty_name": "360 Holdings", "counterparty_kind": "business"}
-    row = one("TRANSFER TO 360 HOLDINGS", company, **named)
+    row = mark_one("TRANSFER TO 360 HOLDINGS", company, **named)
     assert (row["related_party"], row["category"]) == ("360 Holdings Pty Ltd", "related_entity")
-    assert one("TRANSFER TO 410 HOLDINGS", company)["related_party"] is None
+    assert mark_one("TRANSFER TO 410 HOLDINGS", company)["related_party"] is None

@@ -27,7 +27,7 @@ def days_of(found: Integers) -> list[date]:
 
 @pytest.mark.parametrize("rule", ["is_open", "next_open", "last_open"])
 @given(days=st.lists(st.dates(FIRST_DAY, LAST_DAY), min_size=1), calendar=st.sampled_from(CALENDARS))
-def test_arrays_say_what_the_calendars_say(rule: str, days: list[date], calendar: str) -> None:
+def test_arrays_agree_with_the_calendars(rule: str, days: list[date], calendar: str) -> None:
     asked: Callable[[Integers, int], Integers] = getattr(dates, rule)
     found = asked(numbers(*days), CALENDARS.index(calendar))
     said = pl.DataFrame({"day": days}).select(getattr(calendars, rule)(pl.col("day"), pl.lit(calendar, Calendar)))
@@ -44,20 +44,20 @@ def test_a_business_day_is_found_by_its_number(day: date) -> None:
 
 
 @given(day=CALENDAR_DAYS, wanted=st.integers(1, 31))
-def test_a_day_of_a_short_month_is_its_last(day: date, wanted: int) -> None:
+def test_missing_day_of_a_short_month_is_its_last_day(day: date, wanted: int) -> None:
     following = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
     last = (following - timedelta(days=1)).day
     found = dates.month_day(dates.month_number(numbers(day)), wanted)
     assert days_of(found) == [day.replace(day=min(wanted, last))]
 
 
-def test_a_monday_may_stand_for_its_weekend_and_a_saturday_for_itself() -> None:
+def test_payment_on_monday_may_be_for_the_weekend_and_one_on_saturday_only_for_itself() -> None:
     days = numbers(date(2025, 6, 16), date(2025, 6, 14))
-    assert days_of(dates.of_calendar(dates.first_due(), days, 0)) == [date(2025, 6, 14)] * 2
-    assert dates.of_calendar(dates.due_count(), days, 0).tolist() == [3, 1]
+    assert days_of(dates.look_up_calendar_day(dates.first_due(), days, 0)) == [date(2025, 6, 14)] * 2
+    assert dates.look_up_calendar_day(dates.due_count(), days, 0).tolist() == [3, 1]
 
 
-def test_every_day_stands_at_least_for_itself() -> None:
+def test_payment_on_any_day_may_be_for_that_day() -> None:
     inner = slice(1, -1)
     first, count, day = dates.first_due()[:, inner], dates.due_count()[:, inner], dates.every_day()[inner]
     assert ((first <= day) & (day < first + count)).all()
@@ -65,7 +65,7 @@ def test_every_day_stands_at_least_for_itself() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), max_size=40))
-def test_runs_are_those_found_one_by_one(pairs: list[tuple[int, int]]) -> None:
+def test_runs_agree_with_plain_python(pairs: list[tuple[int, int]]) -> None:
     keys, values = np.array([key for key, _ in pairs], int), np.array([value for _, value in pairs], int)
     pieces: list[list[int]] = []
     for place, (key, value) in enumerate(pairs):

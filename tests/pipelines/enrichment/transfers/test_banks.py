@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from pipelines.enrichment.transfers.banks import bank_of_bsb, checked
+from pipelines.enrichment.transfers.banks import bank_of_bsb, parse_banks
 from pipelines.vocabulary.rule_files import RuleError
 
 
@@ -18,10 +18,10 @@ from pipelines.vocabulary.rule_files import RuleError
         (None, None),
     ],
 )
-def test_the_first_digits_tell_the_bank(bsb: str | None, bank: str | None) -> None:
+def test_bank_is_found_by_the_first_digits(bsb: str | None, bank: str | None) -> None:
     assert pl.select(bank_of_bsb(pl.lit(bsb, pl.String))).item() == bank
 
 
 def test_faulty_entries_are_refused_by_name() -> None:
     with pytest.raises(RuleError, match=r"bsb.yaml, 6: .*\nbsb.yaml, 0x: "):
-        checked({"06": "Commonwealth Bank", 6: "NAB", "0x": "ANZ"})  # pyrefly: ignore[bad-assignment]
+        parse_banks({"06": "Commonwealth Bank", 6: "NAB", "0x": "ANZ"})  # pyrefly: ignore[bad-assignment]

@@ -13,11 +13,11 @@ from tests.pipelines.enrichment.examples import known
 OWN: dict[str, Any] = {"category": "own_transfer", "account_number": "062001111", "is_transfer": False}
 
 
-def mentioned(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+def list_mentioned(*rows: dict[str, Any]) -> list[dict[str, Any]]:
     return mentioned_accounts(known(*rows).collect()).to_dicts()
 
 
-def test_an_account_that_nobody_supplied_is_told_with_what_went_there_and_came_back() -> None:
+def test_account_not_supplied_is_listed_with_its_totals() -> None:
     away = {**OWN, "other_account": "5678", "clean_description": "SAVER", "amount": Decimal("-50.10")}
     back = {
         **OWN,
@@ -27,7 +27,7 @@ def test_an_account_that_nobody_supplied_is_told_with_what_went_there_and_came_b
         "date": date(2026, 4, 1),
     }
     again = {**away, "clean_description": "RAINY DAY", "date": date(2026, 2, 1)}
-    assert mentioned(away, back, again) == [
+    assert list_mentioned(away, back, again) == [
         {
             "customer_number": 1,
             "masked_number": "xx5678",
@@ -45,45 +45,47 @@ def test_an_account_that_nobody_supplied_is_told_with_what_went_there_and_came_b
 
 def test_a_printed_bsb_is_evidence_of_the_bank() -> None:
     row = {**OWN, "other_account": "2190", "description": "ANZ M-BANKING FUNDS TFER 123456 TO 182512 442887190"}
-    assert [each["bank"] for each in mentioned(row)] == ["Macquarie Bank"]
+    assert [each["bank"] for each in list_mentioned(row)] == ["Macquarie Bank"]
     unknown = {**row, "description": "TRANSFER TO 999-999 442882190"}
-    assert [each["bank"] for each in mentioned(unknown)] == [None]
-    assert [each["bank"] for each in mentioned(row, unknown, unknown)] == ["Macquarie Bank"], "the one that is known"
+    assert [each["bank"] for each in list_mentioned(unknown)] == [None]
+    assert [each["bank"] for each in list_mentioned(row, unknown, unknown)] == ["Macquarie Bank"], (
+        "the one that is known"
+    )
 
 
 def test_a_supplied_account_is_not_missing() -> None:
     supplied = {"account_id": b"b" * 16, "account_number": "0012 5678", "amount": Decimal(1)}
-    assert mentioned({**OWN, "other_account": "5678"}, supplied) == []
-    assert len(mentioned({**OWN, "other_account": "5679"}, supplied)) == 1
+    assert list_mentioned({**OWN, "other_account": "5678"}, supplied) == []
+    assert len(list_mentioned({**OWN, "other_account": "5679"}, supplied)) == 1
 
 
 def test_another_customers_account_is_not_this_ones() -> None:
     other = {"customer_number": 2, "account_id": b"b" * 16, "account_number": "00125678", "amount": Decimal(1)}
-    assert len(mentioned({**OWN, "other_account": "5678"}, other)) == 1
+    assert len(list_mentioned({**OWN, "other_account": "5678"}, other)) == 1
 
 
-def test_what_was_paired_or_taken_back_is_no_evidence() -> None:
-    assert mentioned({**OWN, "other_account": "5678", "is_transfer": True}) == []
-    assert mentioned({**OWN, "other_account": "5678", "superseded_seq": 9}) == []
+def test_paired_or_retracted_rows_are_no_evidence() -> None:
+    assert list_mentioned({**OWN, "other_account": "5678", "is_transfer": True}) == []
+    assert list_mentioned({**OWN, "other_account": "5678", "superseded_seq": 9}) == []
 
 
 def test_digits_without_a_named_counterparty_are_enough() -> None:
     unnamed = {"category": "unknown_debit", "other_account": "5678"}
-    assert [each["masked_number"] for each in mentioned(unnamed)] == ["xx5678"]
-    assert mentioned({**unnamed, "counterparty_name": "John Smith"}) == []
-    assert mentioned({"category": "unknown_debit"}) == []
+    assert [each["masked_number"] for each in list_mentioned(unnamed)] == ["xx5678"]
+    assert list_mentioned({**unnamed, "counterparty_name": "John Smith"}) == []
+    assert list_mentioned({"category": "unknown_debit"}) == []
 
 
-def test_without_digits_the_name_stands_for_the_account() -> None:
+def test_name_identifies_the_account_without_digits() -> None:
     saver, offset = ({**OWN, "clean_description": name} for name in ("TO SAVER", "OFFSET"))
-    found = mentioned(saver, offset, saver)
+    found = list_mentioned(saver, offset, saver)
     assert [(each["masked_number"], each["name"], each["count"], each["direction"]) for each in found] == [
         (None, "OFFSET", 1, "out"),
         (None, "TO SAVER", 2, "out"),
     ]
 
 
-def test_nothing_mentioned_is_an_empty_table() -> None:
+def test_no_mentions_give_an_empty_table() -> None:
     assert mentioned_accounts(known({"category": "rent"}).collect()).schema == MENTIONED
 
 
@@ -103,15 +105,15 @@ def test_every_mention_is_counted_once_and_no_dollar_is_lost(
         {**OWN, "other_account": digits, "category": category, "amount": Decimal(amount), "counterparty_name": name}
         for digits, category, amount, name in some
     ]
-    counted = [each for each, line in zip(rows, some, strict=True) if speaks(*line)]
+    counted = [each for each, line in zip(rows, some, strict=True) if is_mention(*line)]
     found = mentioned_accounts(known({"account_number": "062001111"}, *rows).collect())
     assert found["count"].sum() == len(counted)
     net = found.select(pl.col("total_in").sum() - pl.col("total_out").sum()).item()
     assert net == sum(each["amount"] for each in counted)
 
 
-def speaks(digits: str | None, category: str, amount: int, name: str | None) -> bool:  # noqa: ARG001 - a line's fields
-    """The rule in plain Python, for a customer whose one account ends in 1111."""
+def is_mention(digits: str | None, category: str, amount: int, name: str | None) -> bool:  # noqa: ARG001 - a line's fields
+    """Apply the rule in plain Python, for a customer whose only account ends with 1111."""
     clean = digits if digits is not None and digits.isdigit() and len(digits) >= 3 else None
     return (category == "own_transfer" or (clean is not None and name is None)) and clean != "1111"
 
@@ -127,12 +129,12 @@ def test_the_table_is_sorted_by_customer_and_number() -> None:
     ]
 
 
-def test_a_repayment_of_a_card_that_nobody_supplied_names_the_card() -> None:
+def test_repayment_of_a_card_not_supplied_names_the_card() -> None:
     paid = {"category": "card_repayment", "account_number": "062001111", "amount": Decimal(-90)}
     rows = ({**paid, "description": "Internet Transfer to Card 7691"}, {**paid, "description": "TFR BUSIN MCARD 7691"})
-    assert [(each["masked_number"], each["count"]) for each in mentioned(*rows)] == [("xx7691", 2)]
+    assert [(each["masked_number"], each["count"]) for each in list_mentioned(*rows)] == [("xx7691", 2)]
     supplied = {"account_id": b"c" * 16, "account_number": "4000xxxx7691", "category": "interest_charged"}
-    assert mentioned(*rows, supplied) == []
+    assert list_mentioned(*rows, supplied) == []
 
 
 @pytest.mark.parametrize(
@@ -143,60 +145,62 @@ def test_a_repayment_of_a_card_that_nobody_supplied_names_the_card() -> None:
         "TFR TO BUSINESS CARD ACCOUNT ENDING 8670 REF:88112",
     ],
 )
-def test_a_cards_digits_are_not_those_of_the_payments_reference(text: str) -> None:
+def test_digits_of_a_reference_are_not_a_cards(text: str) -> None:
     paid = {"category": "card_repayment", "account_number": "062001111", "amount": Decimal(-90), "description": text}
-    assert [each["masked_number"] for each in mentioned(paid)] == ["xx8670"]
+    assert [each["masked_number"] for each in list_mentioned(paid)] == ["xx8670"]
     supplied = {"account_id": b"c" * 16, "account_number": "484200948670", "category": "interest_charged"}
-    assert mentioned(paid, supplied) == []
+    assert list_mentioned(paid, supplied) == []
 
 
-def test_a_reference_alone_is_no_number_of_a_card() -> None:
+def test_reference_alone_is_not_a_cards_number() -> None:
     paid = {"category": "card_repayment", "description": "TRANSFER TO VISA REF 76796904"}
-    assert [each["masked_number"] for each in mentioned(paid)] == [None]
+    assert [each["masked_number"] for each in list_mentioned(paid)] == [None]
 
 
 @pytest.mark.parametrize("text", ["Transfer to account · 3950", "WITHDRAWAL ONLINE 7893334 TFR WESTPAC BUS 3950"])
-def test_an_own_transfers_last_word_of_four_digits_is_the_end_of_a_number(text: str) -> None:
+def test_four_digits_at_the_end_of_an_own_transfer_are_an_account(text: str) -> None:
     sent = {**OWN, "description": text}
-    assert [each["masked_number"] for each in mentioned(sent)] == ["xx3950"]
-    assert mentioned(sent, {"account_id": b"b" * 16, "account_number": "373950"}) == []
+    assert [each["masked_number"] for each in list_mentioned(sent)] == ["xx3950"]
+    assert list_mentioned(sent, {"account_id": b"b" * 16, "account_number": "373950"}) == []
 
 
 @pytest.mark.parametrize("text", ["Transfer to savings Mar 2025", "TRANSFER 3950", "TFR 12 TO SAVER 39501"])
-def test_a_year_and_a_receipt_are_no_end_of_a_number(text: str) -> None:
-    found = mentioned({**OWN, "description": text, "clean_description": "SAVER"})
+def test_year_or_receipt_is_not_an_account(text: str) -> None:
+    found = list_mentioned({**OWN, "description": text, "clean_description": "SAVER"})
     assert [each["masked_number"] for each in found] == [None]
 
 
-def test_a_transfer_that_says_nothing_but_how_it_went_names_no_account() -> None:
+def test_transfer_with_only_rail_words_names_no_account() -> None:
     sent = {**OWN, "description": "E-BANKING TRANSFER 1856252981", "clean_description": "E-BANKING TRANSFER"}
-    assert mentioned(sent) == []
-    assert len(mentioned({**sent, "clean_description": "LINKED ACC TRNS"})) == 1, "to an account linked to this one"
-    assert len(mentioned({**sent, "category_source": "correction"})) == 1, "the client said whose money it is"
+    assert list_mentioned(sent) == []
+    assert len(list_mentioned({**sent, "clean_description": "LINKED ACC TRNS"})) == 1, (
+        "to an account linked to this one"
+    )
+    assert len(list_mentioned({**sent, "category_source": "correction"})) == 1, "the client said whose money it is"
 
 
-def test_a_name_that_stands_for_a_supplied_account_is_not_missing_where_a_side_or_two_are() -> None:
+def test_name_used_for_a_supplied_account_is_not_a_missing_account() -> None:
     lone, found = {**OWN, "clean_description": "SAVER"}, {**OWN, "clean_description": "SAVER", "is_transfer": True}
-    assert mentioned(lone, found) == []
-    assert [each["count"] for each in mentioned(lone, lone, found)] == [2]
+    assert list_mentioned(lone, found) == []
+    assert [each["count"] for each in list_mentioned(lone, lone, found)] == [2]
     elsewhere = {**found, "account_id": b"b" * 16}
-    assert len(mentioned(lone, elsewhere)) == 1, "another account calls another one so"
-    assert len(mentioned({**lone, "other_account": "5678"}, found)) == 1, "a number stands for itself"
+    assert len(list_mentioned(lone, elsewhere)) == 1, "another account calls another one so"
+    assert len(list_mentioned({**lone, "other_account": "5678"}, found)) == 1, "a number stands for itself"
 
 
-def test_neither_a_guess_nor_somebody_elses_name_is_evidence_of_an_account() -> None:
+def test_guess_or_other_name_is_no_evidence_of_an_account() -> None:
     guess = {**OWN, "clean_description": "CHURCH STREET", "category_source": "learned", "confidence": 0.43}
-    assert mentioned(guess) == []
-    assert len(mentioned({**guess, "confidence": 0.93})) == 1
-    assert [each["masked_number"] for each in mentioned({**guess, "other_account": "5678"})] == ["xx5678"]
+    assert list_mentioned(guess) == []
+    assert len(list_mentioned({**guess, "confidence": 0.93})) == 1
+    assert [each["masked_number"] for each in list_mentioned({**guess, "other_account": "5678"})] == ["xx5678"]
     collected = {**OWN, "counterparty_name": "Ezidebit", "counterparty_kind": "processor"}
-    assert mentioned(collected) == []
-    assert len(mentioned({**collected, "counterparty_kind": "own"})) == 1
-    assert len(mentioned({**collected, "category_source": "client_rule"})) == 1
+    assert list_mentioned(collected) == []
+    assert len(list_mentioned({**collected, "counterparty_kind": "own"})) == 1
+    assert len(list_mentioned({**collected, "category_source": "client_rule"})) == 1
 
 
-def test_a_transfer_to_an_unknown_number_names_it_and_a_payment_to_somebody_known_does_not() -> None:
+def test_transfer_to_an_unknown_number_names_it_but_a_payment_to_a_known_counterparty_does_not() -> None:
     sent = {"category": "unknown_debit", "other_account": "9367", "counterparty_name": "Ib", "channel": "transfer"}
-    assert [each["masked_number"] for each in mentioned(sent)] == ["xx9367"]
-    assert mentioned({**sent, "counterparty_kind": "business"}) == []
-    assert mentioned({**sent, "channel": "npp"}) == []
+    assert [each["masked_number"] for each in list_mentioned(sent)] == ["xx9367"]
+    assert list_mentioned({**sent, "counterparty_kind": "business"}) == []
+    assert list_mentioned({**sent, "channel": "npp"}) == []

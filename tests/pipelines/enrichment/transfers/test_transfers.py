@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.enrichment import enrich
-from pipelines.enrichment.transfers.transfers import CONFIDENCE, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS, transfers
+from pipelines.enrichment.transfers.transfers import CONFIDENCE, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS, mark_transfers
 from pipelines.synthetic import Business, SyntheticAccount, portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, TRANSACTIONS
 from tests.pipelines.enrichment.examples import ACCOUNT, DEFAULTS, OTHER_ACCOUNT, known
@@ -33,14 +33,14 @@ def numbered(row: Row) -> Row:
 
 
 def pairs(*rows: Row) -> list[tuple[int, ...]]:
-    """Positions of the rows that were paired with each other."""
-    linked = transfers(known(*rows)).filter("is_transfer").collect()
+    """Return the positions of rows that were paired with each other."""
+    linked = mark_transfers(known(*rows)).filter("is_transfer").collect()
     groups = linked.group_by("transfer_pair_id").agg(pl.col("position").sort())["position"].to_list()
     return sorted(tuple(group) for group in groups)
 
 
 def pairs_with_all_accounts(rows: list[Row]) -> list[tuple[int, ...]]:
-    """The same for a customer of whom every account is supplied: a row of each stands at the end."""
+    """Return the pairs of a customer with all accounts supplied: one row of each account is added at the end."""
     return pairs(*rows, *(out(account_id=account, amount="-1") for account in NUMBERS))
 
 
@@ -49,7 +49,7 @@ def test_the_same_amount_out_of_one_account_and_into_another_is_a_pair() -> None
 
 
 def test_both_sides_take_the_category_of_a_transfer() -> None:
-    linked = transfers(known(out(), into())).collect()
+    linked = mark_transfers(known(out(), into())).collect()
     assert linked["category"].to_list() == ["own_transfer"] * 2
     assert linked["category_group"].to_list() == ["transfer"] * 2
 
@@ -68,28 +68,28 @@ def test_both_sides_take_the_category_of_a_transfer() -> None:
         into(category="interest_received"),
     ],
 )
-def test_anything_else_is_no_pair(other: Row) -> None:
+def test_different_rows_are_not_paired(other: Row) -> None:
     assert pairs(out(), other) == []
 
 
-def test_a_weekend_in_between_is_no_obstacle() -> None:
+def test_rows_are_paired_over_a_weekend() -> None:
     thursday = date(2026, 3, 5)
     assert pairs(out(thursday), into(thursday + timedelta(days=5))) == [(0, 1)]
 
 
-def test_public_holidays_are_no_obstacle() -> None:
+def test_rows_are_paired_over_public_holidays() -> None:
     thursday_before_easter = date(2026, 4, 2)
     assert pairs(out(thursday_before_easter), into(date(2026, 4, 8))) == [(0, 1)]  # Tuesday and Wednesday, after four
     wednesday = date(2026, 4, 1)
     assert pairs(out(wednesday), into(date(2026, 4, 8))) == [], "seven days"
 
 
-def test_who_is_named_goes_before_who_is_near() -> None:
+def test_named_account_wins_over_the_nearer_date() -> None:
     near, named = into(account_id=THIRD_ACCOUNT), into(MONDAY + timedelta(days=2))
     assert pairs(out(other_account="2222"), near, named) == [(0, 2)]
 
 
-def test_a_text_that_names_another_own_account_rules_a_pair_out() -> None:
+def test_text_that_names_another_own_account_excludes_a_pair() -> None:
     elsewhere: Row = {"account_id": THIRD_ACCOUNT, "amount": "7"}
     assert pairs(out(other_account="3333"), into(), into(**elsewhere)) == []
     assert pairs(out(), into(other_account="3333"), into(**elsewhere)) == []
@@ -105,12 +105,12 @@ def test_an_account_is_named_by_as_many_digits_as_are_printed(digits: str, print
     assert found == [(0, 2) if len(digits) <= known_digits else (0, 1)]
 
 
-def test_the_same_reference_goes_before_the_nearer_date() -> None:
+def test_same_reference_wins_over_the_nearer_date() -> None:
     rows = out(reference="J0123456"), into(), into(MONDAY + timedelta(days=1), reference="J0123456")
     assert pairs(*rows) == [(0, 2)]
 
 
-def test_words_of_a_transfer_go_before_the_nearer_date() -> None:
+def test_words_of_a_transfer_win_over_the_nearer_date() -> None:
     rows = out(description="TRANSFER TO SAVINGS"), into(), into(MONDAY + timedelta(days=1), description="TFR FROM MAIN")
     assert pairs(*rows) == [(0, 2)]
 
@@ -127,13 +127,13 @@ def test_words_of_a_transfer_go_before_the_nearer_date() -> None:
         {"category": "term_loan_funding"},  # lent: but nothing is owed on the other account
     ],
 )
-def test_what_is_with_somebody_else_is_no_pair_unless_an_own_account_is_named(other: Row) -> None:
+def test_rows_with_others_are_paired_only_if_an_own_account_is_named(other: Row) -> None:
     usual: Row = {"category_group": "debt_inflow" if other.get("category") == "term_loan_funding" else None}
     assert pairs(out(), into(**usual, **other)) == []
     assert pairs(out(), into(**usual, **other, other_account="1111")) == [(0, 1)]
 
 
-def test_the_holders_name_is_as_good_as_an_own_account() -> None:
+def test_holders_name_counts_like_an_own_account() -> None:
     account: Row = {"account_name": "Anderson Legal Pty Ltd Business Transaction Account"}
     text: Row = {"description": "PAYMENT 935437 TO ANDERSON LEGAL", "category": "payg_withholding"}
     assert pairs(out(**account, **text), into()) == [(0, 1)]
@@ -141,63 +141,63 @@ def test_the_holders_name_is_as_good_as_an_own_account() -> None:
     assert pairs(out(account_name="Business Transaction Account", **text), into()) == [], "nobody's name"
 
 
-def test_a_guess_of_the_model_keeps_nobody_apart() -> None:
+def test_guess_of_the_model_does_not_prevent_a_pair() -> None:
     guessed: Row = {"category": "wages", "category_source": "learned"}
     assert pairs(out(**guessed, confidence=0.5), into()) == [(0, 1)]
     assert pairs(out(**guessed, confidence=0.95), into()) == []
 
 
 def test_paying_off_an_own_card_is_a_repayment_on_both_sides() -> None:
-    linked = transfers(known(out(), into(account_type="credit_card"))).collect()
+    linked = mark_transfers(known(out(), into(account_type="credit_card"))).collect()
     assert linked["category"].to_list() == ["card_repayment"] * 2
     assert linked["category_group"].to_list() == ["debt_service"] * 2
     assert linked["is_transfer"].all()
 
 
 def test_money_from_an_own_card_is_an_advance_where_it_arrives() -> None:
-    linked = transfers(known(out(account_type="credit_card"), into())).collect()
+    linked = mark_transfers(known(out(account_type="credit_card"), into())).collect()
     assert linked["category"].to_list() == ["own_transfer", "card_advance"]
 
 
-def test_a_transfer_that_speaks_of_a_card_is_no_purchase() -> None:
+def test_transfer_that_mentions_a_card_is_not_a_purchase() -> None:
     rows = out(description="BIB TRANSFER 5JEYKJXW CARD 0018", channel="card"), into(account_type="credit_card")
     assert pairs(*rows) == [(0, 1)]
 
 
 def test_a_drawdown_from_an_own_loan_account_keeps_its_category() -> None:
     funded: Row = {"category": "term_loan_funding", "category_group": "debt_inflow"}
-    linked = transfers(known(out(account_type="loan"), into(**funded))).collect()
+    linked = mark_transfers(known(out(account_type="loan"), into(**funded))).collect()
     assert linked["is_transfer"].to_list() == [True, True]
     assert linked["category"].to_list() == ["own_transfer", "term_loan_funding"]
 
 
-def test_what_the_client_corrected_stays() -> None:
+def test_corrected_rows_keep_their_category() -> None:
     corrected: Row = {"category": "owner_drawings", "category_source": "correction", "confidence": 1.0}
-    linked = transfers(known(out(**corrected), into())).collect()
+    linked = mark_transfers(known(out(**corrected), into())).collect()
     assert linked["is_transfer"].all()
     assert linked["category"].to_list() == ["owner_drawings", "own_transfer"]
     assert linked["confidence"].to_list()[0] == 1
 
 
-def test_a_pair_is_as_sure_as_what_its_texts_say() -> None:
-    silent = transfers(known(out(), into())).collect()["confidence"]
-    said = transfers(known(out(other_account="2222"), into(other_account="1111"))).collect()["confidence"]
+def test_confidence_of_a_pair_depends_on_its_texts() -> None:
+    silent = mark_transfers(known(out(), into())).collect()["confidence"]
+    said = mark_transfers(known(out(other_account="2222"), into(other_account="1111"))).collect()["confidence"]
     assert silent.to_list() == [CONFIDENCE[-1]] * 2
     assert said.to_list() == [CONFIDENCE[0]] * 2
 
 
-def test_on_one_day_statements_are_read_in_their_order() -> None:
+def test_rows_of_one_day_are_paired_in_their_order() -> None:
     rows = [out(position=position, transaction_id=bytes([90 - position]) * 16) for position in (0, 1)]
     rows += [into(position=position, transaction_id=bytes([70 - position]) * 16) for position in (2, 3)]
     assert pairs(*rows) == [(0, 2), (1, 3)]
 
 
-def test_the_nearer_in_time_is_taken() -> None:
+def test_nearer_date_wins() -> None:
     assert pairs(out(), into(MONDAY + timedelta(days=2)), into(MONDAY)) == [(0, 2)]
 
 
 def test_many_accounts_that_name_each_other_stay_bounded() -> None:
-    """Each of many rows names one of fifty accounts: they are not multiplied with each other."""
+    """Each of many rows names one of fifty accounts; a join must not multiply them with each other."""
     rows = known(out()).collect()
     nth = pl.int_range(pl.len())
     ending = pl.format("9{}", (nth % 7).cast(pl.String).str.zfill(5))
@@ -209,7 +209,7 @@ def test_many_accounts_that_name_each_other_stay_bounded() -> None:
         other_account=ending,
         amount=pl.when(nth // 50 % 2 == 0).then(pl.lit(Decimal(-1))).otherwise(pl.lit(Decimal(1))).cast(MONEY),
     )
-    found = transfers(many.lazy()).filter("is_transfer").collect()
+    found = mark_transfers(many.lazy()).filter("is_transfer").collect()
     assert found.height > 1_000
     assert found["transfer_pair_id"].n_unique() == found.height // 2
 
@@ -247,39 +247,39 @@ speaking = st.builds(
 
 
 @given(st.lists(sides, max_size=8) | st.lists(speaking, max_size=8))
-def test_every_pair_is_one_and_no_possible_pair_is_left_over(rows: list[Row]) -> None:
+def test_pairs_follow_the_rule_and_no_possible_pair_is_left(rows: list[Row]) -> None:
     found = pairs_with_all_accounts(rows)
     taken = [position for pair in found for position in pair]
     assert len(taken) == len(set(taken))
-    assert all(len(pair) == 2 and possible(rows[pair[0]], rows[pair[1]]) for pair in found)
+    assert all(len(pair) == 2 and is_possible(rows[pair[0]], rows[pair[1]]) for pair in found)
     left = [row for position, row in enumerate(rows) if position not in taken]
-    assert not any(possible(a, b) for a in left for b in left)
+    assert not any(is_possible(a, b) for a in left for b in left)
 
 
 @given(st.lists(sides, max_size=8))
-def test_nobody_is_paired_far_who_could_be_paired_near(rows: list[Row]) -> None:
-    """No amount out and amount in are both paired with something farther than each other."""
+def test_no_two_rows_prefer_each_other_by_date_to_their_pairs(rows: list[Row]) -> None:
+    """No amount out and amount in are both in pairs farther apart than they are from each other."""
     partner = {one: other for pair in pairs_with_all_accounts(rows) for one, other in (pair, pair[::-1])}
     for left, one in enumerate(rows):
         for right, other in enumerate(rows):
-            if one["amount"] < 0 < other["amount"] and possible(one, other) and left in partner and right in partner:
+            if one["amount"] < 0 < other["amount"] and is_possible(one, other) and left in partner and right in partner:
                 near = distance(one, other)
                 assert distance(one, rows[partner[left]]) <= near or distance(rows[partner[right]], other) <= near
 
 
 @given(st.lists(speaking, max_size=8))
-def test_whose_texts_say_more_is_not_left_for_those_who_say_less(rows: list[Row]) -> None:
-    """No amount out and amount in are both paired with somebody of whom their texts say less than of each other."""
+def test_no_two_rows_prefer_each_other_by_text_to_their_pairs(rows: list[Row]) -> None:
+    """No amount out and amount in are both in pairs with weaker texts than they would have together."""
     partner = {one: other for pair in pairs_with_all_accounts(rows) for one, other in (pair, pair[::-1])}
     for left, one in enumerate(rows):
         for right, other in enumerate(rows):
-            if one["amount"] < 0 < other["amount"] and possible(one, other) and left in partner and right in partner:
-                said = says(one, other)
-                assert says(one, rows[partner[left]]) >= said or says(rows[partner[right]], other) >= said
+            if one["amount"] < 0 < other["amount"] and is_possible(one, other) and left in partner and right in partner:
+                said = text_score(one, other)
+                assert text_score(one, rows[partner[left]]) >= said or text_score(rows[partner[right]], other) >= said
 
 
-def says(one: Row, other: Row) -> int:
-    """How much the texts of two rows say, in plain Python."""
+def text_score(one: Row, other: Row) -> int:
+    """Return how strongly the texts of two rows suggest a pair, in plain Python."""
     if one["reference"] is not None and one["reference"] == other["reference"]:
         return 7
     names: list[bool] = [a["other_account"] == NUMBERS[b["account_id"]] for a, b in ((one, other), (other, one))]
@@ -294,10 +294,8 @@ def distance(out: Row, into: Row) -> int:
     return days
 
 
-def possible(a: Row, b: Row) -> bool:
-    """The rule in plain Python: opposite, in two accounts, within six calendar and three business days, and no text
-    names another account.
-    """
+def is_possible(a: Row, b: Row) -> bool:
+    """Apply the rule in plain Python: opposite amounts in two accounts, close in time, no text names a third one."""
     first, last = sorted((a["date"], b["date"]))
     days = [first + timedelta(days=n) for n in range((last - first).days)]
     business = sum(day.weekday() < 5 for day in days)
@@ -312,13 +310,13 @@ class Measured:
     recall: float
 
 
-def measured(customers: int, months: int, seed: int) -> Measured:
-    """Of the pairs found in the synthetic portfolio, how many are true; of the true ones, how many are found.
+def measure(customers: int, months: int, seed: int) -> Measured:
+    """Measure precision and recall of pairs in the synthetic portfolio.
 
-    Pairs of the same accounts, days and amount are twins that nobody could tell apart.
+    Pairs with the same accounts, days and amount can't be distinguished, so they are only counted.
     """
     sent = pl.concat(
-        labelled(n, each) for n, each in enumerate(portfolio(customers, months, seed, until=date(2026, 6, 30)))
+        label_business(n, each) for n, each in enumerate(portfolio(customers, months, seed, until=date(2026, 6, 30)))
     )
     rows = enrich(pl.DataFrame(schema=TRANSACTIONS), sent.select(ACCEPTED.names())).transactions.collect()
     key = ["customer_number", "received_seq", "position"]
@@ -329,25 +327,25 @@ def measured(customers: int, months: int, seed: int) -> Measured:
 
 
 def _twins(places: pl.DataFrame, mark: str) -> pl.DataFrame:
-    """How many pairs there are of the same customer, accounts, days and amounts."""
+    """Count the pairs with the same customer, accounts, days and amounts."""
     legs = pl.struct("amount", "account_id", "date").sort().alias("legs")
     pairs = places.drop_nulls(mark).group_by("customer_number", mark).agg(legs)
     return pairs.group_by("customer_number", "legs").agg(pairs=pl.len())
 
 
-def labelled(n: int, business: Business) -> pl.DataFrame:
-    """A business's statements as accepted rows, with the truth beside them."""
+def label_business(n: int, business: Business) -> pl.DataFrame:
+    """Return a business's statements as accepted rows, with the true pairs."""
     return pl.concat(
         account.transactions.filter(pl.col("injected").is_null()).select(
             *("date", "description", "amount", "balance", "transfer_pair"),
-            **_of_account(n, place, account),
+            **_account_columns(n, place, account),
             position=pl.int_range(pl.len(), dtype=pl.UInt32),
         )
         for place, account in enumerate(business.accounts)
     ).select(pl.col(name).cast(kind) for name, kind in {**ACCEPTED, "transfer_pair": pl.UInt32()}.items())
 
 
-def _of_account(n: int, place: int, account: SyntheticAccount) -> dict[str, pl.Expr]:
+def _account_columns(n: int, place: int, account: SyntheticAccount) -> dict[str, pl.Expr]:
     submission = {
         **dict.fromkeys(ACCEPTED.names()),
         **DEFAULTS,
@@ -364,15 +362,15 @@ def _of_account(n: int, place: int, account: SyntheticAccount) -> dict[str, pl.E
     return {name: pl.lit(value, ACCEPTED[name]) for name, value in submission.items() if name not in described}
 
 
-def test_pairs_of_the_synthetic_portfolio_are_right_and_complete() -> None:
-    found = measured(customers=15, months=12, seed=41)
+def test_pairs_of_the_synthetic_portfolio_are_correct_and_complete() -> None:
+    found = measure(customers=15, months=12, seed=41)
     assert found.precision >= 0.995
     assert found.recall >= 0.98
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 5, 8])
-def test_pairs_of_a_larger_portfolio_are_right_and_complete(seed: int) -> None:
-    found = measured(customers=80, months=24, seed=seed)
+def test_pairs_of_a_larger_portfolio_are_correct_and_complete(seed: int) -> None:
+    found = measure(customers=80, months=24, seed=seed)
     assert found.precision >= 0.995
     assert found.recall >= 0.98

@@ -1,7 +1,7 @@
-"""Cleaning: lines as Australian banks word them, and what must hold of any text.
+"""Cleaning: lines as Australian banks print them, and properties of any text.
 
-`cleaning_examples.csv` holds lines written by hand with what each tells; an empty cell means that the text doesn't say.
-The patterns were tuned on two of every three; every third was written as a check of the others.
+`cleaning_examples.csv` has hand-written lines with the fields of each; an empty cell means that the text does not say.
+The patterns were tuned on two of every three lines; every third was written to check them.
 """
 
 from decimal import Decimal
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrichment.wording.details import DETAILS, details
+from pipelines.enrichment.wording.details import DETAILS, read_details
 from pipelines.enrichment.wording.text import matching_text
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, Channel
 from tests.conftest import examples
@@ -24,11 +24,11 @@ EXAMPLES = pl.read_csv(Path(__file__).with_name("cleaning_examples.csv"), infer_
 SIGNS_OF_CHANNEL = [name for name in EXAMPLES.columns if name not in ("bank", "description")]
 
 
-def described(*descriptions: str) -> pl.DataFrame:
-    """What the descriptions tell, with the columns of the examples, as text."""
+def read_fields(*descriptions: str) -> pl.DataFrame:
+    """Return the fields of the descriptions as text, with the columns of the examples."""
     texts = pl.DataFrame({"text": descriptions}).select(matching_text(pl.col("text"))).to_series()
     parts = [pl.col(name).cast(pl.String) for name in ("stated_day", "stated_month", "stated_year")]
-    return details(texts).select(
+    return read_details(texts).select(
         clean="clean_description",
         channel=pl.col("channel").cast(pl.String),
         reference="reference",
@@ -41,14 +41,14 @@ def described(*descriptions: str) -> pl.DataFrame:
     )
 
 
-def test_a_line_tells_whom_it_is_about_and_what_else(subtests: pytest.Subtests) -> None:
-    found = described(*EXAMPLES["description"])
+def test_example_lines_give_the_expected_fields(subtests: pytest.Subtests) -> None:
+    found = read_fields(*EXAMPLES["description"])
     for example, row in zip(EXAMPLES.rows(named=True), found.iter_rows(named=True), strict=True):
         with subtests.test(example["description"]):
             assert row == {name: example[name] for name in SIGNS_OF_CHANNEL}
 
 
-def test_there_are_examples_of_every_bank_and_channel() -> None:
+def test_examples_cover_every_bank_and_channel() -> None:
     assert EXAMPLES["bank"].n_unique() > 20
     assert set(Channel.categories) == set(EXAMPLES["channel"])
 
@@ -61,51 +61,51 @@ def test_there_are_examples_of_every_bank_and_channel() -> None:
      "5 MARS BARS", "THE PERTH AU", "CARD FACTORY", "VALUE CELLARS", "AMP BANK", "AMERICAN EXPRESS"],
 )  # fmt: skip
 def test_names_keep_their_numbers_and_words(name: str) -> None:
-    assert described(name)["clean"].item() == name
+    assert read_fields(name)["clean"].item() == name
 
 
-def test_signs_that_are_not_seen_are_not_read() -> None:
+def test_invisible_marks_are_removed() -> None:
     hidden = "BUN\u200bNINGS\u202e CARD XX\u200d1234", "ＢＵＮＮＩＮＧＳ　ＣＡＲＤ　ＸＸ１２３４"
-    assert described(*hidden).select("clean", "card").rows() == [("BUNNINGS", "1234")] * 2
-    assert described("ACC\u200bOUNT F\u200bEE")["channel"].item() == "fee"
+    assert read_fields(*hidden).select("clean", "card").rows() == [("BUNNINGS", "1234")] * 2
+    assert read_fields("ACC\u200bOUNT F\u200bEE")["channel"].item() == "fee"
 
 
-def test_typographic_dashes_and_quotes_read_as_plain_ones() -> None:
-    assert described("McDonald’s – Ryde")["clean"].item() == "MCDONALD'S - RYDE"
+def test_typographic_dashes_and_quotes_become_plain_ones() -> None:
+    assert read_fields("McDonald’s – Ryde")["clean"].item() == "MCDONALD'S - RYDE"
 
 
 def test_a_text_of_nothing_but_noise_stays_whole() -> None:
     noise = ["1234567890", "VALUE DATE 12/03/2026", "CARD XX1234", "NSWAU", "SYDNEY NSWAU", "X", "-", "***", "\u200b"]
-    assert described(*noise)["clean"].to_list() == noise
+    assert read_fields(*noise)["clean"].to_list() == noise
 
 
-def test_where_only_a_rail_is_written_its_words_stay() -> None:
-    assert described("DEPOSIT 4471882", "TRANSFER TO XX4821")["clean"].to_list() == ["DEPOSIT", "TRANSFER"]
+def test_text_with_only_a_rail_keeps_its_words() -> None:
+    assert read_fields("DEPOSIT 4471882", "TRANSFER TO XX4821")["clean"].to_list() == ["DEPOSIT", "TRANSFER"]
 
 
-def test_no_more_than_four_digits_of_an_account_are_told() -> None:
+def test_at_most_four_digits_of_an_account_are_returned() -> None:
     lines = [
         "TFR TO 062-000 12345678",
         "TO 013442887190552",
         "TRANSFER FROM XX482",
         "TRANSFER TO J SMITH 062000 12345678",
     ]
-    assert described(*lines)["account"].to_list() == ["5678", "0552", "482", "5678"]
+    assert read_fields(*lines)["account"].to_list() == ["5678", "0552", "482", "5678"]
 
 
-def test_a_card_is_not_an_account_because_the_merchant_is_called_to_something() -> None:
-    found = described("HONEST TO GOODNESS SYDNEY NSWAU CARD XX1234").select("clean", "card", "account", "location")
+def test_to_in_a_merchants_name_does_not_make_a_card_an_account() -> None:
+    found = read_fields("HONEST TO GOODNESS SYDNEY NSWAU CARD XX1234").select("clean", "card", "account", "location")
     assert found.row(0) == ("HONEST TO GOODNESS", "1234", None, "SYDNEY NSW")
 
 
 def test_a_number_that_opens_a_name_is_part_of_it() -> None:
     lines = ["OSKO PAYMENT TO 1300 RUBBISH", "DIRECT DEBIT 123456 7-ELEVEN", "TRANSFER 1300 FLOWERS", "TRANSFER 4482"]
-    assert described(*lines)["clean"].to_list() == ["1300 RUBBISH", "7-ELEVEN", "1300 FLOWERS", "TRANSFER"]
+    assert read_fields(*lines)["clean"].to_list() == ["1300 RUBBISH", "7-ELEVEN", "1300 FLOWERS", "TRANSFER"]
 
 
 def test_the_largest_amount_is_kept_exactly_and_larger_ones_are_not_read() -> None:
     lines = ["ACME USD 123456789012345.67", "ACME USD 1,234,567.89", "ACME USD 1234567890123456.00"]
-    assert details(pl.Series(lines))["foreign_amount"].to_list() == [
+    assert read_details(pl.Series(lines))["foreign_amount"].to_list() == [
         Decimal("123456789012345.67"),
         Decimal("1234567.89"),
         None,
@@ -113,7 +113,7 @@ def test_the_largest_amount_is_kept_exactly_and_larger_ones_are_not_read() -> No
 
 
 def test_the_columns_are_those_of_a_transaction() -> None:
-    found = details(pl.Series(["COFFEE"]))
+    found = read_details(pl.Series(["COFFEE"]))
     assert found.schema == DETAILS
     assert {name: DETAILS[name] for name in DETAILS if name in TRANSACTIONS} == {
         name: TRANSACTIONS[name] for name in DETAILS if name in TRANSACTIONS
@@ -122,12 +122,12 @@ def test_the_columns_are_those_of_a_transaction() -> None:
 
 
 def test_no_text_gives_no_row() -> None:
-    assert_frame_equal(details(pl.Series([], dtype=pl.String)), pl.DataFrame(schema=DETAILS))
+    assert_frame_equal(read_details(pl.Series([], dtype=pl.String)), pl.DataFrame(schema=DETAILS))
 
 
 def test_many_texts_come_back_in_their_order() -> None:
     numbers = [f"SHOP {chr(65 + number % 26)} {number % 10_000:04}" for number in range(150_000)]
-    assert details(pl.Series(numbers))["clean_description"].to_list() == numbers
+    assert read_details(pl.Series(numbers))["clean_description"].to_list() == numbers
 
 
 words = st.sampled_from(
@@ -138,9 +138,9 @@ words = st.sampled_from(
 
 
 @given(st.lists(words, min_size=1, max_size=8).map(" ".join) | st.text(min_size=1, max_size=60))
-def test_any_text_tells_something_in_bounds(description: str) -> None:
+def test_any_text_gives_fields_within_bounds(description: str) -> None:
     text = pl.select(matching_text(pl.lit(description))).item()
-    row = details(pl.Series([text])).row(0, named=True)
+    row = read_details(pl.Series([text])).row(0, named=True)
     assert row["clean_description"] or not text
     assert len(row["clean_description"]) <= len(text)
     assert (row["foreign_amount"] is None) == (row["foreign_currency"] is None)
@@ -153,9 +153,9 @@ def masked(row: dict[str, Any]) -> list[str | None]:
 
 @examples(6)
 @given(st.lists(words, min_size=1, max_size=6).map(" ".join))
-def test_cleaning_is_the_same_alone_and_among_others(description: str) -> None:
-    alone = details(pl.Series([description]))
-    among = details(pl.Series(["COFFEE", description, "DIRECT DEBIT 123456 RENT"]))
+def test_result_does_not_depend_on_the_other_texts(description: str) -> None:
+    alone = read_details(pl.Series([description]))
+    among = read_details(pl.Series(["COFFEE", description, "DIRECT DEBIT 123456 RENT"]))
     assert_frame_equal(alone, among.slice(1, 1))
 
 
@@ -165,7 +165,7 @@ HOSTILE = ["A", "1", "A1", "TO ", "CARD ", "USD ", "12/", "INV ", "XX1", "- ", "
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_long_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
-    details(pl.Series([piece * 10]))
+    read_details(pl.Series([piece * 10]))
     short, long = (_cost(piece, length) for length in (2_000, 16_000))
     assert long < 30 * short + 0.02  # eight times the length: sixty-four times the time if it grew by the square
 
@@ -178,5 +178,5 @@ def _cost(piece: str, length: int) -> float:
 
 def _seconds(texts: pl.Series) -> float:
     before = thread_time()
-    details(texts)
+    read_details(texts)
     return thread_time() - before

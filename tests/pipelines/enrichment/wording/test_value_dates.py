@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.wording.details import details
+from pipelines.enrichment.wording.details import read_details
 from pipelines.enrichment.wording.value_dates import MAX_DAYS_APART, effective_date
 
 BOOKED = date(2026, 1, 5)
@@ -37,16 +37,16 @@ def effective(
         ((None, None, None), None),
     ],
 )
-def test_a_printed_day_is_dated_by_the_booking(stated: tuple[int, int, int | None], expected: date | None) -> None:
+def test_printed_day_gets_the_year_of_the_booking(stated: tuple[int, int, int | None], expected: date | None) -> None:
     assert effective(*stated) == expected
 
 
-def test_a_value_date_that_was_sent_wins() -> None:
+def test_sent_value_date_wins() -> None:
     sent = date(2020, 1, 1)
     assert effective(3, 1, 2026, sent=sent) == sent
 
 
-def test_a_leap_day_is_found_in_its_year_alone() -> None:
+def test_leap_day_is_found_only_in_a_leap_year() -> None:
     assert effective(29, 2, None, booked=date(2024, 3, 1)) == date(2024, 2, 29)
     assert effective(29, 2, None, booked=date(2025, 3, 1)) is None
 
@@ -57,7 +57,7 @@ def test_a_leap_day_is_found_in_its_year_alone() -> None:
     st.integers(-40, 140),
     st.none() | st.integers(1900, 2200),
 )
-def test_against_every_day_of_the_calendar(booked: date, day: int, month: int, year: int | None) -> None:
+def test_effective_date_agrees_with_plain_python(booked: date, day: int, month: int, year: int | None) -> None:
     """A plain oracle: of all days near enough, the one that is written so."""
     day, month = min(day, 127), min(month, 127)
     near = (booked + timedelta(days=days) for days in range(-MAX_DAYS_APART, MAX_DAYS_APART + 1))
@@ -84,4 +84,4 @@ def test_against_every_day_of_the_calendar(booked: date, day: int, month: int, y
     ],
 )
 def test_a_day_is_read_where_the_bank_prints_it(text: str, stated: tuple[int | None, ...]) -> None:
-    assert details(pl.Series([text])).select("stated_day", "stated_month", "stated_year").row(0) == stated
+    assert read_details(pl.Series([text])).select("stated_day", "stated_month", "stated_year").row(0) == stated

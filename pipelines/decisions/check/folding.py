@@ -1,4 +1,4 @@
-"""What a number of a policy comes to before any data are read: a constant, nothing ever, or it depends on them."""
+"""Constant folding: the value of a policy's number that is known before any data are read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -10,8 +10,8 @@ from pipelines.decisions.policy import Number, Operation, Tiers
 
 
 class Open(Enum):
-    DEPENDS = "on what is read"
-    NO_VALUE = "whatever is read: it divides by zero, or is more than a number may be"
+    DEPENDS = "depends on data"
+    NO_VALUE = "never has a value: it divides by zero, or exceeds the largest number"
 
 
 Folded: TypeAlias = Decimal | Open
@@ -23,20 +23,20 @@ def folded(number: Number) -> Folded:
             return Decimal(number)
         case Tiers(tiers=tiers):
             bands = [(Decimal(band.below), band.value) for band in tiers.bands]
-            return _placed(folded(tiers.of), bands, tiers.otherwise)
+            return _place(folded(tiers.of), bands, tiers.otherwise)
         case Operation():
-            return _calculated(number.operator, [folded(each) for each in number.operands])
+            return _calculate(number.operator, [folded(each) for each in number.operands])
         case _:
             return Open.DEPENDS
 
 
-def _placed(of: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
+def _place(of: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
     if isinstance(of, Open):
         return of
     return folded(next((value for below, value in bands if of < below), otherwise))
 
 
-def _calculated(operator: str, operands: Sequence[Folded]) -> Folded:
+def _calculate(operator: str, operands: Sequence[Folded]) -> Folded:
     if Open.NO_VALUE in operands or (operator == "divide" and operands[1] == 0):
         return Open.NO_VALUE
     first, *others = operands
@@ -63,7 +63,7 @@ _STEPS: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
 
 
 def most(number: Number) -> Decimal | None:
-    """More than this it never is, as far as constants say so."""
+    """Return the largest value that constants allow the number to have; None if they set no bound."""
     value = folded(number)
     if isinstance(value, Decimal):
         return value

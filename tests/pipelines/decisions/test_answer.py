@@ -180,7 +180,7 @@ def test_a_division_by_zero_is_a_reason_of_its_own() -> None:
         "metricIds": [REVENUE.id],
         "cause": "division_by_zero",
         "name": None,
-        "settle": "Change the policy, or what this value is made of.",
+        "settle": "Change the policy, or the values that this one is calculated from.",
     }
 
 
@@ -208,11 +208,15 @@ SETTLING = [
     ("fresh", "stale", "Submit the latest transactions: at most 10 days may have passed since the last."),
     ("made_of_fresh", "stale", "Submit the latest transactions: at most 10 days may have passed since the last."),
     ("made_of_fresh", "insufficient_history", "Submit earlier transactions: 90 days are needed."),
-    ("history_days", "insufficient_history", "Submit earlier transactions: more of what it is made of is needed."),
+    (
+        "history_days",
+        "insufficient_history",
+        "Submit earlier transactions: more of the data it is computed from is needed.",
+    ),
     (
         "fresh",
         "not_applicable",
-        "Submit transactions that the figure can be told from, or let the policy do without it.",
+        "Submit transactions from which the figure can be computed, or change the policy to do without it.",
     ),
 ]
 
@@ -244,7 +248,7 @@ def test_an_attribute_that_has_expired_is_to_be_renewed() -> None:
 
 def test_an_attribute_of_another_kind_is_to_be_set() -> None:
     (reason,) = of_loan(attributes={"debt": Attribute("12,000")}).verdict["reasons"]
-    assert reason["message"] == "The attribute debt is unavailable: what is stored is of another kind."
+    assert reason["message"] == "The attribute debt is unavailable: the stored value is of another kind."
     assert reason["settle"] == "Set the customer's attribute debt (decimal)."
 
 

@@ -593,7 +593,7 @@ def test_a_file_that_is_none_is_refused(text: str, yaml: bool, code: str) -> Non
 )
 def test_where_yaml_cannot_be_read_is_told(text: str, place: str) -> None:
     (fault,) = check.read_text(text, yaml=True).faults
-    assert fault.message.startswith(f"The file is not YAML that can be read: {place}: ")
+    assert fault.message.startswith(f"The file is not valid YAML: {place}: ")
     assert "unicode string" not in fault.message
 
 

@@ -163,7 +163,7 @@ def test_the_same_figures_and_policy_give_the_same_bytes() -> None:
 def test_where_data_are_kept_no_longer_the_recorded_figures_decide() -> None:
     found = decision.replayed(READY, decided().record, 1, None)
     assert (found.reproduced, found.differs) == (True, ())
-    assert "kept no longer" in found.notes[0]
+    assert "no longer stored" in found.notes[0]
 
 
 def test_other_data_are_told() -> None:

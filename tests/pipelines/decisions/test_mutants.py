@@ -285,10 +285,10 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "_lowest",
         lambda caps: pl.min_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps[:1])]),
     ),
-    "offers below nothing": (evaluate, "_at_least_nothing", lambda value: value),
+    "offers below nothing": (evaluate, "_at_least_zero", lambda value: value),
     "nothing offered of what is unknown": (
         evaluate,
-        "_at_least_nothing",
+        "_at_least_zero",
         lambda value: pl.max_horizontal(value, constant("0")),
     ),
     "every unknown cap ignored": (plan.PlannedLimit, "required", property(lambda planned: (planned.amount,))),
@@ -299,7 +299,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     ),
     "nothing is too large to be read": (readings, "described", lambda value: value.cast(NUMBER, strict=False)),
     "still good at its expiry": (readings, "reading", still_good_at_its_expiry),
-    "every band asked for": (unsettled, "_asked", lambda node, _: node.of),
+    "every band asked for": (unsettled, "_relevant_operands", lambda node, _: node.of),
 }
 
 

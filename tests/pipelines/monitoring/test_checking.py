@@ -189,9 +189,9 @@ def test_what_a_fault_says_names_places_of_the_ruleset() -> None:
     document = ruleset(rule(), rule(), metrics=[own("a")], baseline=since("loanStart", then("b"), then("b")))
     says = {each.pointer: each.message for each in checked(document).faults}
     assert says == {
-        "/rules/1/code": "The same stands at /rules/0/code already.",
-        "/rules/1/condition": "This rule asks for the same as the one at /rules/0.",
-        "/baseline/metrics/1/slug": "The same stands at /baseline/metrics/0/slug already.",
+        "/rules/1/code": "This is already used at /rules/0/code.",
+        "/rules/1/condition": "This rule has the same condition as the one at /rules/0.",
+        "/baseline/metrics/1/slug": "This is already used at /baseline/metrics/0/slug.",
     }
 
 
@@ -223,9 +223,9 @@ def test_a_metric_that_has_two_slugs_is_warned_of() -> None:
         (
             "/baseline/metrics/1",
             "Ruleset.MetricRepeated",
-            "This is the same metric as the one at /baseline/metrics/0, by another slug.",
+            "This metric equals the one at /baseline/metrics/0, which has another slug.",
         ),
-        ("/metrics/1", "Ruleset.MetricRepeated", "This is the same metric as the one at /metrics/0, by another slug."),
+        ("/metrics/1", "Ruleset.MetricRepeated", "This metric equals the one at /metrics/0, which has another slug."),
     ]
 
 

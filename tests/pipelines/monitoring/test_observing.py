@@ -161,7 +161,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "_rows",
         property(lambda seen: dict.fromkeys(seen.evaluated["customer_number"], 0)),
     ),
-    "nothing compared told": (describing, "_compared", lambda *_: []),
+    "nothing compared told": (describing, "_comparisons", lambda *_: []),
     "a metric in the plan's own words": (PlannedRuleset, "called", lambda _, leaf: leaf.label),
     "too large a number read": (readings, "described", lambda value: value.cast(numbers.NUMBER, strict=False)),
     "no level before another": (

@@ -85,7 +85,7 @@ class Place:
 
     def leave(self) -> None:
         with suppress(SQLAlchemyError), self._store.db.writing() as w:  # one that can't be given up runs out
-            leases.let_go(w, leases.PLATFORM, self._holder)
+            leases.release(w, leases.PLATFORM, self._holder)
 
     def _hold(self) -> bool | None:
         """None when the database is away."""

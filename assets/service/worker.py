@@ -115,7 +115,7 @@ class Worker:
         try:
             with self._role, self._store.db.writing() as w:
                 self._leaving = True
-                leases.let_go(w, self._lease, self._holder)
+                leases.release(w, self._lease, self._holder)
         except SQLAlchemyError as error:
             log.warning("the worker's lease could not be given up: %s", type(error).__name__)
 
@@ -140,7 +140,7 @@ class Worker:
         if self._inherited:
             return
         with self._store.db.writing() as w:
-            leases.let_go(w, self._lease, self._holder)
+            leases.release(w, self._lease, self._holder)
             batches.release_of(w, self._holder, self._store.settings, datetime.now(UTC))
         self._inherited = True
 

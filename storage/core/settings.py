@@ -1,7 +1,7 @@
-"""One frozen Settings, read once at a process's start from the environment, a `.env` or the home's `tidemark.toml`.
+"""Settings, read once at a process's start from the environment, a `.env` file or the home's `tidemark.toml`.
 
 Precedence: environment, then `.env` in the working directory, then `tidemark.toml` in the home, then the defaults
-below. Nothing else in Tidemark reads the environment.
+below. No other module reads the environment.
 """
 
 import base64
@@ -39,11 +39,10 @@ from storage.core import durable, own_addresses
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 KEY_BYTES = 32
 PREFIX = "tidemark_"  # of environment variables, in capitals or not
-NO_SETTINGS = {"base_url"}  # told by `tidemark up` to what it starts
+NO_SETTINGS = {"base_url"}  # variables that `tidemark up` sets for the processes it starts
 DEFAULT_ZONE = "Australia/Sydney"
-SHORTEST_RETENTION = timedelta(
-    hours=2
-)  # twice what may lie between a look-up and the last read (storage.operations.retention)
+# Twice the longest time between looking a file up and reading it (storage.operations.retention).
+SHORTEST_RETENTION = timedelta(hours=2)
 
 
 class Environment(StrEnum):
@@ -58,69 +57,69 @@ class LogFormat(StrEnum):
 
 
 class SettingsError(Exception):
-    """A setting that can't be used: one clear line for the operator."""
+    """A setting that can't be used. The message is one line for the operator."""
 
 
 def duration(text: str) -> timedelta:
-    """`30s`, `15m`, `12h`, `90d`.
+    """Parse a duration such as `30s`, `15m`, `12h` or `90d`.
 
     Raises:
-        ValueError: anything else.
+        ValueError: the text has another form.
     """
     written = re.fullmatch("([0-9]{1,6})([smhd])", text)
     if written is None:
-        raise ValueError(f"{text!r} is no duration: write it like 30s, 15m, 12h or 90d")
+        raise ValueError(f"{text!r} is not a duration: write it like 30s, 15m, 12h or 90d")
     return timedelta(seconds=int(written[1]) * SECONDS[written[2]])
 
 
 @dataclass(frozen=True)
 class Quota:
-    """So many requests in a window of so many seconds."""
+    """A number of requests in a window of some seconds."""
 
     requests: int
     window_s: int
 
 
-def _quota(value: object) -> object:
-    """`600/1m` as a Quota."""
+def _parse_quota(value: object) -> object:
+    """Parse text such as `600/1m` as a Quota."""
     if not isinstance(value, str):
         return value
     written = re.fullmatch("([1-9][0-9]{0,8})/([1-9][0-9]{0,5}[smhd])", value)
     if written is None:
-        raise ValueError("write it like 600/1m: so many requests in a window of 30s, 15m, 12h or 1d")
+        raise ValueError("write it like 600/1m: a number of requests in a window such as 30s, 15m, 12h or 1d")
     return Quota(int(written[1]), int(duration(written[2]).total_seconds()))
 
 
-def _duration(value: object) -> object:
-    """`90d` as a timedelta."""
+def _parse_duration(value: object) -> object:
+    """Parse text such as `90d` as a timedelta."""
     return duration(value) if isinstance(value, str) else value
 
 
-def _long_enough(retention: timedelta) -> timedelta:
+def _require_long_enough(retention: timedelta) -> timedelta:
     if retention < SHORTEST_RETENTION:
-        raise ValueError("at least 2h: whoever looked a file up must have the time to read it")
+        raise ValueError("at least 2h: a process that has looked a file up needs time to read it")
     return retention
 
 
-def _redis_address(url: str) -> str:
+def _check_redis_address(url: str) -> str:
     if url and not url.startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("write it like redis://127.0.0.1:6379/0, rediss://… or unix://…")
     return url
 
 
-def _comma_separated(value: object) -> object:
+def _split_at_commas(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-def _ports(value: object) -> object:
-    """`443,8443,9000-9999` as Ports."""
+def _parse_ports(value: object) -> object:
+    """Parse text such as `443,8443,9000-9999` as Ports."""
     if not isinstance(value, str):
         return value
     written = [part.strip() for part in value.split(",") if part.strip()]
-    return Ports(tuple(map(_some_ports, written))) if written else USUAL_PORTS
+    return Ports(tuple(map(_parse_port_range, written))) if written else USUAL_PORTS
 
 
-def _some_ports(text: str) -> range:
+def _parse_port_range(text: str) -> range:
     written = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", text)
     first, last = (int(written[1]), int(written[2] or written[1])) if written else (0, 0)
     if not 1 <= first <= last < 2**16:
@@ -128,22 +127,22 @@ def _some_ports(text: str) -> range:
     return range(first, last + 1)
 
 
-def _proxy_address(url: str) -> str:
-    """`http://name:port`, when there is one."""
+def _check_proxy_address(url: str) -> str:
+    """Require `http://name:port`, unless it is empty."""
     if url and not re.fullmatch(r"http://([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?", url):
         raise ValueError("write it like http://proxy.internal:3128, without credentials")
     return url
 
 
-def _on_or_off(value: object) -> object:
+def _parse_on_or_off(value: object) -> object:
     return {"on": True, "off": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
-def _known_zone(name: str) -> str:
+def _check_zone(name: str) -> str:
     try:
         ZoneInfo(name)
-    except (KeyError, OSError) as error:  # what is unknown is a KeyError, a folder of zones an OSError
-        raise ValueError(f"{name!r} is no time zone: write it like {DEFAULT_ZONE}") from error
+    except (KeyError, OSError) as error:  # OSError: the name of a folder of zones, such as `Australia`
+        raise ValueError(f"{name!r} is not a time zone: write it like {DEFAULT_ZONE}") from error
     return name
 
 
@@ -153,11 +152,11 @@ def _variables(source: PydanticBaseSettingsSource) -> Iterable[str]:
 
 
 def _require_known(given: Iterable[str], settings: type[BaseSettings]) -> None:
-    """Raise SettingsError for names that are no settings: misspelt, they would be ignored in silence."""
+    """Raise SettingsError for unknown names: a misspelt setting would otherwise be ignored silently."""
     unknown = sorted({*given} - settings.model_fields.keys() - NO_SETTINGS)
     if unknown:
-        reported = (nearest.named(f"{PREFIX}{name}".upper(), _all_names(settings)) for name in unknown)
-        raise SettingsError(f"no setting of this name: {', '.join(reported)}")
+        names = (nearest.named(f"{PREFIX}{name}".upper(), _all_names(settings)) for name in unknown)
+        raise SettingsError(f"there is no setting of this name: {', '.join(names)}")
 
 
 def _all_names(settings: type[BaseSettings]) -> list[str]:
@@ -165,7 +164,7 @@ def _all_names(settings: type[BaseSettings]) -> list[str]:
 
 
 class Settings(BaseSettings):
-    """Every setting, with its unit and its limit. Environment variables are `TIDEMARK_` plus the name."""
+    """Every setting, with its unit and limits. Environment variables are `TIDEMARK_` plus the name."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", frozen=True, extra="ignore")
 
@@ -173,32 +172,32 @@ class Settings(BaseSettings):
     database_url: str = ""
     lake_url: str = ""
     environment: Environment = Environment.SANDBOX
-    docs: Annotated[bool | None, BeforeValidator(_on_or_off)] = None  # unless set: in the sandbox alone
-    timezone: Annotated[str, AfterValidator(_known_zone)] = DEFAULT_ZONE
+    docs: Annotated[bool | None, BeforeValidator(_parse_on_or_off)] = None  # None: only in the sandbox
+    timezone: Annotated[str, AfterValidator(_check_zone)] = DEFAULT_ZONE
     master_key: SecretStr = SecretStr("")
-    new_master_key: SecretStr = SecretStr("")  # of `tidemark secrets rotate` alone
+    new_master_key: SecretStr = SecretStr("")  # read only by `tidemark secrets rotate`
     log_format: LogFormat = LogFormat.AUTO
-    min_free_bytes: int = Field(default=64 * 2**20, ge=0)  # below it the service says that it is not ready
+    min_free_bytes: int = Field(default=64 * 2**20, ge=0)  # below this the service reports that it is not ready
 
     webhook_allow_cidrs: Annotated[
-        tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)
+        tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_split_at_commas)
     ] = ()
-    webhook_ports: Annotated[Ports, NoDecode, BeforeValidator(_ports)] = USUAL_PORTS
-    webhook_proxy: Annotated[str, AfterValidator(_proxy_address)] = ""
+    webhook_ports: Annotated[Ports, NoDecode, BeforeValidator(_parse_ports)] = USUAL_PORTS
+    webhook_proxy: Annotated[str, AfterValidator(_check_proxy_address)] = ""
     webhook_ca_bundle: Path | None = None
     webhook_timeout_s: float = Field(default=30.0, gt=0, le=30)
 
-    rate_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Quota(60_000, 60)  # of one key
-    wrong_key_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Quota(600, 60)  # of one address
-    redis_url: Annotated[str, AfterValidator(_redis_address)] = ""
-    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)] = ()
+    rate_limit: Annotated[Quota, NoDecode, BeforeValidator(_parse_quota)] = Quota(60_000, 60)  # per API key
+    wrong_key_limit: Annotated[Quota, NoDecode, BeforeValidator(_parse_quota)] = Quota(600, 60)  # per address
+    redis_url: Annotated[str, AfterValidator(_check_redis_address)] = ""
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_split_at_commas)] = ()
     max_requests: int = Field(default=256, ge=1)
     client_timeout_s: float = Field(default=10.0, gt=0)
 
     max_transactions: int = Field(default=50_000, ge=1, le=50_000)
     max_json_bytes: int = Field(default=35 * 2**20, ge=1)
     max_multipart_bytes: int = Field(default=100 * 2**20, ge=1)
-    max_file_bytes: int = Field(default=25 * 2**20, ge=1)  # of a PDF
+    max_file_bytes: int = Field(default=25 * 2**20, ge=1)  # per PDF file
 
     batch_lease_s: float = Field(default=15.0, gt=0)
     batch_max_jobs: int = Field(default=2_000, ge=1)
@@ -206,13 +205,15 @@ class Settings(BaseSettings):
     job_max_attempts: int = Field(default=3, ge=1)
     job_retry_pause_s: float = Field(default=20, ge=0)  # from the second interruption on
 
-    retention: Annotated[timedelta, BeforeValidator(_duration), AfterValidator(_long_enough)] = timedelta(days=30)
-    integrity_bytes_per_s: int = Field(default=50 * 2**20, ge=1)  # what the integrity schedule reads at most
+    retention: Annotated[timedelta, BeforeValidator(_parse_duration), AfterValidator(_require_long_enough)] = timedelta(
+        days=30
+    )
+    integrity_bytes_per_s: int = Field(default=50 * 2**20, ge=1)  # the most that the integrity schedule reads
 
-    schedules: Annotated[bool, BeforeValidator(_on_or_off)] = True
-    dagster_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_separated)] = ()
-    report_max_age_days: int = Field(default=7, ge=1)  # older reports are refreshed by night
-    portfolio_share: float = Field(default=0.5, gt=0, le=1)  # of the time that the portfolio's process may work
+    schedules: Annotated[bool, BeforeValidator(_parse_on_or_off)] = True
+    dagster_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_at_commas)] = ()
+    report_max_age_days: int = Field(default=7, ge=1)  # older reports are refreshed at night
+    portfolio_share: float = Field(default=0.5, gt=0, le=1)  # share of the time in which the portfolio's process works
     portfolio_threads: int = Field(default=1, ge=1)
     portfolio_slice_rows: int = Field(default=50_000, ge=1)
 
@@ -234,14 +235,14 @@ class Settings(BaseSettings):
 
     @cached_property
     def database(self) -> str:
-        """SQLAlchemy URL of Tidemark's own tables."""
+        """SQLAlchemy URL of Tidemark's tables."""
         return self.database_url or f"sqlite:///{(self.home / 'tidemark.db').resolve()}"
 
     @cached_property
     def lake(self) -> Path:
         """Root folder of the lake."""
         if "://" in self.lake_url and not self.lake_url.startswith("file://"):
-            raise SettingsError("TIDEMARK_LAKE_URL: this version keeps the lake in a local folder (file://…)")
+            raise SettingsError("TIDEMARK_LAKE_URL: this version stores the lake only in a local folder (file://…)")
         return Path(self.lake_url.removeprefix("file://") or self.home / "lake").resolve()
 
     @property
@@ -260,7 +261,7 @@ class Settings(BaseSettings):
 
     @property
     def key_prefix(self) -> str:
-        """How the text of this environment's API keys starts."""
+        """The first characters of this environment's API keys."""
         return "tm_live_" if self.environment is Environment.PRODUCTION else "tm_sandbox_"
 
     @property
@@ -270,10 +271,10 @@ class Settings(BaseSettings):
 
     @property
     def master_key_bytes(self) -> bytes:
-        """The 32-byte key that encrypts data keys at rest: the setting (Base64), or the home's `master.key`.
+        """The 32-byte key that encrypts data keys at rest: from the setting (Base64), or the home's `master.key`.
 
         Raises:
-            SettingsError: absent in production, malformed, or a key file that others may read.
+            SettingsError: the key is missing in production, malformed, or in a file that others may read.
         """
         key = self.given_key("master_key")
         if key is None:
@@ -285,7 +286,7 @@ class Settings(BaseSettings):
 
     @property
     def keeps_key_file(self) -> bool:
-        """Whether the master key is kept in the home, rather than given by the environment."""
+        """Whether the master key is in the home's file, not in the environment."""
         return not self.master_key.get_secret_value()
 
     @property
@@ -293,19 +294,19 @@ class Settings(BaseSettings):
         return self.home / "master.key"
 
     def given_key(self, name: Literal["master_key", "new_master_key"]) -> bytes | None:
-        """The 32 bytes of a setting; None where it is not set.
+        """Return the 32 bytes of a setting; None if it is not set.
 
         Raises:
-            SettingsError: malformed.
+            SettingsError: the setting is malformed.
         """
         text: str = getattr(self, name).get_secret_value()
-        return _key(text, f"TIDEMARK_{name.upper()}") if text else None
+        return _decode_key(text, f"TIDEMARK_{name.upper()}") if text else None
 
     def key_in(self, path: Path) -> bytes | None:
-        """The 32 bytes that a file holds; None where there is none.
+        """Return the 32 bytes in a key file; None if there is no file.
 
         Raises:
-            SettingsError: malformed, or others may read it.
+            SettingsError: the file is malformed, or others may read it.
         """
         try:
             mode, text = stat.S_IMODE(path.stat().st_mode), path.read_text()
@@ -314,8 +315,8 @@ class Settings(BaseSettings):
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path} can't be read as a master key") from error
         if mode & 0o077:
-            raise SettingsError(f"{path} may be read by others: chmod 600 it")
-        return _key(text.strip(), str(path))
+            raise SettingsError(f"{path} may be read by others: set its mode to 600 (chmod 600)")
+        return _decode_key(text.strip(), str(path))
 
     def _make_key_file(self) -> None:
         if not self.key_file.exists():
@@ -323,31 +324,31 @@ class Settings(BaseSettings):
                 raise SettingsError("TIDEMARK_MASTER_KEY is required in production")
             with suppress(FileExistsError):  # another process was first
                 durable.create(self.key_file, key_text(new_key()))
-        durable.sync(self.home)  # whoever made it may not have come so far
+        durable.sync(self.home)  # the process that created it may not have synced it yet
 
     def prepared(self) -> Self:
-        """These settings, with the home made and the master key in place (once, at a process's start).
+        """Create the home, the lake and the master key if needed, and return these settings.
 
         Raises:
-            SettingsError: home or lake can't be written to; or the master key can't be used.
+            SettingsError: home or lake can't be written to, or the master key can't be used.
         """
-        _writable(self.home)
-        _writable(self.lake)
+        _make_writable(self.home)
+        _make_writable(self.lake)
         assert self.master_key_bytes
         return self
 
 
 def new_key() -> bytes:
-    """32 random bytes."""
+    """Return 32 random bytes."""
     return secrets.token_bytes(KEY_BYTES)
 
 
 def key_text(key: bytes) -> bytes:
-    """A key as files and the environment hold it."""
+    """Return a key as Base64, its form in files and in the environment."""
     return base64.b64encode(key)
 
 
-def _key(text: str, where: str) -> bytes:
+def _decode_key(text: str, where: str) -> bytes:
     try:
         key = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -357,11 +358,11 @@ def _key(text: str, where: str) -> bytes:
     return key
 
 
-def _writable(folder: Path) -> None:
-    """Make a folder durably, where there is none, and make sure that files can be made in it."""
+def _make_writable(folder: Path) -> None:
+    """Create a folder durably if it is missing, and check that files can be created in it."""
     try:
         durable.make_folder(folder)
     except OSError as error:
-        raise SettingsError(f"{folder} can't be made: {error.strerror}") from error
+        raise SettingsError(f"{folder} can't be created: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise SettingsError(f"{folder} can't be written to: it is read-only, or it belongs to somebody else")
+        raise SettingsError(f"{folder} can't be written to: it is read-only, or belongs to another user")

@@ -36,8 +36,8 @@ def work(store: Store, now: datetime) -> Parts:
     """Of the database, and of who does the jobs."""
     try:
         with store.db.reading() as r:
-            dispatched = leases.held(r, leases.DISPATCHER, now)
-            worked_on = leases.held(r, leases.WORKER, now)
+            dispatched = leases.is_held(r, leases.DISPATCHER, now)
+            worked_on = leases.is_held(r, leases.WORKER, now)
             stopped = automations.stopped(r)
     except SQLAlchemyError:
         return silent_database("The database can't be used.")

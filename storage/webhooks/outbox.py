@@ -629,4 +629,4 @@ def _release(w: Writing, which: ColumnElement[bool]) -> int:
 
 
 def _expired(now: datetime) -> ColumnElement[bool]:
-    return and_(_status(DeliveryStatus.SENDING), leases.over(deliveries.c.lease_expires_at, now))
+    return and_(_status(DeliveryStatus.SENDING), leases.has_ended(deliveries.c.lease_expires_at, now))

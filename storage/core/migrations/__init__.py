@@ -1,6 +1,6 @@
-"""The revisions of the tables, oldest first. `storage.core.upgrading` runs them.
+"""Migrations of the tables. `storage.core.upgrading` runs them.
 
-A file `0002_….py` has the revision `tables_2`. Numbers without the word are of a Tidemark before 0.2.
+A file `0002_….py` has the revision `tables_2`. Revisions that are only a number come from Tidemark before 0.2.
 """
 
 from pathlib import Path

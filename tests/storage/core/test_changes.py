@@ -26,7 +26,7 @@ def test_a_change_is_told_once(store: Store, now: datetime) -> None:
 
 
 def test_changes_that_piled_up_are_told_at_once(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage_changes, "ASK_AFTER_S", 0.0)  # asking, too, takes in what was told meanwhile
+    monkeypatch.setattr(storage_changes, "CHECK_AFTER_S", 0.0)  # asking, too, takes in what was told meanwhile
     with Changes(store.db) as changes:
         for _ in range(3):
             a_client(store, now)

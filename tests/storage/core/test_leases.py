@@ -19,7 +19,7 @@ def hold(store: Store, holder: UUID, now: datetime, name: str = leases.DISPATCHE
 
 def let_go(store: Store, holder: UUID) -> None:
     with store.db.writing() as w:
-        leases.let_go(w, leases.DISPATCHER, holder)
+        leases.release(w, leases.DISPATCHER, holder)
 
 
 def test_a_free_role_is_taken_and_prolonged_by_its_holder(store: Store, now: datetime) -> None:
@@ -46,14 +46,14 @@ def test_a_role_given_up_is_free_at_once_and_only_its_holder_can_give_it_up(stor
 def test_a_role_taken_before_the_clock_was_set_back_is_free(store: Store, now: datetime) -> None:
     hold(store, ONE, now + timedelta(hours=2))
     with store.db.reading() as r:
-        assert not leases.held(r, leases.DISPATCHER, now)
+        assert not leases.is_held(r, leases.DISPATCHER, now)
     assert hold(store, OTHER, now)
 
 
 def test_a_family_of_roles_has_many_holders_and_the_silent_are_not_counted(store: Store, now: datetime) -> None:
     def count(name: str, after_s: int = 0) -> int:
         with store.db.reading() as r:
-            return leases.holders(r, name, now + timedelta(seconds=after_s))
+            return leases.count_holders(r, name, now + timedelta(seconds=after_s))
 
     hold(store, ONE, now, "worker/here/1")
     hold(store, OTHER, now + timedelta(seconds=5), "worker/here/2")

@@ -144,7 +144,7 @@ def test_a_terminated_backend_loses_its_transaction_and_nothing_else(store: Stor
 def test_who_listens_for_changes_finds_out_that_nobody_speaks_any_more(
     line: Network, store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage.core.changes.ASK_AFTER_S", 0.1)
+    monkeypatch.setattr("storage.core.changes.CHECK_AFTER_S", 0.1)
     with Changes(store.db) as changes:
         assert not changes.wait(0.2)
         a_client(store, now)

@@ -163,7 +163,7 @@ def test_a_master_key_from_the_environment(store: Store, now: datetime) -> None:
 
 def test_a_new_key_in_the_environment_is_no_answer_to_a_key_in_a_file(lender: Lender, now: datetime) -> None:
     settings = given(lender.store, "", b"n" * 32)
-    with pytest.raises(SettingsError, match="leave it out"):
+    with pytest.raises(SettingsError, match="unset it"):
         vault_keys.rotate_master_key(lender.store.db, settings, now)
 
 
@@ -339,10 +339,10 @@ def test_pseudonyms_stay_over_all_rotations(lender: Lender, now: datetime) -> No
 def test_processes_that_begin_at_once_get_the_same_keys(store: Store) -> None:
     with store.db.writing() as w:
         w.execute(vault_keys_table.delete())
-    vaults = [vault_keys.opened(store.db, store.settings) for _ in range(8)]
+    vaults = [vault_keys.open_vault(store.db, store.settings) for _ in range(8)]
     with ThreadPoolExecutor(8) as threads:
         sealed = list(threads.map(lambda each: each.seal(b"secret", b"context"), vaults))
-    again = vault_keys.opened(store.db, store.settings)
+    again = vault_keys.open_vault(store.db, store.settings)
     assert {again.open(each, b"context") for each in sealed} == {b"secret"}
 
 

@@ -1,4 +1,4 @@
-"""The schema that editors use says what the program reads: the same documents are well-formed for both."""
+"""The schema for editors and the program accept the same documents as well-formed."""
 
 import json
 import random
@@ -23,21 +23,21 @@ SCHEMA = jsonschema_rs.Draft202012Validator(as_json_schema())
 EXAMPLES = examples.load()
 
 
-def test_the_file_is_the_programs() -> None:
+def test_schema_file_is_current() -> None:
     file = ROOT / "docs" / "policy.schema.json"
     assert file.read_text("utf-8") == as_text(), "run `make generated`"
 
 
-def test_it_is_a_schema() -> None:
+def test_schema_is_valid() -> None:
     assert jsonschema_rs.meta.is_valid(as_json_schema())
 
 
 @pytest.mark.parametrize("slug", sorted(EXAMPLES))
-def test_an_example_is_well_formed(slug: str) -> None:
+def test_example_is_well_formed(slug: str) -> None:
     assert list(SCHEMA.iter_errors(EXAMPLES[slug])) == []
 
 
-def test_what_is_drawn_is_well_formed() -> None:
+def test_drawn_documents_are_well_formed() -> None:
     chance = random.Random(11)
     for _ in range(50):
         assert list(SCHEMA.iter_errors(drawn.document(chance))) == []
@@ -52,7 +52,7 @@ def is_json(document: Json) -> bool:
 
 
 @pytest.mark.parametrize("document", [document for document, _ in MISSHAPEN if is_json(document)])
-def test_what_is_refused_for_its_shape_is_not(document: Json) -> None:
+def test_documents_refused_for_their_shape_are_not_well_formed(document: Json) -> None:
     policy, _ = shaped(document, Policy)
     assert SCHEMA.is_valid(document) == (policy is not None)
 
@@ -70,7 +70,7 @@ def test_mutilated_examples_are_well_formed_for_both_or_for_neither() -> None:
     assert refused > 500
 
 
-def test_editors_are_told_the_names_that_there_are() -> None:
+def test_schema_lists_the_known_names() -> None:
     reference = as_json_schema()["$defs"]["MetricRef"]["properties"]["metric"]
     assert reference["anyOf"][0]["enum"] == sorted(METRICS)
     where = as_json_schema()["$defs"]["Where"]["properties"]

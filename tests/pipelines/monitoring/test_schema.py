@@ -1,4 +1,4 @@
-"""The schema that editors use says what the program reads: the same documents are well-formed for both."""
+"""The schema for editors and the program accept the same documents as well-formed."""
 
 import random
 from copy import deepcopy
@@ -21,21 +21,21 @@ SCHEMA = jsonschema_rs.Draft202012Validator(as_json_schema())
 BEYOND_SHAPE = {"DecisionPolicy.InvalidValue", "DecisionPolicy.NotAnId"}  # a day, an id: formats are no constraints
 
 
-def test_the_file_is_the_programs() -> None:
+def test_schema_file_is_current() -> None:
     file = ROOT / "docs" / "ruleset.schema.json"
     assert file.read_text("utf-8") == as_text(), "run `make generated`"
 
 
-def test_it_is_a_schema() -> None:
+def test_schema_is_valid() -> None:
     assert jsonschema_rs.meta.is_valid(as_json_schema())
 
 
 @pytest.mark.parametrize("document", SOUND)
-def test_what_is_sound_is_well_formed(document: Json) -> None:
+def test_sound_documents_are_well_formed(document: Json) -> None:
     assert list(SCHEMA.iter_errors(document)) == []
 
 
-def test_what_is_drawn_is_well_formed() -> None:
+def test_drawn_documents_are_well_formed() -> None:
     chance = random.Random(11)
     for _ in range(30):
         assert list(SCHEMA.iter_errors(drawn.ruleset(chance, "drawn", 4).document)) == []
@@ -54,7 +54,7 @@ def test_mutilated_documents_are_well_formed_for_both_or_for_neither() -> None:
     assert refused > 300
 
 
-def test_editors_are_told_the_metrics_that_there_are() -> None:
+def test_schema_lists_the_metrics() -> None:
     definitions = as_json_schema()["$defs"]
     for model, field in (("MetricRef", "metric"), ("BaselineMetric", "of")):
         assert definitions[model]["properties"][field]["anyOf"][0]["enum"] == sorted(METRICS)

@@ -239,7 +239,7 @@ _NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in facts.COLUM
 
 def decided(caller: Caller, found: Snapshot, asked_: Asked) -> tuple[Decision, NewEvaluation]:
     """The decision, and what is kept of it."""
-    made, case = decision.decided(asked_.ready, asked_.case, figures(caller, found, asked_)), asked_.case
+    made, case = decision.decide(asked_.ready, asked_.case, figures(caller, found, asked_)), asked_.case
     new = NewEvaluation(
         evaluation_id=case.evaluation_id,
         client_id=caller.client_id,

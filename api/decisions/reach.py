@@ -40,7 +40,7 @@ def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> S
         reached.update(_reached(plan, _evaluated(store, plan, part, now)))
         if all(reached[step] for step in range(len(plan.steps))):
             return []
-    return check.unreached(plan, reached, len(places))
+    return check.find_unreached(plan, reached, len(places))
 
 
 def _reached(plan: Plan, decided: pl.DataFrame) -> Mapping[int, int]:

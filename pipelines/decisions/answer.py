@@ -16,7 +16,7 @@ from pipelines.decisions.nodes import Graph, Node
 from pipelines.decisions.plan import Plan, PlannedLimit, PlannedRule, metric_of
 from pipelines.decisions.policy import INDETERMINATE, Reason
 from pipelines.decisions.readings import NONE, Attribute, column_of
-from pipelines.decisions.unsettled import Row, missing, own_cause, reason
+from pipelines.decisions.unsettled import Row, describe_missing, find_missing, own_cause
 
 MOST_PRINCIPAL = 4  # principal reasons: more are not likely to be helpful (commentary to US Regulation B, 1002.9(b)(2))
 BY_LABEL: Callable[[Node], str] = attrgetter("label")
@@ -25,7 +25,7 @@ Data = dict[str, Any]
 in_document = cache(to_camel)  # an operator's name in documents; there are few, so the cache stays small
 
 
-def answered(plan: Plan, row: Row, attributes: Mapping[str, Attribute], shown: Row) -> Data:
+def build_answer(plan: Plan, row: Row, attributes: Mapping[str, Attribute], shown: Row) -> Data:
     """Return the contract's evaluation result, with `verdict.matchedRules` and `verdict.principalReasons`.
 
     Args:
@@ -127,8 +127,8 @@ def _undecided(plan: Plan, row: Row) -> Iterator[Data]:
 
 
 def _reasons(plan: Plan, row: Row, names: Sequence[str]) -> list[Data]:
-    found = {each.node.name: each for name in names for each in missing(plan, row, name)}
-    return [reason(plan, each) for each in found.values()]
+    found = {each.node.name: each for name in names for each in find_missing(plan, row, name)}
+    return [describe_missing(plan, each) for each in found.values()]
 
 
 # Limits and indicators
@@ -171,7 +171,7 @@ def _indicators(plan: Plan, shown: Row) -> Iterator[Data]:
 # The trace
 
 
-def traced(plan: Plan, row: Row) -> Data:
+def build_trace(plan: Plan, row: Row) -> Data:
     """Return which rule compared which value with which threshold. Steps after the deciding one are included."""
     return {
         "steps": [
@@ -185,7 +185,7 @@ def traced(plan: Plan, row: Row) -> Data:
                         "code": each.rule.code,
                         "pointer": each.pointer,
                         "counted": row[rule_column(nth, place)],
-                        "condition": tree(plan, row, each.condition),
+                        "condition": trace_node(plan, row, each.condition),
                     }
                     for place, each in enumerate(planned.rules)
                 ],
@@ -205,8 +205,8 @@ def _traced_limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data
     not_offered = amount is not None and row["outcome"] not in planned.limit.outcomes
     described = {
         "product": planned.limit.product,
-        "amount": tree(plan, row, planned.amount),
-        "caps": [{"code": cap.cap.code, "value": tree(plan, row, cap.value)} for cap in planned.caps],
+        "amount": trace_node(plan, row, planned.amount),
+        "caps": [{"code": cap.cap.code, "value": trace_node(plan, row, cap.value)} for cap in planned.caps],
         "notOffered": not_offered,
         "limitedBy": _binding_cap(planned, row) if row[f"capped_{nth}"] else None,
     }
@@ -237,7 +237,7 @@ def _at_least_zero(value: Decimal) -> Decimal:
     return max(value, Decimal(0))
 
 
-def tree(graph: Graph, row: Row, name: str, called: Callable[[Node], str] = BY_LABEL) -> Data:
+def trace_node(graph: Graph, row: Row, name: str, called: Callable[[Node], str] = BY_LABEL) -> Data:
     """Return a node in the document's words, with its value, cause and operands. `called`: returns a leaf's name."""
     node = graph.nodes[name]
     operator = in_document(node.operator)
@@ -246,7 +246,7 @@ def tree(graph: Graph, row: Row, name: str, called: Callable[[Node], str] = BY_L
     if cause := own_cause(node, row):
         described["cause"] = cause
     if node.of:
-        described["of"] = [tree(graph, row, each, called) for each in node.of]
+        described["of"] = [trace_node(graph, row, each, called) for each in node.of]
     return described
 
 

@@ -18,7 +18,7 @@ import polars as pl
 
 from pipelines import metrics
 from pipelines.decisions import readings
-from pipelines.decisions.answer import Data, answered, traced
+from pipelines.decisions.answer import Data, build_answer, build_trace
 from pipelines.decisions.canonical import fingerprint, metrics_fingerprint
 from pipelines.decisions.evaluate import ENGINE_VERSION, evaluated
 from pipelines.decisions.plan import Plan, planned
@@ -107,7 +107,7 @@ def figures_of(facts: Facts, wanted: Metrics, customer_numbers: Iterable[int]) -
     return pl.concat([known, without_rows.with_columns(causes)], how="diagonal").sort(BY_CUSTOMER)
 
 
-def decided(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
+def decide(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
     """Return the outcome, the answer and the record of a case.
 
     Args:
@@ -117,14 +117,14 @@ def decided(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
     read = readings.read(plan, shown, {case.customer_number: case.stated}, case.inputs, case.at)
     row = evaluated(plan, read).row(0, named=True)
     known = shown.row(0, named=True)
-    answer = answered(plan, row, case.stated, known) | {
+    answer = build_answer(plan, row, case.stated, known) | {
         "evaluationId": case.evaluation_id,
         "policyVersion": case.policy_version,
         "dataVersion": case.data_version,
         "pendingJobs": case.pending_jobs,
         "whatIf": case.what_if,
     }
-    return Decision(row["outcome"], answer, _record(ready, case, known, answer, traced(plan, row)))
+    return Decision(row["outcome"], answer, _record(ready, case, known, answer, build_trace(plan, row)))
 
 
 def _record(ready: Ready, case: Case, known: Mapping[str, Any], answer: Data, trace: Data) -> bytes:
@@ -243,7 +243,7 @@ class Replay:
     notes: tuple[str, ...]
 
 
-def replayed(ready: Ready, earlier: bytes, customer_number: int, shown: pl.DataFrame | None) -> Replay:
+def replay(ready: Ready, earlier: bytes, customer_number: int, shown: pl.DataFrame | None) -> Replay:
     """Decide a recorded case again.
 
     Args:
@@ -260,7 +260,7 @@ def replayed(ready: Ready, earlier: bytes, customer_number: int, shown: pl.DataF
     if shown is None:
         parts = _changed_parts(recorded.content, None, ready)
         return Replay(b"", False, parts, (*notes, "They are not the metrics that the policy reads now."))
-    again = decided(ready, case, shown).record
+    again = decide(ready, case, shown).record
     if again == earlier:
         return Replay(again, True, (), tuple(notes))
     return Replay(again, False, _changed_parts(recorded.content, Recorded.of(again).content, ready), tuple(notes))

@@ -41,7 +41,7 @@ NOTHING = Range(0, 0, known=False, unknown=True)
 Found = dict[str, Any]  # by node: a Range, Truths, or for a leaf its text or truth
 
 
-def depending(plan: Plan, name: str) -> list[Node]:
+def depending_nodes(plan: Plan, name: str) -> list[Node]:
     """Return the nodes that depend on this one, operands first."""
     above = {name}
     for node in plan.nodes.values():
@@ -50,7 +50,7 @@ def depending(plan: Plan, name: str) -> list[Node]:
     return [node for node in plan.nodes.values() if node.name in above and node.name != name]
 
 
-def fixed(plan: Plan, row: Mapping[str, Any]) -> Found:
+def fixed_values(plan: Plan, row: Mapping[str, Any]) -> Found:
     """Return every node's value in a row of `evaluated` as a range of one point or a set of one truth."""
     return {node.name: _as_evaluated(node, row[node.name]) for node in plan.nodes.values()}
 
@@ -61,7 +61,7 @@ def _as_evaluated(node: Node, value: Any) -> Any:
     return value if node.is_leaf else frozenset((value,))
 
 
-def outcomes(plan: Plan, found: Found, moving: Sequence[Node]) -> frozenset[str]:
+def possible_outcomes(plan: Plan, found: Found, moving: Sequence[Node]) -> frozenset[str]:
     """Return every possible outcome.
 
     Args:

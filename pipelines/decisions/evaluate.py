@@ -33,13 +33,13 @@ def evaluated(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
         undecidable); `step_<step>`; `outcome`; `step` (UInt32: the deciding or undecidable step, from 0; null: no step
         decided); and for each limit `amount_<n>`, `uncapped_<n>` (MONEY; null: indeterminate) and `capped_<n>`.
     """
-    rules = of_nodes(plan, readings).with_columns(_rules(plan))
+    rules = evaluate_nodes(plan, readings).with_columns(_rules(plan))
     steps = rules.with_columns(_matched(nth, step) for nth, step in enumerate(plan.steps))
     decided = steps.with_columns(outcome=_outcome(plan), step=_step(plan))
     return reduce(_add_limit, enumerate(plan.limits), decided)
 
 
-def of_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
+def evaluate_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
     """Add each node's column, by its name, to readings (`readings.read`)."""
     return reduce(_add_level, graph.levels, readings)
 

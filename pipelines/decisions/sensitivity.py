@@ -13,7 +13,7 @@ from math import gcd
 
 import polars as pl
 
-from pipelines.decisions.enclosures import MOST, ONE, Found, Range, depending, fixed, outcomes
+from pipelines.decisions.enclosures import MOST, ONE, Found, Range, depending_nodes, fixed_values, possible_outcomes
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.nodes import Node
 from pipelines.decisions.numbers import NUMBER, as_number, units
@@ -108,7 +108,7 @@ class _Search:
     def __init__(self, plan: Plan, row: dict[str, object], most_steps: int) -> None:
         self._plan = plan
         self._row = row
-        self._fixed = fixed(plan, row)
+        self._fixed = fixed_values(plan, row)
         self._found: Found = {}  # the same, updated for the leaf that varies
         self._rules = sum(len(step.rules) for step in plan.steps)
         self._left = most_steps
@@ -116,7 +116,7 @@ class _Search:
     def of(self, node: Node) -> Sensitivity:
         value = self._row[node.name]
         known = value if isinstance(value, Decimal) else None
-        moving = depending(self._plan, node.name)
+        moving = depending_nodes(self._plan, node.name)
         self._found = dict(self._fixed)
         try:
             return self._of_unknown(node, moving) if known is None else self._of_known(node, moving, known)
@@ -169,7 +169,7 @@ class _Search:
         if self._left < 0:
             raise _GivenUp
         self._found[node.name] = among
-        return outcomes(self._plan, self._found, moving)
+        return possible_outcomes(self._plan, self._found, moving)
 
 
 def _between(one: int, other: int) -> Range:

@@ -38,7 +38,7 @@ class Missing:
     cause: str
 
 
-def missing(plan: Plan, row: Row, name: str) -> Iterator[Missing]:
+def find_missing(plan: Plan, row: Row, name: str) -> Iterator[Missing]:
     """Yield what is missing for a node that has no value; nothing if it has one."""
     found: dict[str, Missing] = {}
     _collect(plan, row, name, found)
@@ -78,7 +78,7 @@ def _relevant_operands(node: Node, row: Row) -> Sequence[str]:
     return [next((value for below, value in banded if row[of] < Decimal(below)), otherwise)]
 
 
-def reason(plan: Plan, found: Missing) -> dict[str, Any]:
+def describe_missing(plan: Plan, found: Missing) -> dict[str, Any]:
     """Return an entry of the contract's `reasons`, with what would resolve it."""
     node = found.node
     metrics = [metric_of(plan.policy, each.label) for each in plan.leaves_below(node.name) if each.operator == "metric"]

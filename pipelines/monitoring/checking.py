@@ -12,12 +12,12 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from pipelines.decisions.check import MOST_FAULTS, in_order, ranges, references
+from pipelines.decisions.check import MOST_FAULTS, ranges, references, sort_findings
 from pipelines.decisions.check.bounds import beyond_bounds
-from pipelines.decisions.check.files import document_in
+from pipelines.decisions.check.files import parse_file
 from pipelines.decisions.check.findings import Finding, finding, pointer_of
 from pipelines.decisions.check.references import Data, entries
-from pipelines.decisions.check.shape import plain, shaped
+from pipelines.decisions.check.shape import parse_shape, plain
 from pipelines.metrics import METRICS
 from pipelines.monitoring.ruleset import Ruleset
 from pipelines.vocabulary.errors import Fault
@@ -36,7 +36,7 @@ class Checked:
 
 def read_text(text: str, yaml: bool) -> Checked:
     """Check a file's text, as YAML or JSON."""
-    document, unreadable = document_in(text, yaml)
+    document, unreadable = parse_file(text, yaml)
     return Checked(None, [_of_ruleset(unreadable)], []) if unreadable else checked(document)
 
 
@@ -45,11 +45,11 @@ def checked(document: object) -> Checked:
     if beyond := beyond_bounds(document, CALCULATING):
         return Checked(None, [_of_ruleset(beyond)], [])
     data = plain(document)
-    ruleset, misshapen = shaped(data, Ruleset)
+    ruleset, misshapen = parse_shape(data, Ruleset)
     parts: Data = data if isinstance(data, dict) else {}
     own = [*misshapen, *_unprintable(data), *_check_baseline(parts), *_repeated_customers(parts)]
-    faults = in_order([*map(_of_ruleset, own), *_as_policy(parts)])[:MOST_FAULTS]
-    warnings = in_order(map(_of_ruleset, [*_unused(parts), *_alike(parts)]))
+    faults = sort_findings([*map(_of_ruleset, own), *_as_policy(parts)])[:MOST_FAULTS]
+    warnings = sort_findings(map(_of_ruleset, [*_unused(parts), *_alike(parts)]))
     return Checked(None if faults else ruleset, faults, warnings)
 
 
@@ -65,8 +65,8 @@ _RULES, _WHERE, _MUTED, _SINCE = range(4)  # indexes of that policy's steps
 
 def _as_policy(ruleset: Data) -> Iterator[Fault]:
     policy = _policy(ruleset)
-    dangling = list(islice(references.found(policy), MOST_FAULTS))
-    found = [*dangling, *ranges.of_rules(policy, references.of_wrong_kind(dangling))]
+    dangling = list(islice(references.find_faults(policy), MOST_FAULTS))
+    found = [*dangling, *ranges.find_rule_faults(policy, references.pointers_of_wrong_kind(dangling))]
     in_scopes = {each.pointer: each for each in _metrics_in_scopes(policy)}
     findings = [*(each for each in found if each.pointer not in in_scopes), *in_scopes.values()]
     return map(partial(_translate_back, len(_listed(ruleset, "metrics"))), findings)
@@ -142,7 +142,7 @@ _PLACES = {
 def _check_baseline(ruleset: Data) -> Iterator[Finding]:
     own = _members(entries(ruleset, "metrics"), "slug")
     baseline_metrics = _baseline_metrics(ruleset)
-    yield from references.dangling(baseline_metrics, "of", "metric", {*METRICS, *own})
+    yield from references.find_dangling(baseline_metrics, "of", "metric", {*METRICS, *own})
     at_baseline = _members(baseline_metrics, "slug") - own - METRICS.keys()
     for pointer, metric in entries(ruleset, "metrics"):
         for place, operand in references.operands_of(metric):
@@ -162,7 +162,7 @@ def _members(placed: list[tuple[str, Data]], name: str) -> set[str]:
 def _repeated_customers(ruleset: Data) -> Iterator[Finding]:
     listed = [str(each).lower() for each in _listed(_part(ruleset, "appliesTo"), "customers")]
     placed = [(f"/appliesTo/customers/{place}", {"id": each}) for place, each in enumerate(listed)]
-    for each in references.twice(placed, "id"):
+    for each in references.find_repeated(placed, "id"):
         yield finding(each.pointer.removesuffix("/id"), "Repeated", "This customer is already listed.")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from pipelines.decisions.answer import in_document, tree
+from pipelines.decisions.answer import in_document, trace_node
 from pipelines.decisions.nodes import Node
 from pipelines.decisions.numbers import COMPARISONS
 from pipelines.decisions.readings import column_of
@@ -55,7 +55,7 @@ def _comparisons(watch: Watch, planned: PlannedRuleset, condition: str, row: Row
     """Yield each comparison in a condition. `right` is what the left side is compared with: both bounds for `between`,
     the texts for `oneOf`, nothing for `isTrue` and `isKnown`.
     """
-    side = partial(tree, watch, row, called=planned.called)
+    side = partial(trace_node, watch, row, called=planned.called)
     for node in watch.below(condition):
         if node.operator in COMPARISONS or node.operator in _OF_ONE or node.operator == "between":
             left, *others = (side(each) for each in node.of)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from pipelines.decisions.decision import figures_of
-from pipelines.decisions.evaluate import of_nodes
+from pipelines.decisions.evaluate import evaluate_nodes
 from pipelines.decisions.readings import Attributes, column_of, read
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -48,7 +48,7 @@ def observed(watch: Watch, facts: Facts, attributes: Attributes, now: datetime) 
 def observed_of(watch: Watch, figures: pl.DataFrame, attributes: Attributes, now: datetime) -> "Observed":
     """Evaluate customers whose figures were computed before."""
     days = figures.select(each.day for each in watch.baselines)
-    evaluated = of_nodes(watch, read(watch, figures, attributes, {}, now))
+    evaluated = evaluate_nodes(watch, read(watch, figures, attributes, {}, now))
     return Observed(watch, pl.concat([evaluated, days], how="horizontal"))
 
 

@@ -141,7 +141,7 @@ def diff_decision_policy(caller: Reader, slug: PolicySlug, query: TwoVersions) -
         asked = query.read()
         before = policies.version(r, stored, asked.from_)
         after = policies.newest(r, stored) if asked.to is None else policies.version(r, stored, asked.to)
-    changes = diff.in_words(before.policy, after.policy)
+    changes = diff.describe_changes(before.policy, after.policy)
     return answer({"from": before.version, "to": after.version, "changes": changes})
 
 

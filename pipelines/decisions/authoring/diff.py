@@ -13,7 +13,7 @@ from pipelines.decisions.policy import Cap, DeclaredAttribute, DeclaredInput, Li
 from pipelines.metrics.definition import Metric, Strict
 
 
-def in_words(before: Policy, after: Policy) -> list[str]:
+def describe_changes(before: Policy, after: Policy) -> list[str]:
     """Return a line for each change; empty if the versions are equal."""
     return [
         *_fields("Policy", before, after, _PARTS),

@@ -17,13 +17,13 @@ from itertools import islice
 
 from pipelines.decisions.check import leniency, ranges, references
 from pipelines.decisions.check.bounds import beyond_bounds
-from pipelines.decisions.check.files import document_in
+from pipelines.decisions.check.files import parse_file
 from pipelines.decisions.check.findings import Finding, finding
-from pipelines.decisions.check.shape import plain, shaped
+from pipelines.decisions.check.shape import parse_shape, plain
 from pipelines.decisions.plan import Plan
 from pipelines.decisions.policy import Policy
 
-__all__ = ["Checked", "Finding", "ranges", "read", "read_text", "references", "unreached"]
+__all__ = ["Checked", "Finding", "find_unreached", "ranges", "read", "read_text", "references"]
 
 MOST_FAULTS = 1_000  # reported at once; our judgement: nobody reads more
 CALCULATING = ("steps", "limits")  # members that contain numbers and conditions
@@ -43,15 +43,15 @@ def read(document: object) -> Checked:
     if beyond := beyond_bounds(document, CALCULATING):
         return Checked(None, [beyond], [])
     data = plain(document)
-    policy, misshapen = shaped(data, Policy)
-    dangling = list(islice(references.found(data), MOST_FAULTS))
-    wrong_kind = references.of_wrong_kind(dangling)
-    faults = in_order([*misshapen, *dangling, *ranges.found(data, wrong_kind)])[:MOST_FAULTS]
-    own = [] if policy is None else [*leniency.warned(policy), *_unpriced(policy)]
-    return Checked(None if faults else policy, faults, in_order([*own, *ranges.warned(data, wrong_kind)]))
+    policy, misshapen = parse_shape(data, Policy)
+    dangling = list(islice(references.find_faults(data), MOST_FAULTS))
+    wrong_kind = references.pointers_of_wrong_kind(dangling)
+    faults = sort_findings([*misshapen, *dangling, *ranges.find_faults(data, wrong_kind)])[:MOST_FAULTS]
+    own = [] if policy is None else [*leniency.find_warnings(policy), *_unpriced(policy)]
+    return Checked(None if faults else policy, faults, sort_findings([*own, *ranges.find_warnings(data, wrong_kind)]))
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings by their place in the document, each once."""
     return sorted(dict.fromkeys(findings), key=lambda each: (_place(each.pointer), each.code))
 
@@ -70,14 +70,14 @@ def _unpriced(policy: Policy) -> Iterable[Finding]:
 
 def read_text(text: str, yaml: bool) -> Checked:
     """Check a file's text, as YAML or JSON."""
-    document, unreadable = document_in(text, yaml)
+    document, unreadable = parse_file(text, yaml)
     return Checked(None, [unreadable], []) if unreadable else read(document)
 
 
 # The portfolio
 
 
-def unreached(plan: Plan, reached: Mapping[int, int], customers: int) -> list[Finding]:
+def find_unreached(plan: Plan, reached: Mapping[int, int], customers: int) -> list[Finding]:
     """Return a warning for each step that no customer has ever reached; none if there are no customers.
 
     Args:

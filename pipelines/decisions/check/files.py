@@ -11,7 +11,7 @@ from pipelines.vocabulary.rule_files import RuleError, parse
 Read = tuple[object, Finding | None]  # the document, or what is wrong with the text
 
 
-def document_in(text: str, yaml: bool) -> Read:
+def parse_file(text: str, yaml: bool) -> Read:
     if len(text) > MOST_CHARACTERS:
         return _refused("TooLarge", f"The file may have at most {MOST_CHARACTERS:,} characters.")
     try:

@@ -17,15 +17,15 @@ class Open(Enum):
 Folded: TypeAlias = Decimal | Open
 
 
-def folded(number: Number) -> Folded:
+def fold(number: Number) -> Folded:
     match number:
         case str():
             return Decimal(number)
         case Tiers(tiers=tiers):
             bands = [(Decimal(band.below), band.value) for band in tiers.bands]
-            return _place(folded(tiers.of), bands, tiers.otherwise)
+            return _place(fold(tiers.of), bands, tiers.otherwise)
         case Operation():
-            return _calculate(number.operator, [folded(each) for each in number.operands])
+            return _calculate(number.operator, [fold(each) for each in number.operands])
         case _:
             return Open.DEPENDS
 
@@ -33,7 +33,7 @@ def folded(number: Number) -> Folded:
 def _place(of: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
     if isinstance(of, Open):
         return of
-    return folded(next((value for below, value in bands if of < below), otherwise))
+    return fold(next((value for below, value in bands if of < below), otherwise))
 
 
 def _calculate(operator: str, operands: Sequence[Folded]) -> Folded:
@@ -62,19 +62,19 @@ _STEPS: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
 }
 
 
-def most(number: Number) -> Decimal | None:
+def upper_bound(number: Number) -> Decimal | None:
     """Return the largest value that constants allow the number to have; None if they set no bound."""
-    value = folded(number)
+    value = fold(number)
     if isinstance(value, Decimal):
         return value
     match number:
         case Tiers(tiers=tiers):
-            values = [most(each) for each in (*(band.value for band in tiers.bands), tiers.otherwise)]
+            values = [upper_bound(each) for each in (*(band.value for band in tiers.bands), tiers.otherwise)]
             return _greatest(values)
         case Operation(operator="min"):
-            return min((each for each in map(most, number.operands) if each is not None), default=None)
+            return min((each for each in map(upper_bound, number.operands) if each is not None), default=None)
         case Operation(operator="max"):
-            return _greatest([most(each) for each in number.operands])
+            return _greatest([upper_bound(each) for each in number.operands])
         case _:
             return None
 

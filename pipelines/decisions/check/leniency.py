@@ -38,7 +38,7 @@ FADING: Changes = STEADY | {(FALSE, UNKNOWN), (TRUE, UNKNOWN)}
 SEVERITY: Mapping[Outcome, int] = {outcome: nth for nth, outcome in enumerate(OUTCOMES)}
 
 
-def warned(policy: Policy) -> Iterator[Finding]:
+def find_warnings(policy: Policy) -> Iterator[Finding]:
     """Yield a warning for each such place; it must be acknowledged before the policy is published."""
     for nth, step in enumerate(policy.steps):
         for place, rule in enumerate(step.rules):

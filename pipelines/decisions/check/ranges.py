@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.decisions.check.findings import Finding, finding
-from pipelines.decisions.check.folding import Open, folded, most
+from pipelines.decisions.check.folding import Open, fold, upper_bound
 from pipelines.decisions.check.references import Data, entries
 from pipelines.decisions.check.spans import Box, both, excluded
 from pipelines.decisions.check.truth import ANYTHING, Truth, all_true, any_true, truth
@@ -47,20 +47,20 @@ class Stepped:
         return [rule for rule in self.rules if not rule.own]
 
 
-def found(document: object, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
+def find_faults(document: object, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
     """Yield all such faults.
 
     Args:
         wrong_kind: pointers of references of a wrong kind; contradictions that depend on them are not reported.
     """
     policy = document if isinstance(document, dict) else {}
-    yield from of_rules(policy, wrong_kind)
+    yield from find_rule_faults(policy, wrong_kind)
     yield from _find_unreachable(_steps(policy, wrong_kind))
     for pointer, limit in entries(policy, "limits"):
         yield from _check_limit(policy, pointer, limit)
 
 
-def of_rules(policy: Data, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
+def find_rule_faults(policy: Data, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
     """Yield the faults of each step's rules, regardless of other steps."""
     for step in _steps(policy, wrong_kind):
         for rule in step.rules:
@@ -68,7 +68,7 @@ def of_rules(policy: Data, wrong_kind: Collection[str] = ()) -> Iterator[Finding
         yield from _find_repeated(step)
 
 
-def warned(document: object, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
+def find_warnings(document: object, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
     """Yield warnings for rules that never decide, because another rule of their step decides whenever they would."""
     policy = document if isinstance(document, dict) else {}
     for step in _steps(policy, wrong_kind):
@@ -177,7 +177,7 @@ def _key(operation: Operation) -> str:
 def _check_number(number: Number, pointer: str) -> Iterator[Finding]:
     below = list(_check_inner_numbers(number, pointer))
     yield from below
-    if not below and folded(number) is Open.NO_VALUE:
+    if not below and fold(number) is Open.NO_VALUE:
         says = "This never has a value: it divides by zero, or exceeds the largest number."
         yield finding(pointer, "NoValue", says)
 
@@ -281,7 +281,7 @@ def _check_offer(limit: Limit, pointer: str) -> Iterator[Finding]:
 
 def _ceiling(limit: Limit) -> Decimal | None:
     """Return the most that constants allow to be offered; None if they set no bound."""
-    ceilings = [most(each) for each in (limit.amount, *(cap.value for cap in limit.caps))]
+    ceilings = [upper_bound(each) for each in (limit.amount, *(cap.value for cap in limit.caps))]
     return min((each for each in ceilings if each is not None), default=None)
 
 

@@ -21,7 +21,7 @@ _MOST_METRICS = 100  # checked for circles; a policy with more is refused for th
 _LISTS = {"attribute": "attributes", "input": "declaredInputs"}
 
 
-def found(document: object) -> Iterator[Finding]:
+def find_faults(document: object) -> Iterator[Finding]:
     """Yield all such faults of a plain document within bounds."""
     policy = document if isinstance(document, dict) else {}
     for check in (
@@ -71,10 +71,10 @@ def _default_without_reason(policy: Data) -> Iterator[Finding]:
 
 def _repeated(policy: Data) -> Iterator[Finding]:
     for name, member in _NAMED:
-        yield from twice(entries(policy, name), member)
-    yield from twice([*rules(policy), *_default(policy)], "code")
+        yield from find_repeated(entries(policy, name), member)
+    yield from find_repeated([*rules(policy), *_default(policy)], "code")
     for pointer, limit in entries(policy, "limits"):
-        yield from twice(entries(limit, "caps", pointer), "code")
+        yield from find_repeated(entries(limit, "caps", pointer), "code")
 
 
 def _default(policy: Data) -> list[tuple[str, Data]]:
@@ -93,7 +93,7 @@ _NAMED = (
 )
 
 
-def twice(placed: Sequence[tuple[str, Data]], member: str) -> Iterator[Finding]:
+def find_repeated(placed: Sequence[tuple[str, Data]], member: str) -> Iterator[Finding]:
     """Yield members that repeat the value of an earlier one."""
     first: dict[str, str] = {}
     for pointer, each in placed:
@@ -184,7 +184,7 @@ def _check_kind(pointer: str, kind: object, wanted: str | None) -> Iterator[Find
 _WRONG_KIND = "WrongKind"
 
 
-def of_wrong_kind(findings: Iterable[Finding]) -> list[str]:
+def pointers_of_wrong_kind(findings: Iterable[Finding]) -> list[str]:
     """Return the pointers of references to a value of a wrong kind."""
     return [each.pointer for each in findings if each.code.endswith(f".{_WRONG_KIND}")]
 
@@ -228,14 +228,16 @@ def _roots(policy: Data) -> Iterator[Placed]:
 
 
 def _indicators(policy: Data) -> Iterator[Finding]:
-    yield from dangling(entries(policy, "indicators"), "metric", "metric", _metrics(policy))
+    yield from find_dangling(entries(policy, "indicators"), "metric", "metric", _metrics(policy))
 
 
 def _limits(policy: Data) -> Iterator[Finding]:
-    yield from dangling(entries(policy, "limits"), "product", "product", _names(policy, "products", "slug"))
+    yield from find_dangling(entries(policy, "limits"), "product", "product", _names(policy, "products", "slug"))
 
 
-def dangling(placed: Sequence[tuple[str, Data]], member: str, what: str, known: Collection[str]) -> Iterator[Finding]:
+def find_dangling(
+    placed: Sequence[tuple[str, Data]], member: str, what: str, known: Collection[str]
+) -> Iterator[Finding]:
     """Yield members that name something unknown."""
     for pointer, each in placed:
         name = each.get(member)

@@ -39,7 +39,7 @@ def plain(document: Any) -> Any:
             return document
 
 
-def shaped(document: object, model: type[Document]) -> tuple[Document | None, list[Finding]]:
+def parse_shape(document: object, model: type[Document]) -> tuple[Document | None, list[Finding]]:
     """Return a plain document within bounds as the model, or all faults of its shape."""
     try:
         return model.model_validate_json(json.dumps(document), strict=True), []

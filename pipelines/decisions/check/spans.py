@@ -22,10 +22,10 @@ def point(value: int) -> Spans:
 
 
 def points(values: Iterable[int]) -> Spans:
-    return joined((value, value) for value in values)
+    return merge((value, value) for value in values)
 
 
-def joined(spans: Iterable[Span]) -> Spans:
+def merge(spans: Iterable[Span]) -> Spans:
     """Sort spans, and merge those that overlap or touch."""
     merged: list[Span] = []
     for low, high in sorted(spans):
@@ -36,7 +36,7 @@ def joined(spans: Iterable[Span]) -> Spans:
     return tuple(merged)
 
 
-def outside(spans: Spans) -> Spans:
+def complement(spans: Spans) -> Spans:
     edges = [-EVERYWHERE - 1, *(edge for span in spans for edge in span), EVERYWHERE + 1]
     gaps = zip(edges[::2], edges[1::2], strict=True)
     return tuple((low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1)
@@ -74,7 +74,7 @@ def either(left: Box | None, right: Box | None) -> Box | None:
     """Return where at least one of them holds."""
     if left is None or right is None:
         return right if left is None else left
-    return {subject: joined([*left[subject], *right[subject]]) for subject in left.keys() & right.keys()}
+    return {subject: merge([*left[subject], *right[subject]]) for subject in left.keys() & right.keys()}
 
 
 def all_of(boxes: Iterable[Box | None]) -> Box | None:

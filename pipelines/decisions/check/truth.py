@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
 
-from pipelines.decisions.check.folding import Open, folded
-from pipelines.decisions.check.spans import EVERYWHERE, Box, Spans, all_of, any_of, outside, point, points
+from pipelines.decisions.check.folding import Open, fold
+from pipelines.decisions.check.spans import EVERYWHERE, Box, Spans, all_of, any_of, complement, point, points
 from pipelines.decisions.numbers import units
 from pipelines.decisions.policy import (
     AllOf,
@@ -75,7 +75,7 @@ def _truth_of_question(condition: OneOf | IsTrue | IsKnown) -> Truth:
     match condition:
         case OneOf(one_of=membership):
             listed = points(map(_hash, membership.texts))
-            return _truth_of_spans(membership.of, listed, outside(listed), [membership.of])
+            return _truth_of_spans(membership.of, listed, complement(listed), [membership.of])
         case IsTrue(is_true=of):
             return _truth_of_spans(of, point(1), point(0), [of])
         case IsKnown(is_known=of):
@@ -83,7 +83,7 @@ def _truth_of_question(condition: OneOf | IsTrue | IsKnown) -> Truth:
 
 
 def _compare(operator: str, left: Number, right: Number) -> Truth:
-    first, second = folded(left), folded(right)
+    first, second = fold(left), fold(right)
     if Open.NO_VALUE in {first, second}:
         return ANYTHING
     if isinstance(first, Decimal) and isinstance(second, Decimal):
@@ -113,7 +113,7 @@ def _compare_difference(operator: str, left: Number, right: Number) -> Truth:
 
 def _compare_with_constant(operator: str, subject: Hashable, at: int, read: Iterable[Reference]) -> Truth:
     where = _SPANS[operator](at)
-    return _truth_of_spans(subject, where, outside(where), read)
+    return _truth_of_spans(subject, where, complement(where), read)
 
 
 def _truth_of_spans(subject: Hashable, true: Spans, false: Spans, read: Iterable[Reference]) -> Truth:
@@ -128,7 +128,7 @@ _SPANS: Mapping[str, Callable[[int], Spans]] = {
     "more_than": lambda at: ((at + 1, EVERYWHERE),),
     "less_than": lambda at: ((-EVERYWHERE, at - 1),),
     "equals": point,
-    "differs": lambda at: outside(point(at)),
+    "differs": lambda at: complement(point(at)),
 }
 _MIRRORED: Mapping[str, str] = {
     "at_least": "at_most",

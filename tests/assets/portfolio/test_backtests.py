@@ -15,7 +15,7 @@ from assets.portfolio import backtests as work
 from assets.reports import reports as slicing
 from pipelines.decisions import Attribute, Case, Policy, Ready, StatedAttribute
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
-from pipelines.decisions.decision import decided, figures
+from pipelines.decisions.decision import decide, figures
 from pipelines.figures.facts import Facts
 from storage.core.models import Flow, JobStatus
 from storage.core.paging import Page
@@ -152,7 +152,7 @@ class Portfolio:
             shadow_of=also.get("shadow_of"),
         )
         facts = Facts(transactions.scan(self.store.lake, places).collect(), self.today)
-        made = decided(ready, case, figures(facts, ready.plan, [customer.number]))
+        made = decide(ready, case, figures(facts, ready.plan, [customer.number]))
         new = NewEvaluation(
             evaluation_id=case.evaluation_id,
             client_id=self.client_id,

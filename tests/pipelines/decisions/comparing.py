@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.decisions import readings
-from pipelines.decisions.answer import answered, traced
+from pipelines.decisions.answer import build_answer, build_trace
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import Policy
@@ -100,7 +100,7 @@ def _metric(slug: str, outcomes: Sequence[Any]) -> Iterator[pl.Series]:
 
 def said(plan: Plan, row: Row, customer: Customer) -> Said:
     """Return the engine's answer and trace in the interpreter's form."""
-    answer, trace = answered(plan, row, customer.attributes, {}), traced(plan, row)
+    answer, trace = build_answer(plan, row, customer.attributes, {}), build_trace(plan, row)
     verdict = answer["verdict"]
     slugs = {plan.policy.metric_id(metric): slug for slug, metric in plan.metrics.items()}
     return Said(

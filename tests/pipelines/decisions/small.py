@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from pipelines.decisions import readings
-from pipelines.decisions.answer import answered, traced
+from pipelines.decisions.answer import build_answer, build_trace
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
@@ -57,7 +57,7 @@ def evaluation(
     plan = planned(policy)
     shown = metrics_of([Customer(metrics, attributes)])
     row = evaluated(plan, readings.read(plan, shown, {0: attributes}, inputs, NOW)).row(0, named=True)
-    return Evaluation(row, answered(plan, row, attributes, shown.row(0, named=True)), traced(plan, row))
+    return Evaluation(row, build_answer(plan, row, attributes, shown.row(0, named=True)), build_trace(plan, row))
 
 
 def value_of(number: Json, **attributes: Value) -> tuple[Decimal | None, str | None]:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipelines.decisions.answer import traced
+from pipelines.decisions.answer import build_trace
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute
@@ -476,7 +476,7 @@ def test_traced_limit_equals_the_engines_offer() -> None:
     for case in cases(seed=65, policies=60, customers=4):
         plan = planned(Policy.model_validate(case.document))
         for row in rows(plan, case).iter_rows(named=True):
-            for nth, described in enumerate(traced(plan, row)["limits"]):
+            for nth, described in enumerate(build_trace(plan, row)["limits"]):
                 kind = (described["notOffered"], described["limitedBy"] is not None, described["belowMinimum"])
                 if described["rounded"] is not None:
                     assert row[f"amount_{nth}"] == (0 if described["belowMinimum"] else described["rounded"])

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from pipelines.decisions import check, examples, readings
-from pipelines.decisions.check.leniency import warned
+from pipelines.decisions.check.leniency import find_warnings
 from pipelines.decisions.evaluate import evaluated, step_column
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Policy
@@ -666,9 +666,9 @@ def test_lenient_parts_give_warnings(document: Json, expected: Found) -> None:
 
 def test_step_that_no_customer_reached_gives_a_warning() -> None:
     plan = planned(Policy.model_validate(steps(HIGHER, HIGH, {"isTrue": FLAG})))
-    (finding,) = check.unreached(plan, {0: 10, 1: 4}, customers=10)
+    (finding,) = check.find_unreached(plan, {0: 10, 1: 4}, customers=10)
     assert (finding.pointer, finding.code) == ("/steps/2", "DecisionPolicy.StepNeverReached")
-    assert check.unreached(plan, {}, customers=0) == []
+    assert check.find_unreached(plan, {}, customers=0) == []
 
 
 # Property: a customer with less data never gets a better result
@@ -729,7 +729,7 @@ def moved(
     chance = random.Random(seed)
     for case in cases(seed, count, customers=12):
         plan = planned(Policy.model_validate(case.document if as_drawn else undisturbed(case.document)))
-        if is_wanted({each.code.removeprefix("DecisionPolicy.") for each in warned(plan.policy)}):
+        if is_wanted({each.code.removeprefix("DecisionPolicy.") for each in find_warnings(plan.policy)}):
             given = read(plan, case)
             before, after = (evaluated(plan, each).to_dicts() for each in (given, less(plan, given, chance)))
             pairs = list(zip(before, after, strict=True))

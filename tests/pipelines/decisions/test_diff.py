@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.decisions import examples
-from pipelines.decisions.authoring.diff import in_words
+from pipelines.decisions.authoring.diff import describe_changes
 from pipelines.decisions.canonical import canonical, fingerprint, metrics_fingerprint
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
@@ -110,13 +110,13 @@ BEFORE = Policy.model_validate(LOAN)
     ],
 )
 def test_a_change_is_one_line(path: str, value: Json, expected: str) -> None:
-    assert in_words(BEFORE, changed(path, value)) == [expected]
+    assert describe_changes(BEFORE, changed(path, value)) == [expected]
 
 
 def test_a_new_rule_says_when_it_is_met() -> None:
     condition = {"all": [{"not": {"isTrue": {"attribute": "hardship_flag"}}}, {"isKnown": {"attribute": "ato_debt"}}]}
     rule = {"code": "NEW", "message": "m", "customerMessage": "m", "condition": condition}
-    (line,) = in_words(BEFORE, changed("/steps/1/rules/7", rule))
+    (line,) = describe_changes(BEFORE, changed("/steps/1/rules/7", rule))
     assert line == "Rule NEW: added, met when (not (hardship_flag is true)) and (ato_debt is known)."
 
 
@@ -125,7 +125,7 @@ def test_moved_rule_and_swapped_steps_are_reported_once() -> None:
     knock_outs, compared = document["steps"][1:]
     compared["rules"].append(knock_outs["rules"].pop(3))
     document["steps"][1:] = [compared, knock_outs]
-    order, moved = in_words(BEFORE, Policy.model_validate(document))
+    order, moved = describe_changes(BEFORE, Policy.model_validate(document))
     first, last = "Not this kind of lending", "For a person to look at"
     assert order == f"Steps: the order is now {first}, {last}, Knock-outs; it was {first}, Knock-outs, {last}."
     assert moved == f"Rule TRADING_TOO_SHORT: moved from step Knock-outs to step {last}."
@@ -153,12 +153,12 @@ A, B, LOOK = ("Age", "A"), ("Bureau", "B"), ("Look", "L")
 def test_new_step_is_reported_with_its_place(
     before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]], expected: str
 ) -> None:
-    first, *_ = in_words(with_steps(*before), with_steps(*after))
+    first, *_ = describe_changes(with_steps(*before), with_steps(*after))
     assert first == f"Step Age: {expected} when any of its rules match."
 
 
 def test_swapped_steps_are_reported_beside_renamed_ones() -> None:
-    lines = in_words(with_steps(A, B, LOOK), with_steps(("Seen", "L"), B, A))
+    lines = describe_changes(with_steps(A, B, LOOK), with_steps(("Seen", "L"), B, A))
     assert "Step Look: removed." in lines
     assert "Step Seen: added as step 1 of 3, before “Bureau”, blocked when any of its rules match." in lines
     assert "Steps: the order is now Bureau, Age; it was Age, Bureau." in lines
@@ -185,7 +185,7 @@ def test_every_changed_text_is_reported() -> None:
             after = replaced(document, path)
             if after is not None and after != before:
                 described += 1
-                assert in_words(before, after), path
+                assert describe_changes(before, after), path
     assert described > 1_000
 
 
@@ -203,7 +203,7 @@ def replaced(document: Json, path: tuple[int | str, ...]) -> Policy | None:
 def test_equal_documents_have_no_changes_and_one_fingerprint(slug: str) -> None:
     before = Policy.model_validate(examples.load()[slug])
     again = Policy.model_validate_json(canonical(before))
-    assert in_words(before, again) == []
+    assert describe_changes(before, again) == []
     assert (canonical(again), fingerprint(again)) == (canonical(before), fingerprint(before))
 
 

@@ -65,7 +65,7 @@ def all_customers(plan: Plan) -> pl.DataFrame:
 
 
 def found(document: Json) -> set[tuple[str, str]]:
-    return {(each.pointer, each.code.removeprefix("DecisionPolicy.")) for each in ranges.found(document)}
+    return {(each.pointer, each.code.removeprefix("DecisionPolicy.")) for each in ranges.find_faults(document)}
 
 
 def conditions(seed: int, count: int, names: str, *, with_known: bool) -> Iterator[tuple[set[bool | None], set[str]]]:
@@ -141,7 +141,7 @@ def test_rule_reported_as_idle_never_decides() -> None:
         one, other = (rule(condition(chance, "x", chance.randint(0, 1)), code) for code in "AB")
         match = chance.choice(("any", "all"))
         document = policy(step(0, one, other, match=match))
-        idle = [each.pointer for each in ranges.warned(document)]
+        idle = [each.pointer for each in ranges.find_warnings(document)]
         if len(idle) == 1:
             said += 1
             retained = other if idle == ["/steps/0/rules/0/condition"] else one

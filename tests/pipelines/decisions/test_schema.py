@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.decisions import examples
 from pipelines.decisions.authoring.schema import as_json_schema, as_text
-from pipelines.decisions.check.shape import shaped
+from pipelines.decisions.check.shape import parse_shape
 from pipelines.decisions.policy import Policy
 from pipelines.metrics import METRICS
 from tests.pipelines.decisions import drawn
@@ -53,7 +53,7 @@ def is_json(document: Json) -> bool:
 
 @pytest.mark.parametrize("document", [document for document, _ in MISSHAPEN if is_json(document)])
 def test_documents_refused_for_their_shape_are_not_well_formed(document: Json) -> None:
-    policy, _ = shaped(document, Policy)
+    policy, _ = parse_shape(document, Policy)
     assert SCHEMA.is_valid(document) == (policy is not None)
 
 
@@ -63,7 +63,7 @@ def test_mutilated_examples_are_well_formed_for_both_or_for_neither() -> None:
     for _ in range(1_500):
         document = deepcopy(chance.choice(list(EXAMPLES.values())))
         mutilate(document, chance)
-        policy, faults = shaped(document, Policy)
+        policy, faults = parse_shape(document, Policy)
         if not any(fault.code == "DecisionPolicy.InvalidValue" for fault in faults):  # of a validator of ours
             assert SCHEMA.is_valid(document) == (policy is not None), faults
             refused += policy is None

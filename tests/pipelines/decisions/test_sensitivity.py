@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipelines.decisions import readings
-from pipelines.decisions.enclosures import Range, depending, fixed, half_even, outcomes
+from pipelines.decisions.enclosures import Range, depending_nodes, fixed_values, half_even, possible_outcomes
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.numbers import as_number, units
 from pipelines.decisions.plan import Plan, planned
@@ -215,11 +215,11 @@ def test_ranges_of_one_value_equal_the_engines_values(half: Sequence[Case]) -> N
         for row in read_drawn(plan, case):
             evaluated_row = evaluated(plan, row).row(0, named=True)
             for leaf in numeric_leaves(plan):
-                found = fixed(plan, evaluated_row)
-                moving = depending(plan, leaf.name)
-                assert outcomes(plan, found, moving) == {evaluated_row["outcome"]}
+                found = fixed_values(plan, evaluated_row)
+                moving = depending_nodes(plan, leaf.name)
+                assert possible_outcomes(plan, found, moving) == {evaluated_row["outcome"]}
                 assert {node.name: found[node.name] for node in moving} == {
-                    node.name: fixed(plan, evaluated_row)[node.name] for node in moving
+                    node.name: fixed_values(plan, evaluated_row)[node.name] for node in moving
                 }
                 compared += len(moving)
     assert compared > 500
@@ -235,8 +235,8 @@ def test_range_encloses_the_engines_values(half: Sequence[Case]) -> None:
             for leaf in numeric_leaves(plan):
                 inside = sorted(drawn.number(chance) for _ in range(3))
                 rows = evaluated(plan, _repeat_with(row, [(leaf, inside)], len(inside)))
-                found = fixed(plan, before) | {leaf.name: Range(units(inside[0]), units(inside[-1]))}
-                may = outcomes(plan, found, depending(plan, leaf.name))
+                found = fixed_values(plan, before) | {leaf.name: Range(units(inside[0]), units(inside[-1]))}
+                may = possible_outcomes(plan, found, depending_nodes(plan, leaf.name))
                 assert set(rows["outcome"].to_list()) <= may
                 compared += 1
     assert compared > 100

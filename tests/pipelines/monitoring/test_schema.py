@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from pipelines.decisions.check.shape import shaped
+from pipelines.decisions.check.shape import parse_shape
 from pipelines.metrics import METRICS
 from pipelines.monitoring.ruleset import Ruleset
 from pipelines.monitoring.schema import as_json_schema, as_text
@@ -47,7 +47,7 @@ def test_mutilated_documents_are_well_formed_for_both_or_for_neither() -> None:
     for _ in range(800):
         document = deepcopy(chance.choice(SOUND))
         mutilate(document, chance)
-        ruleset, faults = shaped(document, Ruleset)
+        ruleset, faults = parse_shape(document, Ruleset)
         if not BEYOND_SHAPE & {fault.code for fault in faults}:
             assert SCHEMA.is_valid(document) == (ruleset is not None), (document, faults)
             refused += ruleset is None

@@ -242,7 +242,7 @@ _NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in facts.COLUM
 def decide(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> tuple[Decision, NewEvaluation]:
     """Return the decision, and the evaluation to store."""
     case = prepared.case
-    made = decision.decided(prepared.ready, case, figures(caller, snapshot, prepared))
+    made = decision.decide(prepared.ready, case, figures(caller, snapshot, prepared))
     new = NewEvaluation(
         evaluation_id=case.evaluation_id,
         client_id=caller.client_id,

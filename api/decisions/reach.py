@@ -41,7 +41,7 @@ def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> S
         reached.update(_count_reached(plan, _evaluate(store, plan, part, now)))
         if all(reached[step] for step in range(len(plan.steps))):
             return []
-    return check.unreached(plan, reached, len(places))
+    return check.find_unreached(plan, reached, len(places))
 
 
 def _count_reached(plan: Plan, decided: pl.DataFrame) -> Mapping[int, int]:

@@ -51,7 +51,7 @@ def batch_of(context: AssetExecutionContext, store: Store, queue: Queue) -> Iter
         yield read_claimed_batch(store, int(tag), day)
         return
     with store.db.reading() as r:
-        customers = jobs.customers_heard_on(r, day, FLOWS_OF[queue])
+        customers = jobs.customers_with_jobs_on(r, day, FLOWS_OF[queue])
     with without_jobs(store, queue, day, customers) as work:
         yield work
 

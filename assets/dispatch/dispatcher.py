@@ -91,7 +91,7 @@ def claim(store: Store, queue: Queue, now: datetime) -> Batch | None:
 
 def _is_worker_free(r: Reading, store: Store, queue: Queue, now: datetime) -> bool:
     """Return whether this home has more warm workers than the queue has open batches."""
-    return batches.count_open(r, queue) < leases.holders(r, dagster_home.workers(store.settings), now)
+    return batches.count_open(r, queue) < leases.count_holders(r, dagster_home.workers(store.settings), now)
 
 
 def dispatch(store: Store, queue: Queue, launch: Launch, leading: Callable[[], bool], stop: threading.Event) -> None:
@@ -140,7 +140,7 @@ class Leadership:
             stop.wait(leases.RENEW_EVERY_S if self.leading() else 0.1)
         self._leads_until = 0.0
         with suppress(SQLAlchemyError), self._store.db.writing() as w:  # a lease that can't be given up expires
-            leases.let_go(w, leases.DISPATCHER, self._holder)
+            leases.release(w, leases.DISPATCHER, self._holder)
 
     def renew(self, now: datetime) -> None:
         started_at = time.monotonic()

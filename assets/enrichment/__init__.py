@@ -1,1 +1,1 @@
-"""The hot path: landed rows become enriched transactions."""
+"""Enrichment assets: landed rows become enriched transactions."""

@@ -1,4 +1,4 @@
-"""The hot path: landed rows become enriched transactions, one Polars pass for all customers of a batch."""
+"""Enrich landed rows: one Polars pass for all customers of a batch."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -37,8 +37,8 @@ log = logging.getLogger(__name__)
 
 @asset(partitions_def=days, group_name=GROUP, kinds={"parquet"}, deps=[extracted_statements])
 def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """Rows as clients sent them that day, or as their PDFs state them, with card numbers masked: one immutable file per
-    submission.
+    """Rows that clients sent that day, or that were read from their PDFs, with card numbers masked: one immutable file
+    per submission.
     """
     with batch_of(context, store, Queue.ENRICHMENT) as work:
         submissions = _submissions(work.jobs)
@@ -61,7 +61,7 @@ def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Sto
     check_specs=checks.specs("enriched_transactions", checks.OF_TRANSACTIONS),
 )
 def enriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """Cleaned, categorised and linked transactions of every customer with a submission that day, each recomputed whole.
+    """Clean, categorise and link all transactions of every customer with a submission that day.
 
     If a day is materialised by hand, its customers are enriched again from their current rows. Nothing old is restored.
     """
@@ -80,7 +80,7 @@ class _Reading:
     jobs: Sequence[Job]
     unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
     retracting: Retracting
-    recomputing: Sequence[Job]  # without rows: what is known about their customers has changed
+    recomputing: Sequence[Job]  # jobs without rows: knowledge about their customers has changed
     knowledge: Knowledge
     versions: Mapping[int, int]  # customer number → data version read
     knowledge_versions: Mapping[int, int]
@@ -230,7 +230,7 @@ def _endings(reading: _Reading, computed: Computed, outcomes_path: str | None) -
     return [_failed(job, damage.code, damage.detail) for job, damage in damaged] + [
         _not_computed(job, reading.damaged.get(job.customer_number))
         if job.customer_number in computed.failed
-        else _ended(
+        else _ending(
             job,
             rejected.get(job.job_id.bytes, 0),
             duplicates.get(job.job_id.bytes, 0),
@@ -245,7 +245,7 @@ def _count_by_job(rows: pl.DataFrame) -> dict[bytes, int]:
     return dict(rows.group_by("job_id").len().rows())
 
 
-def _ended(job: Job, rejected: int, duplicates: int, data_version: int, outcomes_path: str | None) -> Ending:
+def _ending(job: Job, rejected: int, duplicates: int, data_version: int, outcomes_path: str | None) -> Ending:
     if job.flow not in SUBMISSIONS:
         return Ending(job, JobStatus.COMPLETED, data_version)
     processed = job.received_rows - rejected
@@ -265,7 +265,7 @@ def _ended(job: Job, rejected: int, duplicates: int, data_version: int, outcomes
 
 
 def _status(job: Job, rejected: int) -> JobStatus:
-    """Return a submission's status. One without rows is completed: nothing happened in the month of its statement."""
+    """Return a submission's status. One without rows is completed: a statement's month may have no transactions."""
     if rejected and rejected == job.received_rows:
         return JobStatus.FAILED
     return JobStatus.COMPLETED_WITH_ERRORS if rejected or job.refused_files else JobStatus.COMPLETED

@@ -1,1 +1,1 @@
-"""Rulesets computed for many customers at once."""
+"""Evaluation of rulesets for many customers at once."""

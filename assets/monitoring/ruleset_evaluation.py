@@ -2,8 +2,8 @@
 
 This is the slow part and changes nothing. `storage.monitoring.rule_matches` applies the result in a transaction.
 
-A batch evaluates its customers' new values before it commits them. The portfolio is evaluated by night, and when
-rulesets or attributes change. A customer whose evaluation fails is skipped and counted, and the next one tries again.
+A batch evaluates its customers' new values before it commits them. The portfolio is evaluated at night, and when
+rulesets or attributes change. A customer whose evaluation fails is skipped and counted; the next one tries again.
 """
 
 import logging
@@ -27,7 +27,7 @@ from storage.customers import customers
 from storage.monitoring import attributes, rulesets
 from storage.monitoring.rulesets import ActiveRuleset
 
-WATCHES_CACHED = 256  # plans of clients' rulesets: making a plan takes longer than evaluating by it
+WATCHES_CACHED = 256  # plans of clients' rulesets: making a plan takes longer than evaluating it
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Watching:
 
 @dataclass(frozen=True, eq=False)
 class Watchings:
-    """What watches some customers, by client, read in one snapshot."""
+    """The rulesets that watch some customers, by client, read in one snapshot."""
 
     of_clients: Sequence[Watching]
     attributes_read: Mapping[int, Set[str]]  # as in RulesetEvaluation
@@ -60,7 +60,7 @@ class Watchings:
 
 
 def watching(r: Reading, customer_numbers: Iterable[int]) -> Watchings:
-    """Read what watches these customers. If their clients have no rulesets, this costs one look-up in an index."""
+    """Read the rulesets that watch these customers. If there are none, this costs one look-up in an index."""
     numbers = sorted(customer_numbers)
     active = rulesets.active(r, numbers)
     if not active:
@@ -92,11 +92,11 @@ def evaluate(
     cause: Cause,
     now: datetime,
 ) -> RulesetEvaluation:
-    """Evaluate the customers; nothing is changed.
+    """Evaluate the customers. Nothing stored is changed.
 
     Args:
-        versions: data version that is evaluated, by customer number.
-        rows_of: customers' transactions (facts.COLUMNS at least), whole customers at a time.
+        versions: the data version to evaluate, by customer number.
+        rows_of: returns customers' transactions (facts.COLUMNS at least) in parts of whole customers.
     """
     failed: list[int] = []
     seen: list[Seen] = []
@@ -122,12 +122,12 @@ def evaluate(
 
 
 def of_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[int, int]) -> RulesetEvaluation | None:
-    """Evaluate the new values that a batch is about to commit. Return None if nothing watches the customers.
+    """Evaluate the new values that a batch is about to commit. Return None if no ruleset watches the customers.
 
     An error does not fail the batch: the next nightly evaluation tries again.
 
     Args:
-        transactions: at least those of the customers in `versions`, as they will be in these versions.
+        transactions: at least the rows of the customers in `versions`, as in these versions.
     """
     try:
         with store.db.reading() as r:

@@ -90,7 +90,7 @@ class PlatformLease:
 
     def give_up(self) -> None:
         with suppress(SQLAlchemyError), self._store.db.writing() as w:  # a lease that can't be given up expires
-            leases.let_go(w, leases.PLATFORM, self._holder)
+            leases.release(w, leases.PLATFORM, self._holder)
 
     def _hold(self) -> bool | None:
         """Take or renew the lease. Return whether it is held; None if the database is unavailable."""

@@ -116,7 +116,7 @@ class Worker:
         try:
             with self._lease_lock, self._store.db.writing() as w:
                 self._leaving = True
-                leases.let_go(w, self._lease, self._holder)
+                leases.release(w, self._lease, self._holder)
         except SQLAlchemyError as error:
             log.warning("the worker's lease could not be given up: %s", type(error).__name__)
 
@@ -141,7 +141,7 @@ class Worker:
         if self._cleaned_up:
             return
         with self._store.db.writing() as w:
-            leases.let_go(w, self._lease, self._holder)
+            leases.release(w, self._lease, self._holder)
             batches.release_of(w, self._holder, self._store.settings, datetime.now(UTC))
         self._cleaned_up = True
 

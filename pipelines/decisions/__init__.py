@@ -1,25 +1,25 @@
-"""Decision policies: documents that say what happens to an application, and what may be offered; evaluated, explained.
+"""Decision policies: documents that decide applications and compute limits, their evaluation and their explanation.
 
-    policy      the document, read strictly
-    nodes       a node for each distinct thing that is read, calculated or asked
-    plan        from the document to what runs
-    numbers     exact decimals
-    readings    what a plan reads of customers: each a value, or a cause
+    policy      the document's models
+    nodes       one node for each distinct value, calculation or condition
+    plan        turns a document into nodes, steps and limits that can be evaluated
+    numbers     arithmetic of exact decimals
+    readings    values that a plan reads for each customer, or the cause why one is unavailable
     evaluate    outcomes and limits, for one customer or a million in one pass
-    starter     attributes to start from
-    unsettled   why something is unknown, and what would settle it
-    answer      what an evaluation says, and its trace
-    canonical   what a policy, and the figures that it reads, are known by
-    decision    one customer decided, the record of it, and the same decided again
-    sensitivity how far a decision is from another; `enclosures`: what may come of a range
+    starter     the starter set of attributes
+    unsettled   why something is unknown, and what would resolve it
+    answer      the result of an evaluation, and its trace
+    canonical   fingerprints of policies and of the metrics that they read
+    decision    deciding one customer, the record of it, and replaying the record
+    sensitivity the smallest changes that give another outcome; `enclosures`: the possible results of a range
 
-    check/      what is wrong with a document, and what must be acknowledged
-    backtest/   two ways of deciding compared over a portfolio
-    authoring/  what helps to write policies, and tells what they do: schema, differences, statement
+    check/      faults of a document, and warnings that must be acknowledged
+    backtest/   two policy versions compared over a portfolio
+    authoring/  help for authors: JSON Schema, differences between versions, statement for a privacy policy
     examples/   three complete policies
 
-`docs/how-to/policies.md` says what it all means. Here stand the words that the API and the commands share; functions
-are imported from where they stand.
+`docs/how-to/policies.md` explains policies to their authors. This module exports what the API and the commands share;
+other functions are imported from their modules.
 """
 
 from pipelines.decisions.decision import Case, Decision, Ready, Recorded, Replay, StatedAttribute

@@ -1,6 +1,6 @@
-"""What one evaluation says: the verdict with its reasons, limits, indicators, what was read; and the trace.
+"""The result of an evaluation: verdict with reasons, limits, indicators, metrics and attributes read; and its trace.
 
-Both are told from one customer's row of `evaluate.evaluated`, so that what is answered is what is traced.
+Both are derived from one customer's row of `evaluate.evaluated`, so that they always agree.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,22 +16,22 @@ from pipelines.decisions.nodes import Graph, Node
 from pipelines.decisions.plan import Plan, PlannedLimit, PlannedRule, metric_of
 from pipelines.decisions.policy import INDETERMINATE, Reason
 from pipelines.decisions.readings import NONE, Attribute, column_of
-from pipelines.decisions.unsettled import Row, missing, own_cause, reason
+from pipelines.decisions.unsettled import Row, describe_missing, find_missing, own_cause
 
-MOST_PRINCIPAL = 4
+MOST_PRINCIPAL = 4  # principal reasons: more are not likely to be helpful (commentary to US Regulation B, 1002.9(b)(2))
 BY_LABEL: Callable[[Node], str] = attrgetter("label")
 Data = dict[str, Any]
 
-in_document = cache(to_camel)  # an operator as documents call it; there are few
+in_document = cache(to_camel)  # an operator's name in documents; there are few, so the cache stays small
 
 
-def answered(plan: Plan, row: Row, attributes: Mapping[str, Attribute], shown: Row) -> Data:
-    """The contract's evaluation result, with `verdict.matchedRules` and `verdict.principalReasons` beside it.
+def build_answer(plan: Plan, row: Row, attributes: Mapping[str, Attribute], shown: Row) -> Data:
+    """Return the contract's evaluation result, with `verdict.matchedRules` and `verdict.principalReasons`.
 
     Args:
         row: one customer's row of `evaluated`.
-        attributes: what is known of the customer, by name.
-        shown: the customer's row of `metrics.values`: what indicators read.
+        attributes: the customer's attributes by name.
+        shown: the customer's row of `metrics.values`, which indicators read.
     """
     policy = plan.policy
     priced = {limit.limit.product for limit in plan.limits}
@@ -74,7 +74,7 @@ def _verdict(plan: Plan, row: Row) -> Data:
 
 
 def _decisive(plan: Plan, row: Row) -> Iterator[tuple[Reason, list[str]]]:
-    """What decided, with the conditions that it rests on: the matched rules, or the default's own reason."""
+    """Yield the reasons that decided, each with its conditions: the matched rules, or the default's reason."""
     default = plan.policy.default_reason
     if row["step"] is not None:
         yield from ((each.rule, [each.condition]) for each in _matched_rules(plan, row))
@@ -83,7 +83,7 @@ def _decisive(plan: Plan, row: Row) -> Iterator[tuple[Reason, list[str]]]:
 
 
 def _unmet(plan: Plan, row: Row) -> list[str]:
-    """What a customer would have had to meet: the false conditions of steps that need all of theirs."""
+    """Return the conditions the customer failed: the false ones of steps that need all their rules."""
     return [
         each.condition
         for nth, planned in enumerate(plan.steps)
@@ -93,7 +93,7 @@ def _unmet(plan: Plan, row: Row) -> list[str]:
 
 
 def _matched_rules(plan: Plan, row: Row) -> Sequence[PlannedRule]:
-    """Of the deciding step, the weightiest first."""
+    """Return the matched rules of the deciding step, the most important first."""
     step = row["step"]
     matched = [each for place, each in enumerate(plan.steps[step].rules) if row[rule_column(step, place)]]
     return sorted(matched, key=lambda each: each.rule.rank)
@@ -115,7 +115,7 @@ def _metric_ids(plan: Plan, conditions: Sequence[str]) -> list[Any]:
 
 
 def _undecided(plan: Plan, row: Row) -> Iterator[Data]:
-    """Everything that keeps the undecidable step from being decided."""
+    """Yield every reason why the undecidable step could not be decided."""
     if row["outcome"] == INDETERMINATE:
         step = row["step"]
         undecided = [
@@ -127,8 +127,8 @@ def _undecided(plan: Plan, row: Row) -> Iterator[Data]:
 
 
 def _reasons(plan: Plan, row: Row, names: Sequence[str]) -> list[Data]:
-    found = {each.node.name: each for name in names for each in missing(plan, row, name)}
-    return [reason(plan, each) for each in found.values()]
+    found = {each.node.name: each for name in names for each in find_missing(plan, row, name)}
+    return [describe_missing(plan, each) for each in found.values()]
 
 
 # Limits and indicators
@@ -155,7 +155,7 @@ def _shown(plan: Plan) -> list[str]:
 
 
 def _indicators(plan: Plan, shown: Row) -> Iterator[Data]:
-    """Readings; one that is unavailable is left out."""
+    """Yield the values of indicators; unavailable ones are left out."""
     for indicator in plan.policy.indicators:
         metric, value = metric_of(plan.policy, indicator.metric), shown[indicator.metric]
         shape = indicator.format or metric.format
@@ -171,8 +171,8 @@ def _indicators(plan: Plan, shown: Row) -> Iterator[Data]:
 # The trace
 
 
-def traced(plan: Plan, row: Row) -> Data:
-    """Which rule read which value against which threshold; steps after the deciding one are traced, too."""
+def build_trace(plan: Plan, row: Row) -> Data:
+    """Return which rule compared which value with which threshold. Steps after the deciding one are included."""
     return {
         "steps": [
             {
@@ -185,7 +185,7 @@ def traced(plan: Plan, row: Row) -> Data:
                         "code": each.rule.code,
                         "pointer": each.pointer,
                         "counted": row[rule_column(nth, place)],
-                        "condition": tree(plan, row, each.condition),
+                        "condition": trace_node(plan, row, each.condition),
                     }
                     for place, each in enumerate(planned.rules)
                 ],
@@ -197,13 +197,16 @@ def traced(plan: Plan, row: Row) -> Data:
 
 
 def _traced_limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data:
-    """Down to the amount that is offered, null while it is indeterminate. `notOffered`: for another outcome."""
+    """Return how the offered amount came about; `offered` is null if indeterminate.
+
+    `notOffered`: the limit is not offered for this outcome.
+    """
     amount = row[f"amount_{nth}"]
     not_offered = amount is not None and row["outcome"] not in planned.limit.outcomes
     described = {
         "product": planned.limit.product,
-        "amount": tree(plan, row, planned.amount),
-        "caps": [{"code": cap.cap.code, "value": tree(plan, row, cap.value)} for cap in planned.caps],
+        "amount": trace_node(plan, row, planned.amount),
+        "caps": [{"code": cap.cap.code, "value": trace_node(plan, row, cap.value)} for cap in planned.caps],
         "notOffered": not_offered,
         "limitedBy": _binding_cap(planned, row) if row[f"capped_{nth}"] else None,
     }
@@ -215,27 +218,27 @@ NOT_WORKED_OUT: Data = {"uncapped": None, "rounded": None, "belowMinimum": False
 
 
 def _binding_cap(planned: PlannedLimit, row: Row) -> str:
-    """The lowest of those that are known; of several the first."""
+    """Return the code of the lowest known cap; the first of equal ones."""
     known = [each for each in planned.caps if row[each.value] is not None]
-    return min(known, key=lambda each: _at_least_nothing(row[each.value])).cap.code
+    return min(known, key=lambda each: _at_least_zero(row[each.value])).cap.code
 
 
 def _worked_out(planned: PlannedLimit, row: Row) -> Data:
-    """`uncapped`: before caps. `rounded`: after them, before the minimum."""
-    uncapped = _at_least_nothing(row[planned.amount])
-    caps = [_at_least_nothing(row[each.value]) for each in planned.caps if row[each.value] is not None]
+    """Return the steps of the calculation. `uncapped`: before caps. `rounded`: after caps, before the minimum."""
+    uncapped = _at_least_zero(row[planned.amount])
+    caps = [_at_least_zero(row[each.value]) for each in planned.caps if row[each.value] is not None]
     lowest = min([uncapped, *caps])
     rounded = lowest - lowest % Decimal(planned.limit.round_down_to)
     below_minimum = rounded < Decimal(planned.limit.minimum)
     return {"uncapped": uncapped, "rounded": rounded, "belowMinimum": below_minimum}
 
 
-def _at_least_nothing(value: Decimal) -> Decimal:
+def _at_least_zero(value: Decimal) -> Decimal:
     return max(value, Decimal(0))
 
 
-def tree(graph: Graph, row: Row, name: str, called: Callable[[Node], str] = BY_LABEL) -> Data:
-    """A node in the document's words, what it came to, and of what. `called`: what a leaf is called there."""
+def trace_node(graph: Graph, row: Row, name: str, called: Callable[[Node], str] = BY_LABEL) -> Data:
+    """Return a node in the document's words, with its value, cause and operands. `called`: returns a leaf's name."""
     node = graph.nodes[name]
     operator = in_document(node.operator)
     described: Data = {operator: _subject(node, called)} if node.subject else {"operator": operator}
@@ -243,7 +246,7 @@ def tree(graph: Graph, row: Row, name: str, called: Callable[[Node], str] = BY_L
     if cause := own_cause(node, row):
         described["cause"] = cause
     if node.of:
-        described["of"] = [tree(graph, row, each, called) for each in node.of]
+        described["of"] = [trace_node(graph, row, each, called) for each in node.of]
     return described
 
 

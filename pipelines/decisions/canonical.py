@@ -1,4 +1,4 @@
-"""One text for one document, so that equal ones have equal hashes, and a hash proves what decided."""
+"""Canonical text of documents: equal documents have equal hashes, so a hash proves which document decided."""
 
 import json
 from hashlib import sha256
@@ -9,27 +9,28 @@ from pipelines.metrics.definition import Strict
 
 
 def canonical(document: Strict) -> str:
-    """JSON with sorted keys, without spaces, and with every default written out."""
-    return _text(_dumped(document))
+    """Return the document as JSON with sorted keys, without spaces, and with every default written out."""
+    return _serialise(_dump(document))
 
 
 def fingerprint(document: Strict) -> str:
-    """SHA-256 of the canonical text, in hex."""
+    """Return the SHA-256 of the canonical text, in hex."""
     return _hash(canonical(document))
 
 
 def metrics_fingerprint(plan: Plan) -> str:
-    """SHA-256 of all that says how the plan's metrics are computed: their definitions, and the version of what
-    computes them."""
-    definitions = {slug: _dumped(metric) for slug, metric in plan.metrics.items()}
-    return _hash(_text({"version": metrics.VERSION, "metrics": definitions}))
+    """Return the SHA-256, in hex, of the definitions of the plan's metrics and the version of the code that computes
+    them.
+    """
+    definitions = {slug: _dump(metric) for slug, metric in plan.metrics.items()}
+    return _hash(_serialise({"version": metrics.VERSION, "metrics": definitions}))
 
 
-def _dumped(model: Strict) -> object:
+def _dump(model: Strict) -> object:
     return model.model_dump(mode="json", by_alias=True)
 
 
-def _text(data: object) -> str:
+def _serialise(data: object) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

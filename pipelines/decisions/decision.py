@@ -1,8 +1,8 @@
-"""One customer decided, and the record of it: all that is needed to decide the same again, and to prove that it is.
+"""Decide one customer, and record all that is needed to decide the case again and to prove the result is the same.
 
-A record is one JSON text with its keys in order, so that the same case, policy and figures give the same bytes in any
-process. It tells apart what the decision was made of: the policy (its fingerprint), the figures (theirs, and the
-version of the customer's data), the engine, and what the evaluation itself was given.
+A record is one JSON text with sorted keys, so that the same case, policy and figures give the same bytes in any
+process. It identifies each part of the decision: the policy (its fingerprint), the figures (the fingerprint of their
+definitions and the version of the customer's data), the engine, and the case itself.
 """
 
 import json
@@ -18,7 +18,7 @@ import polars as pl
 
 from pipelines import metrics
 from pipelines.decisions import readings
-from pipelines.decisions.answer import Data, answered, traced
+from pipelines.decisions.answer import Data, build_answer, build_trace
 from pipelines.decisions.canonical import fingerprint, metrics_fingerprint
 from pipelines.decisions.evaluate import ENGINE_VERSION, evaluated
 from pipelines.decisions.plan import Plan, planned
@@ -29,14 +29,14 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import Metrics, cause_of
 from pipelines.metrics.outcome import NO_TRANSACTIONS, VALUE
 
-RECORD_VERSION = 1  # raised with every change of a record's form
+RECORD_VERSION = 1  # increase it with every change of the record's form
 
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A policy's plan, with what it and its metrics are known by."""
+    """A policy's plan, with its fingerprint and that of its metrics."""
 
     plan: Plan
     fingerprint: str
@@ -50,7 +50,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class StatedAttribute:
-    """An attribute as the evaluation read it, and where it is from."""
+    """An attribute as the evaluation read it, and its provenance."""
 
     reading: Attribute
     source: str | None = None
@@ -61,7 +61,7 @@ class StatedAttribute:
 
 @dataclass(frozen=True)
 class Case:
-    """All that an evaluation is told beside the policy and the customer's figures."""
+    """All that an evaluation needs besides the policy and the customer's figures."""
 
     evaluation_id: UUID
     customer_id: UUID
@@ -70,16 +70,16 @@ class Case:
     policy_version: int
     data_version: int
     as_of: date  # of the figures
-    at: datetime  # when attributes are asked for
+    at: datetime  # when attributes are read
     inputs: Mapping[str, Value]
-    attributes: Mapping[str, StatedAttribute]  # those that the policy reads, as far as they are known
-    pending_jobs: tuple[UUID, ...] = ()  # accepted, and not in the figures yet
+    attributes: Mapping[str, StatedAttribute]  # the known ones among those that the policy reads
+    pending_jobs: tuple[UUID, ...] = ()  # accepted, but not in the figures yet
     what_if: bool = False
-    shadow_of: UUID | None = None  # the evaluation that was answered, where this one is a challenger's
+    shadow_of: UUID | None = None  # for a challenger: the champion's evaluation that was answered
 
     @property
     def stated(self) -> Mapping[str, Attribute]:
-        return {name: described.reading for name, described in self.attributes.items()}
+        return {name: stated.reading for name, stated in self.attributes.items()}
 
 
 @dataclass(frozen=True)
@@ -90,21 +90,25 @@ class Decision:
 
 
 def figures(facts: Facts, plan: Plan, customer_numbers: Iterable[int]) -> pl.DataFrame:
-    """`metrics.values` of the plan's metrics for each of these customers, those without any rows included."""
+    """Return `metrics.values` of the plan's metrics for these customers, including customers without any rows."""
     return figures_of(facts, plan.metrics, customer_numbers)
 
 
 def figures_of(facts: Facts, wanted: Metrics, customer_numbers: Iterable[int]) -> pl.DataFrame:
-    """The same of any metrics, with all that they are made of."""
+    """Return `metrics.values` for these customers, including customers without any rows.
+
+    Args:
+        wanted: metrics together with all their inputs.
+    """
     known = metrics.values(facts, wanted) if wanted else facts.customers
-    everybody = pl.DataFrame({BY_CUSTOMER: list(customer_numbers)}, schema={BY_CUSTOMER: known.schema[BY_CUSTOMER]})
-    silent = everybody.join(known, on=BY_CUSTOMER, how="anti")
+    customers = pl.DataFrame({BY_CUSTOMER: list(customer_numbers)}, schema={BY_CUSTOMER: known.schema[BY_CUSTOMER]})
+    without_rows = customers.join(known, on=BY_CUSTOMER, how="anti")
     causes = (pl.lit(NO_TRANSACTIONS).alias(cause_of(slug)) for slug in wanted)
-    return pl.concat([known, silent.with_columns(causes)], how="diagonal").sort(BY_CUSTOMER)
+    return pl.concat([known, without_rows.with_columns(causes)], how="diagonal").sort(BY_CUSTOMER)
 
 
-def decided(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
-    """What is answered, and the record of it.
+def decide(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
+    """Return the outcome, the answer and the record of a case.
 
     Args:
         shown: the customer's row of `figures`.
@@ -113,14 +117,14 @@ def decided(ready: Ready, case: Case, shown: pl.DataFrame) -> Decision:
     read = readings.read(plan, shown, {case.customer_number: case.stated}, case.inputs, case.at)
     row = evaluated(plan, read).row(0, named=True)
     known = shown.row(0, named=True)
-    answer = answered(plan, row, case.stated, known) | {
+    answer = build_answer(plan, row, case.stated, known) | {
         "evaluationId": case.evaluation_id,
         "policyVersion": case.policy_version,
         "dataVersion": case.data_version,
         "pendingJobs": case.pending_jobs,
         "whatIf": case.what_if,
     }
-    return Decision(row["outcome"], answer, _record(ready, case, known, answer, traced(plan, row)))
+    return Decision(row["outcome"], answer, _record(ready, case, known, answer, build_trace(plan, row)))
 
 
 def _record(ready: Ready, case: Case, known: Mapping[str, Any], answer: Data, trace: Data) -> bytes:
@@ -155,24 +159,24 @@ def _case(case: Case) -> Data:
     }
 
 
-def _described(described: StatedAttribute) -> Data:
+def _described(stated: StatedAttribute) -> Data:
     return {
-        "value": described.reading.value,
-        "from": described.reading.source,
-        "expiresAt": described.reading.expires_at,
-        "source": described.source,
-        "evidenceDate": described.evidence_date,
-        "setAt": described.set_at,
-        "setBy": described.set_by,
+        "value": stated.reading.value,
+        "from": stated.reading.source,
+        "expiresAt": stated.reading.expires_at,
+        "source": stated.source,
+        "evidenceDate": stated.evidence_date,
+        "setAt": stated.set_at,
+        "setBy": stated.set_by,
     }
 
 
-# A record read again
+# Reading and replaying records
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a record says, with numbers as the decimals that were written."""
+    """A record's content, with numbers as the decimals that were written."""
 
     content: Mapping[str, Any]
 
@@ -181,44 +185,44 @@ class Recorded:
         return cls(json.loads(record, parse_int=Decimal, parse_float=Decimal))
 
     def case(self, customer_number: int) -> Case:
-        """What the evaluation was told; customers have a number in the database alone."""
-        said = self.content["case"]
+        """Return the recorded case. The customer's number is passed in: only the database knows it."""
+        recorded = self.content["case"]
         return Case(
-            evaluation_id=UUID(said["evaluationId"]),
-            customer_id=UUID(said["customerId"]),
+            evaluation_id=UUID(recorded["evaluationId"]),
+            customer_id=UUID(recorded["customerId"]),
             customer_number=customer_number,
-            policy_id=UUID(said["policyId"]),
-            policy_version=int(said["policyVersion"]),
-            data_version=int(said["dataVersion"]),
-            as_of=date.fromisoformat(said["asOf"]),
-            at=datetime.fromisoformat(said["at"]),
-            inputs=said["inputs"],
-            attributes={name: _restored(each) for name, each in said["attributes"].items()},
-            pending_jobs=tuple(UUID(each) for each in said["pendingJobs"]),
-            what_if=said["whatIf"],
-            shadow_of=said["shadowOf"] and UUID(said["shadowOf"]),
+            policy_id=UUID(recorded["policyId"]),
+            policy_version=int(recorded["policyVersion"]),
+            data_version=int(recorded["dataVersion"]),
+            as_of=date.fromisoformat(recorded["asOf"]),
+            at=datetime.fromisoformat(recorded["at"]),
+            inputs=recorded["inputs"],
+            attributes={name: _restored(each) for name, each in recorded["attributes"].items()},
+            pending_jobs=tuple(UUID(each) for each in recorded["pendingJobs"]),
+            what_if=recorded["whatIf"],
+            shadow_of=recorded["shadowOf"] and UUID(recorded["shadowOf"]),
         )
 
     def figures(self, customer_number: int, plan: Plan) -> pl.DataFrame | None:
-        """The figures as they were recorded; None where the plan has others."""
-        retained = self.content["metrics"]
-        if retained.keys() != plan.metrics.keys():
+        """Return the recorded figures; None if the plan reads other metrics."""
+        recorded = self.content["metrics"]
+        if recorded.keys() != plan.metrics.keys():
             return None
-        row = {slug: retained[slug]["value"] for slug in retained} | {
-            cause_of(slug): retained[slug]["cause"] for slug in retained
+        row = {slug: recorded[slug]["value"] for slug in recorded} | {
+            cause_of(slug): recorded[slug]["cause"] for slug in recorded
         }
-        kinds = dict.fromkeys(retained, VALUE) | {cause_of(slug): pl.String() for slug in retained}
-        return pl.DataFrame([{BY_CUSTOMER: customer_number} | row], schema={BY_CUSTOMER: pl.Int64(), **kinds})
+        types = dict.fromkeys(recorded, VALUE) | {cause_of(slug): pl.String() for slug in recorded}
+        return pl.DataFrame([{BY_CUSTOMER: customer_number} | row], schema={BY_CUSTOMER: pl.Int64(), **types})
 
 
-def _restored(said: Data) -> StatedAttribute:
-    origin: Literal["stored", "overridden"] = said["from"]
+def _restored(recorded: Data) -> StatedAttribute:
+    origin: Literal["stored", "overridden"] = recorded["from"]
     return StatedAttribute(
-        Attribute(said["value"], _moment(said["expiresAt"]), origin),
-        said["source"],
-        None if said["evidenceDate"] is None else date.fromisoformat(said["evidenceDate"]),
-        _moment(said["setAt"]),
-        said["setBy"],
+        Attribute(recorded["value"], _moment(recorded["expiresAt"]), origin),
+        recorded["source"],
+        None if recorded["evidenceDate"] is None else date.fromisoformat(recorded["evidenceDate"]),
+        _moment(recorded["setAt"]),
+        recorded["setBy"],
     )
 
 
@@ -231,7 +235,7 @@ Part = Literal["policy", "data", "engine"]
 
 @dataclass(frozen=True)
 class Replay:
-    """What deciding again came to. `differs`: which parts are not what they were; none where the bytes are the same."""
+    """The result of deciding a recorded case again. `differs`: the parts that changed; empty if the bytes are equal."""
 
     record: bytes
     reproduced: bool
@@ -239,32 +243,34 @@ class Replay:
     notes: tuple[str, ...]
 
 
-def replayed(ready: Ready, earlier: bytes, customer_number: int, shown: pl.DataFrame | None) -> Replay:
+def replay(ready: Ready, earlier: bytes, customer_number: int, shown: pl.DataFrame | None) -> Replay:
     """Decide a recorded case again.
 
     Args:
         ready: the policy's version as it is stored now.
-        shown: the customer's row of `figures`, from the version of its data that the record names; None where that is
-            kept no longer: then the recorded figures are taken for true.
+        shown: the customer's row of `figures`, from the data version that the record names; None if that version is no
+            longer stored: then the recorded figures are used.
     """
     recorded = Recorded.of(earlier)
     case = recorded.case(customer_number)
     notes: list[str] = []
     if shown is None:
-        notes.append("The version of the customer's data is kept no longer: the recorded figures were used.")
+        notes.append("The version of the customer's data is no longer stored: the recorded figures were used.")
         shown = recorded.figures(customer_number, ready.plan)
     if shown is None:
-        parts = _moved(recorded.content, None, ready)
-        return Replay(b"", False, parts, (*notes, "They are not those that the policy reads now."))
-    again = decided(ready, case, shown).record
+        parts = _changed_parts(recorded.content, None, ready)
+        return Replay(b"", False, parts, (*notes, "They are not the metrics that the policy reads now."))
+    again = decide(ready, case, shown).record
     if again == earlier:
         return Replay(again, True, (), tuple(notes))
-    return Replay(again, False, _moved(recorded.content, Recorded.of(again).content, ready), tuple(notes))
+    return Replay(again, False, _changed_parts(recorded.content, Recorded.of(again).content, ready), tuple(notes))
 
 
-def _moved(before: Mapping[str, Any], after: Mapping[str, Any] | None, ready: Ready) -> tuple[Part, ...]:
-    """Which parts are not what they were. Another policy or engine may give other figures from the same data; what
-    neither policy nor data account for is the engine's.
+def _changed_parts(before: Mapping[str, Any], after: Mapping[str, Any] | None, ready: Ready) -> tuple[Part, ...]:
+    """Return the parts that changed.
+
+    Another policy or engine may give other figures from the same data, so these are compared first. A difference that
+    neither the policy nor the data explain is attributed to the engine.
     """
     policy: tuple[Part, ...] = ("policy",) if before["policyFingerprint"] != ready.fingerprint else ()
     versions = {"engineVersion": ENGINE_VERSION, "metricsVersion": metrics.VERSION, "recordVersion": RECORD_VERSION}

@@ -1,7 +1,7 @@
-"""What a plan could come to while one number moves within a range: an enclosure, never too narrow.
+"""Possible results of a plan while one number varies within a range: an enclosure, never too narrow.
 
-Numbers are whole units of 10⁻⁸, so that everything here is exact. Arithmetic is monotone in each of its operands, apart
-from division at zero, and so is rounding: what the corners come to encloses what lies between.
+Numbers are whole units of 10⁻⁸, so that everything here is exact. Arithmetic is monotone in each operand, except for
+division at zero, and so is rounding: the results at the corners of the ranges enclose all results between.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,15 +17,15 @@ from pipelines.decisions.plan import Plan, PlannedStep
 from pipelines.decisions.policy import INDETERMINATE
 
 ONE: int = 10**SCALE
-MOST = LARGEST * ONE - 1  # the largest number that there is, in units
+MOST = LARGEST * ONE - 1  # the largest number of a policy, in units
 
-Truths = frozenset[bool | None]  # what a condition may be; None: unknown
+Truths = frozenset[bool | None]  # possible values of a condition; None: unknown
 UNKNOWN: Truths = frozenset((None,))
 
 
 @dataclass(frozen=True)
 class Range:
-    """From `low` to `high`, in units, both included. `known`: whether it may have a value; `unknown`: may have none."""
+    """A range in units, bounds included. `known`: it may have a value; `unknown`: it may have none."""
 
     low: int
     high: int
@@ -38,11 +38,11 @@ class Range:
 
 
 NOTHING = Range(0, 0, known=False, unknown=True)
-Found = dict[str, Any]  # by node: a Range, Truths, or the text or the truth that it is
+Found = dict[str, Any]  # by node: a Range, Truths, or for a leaf its text or truth
 
 
-def depending(plan: Plan, name: str) -> list[Node]:
-    """The nodes above this one, operands first."""
+def depending_nodes(plan: Plan, name: str) -> list[Node]:
+    """Return the nodes that depend on this one, operands first."""
     above = {name}
     for node in plan.nodes.values():
         if not above.isdisjoint(node.of):
@@ -50,8 +50,8 @@ def depending(plan: Plan, name: str) -> list[Node]:
     return [node for node in plan.nodes.values() if node.name in above and node.name != name]
 
 
-def fixed(plan: Plan, row: Mapping[str, Any]) -> Found:
-    """Every node as it was evaluated (a row of `evaluated`)."""
+def fixed_values(plan: Plan, row: Mapping[str, Any]) -> Found:
+    """Return every node's value in a row of `evaluated` as a range of one point or a set of one truth."""
     return {node.name: _as_evaluated(node, row[node.name]) for node in plan.nodes.values()}
 
 
@@ -61,12 +61,12 @@ def _as_evaluated(node: Node, value: Any) -> Any:
     return value if node.is_leaf else frozenset((value,))
 
 
-def outcomes(plan: Plan, found: Found, moving: Sequence[Node]) -> frozenset[str]:
-    """Every outcome that there may be.
+def possible_outcomes(plan: Plan, found: Found, moving: Sequence[Node]) -> frozenset[str]:
+    """Return every possible outcome.
 
     Args:
-        found: `fixed`, with the leaf that moves as its range; what depends on it is put there.
-        moving: what depends on it (`depending`).
+        found: `fixed`, with the range of the varying leaf; the nodes that depend on it are updated in place.
+        moving: the nodes that depend on it (`depending`).
     """
     for node in moving:
         found[node.name] = _VALUES[node.operator](node, [found[each] for each in node.of])
@@ -93,7 +93,7 @@ def _step(planned: PlannedStep, found: Found) -> Truths:
     return _any(rules) if planned.step.match == "any" else _all(rules)
 
 
-# Logic, of all that may be
+# Logic of sets of possible truths
 
 
 def _all(of: Sequence[Truths]) -> Truths:
@@ -114,8 +114,8 @@ def _not(of: Truths) -> Truths:
     return frozenset(None if truth is None else not truth for truth in of)
 
 
-def _compared(least: bool, most: bool, *operands: Range) -> Truths:
-    """`least`, `most`: what the comparison is at its unlikeliest and at its likeliest."""
+def _possible_truths(least: bool, most: bool, *operands: Range) -> Truths:
+    """Return the possible truths. `least`, `most`: the comparison at its least and at its most favourable corner."""
     if not all(each.known for each in operands):
         return UNKNOWN
     unknown: Truths = UNKNOWN if any(each.unknown for each in operands) else frozenset()
@@ -123,52 +123,52 @@ def _compared(least: bool, most: bool, *operands: Range) -> Truths:
 
 
 def _more(left: Range, right: Range) -> Truths:
-    return _compared(left.low > right.high, left.high > right.low, left, right)
+    return _possible_truths(left.low > right.high, left.high > right.low, left, right)
 
 
 def _at_least(left: Range, right: Range) -> Truths:
-    return _compared(left.low >= right.high, left.high >= right.low, left, right)
+    return _possible_truths(left.low >= right.high, left.high >= right.low, left, right)
 
 
 def _equals(left: Range, right: Range) -> Truths:
     surely = left.is_point and right.is_point and left.low == right.low
-    return _compared(surely, left.low <= right.high and right.low <= left.high, left, right)
+    return _possible_truths(surely, left.low <= right.high and right.low <= left.high, left, right)
 
 
 def _is_known(of: Range) -> Truths:
     return frozenset(truth for truth, may in ((True, of.known), (False, of.unknown)) if may)
 
 
-# Arithmetic, of all that may be
+# Arithmetic of ranges
 
 
-def _bounded(low: int, high: int, *, unknown: bool) -> Range:
-    """What lies beyond the largest number is unknown."""
+def _cut(low: int, high: int, *, unknown: bool) -> Range:
+    """Cut a range at the largest number; values beyond it are unknown."""
     beyond = low < -MOST or high > MOST
     low, high = max(low, -MOST), min(high, MOST)
     return NOTHING if low > high else Range(low, high, known=True, unknown=unknown or beyond)
 
 
-def _of_two(corner: Callable[[int, int], int]) -> Callable[[Range, Range], Range]:
+def _at_corners(corner: Callable[[int, int], int]) -> Callable[[Range, Range], Range]:
     def value(left: Range, right: Range) -> Range:
         if not (left.known and right.known):
             return NOTHING
         corners = [corner(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
-        return _bounded(min(corners), max(corners), unknown=left.unknown or right.unknown)
+        return _cut(min(corners), max(corners), unknown=left.unknown or right.unknown)
 
     return value
 
 
-def _divided(left: Range, right: Range) -> Range:
-    """By what is below nothing and by what is above it apart; by nothing there is no value."""
+def _divide(left: Range, right: Range) -> Range:
+    """Divide by the negative and by the positive part of the range separately; division by zero has no value."""
     sides = ((right.low, min(right.high, -1)), (max(right.low, 1), right.high))
     parts = [Range(low, high, known=right.known) for low, high in sides if low <= high]
-    by_nothing = right.unknown or right.low <= 0 <= right.high
-    return _either([_of_two(_quotient)(left, part) for part in parts], unknown=by_nothing)
+    may_be_unknown = right.unknown or right.low <= 0 <= right.high
+    return _enclose_all([_at_corners(_quotient)(left, part) for part in parts], unknown=may_be_unknown)
 
 
-def _either(found: Sequence[Range], *, unknown: bool) -> Range:
-    """Whatever one of these may be."""
+def _enclose_all(found: Sequence[Range], *, unknown: bool) -> Range:
+    """Return the range that encloses all of these."""
     known = [each for each in found if each.known]
     if not known:
         return NOTHING
@@ -185,7 +185,7 @@ def _quotient(left: int, right: int) -> int:
 
 
 def half_even(top: int, bottom: int) -> int:
-    """The quotient, rounded to a whole number, half to even."""
+    """Return the quotient, rounded to a whole number, half to even."""
     if bottom < 0:
         top, bottom = -top, -bottom
     whole, rest = divmod(top, bottom)
@@ -200,23 +200,23 @@ def _extreme(choose: Callable[[Iterable[int]], int], of: Sequence[Range]) -> Ran
 
 
 def _tiers(node: Node, operands: Sequence[Range]) -> Range:
-    """Of the bands that the range touches, any."""
-    of, *values = operands
+    """Return the range that encloses the values of all bands that the placed number may fall into."""
+    placed, *values = operands
     edges = [-MOST, *(units(Decimal(each)) for each in node.subject), MOST + 1]
     bands = zip(values, pairwise(edges), strict=True)
-    touched = [value for value, (since, until) in bands if of.known and of.low < until and of.high >= since]
-    return _either(touched, unknown=of.unknown)
+    touched = [value for value, (low, high) in bands if placed.known and placed.low < high and placed.high >= low]
+    return _enclose_all(touched, unknown=placed.unknown)
 
 
-def _folded(two: Callable[[Range, Range], Range]) -> Callable[[Node, Sequence[Range]], Range]:
+def _fold(two: Callable[[Range, Range], Range]) -> Callable[[Node, Sequence[Range]], Range]:
     return lambda _, of: reduce(two, of)
 
 
 _VALUES: Mapping[str, Callable[[Node, Sequence[Any]], Any]] = {
-    "add": _folded(_of_two(int.__add__)),
-    "subtract": _folded(_of_two(int.__sub__)),
-    "multiply": _folded(_of_two(_product)),
-    "divide": _folded(_divided),
+    "add": _fold(_at_corners(int.__add__)),
+    "subtract": _fold(_at_corners(int.__sub__)),
+    "multiply": _fold(_at_corners(_product)),
+    "divide": _fold(_divide),
     "min": lambda _, of: _extreme(min, of),
     "max": lambda _, of: _extreme(max, of),
     "tiers": _tiers,

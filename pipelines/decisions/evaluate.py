@@ -1,7 +1,7 @@
-"""Evaluating a plan: one column a node, level by level, for one customer or a million; then steps, then limits.
+"""Evaluate a plan: one column per node, level by level, for one customer or a million; then steps, then limits.
 
-Logic is three-valued (Kleene's): what is unknown stays unknown until something known settles it. Nothing here raises
-for a customer's data.
+Logic is three-valued (Kleene's): a condition is unknown unless its known parts determine it. No customer's data make
+this raise.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,28 +19,32 @@ from pipelines.vocabulary.checkpoints import checkpoint
 OUTCOME = pl.Enum([*OUTCOMES, INDETERMINATE])
 MONEY = pl.Decimal(38, 2)
 
-ENGINE_VERSION = 1  # raised with every change that can move an outcome or a limit
+ENGINE_VERSION = 1  # increase it with every change that can alter an outcome or a limit
 
 
 def evaluated(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
-    """Readings (`readings.read`; a row a customer) → the same rows with
+    """Add the columns of nodes, rules, steps, the outcome and limits to readings.
 
-    each node's column by its name; `rule_<step>_<rule>` (Boolean: counted as matched; null: undecidable);
-    `step_<step>`; `outcome`; `step` (UInt32: the deciding or undecidable step from 0; null: none did);
-    and of each limit `amount_<n>`, `uncapped_<n>` (MONEY; null: indeterminate) and `capped_<n>`.
+    Args:
+        readings: `readings.read`, one row per customer.
+
+    Returns:
+        The same rows with each node's column by its name; `rule_<step>_<rule>` (Boolean: counted as matched; null:
+        undecidable); `step_<step>`; `outcome`; `step` (UInt32: the deciding or undecidable step, from 0; null: no step
+        decided); and for each limit `amount_<n>`, `uncapped_<n>` (MONEY; null: indeterminate) and `capped_<n>`.
     """
-    rules = of_nodes(plan, readings).with_columns(_rules(plan))
+    rules = evaluate_nodes(plan, readings).with_columns(_rules(plan))
     steps = rules.with_columns(_matched(nth, step) for nth, step in enumerate(plan.steps))
     decided = steps.with_columns(outcome=_outcome(plan), step=_step(plan))
-    return reduce(_limited, enumerate(plan.limits), decided)
+    return reduce(_add_limit, enumerate(plan.limits), decided)
 
 
-def of_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
-    """Readings (`readings.read`) → the same rows with each node's column by its name."""
-    return reduce(_level, graph.levels, readings)
+def evaluate_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
+    """Add each node's column, by its name, to readings (`readings.read`)."""
+    return reduce(_add_level, graph.levels, readings)
 
 
-def _level(known: pl.DataFrame, level: tuple[Node, ...]) -> pl.DataFrame:
+def _add_level(known: pl.DataFrame, level: tuple[Node, ...]) -> pl.DataFrame:
     checkpoint()
     return known.with_columns(_value(node).alias(node.name) for node in level)
 
@@ -85,7 +89,7 @@ def _matched(nth: int, planned: PlannedStep) -> pl.Expr:
 
 
 def _outcome(plan: Plan) -> pl.Expr:
-    """Of the first step that isn't false: its outcome, or that nothing can be decided."""
+    """Return the outcome of the first step that isn't false; indeterminate if that step is unknown."""
     outcome = pl.lit(plan.policy.default_outcome, OUTCOME)
     for nth, planned in reversed(list(enumerate(plan.steps))):
         matched = pl.col(step_column(nth))
@@ -101,11 +105,11 @@ def _step(plan: Plan) -> pl.Expr:
     return step
 
 
-def _limited(decided: pl.DataFrame, numbered: tuple[int, PlannedLimit]) -> pl.DataFrame:
+def _add_limit(decided: pl.DataFrame, numbered: tuple[int, PlannedLimit]) -> pl.DataFrame:
     nth, planned = numbered
     worked_out = decided.with_columns(
-        _wanted=_at_least_nothing(pl.col(planned.amount)),
-        _ceiling=_at_least_nothing(_lowest(planned.caps)),
+        _wanted=_at_least_zero(pl.col(planned.amount)),
+        _ceiling=_at_least_zero(_lowest(planned.caps)),
         _is_known=pl.all_horizontal(pl.col(each).is_not_null() for each in planned.required),
         _is_decided=pl.col("outcome") != INDETERMINATE,
         _is_offered=pl.col("outcome").is_in(planned.limit.outcomes),
@@ -115,7 +119,7 @@ def _limited(decided: pl.DataFrame, numbered: tuple[int, PlannedLimit]) -> pl.Da
 
 
 def _offer(nth: int, limit: Limit) -> Iterator[pl.Expr]:
-    """`amount_<n>`, `uncapped_<n>` and `capped_<n>`."""
+    """Yield `amount_<n>`, `uncapped_<n>` and `capped_<n>`."""
     wanted, ceiling = pl.col("_wanted"), pl.col("_ceiling")
     is_known = pl.col("_is_decided") & pl.col("_is_known")
     is_capped = is_known & pl.col("_is_offered") & (ceiling < wanted).fill_null(value=False)
@@ -126,13 +130,13 @@ def _offer(nth: int, limit: Limit) -> Iterator[pl.Expr]:
     yield is_capped.alias(f"capped_{nth}")
 
 
-def _at_least_nothing(value: pl.Expr) -> pl.Expr:
-    """Of what is unknown, unknown."""
+def _at_least_zero(value: pl.Expr) -> pl.Expr:
+    """Raise negative values to zero; null stays null."""
     return value.clip(lower_bound=constant("0"))
 
 
 def _lowest(caps: Sequence[PlannedCap]) -> pl.Expr:
-    """Of the caps that are known."""
+    """Return the lowest known cap; null if none is known."""
     return pl.min_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps)])
 
 

@@ -1,7 +1,8 @@
-"""Nodes: one for each distinct thing that documents read, calculate or ask.
+"""Nodes: one for each distinct value, calculation or condition of documents.
 
-What stands twice is one node, in one document or in a hundred that are read into the same `Nodes`. Nodes have levels:
-each needs only what came before, so that a level is worked out at once for all customers, a column a node.
+Equal expressions share one node, within a document and across all documents read into the same `Nodes`. Nodes have
+levels: a node needs only nodes of lower levels, so each level is evaluated at once for all customers, one column per
+node.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,8 +31,10 @@ LEAVES = ("metric", "attribute", "input")
 
 @dataclass(frozen=True)
 class Node:
-    """`of`: names of the nodes it is made of. `subject`: of a leaf what tells it apart, its name first; the constant,
-    the texts or the bounds.
+    """A leaf, calculation or condition.
+
+    `of`: names of its operands' nodes. `subject`: what identifies a leaf, its name first; otherwise the constant, the
+    texts or the bounds.
     """
 
     name: str
@@ -53,13 +56,13 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes by name, operands first."""
+    """Nodes by name, operands before the nodes that use them."""
 
     nodes: Mapping[str, Node]
 
     @cached_property
     def levels(self) -> tuple[tuple[Node, ...], ...]:
-        """The nodes, each level after those it needs."""
+        """The nodes by level, lowest first."""
         deepest = max((node.level for node in self.nodes.values()), default=-1)
         levels: list[list[Node]] = [[] for _ in range(deepest + 1)]
         for node in self.nodes.values():
@@ -67,15 +70,15 @@ class Graph:
         return tuple(map(tuple, levels))
 
     def labels(self, operator: str) -> list[str]:
-        """Names of the leaves of one sort, in the order of the document."""
+        """Return the names of the leaves of one sort, in the order of the document."""
         return [node.label for node in self.nodes.values() if node.operator == operator]
 
     def below(self, name: str) -> Iterator[Node]:
-        """A node and all that it is made of, each once, in the document's order."""
+        """Yield a node and all nodes below it, each once, in the document's order."""
         return self._below(name, set())
 
     def leaves_below(self, name: str) -> Iterator[Node]:
-        """The leaves that a node is made of."""
+        """Yield the leaves below a node."""
         return (node for node in self.below(name) if node.is_leaf)
 
     def _below(self, name: str, seen: set[str]) -> Iterator[Node]:
@@ -87,20 +90,20 @@ class Graph:
 
 
 class Nodes:
-    """Nodes as they are met, the same thing once."""
+    """Collects nodes while documents are read, and reuses equal ones."""
 
     def __init__(self) -> None:
         self.found: dict[str, Node] = {}
         self._names: dict[tuple[object, ...], str] = {}
 
     def named(self, operator: str, kind: Kind, of: Sequence[str], subject: Sequence[str] = ()) -> str:
-        """The name of this node."""
-        what = (operator, *of, None, *subject)
-        if what not in self._names:
-            name = self._names[what] = f"n{len(self._names)}"
+        """Return the name of the node with these parts; add it if it is new."""
+        key = (operator, *of, None, *subject)  # None keeps operands and subject apart
+        if key not in self._names:
+            name = self._names[key] = f"n{len(self._names)}"
             level = 1 + max((self.found[each].level for each in of), default=-1)
             self.found[name] = Node(name, operator, kind, tuple(of), tuple(subject), level)
-        return self._names[what]
+        return self._names[key]
 
 
 Leaf: TypeAlias = tuple[Kind, tuple[str, ...]]  # its kind and subject
@@ -108,7 +111,7 @@ Leaf: TypeAlias = tuple[Kind, tuple[str, ...]]  # its kind and subject
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads one document's numbers and conditions into nodes. `leaf`: what its names stand for."""
+    """Reads one document's numbers and conditions into nodes. `leaf`: resolves a reference to its kind and subject."""
 
     nodes: Nodes
     leaf: Callable[[Reference], Leaf]

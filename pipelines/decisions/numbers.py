@@ -1,10 +1,10 @@
 """Arithmetic of policies: exact decimals of eight places, each step rounded half to even.
 
-Columns of them first, then the same of one number, for what is told or looked for outside of frames.
+The first part works on columns, the second on single numbers, for results and searches outside of frames.
 
-A value of LARGEST or more is not told, nor what is divided by zero: such a node has no value, and the rest goes on.
-With 15 digits before the point, what two numbers make together always fits the 38 digits that Polars has, which would
-refuse a whole frame for one that doesn't.
+A node whose value is LARGEST or more, or which divides by zero, has no value; evaluation continues. With 15 digits
+before the point the sum or product of two numbers always fits the 38 digits of Polars' decimals. One number that does
+not fit would make Polars raise for the whole frame.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,34 +15,34 @@ import polars as pl
 
 SCALE = 8
 NUMBER = pl.Decimal(38, SCALE)
-LARGEST = 10**15  # of any value, exclusive
-_DESCRIBED = pl.Decimal(15 + SCALE, SCALE)  # which holds no LARGEST
+LARGEST = 10**15  # limit of any value, exclusive
+_BOUNDED = pl.Decimal(15 + SCALE, SCALE)  # the widest type that can't hold LARGEST
 
 Operands = Sequence[pl.Expr]
 Combine = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
 
 def described(value: pl.Expr) -> pl.Expr:
-    """A decimal of any precision as a number of a policy; null from LARGEST on."""
+    """Round a decimal of any precision to a policy's number; null if it is LARGEST or more."""
     fits = pl.when(value.abs() < LARGEST).then(value)
     return bounded(fits.cast(NUMBER))
 
 
 def bounded(value: pl.Expr) -> pl.Expr:
-    """Null what is LARGEST or more.
+    """Replace values of LARGEST or more by null.
 
-    The value is named once: an expression that named it twice would double with every operand, and 20 of them take a
-    process's memory. A cast to fewer digits is the only such test that Polars has.
+    The value must occur once in the expression: if it occurred twice, the expression would double with every operand,
+    and 20 operands would exhaust a process's memory. A cast to fewer digits is the only such test in Polars.
     """
-    return value.cast(_DESCRIBED, strict=False).cast(NUMBER)
+    return value.cast(_BOUNDED, strict=False).cast(NUMBER)
 
 
-def from_the_left(combine: Combine) -> Callable[[Operands], pl.Expr]:
-    """Each step is bounded: what comes back from beyond LARGEST isn't told either."""
+def combine_from_left(combine: Combine) -> Callable[[Operands], pl.Expr]:
+    """Combine operands from the left and bound each step: a sum that exceeds LARGEST on the way has no value either."""
     return lambda operands: reduce(lambda left, right: bounded(combine(left, right)), operands)
 
 
-def _quotient(top: pl.Expr, bottom: pl.Expr) -> pl.Expr:
+def _divide(top: pl.Expr, bottom: pl.Expr) -> pl.Expr:
     return top / pl.when(bottom != 0).then(bottom)
 
 
@@ -55,21 +55,25 @@ def greatest(operands: Operands) -> pl.Expr:
 
 
 def _if_all_known(operands: Operands, value: pl.Expr) -> pl.Expr:
-    """Polars leaves nulls out of the least and the greatest; an unknown one could have been either."""
+    """Return null if any operand is unknown: Polars skips nulls, but the unknown one could be the least or greatest."""
     return pl.when(pl.all_horizontal(each.is_not_null() for each in operands)).then(value)
 
 
 def in_bands(operands: Operands, bounds: Sequence[str]) -> pl.Expr:
-    """Of the operands the first is placed; the value of the first band that it is below, else the last."""
-    of, *values, otherwise = operands
+    """Return the value of the first band whose bound is above the first operand, else the last operand.
+
+    Args:
+        operands: the number to place, a value for each band, and the value for numbers above all bounds.
+    """
+    number, *values, otherwise = operands
     chosen = otherwise
     for below, value in reversed(list(zip(bounds, values, strict=True))):
-        chosen = pl.when(of < constant(below)).then(value).otherwise(chosen)
-    return pl.when(of.is_not_null()).then(chosen)
+        chosen = pl.when(number < constant(below)).then(value).otherwise(chosen)
+    return pl.when(number.is_not_null()).then(chosen)
 
 
 def rounded_down(value: pl.Expr, multiple: str) -> pl.Expr:
-    """To a multiple; the value is not negative."""
+    """Round a value that is not negative down to a multiple."""
     return value - value % constant(multiple)
 
 
@@ -78,10 +82,10 @@ def constant(text: str) -> pl.Expr:
 
 
 ARITHMETIC: Mapping[str, Callable[[Operands], pl.Expr]] = {
-    "add": from_the_left(pl.Expr.add),
-    "subtract": from_the_left(pl.Expr.sub),
-    "multiply": from_the_left(pl.Expr.mul),
-    "divide": from_the_left(_quotient),
+    "add": combine_from_left(pl.Expr.add),
+    "subtract": combine_from_left(pl.Expr.sub),
+    "multiply": combine_from_left(pl.Expr.mul),
+    "divide": combine_from_left(_divide),
     "min": least,
     "max": greatest,
 }
@@ -95,14 +99,14 @@ COMPARISONS: Mapping[str, Combine] = {
 }
 
 
-# One number
+# Single numbers
 
-EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)  # two numbers' product and quotient fit before they are rounded
+EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)  # holds the exact product or quotient of two numbers
 _PLACES = Decimal(1).scaleb(-SCALE)
 
 
 def rounded(value: Decimal) -> Decimal | None:
-    """As policies count; None from LARGEST on."""
+    """Round to a policy's number; None if it is LARGEST or more."""
     if value.copy_abs() >= LARGEST:
         return None
     number = value.quantize(_PLACES, context=EXACT)
@@ -110,10 +114,10 @@ def rounded(value: Decimal) -> Decimal | None:
 
 
 def units(number: Decimal) -> int:
-    """In hundred-millionths, of which every number is a whole one."""
+    """Return a number in hundred-millionths, as a whole number."""
     return int(number.scaleb(SCALE))
 
 
 def as_number(value: int) -> Decimal:
-    """Of so many units."""
+    """Return the number of so many hundred-millionths: the inverse of `units`."""
     return Decimal(value).scaleb(-SCALE)

@@ -1,6 +1,6 @@
-"""From the document to what runs: its nodes, and which of them its steps and limits ask.
+"""Plan: a policy's document turned into nodes, and the nodes that its steps and limits read.
 
-The nodes' columns are the trace: which rule read which value.
+The nodes' columns serve as the trace: they show which rule read which value.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
 @dataclass(frozen=True)
 class PlannedRule:
     rule: Rule
-    condition: str  # its node
-    pointer: str  # where it stands in the document
+    condition: str  # name of its node
+    pointer: str  # JSON pointer in the document
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,18 @@ class PlannedStep:
 @dataclass(frozen=True)
 class PlannedCap:
     cap: Cap
-    value: str
+    value: str  # name of its node
 
 
 @dataclass(frozen=True)
 class PlannedLimit:
     limit: Limit
-    amount: str
+    amount: str  # name of its node
     caps: tuple[PlannedCap, ...]
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The nodes without which it can't be told."""
+        """Names of the nodes without which the limit is indeterminate."""
         return self.amount, *(each.value for each in self.caps if each.cap.on_unavailable == INDETERMINATE)
 
 
@@ -53,13 +53,13 @@ class Plan(Graph):
 
     @cached_property
     def metrics(self) -> Metrics:
-        """Every metric that is read or shown, with what it is made of: what has to be computed."""
+        """Every metric that is read or shown, with its inputs: the metrics to compute."""
         shown = [indicator.metric for indicator in self.policy.indicators]
         return with_inputs(sorted({*self.labels("metric"), *shown}), every_metric(self.policy))
 
 
 def every_metric(policy: Policy) -> Metrics:
-    """The registry's metrics, and the policy's own."""
+    """Return the registry's metrics and the policy's own, by slug."""
     return {**METRICS, **{metric.slug: metric for metric in policy.metrics}}
 
 
@@ -68,7 +68,7 @@ def metric_of(policy: Policy, slug: str) -> Metric:
 
 
 def planned(policy: Policy) -> Plan:
-    """The plan of a policy that `check` has found sound."""
+    """Return the plan of a policy in which `check` found no fault."""
     nodes = Nodes()
     reader = _reader(policy, nodes)
     steps = tuple(

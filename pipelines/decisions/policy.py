@@ -1,7 +1,7 @@
 """A decision policy as a document: which rules decide, which limits are offered, and what they read.
 
-It is data, not a program: numbers, conditions and steps are objects of one key, and nothing in them is ever read by an
-evaluator of text. Decimals are written as text, so that no digit is lost. Unknown fields are refused.
+It is data, not a program: numbers and conditions are objects of one key, and no text in it is ever evaluated as code.
+Decimals are written as text, so that no digit is lost. Unknown fields are refused.
 
     steps:
       - name: Knock-outs
@@ -13,7 +13,11 @@ evaluator of text. Decimals are written as text, so that no digit is lost. Unkno
             customerMessage: Payments from your account were returned unpaid.
             condition: {atLeast: [{metric: dishonours_180d}, "3"]}
 
-`docs/how-to/policies.md` says what it all means; `check` finds the faults that a schema can't; `plan` makes it run.
+`docs/how-to/policies.md` explains the parts; `check` finds faults that a schema can't; `plan` prepares it for
+evaluation.
+
+The docstrings of these models are the descriptions in `docs/reference/policy.schema.json`, which authors see in their
+editors.
 """
 
 from collections.abc import Sequence
@@ -29,7 +33,7 @@ CENTS = r"[0-9]{1,15}(\.[0-9]{1,2})?"
 SOME_CENTS = r"([1-9][0-9]{0,14}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?))"  # one or more
 NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,63}"  # of an attribute or an input
 POLICY_SLUG = r"[a-z0-9][a-z0-9-]{0,62}"
-RESERVED_SLUGS = ("schema",)  # whose address over HTTP is something else's
+RESERVED_SLUGS = ("schema",)  # `/decision-policies/schema` is a route of its own
 MOST_OPERANDS = 20
 
 Kind = Literal["string", "decimal", "boolean"]
@@ -46,7 +50,7 @@ Cents: TypeAlias = Annotated[str, Field(pattern=f"^{CENTS}$")]
 SomeCents: TypeAlias = Annotated[str, Field(pattern=f"^{SOME_CENTS}$")]
 
 
-# What is read
+# References
 
 
 class MetricRef(Strict):
@@ -65,7 +69,7 @@ Reference: TypeAlias = MetricRef | AttributeRef | InputRef
 
 
 class Operation(Strict):
-    """An object of one key: the operator; its operands are what stands there."""
+    """An object of one key: the operator. Its value holds the operands."""
 
     @property
     def operator(self) -> str:
@@ -76,11 +80,11 @@ class Operation(Strict):
         return getattr(self, self.operator)
 
 
-CONSTANT_FORM = "a decimal as text"  # no name of a key
+CONSTANT_FORM = "a decimal as text"  # can't be mistaken for a key
 
 
 def _form(given: object) -> str:
-    """Which of the forms an object has: the name of its one key."""
+    """Return which form an object has: the name of its one key."""
     if isinstance(given, Strict):
         field = type(given).model_fields
         name = next(iter(field))
@@ -90,7 +94,7 @@ def _form(given: object) -> str:
     return CONSTANT_FORM
 
 
-# Numbers: exact decimals of eight places, see `plan`
+# Numbers: exact decimals of eight places, see `numbers`
 
 
 class Add(Operation):
@@ -98,7 +102,7 @@ class Add(Operation):
 
 
 class Subtract(Operation):
-    """From the left: what follows is taken from the first."""
+    """Subtract from the left: each further number from the first."""
 
     subtract: "Operands"
 
@@ -112,7 +116,7 @@ class Divide(Operation):
 
 
 class Min(Operation):
-    """The least of all; unknown while any is."""
+    """The least number; unknown while any of them is unknown."""
 
     min: "Operands"
 
@@ -127,7 +131,7 @@ class Band(Strict):
 
 
 class Tiered(Strict):
-    """The value of the first band that `of` is below, else `otherwise`. Bands rise."""
+    """The value of the first band whose bound is above `of`, else `otherwise`. Bounds must increase."""
 
     of: "Number"
     bands: Annotated[tuple[Band, ...], Field(min_length=1, max_length=MOST_OPERANDS)]
@@ -184,7 +188,7 @@ class Differs(Operation):
 
 
 class Between(Operation):
-    """The first of three lies between the others, both included."""
+    """The first number lies between the second and the third, both included."""
 
     between: tuple[Number, Number, Number]
 
@@ -204,7 +208,7 @@ class Membership(Strict):
 
 
 class OneOf(Strict):
-    """A text is one of those listed, letter by letter."""
+    """A text equals one of those listed exactly."""
 
     one_of: Membership
 
@@ -214,7 +218,7 @@ class IsTrue(Strict):
 
 
 class IsKnown(Strict):
-    """Whether it has a value: never unknown itself."""
+    """Whether a reference has a value. This condition itself is never unknown."""
 
     is_known: AnyRef
 
@@ -254,7 +258,7 @@ Conditions: TypeAlias = Annotated[tuple[Condition, ...], Field(min_length=1, max
 
 
 class DeclaredInput(Strict):
-    """What whoever evaluates must supply."""
+    """A value that each evaluation request must supply."""
 
     name: Name
     kind: Kind
@@ -263,7 +267,7 @@ class DeclaredInput(Strict):
 
 
 class DeclaredAttribute(Strict):
-    """What is known of the customer. A stored value of another kind is not available."""
+    """A stored fact about the customer. A stored value of another kind counts as unavailable."""
 
     name: Name
     kind: Kind
@@ -272,7 +276,7 @@ class DeclaredAttribute(Strict):
 
 
 class Reason(Strict):
-    """Why it was decided so, for the staff and for the customer."""
+    """The reason for an outcome, for the lender's staff and for the customer."""
 
     code: Code
     message: Sentence
@@ -281,9 +285,10 @@ class Reason(Strict):
 
 
 class Rule(Reason):
-    """`onUnavailable`: what an unknown condition counts as. `customerMessage`: the reason as the customer may read it.
+    """A condition, and the reason it gives. `onUnavailable`: what an unknown condition counts as.
 
-    Rules of a step are ranked by `rank` (1 is the weightiest), then by their order.
+    `customerMessage`: the reason as the customer may read it. A step's rules are ranked by `rank` (1 weighs most), then
+    by their order.
     """
 
     condition: Condition
@@ -292,7 +297,7 @@ class Rule(Reason):
 
     @property
     def when_unknown(self) -> bool | None:
-        """What an unknown condition counts as; None: it stays unknown."""
+        """What an unknown condition counts as. None: it stays unknown."""
         return {"matched": True, "notMatched": False, "indeterminate": None}[self.on_unavailable]
 
 
@@ -313,7 +318,7 @@ class Product(Strict):
 
 
 class Cap(Strict):
-    """A ceiling. `ignore`: one that is unknown counts for nothing, which is lenient, and warned of."""
+    """An upper bound of a limit. `ignore`: an unknown cap is left out, which is lenient and gives a warning."""
 
     code: Code
     message: Sentence
@@ -322,8 +327,8 @@ class Cap(Strict):
 
 
 class Limit(Strict):
-    """What is offered of a product, in AUD: `amount`, not below zero, not above any cap, rounded down to a multiple of
-    `roundDownTo`; 0 when that is less than `minimum`, or for other outcomes.
+    """How much of a product is offered, in AUD: `amount`, at least zero and at most any cap, rounded down to a multiple
+    of `roundDownTo`; 0 if that is less than `minimum`, or if the outcome is not in `outcomes`.
     """
 
     product: Slug
@@ -335,7 +340,7 @@ class Limit(Strict):
 
 
 class Indicator(Strict):
-    """A metric's reading, published with the verdict. `format`: the metric's own when left out."""
+    """A metric's value that is published with the verdict. `format`: if left out, the metric's own."""
 
     metric: Slug
     format: Format | None = None
@@ -346,7 +351,7 @@ class Policy(Strict):
     name: Title
     notes: Annotated[str, Field(max_length=5_000)] = ""
     default_outcome: Outcome
-    default_reason: Reason | None = None  # told when no step matches; needed unless that is `proceed`
+    default_reason: Reason | None = None  # given when no step matches; required unless the default is `proceed`
     declared_inputs: Annotated[tuple[DeclaredInput, ...], Field(max_length=50)] = ()
     attributes: Annotated[tuple[DeclaredAttribute, ...], Field(max_length=100)] = ()
     metrics: Annotated[tuple[Metric, ...], Field(max_length=100)] = ()
@@ -356,7 +361,7 @@ class Policy(Strict):
     indicators: Annotated[tuple[Indicator, ...], Field(max_length=50)] = ()
 
     def metric_id(self, metric: Metric) -> UUID:
-        """The registry's, or for a metric of the policy's own one that no other policy's has."""
+        """Return the registry's id of a metric, or for the policy's own metric an id unique to this policy."""
         own = any(metric.slug == each.slug for each in self.metrics)
         return uuid5(NAMESPACE, f"{self.slug}/{metric.slug}") if own else metric.id
 

@@ -1,4 +1,4 @@
-"""What a plan reads of customers, a column a leaf: metrics, attributes and inputs, each with a value or a cause."""
+"""Readings of customers, one column per leaf: metrics, attributes and inputs, each with a value or a cause."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pipelines.metrics.outcome import CAUSES as OF_METRICS
 from pipelines.metrics.outcome import OVERFLOW
 
 Value = str | Decimal | bool
-Reading = tuple[Value | None, str | None]  # a value, or the cause for which there is none
+Reading = tuple[Value | None, str | None]  # a value, or the cause why there is none
 
 NOT_SET = "not_set"
 EXPIRED = "expired"
@@ -27,17 +27,17 @@ CAUSES: Mapping[str, str] = {
     **OF_METRICS,
     NOT_SET: "it is not set",
     EXPIRED: "it has expired",
-    WRONG_KIND: "what is stored is of another kind",
+    WRONG_KIND: "the stored value is of another kind",
 }
 
-CACHED = 10_000  # nodes of which the expressions are kept: to write them takes longer than to decide one customer
+CACHED = 10_000  # nodes whose expressions are cached: building them takes longer than deciding one customer
 
 TYPES: Mapping[Kind, pl.DataType] = {"decimal": NUMBER, "boolean": pl.Boolean(), "string": pl.String()}
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """What is known of a customer under a name. `source`: whether the evaluation was given it instead."""
+    """A customer's attribute. `source`: `overridden` if the evaluation request gave the value instead."""
 
     value: Value | None
     expires_at: datetime | None = None
@@ -49,19 +49,19 @@ Attributes = Mapping[int, Mapping[str, Attribute]]  # by customer number, then b
 
 
 def column_of(node: Node) -> str:
-    """Where a leaf's reading stands; its cause beside it in `cause_of(column)`."""
+    """Return the column of a leaf's readings; their causes are in `cause_of(column)`."""
     return " ".join((node.operator, *node.subject))
 
 
 def read(
     graph: Graph, metrics: pl.DataFrame, attributes: Attributes, inputs: Mapping[str, Value], now: datetime
 ) -> pl.DataFrame:
-    """Readings: `customer_number`, sorted, and of each leaf its value by `column_of` and its cause (null: known).
+    """Return `customer_number`, sorted, and for each leaf its value by `column_of` and its cause (null: known).
 
     Args:
-        metrics: `metrics.values` of what its leaves read, a row a customer.
-        inputs: every declared input's value, of its kind: the same for all customers.
-        now: when attributes are asked for; those that have expired are unavailable.
+        metrics: `metrics.values` of the metrics that the leaves read, one row per customer.
+        inputs: every declared input's value, of its kind; the same for all customers.
+        now: the time at which attributes are read; expired ones are unavailable.
     """
     leaves = [node for node in graph.nodes.values() if node.is_leaf]
     of_metrics = [each for node in leaves if node.operator == "metric" for each in _of_metric(node)]
@@ -98,7 +98,7 @@ def _of_attribute(node: Node, stated: Sequence[Attribute], now: datetime) -> Seq
 
 
 def columns_of(node: Node, readings: Sequence[Reading]) -> Sequence[pl.Series]:
-    """A leaf's readings, one a customer, and their causes."""
+    """Return a leaf's readings, one per customer, and their causes."""
     column = column_of(node)
     return (
         pl.Series(column, [value for value, _ in readings], TYPES[node.kind]),
@@ -107,7 +107,7 @@ def columns_of(node: Node, readings: Sequence[Reading]) -> Sequence[pl.Series]:
 
 
 def reading(stated: Attribute, kind: Kind, now: datetime) -> Reading:
-    """Of an attribute that is declared to be of this kind."""
+    """Return the reading of an attribute that is declared to be of this kind."""
     if stated.value is None:
         return None, NOT_SET
     if stated.expires_at is not None and stated.expires_at <= now:
@@ -118,7 +118,7 @@ def reading(stated: Attribute, kind: Kind, now: datetime) -> Reading:
 
 
 def usable(value: Value) -> Reading:
-    """As policies read it: numbers are rounded, and one may be too large."""
+    """Return the value as policies read it: numbers are rounded; one that is too large has no value."""
     if not isinstance(value, Decimal):
         return value, None
     number = rounded(value)

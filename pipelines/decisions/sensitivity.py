@@ -1,9 +1,9 @@
-"""How far a decision is from another: of each number that it read the nearest value that changes the outcome, of one
-that has no value what it would have to be for each other outcome.
+"""How close a decision is to another: for each number read, the nearest value that changes the outcome.
 
-Everything else stays as it is: a metric made of others moves alone. The search is exact: a range of values that surely
-keeps the outcome (`enclosures`) is left behind at once, any other is halved, the nearer half first. What it finds is
-confirmed by evaluating, on both sides of the step.
+For a number without a value, it is the nearest value to zero for each other outcome. All other readings stay as they
+are, even those a metric is computed from. The search is exact: it skips a range of values that can't change the outcome
+(`enclosures`), and halves any other range, the nearer half first. Each result is confirmed by evaluating the policy at
+the value and one step before it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from math import gcd
 
 import polars as pl
 
-from pipelines.decisions.enclosures import MOST, ONE, Found, Range, depending, fixed, outcomes
+from pipelines.decisions.enclosures import MOST, ONE, Found, Range, depending_nodes, fixed_values, possible_outcomes
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.nodes import Node
 from pipelines.decisions.numbers import NUMBER, as_number, units
@@ -24,7 +24,7 @@ from pipelines.metrics import Metrics, cause_of
 from pipelines.metrics.definition import Arithmetic, Balances, Groups, History, Transactions
 from pipelines.vocabulary.checkpoints import checkpoint
 
-MOST_STEPS = 500_000  # operands and rules that one search for all leaves may look at: a second or two
+MOST_STEPS = 500_000  # operands and rules that one search over all leaves may visit: a second or two; our judgement
 _EVERY_OUTCOME = frozenset((*OUTCOMES, INDETERMINATE))
 _CENT = ONE // 100
 _UNITS_OF_METRIC = ONE // 10_000  # metrics have four places
@@ -34,7 +34,7 @@ _OF_CENTS = frozenset(("sum", "min", "max", "last", "monthly_min"))  # sums of c
 
 @dataclass(frozen=True)
 class Change:
-    """The nearest value at which the outcome is another."""
+    """The nearest value that gives another outcome."""
 
     value: Decimal
     outcome: str
@@ -42,9 +42,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Of one leaf: its value (null: it has none), and the changes `below` and `above` it. Where there is no value,
-    `changes`: for each other outcome that it can bring about the value nearest to zero, the nearest first. `complete`:
-    what isn't told isn't there; else the search was given up.
+    """The sensitivity of the outcome to one leaf.
+
+    `value`: None if the leaf has none. `below`, `above`: the nearest changes on each side of the value. `changes`: if
+    there is no value, for each other outcome that is possible the value nearest to zero, the nearest first. `complete`:
+    False if the search was given up, so that there may be other changes.
     """
 
     node: Node
@@ -55,18 +57,19 @@ class Sensitivity:
     complete: bool = True
 
     @property
-    def described(self) -> Sequence[Change]:
+    def found(self) -> Sequence[Change]:
+        """All changes found."""
         return [*(each for each in (self.below, self.above) if each is not None), *self.changes]
 
     @property
     def nearest(self) -> Change | None:
-        """Of the value, or of zero where there is none."""
-        return min(self.described, key=lambda each: abs(each.value - (self.value or 0)), default=None)
+        """The change nearest to the value, or to zero if there is no value."""
+        return min(self.found, key=lambda each: abs(each.value - (self.value or 0)), default=None)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A leaf, and the values that it is to have."""
+    """A leaf, and the values to evaluate it at."""
 
     node: Node
     values: Sequence[Decimal]
@@ -81,39 +84,39 @@ def numeric_leaves(plan: Plan) -> list[Node]:
 
 
 def sensitivities(plan: Plan, readings: pl.DataFrame, most_steps: int = MOST_STEPS) -> list[Sensitivity]:
-    """Of each number that the plan reads, in the document's order.
+    """Return the sensitivity to each number that the plan reads, in the document's order.
 
     Args:
         readings: one customer's row of `readings.read`.
     """
     row = evaluated(plan, readings).row(0, named=True)
     search = _Search(plan, row, most_steps)
-    return _confirmed(plan, readings, row["outcome"], [search.of(node) for node in numeric_leaves(plan)])
+    return _confirm(plan, readings, row["outcome"], [search.of(node) for node in numeric_leaves(plan)])
 
 
 def grid(plan: Plan, readings: pl.DataFrame, across: Axis, down: Axis) -> pl.DataFrame:
-    """`evaluated` of one customer for all values of two leaves, row by row of the grid."""
+    """Return `evaluated` for one customer and all pairs of two leaves' values, row by row of the grid."""
     pairs = [(x, y) for y in down.values for x in across.values]
     given = {across.node.name: [x for x, _ in pairs], down.node.name: [y for _, y in pairs]}
     leaves = {axis.node.name: axis.node for axis in (across, down)}
-    return evaluated(plan, _with(readings, [(leaves[name], given[name]) for name in leaves], len(pairs)))
+    return evaluated(plan, _repeat_with(readings, [(leaves[name], given[name]) for name in leaves], len(pairs)))
 
 
 class _Search:
-    """From one evaluation, outwards, leaf by leaf."""
+    """Searches from one evaluation outwards, leaf by leaf."""
 
     def __init__(self, plan: Plan, row: dict[str, object], most_steps: int) -> None:
         self._plan = plan
         self._row = row
-        self._fixed = fixed(plan, row)
-        self._found: Found = {}  # the same, with what one leaf moves
+        self._fixed = fixed_values(plan, row)
+        self._found: Found = {}  # the same, updated for the leaf that varies
         self._rules = sum(len(step.rules) for step in plan.steps)
         self._left = most_steps
 
     def of(self, node: Node) -> Sensitivity:
         value = self._row[node.name]
         known = value if isinstance(value, Decimal) else None
-        moving = depending(self._plan, node.name)
+        moving = depending_nodes(self._plan, node.name)
         self._found = dict(self._fixed)
         try:
             return self._of_unknown(node, moving) if known is None else self._of_known(node, moving, known)
@@ -125,7 +128,7 @@ class _Search:
         return Sensitivity(node, value, below, above)
 
     def _of_unknown(self, node: Node, moving: Sequence[Node]) -> Sensitivity:
-        """On both sides of zero, that itself included."""
+        """Search on both sides of zero, including zero itself."""
         step = _step(self._plan.policy, node)
         starts = ((-step, 1), (step, -1))
         sides = [
@@ -142,7 +145,7 @@ class _Search:
     def _nearest(
         self, node: Node, moving: Sequence[Node], start: int, sign: int, wanted: frozenset[str]
     ) -> Change | None:
-        """The first value with one of the wanted outcomes, in steps outwards, on the grid of what the leaf can be."""
+        """Return the first value outwards from `start` with a wanted outcome, among the values the leaf can have."""
         step = _step(self._plan.policy, node)
         first = sign * (sign * start // step) * step  # on the grid, at the start or before it
         last = (MOST - sign * first) // step
@@ -166,7 +169,7 @@ class _Search:
         if self._left < 0:
             raise _GivenUp
         self._found[node.name] = among
-        return outcomes(self._plan, self._found, moving)
+        return possible_outcomes(self._plan, self._found, moving)
 
 
 def _between(one: int, other: int) -> Range:
@@ -174,17 +177,17 @@ def _between(one: int, other: int) -> Range:
 
 
 def _size(change: Change) -> tuple[Decimal, bool, str]:
-    """How far from zero; of two, what is above it, for most numbers are."""
+    """Return the sort key: the distance from zero, positive values first, since most numbers are positive."""
     return abs(change.value), change.value < 0, change.outcome
 
 
 def _step(policy: Policy, node: Node) -> int:
-    """How close to each other two values of the leaf can be, in units."""
+    """Return the distance between neighbouring values of the leaf, in units."""
     return _step_of_metric(every_metric(policy), node.label) if node.operator == "metric" else 1
 
 
 def _step_of_metric(metrics: Metrics, slug: str) -> int:
-    """By what it is made of: how it is shown (`format`) says nothing of it."""
+    """Return the distance between a metric's values, from its definition; its `format` only says how it is shown."""
     match metrics[slug].definition:
         case History() | Groups():
             return ONE
@@ -201,13 +204,13 @@ def _step_of_metric(metrics: Metrics, slug: str) -> int:
 
 
 def _step_of_operand(metrics: Metrics, operand: str) -> int:
-    """A constant is a multiple of itself."""
+    """Return the step of an operand. A constant is its own step."""
     return _step_of_metric(metrics, operand) if operand in metrics else units(Decimal(operand))
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Whether a leaf's value comes to the outcome."""
+class _Question:
+    """Whether a leaf's value gives the outcome."""
 
     node: Node
     value: Decimal
@@ -215,36 +218,41 @@ class _Asked:
     expected: bool
 
 
-def _confirmed(plan: Plan, readings: pl.DataFrame, outcome: str, found: list[Sensitivity]) -> list[Sensitivity]:
-    """Only what evaluating says, too: the other outcome at the value, and not one step before it."""
-    asked = [question for each in found for question in _questions(plan.policy, outcome, each)]
-    leaves = {each.node.name: each.node for each in asked}
+def _confirm(plan: Plan, readings: pl.DataFrame, outcome: str, found: list[Sensitivity]) -> list[Sensitivity]:
+    """Drop results that the engine doesn't confirm: the new outcome at the value, and not one step before it."""
+    questions = [question for each in found for question in _questions(plan.policy, outcome, each)]
+    leaves = {each.node.name: each.node for each in questions}
     columns = [
-        (leaf, [each.value if each.node.name == name else None for each in asked]) for name, leaf in leaves.items()
+        (leaf, [each.value if each.node.name == name else None for each in questions]) for name, leaf in leaves.items()
     ]
-    described = evaluated(plan, _with(readings, columns, len(asked)))["outcome"].to_list()
-    pairs = zip(asked, described, strict=True)
-    wrong = {each.node.name for each, at in pairs if (at == each.outcome) != each.expected}
+    answers = evaluated(plan, _repeat_with(readings, columns, len(questions)))["outcome"].to_list()
+    pairs = zip(questions, answers, strict=True)
+    wrong = {each.node.name for each, answer in pairs if (answer == each.outcome) != each.expected}
     return [Sensitivity(each.node, each.value, complete=False) if each.node.name in wrong else each for each in found]
 
 
-def _questions(policy: Policy, outcome: str, found: Sensitivity) -> Iterator[_Asked]:
-    """Of each change; a step before it stands the outcome of today, or, without a value today, any but the change's."""
+def _questions(policy: Policy, outcome: str, found: Sensitivity) -> Iterator[_Question]:
+    """Yield what to confirm for each change: its outcome at the value, and not yet one step nearer.
+
+    If the leaf has a value today, one step nearer must give today's outcome; if not, any outcome but the change's.
+    """
     node, step = found.node, as_number(_step(policy, found.node))
-    for change in found.described:
-        yield _Asked(node, change.value, change.outcome, expected=True)
+    for change in found.found:
+        yield _Question(node, change.value, change.outcome, expected=True)
     for change in found.changes:
         if change.value:
             before = change.value - step.copy_sign(change.value)
-            yield _Asked(node, before, change.outcome, expected=False)
+            yield _Question(node, before, change.outcome, expected=False)
     if found.value is not None and found.below is not None:
-        yield _Asked(node, min(found.below.value + step, found.value), outcome, expected=True)
+        yield _Question(node, min(found.below.value + step, found.value), outcome, expected=True)
     if found.value is not None and found.above is not None:
-        yield _Asked(node, max(found.above.value - step, found.value), outcome, expected=True)
+        yield _Question(node, max(found.above.value - step, found.value), outcome, expected=True)
 
 
-def _with(readings: pl.DataFrame, columns: Sequence[tuple[Node, Sequence[Decimal | None]]], rows: int) -> pl.DataFrame:
-    """The row so many times, with other values of leaves in some; null: the one that it has."""
+def _repeat_with(
+    readings: pl.DataFrame, columns: Sequence[tuple[Node, Sequence[Decimal | None]]], rows: int
+) -> pl.DataFrame:
+    """Repeat the row, and replace the leaves' values; null leaves the value as it is."""
     repeated = readings.select(pl.all().gather([0] * rows))
     for node, values in columns:
         column, given = column_of(node), pl.Series(values, dtype=NUMBER)

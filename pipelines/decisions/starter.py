@@ -1,4 +1,4 @@
-"""The starter set of attributes: documented names, so that policies speak of the same things. Any other may be used."""
+"""Starter set of attributes: documented names, so that policies use the same ones. Other names may be used, too."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -14,7 +14,7 @@ _FILE = "starter_attributes.yaml"
 
 
 class StarterAttribute(Strict):
-    """`settle`: where a value comes from. `holds`: how long evidence usually holds, in days: `30d`."""
+    """A documented attribute. `settle`: where a value comes from. `holds`: days that evidence usually holds (`30d`)."""
 
     name: Name
     kind: Kind
@@ -24,9 +24,9 @@ class StarterAttribute(Strict):
     personal: bool = False
 
 
-def _loaded() -> tuple[StarterAttribute, ...]:
+def _load() -> tuple[StarterAttribute, ...]:
     text = files("pipelines.decisions").joinpath(_FILE).read_text("utf-8")
     return TypeAdapter(tuple[StarterAttribute, ...]).validate_python(parse(text, _FILE))
 
 
-ATTRIBUTES: Mapping[str, StarterAttribute] = {each.name: each for each in _loaded()}
+ATTRIBUTES: Mapping[str, StarterAttribute] = {each.name: each for each in _load()}

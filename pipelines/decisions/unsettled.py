@@ -1,4 +1,4 @@
-"""Why something has no value: what is missing below it, and what would settle it."""
+"""Why a node has no value: what is missing below it, and what would resolve it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Missing:
-    """A leaf without a reading, or a calculation that came to nothing although all it needs is there."""
+    """A leaf without a value, or a calculation without one although its operands have values."""
 
     node: Node
     cause: str
 
 
-def missing(plan: Plan, row: Row, name: str) -> Iterator[Missing]:
-    """What keeps a node without a value from having one; of a node that has one, nothing."""
+def find_missing(plan: Plan, row: Row, name: str) -> Iterator[Missing]:
+    """Yield what is missing for a node that has no value; nothing if it has one."""
     found: dict[str, Missing] = {}
     _collect(plan, row, name, found)
     yield from found.values()
@@ -52,23 +52,23 @@ def _collect(plan: Plan, row: Row, name: str, found: dict[str, Missing]) -> None
     if cause := own_cause(node, row):
         found[name] = Missing(node, cause)
         return
-    for each in _asked(node, row):
+    for each in _relevant_operands(node, row):
         _collect(plan, row, each, found)
 
 
 def own_cause(node: Node, row: Row) -> str | None:
-    """Why a node has no value, when it isn't for what it is made of."""
+    """Return why a node itself has no value; None if it has one, or if an operand is the cause."""
     if row[node.name] is not None:
         return None
     if node.is_leaf:
         return str(row[cause_of(column_of(node))])
-    if any(row[each] is None for each in _asked(node, row)):
+    if any(row[each] is None for each in _relevant_operands(node, row)):
         return None
     return DIVISION_BY_ZERO if node.operator == "divide" and row[node.of[1]] == 0 else OVERFLOW
 
 
-def _asked(node: Node, row: Row) -> Sequence[str]:
-    """The operands that count: of tiers the one that is placed, then the value of its band alone."""
+def _relevant_operands(node: Node, row: Row) -> Sequence[str]:
+    """Return the operands that the value depends on: for tiers the placed number, then only the value of its band."""
     if node.operator != "tiers":
         return node.of
     of, *values, otherwise = node.of
@@ -78,8 +78,8 @@ def _asked(node: Node, row: Row) -> Sequence[str]:
     return [next((value for below, value in banded if row[of] < Decimal(below)), otherwise)]
 
 
-def reason(plan: Plan, found: Missing) -> dict[str, Any]:
-    """An entry of the contract's `reasons`, and what would settle it."""
+def describe_missing(plan: Plan, found: Missing) -> dict[str, Any]:
+    """Return an entry of the contract's `reasons`, with what would resolve it."""
     node = found.node
     metrics = [metric_of(plan.policy, each.label) for each in plan.leaves_below(node.name) if each.operator == "metric"]
     return {
@@ -103,13 +103,13 @@ def _subject(policy: Policy, node: Node) -> str:
 
 
 def _where_from(node: Node) -> str:
-    """Of attributes that are agreed on it is known."""
+    """Return where a starter attribute's value comes from; empty for other attributes."""
     known = ATTRIBUTES.get(node.label)
     return "" if known is None or known.kind != node.kind else f" {known.settle}"
 
 
 def _settle(policy: Policy, found: Missing) -> str:
-    """What somebody could do about it."""
+    """Return what the lender can do about it."""
     node = found.node
     match node.operator:
         case "attribute":
@@ -121,11 +121,15 @@ def _settle(policy: Policy, found: Missing) -> str:
             made_of = with_inputs([node.label], every_metric(policy)).values()
             return _more_data(list(made_of), found.cause)
         case _:
-            return "Change the policy, or what this value is made of."
+            return "Change the policy, or the values that this one is calculated from."
 
 
 def _more_data(made_of: Sequence[Metric], cause: str) -> str:
-    """`made_of`: the metric that is missing, and those below it. The strictest of them counts."""
+    """Return which data to submit.
+
+    Args:
+        made_of: the missing metric and its inputs; the strictest requirement counts.
+    """
     match cause:
         case "no_transactions":
             return "Submit the customer's transactions."
@@ -136,7 +140,7 @@ def _more_data(made_of: Sequence[Metric], cause: str) -> str:
         case "no_balances":
             return "Submit transactions with their running balance."
         case _:
-            return "Submit transactions that the figure can be told from, or let the policy do without it."
+            return "Submit transactions from which the figure can be computed, or change the policy to do without it."
 
 
 def _freshness(made_of: Sequence[Metric]) -> str:
@@ -149,4 +153,4 @@ def _history(made_of: Sequence[Metric]) -> str:
         return f"{months} complete months are"
     if days := max(metric.history_days for metric in made_of):
         return f"{days} days are"
-    return "more of what it is made of is"
+    return "more of the data it is computed from is"

@@ -1,15 +1,15 @@
 """Monitoring: rulesets that watch customers after the loan is written.
 
-    ruleset     the document, read strictly
-    checking    whether it may be saved: every fault at once
-    watching    from rulesets to what runs: one plan for all of a client's
-    baselines   metrics as they stood at a day; `snapshots`: facts as of many days
-    observing   a ruleset evaluation: what is true of which customers; `describing`: what was read
+    ruleset     the document's models
+    checking    whether a document may be saved: every fault at once
+    watching    one plan for all rulesets of a client
+    baselines   metrics as of a past day; `snapshots`: facts as of many days
+    observing   ruleset evaluations: which conditions hold for which customers; `describing`: what they read
     moving      how rules trigger and reset
     deciding    what an evaluation changes: states, matches and events
     schema      the document for editors
 
-    library/    rulesets to start from
+    library/    rulesets that clients can adopt
     simulation  how often rules would have fired; `simulated`, `page`: the result and its HTML page
 
 Conditions, metrics and attributes are those of decision policies (`pipelines.decisions`).

@@ -34,9 +34,9 @@ def at_baseline(
     """
     days = _days(planned.since, facts, customers, attributes, now)
     known = days.filter(pl.col("date").is_not_null())
-    described = figures_of(_as_of(facts, known), planned.metrics, customers)
+    figures = figures_of(_as_of(facts, known), planned.metrics, customers)
     day = pl.col("date")
-    return described.join(days, on=BY_CUSTOMER, validate="1:1", maintain_order="left").select(
+    return figures.join(days, on=BY_CUSTOMER, validate="1:1", maintain_order="left").select(
         BY_CUSTOMER,
         day.alias(planned.day),
         *(pl.when(day.is_not_null()).then(name).alias(column) for column, name in planned.readings.items()),
@@ -61,9 +61,9 @@ def _days(since: Since, facts: Facts, customers: pl.Series, attributes: Attribut
     stated = _stated(since, customers.to_list(), attributes, now)
     today = facts.history.select(BY_CUSTOMER, today=pl.col("data_through") + pl.duration(days=facts.days_behind))
     named = pl.DataFrame([customers.alias(BY_CUSTOMER), pl.Series("date", stated, pl.Date)])
-    beside = named.join(today, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
+    joined = named.join(today, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
     has_come = pl.col("date") <= pl.col("today").fill_null(facts.as_of)
-    return beside.select(BY_CUSTOMER, date=pl.when(has_come).then("date"))
+    return joined.select(BY_CUSTOMER, date=pl.when(has_come).then("date"))
 
 
 def _stated(since: Since, customers: Sequence[int], attributes: Attributes, now: datetime) -> Sequence[date | None]:

@@ -1,7 +1,7 @@
-"""Whether a ruleset may be saved: every fault of a document at once, each with where it stands and in words.
+"""Check whether a ruleset may be saved: all faults of a document at once, each with its place and a message.
 
-What rulesets have in common with policies is found by what checks policies (`pipelines.decisions.check`): a ruleset is
-shown to it as a policy whose first step has all the rules, and what it finds is told in places of the ruleset.
+What rulesets share with policies is checked by `pipelines.decisions.check`: the ruleset is converted to a policy whose
+first step has all its rules, and the findings' places are translated back.
 """
 
 import json
@@ -12,22 +12,22 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from pipelines.decisions.check import MOST_FAULTS, in_order, ranges, references
+from pipelines.decisions.check import MOST_FAULTS, ranges, references, sort_findings
 from pipelines.decisions.check.bounds import beyond_bounds
-from pipelines.decisions.check.files import document_in
+from pipelines.decisions.check.files import parse_file
 from pipelines.decisions.check.findings import Finding, finding, pointer_of
 from pipelines.decisions.check.references import Data, entries
-from pipelines.decisions.check.shape import plain, shaped
+from pipelines.decisions.check.shape import parse_shape, plain
 from pipelines.metrics import METRICS
 from pipelines.monitoring.ruleset import Ruleset
 from pipelines.vocabulary.errors import Fault
 
-CALCULATING = ("rules", "mutedWhile", "appliesTo")  # where numbers and conditions stand
+CALCULATING = ("rules", "mutedWhile", "appliesTo")  # members that contain numbers and conditions
 
 
 @dataclass(frozen=True)
 class Checked:
-    """`ruleset`: None while there is any fault."""
+    """The result of a check. `ruleset`: None if there is a fault."""
 
     ruleset: Ruleset | None
     faults: list[Fault]
@@ -35,21 +35,21 @@ class Checked:
 
 
 def read_text(text: str, yaml: bool) -> Checked:
-    """A file's text, as YAML or JSON."""
-    document, unreadable = document_in(text, yaml)
+    """Check a file's text, as YAML or JSON."""
+    document, unreadable = parse_file(text, yaml)
     return Checked(None, [_of_ruleset(unreadable)], []) if unreadable else checked(document)
 
 
 def checked(document: object) -> Checked:
-    """A document as plain data, from JSON (`strict_json` or the standard library's) or YAML."""
+    """Check a document given as plain data, from JSON (`strict_json` or the standard library's) or YAML."""
     if beyond := beyond_bounds(document, CALCULATING):
         return Checked(None, [_of_ruleset(beyond)], [])
-    given = plain(document)
-    ruleset, misshapen = shaped(given, Ruleset)
-    parts: Data = given if isinstance(given, dict) else {}
-    own = [*misshapen, *_unprintable(given), *_of_baseline(parts), *_repeated_customers(parts)]
-    faults = in_order([*map(_of_ruleset, own), *_as_policy(parts)])[:MOST_FAULTS]
-    warnings = in_order(map(_of_ruleset, [*_unused(parts), *_alike(parts)]))
+    data = plain(document)
+    ruleset, misshapen = parse_shape(data, Ruleset)
+    parts: Data = data if isinstance(data, dict) else {}
+    own = [*misshapen, *_unprintable(data), *_check_baseline(parts), *_repeated_customers(parts)]
+    faults = sort_findings([*map(_of_ruleset, own), *_as_policy(parts)])[:MOST_FAULTS]
+    warnings = sort_findings(map(_of_ruleset, [*_unused(parts), *_alike(parts)]))
     return Checked(None if faults else ruleset, faults, warnings)
 
 
@@ -60,23 +60,27 @@ def _of_ruleset(found: Finding) -> Fault:
 # A ruleset as a policy
 
 
-_RULES, _WHERE, _MUTED, _SINCE = range(4)  # the steps of that policy
+_RULES, _WHERE, _MUTED, _SINCE = range(4)  # indexes of that policy's steps
 
 
 def _as_policy(ruleset: Data) -> Iterator[Fault]:
     policy = _policy(ruleset)
-    dangling = list(islice(references.found(policy), MOST_FAULTS))
-    found = [*dangling, *ranges.of_rules(policy, references.of_wrong_kind(dangling))]
+    dangling = list(islice(references.find_faults(policy), MOST_FAULTS))
+    found = [*dangling, *ranges.find_rule_faults(policy, references.pointers_of_wrong_kind(dangling))]
     in_scopes = {each.pointer: each for each in _metrics_in_scopes(policy)}
-    described = [*(each for each in found if each.pointer not in in_scopes), *in_scopes.values()]
-    return map(partial(_back, len(_listed(ruleset, "metrics"))), described)
+    findings = [*(each for each in found if each.pointer not in in_scopes), *in_scopes.values()]
+    return map(partial(_translate_back, len(_listed(ruleset, "metrics"))), findings)
 
 
 def _policy(ruleset: Data) -> Data:
-    """Baseline metrics follow the ruleset's own ones. The baseline's attribute is read as a text."""
+    """Convert a ruleset to a policy.
+
+    Baseline metrics follow the ruleset's own metrics. The baseline's attribute becomes a condition on a text, so that
+    its kind is checked.
+    """
     baseline = _part(ruleset, "baseline")
-    named = {"oneOf": {"of": baseline.get("since"), "texts": ["2026-03-01"]}}
-    conditions = (_part(ruleset, "appliesTo").get("where"), ruleset.get("mutedWhile"), named)
+    reads_since = {"oneOf": {"of": baseline.get("since"), "texts": ["2026-03-01"]}}
+    conditions = (_part(ruleset, "appliesTo").get("where"), ruleset.get("mutedWhile"), reads_since)
     return {
         "attributes": ruleset.get("attributes"),
         "metrics": [*_listed(ruleset, "metrics"), *_listed(baseline, "metrics")],
@@ -95,30 +99,30 @@ def _listed(of: Data, name: str) -> list[Any]:
 
 
 def _metrics_in_scopes(policy: Data) -> Iterator[Finding]:
-    """Whom a ruleset is for is known before anything is computed."""
+    """Yield metrics where only attributes may be read, since customers are chosen before metrics are computed."""
     for pointer, sort, _, _ in references.leaves(policy):
         if sort == "metric" and pointer.startswith((f"/steps/{_WHERE}/", f"/steps/{_MUTED}/")):
-            yield finding(pointer, "MetricNotAllowed", "Attributes alone can be read here.")
+            yield finding(pointer, "MetricNotAllowed", "Only attributes can be read here.")
 
 
-def _back(own_metrics: int, found: Finding) -> Fault:
-    """In places and words of the ruleset."""
-    pointer = _placed(own_metrics, found.pointer)
+def _translate_back(own_metrics: int, found: Finding) -> Fault:
+    """Return a policy's finding with the ruleset's places and codes."""
+    pointer = _place_in_ruleset(own_metrics, found.pointer)
     if found.code.endswith(".UnknownInput"):
-        says = "Nobody supplies inputs while a customer is watched: read a metric or an attribute."
+        says = "Rulesets have no inputs: read a metric or an attribute."
         return Fault(pointer, "Ruleset.InputNotAllowed", says)
-    says = _POINTER.sub(lambda met: _placed(own_metrics, met[0]), found.message)
+    says = _POINTER.sub(lambda match: _place_in_ruleset(own_metrics, match[0]), found.message)
     return _of_ruleset(Fault(pointer, found.code, says))
 
 
-def _placed(own_metrics: int, pointer: str) -> str:
-    """Where in the ruleset it stands, by where in the policy it does."""
-    for place, stands in _PLACES.items():
-        if pointer.startswith(f"{place}/") or pointer == place:
-            return stands + pointer.removeprefix(place)
-    met = _METRIC.match(pointer)
-    if met is not None and int(met[1]) >= own_metrics:
-        return f"/baseline/metrics/{int(met[1]) - own_metrics}{pointer[met.end() :]}"
+def _place_in_ruleset(own_metrics: int, pointer: str) -> str:
+    """Return the pointer in the ruleset for a pointer in the policy."""
+    for in_policy, in_ruleset in _PLACES.items():
+        if pointer.startswith(f"{in_policy}/") or pointer == in_policy:
+            return in_ruleset + pointer.removeprefix(in_policy)
+    match = _METRIC.match(pointer)
+    if match is not None and int(match[1]) >= own_metrics:
+        return f"/baseline/metrics/{int(match[1]) - own_metrics}{pointer[match.end() :]}"
     return pointer
 
 
@@ -132,18 +136,18 @@ _PLACES = {
 }
 
 
-# What rulesets alone have
+# Checks that policies don't have
 
 
-def _of_baseline(ruleset: Data) -> Iterator[Finding]:
+def _check_baseline(ruleset: Data) -> Iterator[Finding]:
     own = _members(entries(ruleset, "metrics"), "slug")
-    read_then = _baseline_metrics(ruleset)
-    yield from references.dangling(read_then, "of", "metric", {*METRICS, *own})
-    at_baseline = _members(read_then, "slug") - own - METRICS.keys()
+    baseline_metrics = _baseline_metrics(ruleset)
+    yield from references.find_dangling(baseline_metrics, "of", "metric", {*METRICS, *own})
+    at_baseline = _members(baseline_metrics, "slug") - own - METRICS.keys()
     for pointer, metric in entries(ruleset, "metrics"):
         for place, operand in references.operands_of(metric):
             if operand in at_baseline:
-                says = "A metric is of one day: compare it with a baseline's in a rule's condition."
+                says = "A metric can't be computed from a baseline metric: compare the two in a rule's condition."
                 yield finding(f"{pointer}/definition/operands/{place}", "BaselineInMetric", says)
 
 
@@ -158,12 +162,12 @@ def _members(placed: list[tuple[str, Data]], name: str) -> set[str]:
 def _repeated_customers(ruleset: Data) -> Iterator[Finding]:
     listed = [str(each).lower() for each in _listed(_part(ruleset, "appliesTo"), "customers")]
     placed = [(f"/appliesTo/customers/{place}", {"id": each}) for place, each in enumerate(listed)]
-    for each in references.twice(placed, "id"):
-        yield finding(each.pointer.removesuffix("/id"), "Repeated", "This customer is listed already.")
+    for each in references.find_repeated(placed, "id"):
+        yield finding(each.pointer.removesuffix("/id"), "Repeated", "This customer is already listed.")
 
 
 def _unused(ruleset: Data) -> Iterator[Finding]:
-    """Metrics that are defined for nothing."""
+    """Yield metrics that nothing reads."""
     used = {name for _, sort, name, _ in references.leaves(_policy(ruleset)) if sort == "metric"}
     used |= _members(_baseline_metrics(ruleset), "of")
     used |= {operand for _, each in entries(ruleset, "metrics") for _, operand in references.operands_of(each)}
@@ -173,25 +177,25 @@ def _unused(ruleset: Data) -> Iterator[Finding]:
 
 
 def _alike(ruleset: Data) -> Iterator[Finding]:
-    """Metrics that are one and the same by two slugs: what is recorded of either goes by the one that is read first."""
+    """Yield metrics with equal definitions: matches record both under the slug that is read first."""
     first: dict[str, str] = {}
     for pointer, metric in [*entries(ruleset, "metrics"), *_baseline_metrics(ruleset)]:
         computed = {name: each for name, each in metric.items() if name not in _WORDS}
         at = first.setdefault(json.dumps([pointer.startswith("/baseline"), computed], sort_keys=True), pointer)
         if at != pointer and computed:
-            yield finding(pointer, "MetricRepeated", f"This is the same metric as the one at {at}, by another slug.")
+            yield finding(pointer, "MetricRepeated", f"This metric equals the one at {at}, which has another slug.")
 
 
 _WORDS = ("slug", "name", "meaning", "unit", "format", "direction")
 
 
 def _unprintable(value: Any, *steps: int | str) -> Iterator[Finding]:
-    """Texts that would show as something else than they are. Notes may have several lines."""
+    """Yield texts that would be displayed as something else. Notes may have several lines."""
     if isinstance(value, (dict, list)):
         for step, each in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _unprintable(each, *steps, step)
     elif isinstance(value, str) and _UNPRINTABLE.search(_LINES.sub(" ", value) if steps == ("notes",) else value):
-        says = "A text holds a control character, or one that turns the direction of writing."
+        says = "A text contains a control character or one that changes the direction of writing."
         yield finding(pointer_of(steps), "BadText", says)
 
 

@@ -71,7 +71,7 @@ class CurrentCustomer:
 
 @dataclass(frozen=True, eq=False)
 class CurrentState:
-    """What is true of some evaluated customers when their evaluation is applied."""
+    """The state of some evaluated customers when their evaluation is applied."""
 
     customers: Mapping[int, CurrentCustomer]
     attribute_changes: Mapping[int, int]  # as in RulesetEvaluation
@@ -81,7 +81,7 @@ class CurrentState:
 
 @dataclass(frozen=True)
 class NewMatch:
-    """What fired of one ruleset for one customer, in the order of the table's columns; and its event."""
+    """The rules of one ruleset that fired for one customer, and the event. Fields are in the table's column order."""
 
     match_id: UUID
     client_id: UUID
@@ -131,12 +131,12 @@ def decide(
     """
     superseded = frozenset(number for number in numbers if _has_changed(evaluated, state, number))
     outcomes = _valid_outcomes(evaluated, state, numbers - superseded)
-    made = _moves(evaluated, state, outcomes)
-    matches, errors = _matches(evaluated, state, made.fired, now, new_id)
+    moved = _moves(evaluated, state, outcomes)
+    matches, errors = _matches(evaluated, state, moved.fired, now, new_id)
     if errors:
-        made = _moves(evaluated, state, outcomes.filter(~pl.col(BY_CUSTOMER).is_in(sorted(errors))))
+        moved = _moves(evaluated, state, outcomes.filter(~pl.col(BY_CUSTOMER).is_in(sorted(errors))))
     failed = (evaluated.failed & numbers) | errors.keys()
-    return Decision(made, matches, superseded, failed, list(errors.values()))
+    return Decision(moved, matches, superseded, failed, list(errors.values()))
 
 
 def _has_changed(evaluated: RulesetEvaluation, state: CurrentState, number: int) -> bool:
@@ -149,7 +149,9 @@ def _has_changed(evaluated: RulesetEvaluation, state: CurrentState, number: int)
 
 
 def _valid_outcomes(evaluated: RulesetEvaluation, state: CurrentState, numbers: AbstractSet[int]) -> pl.DataFrame:
-    """OUTCOMES of these customers by rulesets that still watch. Mostly that is all of them: then nothing is copied."""
+    """Return OUTCOMES of these customers for rulesets that are still active. Usually these are all: then nothing is
+    copied.
+    """
     outcomes = evaluated.outcomes
     if numbers != evaluated.versions.keys():
         outcomes = outcomes.filter(pl.col(BY_CUSTOMER).is_in(sorted(numbers)))
@@ -166,17 +168,17 @@ def _moves(evaluated: RulesetEvaluation, state: CurrentState, outcomes: pl.DataF
 def _matches(
     evaluated: RulesetEvaluation, state: CurrentState, fired: pl.DataFrame, now: datetime, new_id: Callable[[], UUID]
 ) -> tuple[list[NewMatch], dict[int, str]]:
-    """Return a match for each customer and ruleset in `fired` (STATE), in their order, and, by customer whose matches
-    could not be recorded, the error's type.
+    """Return a match for each customer and ruleset in `fired` (STATE), in this order, and the error's type for each
+    customer whose matches could not be recorded.
     """
     by_ruleset = fired.group_by(BY_CUSTOMER, "ruleset_id", maintain_order=True).agg("rule").rows()
     seen = _seen_by_customer(evaluated, {number for number, _, _ in by_ruleset})
     matches, errors = list[NewMatch](), dict[int, str]()
-    for number, its_rulesets in groupby(by_ruleset, key=itemgetter(0)):
+    for number, rows in groupby(by_ruleset, key=itemgetter(0)):
         try:
             matches += [
                 _match(evaluated, state.customers[number], number, seen[number], UUID(bytes=id_), rules, now, new_id())
-                for _, id_, rules in its_rulesets
+                for _, id_, rules in rows
             ]
         except (Exception, pl.exceptions.PanicException) as error:  # one customer's data must not stop the others
             errors[number] = type(error).__name__
@@ -187,7 +189,7 @@ def _seen_by_customer(evaluated: RulesetEvaluation, numbers: Iterable[int]) -> M
     wanted = sorted(numbers)
     customers = [each.outcomes.select(pl.col(BY_CUSTOMER).unique()) for each in evaluated.seen]
     found = [frame.filter(pl.col(BY_CUSTOMER).is_in(wanted))[BY_CUSTOMER].to_list() for frame in customers]
-    return {number: each.observed for each, mine in zip(evaluated.seen, found, strict=True) for number in mine}
+    return {number: each.observed for each, part in zip(evaluated.seen, found, strict=True) for number in part}
 
 
 def _match(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from pipelines.decisions.answer import in_document, tree
+from pipelines.decisions.answer import in_document, trace_node
 from pipelines.decisions.nodes import Node
 from pipelines.decisions.numbers import COMPARISONS
 from pipelines.decisions.readings import column_of
@@ -29,7 +29,7 @@ def described(watch: Watch, planned: PlannedRuleset, of: PlannedRule, row: Row) 
         "severity": rule.severity,
         "recommendedActions": list(rule.recommended_actions),
         "read": [_read(watch, planned, leaf, row) for leaf in watch.leaves_below(of.condition)],
-        "trace": list(_compared(watch, planned, of.condition, row)),
+        "trace": list(_comparisons(watch, planned, of.condition, row)),
     }
 
 
@@ -37,10 +37,12 @@ def _read(watch: Watch, planned: PlannedRuleset, leaf: Node, row: Row) -> Data:
     column = column_of(leaf)
     name = planned.called(leaf)
     read = {"kind": leaf.operator, "name": name, "value": row[column], "cause": row[cause_of(column)]}
-    return read if leaf.operator == "attribute" else read | _of_metric(watch, planned.metrics[leaf.label], leaf, row)
+    return (
+        read if leaf.operator == "attribute" else read | _describe_metric(watch, planned.metrics[leaf.label], leaf, row)
+    )
 
 
-def _of_metric(watch: Watch, metric: PlannedMetric, leaf: Node, row: Row) -> Data:
+def _describe_metric(watch: Watch, metric: PlannedMetric, leaf: Node, row: Row) -> Data:
     """Describe a metric. `baseline`: the metric and day that it is a reading of; null for today's value."""
     baseline = None
     if metric.baseline_of is not None:
@@ -49,11 +51,11 @@ def _of_metric(watch: Watch, metric: PlannedMetric, leaf: Node, row: Row) -> Dat
     return {"metricId": metric.metric_id, "title": metric.title, "baseline": baseline}
 
 
-def _compared(watch: Watch, planned: PlannedRuleset, condition: str, row: Row) -> Iterator[Data]:
+def _comparisons(watch: Watch, planned: PlannedRuleset, condition: str, row: Row) -> Iterator[Data]:
     """Yield each comparison in a condition. `right` is what the left side is compared with: both bounds for `between`,
     the texts for `oneOf`, nothing for `isTrue` and `isKnown`.
     """
-    side = partial(tree, watch, row, called=planned.called)
+    side = partial(trace_node, watch, row, called=planned.called)
     for node in watch.below(condition):
         if node.operator in COMPARISONS or node.operator in _OF_ONE or node.operator == "between":
             left, *others = (side(each) for each in node.of)

@@ -57,7 +57,7 @@ def moves(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as_
 
 
 def _fired(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as_of: date, zone: str) -> pl.DataFrame:
-    """Of the true ones, return those that are ready, and those that fired long enough ago to fire again."""
+    """Return the rules with a true condition that are ready, or that fired long enough ago to fire again."""
     true = outcomes.filter("holds")
     again = _among(true, firing).join(rearm, on=BY_RULE, how="left", validate="m:1")
     due = pl.col("fired_at").dt.convert_time_zone(zone).dt.date() + pl.duration(days=pl.col("rearm_after_days"))
@@ -74,6 +74,6 @@ def _among(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:
 def _counts(outcomes: pl.DataFrame, fired: pl.DataFrame) -> pl.DataFrame:
     holds = pl.col("holds")
     seen = outcomes.group_by(BY_RULE).agg(observed=pl.len(), held=holds.sum(), unknown=holds.null_count())
-    described = fired.group_by(BY_RULE).agg(fired=pl.len())
-    counted = seen.join(described, on=BY_RULE, how="left", validate="1:1").with_columns(pl.col("fired").fill_null(0))
+    triggered = fired.group_by(BY_RULE).agg(fired=pl.len())
+    counted = seen.join(triggered, on=BY_RULE, how="left", validate="1:1").with_columns(pl.col("fired").fill_null(0))
     return counted.select(COUNTS.names()).cast(COUNTS).sort(BY_RULE)

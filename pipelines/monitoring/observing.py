@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from pipelines.decisions.decision import figures_of
-from pipelines.decisions.evaluate import of_nodes
+from pipelines.decisions.evaluate import evaluate_nodes
 from pipelines.decisions.readings import Attributes, column_of, read
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -36,8 +36,8 @@ def figures(
     `cause_of`; and each baseline's day.
     """
     current = figures_of(facts, watch.metrics, customers)
-    at_their_day = [at_baseline(each, facts, current[BY_CUSTOMER], attributes, now) for each in watch.baselines]
-    return pl.concat([current, *(each.drop(BY_CUSTOMER) for each in at_their_day)], how="horizontal")
+    at_baselines = [at_baseline(each, facts, current[BY_CUSTOMER], attributes, now) for each in watch.baselines]
+    return pl.concat([current, *(each.drop(BY_CUSTOMER) for each in at_baselines)], how="horizontal")
 
 
 def observed(watch: Watch, facts: Facts, attributes: Attributes, now: datetime) -> "Observed":
@@ -48,7 +48,7 @@ def observed(watch: Watch, facts: Facts, attributes: Attributes, now: datetime) 
 def observed_of(watch: Watch, figures: pl.DataFrame, attributes: Attributes, now: datetime) -> "Observed":
     """Evaluate customers whose figures were computed before."""
     days = figures.select(each.day for each in watch.baselines)
-    evaluated = of_nodes(watch, read(watch, figures, attributes, {}, now))
+    evaluated = evaluate_nodes(watch, read(watch, figures, attributes, {}, now))
     return Observed(watch, pl.concat([evaluated, days], how="horizontal"))
 
 
@@ -149,8 +149,8 @@ _UNKNOWN = -1
 
 def _is_evaluated(planned: PlannedRuleset) -> pl.Expr:
     """Return whether a ruleset applies and is not muted. An unknown condition neither applies nor mutes."""
-    listed, everybody = planned.watched.customers, pl.repeat(value=True, n=pl.len())
-    applies = everybody if listed is None else pl.col(BY_CUSTOMER).is_in(sorted(listed))
+    listed, every_customer = planned.watched.customers, pl.repeat(value=True, n=pl.len())
+    applies = every_customer if listed is None else pl.col(BY_CUSTOMER).is_in(sorted(listed))
     if planned.where is not None:
         applies = pl.col(planned.where).fill_null(value=False)
     return applies if planned.muted is None else applies & ~pl.col(planned.muted).fill_null(value=False)

@@ -1,7 +1,7 @@
 """A ruleset as a document: which rules watch a customer after the loan is written, and what they read.
 
-It is data in the words of decision policies: the same conditions over the same metrics and attributes, read strictly.
-What is written on application and what is watched in life can so be copied from one to the other.
+It uses the conditions, metrics and attributes of decision policies, and is read just as strictly. So a condition can be
+copied between a policy and a ruleset.
 
     rules:
       - code: DISHONOURS
@@ -9,8 +9,11 @@ What is written on application and what is watched in life can so be copied from
         severity: critical
         condition: {atLeast: [{metric: dishonours_180d}, "3"]}
 
-`docs/how-to/monitoring.md` says what it all means; `checking` finds the faults that a schema can't; `watching` makes
-it run.
+`docs/how-to/monitoring.md` explains the parts; `checking` finds faults that a schema can't; `watching` plans the
+evaluation.
+
+The docstrings of these models are the descriptions in `docs/reference/ruleset.schema.json`, which authors see in their
+editors.
 """
 
 import re
@@ -26,7 +29,7 @@ from pipelines.metrics import METRICS
 from pipelines.metrics.definition import MOST_DAYS, NAMESPACE, Metric, Metrics, Slug, Strict
 
 MOST_RULES = 50
-MOST_CUSTOMERS = 10_000  # that a ruleset may list
+MOST_CUSTOMERS = 10_000  # listed by a ruleset
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Severity = Literal["info", "warning", "critical"]
@@ -34,7 +37,7 @@ SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 
 
 def day_of(text: object) -> date | None:
-    """The day that a text names as `YYYY-MM-DD`; None if it names none."""
+    """Return the day that a text states as `YYYY-MM-DD`; None if it states none."""
     if not isinstance(text, str) or not _ISO_DATE.fullmatch(text):
         return None
     try:
@@ -43,16 +46,16 @@ def day_of(text: object) -> date | None:
         return None
 
 
-def _written(given: object) -> date:
+def _parse_day(given: object) -> date:
     if (day := day_of(given)) is None:
         raise ValueError('a day is written as text, such as "2026-03-01"')
     return day
 
 
-Day: TypeAlias = Annotated[date, BeforeValidator(_written)]
+Day: TypeAlias = Annotated[date, BeforeValidator(_parse_day)]
 
 
-# Whom it applies to
+# Customers it applies to
 
 
 class Listed(Strict):
@@ -60,13 +63,13 @@ class Listed(Strict):
 
 
 class Filtered(Strict):
-    """Customers of whom the condition is true. It reads attributes alone."""
+    """Customers for whom the condition is true. It may read only attributes."""
 
     where: Condition
 
 
-def _whom(given: object) -> str:
-    """Which of the forms it has."""
+def _form_of_applies_to(given: object) -> str:
+    """Return which form the value has."""
     if isinstance(given, Listed | Filtered):
         return next(iter(type(given).model_fields))
     if isinstance(given, dict):
@@ -76,11 +79,11 @@ def _whom(given: object) -> str:
 
 AppliesTo: TypeAlias = Annotated[
     Annotated[Literal["all"], Tag("all")] | Annotated[Listed, Tag("customers")] | Annotated[Filtered, Tag("where")],
-    Discriminator(_whom),
+    Discriminator(_form_of_applies_to),
 ]
 
 
-# What it compares with
+# Baselines
 
 
 class SinceDate(Strict):
@@ -88,31 +91,31 @@ class SinceDate(Strict):
 
 
 class SinceAttribute(Strict):
-    """The attribute holds the day as text, `YYYY-MM-DD`."""
+    """The attribute states the day as text, `YYYY-MM-DD`."""
 
     attribute: Name
 
 
-def _since(given: object) -> str:
+def _form_of_since(given: object) -> str:
     if isinstance(given, SinceDate | SinceAttribute):
         return next(iter(type(given).model_fields))
     return str(next(iter(given))) if isinstance(given, dict) and len(given) == 1 else "an object of one key"
 
 
 Since: TypeAlias = Annotated[
-    Annotated[SinceDate, Tag("date")] | Annotated[SinceAttribute, Tag("attribute")], Discriminator(_since)
+    Annotated[SinceDate, Tag("date")] | Annotated[SinceAttribute, Tag("attribute")], Discriminator(_form_of_since)
 ]
 
 
 class BaselineMetric(Strict):
-    """`of`, as it stood at the baseline day; read by `slug` like any metric."""
+    """The metric `of` as of the baseline day; conditions read it by `slug` like any metric."""
 
     slug: Slug
     of: Slug
 
 
 class Baseline(Strict):
-    """Metrics as of a day, each customer's own or one for all: of rows dated up to it alone."""
+    """Metrics as of a day, from rows dated up to it: one day for all customers, or each customer's own."""
 
     since: Since
     metrics: Annotated[tuple[BaselineMetric, ...], Field(min_length=1, max_length=50)]
@@ -122,8 +125,8 @@ class Baseline(Strict):
 
 
 class WatchRule(Strict):
-    """It fires when its condition becomes true, and can fire again once it was false, or after `rearmAfterDays` of
-    staying true.
+    """A rule that fires when its condition becomes true. It can fire again after the condition was false, or after
+    `rearmAfterDays` while it stays true.
     """
 
     code: Code
@@ -135,7 +138,9 @@ class WatchRule(Strict):
 
 
 class Ruleset(Strict):
-    """`mutedWhile`: a customer of whom it is true isn't evaluated. It reads attributes alone."""
+    """Rules that watch customers. `mutedWhile`: customers for whom this condition is true are not evaluated; it may
+    read only attributes.
+    """
 
     slug: Annotated[str, Field(pattern=f"^{POLICY_SLUG}$")]
     name: Title
@@ -159,11 +164,11 @@ class Ruleset(Strict):
 
     @property
     def baselines(self) -> Mapping[str, str]:
-        """What each baseline metric is a reading of, by its slug."""
+        """The metric that each baseline metric reads, by the baseline metric's slug."""
         return {} if self.baseline is None else {each.slug: each.of for each in self.baseline.metrics}
 
     def metric_id(self, slug: str) -> UUID:
-        """The registry's, or for a metric of the ruleset's own one that no other document's has."""
+        """Return the registry's id of a metric, or for the ruleset's own metric an id unique to this ruleset."""
         own = slug in self.own_metrics
         return uuid5(NAMESPACE, f"ruleset/{self.slug}/{slug}") if own else METRICS[slug].id
 

@@ -1,6 +1,6 @@
-"""The ruleset document as a JSON Schema, for editors that complete and mark while one writes.
+"""JSON Schema of rulesets, for editors that complete and validate while an author writes.
 
-A schema tells the shape alone; `checking` finds the rest.
+A schema describes only the shape; `checking` finds the other faults.
 """
 
 from typing import Any
@@ -10,11 +10,12 @@ from pipelines.monitoring.ruleset import Ruleset
 
 
 def as_json_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12."""
-    says = "Rules that watch customers in life. See docs/how-to/monitoring.md."
-    return of_document(Ruleset, "Monitoring ruleset", says)
+    """Return the JSON Schema (2020-12) of rulesets."""
+    return of_document(
+        Ruleset, "Monitoring ruleset", "Rules that watch current customers. See docs/how-to/monitoring.md."
+    )
 
 
 def as_text() -> str:
-    """The file `docs/reference/ruleset.schema.json`."""
+    """Return the text of the file `docs/reference/ruleset.schema.json`."""
     return text_of(as_json_schema())

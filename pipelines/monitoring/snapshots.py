@@ -1,9 +1,9 @@
 """Snapshots at past days: on which days a customer has to be evaluated, and the facts of many days as if of many
 customers.
 
-Windows end at a customer's last row. So between two days with rows only what depends on the calendar changes: how many
-days ago the last row was, whether a metric is still fresh, whether a baseline's day has come, and attributes. On all
-other days a snapshot would equal the one before.
+Windows end at a customer's last row. So between two days with rows a snapshot changes only with the calendar: by the
+number of days since the last row, when a metric is no longer fresh, on a baseline's day, and with attributes. On all
+other days it would equal the one before.
 """
 
 from bisect import bisect_left
@@ -23,9 +23,9 @@ from pipelines.metrics.rows import COLUMNS
 from pipelines.metrics.sources import ALL_DAYS
 from pipelines.monitoring.ruleset import Ruleset, SinceAttribute, SinceDate, day_of
 
-SNAPSHOT_ROWS = 500_000  # of all snapshots computed together: each has the rows up to its day
+SNAPSHOT_ROWS = 500_000  # rows of all snapshots computed together, repeated for each snapshot; bounds the memory used
 
-_A_CUSTOMER = 2**32  # in a key of customer and day: more than there are days
+_A_CUSTOMER = 2**32  # factor of the customer number in a key of customer and day; larger than any day's number
 
 SNAPSHOTS = pl.Schema({"snapshot": pl.Int64(), BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "until": pl.Date()})
 """A customer on the day `date`, unchanged until the day before `until`. `snapshot` counts from 0, in this order."""
@@ -71,22 +71,22 @@ def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past
     """Return SNAPSHOTS of the customers with rows, from their first row or the first day on, whichever is later.
 
     Args:
-        rows: posted ones, in SORT_KEY's order.
-        metrics: all that the ruleset reads, with their inputs.
+        rows: posted transactions, in SORT_KEY's order.
+        metrics: all metrics that the ruleset reads, with their inputs.
         days: every day of the simulation, in order.
     """
     first, last = days[0].date, days[-1].date
     booked = rows.lazy().filter(pl.col("date") <= last).select(BY_CUSTOMER, "date").unique()
     begun = booked.group_by(BY_CUSTOMER).agg(begin=pl.max_horizontal(pl.col("date").min(), pl.lit(first)))
-    described = pl.LazyFrame(
-        list(_stated(ruleset, past, days)), {BY_CUSTOMER: pl.Int64(), "date": pl.Date()}, orient="row"
+    attribute_days = pl.LazyFrame(
+        list(_attribute_days(ruleset, past, days)), {BY_CUSTOMER: pl.Int64(), "date": pl.Date()}, orient="row"
     )
     all_days = [
         begun.select(BY_CUSTOMER, date="begin"),
         booked,
-        described,
+        attribute_days,
         *(_stale_days(booked, behind) for behind in {each.fresh_days for each in metrics.values()} - {None}),
-        *_of_all(ruleset, metrics, begun, last),
+        *_common_days(ruleset, metrics, begun, last),
     ]
     until = pl.col("date").shift(-1).over(BY_CUSTOMER).fill_null(pl.lit(last) + pl.duration(days=1))
     return (
@@ -102,14 +102,14 @@ def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past
 
 
 def _stale_days(booked: pl.LazyFrame, fresh_days: int | None) -> pl.LazyFrame:
-    """Return the days on which a last row has become too old."""
+    """Return the days on which the last row has become too old."""
     old = pl.col("date") + pl.duration(days=(fresh_days or 0) + 1)
     newer = pl.col("date").shift(-1).over(BY_CUSTOMER, order_by="date")
     return booked.filter(newer.is_null() | (newer > old)).with_columns(old)
 
 
-def _of_all(ruleset: Ruleset, metrics: Metrics, begun: pl.LazyFrame, last: date) -> Iterator[pl.LazyFrame]:
-    """Yield the days on which something changes for all customers: that of the baseline, or every day."""
+def _common_days(ruleset: Ruleset, metrics: Metrics, begun: pl.LazyFrame, last: date) -> Iterator[pl.LazyFrame]:
+    """Yield the days on which something changes for all customers: the baseline's day, or every day."""
     if ruleset.baseline is not None and isinstance(ruleset.baseline.since, SinceDate):
         yield begun.select(BY_CUSTOMER, date=pl.lit(ruleset.baseline.since.date))
     if any(
@@ -118,7 +118,7 @@ def _of_all(ruleset: Ruleset, metrics: Metrics, begun: pl.LazyFrame, last: date)
         yield begun.select(BY_CUSTOMER, date=pl.date_ranges("begin", pl.lit(last))).explode("date")
 
 
-def _stated(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple[int, date]]:
+def _attribute_days(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple[int, date]]:
     """Yield the days on which an attribute is set, removed or expires, and the baselines' days that attributes name."""
     since = ruleset.baseline.since if ruleset.baseline is not None else None
     named = since.attribute if isinstance(since, SinceAttribute) else None
@@ -158,10 +158,10 @@ class FactsOfDays(Facts):
     def on(self, days: pl.DataFrame) -> "FactsOfDays":
         """Return the same rows for some snapshots, each as of another `date`, which is not later."""
         snapshots = self._snapshots.select("snapshot", BY_CUSTOMER)
-        theirs = snapshots.join(
+        dated = snapshots.join(
             days.select("date", snapshot=BY_CUSTOMER), on="snapshot", validate="1:1", maintain_order="left"
         )
-        return FactsOfDays(self._plain, theirs, self._reach)
+        return FactsOfDays(self._plain, dated, self._reach)
 
     @cached_property
     def customers(self) -> pl.DataFrame:
@@ -228,11 +228,11 @@ def together(plain: Facts, snapshots: pl.DataFrame, reach: int, *, balances: boo
     """
     shared = [(plain.rows, reach)] if reach else []
     shared += [(plain.cached(closings_by_day), ALL_DAYS)] if balances else []
-    held = pl.Series([1], dtype=pl.Int64).new_from_index(0, snapshots.height)
+    sizes = pl.Series([1], dtype=pl.Int64).new_from_index(0, snapshots.height)
     for rows, days in shared:
         start, end = spans(rows, snapshots, days)
-        held += end - start
-    parts = ((held.cum_sum() - 1) // SNAPSHOT_ROWS).alias("part")
+        sizes += end - start
+    parts = ((sizes.cum_sum() - 1) // SNAPSHOT_ROWS).alias("part")
     return snapshots.with_columns(parts).partition_by("part", maintain_order=True, include_key=False)
 
 
@@ -259,8 +259,8 @@ def spans(rows: pl.DataFrame, snapshots: pl.DataFrame, reach: int = ALL_DAYS) ->
     """
     customer, day = pl.col(BY_CUSTOMER) * _A_CUSTOMER, pl.col("date").to_physical().cast(pl.Int64)
     ordered = rows.select(key=customer + day)["key"].set_sorted()
-    asked = snapshots.select(start=customer, end=customer + day + 1)
-    start, end = (ordered.search_sorted(asked[name], side="left").cast(pl.Int64) for name in ("start", "end"))
+    bounds = snapshots.select(start=customer, end=customer + day + 1)
+    start, end = (ordered.search_sorted(bounds[name], side="left").cast(pl.Int64) for name in ("start", "end"))
     if ordered.len():
         reached = ordered.search_sorted(ordered.gather((end - 1).clip(lower_bound=0)) - reach, side="left")
         start = pl.select(pl.max_horizontal(start, reached.cast(pl.Int64))).to_series()

@@ -128,9 +128,9 @@ class Watch(Graph):
 def watch(watched: Sequence[Watched]) -> Watch:
     """Plan rulesets that `checking` has accepted, each given once."""
     nodes, metrics = Nodes(), _SharedMetrics()
-    rulesets = {each.ruleset_id: _planned(each, nodes, metrics) for each in watched}
-    of_days = {label for readings in metrics.as_of.values() for label in readings}
-    read = [node.label for node in nodes.found.values() if node.operator == "metric" and node.label not in of_days]
+    rulesets = {each.ruleset_id: _plan(each, nodes, metrics) for each in watched}
+    at_baselines = {label for readings in metrics.as_of.values() for label in readings}
+    read = [node.label for node in nodes.found.values() if node.operator == "metric" and node.label not in at_baselines]
     baselines = [
         PlannedBaseline(since, readings, with_inputs(list(readings.values()), metrics.found))
         for since, readings in metrics.as_of.items()
@@ -143,7 +143,7 @@ def since_text(since: Since) -> str:
     return f"since {since.date}" if isinstance(since, SinceDate) else f"since {since.attribute}"
 
 
-def _planned(watched: Watched, nodes: Nodes, metrics: "_SharedMetrics") -> PlannedRuleset:
+def _plan(watched: Watched, nodes: Nodes, metrics: "_SharedMetrics") -> PlannedRuleset:
     ruleset, names = watched.ruleset, _Names(watched.ruleset, metrics)
     reader = Reader(nodes, names.leaf)
     applies, muted = ruleset.applies_to, ruleset.muted_while
@@ -174,7 +174,7 @@ class _Names:
             case AttributeRef(attribute=name):
                 return self._kinds[name], (name, self._kinds[name])
             case InputRef(input=name):
-                raise ValueError(f"{name}: nobody supplies inputs to a ruleset")
+                raise ValueError(f"{name}: a ruleset can't read inputs")
 
     def _label(self, slug: str) -> str:
         baseline = self._ruleset.baseline

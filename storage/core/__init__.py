@@ -1,1 +1,1 @@
-"""What every subject stores with: database, lake, leases, vault, settings."""
+"""Shared parts of the storage layer: database, lake, leases, vault, settings."""

@@ -1,8 +1,8 @@
-"""The audit trail: who did what to which thing, when, and how it ended.
+"""The audit trail: who did what to which resource, when, and with which outcome.
 
-An entry holds ids and nothing personal, so that it may outlive the customer it tells of. It is written in the
-transaction of what it tells: neither happens without the other. Nothing changes or removes an entry: no function here,
-and on both databases a trigger refuses it (`models`).
+An entry holds ids and nothing personal, so that it may outlive its customer. It is written in the transaction of the
+action that it records, so neither is stored without the other. Entries are never changed or removed: there is no
+function for it, and on both databases a trigger refuses it (`models`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,22 +26,22 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acts: a key of a client in one request, the operator, or somebody without a usable key."""
+    """Who acts: a client's key in one request, the operator, the service, or a caller without a valid key."""
 
     who: str  # the key's id, `operator`, `service` or ANONYMOUS
     client_id: UUID | None = None
-    request_id: str | None = None  # as the answer carries it: the caller's, where it sent one
-    own_request_id: str | None = None  # never the caller's to choose
+    request_id: str | None = None  # as in the answer: the caller's, if it sent one
+    own_request_id: str | None = None  # always made by the service
 
 
 ANONYMOUS = "anonymous"
 OPERATOR = Actor("operator")
-SERVICE = Actor("service")  # of itself, by a rule that somebody set
+SERVICE = Actor("service")  # acts by itself, by a configured rule
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the trail. `resource` names things by id: `{"subscriptionId": "…"}`."""
+    """An entry of the trail. `resource`: ids by name, such as `{"subscriptionId": "…"}`."""
 
     at: datetime
     who: str
@@ -49,7 +49,7 @@ class Entry:
     action: str
     resource: Mapping[str, str | list[str]]
     outcome: Outcome
-    times: int  # how often within the minute: refusals are counted, not written one by one
+    times: int  # occurrences within a minute: refusals are counted, not written one by one
     request_id: str | None
     own_request_id: str | None
 
@@ -68,9 +68,9 @@ def append(
     """Write one entry within the caller's transaction.
 
     Args:
-        action: `Area.Action` in the past tense, like `Subscription.Deleted`.
-        resource: what it was done to: ids by their public names, like `customerId`; never anything personal.
-        client_id: whose thing it is, when the actor is not that client.
+        action: `Area.Action` in the past tense, such as `Subscription.Deleted`.
+        resource: ids of what the action concerns, by their public names such as `customerId`; never anything personal.
+        client_id: the client that the resource belongs to, if the actor is not that client.
     """
     ids = {name: _plain(value) for name, value in resource.items()}
     whose = client_id or actor.client_id
@@ -82,7 +82,7 @@ def append(
 def find(
     r: Reading, client_id: UUID | None = None, since: datetime | None = None, most: int | None = None
 ) -> Sequence[Entry]:
-    """Entries, newest first: all of them, or those of one client, or from a time on."""
+    """Return entries, newest first: all of them, one client's, or those from a time on."""
     own = [audit.c[name] for name in Entry.__dataclass_fields__]
     query = select(*own).order_by(audit.c.number.desc()).limit(most)
     if client_id is not None:

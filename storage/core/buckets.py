@@ -1,9 +1,8 @@
-"""Which of 64 fixed buckets a customer belongs to: what compaction, backfill and the portfolio's assets work by.
+"""Divide customers into 64 fixed buckets: the unit of compaction, backfill and the portfolio's assets.
 
-The bucket is the customer's internal number modulo 64. Numbers are handed out one after another, so the remainder
-alone keeps the buckets within one customer of each other at every size; a hash would only spread them less evenly.
-It is the same sum in SQL, Polars and DuckDB, and the number of buckets never changes: a partition key names the same
-customers for ever.
+The bucket is the customer's internal number modulo 64. Numbers are sequential, so the buckets differ by at most one
+customer; a hash would spread them less evenly. The calculation is the same in SQL, Polars and DuckDB. The number of
+buckets never changes, so a partition key always means the same customers.
 """
 
 from sqlalchemy import ColumnElement
@@ -15,10 +14,10 @@ ALL = range(BUCKETS)
 
 
 def bucket_of(customer_number: int) -> int:
-    """0–63."""
+    """Return the bucket, 0–63."""
     return customer_number % BUCKETS
 
 
 def in_bucket(bucket: int) -> ColumnElement[bool]:
-    """SQL: customers of this bucket."""
+    """Return SQL: whether a customer is in this bucket."""
     return customers.c.number % BUCKETS == bucket

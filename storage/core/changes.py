@@ -1,8 +1,8 @@
-"""Tell a waiting thread that the database changed, within tens of milliseconds and for next to no work.
+"""Wait until the database changes; a change is noticed within tens of milliseconds at little cost.
 
-SQLite counts commits of other connections in `PRAGMA data_version`: reading it costs microseconds, so a look every
-20 ms is cheaper than any queue. PostgreSQL notifies: every writing transaction ends with a NOTIFY. Its silence may
-also mean that the network is gone, so now and then it is asked whether it is still there.
+SQLite counts other connections' commits in `PRAGMA data_version`. Reading it costs microseconds, so checking every
+20 ms is cheaper than any queue. On PostgreSQL every writing transaction ends with a NOTIFY. Silence may also mean that
+the network is down, so the connection is checked from time to time.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ from storage.core import postgres
 from storage.core.database import CHANGES_CHANNEL, Database
 
 POLL_EVERY_S = 0.02
-ASK_AFTER_S = 5.0  # of silence
+CHECK_AFTER_S = 5.0  # of silence
 
 
 class _Feed(Protocol):
@@ -25,13 +25,13 @@ class _Feed(Protocol):
 
 
 class Changes:
-    """One connection that watches for other connections' commits. For use by one thread."""
+    """A connection that watches for other connections' commits. Use it in one thread only."""
 
     def __init__(self, db: Database) -> None:
         self._feed: _Feed = _SqliteFeed(db) if db.is_sqlite else _PostgresFeed(db)
 
     def wait(self, timeout_s: float) -> bool:
-        """True as soon as something was committed since the last call; False when `timeout_s` passed first."""
+        """Return True as soon as there is a commit since the last call, or False after `timeout_s` without one."""
         return self._feed.wait(timeout_s)
 
     def close(self) -> None:
@@ -78,11 +78,11 @@ class _PostgresFeed:
         self._heard_at = time.monotonic()
 
     def wait(self, timeout_s: float) -> bool:
-        if time.monotonic() - self._heard_at > ASK_AFTER_S:
+        if time.monotonic() - self._heard_at > CHECK_AFTER_S:
             self._connection.execute("SELECT")
             self._heard_at = time.monotonic()
         reported = self._notified(timeout_s)
-        while self._notified(0):  # all at once, or each of the others would be a change of its own
+        while self._notified(0):  # take all waiting notifications, or each would be reported as another change
             pass
         if reported:
             self._heard_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""Types of columns that both databases hold alike."""
+"""Column types that behave the same on both databases."""
 
 from datetime import UTC, datetime
 

@@ -1,7 +1,7 @@
-"""Counts in fixed windows, for limits: in this process, or in Redis for all processes together.
+"""Counters in fixed windows, for rate limits: in this process, or shared through Redis.
 
-A window opens with the first count and ends `window_s` later, when the count begins anew. Redis is a convenience here
-and never a reason to fail: see `storage.core.shared_counters`.
+A window begins with the first count and ends `window_s` later; then the count restarts. If Redis fails, requests must
+not: see `storage.core.shared_counters`.
 """
 
 import math
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
-MAX_WINDOWS = 100_000  # kept by one process; of more, the oldest are forgotten
+MAX_WINDOWS = 100_000  # per process, to bound memory; beyond it the oldest windows are dropped
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many there were in the open window, and the seconds until it ends (at least 1)."""
+    """The count in the current window, and the seconds until the window ends (at least 1)."""
 
     number: int
     reset_s: int
@@ -24,20 +24,20 @@ class Count:
 
 class Counters(Protocol):
     def add(self, name: str, window_s: int) -> Count:
-        """Count one more."""
+        """Add one and return the new count."""
 
     def known(self, name: str, window_s: int) -> Count:
-        """The count as this process knows it, without asking anybody."""
+        """Return the count as this process knows it, without asking Redis."""
 
     def close(self) -> None: ...
 
 
 class OwnCounters:
-    """Counts of this process alone."""
+    """Counters of this process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._windows: dict[str, tuple[int, float]] = {}  # name → count, end; in the order of their opening
+        self._windows: dict[str, tuple[int, float]] = {}  # name → count, end; oldest window first
         self._lock = Lock()
 
     def add(self, name: str, window_s: int) -> Count:
@@ -51,7 +51,7 @@ class OwnCounters:
             return self._count(*self._window(name, window_s))
 
     def learn(self, name: str, number: int, left_s: float) -> None:
-        """Take over what was counted elsewhere."""
+        """Set the count to the one that Redis returned."""
         with self._lock:
             self._keep(name, number, self._clock() + left_s)
 

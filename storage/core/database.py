@@ -1,7 +1,7 @@
-"""Engines and sessions: SQLite with WAL and full fsync in one file, or PostgreSQL, by the same code.
+"""Database connections: SQLite (WAL, full fsync) or PostgreSQL, with the same code for both.
 
-`Reading` and `Writing` are different types so that a function's signature says whether it may change anything.
-Writers begin IMMEDIATE on SQLite: with deferred transactions, concurrent writers fail instead of waiting their turn.
+`Reading` and `Writing` are different types, so that a function's signature shows whether it may change anything.
+Write transactions are IMMEDIATE on SQLite: with deferred ones, concurrent writers would fail instead of waiting.
 """
 
 import os
@@ -32,20 +32,20 @@ from storage.core import durable, migrations, postgres
 
 Reading = NewType("Reading", Connection)
 Writing = NewType("Writing", Reading)
-AnySelect: TypeAlias = Select[*tuple[Any, ...]]  # of any number of columns: tables tell theirs at run time only
+AnySelect: TypeAlias = Select[*tuple[Any, ...]]  # any number of columns: a Table's columns are unknown to type checkers
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 BUSY_TIMEOUT_S = 5
 CHANGES_CHANNEL = "tidemark_changes"
-AWAY = (OperationalError, InterfaceError, InternalError, PoolTimeout, OSError)  # what an unreachable database raises
+AWAY = (OperationalError, InterfaceError, InternalError, PoolTimeout, OSError)  # raised for an unreachable database
 
-_alembic = threading.Lock()  # its context is the process's
+_alembic = threading.Lock()  # Alembic's context is global to the process
 
 
 class Database:
-    """One engine, two ways in: `reading()` for a consistent snapshot, `writing()` for one transaction.
+    """A database: `reading()` gives a consistent snapshot, `writing()` a transaction.
 
-    Whoever comes first brings the tables up to date: a process can start while its database is down.
+    The first use brings the tables up to date, so that a process can start while its database is down.
     """
 
     def __init__(self, url: str) -> None:
@@ -61,7 +61,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Reading]:
-        """One snapshot for all that is read inside."""
+        """Open a read-only transaction: everything read inside comes from one snapshot."""
         self.migrate()
         with self.engine.connect() as connection:
             if not self.is_sqlite:
@@ -71,7 +71,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
-        """One transaction, committed at the end or not at all."""
+        """Open a transaction that is committed at the end, or rolled back on an exception."""
         self.migrate()
         with self._transaction() as connection:
             yield Writing(Reading(connection))
@@ -79,11 +79,11 @@ class Database:
                 connection.exec_driver_sql(f"NOTIFY {CHANGES_CHANNEL}")
 
     def migrate(self) -> None:
-        """Bring the tables to the newest revision, once in a process; several processes may do so at once.
+        """Bring the tables to the newest revision, once per process; several processes may call this at once.
 
         Raises:
-            PoolTimeout: another thread is still at it.
-            Unavailable: they are of a revision that this program doesn't know.
+            PoolTimeout: another thread is still migrating.
+            Unavailable: this program doesn't know the tables' revision.
         """
         if self._up_to_date:
             return
@@ -95,7 +95,7 @@ class Database:
             _alembic.release()
 
     def revisions(self) -> tuple[str | None, str | None]:
-        """The revision of the tables as they are, and the newest that this program knows."""
+        """Return the revision of the tables, and the newest that this program knows."""
         with self.engine.connect() as connection:
             return _revision(connection), migrations.NEWEST
 
@@ -120,12 +120,15 @@ class Database:
 
     @contextmanager
     def _writers_turn(self) -> Iterator[None]:
-        """SQLite has one writer and lets the others sleep, longer and longer; a process's own are woken in its turn."""
+        """Let one thread of this process write at a time.
+
+        SQLite's waiting writers sleep for growing intervals; a lock wakes the next thread at once.
+        """
         if not self.is_sqlite:
             yield
             return
         if not self._one_writer.acquire(timeout=BUSY_TIMEOUT_S):
-            raise PoolTimeout("other threads write for too long")
+            raise PoolTimeout("other threads have been writing for too long")
         try:
             yield
         finally:
@@ -133,7 +136,7 @@ class Database:
 
     @contextmanager
     def _in_turn(self, connection: Connection) -> Iterator[None]:
-        """One process after another (SQLite's writers take turns anyway)."""
+        """Let one process migrate at a time. SQLite's single writer ensures this by itself."""
         if self.is_sqlite:
             yield
             return
@@ -145,13 +148,13 @@ class Database:
 
 
 def insert_into(w: Writing, table: Table) -> postgresql.Insert | sqlite.Insert:
-    """An insert that may say what to do where the row is there already: both databases can, each in its own class."""
+    """Return an insert with `on_conflict_…` methods, which SQLAlchemy has only in each dialect's own class."""
     return postgresql.insert(table) if w.dialect.name == "postgresql" else sqlite.insert(table)
 
 
-def values_of(row: AnyRow, **read: Any) -> dict[str, Any]:
-    """A row's values by name, for the class with fields of these names; `read` instead of what columns only encode."""
-    return {**row._asdict(), **read}
+def values_of(row: AnyRow, **decoded: Any) -> dict[str, Any]:
+    """Return a row's values by name, for a class with these fields. `decoded`: values that replace encoded ones."""
+    return {**row._asdict(), **decoded}
 
 
 def _revision(connection: Connection) -> str | None:
@@ -163,14 +166,14 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _sqlite(url: str) -> Engine:
-    # isolation_level None: the driver never begins by itself, the listener below says which kind
+    # isolation_level None: the driver begins no transaction itself; the listener below chooses the kind
     driver = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
     engine = create_engine(url, connect_args=driver, pool_size=16, max_overflow=48, hide_parameters=True)
 
     @event.listens_for(engine, "do_connect")
     def make_private(_dialect: Dialect, _record: Any, arguments: list[Any], _options: dict[str, Any]) -> None:
-        """Make a new file before SQLite does; it gives the files beside it (`-wal`, `-shm`) the same mode."""
-        with suppress(OSError):  # SQLite says what is wrong
+        """Create a new file with a private mode before SQLite does; SQLite gives `-wal` and `-shm` the same mode."""
+        with suppress(OSError):  # SQLite reports the error when it opens the file
             os.close(os.open(arguments[0], os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, durable.FILE_MODE))
 
     @event.listens_for(engine, "connect")

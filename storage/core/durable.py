@@ -1,4 +1,4 @@
-"""Files that a power cut leaves whole or not there at all, and that nobody but their owner may read."""
+"""Write files that are complete or absent after a power cut, and that only their owner may read."""
 
 import os
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from uuid import uuid4
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
-_synced: set[Path] = set()  # folders whose names this process knows to be on the disk
+_synced: set[Path] = set()  # folders whose entry in the parent folder this process has synced
 
 
 def create(path: Path, content: bytes) -> None:
-    """Write a new file: whole and synced under another name first, then under its own, then its folder is synced.
+    """Write a new file: write and sync it under another name, link it to its own name, then sync the folder.
 
     Raises:
-        FileExistsError: there is one of this name; it is left alone.
-        OSError: the disk is full, or failed; there is no file of this name.
+        FileExistsError: the file exists; it is unchanged.
+        OSError: the disk is full, or failed; the file does not exist.
     """
     with _draft(path, content) as draft:
         os.link(draft, path)  # create-only: unlike a rename, it never replaces
@@ -28,10 +28,10 @@ def create(path: Path, content: bytes) -> None:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """As `create`, but in the place of a file of this name: who reads it meanwhile reads all of the one or the other.
+    """Write a file in the place of an existing one. Concurrent readers get all of the old or all of the new content.
 
     Raises:
-        OSError: the disk is full, or failed; after a power cut it may be the one or the other.
+        OSError: the disk is full, or failed; after a power cut the file may have the old or the new content.
     """
     with _draft(path, content) as draft:
         draft.replace(path)
@@ -40,7 +40,7 @@ def replace(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _draft(path: Path, content: bytes) -> Iterator[Path]:
-    """The content, whole and synced, under another name in the same folder: for as long as it is not needed there."""
+    """Write and sync the content under another name in the same folder; remove this file at the end."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE), "wb") as file:
@@ -53,10 +53,10 @@ def _draft(path: Path, content: bytes) -> Iterator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder, and those above it, so that they survive, too.
+    """Create a folder and its parents durably. An existing folder keeps its mode.
 
-    One that is there keeps its mode. It may have been made a moment ago, by a process that has not synced it yet: it is
-    synced by every process once, unless the process could not have made it.
+    An existing folder may have been created a moment ago by a process that has not synced it yet. So each process syncs
+    it once, unless it has no permission to create such a folder.
     """
     if not folder.is_dir():
         make_folder(folder.parent)
@@ -68,7 +68,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file's content, or the names in a folder, on the disk."""
+    """Flush a file's content, or a folder's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

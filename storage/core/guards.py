@@ -1,4 +1,4 @@
-"""Triggers by which the database itself refuses to change or remove rows, declared beside the tables in `models`."""
+"""Triggers that make the database refuse to change or remove rows; `models` declares them with the tables."""
 
 from typing import Literal
 
@@ -14,12 +14,12 @@ REFUSE = DDL(
 
 
 def guard(metadata: MetaData) -> None:
-    """Make what triggers of PostgreSQL call, before any table."""
+    """Create the function that PostgreSQL's triggers call, before any table is created."""
     event.listen(metadata, "before_create", REFUSE.execute_if(dialect="postgresql"))
 
 
 def refuse(table: Table, change: Literal["UPDATE", "DELETE"], columns: str = "") -> None:
-    """Refuse to change rows of a table (of them only these columns), or to remove rows."""
+    """Add a trigger that refuses to change a table's rows (or only these columns), or to remove rows."""
     message = f"{table.name} rows are never {REFUSALS[change]}"
     name = message.replace(" ", "_")
     event_on_sqlite = f"{change} OF {columns}" if columns else change

@@ -1,8 +1,8 @@
-"""Signs of life between a process and the one that started it, over the socket that they share.
+"""Heartbeats from a process to the one that started it, over the socket that they share.
 
-A process that dies is noticed by itself; one that hangs is not: it holds its port, its leases and its work. So each
-sends a byte every two seconds from a thread of its own, however long a pass its other threads are in: only a process
-that is stopped, or whose interpreter one call never lets go, falls silent.
+The end of a process is noticed without them, but not that it hangs: then it still holds its port, its leases and its
+work. So each process sends a byte every two seconds from a separate thread, even during long computations. Only a
+process that is stopped, or in which one call never releases the interpreter, falls silent.
 """
 
 import os
@@ -16,30 +16,30 @@ from multiprocessing.connection import Connection
 BEAT_EVERY_S = 2.0
 HUNG_AFTER_S = 20.0  # ten beats
 FIRST_BEAT_WITHIN_S = 300.0  # until a process has imported what it needs, on a busy machine
-LONGEST_CHECK_S = 1.0  # whoever listens looks four times a second; for longer it was not awake itself
+LONGEST_CHECK_S = 1.0  # the listener checks four times a second; after a longer gap it was suspended or too busy
 
 
 def beat(descriptor: int) -> None:
-    """Send signs of life in a thread, for as long as somebody holds the other end.
+    """Send heartbeats in a thread until the other end is closed.
 
-    They go through a descriptor of their own: a number that is closed here soon belongs to another file or connection.
+    They use a duplicated descriptor: if the caller closes its own, the number may soon belong to another file.
     """
-    ours = os.dup(descriptor)
-    beat_by(lambda: os.write(ours, b"."))
+    duplicate = os.dup(descriptor)
+    beat_by(lambda: os.write(duplicate, b"."))
 
 
 def beat_by(send: Callable[[], object]) -> None:
-    """Call `send` every two seconds in a thread, until nobody holds the other end.
+    """Call `send` every two seconds in a thread, until it raises OSError because the other end is closed.
 
-    The process ends at once if a thread found no memory to begin: whoever started that thread waits for ever
-    (`Thread.start` waits for its first step), and no other thread can tell. Python only reports it, and a function of
-    our own to report to would need memory, too; a list's `append` needs next to none.
+    The process exits if a thread had no memory to start: `Thread.start` then waits forever, and no other thread can
+    notice it. Python only calls `sys.unraisablehook`. A function of our own as hook would need memory, too; a list's
+    `append` needs almost none.
     """
     failures: list[sys.UnraisableHookArgs] = []
     sys.unraisablehook = failures.append
 
     def keep_on() -> None:
-        with suppress(OSError):  # what happens without a parent is decided elsewhere
+        with suppress(OSError):  # other code decides what to do without a parent
             while True:
                 _report(failures)
                 send()
@@ -57,7 +57,7 @@ def _report(failures: "list[sys.UnraisableHookArgs]") -> None:
 
 
 class Pulse:
-    """How long a process has been silent, in time that the listener was awake itself.
+    """How long a process has been silent, counting only time in which the listener was running.
 
     Counted by the listener's monotonic clock, and never more than a second from one look to the next: a machine that
     was suspended, or too busy to let the listener look, says nothing about the process.

@@ -1,9 +1,9 @@
-"""Idempotency keys: a request that is sent again is answered again, and does nothing again.
+"""Idempotency keys: a request that is sent again gets the same answer, and is not executed again.
 
-A key is claimed in a transaction of its own before anything is done, so that a twin is turned away meanwhile. The
-answer is written in the very transaction that makes what it tells of: the thing and its answer can't come apart,
-wherever a process dies and however a commit is cut off. A request that died leaves a claim without an answer, which
-ends by itself; should it come back to life after that, its claim is no longer the one in the row, and it can't commit.
+A key is claimed in its own transaction before anything is done, so that a concurrent duplicate is refused. The answer
+is stored in the same transaction as the request's effect, so one never exists without the other, even if the process
+dies or the commit is interrupted. A request that dies leaves a claim without an answer, which expires. If that request
+continues later, another claim is in the row, and it can't commit.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ from storage.core.database import Writing, insert_into
 from storage.core.models import idempotency_keys
 
 RETAINED_FOR = timedelta(hours=24)
-CLAIMED_FOR = timedelta(seconds=30)  # well beyond what a request takes
+CLAIMED_FOR = timedelta(seconds=30)  # far longer than any request takes
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to answer one key, for one request alone."""
+    """One request's right to answer a key."""
 
     client_id: UUID
     key_hash: bytes
@@ -34,13 +34,13 @@ class Claim:
 
     @classmethod
     def to(cls, client_id: UUID, key: str) -> Self:
-        """A claim to be made."""
+        """Return a claim that is not stored yet."""
         return cls(client_id, hashlib.sha256(key.encode()).digest(), uuid4())
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was answered: enough to say it again."""
+    """A stored answer, to be sent again."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,16 +48,16 @@ class Answer:
 
 
 def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> Answer | None:
-    """Make a claim; gives the answer when the key has got one already.
+    """Store a claim and return None; or return the answer if the key has one.
 
     Args:
-        fingerprint: SHA-256 of everything that two requests must share to be one.
+        fingerprint: SHA-256 of everything that must be equal for two requests to be the same.
 
     Raises:
-        Unprocessable: `Idempotency.KeyReused`, the key came with another request within the last 24 hours.
-        Conflict: `Idempotency.InFlight`, the same request is being worked on.
+        Unprocessable: `Idempotency.KeyReused`, the key was used for another request within the last 24 hours.
+        Conflict: `Idempotency.InFlight`, the same request is in progress.
     """
-    if _taken(w, mine, fingerprint, now):
+    if _take(w, mine, fingerprint, now):
         return None
     row = w.execute(select(idempotency_keys).where(_is_of(mine))).first()
     if row is not None and row.fingerprint != fingerprint:
@@ -68,10 +68,10 @@ def claim(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> Answer 
 
 
 def keep(w: Writing, mine: Claim, answer: Answer) -> None:
-    """Keep the answer, in the transaction of what it tells.
+    """Store the answer, in the transaction of the request's effect.
 
     Raises:
-        Conflict: the claim ran out and another request has the key; nothing of this one may be committed.
+        Conflict: the claim expired and another request has the key; the transaction must not commit.
     """
     statement = update(idempotency_keys).where(_is_of(mine), idempotency_keys.c.holder == mine.holder)
     if w.execute(statement.values(vars(answer))).rowcount == 0:
@@ -79,22 +79,22 @@ def keep(w: Writing, mine: Claim, answer: Answer) -> None:
 
 
 def release(w: Writing, mine: Claim) -> None:
-    """Let go of the key, unless an answer was kept: then what it tells of is there, whatever its sender was told."""
+    """Release the key, unless an answer is stored: then the effect is committed, whatever the client received."""
     unanswered = idempotency_keys.c.status.is_(None)
     w.execute(delete(idempotency_keys).where(_is_of(mine), idempotency_keys.c.holder == mine.holder, unanswered))
 
 
 def sweep(w: Writing, now: datetime, at_most: int) -> int:
-    """Forget keys and answers older than 24 hours, the oldest first; gives how many."""
+    """Delete keys and answers older than 24 hours, the oldest first; return how many."""
     key = (idempotency_keys.c.client_id, idempotency_keys.c.key_hash)
     old = idempotency_keys.c.created_at <= now - RETAINED_FOR
     oldest = select(*key).where(old).order_by(idempotency_keys.c.created_at).limit(at_most)
-    # said twice, since a key may be claimed anew between the look and the deletion
+    # `old` is repeated because a key may be claimed again between the subquery and the deletion
     return w.execute(delete(idempotency_keys).where(tuple_(*key).in_(oldest), old)).rowcount
 
 
-def _taken(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
-    """Whether the key was free: never seen, forgotten by now, or claimed by a request that died."""
+def _take(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
+    """Claim the key if it is free: never used, expired, or claimed by a request that died. Return whether it was."""
     fresh = {
         "fingerprint": fingerprint,
         "holder": mine.holder,
@@ -102,8 +102,8 @@ def _taken(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
         "created_at": now,
         **dict.fromkeys(Answer.__dataclass_fields__),
     }
-    claim_is_over = leases.over(idempotency_keys.c.claimed_until, now, CLAIMED_FOR.total_seconds())
-    dead = and_(idempotency_keys.c.status.is_(None), claim_is_over)
+    claim_has_ended = leases.has_ended(idempotency_keys.c.claimed_until, now, CLAIMED_FOR.total_seconds())
+    dead = and_(idempotency_keys.c.status.is_(None), claim_has_ended)
     statement = insert_into(w, idempotency_keys).values(client_id=mine.client_id, key_hash=mine.key_hash, **fresh)
     taken = statement.on_conflict_do_update(
         index_elements=[idempotency_keys.c.client_id, idempotency_keys.c.key_hash],
@@ -118,4 +118,4 @@ def _is_of(mine: Claim) -> ColumnElement[bool]:
 
 
 def _in_flight() -> Conflict:
-    return Conflict("Idempotency.InFlight", "A request with this Idempotency-Key is being worked on.")
+    return Conflict("Idempotency.InFlight", "A request with this Idempotency-Key is in progress: try again shortly.")

@@ -1,9 +1,8 @@
-"""The lake: immutable files that a commit in SQL refers to by path and SHA-256.
+"""The lake: immutable files that the database refers to by path and SHA-256.
 
-A file is written whole under another name, fsynced, renamed, and its folder fsynced, before SQL learns of it. So a
-name in the database always has its file, and a file without a name is an orphan that nothing reads. Flipped bits
-in Parquet mostly decode to wrong values without an error, hence the hash: checked whenever a process opens a
-file for the first time, or for the first time after many others.
+A file is durable before the database refers to it (see `durable.create`). So every path in the database has its file,
+and a file without a row is an orphan that nothing reads. Flipped bits in Parquet usually decode to wrong values without
+an error. Therefore a process checks the hash when it first opens a file, and again after many other files.
 """
 
 import hashlib
@@ -21,8 +20,8 @@ import polars as pl
 from pipelines.vocabulary.errors import Corrupt, Unavailable
 from storage.core import durable
 
-ROW_GROUP_ROWS = 30_000  # measured: point reads in 3.5 ms; 600,000 rows take 9.9
-MOST_REMEMBERED = 20_000  # files found right: some 6 MB
+ROW_GROUP_ROWS = 30_000  # measured: reading one customer takes 3.5 ms; 9.9 ms with groups of 600,000 rows
+MOST_REMEMBERED = 20_000  # verified files; about 6 MB
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Found:
-    """A file that lies in the lake, whether or not the database names it."""
+    """A file in the lake, whether or not the database refers to it."""
 
     path: str
     size: int
@@ -48,7 +47,7 @@ class Lake:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._verified: dict[tuple[str, bytes], None] = {}  # in order of their check
+        self._verified: dict[tuple[str, bytes], None] = {}  # oldest check first
         self._lock = Lock()
 
     def put(self, path: str, content: bytes) -> Stored:
@@ -67,19 +66,19 @@ class Lake:
         return self.put(path, buffer.getvalue())
 
     def require(self, path: str) -> None:
-        """Make sure that a file is still there.
+        """Check that a file still exists. Call it in the transaction that refers to the file, after inserting the row.
 
-        For the transaction that names it, once it has: whoever was held up for a day between writing and naming may
-        find that the file was taken for an orphan (see `storage.operations.retention`).
+        If more than a day passes between writing the file and this transaction, the file may have been removed as an
+        orphan (see `storage.operations.retention`).
 
         Raises:
-            Unavailable: it is gone; the transaction must not commit.
+            Unavailable: the file is gone; the transaction must not commit.
         """
         if not (self.root / path).is_file():
             raise Unavailable("Service.Unavailable", "The data was not stored in time. Try again.")
 
     def files(self, folder: str) -> Iterator[Found]:
-        """All files below a folder, drafts included, in no order. What vanishes meanwhile is left out."""
+        """Yield all files below a folder, including drafts, in no order. Files removed meanwhile are left out."""
         for parent, _, names in os.walk(self.root / folder):
             for name in names:
                 with suppress(FileNotFoundError):
@@ -88,11 +87,11 @@ class Lake:
                     yield Found(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     def touch(self, path: str) -> None:
-        """Let a file look as if it had been written now: its age as an orphan counts from here."""
+        """Set a file's modification time to now, so that its age as an orphan restarts."""
         os.utime(self.root / path)
 
     def discard(self, path: str) -> int:
-        """Remove a file that nothing names any more; bytes freed (0: it was gone already)."""
+        """Remove a file that nothing refers to; return the bytes freed (0: it was gone already)."""
         with suppress(FileNotFoundError):
             size = (self.root / path).stat().st_size
             (self.root / path).unlink()
@@ -100,7 +99,7 @@ class Lake:
         return 0
 
     def verified(self, path: str, sha256: bytes) -> Path:
-        """The file's real path, once its content was found to be what was written.
+        """Return the file's full path after checking that its content is what was written.
 
         Raises:
             Corrupt: the file is missing, or its SHA-256 differs.
@@ -111,7 +110,7 @@ class Lake:
         return self.root / path
 
     def _remember(self, path: str, sha256: bytes) -> None:
-        """Most files are never read again, so a process that runs for ever has to forget some."""
+        """Remember a verified file, and drop the oldest one if there are too many."""
         with self._lock:
             self._verified[path, sha256] = None
             if len(self._verified) > MOST_REMEMBERED:

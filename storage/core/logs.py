@@ -1,9 +1,9 @@
-"""The log: one line an event, in the same form from every process, as text for people or as JSON for machines.
+"""The log: one line per event, in the same form from every process, as text for people or JSON for machines.
 
-A line holds nothing personal and no secret. Whoever writes one names things by id and counts; the rest is seen to
-here. Of an error that is not our own only its type and where it was raised are kept, for its message may quote a row.
-API keys and ABNs are blotted out wherever they come from, and what isn't printable is escaped, so that no value begins
-a line of its own or speaks to a terminal.
+A line holds nothing personal and no secret. Callers log only ids and counts; this module takes care of the rest. For
+errors that are not our own it logs only the type and where it was raised, since the message may quote a row. API keys
+and ABNs are masked in all values. Characters that aren't printable are escaped, so that no value can start a new line
+or control a terminal.
 """
 
 import json
@@ -22,11 +22,11 @@ from typing import Any
 from pipelines.vocabulary.errors import TidemarkError
 from storage.core.settings import LogFormat, Settings
 
-OURS = ("tidemark", "api", "assets", "isolation", "storage", "uvicorn", "__main__")  # what they tell is worth telling
+OURS = ("tidemark", "api", "assets", "isolation", "storage", "uvicorn", "__main__")  # loggers logged from INFO on
 MOST_FRAMES = 12
 MOST_FOREIGN_CHARACTERS = 300
-BLOTTED = re.compile(r"tm_(?:sandbox|live)_[\w-]+|(?<![\w-])[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}(?![\w-])")
-BLOT = "***"
+MASKED = re.compile(r"tm_(?:sandbox|live)_[\w-]+|(?<![\w-])[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}(?![\w-])")
+MASK = "***"
 
 _about: ContextVar[Mapping[str, object]] = ContextVar("about", default=MappingProxyType({}))
 
@@ -34,7 +34,11 @@ log = logging.getLogger(__name__)
 
 
 def to_stderr(part: str, settings: Settings) -> None:
-    """Let this process, a part of Tidemark, log to standard error: warnings, and of our own what is worth telling."""
+    """Make this process log to standard error: warnings of all loggers, and information of our own.
+
+    Args:
+        part: the process's name in each line.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(_formatter(part, settings.log_format, on_terminal=sys.stderr.isatty()))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -47,7 +51,7 @@ def to_stderr(part: str, settings: Settings) -> None:
 
 @contextmanager
 def about(**fields: object) -> Iterator[None]:
-    """Add fields, like `requestId`, to every line that is written inside."""
+    """Add fields, such as `requestId`, to every line that is logged inside."""
     before = _about.set({**_about.get(), **fields})
     try:
         yield
@@ -56,7 +60,7 @@ def about(**fields: object) -> Iterator[None]:
 
 
 class Line(logging.Formatter):
-    """What the two forms have in common: which fields a line has."""
+    """Common base of both forms: a line's fields."""
 
     def __init__(self, part: str) -> None:
         super().__init__()
@@ -68,13 +72,13 @@ class Line(logging.Formatter):
             "level": record.levelname,
             "part": self._part,
             "logger": record.name,
-            "message": record.getMessage() if record.name.startswith(OURS) else _briefly(record.getMessage()),
+            "message": record.getMessage() if record.name.startswith(OURS) else _shorten(record.getMessage()),
             **_about.get(),
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[1] is not None:
             reported |= {"error": _name(record.exc_info[1]), "raisedAt": _frames(record.exc_info[1])}
-        return {name: _blotted(value) for name, value in reported.items()}
+        return {name: _mask(value) for name, value in reported.items()}
 
 
 class Json(Line):
@@ -86,12 +90,12 @@ class Text(Line):
     def format(self, record: logging.LogRecord) -> str:
         fields = self.fields(record)
         time, level, part, logger, message = (fields.pop(name) for name in list(fields)[:5])
-        rest = "".join(f" {name}={_word(value)}" for name, value in fields.items())
+        rest = "".join(f" {name}={_quote(value)}" for name, value in fields.items())
         return printable(f"{time} {level} {part} {logger}: {message}{rest}")
 
 
 def printable(text: str) -> str:
-    """The text with everything that isn't printable escaped: on a terminal it is one line and no command."""
+    """Escape everything in a text that isn't printable, so that it stays one line and can't control a terminal."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
@@ -100,23 +104,23 @@ def _formatter(part: str, chosen: LogFormat, *, on_terminal: bool) -> Line:
     return Text(part) if as_text else Json(part)
 
 
-def _blotted(value: object) -> object:
-    return BLOTTED.sub(BLOT, value) if isinstance(value, str) else value
+def _mask(value: object) -> object:
+    return MASKED.sub(MASK, value) if isinstance(value, str) else value
 
 
-def _briefly(message: str) -> str:
-    """The beginning of what somebody else's code tells: further down it may quote anything."""
+def _shorten(message: str) -> str:
+    """Return the beginning of another library's message; the rest may quote data."""
     return message.partition("\n")[0][:MOST_FOREIGN_CHARACTERS]
 
 
-def _word(value: object) -> str:
-    """A value that ends where it seems to end."""
+def _quote(value: object) -> str:
+    """Return a value as text, quoted unless it is plainly one word."""
     text = " < ".join(value) if isinstance(value, list) else str(value)
     return text if re.fullmatch(r"[\w./:+-]+", text) else json.dumps(text, ensure_ascii=False)
 
 
 def _name(error: BaseException) -> str:
-    """The error's type, its message when that is ours, and what it came from."""
+    """Return the error's type, its message if it is our own error, and its cause."""
     name = type(error).__name__
     if isinstance(error, TidemarkError):
         name = f"{name} {error.code}: {error.detail}"
@@ -127,7 +131,7 @@ def _name(error: BaseException) -> str:
 
 
 def _frames(error: BaseException) -> list[str]:
-    """Where it was raised, innermost first."""
+    """Return where the error was raised, innermost frame first."""
     frames = traceback.extract_tb(error.__traceback__)[-MOST_FRAMES:]
     return [f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno} {frame.name}" for frame in reversed(frames)]
 
@@ -136,8 +140,8 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
     if isinstance(error, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     else:
-        log.critical("the process ends of an error", exc_info=error)
+        log.critical("the process ends because of an error", exc_info=error)
 
 
 def _uncaught_in_thread(args: Any) -> None:
-    log.critical("the thread %s ends of an error", args.thread and args.thread.name, exc_info=args.exc_value)
+    log.critical("the thread %s ends because of an error", args.thread and args.thread.name, exc_info=args.exc_value)

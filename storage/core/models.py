@@ -1,4 +1,4 @@
-"""Every table, once. Core tables rather than mapped objects: reads are by key and by set, and cost a fifth.
+"""All tables, declared in SQLAlchemy Core. Reads are by key and by set, and cost a fifth of the ORM's.
 
 Ids are UUIDs. `customers.number` is the internal 64-bit key that frames sort and group by; `jobs.received_seq` is
 the order of receipt. A customer's enriched transactions are a value in the lake that `locations` points to: the row
@@ -42,27 +42,27 @@ metadata = MetaData(
 )
 guard(metadata)
 
-Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY up by itself
+Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite auto-increments only INTEGER PRIMARY KEY
 
 
 class Flow(StrEnum):
     """What a job is for; equals its `jobType`."""
 
     ENRICHMENT = "Enrichment"
-    EXTRACTION = "Extraction"  # of PDF statements, whose rows are then enriched
+    EXTRACTION = "Extraction"  # read PDF statements, then enrich their rows
     RETRACTION = "Withdrawal"
-    CORRECTION = "Correction"  # made or revoked
-    REENRICHMENT = "Reenrichment"  # what is known about the customer changed otherwise
+    CORRECTION = "Correction"  # a correction was made or revoked
+    REENRICHMENT = "Reenrichment"  # other knowledge about the customer changed
     REPORT_REFRESH = "ReportRefresh"
-    POLICY_BACKTEST = "PolicyBacktest"  # of no one customer
-    RULESET_SIMULATION = "RulesetSimulation"  # of no one customer
+    POLICY_BACKTEST = "PolicyBacktest"  # concerns many customers
+    RULESET_SIMULATION = "RulesetSimulation"  # concerns many customers
 
 
-SUBMISSIONS = (Flow.ENRICHMENT, Flow.EXTRACTION)  # flows that bring rows
+SUBMISSIONS = (Flow.ENRICHMENT, Flow.EXTRACTION)  # flows that add rows
 
 
 class Stage(StrEnum):
-    """Of an extraction: which of its two stages waits, runs or was the last."""
+    """The stage of an extraction that is waiting, is running or was the last."""
 
     EXTRACTION = "extraction"
     ENRICHMENT = "enrichment"
@@ -84,15 +84,15 @@ class Queue(StrEnum):
     """Queues that never wait for each other."""
 
     ENRICHMENT = "enrichment"
-    EXTRACTION = "extraction"  # holds no customer: several may be read at once
+    EXTRACTION = "extraction"  # locks no customer, so several jobs of one customer may run at once
     REFRESH = "refresh"
-    PORTFOLIO = "portfolio"  # the whole portfolio: its runs wait in Dagster's queue, not in batches
+    PORTFOLIO = "portfolio"  # work on the whole portfolio: its runs wait in Dagster's queue, not in batches
 
 
 QUEUE_OF = {
     Flow.ENRICHMENT: Queue.ENRICHMENT,
-    Flow.EXTRACTION: Queue.EXTRACTION,  # until it has landed, then that of enrichment: see `storage.jobs.batches`
-    Flow.RETRACTION: Queue.ENRICHMENT,  # in order of receipt with what it takes back
+    Flow.EXTRACTION: Queue.EXTRACTION,  # until its rows have landed, then enrichment: see `storage.jobs.batches`
+    Flow.RETRACTION: Queue.ENRICHMENT,  # in order of receipt with the submission that it takes back
     Flow.CORRECTION: Queue.ENRICHMENT,
     Flow.REENRICHMENT: Queue.ENRICHMENT,
     Flow.REPORT_REFRESH: Queue.REFRESH,
@@ -104,14 +104,14 @@ QUEUE_OF = {
 class BatchState(StrEnum):
     OPEN = "open"
     COMMITTED = "committed"
-    RELEASED = "released"  # given up: its jobs went back to the queue
+    RELEASED = "released"  # abandoned: its jobs went back to the queue
 
 
 class PolicyState(StrEnum):
-    """Of a version: they follow one another, and none comes twice."""
+    """The state of a policy's version. States follow in this order; a version never returns to an earlier one."""
 
     DRAFT = "draft"
-    PUBLISHED = "published"  # one of a policy's at most
+    PUBLISHED = "published"  # at most one version of a policy
     RETIRED = "retired"
 
 
@@ -119,7 +119,7 @@ class DeliveryStatus(StrEnum):
     DUE = "due"
     SENDING = "sending"
     DELIVERED = "delivered"
-    RETRYING = "retrying"  # failed, and due again at its time
+    RETRYING = "retrying"  # failed, and due again at `retry_at`
     FAILED = "failed"
     CANCELLED = "cancelled"  # the subscription was deleted before the send
 
@@ -145,7 +145,7 @@ api_keys = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime),
     Column("revoked_at", UtcDateTime),
-    Column("rotated_to", ForeignKey("api_keys.key_id")),  # its successor; until `expires_at` both are good
+    Column("rotated_to", ForeignKey("api_keys.key_id")),  # its successor; both are valid until `expires_at`
 )
 
 customers = Table(
@@ -163,14 +163,16 @@ customers = Table(
     Column("data_version", BigInteger, nullable=False, server_default="0"),  # 0: no enriched transactions yet
     Column("location_version", BigInteger, nullable=False, server_default="0"),
     Column("enriched_rows", BigInteger, nullable=False, server_default="0"),  # current rows in the value
-    Column("enrichment_version", Integer, nullable=False, server_default="0"),  # whose outcome the value equals
-    Column("knowledge_version", BigInteger, nullable=False, server_default="0"),  # changes to what else is known of it
+    Column("enrichment_version", Integer, nullable=False, server_default="0"),  # of the code that made the value
+    Column(
+        "knowledge_version", BigInteger, nullable=False, server_default="0"
+    ),  # changes to related parties, corrections
     Index("ix_customers_client_id_number", "client_id", "number"),
     Index("ix_customers_client_id_abn", "client_id", "abn"),
     UniqueConstraint("client_id", "abn", "reference"),
 )
 
-# What a client knows of a customer. Nothing is overwritten: the last entry of a name is what holds.
+# What a client knows about a customer. Nothing is overwritten: the last entry of a name applies.
 attributes = Table(
     "attributes",
     metadata,
@@ -180,13 +182,13 @@ attributes = Table(
     Column("value", Text),  # as JSON, so that a number keeps its digits; null: the attribute was removed
     Column("source", Text),
     Column("evidence_date", Date),
-    Column("expires_at", UtcDateTime),  # from here on the value is not available
+    Column("expires_at", UtcDateTime),  # from then on the value is unavailable
     Column("set_at", UtcDateTime, nullable=False),
     Column("set_by", String(40), nullable=False),  # as in the audit trail
     Index("ix_attributes_customer_number_name", "customer_number", "name", "number"),
 )
 
-# Who stands beside a customer. Every change is a whole new list; the last one holds.
+# A customer's related parties. Every change stores a complete new list; the last one applies.
 related_parties = Table(
     "related_parties",
     metadata,
@@ -198,7 +200,7 @@ related_parties = Table(
     Index("ix_related_parties_customer_number", "customer_number", "number"),
 )
 
-# The ABNs in the lists that hold: so that a customer finds those who stand beside it, and those whom it stands beside.
+# The ABNs in the lists that apply, to find a customer's related parties, and the customers it is a related party of.
 related_abns = Table(
     "related_abns",
     metadata,
@@ -207,8 +209,8 @@ related_abns = Table(
     Index("ix_related_abns_abn", "abn"),
 )
 
-# What clients correct in the enrichment: of one customer's transactions, or, without a customer, of all the client's.
-# Nothing is overwritten: a revoked one stays, marked. `number` is the order of making: the later of two wins.
+# Clients' corrections of the enrichment: for one customer's transactions, or without a customer for all the client's.
+# Nothing is overwritten: a revoked correction stays, marked. `number` is the order of creation: the later one wins.
 corrections = Table(
     "corrections",
     metadata,
@@ -216,10 +218,10 @@ corrections = Table(
     Column("correction_id", Uuid, nullable=False, unique=True),
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
     Column("customer_number", ForeignKey("customers.number")),  # null: all customers of the client
-    Column("transaction_id", Uuid),  # exactly one of these three says which transactions are meant
+    Column("transaction_id", Uuid),  # exactly one of these three selects the transactions
     Column("counterparty", Text),  # as sent
     Column("words", Text),  # as sent
-    Column("counterparty_group", Text),  # by which the counterparty is found
+    Column("counterparty_group", Text),  # the group that the counterparty is matched by
     Column("direction", String(6)),  # null: both
     Column("category", String(64)),  # null: unchanged
     Column("counterparty_name", Text),  # null: unchanged
@@ -252,7 +254,7 @@ locations = Table(
     Column("first_row", BigInteger, nullable=False),
     Column("row_count", BigInteger, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
-    Column("replaced_at", UtcDateTime),  # kept from here on for the retention time
+    Column("replaced_at", UtcDateTime),  # from then on it is retained for the retention time
     Index("ix_locations_replaced_at", "replaced_at", sqlite_where=text("replaced_at IS NOT NULL"),
           postgresql_where=text("replaced_at IS NOT NULL")),
 )  # fmt: skip
@@ -265,8 +267,8 @@ batches = Table(
     Column("queue", String(16), nullable=False),
     Column("state", String(16), nullable=False),
     Column("partition_day", Date, nullable=False),  # UTC day of receipt
-    Column("run_id", String(64)),  # the orchestrator's run
-    Column("worker", Uuid),  # which has the run
+    Column("run_id", String(64)),  # Dagster's run
+    Column("worker", Uuid),  # the worker that has the run
     Column("created_at", UtcDateTime, nullable=False),
     Column("lease_expires_at", UtcDateTime, nullable=False),
     Index("ix_batches_open", "queue", "lease_expires_at", sqlite_where=text("state = 'open'"),
@@ -279,19 +281,19 @@ jobs = Table(
     Column("received_seq", Serial, primary_key=True),
     Column("job_id", Uuid, nullable=False, unique=True),
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
-    Column("customer_number", ForeignKey("customers.number")),  # null: of no one customer
+    Column("customer_number", ForeignKey("customers.number")),  # null: concerns many customers
     Column("flow", String(24), nullable=False),
-    Column("stage", String(16)),  # of an extraction; null for other flows
+    Column("stage", String(16)),  # stage of an extraction; null for other flows
     Column("status", String(24), nullable=False),
     Column("submission", JSON),  # the account as identified on receipt, and the mode
     Column("retracts", Uuid),  # retraction: the job of the submission that it takes back
     Column("landing_path", Text),
     Column("landing_sha256", LargeBinary(32)),
     Column("received_rows", BigInteger, nullable=False, server_default="0"),
-    Column("pages_total", Integer),  # of the files opened so far
+    Column("pages_total", Integer),  # pages of the files opened so far
     Column("pages_done", Integer),
     Column("refused_files", Integer, nullable=False, server_default="0"),
-    Column("repeated_rows", BigInteger),  # of statements, that another one of the submission holds
+    Column("repeated_rows", BigInteger),  # rows that another statement of the submission holds, too
     Column("statement_rows_path", Text),  # the statements' rows with their places, in schema STATEMENT_ROWS
     Column("batch_token", ForeignKey("batches.token"), index=True),
     Column("attempts", Integer, nullable=False, server_default="0"),
@@ -327,7 +329,7 @@ jobs = Table(
           postgresql_where=text("retracts IS NOT NULL AND status <> 'Failed'")),
 )  # fmt: skip
 
-# PDF files as clients sent them, sealed, and what became of each.
+# PDF files as clients sent them, sealed, and the result of reading each.
 statement_files = Table(
     "statement_files",
     metadata,
@@ -335,16 +337,16 @@ statement_files = Table(
     Column("job_id", Uuid, nullable=False),
     Column("customer_number", ForeignKey("customers.number"), nullable=False),
     Column("position", Integer, nullable=False),  # in the request, from 1
-    Column("file_name", String(255), nullable=False),  # to be shown, never to be opened; may be empty
+    Column("file_name", String(255), nullable=False),  # only for display, never used as a path; may be empty
     Column("sha256", LargeBinary(32), nullable=False),  # of the file as sent
     Column("bytes", BigInteger, nullable=False),
-    Column("path", Text),  # of the sealed original in the lake; null: refused on receipt
-    Column("stored_sha256", LargeBinary(32)),  # of what lies there
-    Column("data_key", ForeignKey("vault_keys.key_id")),  # that it is sealed under
-    Column("password", LargeBinary),  # AES-GCM, bound to the file; null as soon as it was read
+    Column("path", Text),  # the sealed original in the lake; null: refused on receipt
+    Column("stored_sha256", LargeBinary(32)),  # of the sealed file
+    Column("data_key", ForeignKey("vault_keys.key_id")),  # the key it is sealed with
+    Column("password", LargeBinary),  # AES-GCM, bound to the file; null once the file has been read
     Column("had_password", Boolean, nullable=False),
     Column("repeats", Uuid),  # the same file, read before: its statements were taken over
-    Column("refusal", String(32)),  # why no statement came of it
+    Column("refusal", String(32)),  # why it gave no statement
     Column("message", Text),
     Column("pages", Integer),
     Column("signals", JSON),
@@ -355,7 +357,7 @@ statement_files = Table(
           postgresql_where=text("path IS NOT NULL")),
 )  # fmt: skip
 
-# What was read from them: one account's part of a file each. Money is exact text.
+# Statements read from these files: one account's part of a file each. Money is exact text.
 statements = Table(
     "statements",
     metadata,
@@ -369,7 +371,7 @@ statements = Table(
     Column("bank_name", Text),
     Column("account_name", Text),
     Column("bsb", Text),
-    Column("account_number", Text),  # that of a card masked
+    Column("account_number", Text),  # a card's number is masked
     Column("account_type", String(16)),
     Column("credit_limit", Text),
     Column("kind", String(16), nullable=False),
@@ -394,7 +396,7 @@ reports = Table(
     metadata,
     Column("customer_number", ForeignKey("customers.number"), primary_key=True),
     Column("kind", String(16), primary_key=True),
-    Column("data", Text),  # exact JSON bytes of the last good data; null while there is none
+    Column("data", Text),  # exact JSON bytes of the last good data; null before the first
     Column("data_version", BigInteger),
     Column("report_version", Integer),
     Column("as_of", Date),
@@ -414,9 +416,9 @@ subscriptions = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("max_retries", Integer, nullable=False, server_default="0"),
     Column("pause_after", Integer),  # failures in a row; null: never
-    Column("paused_at", UtcDateTime),  # deliveries wait; null: they are sent
-    Column("paused_by", String(16)),  # who did: failures, client or operator
-    Column("failure_streak", Integer, nullable=False, server_default="0"),  # failed attempts since one succeeded
+    Column("paused_at", UtcDateTime),  # while set, deliveries wait
+    Column("paused_by", String(16)),  # what paused it: failures, client or operator
+    Column("failure_streak", Integer, nullable=False, server_default="0"),  # failed attempts since the last success
     Column("last_delivered_at", UtcDateTime),
     Column("last_failed_at", UtcDateTime),
     Index("ix_subscriptions_client_id_event_type", "client_id", "event_type"),
@@ -437,7 +439,7 @@ events = Table(
     Column("customer_number", ForeignKey("customers.number"), index=True),  # null: a test, of no customer
     Column("job_id", Uuid),  # null: a test, or a rule that fired
     Column("event_type", String(40), nullable=False),
-    Column("body", LargeBinary, nullable=False),  # the very bytes that are signed and sent
+    Column("body", LargeBinary, nullable=False),  # the exact bytes that are signed and sent
     Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("job_id", "event_type"),
 )
@@ -453,12 +455,12 @@ deliveries = Table(
     Column("subscription_id", Uuid, nullable=False),
     Column("status", String(16), nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
-    Column("due_at", UtcDateTime, nullable=False),  # when it was made, or asked for once more
+    Column("due_at", UtcDateTime, nullable=False),  # when it was created, or resent by hand
     Column("lease_expires_at", UtcDateTime),
     Column("lease_holder", Uuid),
-    Column("attempt_count", Integer, nullable=False, server_default="0"),  # since it was made, or last resent by hand
-    Column("retry_at", UtcDateTime),  # of retrying
-    Column("is_test", Boolean, nullable=False, server_default=false()),  # asked for: sent even while paused
+    Column("attempt_count", Integer, nullable=False, server_default="0"),  # since it was created, or resent by hand
+    Column("retry_at", UtcDateTime),  # when a retrying delivery is due
+    Column("is_test", Boolean, nullable=False, server_default=false()),  # a test: sent even while paused
     UniqueConstraint("event_id", "subscription_id"),
     Index("ix_deliveries_open", "status", "subscription_id", "number", "client_id", "due_at",
           sqlite_where=text("status IN ('due', 'sending', 'retrying')"),
@@ -488,7 +490,7 @@ attempts = Table(
     Column("response_head", LargeBinary),  # first 16 KiB of the answer's body, as received
     Column("subscription_id", Uuid),  # the delivery's
     Column("is_test", Boolean, nullable=False, server_default=false()),  # the delivery's
-    Column("dns_ms", Integer),  # each part of duration_ms; null for what was not done
+    Column("dns_ms", Integer),  # the parts of duration_ms; null for a step that was not reached
     Column("connect_ms", Integer),
     Column("tls_ms", Integer),
     Column("first_byte_ms", Integer),
@@ -505,7 +507,7 @@ leases = Table(
     Column("expires_at", UtcDateTime, nullable=False),
 )
 
-# Schedules and sensors that should run and don't, as the dispatcher last found them.
+# Schedules and sensors that should run but don't, as the dispatcher last found them.
 stopped_automations = Table(
     "stopped_automations",
     metadata,
@@ -514,16 +516,16 @@ stopped_automations = Table(
     Column("found_at", UtcDateTime, nullable=False),  # first
 )
 
-# How far the integrity pass has come through one kind of file: an interrupted pass goes on from here.
+# Progress of the integrity pass through one kind of file: an interrupted pass continues from here.
 passes = Table(
     "passes",
     metadata,
     Column("name", String(32), primary_key=True),
     Column("position", Text),  # the last file checked; null between passes
-    Column("finished_at", UtcDateTime),  # when it last came to the end
+    Column("finished_at", UtcDateTime),  # when a pass last ended
 )
 
-# Named files that an integrity pass found missing or changed, until it finds them right again.
+# Files that an integrity pass found missing or changed, until a pass finds them correct again.
 damaged_files = Table(
     "damaged_files",
     metadata,
@@ -532,23 +534,23 @@ damaged_files = Table(
     Column("found_at", UtcDateTime, nullable=False),  # first
 )
 
-# What was answered to a POST with an Idempotency-Key. A row without an answer is a request still in flight.
+# Answers to POST requests with an Idempotency-Key. A row without an answer is a request in progress.
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
     Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
-    Column("key_hash", LargeBinary(32), primary_key=True),  # SHA-256: a client's key may be somebody's number
+    Column("key_hash", LargeBinary(32), primary_key=True),  # SHA-256, since a client's key may contain personal data
     Column("fingerprint", LargeBinary(32), nullable=False),  # SHA-256 of method, path and the body's raw bytes
-    Column("holder", Uuid, nullable=False),  # the one request that may write the answer
-    Column("claimed_until", UtcDateTime, nullable=False),  # a request that died holds its key no longer than this
-    Column("status", Integer),  # null: still in flight
+    Column("holder", Uuid, nullable=False),  # the request that may write the answer
+    Column("claimed_until", UtcDateTime, nullable=False),  # a request that died loses its key then
+    Column("status", Integer),  # null: in progress
     Column("headers", JSON),
     Column("body", LargeBinary),
     Column("created_at", UtcDateTime, nullable=False),
     Index("ix_idempotency_keys_created_at", "created_at"),
 )
 
-# Append-only. No foreign keys: an entry outlives what it names.
+# Append-only. No foreign keys: an entry outlives the resources that it names.
 audit = Table(
     "audit",
     metadata,
@@ -567,8 +569,7 @@ audit = Table(
 refuse(audit, "UPDATE")
 refuse(audit, "DELETE")
 
-# The portfolio's report tables: one Parquet file per table and bucket. The row with no `replaced_at` is the current
-# one.
+# The portfolio's report tables: one Parquet file per table and bucket. The current row has no `replaced_at`.
 portfolio_tables = Table(
     "portfolio_tables",
     metadata,
@@ -581,7 +582,7 @@ portfolio_tables = Table(
           postgresql_where=text("replaced_at IS NULL")),
 )  # fmt: skip
 
-# How a client's customers spread over a metric, made each night: percentiles 0 to 100, rising.
+# Distribution of a metric over a client's customers, computed each night: percentiles 0 to 100, ascending.
 peers = Table(
     "peers",
     metadata,
@@ -592,21 +593,21 @@ peers = Table(
     Column("percentiles", JSON, nullable=False),  # decimals as text
 )
 
-# The portfolio's long work, a row for each kind and bucket: what was asked for, and how far it has come.
+# Long work on the portfolio, a row for each kind and bucket: the request and its progress.
 maintenance = Table(
     "maintenance",
     metadata,
     Column("task", String(16), primary_key=True),
     Column("bucket", Integer, primary_key=True),
-    Column("requested_at", UtcDateTime),  # by `tidemark backfill`; null where only Dagster ever asked
+    Column("requested_at", UtcDateTime),  # by `tidemark backfill`; null if only Dagster requested it
     Column("started_at", UtcDateTime),
-    Column("beat_at", UtcDateTime),  # when the run last came forward
+    Column("beat_at", UtcDateTime),  # when the run last made progress
     Column("completed_at", UtcDateTime),
     Column("total", BigInteger, nullable=False, server_default="0"),  # customers, as counted at the start
     Column("done", BigInteger, nullable=False, server_default="0"),
     Column("changed", BigInteger, nullable=False, server_default="0"),
     Column("failed", BigInteger, nullable=False, server_default="0"),
-    Column("error", String(64)),  # class of what ended the last run before its end
+    Column("error", String(64)),  # class of the error that ended the last run early
 )
 
 # Work over a client's portfolio: what was asked for, and what came of it. Kind, client and status are the job's.
@@ -644,30 +645,32 @@ category_models = Table(
     "category_models",
     metadata,
     Column("model_id", Uuid, primary_key=True),
-    Column("client_id", ForeignKey("clients.client_id")),  # for whose labels it was trained; null: for all
+    Column("client_id", ForeignKey("clients.client_id")),  # the client whose labels it was trained on; null: for all
     Column("fingerprint", String(64), nullable=False),
     Column("facts", JSON, nullable=False),
     Column("content", LargeBinary, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
 )
 
-# Which model is used for whom. Nothing is overwritten: the last entry of a client, or of all (null), holds.
+# Which model is used for which client. Nothing is overwritten: the last entry of a client, or for all (null), applies.
 category_model_uses = Table(
     "category_model_uses",
     metadata,
     Column("number", Serial, primary_key=True),
     Column("client_id", ForeignKey("clients.client_id")),
-    Column("model_id", ForeignKey("category_models.model_id")),  # null: none of its own any more
+    Column("model_id", ForeignKey("category_models.model_id")),  # null: no model of its own any more
     Column("used_from", UtcDateTime, nullable=False),
     Column("who", String(40), nullable=False),  # as in the audit trail
 )
 
-# Scorecards fitted to outcomes. The content is the scorecard's file; the fingerprint names and proves it.
+# Scorecards fitted to outcomes. The content is the scorecard's file; the fingerprint identifies it.
 risk_models = Table(
     "risk_models",
     metadata,
     Column("model_id", Uuid, primary_key=True),
-    Column("client_id", ForeignKey("clients.client_id")),  # to whose outcomes; null: to those of a file
+    Column(
+        "client_id", ForeignKey("clients.client_id")
+    ),  # the client whose outcomes it was fitted to; null: outcomes from a file
     Column("name", Text, nullable=False),
     Column("fingerprint", String(64), nullable=False),
     Column("calibration", String(16), nullable=False),
@@ -676,18 +679,18 @@ risk_models = Table(
     Column("created_at", UtcDateTime, nullable=False),
 )
 
-# Which scorecard scores whom. Nothing is overwritten: the last entry of a client holds.
+# Which scorecard is used for which client. Nothing is overwritten: the last entry of a client applies.
 risk_model_uses = Table(
     "risk_model_uses",
     metadata,
     Column("number", Serial, primary_key=True),
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
-    Column("model_id", ForeignKey("risk_models.model_id")),  # null: the one that comes with Tidemark
+    Column("model_id", ForeignKey("risk_models.model_id")),  # null: Tidemark's own scorecard
     Column("used_from", UtcDateTime, nullable=False),
     Column("who", String(40), nullable=False),  # as in the audit trail
 )
 
-# Decision policies. What a policy says stands in its versions; here is what changes beside them.
+# Decision policies. The documents are in `policy_versions`; this table has what changes apart from them.
 policies = Table(
     "policies",
     metadata,
@@ -696,12 +699,12 @@ policies = Table(
     Column("slug", String(63), nullable=False),
     Column("is_archived", Boolean, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
-    Column("challenger_version", Integer),  # shadow-run beside the published one; null: none
-    Column("challenger_percent", Integer),  # of evaluations, 1 to 100
+    Column("challenger_version", Integer),  # evaluated in shadow of the published one; null: none
+    Column("challenger_percent", Integer),  # share of evaluations, 1 to 100
     UniqueConstraint("client_id", "slug"),
 )
 
-# What a version says is immutable; its state is not.
+# A version's document is immutable; its state is not.
 policy_versions = Table(
     "policy_versions",
     metadata,
@@ -722,7 +725,7 @@ policy_versions = Table(
 refuse(policy_versions, "UPDATE", "policy_id, version, document, fingerprint, acknowledged, created_at, created_by")
 refuse(policy_versions, "DELETE")
 
-# What was decided of whom: never changed, and removed only with its customer.
+# Evaluations: never changed, and removed only with their customer.
 evaluations = Table(
     "evaluations",
     metadata,
@@ -734,12 +737,12 @@ evaluations = Table(
     Column("version", Integer, nullable=False),
     Column("at", UtcDateTime, nullable=False),
     Column("who", String(40), nullable=False),  # as in the audit trail
-    Column("what_if", Boolean, nullable=False),  # asked with overrides
+    Column("what_if", Boolean, nullable=False),  # requested with overrides
     Column("outcome", String(16), nullable=False),
     Column("data_version", BigInteger, nullable=False),
     Column("as_of", Date, nullable=False),  # the service's day
-    Column("shadow_of", ForeignKey("evaluations.evaluation_id"), index=True),  # null: what was answered
-    Column("record", LargeBinary, nullable=False),  # the exact bytes: all that was read, the trace and the answer
+    Column("shadow_of", ForeignKey("evaluations.evaluation_id"), index=True),  # null: the evaluation that was answered
+    Column("record", LargeBinary, nullable=False),  # exact bytes of the record: readings, trace and answer
     Column("sha256", LargeBinary(32), nullable=False),  # of the record
     ForeignKeyConstraint(["policy_id", "version"], ["policy_versions.policy_id", "policy_versions.version"]),
     Index("ix_evaluations_client_id_number", "client_id", "number"),
@@ -748,7 +751,7 @@ evaluations = Table(
 )
 refuse(evaluations, "UPDATE")
 
-# What somebody decided instead. Never changed, and removed only with the evaluation.
+# Decisions by a person instead. Never changed, and removed only with the evaluation.
 decision_overrides = Table(
     "decision_overrides",
     metadata,
@@ -770,7 +773,7 @@ monitoring_rulesets = Table(
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
     Column("slug", String(63), nullable=False),
     Column("name", Text, nullable=False),
-    Column("version", Integer, nullable=False),  # the newest, which holds
+    Column("version", Integer, nullable=False),  # the newest, which applies
     Column("active", Boolean, nullable=False),
     Column("archived_at", UtcDateTime),
     Column("created_at", UtcDateTime, nullable=False),
@@ -779,7 +782,7 @@ monitoring_rulesets = Table(
     UniqueConstraint("client_id", "slug"),
 )
 
-# Immutable.
+# Immutable versions of rulesets.
 monitoring_ruleset_versions = Table(
     "monitoring_ruleset_versions",
     metadata,
@@ -793,7 +796,7 @@ monitoring_ruleset_versions = Table(
 refuse(monitoring_ruleset_versions, "UPDATE")
 refuse(monitoring_ruleset_versions, "DELETE")
 
-# Rules that have fired for a customer and whose condition hasn't been seen false since. All others have no row.
+# Rules that have fired for a customer and whose condition has not been false since. Other rules have no row.
 rule_states = Table(
     "rule_states",
     metadata,
@@ -801,24 +804,26 @@ rule_states = Table(
     Column("ruleset_id", ForeignKey("monitoring_rulesets.ruleset_id"), primary_key=True, index=True),
     Column("rule", String(64), primary_key=True),
     Column("fired_at", UtcDateTime, nullable=False),  # last
-    Column("match_id", Uuid, nullable=False),  # the match that it last fired in
+    Column("match_id", Uuid, nullable=False),  # the match of the last time
 )
 
-# Looks that a change asks for, a row for each whom it concerns: one customer, or a client's customers in one bucket.
-# Asked for again, a row gets the next number, and none comes back: who has read an older one doesn't answer the newer.
+# Ruleset evaluations that a change requires: a row for one customer, or for a client's customers in one bucket.
+# A repeated request gives the row a new, higher number, so an evaluation that read the older one doesn't clear it.
 ruleset_evaluation_requests = Table(
     "ruleset_evaluation_requests",
     metadata,
     Column("number", Serial, primary_key=True),
     Column("bucket", Integer, nullable=False, index=True),
-    Column("client_id", ForeignKey("clients.client_id")),  # all of its customers in the bucket;
-    Column("customer_number", ForeignKey("customers.number"), unique=True),  # or this one: either is null
+    Column("client_id", ForeignKey("clients.client_id")),  # all of its customers in the bucket
+    Column(
+        "customer_number", ForeignKey("customers.number"), unique=True
+    ),  # or this customer; exactly one of the two is set
     Column("requested_at", UtcDateTime, nullable=False),  # first
     UniqueConstraint("client_id", "bucket"),
     sqlite_autoincrement=True,
 )
 
-# What rules came to, by the service's days: of looks, a customer and a rule each.
+# Counts of ruleset evaluations by day (the service's), one for each customer and rule.
 rule_counts = Table(
     "rule_counts",
     metadata,
@@ -827,12 +832,11 @@ rule_counts = Table(
     Column("day", Date, primary_key=True),
     Column("observed", BigInteger, nullable=False),
     Column("held", BigInteger, nullable=False),
-    Column("unknown", BigInteger, nullable=False),  # something that the condition needs was unavailable
+    Column("unknown", BigInteger, nullable=False),  # the condition was unknown because data was unavailable
     Column("fired", BigInteger, nullable=False),
 )
 
-# What fired of one ruleset for one customer in one look: never changed, and removed only with its customer.
-# `match_id` is the event's id, too.
+# Matches: never changed, and removed only with their customer. `match_id` is also the event's id.
 rule_matches = Table(
     "rule_matches",
     metadata,
@@ -845,9 +849,9 @@ rule_matches = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("as_of", Date, nullable=False),  # the service's day
     Column("data_version", BigInteger, nullable=False),
-    Column("cause", String(8), nullable=False),  # what moved: `data` or `time`
+    Column("cause", String(8), nullable=False),  # why it was evaluated: `data` or `time`
     Column("rules", JSON, nullable=False),  # codes
-    Column("record", LargeBinary, nullable=False),  # the exact bytes: what was read of each rule, and the trace
+    Column("record", LargeBinary, nullable=False),  # exact bytes of the record: each rule's readings, and the trace
     Column("sha256", LargeBinary(32), nullable=False),  # of the record
     ForeignKeyConstraint(
         ["ruleset_id", "version"],
@@ -869,7 +873,7 @@ vault_keys = Table(
     Column("wrapped", LargeBinary, nullable=False),  # AES-GCM
     Column("wrapped_by", String(16), nullable=False),  # the master key's fingerprint
     Column("created_at", UtcDateTime, nullable=False),
-    Column("retired_at", UtcDateTime),  # seals nothing more; null for the one of its purpose that is in use
+    Column("retired_at", UtcDateTime),  # null: the key of its purpose that is in use; else it seals nothing more
     Index("uq_vault_keys_in_use", "purpose", unique=True, sqlite_where=text("retired_at IS NULL"),
           postgresql_where=text("retired_at IS NULL")),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pages as the contract has them: 1-indexed; no page asked for means everything, on one page."""
+"""Pages as in the contract: numbered from 1; without a requested page, everything is on one page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Page:
-    """A page asked for: `number` ≥ 1 of `count` items each."""
+    """A requested page: `number` ≥ 1, with `count` items per page."""
 
     number: int
     count: int
@@ -25,7 +25,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Paged(Generic[T]):
-    """The items of one page (or of all of them, when `page` is None) and how many there are altogether."""
+    """The items of one page (all items if `page` is None) and their total number."""
 
     items: Sequence[T]
     total: int

@@ -1,9 +1,9 @@
-"""Connections to PostgreSQL that never wait for ever, whatever the server, another session or the network does.
+"""Connections to PostgreSQL with limits on every wait, whatever the server, another session or the network does.
 
-The server ends statements and waits for locks that take too long. It can't help when it is not heard any more: then
-the kernel notices a peer that acknowledges nothing, and `Connection` one that acknowledges everything and answers
-nothing (a stalled proxy, a frozen host). The numbers below add up to less than ten seconds for a request: a free
-connection, a look whether it still lives, and a new one; or one statement that is never answered.
+The server aborts statements and lock waits that take too long. It can't do so if it is unreachable: then the kernel
+notices a peer that acknowledges nothing, and `Connection` a peer that acknowledges packets but never answers (a stalled
+proxy, a frozen host). The limits below add up to less than ten seconds for a request: waiting for a pooled connection,
+checking that it is alive, and opening a new one; or one statement that is never answered.
 """
 
 import time
@@ -26,32 +26,32 @@ LOCK_WITHIN_MS = 4_000
 STATEMENT_WITHIN_MS = 7_000
 SILENCE_S = 8.0
 IDLE_IN_TRANSACTION_MS = 30_000
-TURN_WITHIN_S = 3_600.0  # to bring tables up to date
+TURN_WITHIN_S = 3_600.0  # for migrations, and for waiting while another process migrates
 KEEPALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 3, "keepalives_count": 3}
 POOL_SIZE, POOL_OVERFLOW = 16, 16
-DAGSTER_SCHEMA = "dagster"  # beside our tables; in no backup
+DAGSTER_SCHEMA = "dagster"  # in the same database as our tables; not backed up
 
 T = TypeVar("T")
 
 
 class Lock(IntEnum):
-    """Our advisory locks: numbers that mean something only to us, and so must all stand here."""
+    """Our advisory locks. The numbers are arbitrary; all are listed here so that none is used twice."""
 
-    CLAIMING = 7460001  # of batches
-    MIGRATION = 7460002  # of our tables
-    PREPARATION = 7460003  # of Dagster's
-    RECEIPT = 7460004  # of submissions; with a customer's number
+    CLAIMING = 7460001  # claiming batches
+    MIGRATION = 7460002  # migrating our tables
+    PREPARATION = 7460003  # preparing Dagster's tables
+    RECEIPT = 7460004  # receiving submissions; combined with a customer's number
 
 
 class Connection(psycopg.Connection[Any]):
-    """A connection that is closed, and raises OperationalError, once the server was silent for too long."""
+    """A connection that closes and raises OperationalError when the server has been silent for too long."""
 
     silence_s = SILENCE_S
-    fresh = True  # nobody used it yet
+    fresh = True  # not used yet
 
     @contextmanager
-    def bearing(self, silence_s: float) -> Iterator[None]:
-        """Bear another length of silence for a while."""
+    def tolerating(self, silence_s: float) -> Iterator[None]:
+        """Tolerate another length of silence inside the block."""
         before, self.silence_s = self.silence_s, silence_s
         try:
             yield
@@ -59,11 +59,11 @@ class Connection(psycopg.Connection[Any]):
             self.silence_s = before
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
-        """As psycopg's own; a wait that has a time limit already (for notifications) is left to it."""
-        return super().wait(self._heard(gen) if timeout is None else gen, interval, timeout)
+        """Wait as psycopg does, but limit the silence, unless the caller sets a timeout (for notifications)."""
+        return super().wait(self._limit_silence(gen) if timeout is None else gen, interval, timeout)
 
-    def _heard(self, gen: PQGen[T]) -> PQGen[T]:
-        """What `gen` does, for as long as its socket gets ready now and then."""
+    def _limit_silence(self, gen: PQGen[T]) -> PQGen[T]:
+        """Run `gen` as long as its socket becomes ready often enough."""
         try:
             wanted = next(gen)
             heard_at = time.monotonic()
@@ -80,14 +80,14 @@ class Connection(psycopg.Connection[Any]):
 
 
 def engine(url: URL, isolation_level: IsolationLevel, **session: str) -> Engine:
-    """A pool of such connections.
+    """Create an engine with a pool of such connections.
 
     Args:
-        session: what each sets for itself beside our limits, like a `search_path`.
+        session: further parameters of each session, such as `search_path`.
     """
     made = create_engine(
         url.set(drivername="postgresql+psycopg"),
-        hide_parameters=True,  # errors are logged, customers' data are not
+        hide_parameters=True,  # errors are logged, and parameters are customers' data
         isolation_level=isolation_level,
         connect_args=_parameters(**session),
         pool_timeout=POOL_WITHIN_S,
@@ -101,12 +101,15 @@ def engine(url: URL, isolation_level: IsolationLevel, **session: str) -> Engine:
 
     @event.listens_for(made, "checkout")
     def check(connection: Any, _record: Any, _fairy: Any) -> None:
-        """As `pool_pre_ping` does, with less patience: on this error the pool lets go of all it has, and connects."""
+        """Ping a connection as `pool_pre_ping` does, with a shorter limit.
+
+        InvalidatePoolError makes the pool discard all its connections and open a new one.
+        """
         fresh, connection.fresh = connection.fresh, False
         if fresh:
             return
         try:
-            with connection.bearing(ALIVE_WITHIN_S):
+            with connection.tolerating(ALIVE_WITHIN_S):
                 made.dialect.do_ping(connection)
         except psycopg.Error as error:
             raise InvalidatePoolError from error
@@ -115,17 +118,17 @@ def engine(url: URL, isolation_level: IsolationLevel, **session: str) -> Engine:
 
 
 def connect(url: URL) -> Connection:
-    """One connection outside the pool, that commits every statement."""
+    """Open a connection outside the pool that commits every statement."""
     text = url.set(drivername="postgresql").render_as_string(hide_password=False)
     return Connection.connect(text, autocommit=True, **_parameters())
 
 
 @contextmanager
 def in_turn(connection: sqlalchemy.Connection, lock: int) -> Iterator[None]:
-    """Be the only one that has this advisory lock, until the transaction ends; and take all the time that it takes."""
+    """Hold an advisory lock until the transaction ends, with no limits on statements and waits except TURN_WITHIN_S."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, Connection)
-    with driver.bearing(TURN_WITHIN_S):
+    with driver.tolerating(TURN_WITHIN_S):
         for limit in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
             connection.exec_driver_sql(f"SET LOCAL {limit} = 0")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock})")
@@ -133,7 +136,7 @@ def in_turn(connection: sqlalchemy.Connection, lock: int) -> Iterator[None]:
 
 
 def _parameters(**session: str) -> dict[str, Any]:
-    """What libpq is told of every connection."""
+    """Return libpq's parameters for a connection."""
     session |= {
         "statement_timeout": str(STATEMENT_WITHIN_MS),
         "lock_timeout": str(LOCK_WITHIN_MS),

@@ -1,4 +1,4 @@
-"""Files of the lake as the database names them."""
+"""Rows for files of the lake."""
 
 from datetime import datetime
 from uuid import UUID, uuid4
@@ -11,7 +11,11 @@ from storage.core.models import segments
 
 
 def register(w: Writing, file: tuple[Stored, int], now: datetime) -> UUID:
-    """Name a durable file, with its number of rows: the segment's id."""
+    """Insert a durable file's row; return the segment's id.
+
+    Args:
+        file: the file and its number of rows.
+    """
     stored, rows = file
     segment_id = uuid4()
     row = {"segment_id": segment_id, "path": stored.path, "sha256": stored.sha256, "bytes": stored.size}

@@ -1,7 +1,7 @@
-"""One frozen Settings, read once at a process's start from the environment, a `.env` or the home's `tidemark.toml`.
+"""Settings, read once at a process's start from the environment, a `.env` file or the home's `tidemark.toml`.
 
 Precedence: environment, then `.env` in the working directory, then `tidemark.toml` in the home, then the defaults
-below. Nothing else in Tidemark reads the environment.
+below. No other module reads the environment.
 """
 
 import base64
@@ -39,11 +39,10 @@ from storage.core import durable, own_addresses
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 KEY_BYTES = 32
 PREFIX = "tidemark_"  # of environment variables, in capitals or not
-NO_SETTINGS = {"base_url"}  # told by `tidemark up` to what it starts
+NO_SETTINGS = {"base_url"}  # variables that `tidemark up` sets for the processes it starts
 DEFAULT_ZONE = "Australia/Sydney"
-SHORTEST_RETENTION = timedelta(
-    hours=2
-)  # twice what may lie between a look-up and the last read (storage.operations.retention)
+# Twice the longest time between looking a file up and reading it (storage.operations.retention).
+SHORTEST_RETENTION = timedelta(hours=2)
 
 
 class Environment(StrEnum):
@@ -58,69 +57,69 @@ class LogFormat(StrEnum):
 
 
 class SettingsError(Exception):
-    """A setting that can't be used: one clear line for the operator."""
+    """A setting that can't be used. The message is one line for the operator."""
 
 
 def duration(text: str) -> timedelta:
-    """`30s`, `15m`, `12h`, `90d`.
+    """Parse a duration such as `30s`, `15m`, `12h` or `90d`.
 
     Raises:
-        ValueError: anything else.
+        ValueError: the text has another form.
     """
     written = re.fullmatch("([0-9]{1,6})([smhd])", text)
     if written is None:
-        raise ValueError(f"{text!r} is no duration: write it like 30s, 15m, 12h or 90d")
+        raise ValueError(f"{text!r} is not a duration: write it like 30s, 15m, 12h or 90d")
     return timedelta(seconds=int(written[1]) * SECONDS[written[2]])
 
 
 @dataclass(frozen=True)
 class Quota:
-    """So many requests in a window of so many seconds."""
+    """A number of requests in a window of some seconds."""
 
     requests: int
     window_s: int
 
 
-def _quota(value: object) -> object:
-    """`600/1m` as a Quota."""
+def _parse_quota(value: object) -> object:
+    """Parse text such as `600/1m` as a Quota."""
     if not isinstance(value, str):
         return value
     written = re.fullmatch("([1-9][0-9]{0,8})/([1-9][0-9]{0,5}[smhd])", value)
     if written is None:
-        raise ValueError("write it like 600/1m: so many requests in a window of 30s, 15m, 12h or 1d")
+        raise ValueError("write it like 600/1m: a number of requests in a window such as 30s, 15m, 12h or 1d")
     return Quota(int(written[1]), int(duration(written[2]).total_seconds()))
 
 
-def _duration(value: object) -> object:
-    """`90d` as a timedelta."""
+def _parse_duration(value: object) -> object:
+    """Parse text such as `90d` as a timedelta."""
     return duration(value) if isinstance(value, str) else value
 
 
-def _long_enough(retention: timedelta) -> timedelta:
+def _require_long_enough(retention: timedelta) -> timedelta:
     if retention < SHORTEST_RETENTION:
-        raise ValueError("at least 2h: whoever looked a file up must have the time to read it")
+        raise ValueError("at least 2h: a process that has looked a file up needs time to read it")
     return retention
 
 
-def _redis_address(url: str) -> str:
+def _check_redis_address(url: str) -> str:
     if url and not url.startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("write it like redis://127.0.0.1:6379/0, rediss://… or unix://…")
     return url
 
 
-def _comma_separated(value: object) -> object:
+def _split_at_commas(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-def _ports(value: object) -> object:
-    """`443,8443,9000-9999` as Ports."""
+def _parse_ports(value: object) -> object:
+    """Parse text such as `443,8443,9000-9999` as Ports."""
     if not isinstance(value, str):
         return value
     written = [part.strip() for part in value.split(",") if part.strip()]
-    return Ports(tuple(map(_some_ports, written))) if written else USUAL_PORTS
+    return Ports(tuple(map(_parse_port_range, written))) if written else USUAL_PORTS
 
 
-def _some_ports(text: str) -> range:
+def _parse_port_range(text: str) -> range:
     written = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", text)
     first, last = (int(written[1]), int(written[2] or written[1])) if written else (0, 0)
     if not 1 <= first <= last < 2**16:
@@ -128,22 +127,22 @@ def _some_ports(text: str) -> range:
     return range(first, last + 1)
 
 
-def _proxy_address(url: str) -> str:
-    """`http://name:port`, when there is one."""
+def _check_proxy_address(url: str) -> str:
+    """Require `http://name:port`, unless it is empty."""
     if url and not re.fullmatch(r"http://([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?", url):
         raise ValueError("write it like http://proxy.internal:3128, without credentials")
     return url
 
 
-def _on_or_off(value: object) -> object:
+def _parse_on_or_off(value: object) -> object:
     return {"on": True, "off": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
-def _known_zone(name: str) -> str:
+def _check_zone(name: str) -> str:
     try:
         ZoneInfo(name)
-    except (KeyError, OSError) as error:  # what is unknown is a KeyError, a folder of zones an OSError
-        raise ValueError(f"{name!r} is no time zone: write it like {DEFAULT_ZONE}") from error
+    except (KeyError, OSError) as error:  # OSError: the name of a folder of zones, such as `Australia`
+        raise ValueError(f"{name!r} is not a time zone: write it like {DEFAULT_ZONE}") from error
     return name
 
 
@@ -153,11 +152,11 @@ def _variables(source: PydanticBaseSettingsSource) -> Iterable[str]:
 
 
 def _require_known(given: Iterable[str], settings: type[BaseSettings]) -> None:
-    """Raise SettingsError for names that are no settings: misspelt, they would be ignored in silence."""
+    """Raise SettingsError for unknown names: a misspelt setting would otherwise be ignored silently."""
     unknown = sorted({*given} - settings.model_fields.keys() - NO_SETTINGS)
     if unknown:
-        reported = (nearest.suggest(f"{PREFIX}{name}".upper(), _all_names(settings)) for name in unknown)
-        raise SettingsError(f"no setting of this name: {', '.join(reported)}")
+        names = (nearest.suggest(f"{PREFIX}{name}".upper(), _all_names(settings)) for name in unknown)
+        raise SettingsError(f"there is no setting of this name: {', '.join(names)}")
 
 
 def _all_names(settings: type[BaseSettings]) -> list[str]:
@@ -165,7 +164,7 @@ def _all_names(settings: type[BaseSettings]) -> list[str]:
 
 
 class Settings(BaseSettings):
-    """Every setting, with its unit and its limit. Environment variables are `TIDEMARK_` plus the name."""
+    """Every setting, with its unit and limits. Environment variables are `TIDEMARK_` plus the name."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", frozen=True, extra="ignore")
 
@@ -180,12 +179,12 @@ class Settings(BaseSettings):
         Environment.SANDBOX,
         description="`sandbox`, or `production`: keys start `tm_live_`, and the master key must be given.",
     )
-    docs: Annotated[bool | None, BeforeValidator(_on_or_off)] = Field(
+    docs: Annotated[bool | None, BeforeValidator(_parse_on_or_off)] = Field(
         None,
         description="Whether `/docs` and `/openapi.json` are served. Without it, `on` in the sandbox and `off` in "
         "production.",
     )
-    timezone: Annotated[str, AfterValidator(_known_zone)] = Field(
+    timezone: Annotated[str, AfterValidator(_check_zone)] = Field(
         DEFAULT_ZONE, description="Time zone of the days and months of the business."
     )
     master_key: SecretStr = Field(
@@ -205,14 +204,14 @@ class Settings(BaseSettings):
     )
 
     webhook_allow_cidrs: Annotated[
-        tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)
+        tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_split_at_commas)
     ] = Field((), description="Private networks that webhooks may reach, comma-separated.")
-    webhook_ports: Annotated[Ports, NoDecode, BeforeValidator(_ports)] = Field(
+    webhook_ports: Annotated[Ports, NoDecode, BeforeValidator(_parse_ports)] = Field(
         USUAL_PORTS,
         description="Ports that webhooks may reach, like `443,8443,9000-9999`. Without it, 443, and from 1024 on all "
         "but those of internal services.",
     )
-    webhook_proxy: Annotated[str, AfterValidator(_proxy_address)] = Field(
+    webhook_proxy: Annotated[str, AfterValidator(_check_proxy_address)] = Field(
         "",
         description="`http://name:port` of a proxy that webhooks are sent through. The proxy looks names up itself, so "
         "it must guard private addresses as well.",
@@ -220,21 +219,21 @@ class Settings(BaseSettings):
     webhook_ca_bundle: Path | None = Field(None, description="File with a further CA for receivers.")
     webhook_timeout_s: float = Field(30.0, gt=0, le=30, description="Seconds for a delivery, body included.")
 
-    rate_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Field(
+    rate_limit: Annotated[Quota, NoDecode, BeforeValidator(_parse_quota)] = Field(
         Quota(60_000, 60),
         description="Requests of one key in a window of `30s`, `15m`, `12h` or `1d`; then 429. The default is what one "
         "API process can serve: lower it where clients share one.",
     )
-    wrong_key_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Field(
+    wrong_key_limit: Annotated[Quota, NoDecode, BeforeValidator(_parse_quota)] = Field(
         Quota(600, 60),
         description="Requests without a good key from one address; then 429. A good key is still served from there.",
     )
-    redis_url: Annotated[str, AfterValidator(_redis_address)] = Field(
+    redis_url: Annotated[str, AfterValidator(_check_redis_address)] = Field(
         "",
         description="`redis://…`, `rediss://…` or `unix://…`: all processes count requests together. Without it, and "
         "while Redis is down, each process counts for itself.",
     )
-    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)] = (
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_split_at_commas)] = (
         Field(
             (),
             description="Networks, comma-separated, whose `X-Forwarded-For` says who asks. Name your reverse proxy, "
@@ -271,18 +270,18 @@ class Settings(BaseSettings):
         20, ge=0, description="Seconds before the next attempt, from the second interruption on."
     )
 
-    retention: Annotated[timedelta, BeforeValidator(_duration), AfterValidator(_long_enough)] = Field(
+    retention: Annotated[timedelta, BeforeValidator(_parse_duration), AfterValidator(_require_long_enough)] = Field(
         timedelta(days=30), description="How long replaced versions are retained: at least `2h`."
     )
     integrity_bytes_per_s: int = Field(
         50 * 2**20, ge=1, description="Bytes a second that the weekly integrity check reads at most."
     )
 
-    schedules: Annotated[bool, BeforeValidator(_on_or_off)] = Field(
+    schedules: Annotated[bool, BeforeValidator(_parse_on_or_off)] = Field(
         True,
         description="`off`: nothing runs by night or week unless it is switched on in Dagster's pages.",
     )
-    dagster_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_separated)] = Field(
+    dagster_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_at_commas)] = Field(
         (),
         description="Names, comma-separated, under which Dagster's pages are served besides `localhost` and the "
         "address listened on.",
@@ -319,14 +318,14 @@ class Settings(BaseSettings):
 
     @cached_property
     def database(self) -> str:
-        """SQLAlchemy URL of Tidemark's own tables."""
+        """SQLAlchemy URL of Tidemark's tables."""
         return self.database_url or f"sqlite:///{(self.home / 'tidemark.db').resolve()}"
 
     @cached_property
     def lake(self) -> Path:
         """Root folder of the lake."""
         if "://" in self.lake_url and not self.lake_url.startswith("file://"):
-            raise SettingsError("TIDEMARK_LAKE_URL: this version keeps the lake in a local folder (file://…)")
+            raise SettingsError("TIDEMARK_LAKE_URL: this version stores the lake only in a local folder (file://…)")
         return Path(self.lake_url.removeprefix("file://") or self.home / "lake").resolve()
 
     @property
@@ -345,7 +344,7 @@ class Settings(BaseSettings):
 
     @property
     def key_prefix(self) -> str:
-        """How the text of this environment's API keys starts."""
+        """The first characters of this environment's API keys."""
         return "tm_live_" if self.environment is Environment.PRODUCTION else "tm_sandbox_"
 
     @property
@@ -355,10 +354,10 @@ class Settings(BaseSettings):
 
     @property
     def master_key_bytes(self) -> bytes:
-        """The 32-byte key that encrypts data keys at rest: the setting (Base64), or the home's `master.key`.
+        """The 32-byte key that encrypts data keys at rest: from the setting (Base64), or the home's `master.key`.
 
         Raises:
-            SettingsError: absent in production, malformed, or a key file that others may read.
+            SettingsError: the key is missing in production, malformed, or in a file that others may read.
         """
         key = self.given_key("master_key")
         if key is None:
@@ -370,7 +369,7 @@ class Settings(BaseSettings):
 
     @property
     def keeps_key_file(self) -> bool:
-        """Whether the master key is kept in the home, rather than given by the environment."""
+        """Whether the master key is in the home's file, not in the environment."""
         return not self.master_key.get_secret_value()
 
     @property
@@ -378,19 +377,19 @@ class Settings(BaseSettings):
         return self.home / "master.key"
 
     def given_key(self, name: Literal["master_key", "new_master_key"]) -> bytes | None:
-        """The 32 bytes of a setting; None where it is not set.
+        """Return the 32 bytes of a setting; None if it is not set.
 
         Raises:
-            SettingsError: malformed.
+            SettingsError: the setting is malformed.
         """
         text: str = getattr(self, name).get_secret_value()
-        return _key(text, f"TIDEMARK_{name.upper()}") if text else None
+        return _decode_key(text, f"TIDEMARK_{name.upper()}") if text else None
 
     def key_in(self, path: Path) -> bytes | None:
-        """The 32 bytes that a file holds; None where there is none.
+        """Return the 32 bytes in a key file; None if there is no file.
 
         Raises:
-            SettingsError: malformed, or others may read it.
+            SettingsError: the file is malformed, or others may read it.
         """
         try:
             mode, text = stat.S_IMODE(path.stat().st_mode), path.read_text()
@@ -399,8 +398,8 @@ class Settings(BaseSettings):
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path} can't be read as a master key") from error
         if mode & 0o077:
-            raise SettingsError(f"{path} may be read by others: chmod 600 it")
-        return _key(text.strip(), str(path))
+            raise SettingsError(f"{path} may be read by others: set its mode to 600 (chmod 600)")
+        return _decode_key(text.strip(), str(path))
 
     def _make_key_file(self) -> None:
         if not self.key_file.exists():
@@ -408,31 +407,31 @@ class Settings(BaseSettings):
                 raise SettingsError("TIDEMARK_MASTER_KEY is required in production")
             with suppress(FileExistsError):  # another process was first
                 durable.create(self.key_file, key_text(new_key()))
-        durable.sync(self.home)  # whoever made it may not have come so far
+        durable.sync(self.home)  # the process that created it may not have synced it yet
 
     def prepared(self) -> Self:
-        """These settings, with the home made and the master key in place (once, at a process's start).
+        """Create the home, the lake and the master key if needed, and return these settings.
 
         Raises:
-            SettingsError: home or lake can't be written to; or the master key can't be used.
+            SettingsError: home or lake can't be written to, or the master key can't be used.
         """
-        _writable(self.home)
-        _writable(self.lake)
+        _make_writable(self.home)
+        _make_writable(self.lake)
         assert self.master_key_bytes
         return self
 
 
 def new_key() -> bytes:
-    """32 random bytes."""
+    """Return 32 random bytes."""
     return secrets.token_bytes(KEY_BYTES)
 
 
 def key_text(key: bytes) -> bytes:
-    """A key as files and the environment hold it."""
+    """Return a key as Base64, its form in files and in the environment."""
     return base64.b64encode(key)
 
 
-def _key(text: str, where: str) -> bytes:
+def _decode_key(text: str, where: str) -> bytes:
     try:
         key = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -442,11 +441,11 @@ def _key(text: str, where: str) -> bytes:
     return key
 
 
-def _writable(folder: Path) -> None:
-    """Make a folder durably, where there is none, and make sure that files can be made in it."""
+def _make_writable(folder: Path) -> None:
+    """Create a folder durably if it is missing, and check that files can be created in it."""
     try:
         durable.make_folder(folder)
     except OSError as error:
-        raise SettingsError(f"{folder} can't be made: {error.strerror}") from error
+        raise SettingsError(f"{folder} can't be created: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise SettingsError(f"{folder} can't be written to: it is read-only, or it belongs to somebody else")
+        raise SettingsError(f"{folder} can't be written to: it is read-only, or belongs to another user")

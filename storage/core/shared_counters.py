@@ -1,7 +1,8 @@
-"""Counts that all processes with the same Redis share.
+"""Counters that all processes with the same Redis share.
 
-While Redis is down each process counts alone, from what it last knew: a limit is never a reason to fail. A module of
-its own because importing the client costs a third of a second and 11 MB, which only they should pay who name a Redis.
+While Redis is down, each process counts by itself from the last known counts: a broken rate limit must not fail
+requests. This is a separate module because importing the client costs a third of a second and 11 MB, which only
+installations with Redis should pay.
 """
 
 import logging
@@ -16,9 +17,9 @@ from redis.retry import Retry
 from storage.core.counters import Count, OwnCounters, whole_seconds
 
 TIMEOUT_S = 0.25
-RETRY_S = 5.0  # how long Redis is left alone after it failed
+RETRY_S = 5.0  # pause after a failure of Redis
 
-# Counting and setting the window's end must be one step: a count without an end would never begin anew.
+# Counting and setting the window's end must be one step: a count without an end would never restart.
 COUNT = """
 local count = redis.call('INCR', KEYS[1])
 local left_ms = redis.call('PTTL', KEYS[1])
@@ -33,7 +34,7 @@ log = logging.getLogger("tidemark.limits")
 
 
 class SharedCounters:
-    """Counts of all processes that name the same Redis."""
+    """Counters of all processes that use the same Redis."""
 
     def __init__(self, url: str, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._redis = redis.Redis.from_url(
@@ -56,9 +57,9 @@ class SharedCounters:
         try:
             number, left_ms = self._count(keys=[self._prefix + name], args=[window_s * 1000])
         except redis.RedisError as error:
-            self._leave_alone(error)
+            self._note_failure(error)
             return self._own.add(name, window_s)
-        self._welcome_back()
+        self._note_success()
         self._own.learn(name, number, left_ms / 1000)
         return Count(number, whole_seconds(left_ms / 1000))
 
@@ -68,17 +69,17 @@ class SharedCounters:
     def close(self) -> None:
         self._redis.close()
 
-    def _leave_alone(self, error: redis.RedisError) -> None:
+    def _note_failure(self, error: redis.RedisError) -> None:
         self._next_try = self._clock() + RETRY_S
-        if self._turned(is_down=True):
-            log.warning("Redis is not available (%s): each process counts for itself", type(error).__name__)
+        if self._changes_state(is_down=True):
+            log.warning("Redis is not available (%s): each process counts by itself", type(error).__name__)
 
-    def _welcome_back(self) -> None:
-        if self._turned(is_down=False):
+    def _note_success(self) -> None:
+        if self._changes_state(is_down=False):
             log.warning("Redis is available again: processes count together")
 
-    def _turned(self, *, is_down: bool) -> bool:
-        """Whether this is news: of all threads that notice, one says so."""
+    def _changes_state(self, *, is_down: bool) -> bool:
+        """Set the state; return whether it changed, so that only one of the threads that notice it logs it."""
         with self._lock:
-            turned, self._is_down = self._is_down != is_down, is_down
-        return turned
+            changed, self._is_down = self._is_down != is_down, is_down
+        return changed

@@ -1,4 +1,4 @@
-"""What a process needs to remember things: settings, database, lake and vault, opened once."""
+"""The storage that a process uses: settings, database, lake and vault, opened once."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -19,7 +19,7 @@ class Store:
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
-        """Prepare the home and open everything. A PostgreSQL that is down for now is found out by whoever needs it.
+        """Prepare the home and open everything. If PostgreSQL is down, the first use raises, not this.
 
         Raises:
             SettingsError: home, lake or master key can't be used.
@@ -33,7 +33,7 @@ class Store:
         except BaseException:
             db.close()
             raise
-        return cls(settings, db, Lake(settings.lake), vault_keys.opened(db, settings))
+        return cls(settings, db, Lake(settings.lake), vault_keys.open_vault(db, settings))
 
     def close(self) -> None:
         self.db.close()

@@ -1,6 +1,6 @@
-"""Make a new database's tables, and run the migrations of an older one.
+"""Create the tables of a new database, and migrate an older one.
 
-Apart from `database`, so that only a database that is not up to date imports Alembic.
+Separate from `database`, so that Alembic is imported only if the database is not up to date.
 """
 
 from alembic import command
@@ -13,25 +13,25 @@ from storage.core import migrations
 from storage.core.models import metadata
 
 UNKNOWN_TABLES = (
-    "The database's tables are of another version of Tidemark, before 0.2 or newer than this one: run that version,"
-    " restore a backup, or begin with a new home."
+    "The database was created by another version of Tidemark, before 0.2 or newer than this one: run that version,"
+    " restore a backup, or start with a new home."
 )
 
 
 def create(connection: Connection) -> None:
-    """Make the tables as the models declare them, inside the connection's transaction.
+    """Create the tables as the models declare them, inside the connection's transaction.
 
-    As https://alembic.sqlalchemy.org/en/latest/cookbook.html describes for new databases: no migration is run.
+    No migration is run, as https://alembic.sqlalchemy.org/en/latest/cookbook.html recommends for new databases.
     """
     metadata.create_all(connection)
     command.stamp(_configuration(connection), "head")
 
 
 def upgrade(connection: Connection) -> None:
-    """Bring the tables to the newest revision, inside the connection's transaction.
+    """Migrate the tables to the newest revision, inside the connection's transaction.
 
     Raises:
-        Unavailable: they are of a revision that this program doesn't know.
+        Unavailable: this program doesn't know the tables' revision.
     """
     try:
         command.upgrade(_configuration(connection), "head")

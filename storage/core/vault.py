@@ -1,8 +1,8 @@
-"""Secrets at rest: AES-256-GCM under data keys, each secret bound to the thing that it belongs to.
+"""Encrypt secrets at rest: AES-256-GCM with data keys, each secret bound to its context.
 
-A sealed value begins with the id of its data key, so old and new keys serve side by side. The context is
-authenticated with the secret: a sealed secret copied to another row doesn't open there. Where data keys come from and
-how they are replaced: see `storage.core.vault_keys`.
+A sealed value begins with the id of its data key, so old and new keys can be used at the same time. The context is
+authenticated with the secret, so a sealed secret copied to another row can't be opened there. See
+`storage.core.vault_keys` for where data keys come from and how they are replaced.
 """
 
 import hmac
@@ -19,48 +19,48 @@ from pipelines.vocabulary.errors import Corrupt
 
 KEY_ID_BYTES = 4
 NONCE_BYTES = 12
-FRESH_FOR_S = 10.0  # a process seals with a data key that was retired elsewhere for no longer than this
+FRESH_FOR_S = 10.0  # the longest time that a process still seals with a data key that another process has retired
 
 
 @dataclass(frozen=True)
 class Ring:
-    """The data keys within reach at one moment, 32 bytes each."""
+    """The data keys that can be opened at one moment, 32 bytes each."""
 
-    keys: Mapping[int, bytes] = field(repr=False)  # that seal, and retired ones that still open
-    current: int  # the one that seals
-    names: bytes = field(repr=False)  # pseudonyms and digests are made with it, for ever
+    keys: Mapping[int, bytes] = field(repr=False)  # by id: the current key, and retired ones that still open values
+    current: int  # id of the key to seal with
+    names: bytes = field(repr=False)  # key of pseudonyms and digests, never replaced
 
 
 class Vault:
-    """Seals under the current data key, opens under any.
+    """Seals with the current data key, and opens with any.
 
     Args:
-        load: reads the data keys: at the first use, again when a sealed value names one that wasn't there, and before
-            sealing when they were read a while ago.
+        load: reads the data keys. It is called at the first use, when a sealed value has an unknown key, and before
+            sealing if the keys were read more than FRESH_FOR_S ago.
     """
 
     def __init__(self, load: Callable[[], Ring]) -> None:
         self._load = load
-        self._held: tuple[Ring, float] | None = None  # and when they were read (monotonic)
+        self._cached: tuple[Ring, float] | None = None  # with the time of reading (monotonic)
 
     def pseudonym(self, name: str) -> str:
-        """Sixteen hex digits that stand for a name, always the same; without the keys nobody tells which."""
+        """Return sixteen hex digits that always stand for the same name, which can't be found without the keys."""
         return hmac.digest(self._ring().names, b"pseudonym:" + name.encode(), "sha256").hex()[:16]
 
     def digest(self, text: str) -> bytes:
-        """What tells a text from others where it may not be kept, always the same (see `pipelines.intake.as_sent`)."""
+        """Return a digest that identifies a text which may not be stored (see `pipelines.intake.as_sent`)."""
         return digest(self._ring().names, text)
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
-        """The data key's id, a fresh random nonce, then ciphertext and tag."""
+        """Return the data key's id, a random nonce, the ciphertext and its tag."""
         ring, nonce = self._ring(FRESH_FOR_S), os.urandom(NONCE_BYTES)
         return prefix(ring.current) + nonce + AESGCM(ring.keys[ring.current]).encrypt(nonce, plaintext, context)
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """What was sealed for this context.
+        """Return the plaintext of a value sealed for this context.
 
         Raises:
-            Corrupt: changed, sealed for another context, or under a key that is lost.
+            Corrupt: the value was changed, sealed for another context, or its key is lost.
         """
         key = self._key(sealed)
         nonce, ciphertext = sealed[KEY_ID_BYTES : KEY_ID_BYTES + NONCE_BYTES], sealed[KEY_ID_BYTES + NONCE_BYTES :]
@@ -70,14 +70,14 @@ class Vault:
             raise _cannot_open() from error
 
     def refresh(self) -> Ring:
-        """The data keys as they stand now."""
+        """Read the data keys again."""
         ring = self._load()
-        self._held = ring, time.monotonic()
+        self._cached = ring, time.monotonic()
         return ring
 
     def _ring(self, fresh_for_s: float = float("inf")) -> Ring:
-        held = self._held
-        return self.refresh() if held is None or time.monotonic() - held[1] > fresh_for_s else held[0]
+        cached = self._cached
+        return self.refresh() if cached is None or time.monotonic() - cached[1] > fresh_for_s else cached[0]
 
     def _key(self, sealed: bytes) -> bytes:
         if len(sealed) < KEY_ID_BYTES + NONCE_BYTES:
@@ -90,12 +90,12 @@ class Vault:
 
 
 def prefix(key_id: int) -> bytes:
-    """How values begin that are sealed under this data key."""
+    """Return the first bytes of values that are sealed with this data key."""
     return key_id.to_bytes(KEY_ID_BYTES, "big")
 
 
 def key_of(sealed: bytes) -> int:
-    """The id of the data key that a value is sealed under."""
+    """Return the id of the data key that a value is sealed with."""
     return int.from_bytes(sealed[:KEY_ID_BYTES], "big")
 
 

@@ -1,20 +1,21 @@
-"""Data keys: what secrets are sealed under, kept in the database, each wrapped under the master key.
+"""Data keys, which seal secrets. They are stored in the database, each wrapped (encrypted) with the master key.
 
-So a new master key means wrapping a few keys anew, in one transaction, and nothing that is sealed is touched. A new
-data key means sealing everything anew (see `storage.operations.resealing`); until that is done both serve.
+A new master key only means wrapping a few keys again, in one transaction; sealed values don't change. A new data key
+means sealing every value again (see `storage.operations.resealing`); until that is done both keys are in use.
 
-**Why a rotation may be interrupted anywhere.** Every wrapped key says under which master key, by fingerprint. A master
-key in the home's file is replaced in three steps: the new one lies durable in `master.key.next-FINGERPRINT`; one
-transaction wraps all keys under it; that file takes the place of `master.key`. Before the transaction commits, the old
-file opens everything; afterwards the new one does, under either name, and whoever opens the keys takes the last step.
-Rotations take turns by the rows they lock, and one that finds the file of another goes on with it: there are never two,
-and a file's name says which transaction it belongs to, so a belated last step can't put a wrong key in place.
+**Why a rotation may be interrupted anywhere.** Every wrapped key states the fingerprint of its master key. A master key
+in the home's file is replaced in three steps: write the new key durably to `master.key.next-FINGERPRINT`; wrap all keys
+with it in one transaction; rename that file to `master.key`. Before the transaction commits, the old file opens all
+keys. Afterwards the new file does, under either name, and any process that opens the keys completes the last step.
+Rotations run one at a time, since each locks the keys' rows, and a rotation that finds another's file continues with
+it. So there is never more than one new key, and since the file's name contains its fingerprint, a late rename can't put
+a wrong key in place.
 
-A master key from the environment is replaced by the operator: wrapped under the new one in one transaction, then the
-processes are started again with it. Those that still run hold their data keys.
+A master key from the environment is replaced by the operator: the keys are wrapped with the new one in one transaction,
+then the processes are restarted with it. Processes that still run have their data keys in memory.
 
-A master key may get lost. `abandon` retires what was wrapped under it and begins anew under the present one: what was
-sealed before can't be opened any more, and everything else goes on.
+If a master key is lost, `abandon` retires the keys wrapped with it, and makes new ones under the present master key:
+values sealed before can't be opened any more, and everything else continues to work.
 """
 
 import hmac
@@ -40,24 +41,24 @@ from storage.core.models import statement_files, subscriptions, vault_keys
 from storage.core.settings import Settings, SettingsError, key_text, new_key
 from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of, prefix
 
-RETIRED_RETAINED = timedelta(days=2)  # longer than any process seals with a key that it read before
-CHECKS = 3  # at rows and files, while a rotation moves both
+RETIRED_RETAINED = timedelta(days=2)  # longer than any process seals with a key that it has read
+CHECKS = 3  # attempts to read rows and files that match, while a rotation changes both
 
 log = logging.getLogger(__name__)
 
 
 class Purpose(StrEnum):
     SEALING = "sealing"
-    NAMES = "names"  # for pseudonyms and digests: never replaced, or they would change
+    NAMES = "names"  # for pseudonyms and digests; never replaced, since they would change
 
 
 class WrongMasterKey(SettingsError):
-    """The master key is not the one that the data keys in use are wrapped under."""
+    """The master key is not the one that the data keys in use are wrapped with."""
 
 
 @dataclass(frozen=True)
 class DataKey:
-    """A row of the table."""
+    """A row of the table `vault_keys`."""
 
     key_id: int
     purpose: Purpose
@@ -69,7 +70,7 @@ class DataKey:
 
 @dataclass(frozen=True)
 class Sealed:
-    """How much is sealed under a data key."""
+    """Numbers of values that are sealed with a data key."""
 
     webhook_secrets: int = 0
     originals: int = 0
@@ -78,30 +79,30 @@ class Sealed:
 
 @dataclass(frozen=True)
 class Rotated:
-    """The fingerprints of the master key that was, and of the one that is."""
+    """The fingerprints of the old and the new master key."""
 
     before: str
     now: str
-    resumed: bool  # an earlier rotation had been interrupted: it was finished, and no other begun
+    resumed: bool  # an interrupted rotation was finished, and no new one started
 
 
 def fingerprint(master_key: bytes) -> str:
-    """Sixteen hex digits that name a master key and tell nothing of it."""
+    """Return sixteen hex digits that identify a master key without revealing it."""
     return hmac.digest(master_key, b"fingerprint", "sha256").hex()[:16]
 
 
-def opened(db: Database, settings: Settings) -> Vault:
-    """A vault over the database's keys, which are read, and made where there are none, when first needed.
+def open_vault(db: Database, settings: Settings) -> Vault:
+    """Return a vault with the database's data keys. They are read at its first use, and created if there are none.
 
-    A process whose master key was replaced meanwhile goes on with the data keys that it holds, as long as the one that
-    seals is in use.
+    If the master key has been replaced since, the process continues with the data keys that it has read, as long as its
+    sealing key is still in use.
     """
     last: Ring | None = None
 
     def load() -> Ring:
         nonlocal last
         try:
-            last = held(db, settings)
+            last = load_ring(db, settings)
         except (SettingsError, *AWAY) as error:
             if last is None or not isinstance(error, WrongMasterKey) or _in_use(_read(db)).key_id != last.current:
                 log.error("data keys can't be read: %s", error)
@@ -112,44 +113,44 @@ def opened(db: Database, settings: Settings) -> Vault:
 
 
 def check(db: Database, settings: Settings) -> None:
-    """Make sure, as far as the database can be asked, that the master key opens its keys.
+    """Check that the master key opens the data keys, if the database can be reached.
 
     Raises:
         SettingsError: it doesn't.
     """
     if db.is_sqlite:
-        held(db, settings)
+        load_ring(db, settings)
         return
     with suppress(*AWAY):
         found, newest = db.revisions()
-        if found != newest:  # no tables yet, or not ours to read: `migrate` says so
+        if found != newest:  # no tables yet, or an unknown revision, which `migrate` reports
             return
         with db.engine.connect() as connection:
             if keys := stored(Reading(connection)):
                 ring(keys, settings)
 
 
-def held(db: Database, settings: Settings) -> Ring:
-    """The keys within reach, made where there are none yet; a rotation that was interrupted is finished.
+def load_ring(db: Database, settings: Settings) -> Ring:
+    """Return the keys that the master key opens. Create keys if there are none, and finish an interrupted rotation.
 
     Raises:
         SettingsError: the master key doesn't open them.
     """
-    for evaluated in range(CHECKS):
+    for attempt in range(CHECKS):
         keys = _read(db)
         if not keys:
-            _begin(db, settings.master_key_bytes)
+            _create_first_keys(db, settings.master_key_bytes)
             keys = _read(db)
         try:
             found = ring(keys, settings)
         except WrongMasterKey:
-            if evaluated == CHECKS - 1:
+            if attempt == CHECKS - 1:
                 raise
         else:
             try:
                 _finish(settings, _in_use(keys).wrapped_by)
-            except OSError as error:  # it opens under its waiting name, too
-                log.warning("the new master key can't be put in its place yet: %s", error)
+            except OSError as error:  # not fatal: the key is also found under the file's temporary name
+                log.warning("the new master key's file can't be renamed yet: %s", error)
             return found
     raise AssertionError
 
@@ -160,32 +161,32 @@ def _read(db: Database) -> list[DataKey]:
 
 
 def stored(r: Reading) -> list[DataKey]:
-    """All of them, in order of their ids."""
+    """Return all data keys, in order of their ids."""
     rows = r.execute(select(vault_keys).order_by(vault_keys.c.key_id))
     return [DataKey(**values_of(row, purpose=Purpose(row.purpose))) for row in rows]
 
 
 def master_key_of(r: Reading) -> str | None:
-    """The fingerprint of the master key that opens the data keys in use; None when there is no data key yet."""
+    """Return the fingerprint of the master key of the data keys in use; None if there are no data keys yet."""
     keys = stored(r)
     return _in_use(keys).wrapped_by if keys else None
 
 
 def ring(keys: Sequence[DataKey], settings: Settings) -> Ring:
-    """What the settings' master key opens of them.
+    """Return the keys that the settings' master key opens.
 
     Raises:
-        WrongMasterKey: not those in use.
-        SettingsError: one in use is damaged.
+        WrongMasterKey: it doesn't open the keys in use.
+        SettingsError: a key in use is damaged.
     """
     current, names = (_in_use(keys, purpose) for purpose in (Purpose.SEALING, Purpose.NAMES))
     master_key = _master_key(settings, current.wrapped_by)
-    within_reach = [key for key in keys if key.wrapped_by == current.wrapped_by]
-    unwrapped = {key.key_id: _unwrapped(key, master_key) for key in within_reach}
+    openable = [key for key in keys if key.wrapped_by == current.wrapped_by]
+    unwrapped = {key.key_id: _unwrap(key, master_key) for key in openable}
     opened = {key_id: key for key_id, key in unwrapped.items() if key is not None}
     if not {current.key_id, names.key_id} <= opened.keys():
         raise SettingsError("a data key in use is damaged: restore the table vault_keys from a backup")
-    sealing = {key.key_id for key in within_reach if key.purpose is Purpose.SEALING}
+    sealing = {key.key_id for key in openable if key.purpose is Purpose.SEALING}
     return Ring({each: opened[each] for each in sealing & opened.keys()}, current.key_id, opened[names.key_id])
 
 
@@ -194,7 +195,10 @@ def _in_use(keys: Sequence[DataKey], purpose: Purpose = Purpose.SEALING) -> Data
 
 
 def _master_key(settings: Settings, wanted: str) -> bytes:
-    """The master key with this fingerprint. The waiting file is looked at first: it may be renamed meanwhile."""
+    """Return the master key with this fingerprint.
+
+    The new key's file is read before `master.key`: if it is renamed between the two reads, the second one finds it.
+    """
     if settings.keeps_key_file:
         candidates = [settings.key_in(waiting_file(settings, wanted)), settings.key_in(settings.key_file)]
         where = str(settings.key_file)
@@ -203,11 +207,11 @@ def _master_key(settings: Settings, wanted: str) -> bytes:
     for key in candidates:
         if key is not None and fingerprint(key) == wanted:
             return key
-    raise WrongMasterKey(f"{where} is not the master key that opens this database: that has the fingerprint {wanted}")
+    raise WrongMasterKey(f"{where} is not the master key of this database, which has the fingerprint {wanted}")
 
 
-def _begin(db: Database, master_key: bytes) -> None:
-    """The first keys. Where several processes begin at once, one makes them."""
+def _create_first_keys(db: Database, master_key: bytes) -> None:
+    """Create the first keys. If several processes do so at once, the first one's keys remain."""
     now = datetime.now(UTC)
     with db.writing() as w:
         for key_id, purpose in enumerate(Purpose, start=1):
@@ -215,65 +219,65 @@ def _begin(db: Database, master_key: bytes) -> None:
 
 
 def _new_row(key_id: int, purpose: Purpose, master_key: bytes, now: datetime) -> dict[str, Any]:
-    wrapped = _wrapped(new_key(), key_id, purpose, master_key)
+    wrapped = _wrap(new_key(), key_id, purpose, master_key)
     return {"key_id": key_id, "purpose": purpose, "created_at": now, **wrapped}
 
 
-def _wrapped(key: bytes, key_id: int, purpose: str, master_key: bytes) -> dict[str, Any]:
+def _wrap(key: bytes, key_id: int, purpose: str, master_key: bytes) -> dict[str, Any]:
     nonce = os.urandom(NONCE_BYTES)
-    ciphertext = AESGCM(master_key).encrypt(nonce, key, _bound_to(key_id, purpose))
+    ciphertext = AESGCM(master_key).encrypt(nonce, key, _context(key_id, purpose))
     return {"wrapped": nonce + ciphertext, "wrapped_by": fingerprint(master_key)}
 
 
-def _unwrapped(key: DataKey, master_key: bytes) -> bytes | None:
-    """The key itself; None when it is damaged."""
+def _unwrap(key: DataKey, master_key: bytes) -> bytes | None:
+    """Return the data key; None if it is damaged."""
     nonce, ciphertext = key.wrapped[:NONCE_BYTES], key.wrapped[NONCE_BYTES:]
     try:
-        return AESGCM(master_key).decrypt(nonce, ciphertext, _bound_to(key.key_id, key.purpose))
+        return AESGCM(master_key).decrypt(nonce, ciphertext, _context(key.key_id, key.purpose))
     except (InvalidTag, ValueError):
-        log.error("data key %d is damaged: what is sealed under it can't be opened", key.key_id)
+        log.error("data key %d is damaged: values sealed with it can't be opened", key.key_id)
         return None
 
 
-def _bound_to(key_id: int, purpose: str) -> bytes:
+def _context(key_id: int, purpose: str) -> bytes:
     return f"data key {key_id} for {purpose}".encode()
 
 
 def rotate_master_key(db: Database, settings: Settings, now: datetime) -> Rotated:
-    """Put a new master key in place of the old one. Interrupted anywhere and called again, it goes on from there.
+    """Replace the master key. If it is interrupted anywhere, call it again to continue.
 
     Raises:
-        SettingsError: the old one doesn't open the keys; or, where it comes from the environment, no new one is given.
+        SettingsError: the old key doesn't open the data keys; or it comes from the environment, and no new key is set.
     """
-    with suppress(WrongMasterKey):  # of the environment, when the one given as new is in use already
-        held(db, settings)  # so that there are keys, and what an earlier rotation left to finish is finished
+    with suppress(WrongMasterKey):  # from the environment, if the keys are already wrapped with the new one
+        load_ring(db, settings)  # creates missing keys, and finishes an interrupted rotation
     with db.writing() as w:
-        keys = _locked(w)
+        keys = _lock(w)
         before = _in_use(keys).wrapped_by
         if settings.keeps_key_file:
-            _master_key(settings, before)  # else a new one would be made in vain
+            _master_key(settings, before)  # raises before a new key is created in vain
         new, resumed = _new_master_key(settings)
         resumed = resumed or fingerprint(new) == before
         if fingerprint(new) != before:
-            _wrap_anew(w, keys, _master_key(settings, before), new)
+            _wrap_again(w, keys, _master_key(settings, before), new)
             audit.append(w, OPERATOR, "MasterKey.Rotated", {"before": before, "now": fingerprint(new)}, now)
     _finish(settings, fingerprint(new))
     return Rotated(before, fingerprint(new), resumed)
 
 
-def _locked(w: Writing) -> list[DataKey]:
-    """All keys, which nobody else replaces until this transaction ends. What names one is not held up."""
+def _lock(w: Writing) -> list[DataKey]:
+    """Lock all keys against replacement until this transaction ends. Inserts that refer to a key are not blocked."""
     w.execute(select(vault_keys.c.key_id).order_by(vault_keys.c.key_id).with_for_update(key_share=True))
     return stored(w)
 
 
 def waiting_file(settings: Settings, wanted: str) -> Path:
-    """Where a master key lies until it takes the place of the one before."""
+    """Return the path of a new master key's file until it is renamed to `master.key`."""
     return settings.home / f"{settings.key_file.name}.next-{wanted}"
 
 
 def waiting(settings: Settings) -> bytes | None:
-    """The new master key of a rotation that was begun and is not finished."""
+    """Return the new master key of an unfinished rotation; None if there is none."""
     for path in settings.home.glob(f"{settings.key_file.name}.next-*"):
         key = settings.key_in(path)
         if key is not None and path == waiting_file(settings, fingerprint(key)):
@@ -282,12 +286,15 @@ def waiting(settings: Settings) -> bytes | None:
 
 
 def _new_master_key(settings: Settings) -> tuple[bytes, bool]:
-    """The new master key, durable, and whether an earlier rotation had made it. To be called by one at a time."""
+    """Return the new master key, which is durable, and whether an earlier rotation created it.
+
+    The caller must hold the lock on the keys.
+    """
     if not settings.keeps_key_file:
         return _given_new_master_key(settings), False
     if settings.given_key("new_master_key") is not None:
-        raise SettingsError(f"TIDEMARK_NEW_MASTER_KEY can't replace {settings.key_file}: leave it out, one is made")
-    for draft in settings.home.glob(f".{settings.key_file.name}.next-*"):  # of one that died while it wrote
+        raise SettingsError(f"TIDEMARK_NEW_MASTER_KEY can't replace {settings.key_file}: unset it, a key is created")
+    for draft in settings.home.glob(f".{settings.key_file.name}.next-*"):  # left by a process that died while writing
         draft.unlink(missing_ok=True)
     begun = waiting(settings)
     if begun is not None:
@@ -306,34 +313,34 @@ def _given_new_master_key(settings: Settings) -> bytes:
     return new
 
 
-def _wrap_anew(w: Writing, keys: Sequence[DataKey], old: bytes, new: bytes) -> None:
-    """All that the old master key opens; what it doesn't is lost anyway."""
+def _wrap_again(w: Writing, keys: Sequence[DataKey], old: bytes, new: bytes) -> None:
+    """Wrap the keys that the old master key opens with the new one; other keys are lost anyway."""
     for each in keys:
-        key = _unwrapped(each, old) if each.wrapped_by == fingerprint(old) else None
+        key = _unwrap(each, old) if each.wrapped_by == fingerprint(old) else None
         if key is not None:
-            values = _wrapped(key, each.key_id, each.purpose, new)
+            values = _wrap(key, each.key_id, each.purpose, new)
             w.execute(update(vault_keys).where(vault_keys.c.key_id == each.key_id).values(values))
 
 
 def _finish(settings: Settings, wanted: str) -> None:
-    """Put the master key with this fingerprint, under which all keys are wrapped by now, in its place."""
+    """Rename the file of the master key with this fingerprint, with which all keys are now wrapped, to `master.key`."""
     if not settings.keeps_key_file:
         return
     path = waiting_file(settings, wanted)
     key = settings.key_in(path)
     if key is not None and fingerprint(key) == wanted:
-        with suppress(FileNotFoundError):  # another was first
+        with suppress(FileNotFoundError):  # another process was first
             path.replace(settings.key_file)
         durable.sync(settings.home)
 
 
 def replace_data_key(w: Writing, settings: Settings, now: datetime) -> int:
-    """Retire the data key that seals, and make another; its id.
+    """Retire the current sealing key, and create another; return its id.
 
     Raises:
         SettingsError: the master key doesn't open the keys.
     """
-    keys = _locked(w)
+    keys = _lock(w)
     master_key = _master_key(settings, _in_use(keys).wrapped_by)
     return _replace(w, keys, Purpose.SEALING, master_key, now)
 
@@ -348,16 +355,16 @@ def _replace(w: Writing, keys: Sequence[DataKey], purpose: Purpose, master_key: 
 
 
 def abandon(db: Database, settings: Settings, now: datetime) -> None:
-    """Give up the keys in use, whose master key is lost, and begin anew: what was sealed before never opens again.
+    """Retire the keys in use, whose master key is lost, and create new ones. Values sealed before are lost for good.
 
     Raises:
-        Conflict: the master key opens them.
+        Conflict: the master key opens the keys in use.
     """
     master_key = settings.master_key_bytes
     with db.writing() as w:
-        keys = _locked(w)
+        keys = _lock(w)
         if not keys or _opens(settings, keys):
-            raise Conflict("Key.StillUsable", "The master key opens the data keys: nothing is lost.")
+            raise Conflict("Key.StillUsable", "The master key opens the data keys: no key needs to be abandoned.")
         for purpose in Purpose:
             _replace(w, keys, purpose, master_key, now)
 
@@ -370,7 +377,7 @@ def _opens(settings: Settings, keys: Sequence[DataKey]) -> bool:
 
 
 def sealed_under(r: Reading) -> dict[int, Sealed]:
-    """How much is sealed under each data key, by its id. Under a key that isn't here nothing is."""
+    """Return how many values are sealed with each data key, by its id. Keys without values are left out."""
     secrets = _by_prefix(r, subscriptions.c.secret)
     passwords = _by_prefix(r, statement_files.c.password)
     data_key = statement_files.c.data_key
@@ -387,7 +394,7 @@ def _by_prefix(r: Reading, column: Column[bytes]) -> dict[int, int]:
 
 
 def not_under(column: Column[bytes], key_id: int) -> ColumnElement[bool]:
-    """Whether a value is sealed under another data key."""
+    """Return SQL: whether a value is sealed with another data key."""
     return column.is_not(None) & (_prefix_of(column) != prefix(key_id))
 
 
@@ -396,12 +403,12 @@ def _prefix_of(column: Column[bytes]) -> ColumnElement[bytes]:
 
 
 def forget(db: Database, now: datetime) -> list[int]:
-    """Delete data keys that were retired long ago and under which nothing is sealed; their ids."""
+    """Delete data keys that were retired RETIRED_RETAINED ago and seal nothing; return their ids."""
     with db.reading() as r:
-        if not _forgettable(r, now):  # looks before it locks
+        if not _forgettable(r, now):  # usually there are none: then no lock is taken
             return []
     with db.writing() as w:
-        if w.dialect.name == "postgresql":  # what is being sealed at this moment is seen, or waits
+        if w.dialect.name == "postgresql":  # concurrent inserts are either committed and seen, or wait
             w.execute(text("LOCK TABLE subscriptions, statement_files IN SHARE MODE"))
         gone = _forgettable(w, now)
         w.execute(delete(vault_keys).where(vault_keys.c.key_id.in_(gone)))

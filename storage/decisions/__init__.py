@@ -1,1 +1,1 @@
-"""Policies, evaluations, backtests, and what they read."""
+"""Policies, evaluations, backtests, and the data that they read."""

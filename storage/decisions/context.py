@@ -1,4 +1,4 @@
-"""What reports are told of customers beside their transactions, read in one snapshot."""
+"""Data about customers that reports need besides their transactions, read in one snapshot."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -20,16 +20,20 @@ from storage.portfolio import peers
 
 
 def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) -> Context:
-    """All that holds now, of these customers (number → data version); expired attributes don't. Peers are those of the
-    last night before `as_of`, so that a report of a day can be computed again.
+    """Return the current data of these customers, without expired attributes.
+
+    Peers are those of the last night before `as_of`, so that a report of a past day can be computed again.
+
+    Args:
+        versions: customer number → data version.
     """
     numbers = list(versions)
     parties = [
         (number, party.name, party.abn)
-        for number, stand_beside in related_parties.of_all(r, numbers).items()
-        for party in stand_beside
+        for number, declared in related_parties.of_all(r, numbers).items()
+        for party in declared
     ]
-    described = [
+    stated = [
         (number, each.name, _text(each.value))
         for number, each in attributes.of_all(r, numbers)
         if each.expires_at is None or each.expires_at > now
@@ -38,14 +42,14 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
         portfolios=_portfolios(r, numbers, as_of),
         customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
-        attributes=pl.DataFrame(described, schema=ATTRIBUTES, orient="row"),
+        attributes=pl.DataFrame(stated, schema=ATTRIBUTES, orient="row"),
         intake=pl.DataFrame(jobs.refused_and_repeated(r, versions), schema=INTAKE, orient="row"),
         statements=documents.behind(r, versions),
     )
 
 
 def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> list[ClientPortfolio]:
-    """One portfolio for each client."""
+    """Return a portfolio for each client."""
     clients = customers.clients_of(r, customer_numbers)
     of_client: defaultdict[UUID, set[int]] = defaultdict(set)
     for number, client_id in clients.items():
@@ -58,7 +62,7 @@ def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> lis
 
 
 def _text(value: Value | None) -> str | None:
-    """A number keeps its digits; true and false are spelled as in JSON."""
+    """Return the value as text: numbers with all their digits, true and false as in JSON."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:f}" if isinstance(value, Decimal) else value

@@ -1,4 +1,4 @@
-"""PDF statements as evidence of how complete a customer's data are: those that a version of the data stands on."""
+"""PDF statements that a version of a customer's data is based on, as evidence of how complete the data are."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -15,13 +15,13 @@ _ENDED = (JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)
 
 
 def behind(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
-    """The customers' statements in schema STATEMENTS; of a file that was sent twice, once.
+    """Return the customers' statements in schema STATEMENTS. A file that was sent twice counts once.
 
     Args:
-        versions: customer number → data version. A statement counts from the version on that its rows made; where it
-            held nothing new, from the one that follows: so a version's evidence never changes.
+        versions: customer number → data version. A statement counts from the version that its rows made. If it held
+            nothing new, it counts from the next version, so that a version's evidence never changes.
     """
-    made_by = _submissions(r, versions)
+    submissions = _submissions(r, versions)
     files = statement_files.c
     query = (
         select(statements, files.file_name, files.signals, files.sha256)
@@ -31,7 +31,7 @@ def behind(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
     )
     distinct: dict[tuple[Any, ...], AnyRow] = {}
     for row in r.execute(query):
-        if row.job_id in made_by:
+        if row.job_id in submissions:
             distinct.setdefault(
                 (row.customer_number, row.sha256, row.account_id, row.first_page, row.period_start), row
             )
@@ -39,7 +39,7 @@ def behind(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
 
 
 def _submissions(r: Reading, versions: Mapping[int, int]) -> set[Any]:
-    """Ids of the jobs that brought PDFs and stand behind the versions."""
+    """Return the ids of the jobs with PDFs that the versions are based on."""
     query = select(jobs.c.job_id, jobs.c.customer_number, jobs.c.retracts, jobs.c.data_version, jobs.c.enriched_rows)
     ended: list[AnyRow] = list(
         r.execute(
@@ -50,20 +50,22 @@ def _submissions(r: Reading, versions: Mapping[int, int]) -> set[Any]:
             )
         )
     )
-    brought = {row.job_id: bool(row.enriched_rows) for row in ended if row.retracts is None}
-    return set(brought) - set(_too_late(ended, brought, versions)) - set(_retracted(ended, brought, versions))
+    added_rows = {row.job_id: bool(row.enriched_rows) for row in ended if row.retracts is None}
+    return set(added_rows) - set(_too_late(ended, added_rows, versions)) - set(_retracted(ended, added_rows, versions))
 
 
-def _too_late(ended: Iterable[AnyRow], brought: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
-    return (row.job_id for row in ended if row.job_id in brought and not _stands(row, brought[row.job_id], versions))
+def _too_late(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+    mine = (row for row in ended if row.job_id in added_rows)
+    return (row.job_id for row in mine if not _counts(row, added_rows[row.job_id], versions))
 
 
-def _retracted(ended: Iterable[AnyRow], brought: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
-    return (row.retracts for row in ended if row.retracts in brought and _stands(row, brought[row.retracts], versions))
+def _retracted(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+    retractions = (row for row in ended if row.retracts in added_rows)
+    return (row.retracts for row in retractions if _counts(row, added_rows[row.retracts], versions))
 
 
-def _stands(row: AnyRow, made_a_version: bool, versions: Mapping[int, int]) -> bool:
-    """Whether a job counts in the version of its customer: what it made or, where it made none, what came after it."""
+def _counts(row: AnyRow, made_a_version: bool, versions: Mapping[int, int]) -> bool:
+    """Return whether a job counts in its customer's version: from the version it made, or from the next one if none."""
     first = (row.data_version or 0) + (0 if made_a_version else 1)
     return first <= versions[row.customer_number]
 

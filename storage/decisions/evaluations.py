@@ -1,6 +1,6 @@
-"""What was decided of customers: every evaluation with its record, and what somebody decided instead.
+"""Evaluations with their records, and people's decisions that override them.
 
-Nothing is ever changed. A record is kept as the exact bytes that the evaluation made, beside their SHA-256.
+Nothing is ever changed. A record is stored as the exact bytes that the evaluation produced, with their SHA-256.
 """
 
 from collections.abc import Sequence
@@ -28,17 +28,17 @@ class NewEvaluation:
     version: int
     at: datetime
     who: str  # as in the audit trail
-    what_if: bool  # asked with overrides, or of a version that doesn't decide
+    what_if: bool  # requested with overrides, or of a version that is not published
     outcome: str
     data_version: int
     as_of: date  # the service's day
     record: bytes
-    shadow_of: UUID | None = None  # the evaluation that was answered, where this one is a challenger's
+    shadow_of: UUID | None = None  # for a challenger's evaluation: the one that was answered
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One as it was made, without its record."""
+    """An evaluation without its record."""
 
     number: int
     evaluation_id: UUID
@@ -56,12 +56,12 @@ class Evaluation:
     sha256: bytes
     customer_id: UUID
     slug: str  # the policy's
-    overridden_outcome: str | None = None  # what the last override made of it
+    overridden_outcome: str | None = None  # the outcome of the last override
 
 
 @dataclass(frozen=True)
 class Override:
-    """What somebody decided instead."""
+    """A person's decision that replaces an evaluation's outcome."""
 
     outcome: str
     reason: str
@@ -71,12 +71,12 @@ class Override:
 
 
 def save(w: Writing, new: NewEvaluation) -> None:
-    """Keep an evaluation with its record."""
+    """Store an evaluation with its record."""
     w.execute(insert(evaluations).values(**vars(new), sha256=sha256(new.record).digest()))
 
 
 def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:
-    """The client's evaluation.
+    """Return the client's evaluation.
 
     Raises:
         NotFound: unknown, or another client's.
@@ -86,7 +86,7 @@ def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:
 
 
 def with_id(r: Reading, evaluation_id: UUID) -> Evaluation:
-    """The evaluation, whoever's it is: for the operator, who belongs to no client.
+    """Return an evaluation of any client: for the operator, who belongs to none.
 
     Raises:
         NotFound: unknown.
@@ -95,10 +95,10 @@ def with_id(r: Reading, evaluation_id: UUID) -> Evaluation:
 
 
 def record(r: Reading, evaluation: Evaluation) -> bytes:
-    """The bytes that the evaluation made.
+    """Return the evaluation's record, as it was written.
 
     Raises:
-        Corrupt: they are not what was written.
+        Corrupt: the record was changed.
     """
     query = select(evaluations.c.record).where(evaluations.c.number == evaluation.number)
     found: bytes = r.execute(query).scalar_one()
@@ -116,7 +116,7 @@ def find(
     shadows: bool = False,
     page: Page | None = None,
 ) -> Paged[Evaluation]:
-    """The client's, newest first: all of them, one customer's, one policy's. `shadows`: challengers', too."""
+    """Return the client's evaluations, newest first. `shadows`: include those of challengers."""
     query = _SHOWN.where(evaluations.c.client_id == client_id)
     if customer is not None:
         query = query.where(evaluations.c.customer_number == customer.number)
@@ -130,7 +130,7 @@ def find(
 
 
 def shadows_of(r: Reading, evaluation: Evaluation) -> list[Evaluation]:
-    """What challengers would have decided beside it."""
+    """Return the evaluations by challengers in shadow of this one."""
     query = _SHOWN.where(evaluations.c.shadow_of == evaluation.evaluation_id).order_by(evaluations.c.number)
     return [Evaluation(*row) for row in r.execute(query)]
 
@@ -138,20 +138,20 @@ def shadows_of(r: Reading, evaluation: Evaluation) -> list[Evaluation]:
 def add_override(
     w: Writing, evaluation: Evaluation, outcome: str, reason: str, decided_by: str, who: str, now: datetime
 ) -> Override:
-    """Note what somebody decided instead; the evaluation itself stays as it was.
+    """Store a person's decision that overrides the evaluation, which itself stays unchanged.
 
     Raises:
-        Conflict: it decided nothing.
+        Conflict: the evaluation is a what-if or a challenger's, so there is no decision to override.
     """
     if evaluation.what_if or evaluation.shadow_of is not None:
-        raise Conflict("Evaluation.NotADecision", "Only a decision is overridden: not a what-if, nor a challenger's.")
+        raise Conflict("Evaluation.NotADecision", "Only a decision can be overridden: no what-if, and no challenger's.")
     override = Override(outcome, reason, decided_by, now, who)
     w.execute(insert(decision_overrides).values(evaluation_id=evaluation.evaluation_id, **vars(override)))
     return override
 
 
 def overrides_of(r: Reading, evaluation: Evaluation) -> Sequence[Override]:
-    """In the order in which they were made; the last one holds."""
+    """Return the evaluation's overrides, oldest first; the last one applies."""
     mine = decision_overrides.c.evaluation_id == evaluation.evaluation_id
     own = [decision_overrides.c[name] for name in Override.__dataclass_fields__]
     return [Override(*row) for row in r.execute(select(*own).where(mine).order_by(decision_overrides.c.number))]

@@ -1,7 +1,7 @@
-"""Decision policies: by client and slug, each a row of versions that are never rewritten.
+"""Decision policies, by client and slug. Each has versions whose documents are never changed.
 
 A version is a draft, then published, then retired, in this order and once each; publishing one retires the one before.
-To go back, the older content is saved again. So the dates of the versions say which one held when.
+To go back, save the older content again as a new version. So the versions' dates tell which one applied when.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,10 @@ MOST_VERSIONS = 10_000  # of a policy
 
 @dataclass(frozen=True)
 class Challenger:
-    """A draft that is shadow-run on a share of the evaluations: nobody is answered by it."""
+    """A draft that is evaluated in shadow for a share of the evaluations; its results are not answered."""
 
     version: int
-    percent: int  # of evaluations, 1 to 100
+    percent: int  # share of evaluations, 1 to 100
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class StoredPolicy:
 
 @dataclass(frozen=True)
 class PolicyVersion:
-    """One as it is stored, in the order of the table's columns."""
+    """A version of a policy, in the order of the table's columns."""
 
     policy_id: UUID
     version: int
@@ -64,7 +64,7 @@ class PolicyVersion:
 
 
 def require_enabled(r: Reading, client_id: UUID) -> None:
-    """Raises NotFound for a client that has no decision policies, or that isn't there."""
+    """Raise NotFound if the client doesn't exist, or decision policies are not enabled for it."""
     enabled = r.execute(select(clients.c.decision_policies).where(clients.c.client_id == client_id)).scalar()
     if enabled is None:
         raise NotFound("Client.NotFound", "There is no client with this id.")
@@ -73,7 +73,7 @@ def require_enabled(r: Reading, client_id: UUID) -> None:
 
 
 def get(r: Reading, client_id: UUID, slug: str) -> StoredPolicy:
-    """The client's policy, archived or not, whatever its versions.
+    """Return the client's policy, archived or not, published or not.
 
     Raises:
         NotFound: unknown, or another client's.
@@ -86,14 +86,14 @@ def get(r: Reading, client_id: UUID, slug: str) -> StoredPolicy:
 
 
 def with_id(r: Reading, policy_id: UUID) -> StoredPolicy:
-    """The policy, whoever's it is: for whoever works on what belongs to it."""
+    """Return an existing policy of any client: for work on what belongs to it."""
     return _stored(r.execute(select(policies).where(policies.c.policy_id == policy_id)).one())
 
 
 def find(
     r: Reading, client_id: UUID, *, include_archived: bool = False, page: Page | None = None
 ) -> Paged[tuple[StoredPolicy, PolicyVersion]]:
-    """Policies with their published versions, by slug; one that was never published is not among them."""
+    """Return policies with their published versions, by slug. Policies that were never published are left out."""
     published = policy_versions.c.state == PolicyState.PUBLISHED
     query = _WITH_VERSION.where(policies.c.client_id == client_id, published)
     if not include_archived:
@@ -103,7 +103,7 @@ def find(
 
 
 def all_of(r: Reading, client_id: UUID) -> list[tuple[StoredPolicy, PolicyVersion]]:
-    """Every policy with its newest version, by slug: drafts and archived ones, too."""
+    """Return every policy with its newest version, by slug, including drafts and archived policies."""
     newest = (
         select(policy_versions.c.policy_id, func.max(policy_versions.c.version).label("version"))
         .group_by(policy_versions.c.policy_id)
@@ -115,22 +115,23 @@ def all_of(r: Reading, client_id: UUID) -> list[tuple[StoredPolicy, PolicyVersio
 
 
 def versions(r: Reading, policy: StoredPolicy, page: Page | None = None) -> Paged[PolicyVersion]:
-    """All of them, the newest first."""
+    """Return all versions of the policy, newest first."""
     query = _of(policy.policy_id)
     rows = r.execute(limited(query.order_by(policy_versions.c.version.desc()), page))
     return Paged([_version(row) for row in rows], total_of(r, query), page)
 
 
 def version(r: Reading, policy: StoredPolicy, number: int | None = None) -> PolicyVersion:
-    """The version with this number, or the published one.
+    """Return the version with this number, or the published one.
 
     Raises:
-        NotFound: there is no such version; or none is published, which is as if there were no policy.
+        NotFound: there is no such version, or none is published. A policy without a published version counts as
+            unknown.
     """
     if number is None:
         row = r.execute(_published(policy.policy_id)).first()
         if row is None:
-            raise NotFound("DecisionPolicy.NotFound", "There is no decision policy with this slug that is published.")
+            raise NotFound("DecisionPolicy.NotFound", "There is no published decision policy with this slug.")
     else:
         row = r.execute(_of(policy.policy_id).where(policy_versions.c.version == number)).first()
         if row is None:
@@ -150,10 +151,10 @@ def save_draft(
     who: str,
     now: datetime,
 ) -> PolicyVersion:
-    """A new draft of the client's policy with this slug; the newest version, said again, is no second one.
+    """Save a new draft of the client's policy with this slug. If it equals the newest version, return that one.
 
     Raises:
-        Conflict: it is archived, or there are too many.
+        Conflict: the policy is archived, or there are too many policies or versions.
     """
     stored = _for_change(w, client_id, policy.slug, now)
     _require_not_archived(stored)
@@ -163,17 +164,17 @@ def save_draft(
         return _version(last)
     number = 1 if last is None else last.version + 1
     if number > MOST_VERSIONS:
-        raise Conflict("DecisionPolicy.TooManyVersions", f"A policy may have {MOST_VERSIONS:,} versions at most.")
-    said = {"document": text, "fingerprint": digest, "acknowledged": [dict(each) for each in acknowledged]}
-    made = {"state": PolicyState.DRAFT, "created_at": now, "created_by": who}
-    w.execute(insert(policy_versions).values(policy_id=stored.policy_id, version=number, **said, **made))
+        raise Conflict("DecisionPolicy.TooManyVersions", f"A policy may have at most {MOST_VERSIONS:,} versions.")
+    content = {"document": text, "fingerprint": digest, "acknowledged": [dict(each) for each in acknowledged]}
+    created = {"state": PolicyState.DRAFT, "created_at": now, "created_by": who}
+    w.execute(insert(policy_versions).values(policy_id=stored.policy_id, version=number, **content, **created))
     return version(w, stored, number)
 
 
 def publish(w: Writing, policy: StoredPolicy, number: int | None, who: str, now: datetime) -> PolicyVersion:
-    """Let a version, or the newest, decide from now on; asked again, nothing changes.
+    """Publish a version, by default the newest: it decides from now on. Repeating it changes nothing.
 
-    A challenger that is published is none any more, nor is one that needs inputs which this version doesn't declare.
+    The challenger is removed if it is the published version, or if it needs inputs that this version doesn't declare.
 
     Raises:
         NotFound: no such version.
@@ -185,7 +186,7 @@ def publish(w: Writing, policy: StoredPolicy, number: int | None, who: str, now:
     if chosen.state == PolicyState.PUBLISHED:
         return chosen
     if chosen.state == PolicyState.RETIRED:
-        raise Conflict("DecisionPolicy.VersionRetired", "A retired version is not published again: save its content.")
+        raise Conflict("DecisionPolicy.VersionRetired", "A retired version can't be published again: save its content.")
     mine = policy_versions.c.policy_id == policy.policy_id
     standing = and_(mine, policy_versions.c.state == PolicyState.PUBLISHED)
     w.execute(update(policy_versions).where(standing).values(state=PolicyState.RETIRED, retired_at=now))
@@ -199,7 +200,7 @@ def publish(w: Writing, policy: StoredPolicy, number: int | None, who: str, now:
 
 
 def archive(w: Writing, policy: StoredPolicy) -> StoredPolicy:
-    """From now on nobody is decided by it; it can be taken back."""
+    """Archive the policy: it no longer decides. `unarchive` reverses this."""
     return _change(w, policy, is_archived=True)
 
 
@@ -208,12 +209,12 @@ def unarchive(w: Writing, policy: StoredPolicy) -> StoredPolicy:
 
 
 def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) -> StoredPolicy:
-    """Shadow-run a draft on this share of the evaluations.
+    """Evaluate a draft in shadow for this share of the evaluations.
 
     Raises:
         NotFound: no such version.
-        Conflict: the version is no draft, or the policy is archived.
-        Unprocessable: it needs inputs that the published version doesn't declare, and that nobody therefore sends.
+        Conflict: the version is not a draft, or the policy is archived.
+        Unprocessable: it needs inputs that the published version doesn't declare, so that requests don't send them.
     """
     policy = lock(w, policy)
     _require_not_archived(policy)
@@ -223,8 +224,8 @@ def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) 
     row = w.execute(_published(policy.policy_id)).first()
     beyond: list[str] = [] if row is None else _inputs_beyond(chosen, _version(row))
     if beyond:
-        described = f"The published version doesn't declare these inputs, or as another kind: {', '.join(beyond)}."
-        raise Unprocessable("DecisionPolicy.ChallengerInputs", described)
+        says = f"The published version doesn't declare these inputs, or declares another kind: {', '.join(beyond)}."
+        raise Unprocessable("DecisionPolicy.ChallengerInputs", says)
     return _change(w, policy, challenger_version=number, challenger_percent=percent)
 
 
@@ -233,19 +234,19 @@ def remove_challenger(w: Writing, policy: StoredPolicy) -> StoredPolicy:
 
 
 def lock(w: Writing, policy: StoredPolicy) -> StoredPolicy:
-    """The policy as it is now; others who would change it wait until this transaction ends."""
+    """Return the policy as it is now. Other changes of it wait until this transaction ends."""
     query = select(policies).where(policies.c.policy_id == policy.policy_id)
     return _stored(w.execute(query.with_for_update()).one())
 
 
 def _for_change(w: Writing, client_id: UUID, slug: str, now: datetime) -> StoredPolicy:
-    """The client's policy with this slug, new where there was none, and locked."""
+    """Lock and return the client's policy with this slug; create it if there is none."""
     row = {"policy_id": uuid4(), "client_id": client_id, "slug": slug, "is_archived": False, "created_at": now}
     new = insert_into(w, policies).values(row).on_conflict_do_nothing(index_elements=["client_id", "slug"])
     added = w.execute(new).rowcount
     count = select(func.count()).where(policies.c.client_id == client_id)
     if added and w.execute(count).scalar_one() > MOST_POLICIES:
-        raise Conflict("DecisionPolicy.TooMany", f"A client may have {MOST_POLICIES} policies at most.")
+        raise Conflict("DecisionPolicy.TooMany", f"A client may have at most {MOST_POLICIES} policies.")
     return lock(w, get(w, client_id, slug))
 
 
@@ -260,7 +261,7 @@ def _require_not_archived(policy: StoredPolicy) -> None:
 
 
 def _inputs_beyond(challenger: PolicyVersion, published: PolicyVersion) -> list[str]:
-    """Inputs of the one that are not sent to the other."""
+    """Return the challenger's inputs that the published version doesn't declare, or declares as another kind."""
     sent = kinds(published.policy.declared_inputs)
     return [name for name, kind in kinds(challenger.policy.declared_inputs).items() if sent.get(name) != kind]
 
@@ -292,5 +293,5 @@ def _stored(row: Sequence[Any]) -> StoredPolicy:
 
 
 def _version(row: Sequence[Any]) -> PolicyVersion:
-    policy_id, number, state, *said = row
-    return PolicyVersion(policy_id, number, PolicyState(state), *said)
+    policy_id, number, state, *others = row
+    return PolicyVersion(policy_id, number, PolicyState(state), *others)

@@ -1,7 +1,7 @@
-"""Fitted scorecards: kept whole in the database, and which of them scores a client's customers.
+"""Fitted scorecards, stored in the database, and which one each client uses.
 
-A scorecard is never changed. Using one is an entry in a list that only grows; a client's last entry holds. So going
-back is one more entry, and the list says who decided by what, when.
+A scorecard is never changed. Activating one adds a row to a table that only grows; a client's last row applies. Going
+back adds one more row, so the table shows who activated which scorecard, and when.
 """
 
 import logging
@@ -27,19 +27,19 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class StoredModel:
     model_id: UUID
-    client_id: UUID | None  # to whose outcomes it was fitted; null: to those of a file, for whoever activates it
+    client_id: UUID | None  # the client whose outcomes it was fitted to; null: outcomes from a file, for any client
     name: str
     fingerprint: str
     calibration: str
-    facts: Mapping[str, Any]  # what it was fitted to, and how good it was on cases it had not seen
+    facts: Mapping[str, Any]  # what it was fitted to, and its quality on cases held back
     created_at: datetime
 
 
 def add(w: Writing, scorecard: Scorecard, client_id: UUID | None, now: datetime) -> StoredModel:
-    """Keep a scorecard; it is not used yet."""
+    """Store a scorecard. It is not used yet."""
     if client_id is not None:
         _require_client(w, client_id)
-    shown = StoredModel(
+    model = StoredModel(
         uuid4(),
         client_id,
         scorecard.name,
@@ -48,18 +48,22 @@ def add(w: Writing, scorecard: Scorecard, client_id: UUID | None, now: datetime)
         dict(scorecard.facts),
         now,
     )
-    w.execute(insert(risk_models).values(**vars(shown), content=scorecard_file.dumps(scorecard)))
-    return shown
+    w.execute(insert(risk_models).values(**vars(model), content=scorecard_file.dumps(scorecard)))
+    return model
 
 
 def find(r: Reading) -> list[StoredModel]:
-    """Every scorecard, the oldest first."""
+    """Return every scorecard, oldest first."""
     query = select(*_SHOWN).order_by(risk_models.c.created_at, risk_models.c.model_id)
     return [_model(row) for row in r.execute(query)]
 
 
 def get(r: Reading, model_id: UUID) -> StoredModel:
-    """Raises NotFound where there is none of this id."""
+    """Return the scorecard's row.
+
+    Raises:
+        NotFound: there is none with this id.
+    """
     row = r.execute(select(*_SHOWN).where(risk_models.c.model_id == model_id)).first()
     if row is None:
         raise NotFound("RiskModel.NotFound", f"There is no risk model {model_id}.")
@@ -67,25 +71,29 @@ def get(r: Reading, model_id: UUID) -> StoredModel:
 
 
 def scorecard(r: Reading, model_id: UUID) -> Scorecard:
-    """Raises Corrupt or Unprocessable where it can't be read."""
+    """Return the scorecard itself.
+
+    Raises:
+        Corrupt, Unprocessable: it can't be read.
+    """
     content: bytes | None = r.execute(select(risk_models.c.content).where(risk_models.c.model_id == model_id)).scalar()
     if content is None:
-        raise Corrupt("RiskModel.Missing", f"The risk model {model_id} is named, but not kept.")
+        raise Corrupt("RiskModel.Missing", f"The risk model {model_id} is used, but not stored.")
     return scorecard_file.loads(content)
 
 
 def activate(w: Writing, model_id: UUID, client_id: UUID, who: str, now: datetime) -> None:
-    """Score a client's customers by it from now on; those that have a report get a new one.
+    """Use a scorecard for a client's customers from now on. Customers with a risk report get a new one.
 
     Raises:
         NotFound: no such model or client.
         Conflict: it was fitted to another client's outcomes.
-        Unprocessable: it reads what reports don't have.
+        Unprocessable: it reads metrics that reports don't have.
     """
     model = get(w, model_id)
     _require_client(w, client_id)
     if model.client_id not in (None, client_id):
-        raise Conflict("RiskModel.OfAnotherClient", f"The risk model was fitted for client {model.client_id} alone.")
+        raise Conflict("RiskModel.OfAnotherClient", f"The risk model was fitted only for client {model.client_id}.")
     unknown = [feature.metric for feature in scorecard(w, model_id).features if feature.metric not in METRICS]
     if unknown:
         some = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
@@ -97,7 +105,7 @@ def activate(w: Writing, model_id: UUID, client_id: UUID, who: str, now: datetim
 
 
 def deactivate(w: Writing, client_id: UUID, who: str, now: datetime) -> UUID | None:
-    """Go back to the scorecard that comes with Tidemark. What was used until now."""
+    """Go back to Tidemark's own scorecard. Return the one used until now."""
     used = uses(w).get(client_id)
     if used is not None:
         _use(w, None, client_id, who, now)
@@ -105,14 +113,14 @@ def deactivate(w: Writing, client_id: UUID, who: str, now: datetime) -> UUID | N
 
 
 def uses(r: Reading) -> dict[UUID, UUID]:
-    """The scorecard in use for each client that has one."""
+    """Return the id of the scorecard in use for each client that has one."""
     rows = r.execute(select(risk_model_uses).order_by(risk_model_uses.c.number)).all()
     last = {row.client_id: row.model_id for row in rows}
     return {client_id: model_id for client_id, model_id in last.items() if model_id is not None}
 
 
 def in_use(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Scorecard]:
-    """The scorecards of those of the clients that have one. One that can't be read is left out, and logged."""
+    """Return the scorecards of the clients that have one. A scorecard that can't be read is logged and left out."""
     used = uses(r)
     found = {}
     for client_id in client_ids:

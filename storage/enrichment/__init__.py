@@ -1,1 +1,1 @@
-"""Enriched transactions: one value per customer, replaced as a whole; what is known beside them."""
+"""Enriched transactions, one value per customer, replaced as a whole; corrections, related parties and models."""

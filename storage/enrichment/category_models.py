@@ -88,7 +88,7 @@ def activate(w: Writing, model_id: UUID, client_id: UUID | None, who: str, now: 
     if client_id is not None:
         _require_client(w, client_id)
     if model.client_id not in (None, client_id):
-        raise Conflict("Model.OfAnotherClient", f"The model was trained for client {model.client_id} alone.")
+        raise Conflict("Model.OfAnotherClient", f"The model was trained only for client {model.client_id}.")
     _use(w, model_id, client_id, who, now)
 
 

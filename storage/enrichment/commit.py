@@ -2,10 +2,10 @@
 
 The caller computes a `BatchResult` and makes its files durable before. `commit_values` then works in three steps:
 
-1. *Gather*: close the batch, which fences off runs that lost it; lock its customers, and read what is true of them now.
+1. *Gather*: close the batch, which fences off runs that lost it; lock its customers, and read their current state.
 2. *Decide*: `BatchResult.superseded` names the customers that changed since the batch read them. `BatchResult.without`
    leaves them out, and their jobs go back to the queue.
-3. *Write* the rest: files, values, jobs' ends and their events, then what rulesets make of the new values.
+3. *Write* the rest: files, values, jobs' ends and their events, then the ruleset evaluation of the new values.
 
 Which rules trigger and reset is decided in the third step, by a pure function that runs on rule states read under the
 locks (`storage.monitoring.rule_matches`). It can't be decided earlier: a nightly evaluation may change a rule's state
@@ -51,7 +51,7 @@ class NewValue:
 
 @dataclass(frozen=True)
 class LockedCustomers:
-    """What is true of a batch's customers when it commits. The keys are customer numbers."""
+    """The state of a batch's customers when it commits. The keys are customer numbers."""
 
     versions: Mapping[int, tuple[int, int]]  # data version and location version
     knowledge_versions: Mapping[int, int]
@@ -96,7 +96,7 @@ class BatchResult:
 
 @dataclass(frozen=True)
 class Committed:
-    """The customers whose value was replaced, those left to a later batch, and what rulesets made of the new values."""
+    """The customers whose value was replaced, those left to a later batch, and the changes by rulesets."""
 
     replaced: frozenset[int]
     superseded: frozenset[int]

@@ -65,7 +65,7 @@ class Compacted:
     skipped: int = 0  # customers that got a new value or place meanwhile
     unreadable: int = 0  # customers whose file is damaged: they stay where they are
     files: int = 0
-    bytes_read: int = 0  # of the customers' rows alone
+    bytes_read: int = 0  # only of the customers' rows
     bytes_written: int = 0
 
 

@@ -2,7 +2,7 @@
 
 A correction applies to one customer, or to all customers of a client. Nothing is overwritten: a revoked one stays,
 marked. Making or revoking one queues, in the same transaction, the jobs that enrich the customers again, so neither
-happens without the other. What is being computed without the change meanwhile is computed again
+happens without the other. A batch that is running without the change computes these customers again
 (`storage.enrichment.commit`).
 
 A client's rows are read before that transaction begins, because they may be many. Customers whose rows change in
@@ -40,9 +40,9 @@ from storage.enrichment.transactions import Location
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
 
-MOST_LIVE = 1_000  # in force for one customer; and as many for all customers of a client
+MOST_LIVE = 1_000  # corrections in force for one customer, and as many client-wide ones
 MOST_EXAMPLES = 20
-PART_ROWS = 200_000  # read together
+PART_ROWS = 200_000  # rows read together, to bound memory
 _SHOWN = (*REACHED_BY, "date", "amount")
 
 
@@ -87,7 +87,7 @@ class Correction:
 
 @dataclass(frozen=True)
 class Grounds:
-    """Where stored rows lie and which single transactions have corrections, read in one snapshot."""
+    """Where rows are stored and which single transactions have corrections, read in one snapshot."""
 
     places: Sequence[Location]
     standing: pl.DataFrame  # CORRECTIONS of single transactions
@@ -102,7 +102,7 @@ class Reach:
     """What a correction does to stored rows."""
 
     counterparty_group: str | None  # the group that the counterparty's name stands for
-    customers: frozenset[int]  # with rows that it decides
+    customers: frozenset[int]  # customers with rows that it decides
     decided: int  # rows
     changed: int  # rows among these whose category or counterparty it changes
     by_category: Mapping[str, int]  # changed rows by their category now
@@ -231,8 +231,8 @@ def decided_by(lake: Lake, on: Grounds, correction: Correction) -> frozenset[int
 def live(r: Reading, customer_numbers: Iterable[int], *conditions: ColumnElement[bool]) -> pl.DataFrame:
     """Return the corrections in force for these customers, as CORRECTIONS: a client-wide one has a row per customer."""
     numbers = list(customer_numbers)
-    holding = and_(corrections.c.revoked_at.is_(None), *conditions)
-    own = select(corrections).where(holding, corrections.c.customer_number.in_(numbers))
+    in_force = and_(corrections.c.revoked_at.is_(None), *conditions)
+    own = select(corrections).where(in_force, corrections.c.customer_number.in_(numbers))
     whose = select(customers.c.number, customers.c.client_id).where(customers.c.number.in_(numbers))
     clients_of = pl.DataFrame(
         [(row.number, row.client_id.bytes) for row in r.execute(whose)],
@@ -240,15 +240,15 @@ def live(r: Reading, customer_numbers: Iterable[int], *conditions: ColumnElement
         orient="row",
     )
     of_clients = select(corrections).where(
-        holding,
+        in_force,
         corrections.c.customer_number.is_(None),
         corrections.c.client_id.in_(UUID(bytes=each) for each in clients_of["client_id"].unique()),
     )
-    everyones = _as_frame(Correction(*row) for row in r.execute(of_clients)).drop("customer_number")
+    client_wide = _as_frame(Correction(*row) for row in r.execute(of_clients)).drop("customer_number")
     return pl.concat(
         [
             _as_frame(Correction(*row) for row in r.execute(own)).select(CORRECTIONS.names()),
-            clients_of.join(everyones, on="client_id").select(CORRECTIONS.names()),
+            clients_of.join(client_wide, on="client_id").select(CORRECTIONS.names()),
         ]
     )
 
@@ -270,7 +270,7 @@ def _as_frame(found: Iterable[Correction]) -> pl.DataFrame:
 
 def _frame(new: NewCorrection, group: str | None, customer_numbers: pl.Series) -> pl.DataFrame:
     """Return a correction that is not made yet, as CORRECTIONS."""
-    said = {
+    columns = {
         "correction_id": bytes(16),
         "position": 0,
         "transaction_id": new.transaction_id and new.transaction_id.bytes,
@@ -282,7 +282,7 @@ def _frame(new: NewCorrection, group: str | None, customer_numbers: pl.Series) -
     }
     schema = {name: kind for name, kind in CORRECTIONS.items() if name != "customer_number"}
     whose = pl.DataFrame({"customer_number": customer_numbers})
-    return whose.join(pl.DataFrame([said], schema=schema), how="cross").select(CORRECTIONS.names())
+    return whose.join(pl.DataFrame([columns], schema=schema), how="cross").select(CORRECTIONS.names())
 
 
 def _group(lake: Lake, on: Grounds, counterparty: str) -> str:
@@ -353,4 +353,5 @@ def _require_fewer_than_most(r: Reading, customer: Customer, *, client_wide: boo
         corrections.c.client_id == customer.client_id, mine, corrections.c.revoked_at.is_(None)
     )
     if r.execute(query).scalar_one() >= MOST_LIVE:
-        raise Conflict("Correction.TooMany", f"{MOST_LIVE:,} corrections may hold at once. Revoke some first.")
+        says = f"At most {MOST_LIVE:,} corrections may be in force at once. Revoke some first."
+        raise Conflict("Correction.TooMany", says)

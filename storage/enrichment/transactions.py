@@ -25,14 +25,14 @@ from storage.core.paging import Page
 from storage.customers.customers import Customer
 
 LISTING_ORDER = ("date", "customer_number", "received_seq", "position", "transaction_id")
-SLICE_ROWS = 1_000  # sent at once
-PART_ROWS = 10_000  # of a customer's history, in memory at once: it may be much longer
-PART_ROWS_OF_CLIENT = 100_000  # each part searches all files for its days, so smaller parts take much longer
+SLICE_ROWS = 1_000  # rows sent at once
+PART_ROWS = 10_000  # rows of a customer's history in memory at once: the history may be much longer
+PART_ROWS_OF_CLIENT = 100_000  # larger, because each part searches all files for its days
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where a version of a customer's value lies."""
+    """Where a version of a customer's value is stored."""
 
     customer_number: int
     data_version: int
@@ -53,10 +53,10 @@ class Listing:
     parts: Iterable[pl.LazyFrame]
     total: int
     page: Page | None
-    part_rows: int  # of the largest part, at most
+    part_rows: int  # upper bound of a part's rows
 
     def slices(self) -> Iterator[pl.DataFrame]:
-        """The rows, read part by part as they are asked for."""
+        """Yield the rows in slices, reading one part at a time."""
         return (slice_ for part in self.parts for slice_ in part.collect().iter_slices(SLICE_ROWS))
 
 
@@ -120,7 +120,7 @@ def place_of(r: Reading, customer: Customer, data_version: int | None = None) ->
         raise NotFound("Report.VersionUnknown", "The customer's transactions have no such version.")
     found = pinned_locations(r, {customer.number: version})
     if not found and version > 0:
-        raise Gone("Report.VersionExpired", "This version of the customer's transactions is kept no longer.")
+        raise Gone("Report.VersionExpired", "This version of the customer's transactions is no longer stored.")
     return found[0] if found else None
 
 

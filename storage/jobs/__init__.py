@@ -1,1 +1,1 @@
-"""Jobs, the batches that work on them, and what became of their rows."""
+"""Jobs, the batches that run them, and the outcomes of their rows."""

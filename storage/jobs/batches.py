@@ -1,4 +1,4 @@
-"""Batches: all queued jobs of a queue, claimed together under a lease, for one run of the orchestrator.
+"""Batches: all queued jobs of a queue, claimed together under a lease, for one Dagster run.
 
 A batch's token is its fencing token. A run commits only while its batch is open, so a run whose batch was released (its
 lease expired, or its worker died) changes nothing if it comes back late. The jobs of a released batch go back to the
@@ -22,7 +22,7 @@ from storage.core.settings import Settings
 from storage.jobs.jobs import Ending, as_job, finish, received_at, select_jobs
 
 SHRINK_PER_ATTEMPT = 16  # 2,000 jobs, then 125, then 7
-MOST_EXTRACTIONS = 4  # each may have twenty files; a small batch leaves the others to the next free worker
+MOST_EXTRACTIONS = 4  # each may have twenty files; a small batch leaves the other jobs to the next free worker
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ def release(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
     mine = (jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
     exhausted = w.execute(select_jobs().where(*mine, jobs.c.attempts >= settings.job_max_attempts)).all()
     finish(w, [_abandoned(row) for row in exhausted], now)
-    rested = now + timedelta(seconds=settings.job_retry_pause_s)
-    back = {
+    pause_ends = now + timedelta(seconds=settings.job_retry_pause_s)
+    requeued = {
         "status": JobStatus.QUEUED,
         "batch_token": None,
-        "not_before": case((jobs.c.attempts > 1, literal(rested, UtcDateTime))),
+        "not_before": case((jobs.c.attempts > 1, literal(pause_ends, UtcDateTime))),
     }
-    w.execute(update(jobs).where(*mine).values(back))
+    w.execute(update(jobs).where(*mine).values(requeued))
     return True
 
 
@@ -144,7 +144,7 @@ def expired(r: Reading, settings: Settings, now: datetime) -> bool:
 
 def _expired(settings: Settings, now: datetime) -> ColumnElement[bool]:
     longest_s = settings.batch_lease_s + leases.LONGEST_LEASE_S
-    return and_(batches.c.state == BatchState.OPEN, leases.over(batches.c.lease_expires_at, now, longest_s))
+    return and_(batches.c.state == BatchState.OPEN, leases.has_ended(batches.c.lease_expires_at, now, longest_s))
 
 
 def commit(w: Writing, token: int) -> None:
@@ -188,7 +188,7 @@ def _queued(r: Reading, queue: Queue, settings: Settings, now: datetime, limit: 
 
 def _waits_in(queue: Queue) -> ColumnElement[bool]:
     """Match the queue's jobs. An extraction whose rows have landed continues in the queue of enrichment."""
-    flows = jobs.c.flow.in_([flow for flow, its_queue in QUEUE_OF.items() if its_queue is queue])
+    flows = jobs.c.flow.in_([flow for flow, queue_of_flow in QUEUE_OF.items() if queue_of_flow is queue])
     landed = and_(jobs.c.flow == Flow.EXTRACTION, jobs.c.stage == Stage.ENRICHMENT)
     if queue is Queue.ENRICHMENT:
         return or_(flows, landed)
@@ -199,9 +199,8 @@ def _may_begin(queue: Queue, settings: Settings, now: datetime) -> ColumnElement
     """Match jobs that may begin: no other batch has their customer, and none of its jobs pauses. Extraction changes no
     customer, so there only the job's own pause counts.
     """
-    longest = now + timedelta(
-        seconds=settings.job_retry_pause_s
-    )  # a pause can end later only if the clock was set back
+    # a pause can end later than this only if the clock was set back
+    longest = now + timedelta(seconds=settings.job_retry_pause_s)
     pauses = and_(jobs.c.not_before > now, jobs.c.not_before <= longest)
     if queue is Queue.EXTRACTION:
         return or_(jobs.c.not_before.is_(None), ~pauses)

@@ -1,4 +1,4 @@
-"""Jobs: what was accepted, how far it has got, and how it ended. A job's counts do not change after its end."""
+"""Jobs: accepted work, its progress and its result. A job's counts do not change after its end."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,7 +127,7 @@ def submit_enrichment(
 def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_files: int, now: datetime) -> Job:
     """Accept a submission of PDF files, which `storage.intake.statements` adds in the same transaction.
 
-    It gets its final place in the order of receipt when its rows land: what is enriched meanwhile was received before.
+    It gets its final place in the order of receipt when its rows land, after all submissions enriched meanwhile.
     """
     row = _new(customer, Flow.EXTRACTION, job_id, now) | {"stage": Stage.EXTRACTION, "refused_files": refused_files}
     w.execute(insert(jobs).values(row))
@@ -175,7 +175,7 @@ def request_retraction(w: Writing, customer: Customer, submission: Job, now: dat
     if submission.status in LIVE:
         raise Conflict("Submission.Unfinished", "The submission has not ended yet.")
     if submission.status is JobStatus.FAILED:
-        raise Conflict("Submission.Failed", "The submission failed: nothing of it was kept.")
+        raise Conflict("Submission.Failed", "The submission failed: it added no rows.")
     row = _new(customer, Flow.RETRACTION, uuid4(), now) | {"retracts": submission.job_id}
     lock_receipt(w, customer.number)
     try:
@@ -189,9 +189,9 @@ def request_retraction(w: Writing, customer: Customer, submission: Job, now: dat
 
 
 def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datetime) -> Job:
-    """Queue a job that enriches the customer again, with what is known when it runs.
+    """Queue a job that enriches the customer again, with the knowledge at the time it runs.
 
-    Call this in the transaction that changes what is known, so that neither happens without the other.
+    Call this in the transaction that changes the knowledge, so that neither happens without the other.
     """
     row = _new(customer, flow, uuid4(), now)
     w.execute(insert(jobs).values(row))
@@ -208,7 +208,7 @@ def request_recomputations(
 
 
 def get(r: Reading, client_id: UUID, job_id: UUID) -> Job:
-    """The client's job.
+    """Return the client's job.
 
     Raises:
         NotFound: unknown, or another client's.
@@ -230,7 +230,7 @@ def find(
     created_before: datetime | None = None,
     page: Page | None = None,
 ) -> Paged[Job]:
-    """The client's jobs, newest first."""
+    """Return the client's jobs, newest first."""
     wanted = {jobs.c.status: status, jobs.c.flow: flow, customers.c.customer_id: customer_id}
     newest_first = (jobs.c.created_at.desc(), jobs.c.received_seq.desc())
     query = select_jobs().where(jobs.c.client_id == client_id).order_by(*newest_first)
@@ -250,7 +250,7 @@ def terminal(r: Reading, job_ids: Sequence[UUID]) -> set[UUID]:
 
 
 def of_batch(r: Reading, token: int) -> list[Job]:
-    """The batch's jobs, in order of receipt."""
+    """Return the batch's jobs, in order of receipt."""
     query = select_jobs().where(jobs.c.batch_token == token).order_by(jobs.c.received_seq)
     return [as_job(row) for row in r.execute(query)]
 
@@ -268,7 +268,7 @@ def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Jo
 
 
 def received_at() -> ColumnElement[datetime]:
-    """SQL: when a job was received, in the order of numbers of receipt. PDFs are received when they have been read."""
+    """Return SQL: when a job was received, in the order of `received_seq`. PDFs are received once they are read."""
     return func.coalesce(jobs.c.landed_at, jobs.c.created_at)
 
 
@@ -312,7 +312,7 @@ def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[
     return [(number, *both) for number, both in counts.items()]
 
 
-def customers_heard_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMISSIONS) -> set[int]:
+def customers_with_jobs_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMISSIONS) -> set[int]:
     """Return the numbers of the customers with a job of these flows received on a UTC day."""
     start = datetime.combine(day, time.min, UTC)
     query = select(jobs.c.customer_number).where(

@@ -1,1 +1,1 @@
-"""Rulesets, what they found, and attributes."""
+"""Rulesets, their states and matches, simulations, and attributes."""

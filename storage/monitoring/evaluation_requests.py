@@ -62,13 +62,13 @@ def unanswered(r: Reading, bucket: int) -> list[int]:
 
 
 def concerned(bucket: int) -> ColumnElement[bool]:
-    """SQL: the bucket's customers with a request of their own or of their client."""
-    theirs = customers.alias()
-    mine = _ROW.bucket == bucket
-    alone = select(_ROW.customer_number).where(mine, _ROW.customer_number.is_not(None))
-    here = theirs.c.number % BUCKETS == bucket
-    together = select(theirs.c.number).where(mine, here, theirs.c.client_id == _ROW.client_id)
-    return customers.c.number.in_(union_all(alone, together))
+    """Return SQL: whether a customer is in the bucket and has a request, its own or its client's."""
+    of_clients = customers.alias()
+    in_bucket = _ROW.bucket == bucket
+    own = select(_ROW.customer_number).where(in_bucket, _ROW.customer_number.is_not(None))
+    numbered = of_clients.c.number % BUCKETS == bucket
+    clients_own = select(of_clients.c.number).where(in_bucket, numbered, of_clients.c.client_id == _ROW.client_id)
+    return customers.c.number.in_(union_all(own, clients_own))
 
 
 def answer(w: Writing, numbers: Sequence[int]) -> None:

@@ -5,7 +5,7 @@ rulesets and rule states (`_current_state`); decide (`pipelines.monitoring.decid
 `_count`). The decision is made under the locks because another evaluation may have changed a rule's state since: of two
 evaluations of one customer at once, the second reads what the first one wrote, so a trigger is reported once. Deciding
 before the transaction would need a version of the rule states for each customer and a retry when it differs, and would
-save little: what takes long, the conditions, is computed before anyway.
+save little, since the slow part, the conditions, is computed before the transaction.
 
 States, matches and events are written together with whatever else the transaction changes, or not at all.
 """
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Match:
-    """What fired of one ruleset for one customer in one ruleset evaluation, without its record."""
+    """The rules of one ruleset that fired for one customer in one ruleset evaluation, without the record."""
 
     number: int
     match_id: UUID
@@ -114,7 +114,7 @@ def _current_state(w: Writing, evaluated: RulesetEvaluation, numbers: Sequence[i
 
 
 def _firing(r: Reading, customer_numbers: Sequence[int]) -> pl.DataFrame:
-    """FIRING of the customers."""
+    """Return FIRING of the customers."""
     state = rule_states.c
     query = select(state.customer_number, state.ruleset_id, state.rule, state.fired_at)
     rows = r.execute(query.where(state.customer_number.in_(customer_numbers)))

@@ -34,7 +34,7 @@ from storage.customers.customers import Customer, numbers
 from storage.monitoring import evaluation_requests
 
 MOST_RULESETS = 200  # of a client, archived ones included
-CACHED = 1_000  # versions, in a process: reading one takes longer than evaluating by it
+CACHED = 1_000  # versions per process: reading one takes longer than evaluating it
 
 log = logging.getLogger(__name__)
 
@@ -168,8 +168,8 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
     _require_own_customers(w, client_id, ruleset)
     keys.lock_client(w, client_id)  # for the count below
     ruleset_id = uuid4()
-    made = {"client_id": client_id, "version": 1, "created_at": now, "updated_at": now, "created_by": who}
-    new = insert_into(w, monitoring_rulesets).values(ruleset_id=ruleset_id, **made, **_columns(ruleset))
+    created = {"client_id": client_id, "version": 1, "created_at": now, "updated_at": now, "created_by": who}
+    new = insert_into(w, monitoring_rulesets).values(ruleset_id=ruleset_id, **created, **_columns(ruleset))
     unless_taken = new.on_conflict_do_nothing(index_elements=["client_id", "slug"]).returning(_ROW.ruleset_id)
     if w.execute(unless_taken).first() is None:
         raise _slug_taken(ruleset)
@@ -227,9 +227,9 @@ def unarchive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset
     stored = lock(w, stored)
     if not stored.is_archived:
         return stored
-    back = _set_archived(w, stored, None, now)
-    _request_evaluation(w, back, now)
-    return back
+    restored = _set_archived(w, stored, None, now)
+    _request_evaluation(w, restored, now)
+    return restored
 
 
 def lock(w: Writing, stored: StoredRuleset) -> StoredRuleset:
@@ -244,7 +244,7 @@ def lock(w: Writing, stored: StoredRuleset) -> StoredRuleset:
 
 
 def watching() -> ColumnElement[bool]:
-    """SQL: customers whose client has a ruleset that watches."""
+    """Return SQL: whether a customer's client has a ruleset that watches."""
     return customers.c.client_id.in_(select(_ROW.client_id).where(_WATCHES))
 
 
@@ -310,19 +310,19 @@ def _cached(r: Reading, each: ActiveRuleset) -> Watched:
 
 
 def _read_watched(r: Reading, each: ActiveRuleset) -> Watched:
-    said = version(r, each.ruleset_id, each.version).ruleset
-    whom = said.applies_to
-    only = frozenset(numbers(r, each.client_id, whom.customers).values()) if isinstance(whom, Listed) else None
-    return Watched(each.ruleset_id, each.version, said, only)
+    ruleset = version(r, each.ruleset_id, each.version).ruleset
+    scope = ruleset.applies_to
+    listed = frozenset(numbers(r, each.client_id, scope.customers).values()) if isinstance(scope, Listed) else None
+    return Watched(each.ruleset_id, each.version, ruleset, listed)
 
 
 def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> None:
     """Request a ruleset evaluation of the customers that the ruleset lists, or of all of the client's."""
     if not stored.watches:
         return
-    whom = stored.ruleset.applies_to
-    if isinstance(whom, Listed):
-        evaluation_requests.for_customers(w, numbers(w, stored.client_id, whom.customers).values(), now)
+    scope = stored.ruleset.applies_to
+    if isinstance(scope, Listed):
+        evaluation_requests.for_customers(w, numbers(w, stored.client_id, scope.customers).values(), now)
     else:
         evaluation_requests.for_client(w, stored.client_id, now)
 
@@ -366,7 +366,7 @@ def _add_version(w: Writing, ruleset_id: UUID, number: int, ruleset: Ruleset, wh
 
 def _parse(document: str, digest: bytes) -> Ruleset:
     if sha256(document.encode()).digest() != digest:
-        raise Corrupt("Ruleset.Corrupt", "A ruleset is not what was written.")
+        raise Corrupt("Ruleset.Corrupt", "A ruleset's document was changed.")
     return Ruleset.model_validate_json(document)
 
 

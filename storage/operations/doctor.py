@@ -86,7 +86,7 @@ def _findings(settings: Settings, clock: Callable[[], datetime], deep: bool) -> 
     database_findings = list(_check_database(settings, db))
     yield from database_findings
     if not any(finding.severity is Severity.ERROR for finding in (*key_findings, *database_findings)):
-        store = Store(settings, db, Lake(settings.lake), vault_keys.opened(db, settings))
+        store = Store(settings, db, Lake(settings.lake), vault_keys.open_vault(db, settings))
         yield from _check_store(store, clock, deep)
     db.close()
 
@@ -221,7 +221,7 @@ def _check_secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
 def _check_jobs(r: Reading, now: datetime) -> Iterator[Finding]:
     live = select(func.count(), func.min(jobs.c.created_at)).where(jobs.c.status.in_(LIVE))
     waiting, oldest = r.execute(live).one()
-    idle = [name for name in (leases.DISPATCHER, leases.WORKER) if not leases.held(r, name, now)]
+    idle = [name for name in (leases.DISPATCHER, leases.WORKER) if not leases.is_held(r, name, now)]
     if idle:
         kind, problem = (error, f"{waiting} jobs wait and") if waiting else (note, "no job waits, but")
         yield kind("processing", f"{problem} there is no {' and no '.join(idle)}", "start it: tidemark up")

@@ -36,8 +36,8 @@ def check_work(store: Store, now: datetime) -> Parts:
     """Check the database, and whether jobs are processed."""
     try:
         with store.db.reading() as r:
-            has_dispatcher = leases.held(r, leases.DISPATCHER, now)
-            has_worker = leases.held(r, leases.WORKER, now)
+            has_dispatcher = leases.is_held(r, leases.DISPATCHER, now)
+            has_worker = leases.is_held(r, leases.WORKER, now)
             stopped = automations.stopped(r)
     except SQLAlchemyError:
         return database_failure("The database can't be used.")

@@ -650,4 +650,4 @@ def _release(w: Writing, which: ColumnElement[bool]) -> int:
 
 
 def _is_expired(now: datetime) -> ColumnElement[bool]:
-    return and_(_has_status(DeliveryStatus.SENDING), leases.over(deliveries.c.lease_expires_at, now))
+    return and_(_has_status(DeliveryStatus.SENDING), leases.has_ended(deliveries.c.lease_expires_at, now))

@@ -52,7 +52,7 @@ def other(client: Client, second_api: str) -> Client:
 
 def warm_workers(store: Store) -> int:
     with store.db.reading() as r:
-        return leases.holders(r, dagster_home.workers(store.settings), datetime.now(UTC))
+        return leases.count_holders(r, dagster_home.workers(store.settings), datetime.now(UTC))
 
 
 @pytest.mark.usefixtures("second_worker")

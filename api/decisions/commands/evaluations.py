@@ -111,7 +111,7 @@ def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
         if is_stored
         else None
     )
-    return found, decision.replayed(ready, earlier, found.customer_number, shown)
+    return found, decision.replay(ready, earlier, found.customer_number, shown)
 
 
 def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:

@@ -168,7 +168,7 @@ def diff_versions(
         stored = _policy(r, client, slug)
         before = stored_policies.version(r, stored, from_)
         after = stored_policies.newest(r, stored) if to is None else stored_policies.version(r, stored, to)
-    changes = diff.in_words(before.policy, after.policy)
+    changes = diff.describe_changes(before.policy, after.policy)
     if as_json:
         print_json({"from": before.version, "to": after.version, "changes": changes})
     else:

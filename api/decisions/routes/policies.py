@@ -127,7 +127,7 @@ def diff_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[Whic
         stored = caller.policy(r, slug)
         before = policies.version(r, stored, query.from_)
         after = policies.newest(r, stored) if query.to is None else policies.version(r, stored, query.to)
-    changes = diff.in_words(before.policy, after.policy)
+    changes = diff.describe_changes(before.policy, after.policy)
     return answer({"from": before.version, "to": after.version, "changes": changes})
 
 

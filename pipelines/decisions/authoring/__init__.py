@@ -1,8 +1,6 @@
-"""What helps whoever writes policies, and whoever answers for them.
+"""Help for those who write policies or answer for them. Nothing here makes decisions.
 
-    schema     the document's shape for an editor
-    diff       what changed between two versions, in words (`words`: numbers and conditions as a person says them)
-    statement  what policies do on their own with personal information, for a privacy policy
-
-Nothing here decides anybody.
+schema     JSON Schema of documents, for editors
+diff       what changed between two versions, in words (`words`: numbers and conditions in words)
+statement  automated decisions and the personal information they use, for a privacy policy
 """

@@ -1,7 +1,7 @@
-"""Two versions of a policy, and what changed between them, in words: a line a change.
+"""Differences between two versions of a policy in words, one line per change.
 
-Parts are matched by what names them: a rule or a cap by its code, a step by its name, a limit by its product. So a
-part that was renamed reads as one that went and one that came.
+Parts are matched by their identifiers: a rule or a cap by its code, a step by its name, a limit by its product. A
+renamed part is therefore reported as removed and added.
 """
 
 import json
@@ -13,8 +13,8 @@ from pipelines.decisions.policy import Cap, DeclaredAttribute, DeclaredInput, Li
 from pipelines.metrics.definition import Metric, Strict
 
 
-def in_words(before: Policy, after: Policy) -> list[str]:
-    """Nothing when they are the same."""
+def describe_changes(before: Policy, after: Policy) -> list[str]:
+    """Return a line for each change; empty if the versions are equal."""
     return [
         *_fields("Policy", before, after, _PARTS),
         *_parts("Input", before.declared_inputs, after.declared_inputs, "name"),
@@ -46,7 +46,13 @@ def _parts(
     apart: frozenset[str] = frozenset(),
     places: Mapping[str, str] = _NO_PLACES,
 ) -> Iterator[str]:
-    """`apart`: fields that are told of on their own. `places`: where a new part stands, by its name."""
+    """Yield the changes of a list of parts.
+
+    Args:
+        by: the field that identifies a part.
+        apart: fields whose changes are reported separately.
+        places: the position of a new part, by its name.
+    """
     yield from _changes(what, before, after, by, apart, places)
     yield from _order(f"{what}s", _names(before, by), _names(after, by))
 
@@ -64,13 +70,13 @@ def _changes(
         if name not in new:
             yield f"{what} {name}: removed."
         elif name not in old:
-            yield f"{what} {name}: added{places.get(name, '')}{_introduced(new[name])}."
+            yield f"{what} {name}: added{places.get(name, '')}{_introduce(new[name])}."
         else:
             yield from _fields(f"{what} {name}", old[name], new[name], apart)
 
 
 def _steps(before: Policy, after: Policy) -> Iterator[str]:
-    """The first step that matches decides, so a new one says its place."""
+    """Yield the changes of steps. The first step that matches decides, so a new step's position is reported."""
     places = {step.name: _place_of(after.steps, nth) for nth, step in enumerate(after.steps)}
     yield from _parts("Step", before.steps, after.steps, "name", frozenset({"rules"}), places)
 
@@ -87,7 +93,7 @@ def _names(parts: Sequence[Strict], by: str) -> list[str]:
 
 
 def _order(what: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """Of what both have."""
+    """Yield a line if the parts that both versions have are in another order."""
     old, new = [each for each in before if each in after], [each for each in after if each in before]
     if old != new:
         yield f"{what}: the order is now {', '.join(new)}; it was {', '.join(old)}."
@@ -103,14 +109,14 @@ def _fields(
         if name not in _WORDS and isinstance(old, Strict) and type(old) is type(new):
             yield from _fields(what, old, new, under=f"{called}.")
         else:
-            yield f"{what}: {called} changed from {_described(name, old)} to {_described(name, new)}."
+            yield f"{what}: {called} changed from {_describe(name, old)} to {_describe(name, new)}."
 
 
-def _introduced(part: Strict) -> str:
-    return _INTRODUCED.get(type(part), lambda _: "")(part)
+def _introduce(part: Strict) -> str:
+    return _INTRODUCTIONS.get(type(part), lambda _: "")(part)
 
 
-_INTRODUCED: Mapping[type[Strict], Callable[[Any], str]] = {
+_INTRODUCTIONS: Mapping[type[Strict], Callable[[Any], str]] = {
     DeclaredInput: lambda declared: f" ({declared.kind})",
     DeclaredAttribute: lambda declared: f" ({declared.kind})",
     Metric: lambda metric: f": {metric.meaning.removesuffix('.')}",
@@ -148,7 +154,7 @@ def _reordered(before: Policy, after: Policy) -> Iterator[str]:
 
 
 def _caps(before: Policy, after: Policy) -> Iterator[str]:
-    """Of limits that both have."""
+    """Yield the changes of caps, for limits that both versions have."""
     old, new = ({limit.product: limit.caps for limit in policy.limits} for policy in (before, after))
     for product in old:
         if product in new:
@@ -158,11 +164,11 @@ def _caps(before: Policy, after: Policy) -> Iterator[str]:
 # Values
 
 
-def _described(field: str, value: Any) -> str:
-    return _WORDS.get(field, _plainly)(value)
+def _describe(field: str, value: Any) -> str:
+    return _WORDS.get(field, _as_text)(value)
 
 
-def _plainly(value: Any) -> str:
+def _as_text(value: Any) -> str:
     match value:
         case None:
             return "none"
@@ -171,7 +177,7 @@ def _plainly(value: Any) -> str:
         case Strict():
             return _text(value.model_dump(mode="json", by_alias=True, exclude_defaults=True))
         case tuple():
-            return ", ".join(map(_plainly, value)) or "none"
+            return ", ".join(map(_as_text, value)) or "none"
         case str():
             return f"“{value}”"
         case _:

@@ -1,6 +1,6 @@
-"""Documents, and policies among them, as a JSON Schema, for editors that complete and mark while one writes.
+"""JSON Schema of policies and other documents, for editors that complete and validate while an author writes.
 
-A schema tells the shape alone; `check` finds the rest.
+A schema describes only the shape; `check` finds the other faults.
 """
 
 import json
@@ -21,21 +21,21 @@ Data = dict[str, Any]
 
 
 def as_json_schema() -> Data:
-    """JSON Schema 2020-12 of policies."""
-    says = "Rules that decide, in order, and limits that are offered. See docs/how-to/policies.md."
-    return of_document(Policy, "Decision policy", says)
+    """Return the JSON Schema (2020-12) of policies."""
+    description = "Rules that decide, in order, and limits that are offered. See docs/how-to/policies.md."
+    return of_document(Policy, "Decision policy", description)
 
 
 def as_text() -> str:
-    """The file `docs/reference/policy.schema.json`."""
+    """Return the text of the file `docs/reference/policy.schema.json`."""
     return text_of(as_json_schema())
 
 
 def of_document(model: type[Strict], title: str, description: str) -> Data:
-    """Of any document in the words of policies."""
-    written = _plainer(model.model_json_schema(by_alias=True))
-    definitions = {name: _completed(name, each) for name, each in written.pop("$defs").items()}
-    shared = {name: {"oneOf": _plainer(forms)} for name, forms in _SHARED.items()}
+    """Return the JSON Schema of any document that uses numbers and conditions of policies."""
+    written = _simplify(model.model_json_schema(by_alias=True))
+    definitions = {name: _complete(name, each) for name, each in written.pop("$defs").items()}
+    shared = {name: {"oneOf": _simplify(forms)} for name, forms in _SHARED.items()}
     return {
         "$schema": DIALECT,
         **written,
@@ -46,7 +46,7 @@ def of_document(model: type[Strict], title: str, description: str) -> Data:
 
 
 def text_of(schema: Data) -> str:
-    """As it stands in a file."""
+    """Return a schema as a file's text."""
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -54,36 +54,39 @@ _FORMS: Mapping[str, Any] = {"Number": Number, "Condition": Condition}
 _SHARED: Mapping[str, list[Data]] = {name: TypeAdapter(of).json_schema()["oneOf"] for name, of in _FORMS.items()}
 
 
-def _plainer(schema: Any) -> Any:
-    """Without the titles that pydantic makes of names, with descriptions on one line, and with what stands everywhere
-    written once."""
+def _simplify(schema: Any) -> Any:
+    """Simplify pydantic's schema: no titles made from names, descriptions on one line, shared forms defined once."""
     match schema:
         case {"oneOf": forms, **others} if forms in _SHARED.values():
             name = next(name for name, each in _SHARED.items() if each == forms)
-            return {"$ref": f"#/$defs/{name}", **_plainer(others)}
+            return {"$ref": f"#/$defs/{name}", **_simplify(others)}
         case {"title": str(), **others}:
-            return _plainer(others)
+            return _simplify(others)
         case dict():
-            return {name: _described(name, _plainer(each)) for name, each in schema.items() if name != "discriminator"}
+            return {
+                name: _unwrap_description(name, _simplify(each))
+                for name, each in schema.items()
+                if name != "discriminator"
+            }
         case list():
-            return [_plainer(each) for each in schema]
+            return [_simplify(each) for each in schema]
         case _:
             return schema
 
 
-def _described(name: str, value: Any) -> Any:
+def _unwrap_description(name: str, value: Any) -> Any:
     return " ".join(value.split()) if name == "description" and isinstance(value, str) else value
 
 
-# What only the program knows: which words there are
+# Lists of allowed values, which the models don't contain
 
 
-def _completed(name: str, definition: Data) -> Data:
-    fields = {field: _known(name, field, schema) for field, schema in definition["properties"].items()}
+def _complete(name: str, definition: Data) -> Data:
+    fields = {field: _with_allowed_values(name, field, schema) for field, schema in definition["properties"].items()}
     return {**definition, "properties": fields}
 
 
-def _known(model: str, field: str, schema: Data) -> Data:
+def _with_allowed_values(model: str, field: str, schema: Data) -> Data:
     if field in _AMOUNTS.get(model, ()):
         return {**schema, "anyOf": [_SIZE if model == "Where" else _DECIMAL, {"type": "null"}]}
     if field == "metric" or (model, field) == ("BaselineMetric", "of"):

@@ -1,10 +1,9 @@
-"""What policies do on their own, and with which personal information: what Australia's Privacy Act asks a lender to say
-in its privacy policy about automated decisions (Australian Privacy Principles 1.7 to 1.9, in force from 10 December
-2026).
+"""Statement about automated decisions for a lender's privacy policy.
 
-Asked for are the kinds of personal information that such a program uses, the kinds of decisions that it makes alone,
-and those that it does much of, while a person decides. Which attributes and inputs are personal a policy declares;
-statements of a sole trader always are.
+Australia's Privacy Act requires it from 10 December 2026 (Australian Privacy Principles 1.7 to 1.9): the kinds of
+personal information that a computer program uses, the kinds of decisions that it makes alone, and those that it
+prepares substantially while a person decides. A policy declares which of its attributes and inputs are personal; a
+sole trader's bank statements always are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,11 +18,11 @@ ASSISTED: Sequence[Outcome] = ("conditional",)
 
 
 def statement(policies: Sequence[Policy]) -> Data:
-    """Of each policy what it uses and what it decides."""
-    return {"policies": [_of_policy(policy) for policy in policies]}
+    """Return for each policy which information it uses and what it decides."""
+    return {"policies": [_state_policy(policy) for policy in policies]}
 
 
-def _of_policy(policy: Policy) -> Data:
+def _state_policy(policy: Policy) -> Data:
     plan = planned(policy)
     metrics = [metric for metric in plan.metrics.values() if not metric.inputs]
     return {
@@ -69,7 +68,7 @@ def _limits(policy: Policy) -> Iterator[str]:
 
 
 def as_markdown(stated: Data) -> str:
-    """For the lender's lawyer to work into the privacy policy."""
+    """Return the statement as Markdown, for the lender's lawyer to include in the privacy policy."""
     parts = [part for policy in stated["policies"] for part in _section(policy)]
     return "\n".join(["# Decisions made by a computer program", "", *parts])
 
@@ -77,14 +76,16 @@ def as_markdown(stated: Data) -> str:
 def _section(policy: Data) -> Iterator[str]:
     personal = [f"{each['name']} ({each['from']}): {each['meaning'] or each['kind']}" for each in policy[_PERSONAL]]
     yield from (f"## {policy['name']} (`{policy['slug']}`)", "")
-    yield from _listed("Personal information that is used", personal)
-    yield from _listed("Figures of bank transactions, which are personal for a sole trader", policy["bankTransactions"])
-    yield from _listed("Decided automatically", policy["decidedAutomatically"])
-    yield from _listed("Prepared by the program, decided by a person", policy["decidedWithAssistance"])
+    yield from _list_items("Personal information that is used", personal)
+    yield from _list_items(
+        "Figures of bank transactions, which are personal for a sole trader", policy["bankTransactions"]
+    )
+    yield from _list_items("Decided automatically", policy["decidedAutomatically"])
+    yield from _list_items("Prepared by the program, decided by a person", policy["decidedWithAssistance"])
 
 
 _PERSONAL = "personalInformation"
 
 
-def _listed(title: str, items: Sequence[str]) -> Iterator[str]:
+def _list_items(title: str, items: Sequence[str]) -> Iterator[str]:
     yield from (f"### {title}", "", *(f"- {item}" for item in items or ["None."]), "")

@@ -1,4 +1,4 @@
-"""Numbers and conditions of a policy as a person would say them."""
+"""Numbers and conditions of a policy in words."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,14 +1,14 @@
-"""Whether a policy may be saved: every fault of a document at once, each with where it stands and in words; and the
-warnings that have to be acknowledged.
+"""Check whether a policy may be saved: all faults of a document at once, and the warnings to be acknowledged.
 
-    bounds      no larger than it may be, before anything is built of it
-    files       from text to plain data
-    shape       read strictly
-    references  names that stand twice, or for nothing
-    ranges      what can never be, or always is (`truth`, of `spans` of values; `folding`: what constants come to)
-    leniency    where less data gives more
+    bounds      limits of size, checked before anything is built from the document
+    files       YAML or JSON text as plain data
+    shape       strict reading, with pydantic's errors in plain words
+    references  names that occur twice or refer to nothing
+    ranges      conditions that are never or always true (`truth`: by `spans` of values; `folding`: by constants)
+    leniency    places where a customer with less data gets a better result
 
-A fault of one sort hides none of another, apart from the bounds, and from what would follow from a wrong kind.
+A fault of one sort hides none of another, with two exceptions: a broken bound ends the check, and a reference of a
+wrong kind hides contradictions that depend on it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,21 +17,21 @@ from itertools import islice
 
 from pipelines.decisions.check import leniency, ranges, references
 from pipelines.decisions.check.bounds import beyond_bounds
-from pipelines.decisions.check.files import document_in
+from pipelines.decisions.check.files import parse_file
 from pipelines.decisions.check.findings import Finding, finding
-from pipelines.decisions.check.shape import plain, shaped
+from pipelines.decisions.check.shape import parse_shape, plain
 from pipelines.decisions.plan import Plan
 from pipelines.decisions.policy import Policy
 
-__all__ = ["Checked", "Finding", "ranges", "read", "read_text", "references", "unreached"]
+__all__ = ["Checked", "Finding", "find_unreached", "ranges", "read", "read_text", "references"]
 
-MOST_FAULTS = 1_000  # told at once: a document with more is none
-CALCULATING = ("steps", "limits")  # where numbers and conditions stand
+MOST_FAULTS = 1_000  # reported at once; our judgement: nobody reads more
+CALCULATING = ("steps", "limits")  # members that contain numbers and conditions
 
 
 @dataclass(frozen=True)
 class Checked:
-    """`policy`: None while there is any fault. `warnings`: each is acknowledged by its code and pointer."""
+    """The result of a check. `policy`: None if there is a fault. `warnings`: acknowledged by code and pointer."""
 
     policy: Policy | None
     faults: list[Finding]
@@ -39,20 +39,20 @@ class Checked:
 
 
 def read(document: object) -> Checked:
-    """A document as plain data, from JSON (`strict_json` or the standard library's) or YAML."""
+    """Check a document given as plain data, from JSON (`strict_json` or the standard library's) or YAML."""
     if beyond := beyond_bounds(document, CALCULATING):
         return Checked(None, [beyond], [])
-    given = plain(document)
-    policy, misshapen = shaped(given, Policy)
-    dangling = list(islice(references.found(given), MOST_FAULTS))
-    astray = references.of_wrong_kind(dangling)
-    faults = in_order([*misshapen, *dangling, *ranges.found(given, astray)])[:MOST_FAULTS]
-    own = [] if policy is None else [*leniency.warned(policy), *_unpriced(policy)]
-    return Checked(None if faults else policy, faults, in_order([*own, *ranges.warned(given, astray)]))
+    data = plain(document)
+    policy, misshapen = parse_shape(data, Policy)
+    dangling = list(islice(references.find_faults(data), MOST_FAULTS))
+    wrong_kind = references.pointers_of_wrong_kind(dangling)
+    faults = sort_findings([*misshapen, *dangling, *ranges.find_faults(data, wrong_kind)])[:MOST_FAULTS]
+    own = [] if policy is None else [*leniency.find_warnings(policy), *_unpriced(policy)]
+    return Checked(None if faults else policy, faults, sort_findings([*own, *ranges.find_warnings(data, wrong_kind)]))
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """By where they stand, each once."""
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings by their place in the document, each once."""
     return sorted(dict.fromkeys(findings), key=lambda each: (_place(each.pointer), each.code))
 
 
@@ -69,21 +69,21 @@ def _unpriced(policy: Policy) -> Iterable[Finding]:
 
 
 def read_text(text: str, yaml: bool) -> Checked:
-    """A file's text, as YAML or JSON."""
-    document, unreadable = document_in(text, yaml)
+    """Check a file's text, as YAML or JSON."""
+    document, unreadable = parse_file(text, yaml)
     return Checked(None, [unreadable], []) if unreadable else read(document)
 
 
 # The portfolio
 
 
-def unreached(plan: Plan, reached: Mapping[int, int], customers: int) -> list[Finding]:
-    """Steps that no customer has ever reached; none are named while there are no customers.
+def find_unreached(plan: Plan, reached: Mapping[int, int], customers: int) -> list[Finding]:
+    """Return a warning for each step that no customer has ever reached; none if there are no customers.
 
     Args:
-        reached: how many customers reached the step, by its number from 0.
-        customers: how many there are in the portfolio.
+        reached: the number of customers that reached a step, by the step's number from 0.
+        customers: the number of customers in the portfolio.
     """
-    says = f"Of {customers:,} customers in the portfolio none has ever reached this step."
+    says = f"None of the {customers:,} customers in the portfolio has ever reached this step."
     never = [nth for nth in range(len(plan.steps)) if customers and not reached.get(nth)]
     return [finding(f"/steps/{nth}", "StepNeverReached", says) for nth in never]

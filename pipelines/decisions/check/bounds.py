@@ -1,4 +1,4 @@
-"""How large a document may be: found out before anything is built of it, so that none made to hurt gets further."""
+"""Limits of a document's size, checked before anything is built from it, so that a hostile document does no harm."""
 
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
@@ -10,24 +10,27 @@ from pipelines.decisions.check.findings import Finding, Problem, finding, pointe
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS
 
 MOST_DEPTH = 20  # operators within each other
-MOST_NODES = 2_000  # operators and what they read, constants too: each is a column of every evaluation. Our judgement:
-# shipped policies have a tenth, and twice as many took two seconds a customer
+# Operators, references and constants: each is a column of every evaluation. Our judgement: shipped policies have a
+# tenth of this, and a policy with twice as many took two seconds per customer.
+MOST_NODES = 2_000
 MOST_LEVELS = 100  # of objects and lists within each other
 MOST_VALUES = 20_000
 MOST_CHARACTERS = 1_000_000  # of all texts and names together
 LONGEST_NAME = 100  # of a member of an object
 
-_CALCULATES = frozenset(map(to_camel, (*ARITHMETIC, *COMPARISONS, "between")))  # whose operands are numbers in a list
+_OF_NUMBERS = frozenset(map(to_camel, (*ARITHMETIC, *COMPARISONS, "between")))  # operators with a list of numbers
 _OF_BANDS = frozenset(("below", "value", "otherwise"))
 
-Trail: TypeAlias = "tuple[Trail, int | str] | None"  # from a value back to the root
+Trail: TypeAlias = "tuple[Trail, int | str] | None"  # path from a value back to the root
 
 
 def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | None:
-    """The first bound that a document breaks. Takes no longer for a larger one, and never recurses.
+    """Return the first bound that a document breaks.
+
+    The time is limited however large the document is, and there is no recursion that deep nesting could exhaust.
 
     Args:
-        calculating: the members of the document below which numbers and conditions stand.
+        calculating: the members of the document that contain numbers and conditions.
     """
     values = characters = nodes = 0
     waiting: list[tuple[object, Trail, int, int]] = [(document, None, 0, 0)]
@@ -37,8 +40,8 @@ def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | N
         characters += len(value) if isinstance(value, str) else 0
         if level > MOST_LEVELS or values > MOST_VALUES or characters > MOST_CHARACTERS:
             return _too_much(level, values)
-        if wrong := _unusable(value):
-            return finding(_pointer(trail), *wrong)
+        if problem := _unusable(value):
+            return finding(_pointer(trail), *problem)
         if isinstance(value, dict):
             is_operator = len(value) == 1 and _root(trail) in calculating
             nodes, depth = nodes + is_operator, depth + is_operator
@@ -46,10 +49,10 @@ def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | N
         elif isinstance(value, str):
             nodes += _is_constant(trail) and _root(trail) in calculating
         if nodes > MOST_NODES:
-            says = f"At most {MOST_NODES:,} operators, readings and constants may stand in a document."
+            says = f"A document may contain at most {MOST_NODES:,} operators, references and constants."
             return finding("", "TooCostly", says)
         if depth > MOST_DEPTH:
-            return finding(_pointer(trail), "TooDeep", f"At most {MOST_DEPTH} operators may stand within each other.")
+            return finding(_pointer(trail), "TooDeep", f"Operators may be nested at most {MOST_DEPTH} deep.")
         if values + len(waiting) + _members(value) > MOST_VALUES:
             return _too_much(level, MOST_VALUES + 1)
         waiting.extend((each, (trail, name), level + 1, depth) for name, each in _below(value))
@@ -58,22 +61,22 @@ def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | N
 
 def _too_much(level: int, values: int) -> Finding:
     if level > MOST_LEVELS:
-        return finding("", "TooDeep", f"Objects and lists may stand {MOST_LEVELS} deep within each other at most.")
+        return finding("", "TooDeep", f"Objects and lists may be nested at most {MOST_LEVELS} deep.")
     if values > MOST_VALUES:
-        return finding("", "TooLarge", f"A document may hold {MOST_VALUES:,} values at most.")
-    return finding("", "TooLarge", f"The texts of a document may have {MOST_CHARACTERS:,} characters at most.")
+        return finding("", "TooLarge", f"A document may contain at most {MOST_VALUES:,} values.")
+    return finding("", "TooLarge", f"The texts of a document may have at most {MOST_CHARACTERS:,} characters.")
 
 
 def _root(trail: Trail) -> int | str | None:
-    """The member of the document that it stands in."""
+    """Return the top-level member of the document that contains the value."""
     steps = [*_upwards(trail)]
     return steps[-1] if steps else None
 
 
 def _is_constant(trail: Trail) -> bool:
-    """Whether a text there is a number that is calculated with: an operand in a list, or of a band."""
+    """Return whether a text at this place is a number to calculate with: an operand in a list, or part of a band."""
     *_, name, place = (None, None, *reversed([*_upwards(trail)]))
-    return name in _CALCULATES if isinstance(place, int) else place in _OF_BANDS
+    return name in _OF_NUMBERS if isinstance(place, int) else place in _OF_BANDS
 
 
 def _members(value: object) -> int:
@@ -88,7 +91,9 @@ def _below(value: object) -> Iterator[tuple[int | str, object]]:
 
 
 def _unusable(value: object) -> Problem | None:
-    """What no JSON can hold (YAML has dates, and names that are no texts), or what no store takes."""
+    """Return the problem with a value that JSON can't hold (YAML has dates, and keys that aren't texts), or that the
+    database can't store.
+    """
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
             return "NotPlain", "The names of an object are texts: put them in quotes."
@@ -102,13 +107,13 @@ def _unusable(value: object) -> Problem | None:
 
 def _bad_name(names: Sequence[str]) -> Problem | None:
     if any(len(name) > LONGEST_NAME for name in names):
-        return "UnknownField", "The name of a member is too long to be one."
+        return "UnknownField", f"The name of a field has more than {LONGEST_NAME} characters."
     return next(filter(None, map(_bad_text, names)), None)
 
 
 def _bad_text(text: str) -> Problem | None:
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        return "BadText", "A text holds a character that is none."
+        return "BadText", "A text contains a character that is not allowed: NUL or an unpaired surrogate."
     return None
 
 

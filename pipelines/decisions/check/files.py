@@ -1,4 +1,4 @@
-"""A document's file: YAML or JSON as plain data, or why it can't be read."""
+"""Read a document's file: YAML or JSON as plain data, or why it can't be read."""
 
 import yaml as library
 
@@ -11,19 +11,19 @@ from pipelines.vocabulary.rule_files import RuleError, parse
 Read = tuple[object, Finding | None]  # the document, or what is wrong with the text
 
 
-def document_in(text: str, yaml: bool) -> Read:
+def parse_file(text: str, yaml: bool) -> Read:
     if len(text) > MOST_CHARACTERS:
-        return _refused("TooLarge", f"The file may have {MOST_CHARACTERS:,} characters at most.")
+        return _refused("TooLarge", f"The file may have at most {MOST_CHARACTERS:,} characters.")
     try:
-        return _of_yaml(text) if yaml else (strict_json.parse(text.encode()), None)
+        return _parse_yaml(text) if yaml else (strict_json.parse(text.encode()), None)
     except (RuleError, library.YAMLError) as error:
-        return _refused("NotYaml", f"The file is not YAML that can be read: {_place_in_yaml(error, text)}.")
+        return _refused("NotYaml", f"The file is not valid YAML: {_place_in_yaml(error, text)}.")
     except InvalidRequest as error:
-        return _refused("NotJson", f"The file is not JSON that can be read. {error.detail}")
+        return _refused("NotJson", f"The file is not valid JSON. {error.detail}")
 
 
 def _place_in_yaml(error: RuleError | library.YAMLError, text: str) -> str:
-    """Where in the file, and what is wrong there."""
+    """Return the line and column of the error, and what is wrong there."""
     match error.__cause__ if isinstance(error, RuleError) else error:
         case library.MarkedYAMLError(problem_mark=mark, problem=problem) if mark is not None:
             return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
@@ -34,21 +34,21 @@ def _place_in_yaml(error: RuleError | library.YAMLError, text: str) -> str:
             return str(other)
 
 
-def _of_yaml(text: str) -> Read:
+def _parse_yaml(text: str) -> Read:
     beyond = _beyond_bounds(text)
     return (None, beyond) if beyond else (parse(text, "document"), None)
 
 
 def _beyond_bounds(text: str) -> Finding | None:
-    """YAML is looked at before anything is built of it: an alias stands for a copy, and copies of copies never end."""
+    """Check YAML's events before anything is built: aliases of aliases can expand to more than memory holds."""
     level = values = 0
     for event in library.parse(text, library.CSafeLoader):
         if isinstance(event, library.AliasEvent):
-            return finding("", "NoAliases", "Aliases are not read: write it out.")
+            return finding("", "NoAliases", "YAML aliases are not allowed: write the value out.")
         level += isinstance(event, library.CollectionStartEvent) - isinstance(event, library.CollectionEndEvent)
         values += isinstance(event, library.NodeEvent)
         if level > MOST_LEVELS or values > 2 * MOST_VALUES:  # names count, too
-            return finding("", "TooLarge", "The file is nested too deeply or holds too much to be read.")
+            return finding("", "TooLarge", "The file is nested too deeply or contains too many values.")
     return None
 
 

@@ -1,4 +1,4 @@
-"""What checking finds: a fault, or a warning to be acknowledged. Either is told as faults of any request are."""
+"""Findings of a check: faults, and warnings to be acknowledged. Both have the form of any request's faults."""
 
 from collections.abc import Iterable
 from typing import TypeAlias
@@ -6,14 +6,14 @@ from typing import TypeAlias
 from pipelines.vocabulary.errors import Fault
 
 Finding: TypeAlias = Fault
-Problem: TypeAlias = tuple[str, str]  # its code and message, before it is known where it stands
+Problem: TypeAlias = tuple[str, str]  # code and message of a finding whose place is added later
 
 
 def finding(pointer: str, code: str, message: str) -> Finding:
-    """Where in the document, which, and in words."""
+    """Return the finding with this code and message at this place of the document."""
     return Finding(pointer, f"DecisionPolicy.{code}", message)
 
 
 def pointer_of(steps: Iterable[int | str]) -> str:
-    """The JSON pointer of these names and places, from the root."""
+    """Return the JSON pointer of these names and indexes, from the root."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

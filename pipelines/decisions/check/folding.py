@@ -1,4 +1,4 @@
-"""What a number of a policy comes to before any data are read: a constant, nothing ever, or it depends on them."""
+"""Constant folding: the value of a policy's number that is known before any data are read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -10,33 +10,33 @@ from pipelines.decisions.policy import Number, Operation, Tiers
 
 
 class Open(Enum):
-    DEPENDS = "on what is read"
-    NO_VALUE = "whatever is read: it divides by zero, or is more than a number may be"
+    DEPENDS = "depends on data"
+    NO_VALUE = "never has a value: it divides by zero, or exceeds the largest number"
 
 
 Folded: TypeAlias = Decimal | Open
 
 
-def folded(number: Number) -> Folded:
+def fold(number: Number) -> Folded:
     match number:
         case str():
             return Decimal(number)
         case Tiers(tiers=tiers):
             bands = [(Decimal(band.below), band.value) for band in tiers.bands]
-            return _placed(folded(tiers.of), bands, tiers.otherwise)
+            return _place(fold(tiers.of), bands, tiers.otherwise)
         case Operation():
-            return _calculated(number.operator, [folded(each) for each in number.operands])
+            return _calculate(number.operator, [fold(each) for each in number.operands])
         case _:
             return Open.DEPENDS
 
 
-def _placed(of: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
+def _place(of: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
     if isinstance(of, Open):
         return of
-    return folded(next((value for below, value in bands if of < below), otherwise))
+    return fold(next((value for below, value in bands if of < below), otherwise))
 
 
-def _calculated(operator: str, operands: Sequence[Folded]) -> Folded:
+def _calculate(operator: str, operands: Sequence[Folded]) -> Folded:
     if Open.NO_VALUE in operands or (operator == "divide" and operands[1] == 0):
         return Open.NO_VALUE
     first, *others = operands
@@ -62,19 +62,19 @@ _STEPS: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
 }
 
 
-def most(number: Number) -> Decimal | None:
-    """More than this it never is, as far as constants say so."""
-    value = folded(number)
+def upper_bound(number: Number) -> Decimal | None:
+    """Return the largest value that constants allow the number to have; None if they set no bound."""
+    value = fold(number)
     if isinstance(value, Decimal):
         return value
     match number:
         case Tiers(tiers=tiers):
-            values = [most(each) for each in (*(band.value for band in tiers.bands), tiers.otherwise)]
+            values = [upper_bound(each) for each in (*(band.value for band in tiers.bands), tiers.otherwise)]
             return _greatest(values)
         case Operation(operator="min"):
-            return min((each for each in map(most, number.operands) if each is not None), default=None)
+            return min((each for each in map(upper_bound, number.operands) if each is not None), default=None)
         case Operation(operator="max"):
-            return _greatest([most(each) for each in number.operands])
+            return _greatest([upper_bound(each) for each in number.operands])
         case _:
             return None
 

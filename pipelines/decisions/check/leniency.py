@@ -1,8 +1,8 @@
-"""Where a policy grows lenient as data shrink: whoever sends less must never get more.
+"""Find where a policy is more lenient with less data: a customer who sends less must never get a better result.
 
-Logic of three values is safe by itself: without a value a condition is unknown or as it was. What breaks this is asking
-whether a value is known, and saying what an unknown rule counts as. So each condition is followed as the changes that
-it may undergo when data are taken away, and a step is harmful where such a change leads to a milder outcome.
+Three-valued logic is safe by itself: when a value disappears, a condition becomes unknown or stays as it was. Only two
+features break this: asking whether a value is known, and stating what an unknown rule counts as. So this module derives
+which changes each condition may undergo when data are removed, and warns if such a change leads to a milder outcome.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -29,8 +29,8 @@ from pipelines.decisions.policy import (
 )
 from pipelines.metrics.definition import Strict
 
-FALSE, UNKNOWN, TRUE = range(3)  # `all` is the least of them, `any` the greatest
-Change: TypeAlias = tuple[int, int]  # what it is with all data, and with less
+FALSE, UNKNOWN, TRUE = range(3)  # in this order `all` is the minimum and `any` the maximum
+Change: TypeAlias = tuple[int, int]  # the truth with all data, and with less
 Changes: TypeAlias = frozenset[Change]
 
 STEADY: Changes = frozenset({(FALSE, FALSE), (UNKNOWN, UNKNOWN), (TRUE, TRUE)})
@@ -38,35 +38,38 @@ FADING: Changes = STEADY | {(FALSE, UNKNOWN), (TRUE, UNKNOWN)}
 SEVERITY: Mapping[Outcome, int] = {outcome: nth for nth, outcome in enumerate(OUTCOMES)}
 
 
-def warned(policy: Policy) -> Iterator[Finding]:
-    """Every place where it does, with what must be understood before it is published."""
+def find_warnings(policy: Policy) -> Iterator[Finding]:
+    """Yield a warning for each such place; it must be acknowledged before the policy is published."""
     for nth, step in enumerate(policy.steps):
         for place, rule in enumerate(step.rules):
-            yield from _of_rule(rule, step.outcome, _outcomes_after(policy, nth), f"/steps/{nth}/rules/{place}")
+            yield from _check_rule(rule, step.outcome, _outcomes_after(policy, nth), f"/steps/{nth}/rules/{place}")
     for nth, limit in enumerate(policy.limits):
-        yield from _of_limit(policy, limit, f"/limits/{nth}")
+        yield from _check_limit(policy, limit, f"/limits/{nth}")
 
 
 # Rules
 
 
-def _of_rule(rule: Rule, outcome: Outcome, after: Collection[Outcome], pointer: str) -> Iterator[Finding]:
+def _check_rule(rule: Rule, outcome: Outcome, after: Collection[Outcome], pointer: str) -> Iterator[Finding]:
     condition = changes(rule.condition)
     if _is_lenient(condition, outcome, after):
         yield finding(f"{pointer}/condition", "LenientIsKnown", _ASKS)
-    elif _is_lenient(_counted(rule), outcome, after):
+    elif _is_lenient(_rule_changes(rule), outcome, after):
         not_matched = rule.on_unavailable == "notMatched"
         code, says = ("LenientNotMatched", _NOT_MATCHED) if not_matched else ("LenientMatched", _MATCHED)
         yield finding(f"{pointer}/onUnavailable", code, says)
 
 
-_ASKS = "By asking whether a value is known, this may lead to a milder outcome for a customer of whom less is known."
-_NOT_MATCHED = "While its data are unavailable this rule doesn't count: a customer of whom less is known may do better."
+_ASKS = "This asks whether a value is known, so a customer with less data may get a milder outcome."
+_NOT_MATCHED = "While its data are unavailable this rule doesn't count: a customer with less data may do better."
 _MATCHED = "While its data are unavailable this rule counts as met, and keeps the customer from a harsher step below."
 
 
 def _is_lenient(of: Changes, outcome: Outcome, after: Collection[Outcome]) -> bool:
-    """A step that no longer matches leads to those after it; one that now does keeps the customer from them."""
+    """Return whether a change may lead to a milder outcome.
+
+    A step that no longer matches leads to the steps after it. A step that newly matches keeps the customer from them.
+    """
     milder = any(SEVERITY[each] < SEVERITY[outcome] for each in after)
     harsher = any(SEVERITY[each] > SEVERITY[outcome] for each in after)
     return (milder and _decreases(of)) or (harsher and _increases(of))
@@ -96,41 +99,41 @@ def changes(condition: Condition) -> Changes:
         case Not(not_=inner):
             return frozenset((TRUE - before, TRUE - after) for before, after in changes(inner))
         case IsKnown():
-            return frozenset({(FALSE, FALSE), (TRUE, TRUE), (TRUE, FALSE)}) if _can_go(condition) else STEADY
+            return frozenset({(FALSE, FALSE), (TRUE, TRUE), (TRUE, FALSE)}) if _may_be_missing(condition) else STEADY
         case _:
-            return FADING if _can_go(condition) else STEADY
+            return FADING if _may_be_missing(condition) else STEADY
 
 
 def _together(combine: Callable[[int, int], int], parts: Iterable[Changes]) -> Changes:
-    return reduce(lambda left, right: _combined(combine, left, right), parts)
+    return reduce(lambda left, right: _combine(combine, left, right), parts)
 
 
-def _combined(combine: Callable[[int, int], int], left: Changes, right: Changes) -> Changes:
+def _combine(combine: Callable[[int, int], int], left: Changes, right: Changes) -> Changes:
     pairs = product(left, right)
     return frozenset((combine(one[0], other[0]), combine(one[1], other[1])) for one, other in pairs)
 
 
-def _counted(rule: Rule) -> Changes:
+def _rule_changes(rule: Rule) -> Changes:
     counts_as = {True: TRUE, False: FALSE, None: UNKNOWN}[rule.when_unknown]
-    described = {FALSE: FALSE, UNKNOWN: counts_as, TRUE: TRUE}
-    return frozenset((described[before], described[after]) for before, after in changes(rule.condition))
+    counted = {FALSE: FALSE, UNKNOWN: counts_as, TRUE: TRUE}
+    return frozenset((counted[before], counted[after]) for before, after in changes(rule.condition))
 
 
-def _of_step(step: Step) -> Changes:
-    return _together(max if step.match == "any" else min, map(_counted, step.rules))
+def _step_changes(step: Step) -> Changes:
+    return _together(max if step.match == "any" else min, map(_rule_changes, step.rules))
 
 
-def _can_go(read: object) -> bool:
-    """Whether it reads what may be missing; inputs never are."""
+def _may_be_missing(read: object) -> bool:
+    """Return whether a condition or number reads data that may be missing; inputs never are."""
     match read:
         case MetricRef() | AttributeRef():
             return True
         case InputRef():
             return False
         case Strict():
-            return any(_can_go(each) for _, each in read)
+            return any(_may_be_missing(each) for _, each in read)
         case tuple():
-            return any(map(_can_go, read))
+            return any(map(_may_be_missing, read))
         case _:
             return False
 
@@ -138,22 +141,22 @@ def _can_go(read: object) -> bool:
 # Limits
 
 
-def _of_limit(policy: Policy, limit: Limit, pointer: str) -> Iterator[Finding]:
+def _check_limit(policy: Policy, limit: Limit, pointer: str) -> Iterator[Finding]:
     for nth, cap in enumerate(limit.caps):
-        if cap.on_unavailable == "ignore" and _can_go(cap.value):
+        if cap.on_unavailable == "ignore" and _may_be_missing(cap.value):
             yield finding(f"{pointer}/caps/{nth}/onUnavailable", "LenientCap", _IGNORED)
-    if any(before not in limit.outcomes and after in limit.outcomes for before, after in _moves(policy)):
+    if any(before not in limit.outcomes and after in limit.outcomes for before, after in _outcome_changes(policy)):
         yield finding(f"{pointer}/outcomes", "LenientOutcomes", _OFFERED)
 
 
-_IGNORED = "While its data are unavailable this cap is left out: a customer of whom less is known may be offered more."
-_OFFERED = "With less data the outcome may change to one for which this is offered, from one for which it isn't."
+_IGNORED = "While its data are unavailable this cap is left out: a customer with less data may be offered more."
+_OFFERED = "With less data the outcome may change from one without this offer to one with it."
 
 
-def _moves(policy: Policy) -> Iterator[tuple[Outcome, Outcome]]:
-    """Changes between decided outcomes that less data may bring about."""
+def _outcome_changes(policy: Policy) -> Iterator[tuple[Outcome, Outcome]]:
+    """Yield the changes between outcomes that less data may cause."""
     for nth, step in enumerate(policy.steps):
-        of, after = _of_step(step), _outcomes_after(policy, nth)
+        of, after = _step_changes(step), _outcomes_after(policy, nth)
         if (TRUE, FALSE) in of:
             yield from ((step.outcome, each) for each in after)
         if (FALSE, TRUE) in of:

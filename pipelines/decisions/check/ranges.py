@@ -1,7 +1,7 @@
-"""What a policy never does, or always: conditions that contradict themselves, steps and rules that nobody reaches,
-numbers that come to nothing, limits that offer nothing.
+"""Find what a policy never or always does: contradictory conditions, steps and rules that are never reached, numbers
+without a value, limits that offer nothing.
 
-Works on those parts of a plain document that are sound on their own, so that a fault in one hides none in another.
+It works on the parts of a plain document whose shape is sound, so that a fault in one part hides none in another.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.decisions.check.findings import Finding, finding
-from pipelines.decisions.check.folding import Open, folded, most
+from pipelines.decisions.check.folding import Open, fold, upper_bound
 from pipelines.decisions.check.references import Data, entries
 from pipelines.decisions.check.spans import Box, both, excluded
 from pipelines.decisions.check.truth import ANYTHING, Truth, all_true, any_true, truth
@@ -27,7 +27,7 @@ _LIMIT: TypeAdapter[Limit] = TypeAdapter(Limit)
 
 @dataclass(frozen=True)
 class Ruled:
-    """A rule: when it counts as matched and when not. `own`: what is wrong with its condition alone."""
+    """A rule: `counted`: when it counts as matched and when not; `own`: faults of its condition alone."""
 
     pointer: str
     condition: Truth
@@ -47,63 +47,67 @@ class Stepped:
         return [rule for rule in self.rules if not rule.own]
 
 
-def found(document: object, astray: Collection[str] = ()) -> Iterator[Finding]:
-    """`astray`: where something of a wrong kind is read. What would follow from its values isn't told."""
+def find_faults(document: object, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
+    """Yield all such faults.
+
+    Args:
+        wrong_kind: pointers of references of a wrong kind; contradictions that depend on them are not reported.
+    """
     policy = document if isinstance(document, dict) else {}
-    yield from of_rules(policy, astray)
-    yield from _unreachable(_steps(policy, astray))
+    yield from find_rule_faults(policy, wrong_kind)
+    yield from _find_unreachable(_steps(policy, wrong_kind))
     for pointer, limit in entries(policy, "limits"):
-        yield from _of_limit(policy, pointer, limit)
+        yield from _check_limit(policy, pointer, limit)
 
 
-def of_rules(policy: Data, astray: Collection[str] = ()) -> Iterator[Finding]:
-    """Of the rules of each step for themselves, whatever other steps decide."""
-    for step in _steps(policy, astray):
+def find_rule_faults(policy: Data, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
+    """Yield the faults of each step's rules, regardless of other steps."""
+    for step in _steps(policy, wrong_kind):
         for rule in step.rules:
             yield from rule.own
-        yield from _repeated(step)
+        yield from _find_repeated(step)
 
 
-def warned(document: object, astray: Collection[str] = ()) -> Iterator[Finding]:
-    """Rules that never decide, because another of their step always does when they would."""
+def find_warnings(document: object, wrong_kind: Collection[str] = ()) -> Iterator[Finding]:
+    """Yield warnings for rules that never decide, because another rule of their step decides whenever they would."""
     policy = document if isinstance(document, dict) else {}
-    for step in _steps(policy, astray):
-        yield from _idle(step)
+    for step in _steps(policy, wrong_kind):
+        yield from _find_idle(step)
 
 
 # Conditions
 
 
-def _steps(policy: Data, astray: Collection[str]) -> list[Stepped]:
-    return [_stepped(pointer, step, astray) for pointer, step in entries(policy, "steps")]
+def _steps(policy: Data, wrong_kind: Collection[str]) -> list[Stepped]:
+    return [_read_step(pointer, step, wrong_kind) for pointer, step in entries(policy, "steps")]
 
 
-def _stepped(pointer: str, step: Data, astray: Collection[str]) -> Stepped:
+def _read_step(pointer: str, step: Data, wrong_kind: Collection[str]) -> Stepped:
     listed, match = step.get("rules"), step.get("match", "any")
-    rules = [_ruled(at, rule, astray) for at, rule in entries(step, "rules", pointer)]
+    rules = [_read_rule(at, rule, wrong_kind) for at, rule in entries(step, "rules", pointer)]
     whole = isinstance(listed, list) and 0 < len(rules) == len(listed)
     together = all_true if match == "all" else any_true
     return Stepped(pointer, match, rules, together(rule.counted for rule in rules) if whole else ANYTHING)
 
 
-def _ruled(pointer: str, rule: Data, astray: Collection[str]) -> Ruled:
-    condition = _sound(_CONDITION, rule.get("condition"))
+def _read_rule(pointer: str, rule: Data, wrong_kind: Collection[str]) -> Ruled:
+    condition = _read_if_sound(_CONDITION, rule.get("condition"))
     if condition is None:
         return Ruled(pointer, ANYTHING, ANYTHING, [])
     at = f"{pointer}/condition"
-    constant = [each for each in _constantly(condition, at) if not _reaches(each.pointer, astray)]
-    own = [*_numbers_in(condition, at), *constant]
-    holds = ANYTHING if _reaches(at, astray) else truth(condition)
+    constant = [each for each in _find_constant_parts(condition, at) if not _is_above_any(each.pointer, wrong_kind)]
+    own = [*_check_numbers(condition, at), *constant]
+    holds = ANYTHING if _is_above_any(at, wrong_kind) else truth(condition)
     return Ruled(pointer, holds, _counted(holds, rule.get("onUnavailable")), own)
 
 
-def _reaches(pointer: str, astray: Collection[str]) -> bool:
-    """Whether one of these stands below."""
-    return any(each.startswith(f"{pointer}/") for each in astray)
+def _is_above_any(pointer: str, wrong_kind: Collection[str]) -> bool:
+    """Return whether one of the references is below the pointer."""
+    return any(each.startswith(f"{pointer}/") for each in wrong_kind)
 
 
 def _counted(holds: Truth, on_unavailable: object) -> Truth:
-    """An unknown condition that counts as something may do so anywhere."""
+    """Return when a rule counts as matched and when not; an unknown condition may occur for any values."""
     match on_unavailable:
         case "matched":
             return Truth({}, holds.false)
@@ -113,19 +117,19 @@ def _counted(holds: Truth, on_unavailable: object) -> Truth:
             return holds
 
 
-def _sound(adapter: TypeAdapter[Any], given: object) -> Any:
+def _read_if_sound(adapter: TypeAdapter[Any], given: object) -> Any:
     try:
         return adapter.validate_json(json.dumps(given), strict=True)
     except ValidationError:
         return None
 
 
-def _constantly(condition: Condition, pointer: str) -> Iterator[Finding]:
-    """The smallest parts that are never true, or never false."""
-    below = [each for inner, at in _parts(condition, pointer) for each in _constantly(inner, at)]
+def _find_constant_parts(condition: Condition, pointer: str) -> Iterator[Finding]:
+    """Yield the smallest parts that are never true, or never false."""
+    below = [each for inner, at in _parts(condition, pointer) for each in _find_constant_parts(inner, at)]
     yield from below
     if not below:
-        yield from _constant(condition, pointer)
+        yield from _check_constant(condition, pointer)
 
 
 def _parts(condition: Condition, pointer: str) -> list[tuple[Condition, str]]:
@@ -138,31 +142,31 @@ def _parts(condition: Condition, pointer: str) -> list[tuple[Condition, str]]:
             return []
 
 
-def _constant(condition: Condition, pointer: str) -> Iterator[Finding]:
+def _check_constant(condition: Condition, pointer: str) -> Iterator[Finding]:
     holds = truth(condition)
     if isinstance(condition, Between) and holds.true is None:
-        yield finding(pointer, "EmptyRange", "Nothing lies between these two: the lower bound is above the upper one.")
+        yield finding(pointer, "EmptyRange", "No number is in this range: the lower bound is above the upper one.")
     elif holds.true is None:
-        yield finding(pointer, "NeverTrue", "This can never be true: nothing meets all that it asks for.")
+        yield finding(pointer, "NeverTrue", "This can never be true: its parts contradict each other.")
     elif holds.false is None:
-        yield finding(pointer, "AlwaysTrue", "This is never false: it tells nobody from anybody.")
+        yield finding(pointer, "AlwaysTrue", "This is never false, so it does not distinguish between customers.")
 
 
 # Numbers
 
 
-def _numbers_in(condition: Condition, pointer: str) -> Iterator[Finding]:
+def _check_numbers(condition: Condition, pointer: str) -> Iterator[Finding]:
     match condition:
         case AllOf() | AnyOf() | Not():
             for inner, at in _parts(condition, pointer):
-                yield from _numbers_in(inner, at)
+                yield from _check_numbers(inner, at)
         case Operation():
-            yield from _of_operands(condition, pointer)
+            yield from _check_operands(condition, pointer)
 
 
-def _of_operands(operation: Any, pointer: str) -> Iterator[Finding]:
+def _check_operands(operation: Any, pointer: str) -> Iterator[Finding]:
     for nth, each in enumerate(operation.operands):
-        yield from _of_number(each, f"{pointer}/{_key(operation)}/{nth}")
+        yield from _check_number(each, f"{pointer}/{_key(operation)}/{nth}")
 
 
 def _key(operation: Operation) -> str:
@@ -170,103 +174,104 @@ def _key(operation: Operation) -> str:
     return field.alias or operation.operator
 
 
-def _of_number(number: Number, pointer: str) -> Iterator[Finding]:
-    below = list(_below(number, pointer))
+def _check_number(number: Number, pointer: str) -> Iterator[Finding]:
+    below = list(_check_inner_numbers(number, pointer))
     yield from below
-    if not below and folded(number) is Open.NO_VALUE:
-        says = "This never has a value: it divides by zero, or goes beyond what numbers hold."
+    if not below and fold(number) is Open.NO_VALUE:
+        says = "This never has a value: it divides by zero, or exceeds the largest number."
         yield finding(pointer, "NoValue", says)
 
 
-def _below(number: Number, pointer: str) -> Iterator[Finding]:
+def _check_inner_numbers(number: Number, pointer: str) -> Iterator[Finding]:
     match number:
         case Tiers(tiers=tiers):
             at = f"{pointer}/tiers"
-            yield from _of_number(tiers.of, f"{at}/of")
+            yield from _check_number(tiers.of, f"{at}/of")
             for nth, band in enumerate(tiers.bands):
-                yield from _of_number(band.value, f"{at}/bands/{nth}/value")
+                yield from _check_number(band.value, f"{at}/bands/{nth}/value")
                 if nth and Decimal(band.below) <= Decimal(tiers.bands[nth - 1].below):
-                    says = "Bands rise: this is not above the one before, so nothing falls into it."
+                    says = "Bounds of bands must increase: no number falls into a band that ends below the one before."
                     yield finding(f"{at}/bands/{nth}/below", "BandsDontRise", says)
-            yield from _of_number(tiers.otherwise, f"{at}/otherwise")
+            yield from _check_number(tiers.otherwise, f"{at}/otherwise")
         case Operation():
-            yield from _of_operands(number, pointer)
+            yield from _check_operands(number, pointer)
 
 
 # Steps
 
 
-def _unreachable(steps: list[Stepped]) -> Iterator[Finding]:
-    """Of customers that come as far as a step, all steps before were false."""
+def _find_unreachable(steps: list[Stepped]) -> Iterator[Finding]:
+    """Yield steps and rules that no customer reaches: at each step, all steps before it were false."""
     left: Box | None = {}
     for step in steps:
         if left is None:
-            yield finding(step.pointer, "StepUnreachable", "Nobody gets here: the steps before decide for everybody.")
+            says = "No customer reaches this step: the steps before it decide for every customer."
+            yield finding(step.pointer, "StepUnreachable", says)
         elif step.sound == step.rules:
-            yield from _never_matching(step, left)
+            yield from _find_never_matching(step, left)
         left = both(left, step.matched.false)
 
 
-def _never_matching(step: Stepped, left: Box) -> Iterator[Finding]:
+def _find_never_matching(step: Stepped, left: Box) -> Iterator[Finding]:
     if excluded(left, step.matched.true):
         yield finding(step.pointer, "StepUnreachable", _NEVER_MATCHES)
         return
     for rule in step.rules:
         if excluded(left, rule.counted.true):
-            says = "Nobody meets this here: whoever would is decided by a step before."
+            says = "No customer meets this rule here: a step before decides for all who would."
             yield finding(rule.pointer, "RuleUnreachable", says)
 
 
-_NEVER_MATCHES = "This step never matches: its rules exclude each other, or whoever meets them is decided before."
+_NEVER_MATCHES = "This step never matches: its rules exclude each other, or steps before decide for all who meet them."
 
 
-def _repeated(step: Stepped) -> Iterator[Finding]:
+def _find_repeated(step: Stepped) -> Iterator[Finding]:
     for earlier, later in combinations(step.sound, 2):
         if _implies(earlier, later) and _implies(later, earlier):
-            says = f"This rule asks for the same as the one at {earlier.pointer}."
+            says = f"This rule has the same condition as the one at {earlier.pointer}."
             yield finding(f"{later.pointer}/condition", "RuleRepeated", says)
 
 
-def _idle(step: Stepped) -> Iterator[Finding]:
+def _find_idle(step: Stepped) -> Iterator[Finding]:
     seen: set[str] = set()
     for one, other in permutations(step.sound, 2):
         idle, by = (one, other) if step.match == "any" else (other, one)
         if idle.pointer not in seen and _decides(one, other) and not _implies(other, one):
             seen.add(idle.pointer)
-            says = f"This rule never decides: the one at {by.pointer} does whenever it would. It only adds a reason."
+            says = f"This rule never decides: the one at {by.pointer} decides whenever it would. It only adds a reason."
             yield finding(f"{idle.pointer}/condition", "RuleIdle", says)
 
 
 def _implies(one: Ruled, other: Ruled) -> bool:
-    """Whether the second holds wherever the first does."""
+    """Return whether the second condition holds wherever the first does."""
     return excluded(one.condition.true, other.condition.false)
 
 
 def _decides(one: Ruled, other: Ruled) -> bool:
-    """The same of how they count, unknown values included."""
+    """Return whether the second rule counts as matched wherever the first does, including unknown values."""
     return excluded(one.counted.true, other.counted.false)
 
 
 # Limits
 
 
-def _of_limit(policy: Data, pointer: str, given: Data) -> Iterator[Finding]:
+def _check_limit(policy: Data, pointer: str, given: Data) -> Iterator[Finding]:
     numbers = [(f"{pointer}/amount", given.get("amount"))]
     numbers += [(f"{at}/value", cap.get("value")) for at, cap in entries(given, "caps", pointer)]
     for at, number in numbers:
-        if (sound := _sound(_NUMBER, number)) is not None:
-            yield from _of_number(sound, at)
-    if (limit := _sound(_LIMIT, given)) is not None:
-        yield from _of_offer(limit, _member(given, pointer, "minimum"))
-        yield from _never_offered(policy, limit, _member(given, pointer, "outcomes"))
+        if (sound := _read_if_sound(_NUMBER, number)) is not None:
+            yield from _check_number(sound, at)
+    if (limit := _read_if_sound(_LIMIT, given)) is not None:
+        yield from _check_offer(limit, _member(given, pointer, "minimum"))
+        yield from _check_outcomes(policy, limit, _member(given, pointer, "outcomes"))
 
 
 def _member(of: Data, pointer: str, name: str) -> str:
-    """Where a member stands, or what should have it."""
+    """Return the pointer of a member, or of its object if the member is missing."""
     return f"{pointer}/{name}" if name in of else pointer
 
 
-def _of_offer(limit: Limit, pointer: str) -> Iterator[Finding]:
+def _check_offer(limit: Limit, pointer: str) -> Iterator[Finding]:
     multiple, minimum = Decimal(limit.round_down_to), Decimal(limit.minimum)
     ceiling = _ceiling(limit)
     if ceiling is not None and ceiling // multiple * multiple < max(minimum, multiple):
@@ -275,12 +280,12 @@ def _of_offer(limit: Limit, pointer: str) -> Iterator[Finding]:
 
 
 def _ceiling(limit: Limit) -> Decimal | None:
-    """What constants alone let through at most."""
-    ceilings = [most(each) for each in (limit.amount, *(cap.value for cap in limit.caps))]
+    """Return the most that constants allow to be offered; None if they set no bound."""
+    ceilings = [upper_bound(each) for each in (limit.amount, *(cap.value for cap in limit.caps))]
     return min((each for each in ceilings if each is not None), default=None)
 
 
-def _never_offered(policy: Data, limit: Limit, pointer: str) -> Iterator[Finding]:
+def _check_outcomes(policy: Data, limit: Limit, pointer: str) -> Iterator[Finding]:
     decided = [policy.get("defaultOutcome"), *(step.get("outcome") for _, step in entries(policy, "steps"))]
     if all(each in OUTCOMES for each in decided) and not set(decided) & set(limit.outcomes):
         yield finding(pointer, "NeverOffered", "No step and no default has any of these outcomes.")

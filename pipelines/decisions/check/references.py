@@ -1,6 +1,6 @@
-"""What a policy's parts say of each other: names that stand twice, or for nothing, or for another kind of thing.
+"""Check names and references: names that occur twice, refer to nothing, or refer to a value of another kind.
 
-Works on the plain document, so that a fault of shape in one place hides nothing in another.
+It works on the plain document, so that a fault of shape in one place hides no fault in another.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,21 +15,31 @@ from pipelines.metrics import METRICS
 from pipelines.metrics.definition import DECIMAL
 
 Data = Mapping[str, Any]
-Placed = tuple[str, Any]  # a JSON pointer and what stands there
+Placed = tuple[str, Any]  # a JSON pointer and the value there
 _AS = {"decimal": "a number", "string": "a text", "boolean": "true or false"}
-_MOST_METRICS = 100  # that are followed: more are refused for their number
+_MOST_METRICS = 100  # checked for circles; a policy with more is refused for their number
 _LISTS = {"attribute": "attributes", "input": "declaredInputs"}
 
 
-def found(document: object) -> Iterator[Finding]:
-    """Every such fault of a plain document within bounds."""
+def find_faults(document: object) -> Iterator[Finding]:
+    """Yield all such faults of a plain document within bounds."""
     policy = document if isinstance(document, dict) else {}
-    for check in (_reserved, _reasonless, _repeated, _shadowing, _operands, _circles, _leaves, _indicators, _limits):
+    for check in (
+        _reserved,
+        _default_without_reason,
+        _repeated,
+        _shadowing,
+        _operands,
+        _circles,
+        _leaves,
+        _indicators,
+        _limits,
+    ):
         yield from check(policy)
 
 
 def entries(of: Any, name: str, pointer: str = "") -> list[tuple[str, Data]]:
-    """The objects of a list with where they stand; none if it is no list."""
+    """Return the objects of the list `name` with their pointers; empty if it is not a list."""
     listed = of.get(name)
     placed = enumerate(listed if isinstance(listed, list) else ())
     return [(f"{pointer}/{name}/{place}", each) for place, each in placed if isinstance(each, dict)]
@@ -44,13 +54,15 @@ def rules(policy: Data) -> list[tuple[str, Data]]:
 
 def _reserved(policy: Data) -> Iterator[Finding]:
     if policy.get("slug") in RESERVED_SLUGS:
-        yield finding("/slug", "ReservedSlug", "A policy can't have this slug.")
+        yield finding("/slug", "ReservedSlug", "This slug is reserved: choose another.")
 
 
-def _reasonless(policy: Data) -> Iterator[Finding]:
-    """Whoever is refused or referred must be told why."""
+def _default_without_reason(policy: Data) -> Iterator[Finding]:
+    """Yield a fault if the default refuses or refers customers without a reason to give them."""
     if policy.get("defaultOutcome") in ("conditional", "blocked") and policy.get("defaultReason") is None:
-        says = "Whoever meets no step gets this outcome: add a `defaultReason` with code, message and customerMessage."
+        says = (
+            "Customers who match no step get this outcome: add a `defaultReason` with code, message, customerMessage."
+        )
         yield finding("/defaultOutcome", "DefaultWithoutReason", says)
 
 
@@ -59,10 +71,10 @@ def _reasonless(policy: Data) -> Iterator[Finding]:
 
 def _repeated(policy: Data) -> Iterator[Finding]:
     for name, member in _NAMED:
-        yield from twice(entries(policy, name), member)
-    yield from twice([*rules(policy), *_default(policy)], "code")
+        yield from find_repeated(entries(policy, name), member)
+    yield from find_repeated([*rules(policy), *_default(policy)], "code")
     for pointer, limit in entries(policy, "limits"):
-        yield from twice(entries(limit, "caps", pointer), "code")
+        yield from find_repeated(entries(limit, "caps", pointer), "code")
 
 
 def _default(policy: Data) -> list[tuple[str, Data]]:
@@ -81,13 +93,13 @@ _NAMED = (
 )
 
 
-def twice(placed: Sequence[tuple[str, Data]], member: str) -> Iterator[Finding]:
-    """Members that say what one before says."""
+def find_repeated(placed: Sequence[tuple[str, Data]], member: str) -> Iterator[Finding]:
+    """Yield members that repeat the value of an earlier one."""
     first: dict[str, str] = {}
     for pointer, each in placed:
         name, at = each.get(member), f"{pointer}/{member}"
         if isinstance(name, str) and first.setdefault(name, at) != at:
-            yield finding(at, "Repeated", f"The same stands at {first[name]} already.")
+            yield finding(at, "Repeated", f"This is already used at {first[name]}.")
 
 
 def _names(policy: Data, name: str, member: str) -> dict[str, Data]:
@@ -105,8 +117,8 @@ def _shadowing(policy: Data) -> Iterator[Finding]:
     for pointer, slug in _own_slugs(policy):
         if slug in METRICS:
             yield finding(f"{pointer}/slug", "ShadowsRegistry", "The registry has this slug: choose another.")
-        if slug == BY_CUSTOMER:  # stands beside the metrics' values
-            yield finding(f"{pointer}/slug", "Reserved", "This slug is the service's own: choose another.")
+        if slug == BY_CUSTOMER:  # a column in the same frame as the metrics' values
+            yield finding(f"{pointer}/slug", "Reserved", "This slug is reserved for the service: choose another.")
 
 
 def _operands(policy: Data) -> Iterator[Finding]:
@@ -118,7 +130,7 @@ def _operands(policy: Data) -> Iterator[Finding]:
 
 
 def operands_of(metric: Data) -> list[tuple[int, str]]:
-    """What a metric is made of, with its place."""
+    """Return the operands of a metric's definition with their indexes."""
     definition = metric.get("definition")
     operands = definition.get("operands") if isinstance(definition, dict) else None
     listed = operands if isinstance(operands, list) else ()
@@ -129,7 +141,7 @@ def _circles(policy: Data) -> Iterator[Finding]:
     made_of = {slug: [each for _, each in operands_of(own)] for slug, own in _names(policy, "metrics", "slug").items()}
     for pointer, slug in _own_slugs(policy)[:_MOST_METRICS]:
         if slug in _all_below(made_of, slug):
-            yield finding(f"{pointer}/definition/operands", "Circle", "This metric is made of itself.")
+            yield finding(f"{pointer}/definition/operands", "Circle", "This metric is computed from itself.")
 
 
 def _own_slugs(policy: Data) -> list[tuple[str, str]]:
@@ -147,7 +159,7 @@ def _all_below(made_of: Mapping[str, Sequence[str]], slug: str) -> set[str]:
     return reached
 
 
-# What is read
+# References
 
 
 def _leaves(policy: Data) -> Iterator[Finding]:
@@ -159,26 +171,26 @@ def _leaves(policy: Data) -> Iterator[Finding]:
         if sort in declared and name not in declared[sort]:
             yield _unknown(pointer, sort, name, declared[sort])
         if sort in declared and name in declared[sort]:
-            yield from _of_kind(pointer, declared[sort][name].get("kind"), wanted)
+            yield from _check_kind(pointer, declared[sort][name].get("kind"), wanted)
 
 
-def _of_kind(pointer: str, kind: object, wanted: str | None) -> Iterator[Finding]:
+def _check_kind(pointer: str, kind: object, wanted: str | None) -> Iterator[Finding]:
     if isinstance(kind, str) and kind in _AS and wanted not in {None, kind}:
         hint = " Texts are compared with `oneOf`." if (kind, wanted) == ("string", "decimal") else ""
-        says = f"This is declared as {_AS[kind]}, and {_AS[str(wanted)]} is needed here.{hint}"
+        says = f"This is declared as {_AS[kind]}, but {_AS[str(wanted)]} is needed here.{hint}"
         yield finding(pointer, _WRONG_KIND, says)
 
 
 _WRONG_KIND = "WrongKind"
 
 
-def of_wrong_kind(findings: Iterable[Finding]) -> list[str]:
-    """Where something is read as what it isn't."""
+def pointers_of_wrong_kind(findings: Iterable[Finding]) -> list[str]:
+    """Return the pointers of references to a value of a wrong kind."""
     return [each.pointer for each in findings if each.code.endswith(f".{_WRONG_KIND}")]
 
 
 def leaves(policy: Data) -> Iterator[tuple[str, str, str, str | None]]:
-    """Each reference below steps and limits: its pointer, sort and name, and the kind that is needed (None: any)."""
+    """Yield each reference in steps and limits: its pointer, sort and name, and the kind needed (None: any)."""
     waiting: list[tuple[str, Any, str | None]] = [(at, each, "decimal") for at, each in _roots(policy)]
     while waiting:
         pointer, value, wanted = waiting.pop()
@@ -206,7 +218,7 @@ def _reference(value: Data) -> tuple[str, str] | None:
 
 
 def _roots(policy: Data) -> Iterator[Placed]:
-    """Where conditions and numbers begin."""
+    """Yield every condition and number at the top level of rules, limits and caps."""
     for pointer, rule in rules(policy):
         yield f"{pointer}/condition", rule.get("condition")
     for pointer, limit in entries(policy, "limits"):
@@ -216,15 +228,17 @@ def _roots(policy: Data) -> Iterator[Placed]:
 
 
 def _indicators(policy: Data) -> Iterator[Finding]:
-    yield from dangling(entries(policy, "indicators"), "metric", "metric", _metrics(policy))
+    yield from find_dangling(entries(policy, "indicators"), "metric", "metric", _metrics(policy))
 
 
 def _limits(policy: Data) -> Iterator[Finding]:
-    yield from dangling(entries(policy, "limits"), "product", "product", _names(policy, "products", "slug"))
+    yield from find_dangling(entries(policy, "limits"), "product", "product", _names(policy, "products", "slug"))
 
 
-def dangling(placed: Sequence[tuple[str, Data]], member: str, what: str, known: Collection[str]) -> Iterator[Finding]:
-    """Members that name what isn't known."""
+def find_dangling(
+    placed: Sequence[tuple[str, Data]], member: str, what: str, known: Collection[str]
+) -> Iterator[Finding]:
+    """Yield members that name something unknown."""
     for pointer, each in placed:
         name = each.get(member)
         if isinstance(name, str) and name not in known:
@@ -234,12 +248,12 @@ def dangling(placed: Sequence[tuple[str, Data]], member: str, what: str, known: 
 def _unknown(pointer: str, what: str, name: str, known: Collection[str]) -> Finding:
     close = get_close_matches(name[:80], known, n=1, cutoff=0.75)
     hint = f" Did you mean `{close[0]}`?" if close else ""
-    return finding(pointer, f"Unknown{what.capitalize()}", f"{_NOWHERE[what]}{hint}")
+    return finding(pointer, f"Unknown{what.capitalize()}", f"{_UNKNOWN[what]}{hint}")
 
 
-_NOWHERE: Mapping[str, str] = {
+_UNKNOWN: Mapping[str, str] = {
     "metric": "There is no such metric, neither in the registry nor in `metrics`.",
     "attribute": "No such attribute is declared in `attributes`.",
     "input": "No such input is declared in `declaredInputs`.",
-    "product": "No such product stands in `products`.",
+    "product": "No such product is listed in `products`.",
 }

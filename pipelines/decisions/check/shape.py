@@ -1,6 +1,6 @@
-"""A document's shape: read strictly, each fault in our own words.
+"""Check a document's shape: read it strictly, and report each fault in plain words.
 
-Where a fault stands is a JSON pointer into the document as it was sent.
+A fault's place is a JSON pointer into the document as it was sent.
 """
 
 import json
@@ -23,7 +23,7 @@ Document = TypeVar("Document", bound=Strict)
 
 
 def plain(document: Any) -> Any:
-    """The document with numbers as numbers: what `strict_json` reads keeps their text."""
+    """Return the document with numbers as numbers: `strict_json` reads them as text."""
     match document:
         case dict():
             return {name: plain(each) for name, each in document.items()}
@@ -33,14 +33,14 @@ def plain(document: Any) -> Any:
             return json.loads(document) if len(document) < 20 else float(document)
         case Decimal():
             return float(document)
-        case int() if abs(document) > _LARGEST_INTEGER:  # its digits alone could take for ever
+        case int() if abs(document) > _LARGEST_INTEGER:  # writing its digits takes quadratic time
             return inf
         case _:
             return document
 
 
-def shaped(document: object, model: type[Document]) -> tuple[Document | None, list[Finding]]:
-    """A plain document within bounds as what it should be, or all that is wrong with its shape."""
+def parse_shape(document: object, model: type[Document]) -> tuple[Document | None, list[Finding]]:
+    """Return a plain document within bounds as the model, or all faults of its shape."""
     try:
         return model.model_validate_json(json.dumps(document), strict=True), []
     except ValidationError as error:
@@ -53,24 +53,24 @@ def _in_words(document: Any, details: Mapping[str, Any]) -> Finding | None:
     path = _path(document, tuple(details["loc"]), kind) or ()
     value = _at(document, path)
     if kind == "too_short" and isinstance(value, list) and len(value) >= details["ctx"]["min_length"]:
-        return None  # counted without members that have faults of their own
+        return None  # pydantic does not count members that have faults of their own
     if kind == "union_tag_not_found":
         return finding(pointer_of((*path, "source")), "Missing", "`source` is missing.")
     if details["loc"] and details["loc"][-1] == documents.CONSTANT_FORM:
-        return finding(pointer_of(path), *_no_constant(value, _is_compared(path)))
+        return finding(pointer_of(path), *_not_a_constant(value, _is_compared(path)))
     return finding(pointer_of(path), *_WORDS.get(kind, _unexpected)(details, value))
 
 
 def _path(document: Any, loc: tuple[int | str, ...], kind: str) -> tuple[int | str, ...] | None:
-    """The way to a fault without the names of forms that pydantic puts in between: None if there is no such way."""
+    """Return the path to a fault without the names of forms that pydantic inserts; None if there is no such path."""
     if not loc:
         return ()
     step, rest = loc[0], loc[1:]
     if kind in {"missing", "extra_forbidden"} and not rest:
         return (step,) if isinstance(document, (dict, list)) else None
     deeper, skipped = partial(_into, document, step, rest, kind), partial(_path, document, rest, kind)
-    ways = (skipped, deeper) if rest and rest[0] == step else (deeper, skipped)
-    return next((way for way in (each() for each in ways) if way is not None), None)
+    paths = (skipped, deeper) if rest and rest[0] == step else (deeper, skipped)
+    return next((path for path in (find() for find in paths) if path is not None), None)
 
 
 def _into(document: Any, step: int | str, rest: tuple[int | str, ...], kind: str) -> tuple[int | str, ...] | None:
@@ -94,7 +94,7 @@ def _at(document: Any, path: Sequence[int | str]) -> Any:
     return document
 
 
-# Words
+# Messages
 
 
 def _missing(details: Mapping[str, Any], _: object) -> Problem:
@@ -102,32 +102,32 @@ def _missing(details: Mapping[str, Any], _: object) -> Problem:
     return "Missing", "One more operand is needed." if isinstance(name, int) else f"`{name}` is missing."
 
 
-def _no_text(_: object, value: object) -> Problem:
+def _not_text(_: object, value: object) -> Problem:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "NotText", 'Text is needed. Numbers are written as text, so that no digit is lost: "0.25".'
     return "NotText", "Text is needed."
 
 
 def _is_compared(path: Sequence[int | str]) -> bool:
-    """Whether it stands where somebody might compare texts."""
+    """Return whether the value is an operand of a comparison that an author might use for texts."""
     return path[-2:-1] in {("equals",), ("differs",)}
 
 
-def _no_constant(value: object, is_compared: bool) -> Problem:
+def _not_a_constant(value: object, is_compared: bool) -> Problem:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _no_text(None, value)
+        return _not_text(None, value)
     if isinstance(value, str):
         hint = " Texts are compared with `oneOf`." if is_compared and any(map(str.isalpha, value)) else ""
         return "NotADecimal", f"{_DECIMALS[documents.CONSTANT]}{hint}"
     return "NotANumber", 'A number is needed: a decimal as text, such as "0.25", or an object of one key.'
 
 
-def _no_pattern(details: Mapping[str, Any], _: object) -> Problem:
+def _wrong_pattern(details: Mapping[str, Any], _: object) -> Problem:
     pattern = details["ctx"]["pattern"].removeprefix("^").removesuffix("$")
     return ("NotADecimal", _DECIMALS[pattern]) if pattern in _DECIMALS else ("BadName", _NAMES.get(pattern, _A_NAME))
 
 
-def _no_form(details: Mapping[str, Any], value: object) -> Problem:
+def _unknown_form(details: Mapping[str, Any], value: object) -> Problem:
     tags = details["ctx"]["expected_tags"].replace("'", "`")
     forms = tags.removeprefix(f"`{documents.CONSTANT_FORM}`, ")
     or_constant = "" if forms == tags else ', or a constant, which is the text itself: "0.25"'
@@ -136,14 +136,14 @@ def _no_form(details: Mapping[str, Any], value: object) -> Problem:
     return "UnknownForm", f"There is no such form here: one of {forms} is needed{or_constant}."
 
 
-def _own(details: Mapping[str, Any], _: object) -> Problem:
-    """What a validator of ours says."""
+def _own_message(details: Mapping[str, Any], _: object) -> Problem:
+    """Return the message of one of our own validators."""
     words = str(details["ctx"]["error"])
     return "InvalidValue", f"{words[:1].upper()}{words[1:]}."
 
 
 def _unexpected(_details: object, _value: object) -> Problem:
-    return "InvalidValue", "Something else is needed here."
+    return "InvalidValue", "This value is not valid here."
 
 
 def _says(code: str, words: str) -> Callable[[Mapping[str, Any], object], Problem]:
@@ -154,12 +154,12 @@ _AN_ID = 'An id is needed, such as "00000000-0000-4000-8000-000000000000".'
 _WORDS: Mapping[str, Callable[[Mapping[str, Any], object], Problem]] = {
     "missing": _missing,
     "extra_forbidden": _says("UnknownField", "There is no such field here."),
-    "string_type": _no_text,
-    "string_pattern_mismatch": _no_pattern,
+    "string_type": _not_text,
+    "string_pattern_mismatch": _wrong_pattern,
     "string_too_short": _says("Empty", "This may not be empty."),
     "string_too_long": _says("TooLong", "At most {max_length:,} characters are allowed."),
-    "too_short": _says("TooFew", "At least {min_length} must stand here."),
-    "too_long": _says("TooMany", "At most {max_length} may stand here."),
+    "too_short": _says("TooFew", "Too few entries: at least {min_length} needed."),
+    "too_long": _says("TooMany", "Too many entries: at most {max_length} allowed."),
     "int_type": _says("NotAnInteger", "A whole number is needed, without quotes."),
     "finite_number": _says("NotAnInteger", "A whole number is needed, without quotes."),
     "int_from_float": _says("NotAnInteger", "A whole number is needed, without quotes."),
@@ -171,8 +171,8 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any], object], Problem]] = {
     "model_type": _says("NotAnObject", "An object is needed."),
     "dict_type": _says("NotAnObject", "An object is needed."),
     "model_attributes_type": _says("NotAnObject", "An object is needed."),
-    "union_tag_invalid": _no_form,
-    "value_error": _own,
+    "union_tag_invalid": _unknown_form,
+    "value_error": _own_message,
     "uuid_parsing": _says("NotAnId", _AN_ID),
     "uuid_type": _says("NotAnId", _AN_ID),
 }

@@ -1,7 +1,8 @@
-"""Which values something may have while a condition holds: sets of whole numbers, one for each thing it reads.
+"""Sets of values that a condition's readings may have while it holds: spans of whole numbers, one set per reading.
 
-Numbers of policies have eight places, so each is a whole number of hundred-millionths; a text counts as its hash; true
-is 1. Nothing here is too strict: a set holds every value that is possible, so where nothing is left, nothing is.
+Numbers of policies have eight places, so each is a whole number of hundred-millionths. A text is represented by its
+hash, and true by 1. The sets are never too small: they contain every possible value, so an empty set proves that the
+condition can't hold.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -9,10 +10,10 @@ from functools import reduce
 from typing import TypeAlias
 
 Span: TypeAlias = tuple[int, int]  # both included
-Spans: TypeAlias = tuple[Span, ...]  # in order, apart from each other
-Box: TypeAlias = Mapping[Hashable, Spans]  # what isn't named may be anything
+Spans: TypeAlias = tuple[Span, ...]  # in order, with gaps between them
+Box: TypeAlias = Mapping[Hashable, Spans]  # by reading; a reading that isn't listed may have any value
 
-EVERYWHERE = 10**30  # beyond all that is read
+EVERYWHERE = 10**30  # beyond every number and hash
 ANYWHERE: Box | None = {}
 
 
@@ -21,28 +22,28 @@ def point(value: int) -> Spans:
 
 
 def points(values: Iterable[int]) -> Spans:
-    return joined((value, value) for value in values)
+    return merge((value, value) for value in values)
 
 
-def joined(spans: Iterable[Span]) -> Spans:
-    """In order, those that touch as one."""
-    found: list[Span] = []
+def merge(spans: Iterable[Span]) -> Spans:
+    """Sort spans, and merge those that overlap or touch."""
+    merged: list[Span] = []
     for low, high in sorted(spans):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
-            found.append((low, high))
-    return tuple(found)
+            merged.append((low, high))
+    return tuple(merged)
 
 
-def outside(spans: Spans) -> Spans:
+def complement(spans: Spans) -> Spans:
     edges = [-EVERYWHERE - 1, *(edge for span in spans for edge in span), EVERYWHERE + 1]
     gaps = zip(edges[::2], edges[1::2], strict=True)
     return tuple((low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1)
 
 
 def overlaps(left: Spans, right: Spans) -> Iterator[Span]:
-    """What is in both, in order."""
+    """Yield what is in both, in order."""
     one = other = 0
     while one < len(left) and other < len(right):
         low, high = max(left[one][0], right[other][0]), min(left[one][1], right[other][1])
@@ -55,14 +56,14 @@ def overlaps(left: Spans, right: Spans) -> Iterator[Span]:
 
 
 def excluded(left: Box | None, right: Box | None) -> bool:
-    """Whether the two can't hold at once."""
+    """Return whether the two can't hold at once."""
     if left is None or right is None:
         return True
     return any(not any(overlaps(left[subject], right[subject])) for subject in left.keys() & right.keys())
 
 
 def both(left: Box | None, right: Box | None) -> Box | None:
-    """Where both hold; None where that is impossible."""
+    """Return where both hold; None if that is impossible."""
     if left is None or right is None:
         return None
     met = {subject: tuple(overlaps(left[subject], right[subject])) for subject in left.keys() & right.keys()}
@@ -70,10 +71,10 @@ def both(left: Box | None, right: Box | None) -> Box | None:
 
 
 def either(left: Box | None, right: Box | None) -> Box | None:
-    """Where one of them holds."""
+    """Return where at least one of them holds."""
     if left is None or right is None:
         return right if left is None else left
-    return {subject: joined([*left[subject], *right[subject]]) for subject in left.keys() & right.keys()}
+    return {subject: merge([*left[subject], *right[subject]]) for subject in left.keys() & right.keys()}
 
 
 def all_of(boxes: Iterable[Box | None]) -> Box | None:

@@ -1,7 +1,7 @@
-"""When a condition can be true, and when it can be false.
+"""Derive when a condition can be true, and when it can be false.
 
-It is followed as far as it compares one thing with constants, or the same two things with each other. What is said to
-be impossible is; not all that is impossible is said.
+This covers comparisons of one value with constants, and of the same two values with each other. What it calls
+impossible is impossible; it doesn't find every impossible condition.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
 
-from pipelines.decisions.check.folding import Open, folded
-from pipelines.decisions.check.spans import EVERYWHERE, Box, Spans, all_of, any_of, outside, point, points
+from pipelines.decisions.check.folding import Open, fold
+from pipelines.decisions.check.spans import EVERYWHERE, Box, Spans, all_of, any_of, complement, point, points
 from pipelines.decisions.numbers import units
 from pipelines.decisions.policy import (
     AllOf,
@@ -33,7 +33,7 @@ from pipelines.decisions.policy import (
 
 @dataclass(frozen=True)
 class Truth:
-    """Where it is true, and where false; None: nowhere."""
+    """Where a condition can be true, and where false. None: nowhere."""
 
     true: Box | None
     false: Box | None
@@ -64,58 +64,60 @@ def truth(condition: Condition) -> Truth:
         case Not(not_=inner):
             return truth(inner).opposite
         case Between(between=(of, low, high)):
-            return all_true([_compared("at_least", of, low), _compared("at_most", of, high)])
+            return all_true([_compare("at_least", of, low), _compare("at_most", of, high)])
         case OneOf() | IsTrue() | IsKnown():
-            return _asked(condition)
+            return _truth_of_question(condition)
         case Operation():
-            return _compared(condition.operator, *condition.operands)
+            return _compare(condition.operator, *condition.operands)
 
 
-def _asked(condition: OneOf | IsTrue | IsKnown) -> Truth:
+def _truth_of_question(condition: OneOf | IsTrue | IsKnown) -> Truth:
     match condition:
         case OneOf(one_of=membership):
             listed = points(map(_hash, membership.texts))
-            return _described(membership.of, listed, outside(listed), [membership.of])
+            return _truth_of_spans(membership.of, listed, complement(listed), [membership.of])
         case IsTrue(is_true=of):
-            return _described(of, point(1), point(0), [of])
+            return _truth_of_spans(of, point(1), point(0), [of])
         case IsKnown(is_known=of):
             return Truth({_known(of): point(1)}, {_known(of): point(0)})
 
 
-def _compared(operator: str, left: Number, right: Number) -> Truth:
-    first, second = folded(left), folded(right)
+def _compare(operator: str, left: Number, right: Number) -> Truth:
+    first, second = fold(left), fold(right)
     if Open.NO_VALUE in {first, second}:
         return ANYTHING
     if isinstance(first, Decimal) and isinstance(second, Decimal):
-        return _settled(operator, first, second)
+        return _compare_constants(operator, first, second)
     if isinstance(first, Decimal):
-        return _compared(_TURNED[operator], right, left)
+        return _compare(_MIRRORED[operator], right, left)
     if isinstance(second, Decimal):
-        return _placed(operator, left, units(second), _needed(left))
-    return _difference(operator, left, right)
+        return _compare_with_constant(operator, left, units(second), _needed(left))
+    return _compare_difference(operator, left, right)
 
 
-def _settled(operator: str, left: Decimal, right: Decimal) -> Truth:
+def _compare_constants(operator: str, left: Decimal, right: Decimal) -> Truth:
     met = any(low <= units(left) <= high for low, high in _SPANS[operator](units(right)))
     return Truth({}, None) if met else Truth(None, {})
 
 
-def _difference(operator: str, left: Number, right: Number) -> Truth:
-    """Of two things that both depend on data: as what is left of the first without the second, never turned round."""
+def _compare_difference(operator: str, left: Number, right: Number) -> Truth:
+    """Compare two numbers that depend on data by their difference. Their order is normalised, so that `a < b` and
+    `b > a` constrain the same difference.
+    """
     if left == right:
-        return _settled(operator, Decimal(0), Decimal(0))
+        return _compare_constants(operator, Decimal(0), Decimal(0))
     if repr(left) > repr(right):
-        left, right, operator = right, left, _TURNED[operator]
-    return _placed(operator, (left, right), 0, [*_needed(left), *_needed(right)])
+        left, right, operator = right, left, _MIRRORED[operator]
+    return _compare_with_constant(operator, (left, right), 0, [*_needed(left), *_needed(right)])
 
 
-def _placed(operator: str, subject: Hashable, at: int, read: Iterable[Reference]) -> Truth:
+def _compare_with_constant(operator: str, subject: Hashable, at: int, read: Iterable[Reference]) -> Truth:
     where = _SPANS[operator](at)
-    return _described(subject, where, outside(where), read)
+    return _truth_of_spans(subject, where, complement(where), read)
 
 
-def _described(subject: Hashable, true: Spans, false: Spans, read: Iterable[Reference]) -> Truth:
-    """Either way, all that is read is known."""
+def _truth_of_spans(subject: Hashable, true: Spans, false: Spans, read: Iterable[Reference]) -> Truth:
+    """Return the truth of a condition on one subject. Whether true or false, all its readings must be known."""
     known = {_known(each): point(1) for each in read}
     return Truth({subject: true, **known}, {subject: false, **known})
 
@@ -126,9 +128,9 @@ _SPANS: Mapping[str, Callable[[int], Spans]] = {
     "more_than": lambda at: ((at + 1, EVERYWHERE),),
     "less_than": lambda at: ((-EVERYWHERE, at - 1),),
     "equals": point,
-    "differs": lambda at: outside(point(at)),
+    "differs": lambda at: complement(point(at)),
 }
-_TURNED: Mapping[str, str] = {
+_MIRRORED: Mapping[str, str] = {
     "at_least": "at_most",
     "at_most": "at_least",
     "more_than": "less_than",
@@ -143,7 +145,7 @@ def _known(leaf: Reference) -> Hashable:
 
 
 def _needed(number: Number) -> Iterator[Reference]:
-    """What must be known for it to be."""
+    """Yield the readings that must be known for the number to have a value."""
     match number:
         case MetricRef() | AttributeRef() | InputRef():
             yield number

@@ -1,7 +1,7 @@
-"""Rulesets to start from, as documents: complete, with their reasons, and switched off until somebody chooses one.
+"""Library of complete rulesets that a client can adopt.
 
-Thresholds are a starting point for lenders to small business: `notes` say why they are what they are, and what they
-can't see. None asks who somebody is. Customers in hardship are left alone.
+Thresholds are a starting point for lenders to small businesses: each ruleset's `notes` give their reasons and limits.
+No rule uses a personal characteristic. All rulesets are muted for customers in hardship.
 """
 
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ class LibraryRuleset:
 
 @cache
 def rulesets() -> Mapping[str, LibraryRuleset]:
-    """The library by slug, sorted."""
-    here = sorted(files(__name__).iterdir(), key=lambda file: file.name)
-    read = [_read(file.name, file.read_text("utf-8")) for file in here if file.name.endswith(".yaml")]
+    """Return the library by slug, sorted."""
+    listed = sorted(files(__name__).iterdir(), key=lambda file: file.name)
+    read = [_read(file.name, file.read_text("utf-8")) for file in listed if file.name.endswith(".yaml")]
     return {each.document["slug"]: each for each in read}
 
 
 def _read(name: str, text: str) -> LibraryRuleset:
-    """The first paragraph of the notes says what it is about."""
+    """Parse a document; the first paragraph of its notes is its description."""
     document = parse(text, name)
     return LibraryRuleset(document, text, document["notes"].partition("\n")[0])

@@ -1,4 +1,4 @@
-"""The library as people read it: `docs/reference/monitoring-library.md`."""
+"""The library as Markdown: `docs/reference/monitoring-library.md`."""
 
 from collections.abc import Iterator, Mapping
 
@@ -19,19 +19,18 @@ def as_markdown(library: Mapping[str, LibraryRuleset]) -> str:
 
 
 def _introduction(count: int) -> Iterator[str]:
-    yield "# The library of rulesets"
+    yield "# Ruleset library"
     yield ""
-    yield f"The {count} rulesets that come with Tidemark, to start from. Made from the documents in"
+    yield f"The {count} rulesets that come with Tidemark. This file is generated from the documents in"
     yield "[`pipelines/monitoring/library`](../../pipelines/monitoring/library) by"
-    yield "`tidemark rulesets library --markdown > docs/reference/monitoring-library.md`: don't edit this file."
-    yield "[Monitoring](../how-to/monitoring.md) says what rulesets are, and [metrics](metrics.md) what the metrics of"
-    yield "the registry mean."
+    yield "`tidemark rulesets library --markdown > docs/reference/monitoring-library.md`: don't edit it."
+    yield "[Monitoring](../how-to/monitoring.md) explains rulesets, [metrics](metrics.md) the registry's metrics."
     yield ""
-    yield "None of them watches anybody until you adopt it: `tidemark rulesets adopt SLUG --client CLIENT`, with"
-    yield "`--inactive` to simulate it first. Thresholds are a place to start: each has its reason below, and its"
-    yield "limits. To change one, write the documents with `tidemark rulesets library --write FOLDER`, edit, and push."
-    yield "All are muted for customers whose attribute `hardship_flag` is true; who has no such attribute is watched."
-    yield "Windows in days end at the customer's last row. No rule asks who somebody is."
+    yield "A ruleset watches no customers until you adopt it: `tidemark rulesets adopt SLUG --client CLIENT`, with"
+    yield "`--inactive` to simulate it first. Thresholds are a starting point; their reasons and limits are below. To"
+    yield "change one, write the documents with `tidemark rulesets library --write FOLDER`, edit, and push. They are"
+    yield "muted for customers whose attribute `hardship_flag` is true; customers without this attribute are watched."
+    yield "Windows in days end at the customer's last row. No rule uses a personal characteristic."
     yield ""
 
 
@@ -41,10 +40,10 @@ def _section(slug: str, ruleset: Ruleset) -> Iterator[str]:
         yield from (paragraph, "")
     yield from (*_table(_RULES), *map(_rule, ruleset.rules), "")
     for rule in ruleset.rules:
-        yield f"What to do about `{rule.code}`: {' '.join(rule.recommended_actions)}"
+        yield f"Recommended for `{rule.code}`: {' '.join(rule.recommended_actions)}"
         yield ""
     if ruleset.baseline is not None:
-        yield from (_compared(ruleset.baseline), "")
+        yield from (_baseline(ruleset.baseline), "")
     if ruleset.metrics:
         yield from ("Metrics of its own:", "", *_table(_METRICS), *map(_metric, ruleset.metrics), "")
 
@@ -59,7 +58,7 @@ def _rule(rule: WatchRule) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _compared(baseline: Baseline) -> str:
+def _baseline(baseline: Baseline) -> str:
     since = baseline.since
     day = since.date.isoformat() if isinstance(since, SinceDate) else f"the day in the attribute `{since.attribute}`"
     read = ", ".join(f"`{each.slug}` is `{each.of}`" for each in baseline.metrics)

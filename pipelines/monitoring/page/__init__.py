@@ -1,4 +1,4 @@
-"""A simulation as one page for people: when a ruleset would have fired, for whom, and what was unknown."""
+"""HTML page of a simulation: when a ruleset would have fired, for whom, and what was unknown."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

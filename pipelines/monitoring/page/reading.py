@@ -1,4 +1,4 @@
-"""What the page shows of a simulation, in which order and in which words."""
+"""Content of a simulation's page: sections, charts, tables and their texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Se
 from pipelines.pages.charts import bar_chart
 from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shortened, whole
 
-LABEL = 40  # characters of a chart's line that fit beside its figure
-MOST_BARS = 15
+LABEL = 40  # characters of a chart's label that fit beside its figure
+MOST_BARS = 15  # our judgement, as MOST_CUSTOMERS: more can't be taken in at a glance; the API has all
 MOST_CUSTOMERS = 50
 FOOTER = (
-    "Computed by Tidemark. Days are counted per customer: what is true of two customers for a week is true on 14 days. "
-    f"A rule whose condition is unknown stays as it was, and never fires. {UNKNOWN} stands for what is not known."
+    "Computed by Tidemark. Days are counted per customer: a week for each of two customers counts as 14 days. "
+    f"An unknown condition never fires a rule, and leaves its state unchanged. {UNKNOWN} marks an unknown value."
 )
 
 Data = Mapping[str, Any]
@@ -92,14 +92,14 @@ def _unknown(result: Data) -> Figure | None:
         return None
     most = sorted(days.items(), key=lambda each: (-each[1], each[0]))[:MOST_BARS]
     says = (
-        "Days, counted per customer, on which a rule's condition was unknown, by what was missing. Where several rules "
-        "miss the same, the largest count is shown; several things may be missing on a day."
+        "Days, counted per customer, on which a rule's condition was unknown, by what was missing. If several rules "
+        "miss the same value, the largest count is shown. Several values may be missing on one day."
     )
-    return _bars("unknown", "Why it is not known", says, most, LABEL + 6)
+    return _bars("unknown", "Why conditions were unknown", says, most, LABEL + 6)
 
 
 def _most(rules: Sequence[Data], name: str) -> list[tuple[str, int]]:
-    """Return the codes of the rules with the largest counts of that name, and these."""
+    """Return the code and count of the rules with the largest counts of that name."""
     return [(each["code"], each[name]) for each in sorted(rules, key=lambda each: -each[name])[:MOST_BARS]]
 
 

@@ -1,4 +1,4 @@
-"""The revisions of the tables, oldest first. `storage.core.upgrading` runs them.
+"""Migrations of the tables. `storage.core.upgrading` runs them.
 
 A file `0003_….py` has the revision `tables_3`. Numbers without the word are of a Tidemark before 0.2.
 """

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs inside the transaction that `Database.migrate` opened."""
+"""Alembic's entry point. It runs inside the transaction that `Database.migrate` opened."""
 
 from alembic import context
 

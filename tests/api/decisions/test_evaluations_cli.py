@@ -123,7 +123,7 @@ def test_where_the_data_are_kept_no_longer_it_says_so(own_store: Store, client: 
         w.execute(delete(locations).where(locations.c.data_version == 1))
     again = run("replay", evaluation_id)
     assert again["reproduced"]
-    assert "kept no longer" in again["notes"][0]
+    assert "no longer stored" in again["notes"][0]
 
 
 def test_a_policy_that_is_not_what_it_was_is_told(own_store: Store, client: Client) -> None:

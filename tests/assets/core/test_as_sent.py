@@ -97,7 +97,7 @@ def test_new_keys_change_no_identity(lender: Lender, monkeypatch: pytest.MonkeyP
     before, store, now = ids(lender), lender.store, datetime.now(UTC)
     vault_keys.rotate_master_key(store.db, store.settings, now)
     resealing.reseal(store, lambda: now)
-    lender.store = replace(store, vault=vault_keys.opened(store.db, store.settings))  # another process
+    lender.store = replace(store, vault=vault_keys.open_vault(store.db, store.settings))  # another process
     job = lender.sent(*of_each(ALIKE))
     assert (job.enriched_rows, job.duplicate_rows) == (0, 10)
     assert ids(lender) == before

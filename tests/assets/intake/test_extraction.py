@@ -388,8 +388,8 @@ def test_a_day_by_hand_hears_of_the_customers_whose_pdfs_were_read_then(in_june:
     with lender.store.db.writing() as w:
         w.execute(update(all_jobs).where(all_jobs.c.job_id == job.job_id).values(created_at=yesterday))
     with lender.store.db.reading() as r:
-        assert jobs.customers_heard_on(r, datetime.now(UTC).date()) == {lender.customer.number}
-        assert jobs.customers_heard_on(r, yesterday.date()) == set()
+        assert jobs.customers_with_jobs_on(r, datetime.now(UTC).date()) == {lender.customer.number}
+        assert jobs.customers_with_jobs_on(r, yesterday.date()) == set()
 
 
 # What a submission of PDFs is besides

@@ -83,7 +83,7 @@ class Bench:
 
     def warm_workers(self) -> int:
         with self.store.db.reading() as r:
-            return leases.holders(r, dagster_home.workers(self.store.settings), datetime.now(UTC))
+            return leases.count_holders(r, dagster_home.workers(self.store.settings), datetime.now(UTC))
 
 
 def settings_in(folder: Path) -> Settings:
@@ -220,7 +220,7 @@ def test_leases_are_kept_after_whatever_went_wrong_once(settings: Settings, monk
 
     def is_held() -> bool:
         with store.db.reading() as r:
-            return leases.held(r, role, datetime.now(UTC))
+            return leases.is_held(r, role, datetime.now(UTC))
 
     try:
         until(is_held)

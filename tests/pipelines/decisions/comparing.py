@@ -1,4 +1,4 @@
-"""The engine beside the interpreter: what each says of the same policies, customers and inputs."""
+"""Compare the engine with the interpreter on the same policies, customers and inputs."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.decisions import readings
-from pipelines.decisions.answer import answered, traced
+from pipelines.decisions.answer import build_answer, build_trace
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import Policy
@@ -31,7 +31,7 @@ from tests.pipelines.decisions.interpreter import (
 
 @dataclass(frozen=True)
 class Case:
-    """A policy, and a portfolio that it is evaluated for."""
+    """A policy, and the portfolio to evaluate it for."""
 
     document: Json
     customers: Sequence[Customer]
@@ -40,7 +40,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Interpreted:
-    """A case, and what the interpreter says of each of its customers."""
+    """A case, and the interpreter's result for each of its customers."""
 
     case: Case
     said: Sequence[Said]
@@ -77,17 +77,17 @@ def differing(some: Iterable[Interpreted]) -> Iterator[Compared]:
     return (each for each in compared(some) if each.engine != each.interpreter)
 
 
-# By the engine
+# The engine's results
 
 
 def rows(plan: Plan, case: Case) -> pl.DataFrame:
-    """What the engine says of a case, a row a customer; they are numbered from 0."""
+    """Return the engine's result for a case, one row per customer; customers are numbered from 0."""
     held = {number: customer.attributes for number, customer in enumerate(case.customers)}
     return evaluated(plan, readings.read(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW))
 
 
 def metrics_of(customers: Sequence[Customer]) -> pl.DataFrame:
-    """As `metrics.values` gives them."""
+    """Return the customers' metrics in the form of `metrics.values`."""
     slugs = customers[0].metrics
     columns = [each for slug in slugs for each in _metric(slug, [customer.metrics[slug] for customer in customers])]
     return pl.DataFrame([pl.Series("customer_number", range(len(customers)), pl.UInt32), *columns])
@@ -99,8 +99,8 @@ def _metric(slug: str, outcomes: Sequence[Any]) -> Iterator[pl.Series]:
 
 
 def said(plan: Plan, row: Row, customer: Customer) -> Said:
-    """The engine's answer and trace in the interpreter's words."""
-    answer, trace = answered(plan, row, customer.attributes, {}), traced(plan, row)
+    """Return the engine's answer and trace in the interpreter's form."""
+    answer, trace = build_answer(plan, row, customer.attributes, {}), build_trace(plan, row)
     verdict = answer["verdict"]
     slugs = {plan.policy.metric_id(metric): slug for slug, metric in plan.metrics.items()}
     return Said(

@@ -1,4 +1,4 @@
-"""What the engine is compared with, drawn and interpreted once."""
+"""Drawn policies and customers to compare the engine with, interpreted once."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,6 @@ from tests.pipelines.decisions.comparing import Interpreted, cases, interpreted
 
 
 @pytest.fixture(scope="session")
-def three_thousand() -> Sequence[Interpreted]:
+def interpreted_cases() -> Sequence[Interpreted]:
     """120 policies, each with a portfolio of 25 customers."""
     return list(interpreted(cases(seed=1, policies=120, customers=25)))

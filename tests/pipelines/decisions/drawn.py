@@ -1,4 +1,4 @@
-"""Policies and customers drawn by chance: every operator, nested; readings on, beside and far off thresholds."""
+"""Random policies and customers: every operator, nested; readings at, near and far from thresholds."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -56,7 +56,7 @@ BESIDE = tuple(map(Decimal, ("0", "0", "0.01", "-0.01", "0.004", "-0.004", "0.00
 
 
 def number(chance: random.Random) -> Decimal:
-    """On an anchor or beside it, or anywhere; one in twenty is huge."""
+    """Return a number at an anchor, near one, or anywhere; one in twenty is huge."""
     match chance.randrange(20):
         case 0:
             return chance.choice(HUGE)
@@ -74,7 +74,7 @@ def constant(chance: random.Random) -> str:
 
 @dataclass
 class Draft:
-    """A document in the making. What stands in it already may stand in it again."""
+    """A document under construction. Parts may be repeated."""
 
     chance: random.Random
     numbers: list[Json] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Draft:
                 return {operator: [self.condition(depth - 1) for _ in range(chance.randint(1, 3))]}
 
     def _two(self, depth: int) -> Json:
-        """Half compare what is equal, or as good as equal."""
+        """Return two operands; half of the pairs are equal or almost equal."""
         left = self.number(depth)
         match self.chance.randrange(10):
             case 0:
@@ -199,7 +199,7 @@ class Draft:
         }
 
     def _worth_offering(self, drawn: Json) -> Json:
-        """Most that is drawn is less than any offer."""
+        """Raise a number to the size of an offer: most drawn numbers are smaller."""
         return drawn if self.chance.random() < 0.3 else {"max": [drawn, constant(self.chance), constant(self.chance)]}
 
 
@@ -274,7 +274,7 @@ def value(chance: random.Random, kind: str) -> Value:
 
 
 def _decimal(chance: random.Random) -> Decimal:
-    """Also such as policies don't count: with more places, or larger than any that is told."""
+    """Return a decimal, sometimes with more places or larger than a policy's number may be."""
     match chance.randrange(40):
         case 0:
             return chance.choice(BEYOND)

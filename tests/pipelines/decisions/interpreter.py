@@ -1,6 +1,6 @@
-"""A policy once more, in plain Python: its document as JSON, one customer, loops and Decimals.
+"""Oracle for policies in plain Python: a document as JSON, one customer, loops and Decimals.
 
-Written from the words of the semantics, without the plan, the columns and the arithmetic that it judges.
+It is written from the documented semantics, and uses none of the plan, columns and arithmetic that it checks.
 """
 
 import operator
@@ -36,7 +36,7 @@ CALCULATIONS = {"division_by_zero": "DecisionPolicy.DivisionByZero", "overflow":
 
 @dataclass(frozen=True)
 class Customer:
-    """`metrics`: values, or the cause why there is none."""
+    """A customer. `metrics`: values, or causes why there is none."""
 
     metrics: Mapping[str, Decimal | str]
     attributes: Mapping[str, Attribute]
@@ -44,9 +44,9 @@ class Customer:
 
 @dataclass(frozen=True)
 class Seen:
-    """A place of the document: what stands there, what it came to, and of what.
+    """A number or condition of the document, with its value, cause and operands.
 
-    `asked`: the operands that were needed. Of tiers that is one value; of others, all.
+    `asked`: the operands that were needed: for tiers the placed number and one value, else all.
     """
 
     what: tuple[str, ...]
@@ -58,7 +58,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Reason:
-    """`name`: the leaf's; None: a calculation's. `metrics`: the slugs below it."""
+    """A reason. `name`: the leaf's; None for a calculation. `metrics`: the slugs below it."""
 
     code: str
     cause: str
@@ -91,8 +91,8 @@ class SaidOfLimit:
 
 @dataclass(frozen=True)
 class Said:
-    """All that an evaluation says. `step`: the deciding or undecidable one. `matched`: codes, the weightiest first; the
-    default's own when no step decided. `rests_on`: slugs of the metrics that each of them names.
+    """The result of an evaluation. `step`: the deciding or undecidable one. `matched`: codes, the most important first;
+    the default's code if no step decided. `rests_on`: slugs of the metrics that each of them names.
     """
 
     outcome: str
@@ -153,7 +153,7 @@ def _weightiest_first(rules: Sequence[Json], described: Sequence[SaidOfRule]) ->
 
 
 def _unmet(given: Sequence[Json], steps: Sequence[SaidOfStep]) -> list[Seen]:
-    """False conditions where all of a step's had to be met."""
+    """Return the false conditions of steps that need all their rules."""
     pairs = [(step, rule) for step, described in zip(given, steps, strict=True) for rule in described.rules]
     return [rule.condition for step, rule in pairs if step["match"] == "all" and rule.counted is False]
 
@@ -200,7 +200,7 @@ def _decimal(seen: Seen) -> Decimal:
 
 
 def _reasons(places: Iterable[Seen]) -> tuple[Reason, ...]:
-    """What is missing at these places, each once."""
+    """Return what is missing at these places, each once."""
     return tuple(map(_reason, dict.fromkeys(each for place in places for each in _missing(place))))
 
 
@@ -230,7 +230,7 @@ def _metrics(seen: Seen) -> Iterator[str]:
         yield from _metrics(each)
 
 
-# What stands in the document
+# Reading the document
 
 
 class Reader:
@@ -347,7 +347,7 @@ def _compared(form: str, values: Sequence[Any]) -> bool | None:
 
 
 def _all(values: Sequence[object]) -> bool | None:
-    """False settles it, whatever else is unknown."""
+    """Return False if any value is False, whatever else is unknown."""
     if any(value is False for value in values):
         return False
     return None if any(value is None for value in values) else True

@@ -1,4 +1,4 @@
-"""Documents as large as they may be, each of one operator: what a policy or a ruleset can cost at most."""
+"""The largest accepted documents, each with one operator: the highest cost of a policy or ruleset."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ _RULES_A_STEP = 100
 
 
 def filled(condition: Callable[[Numbers], Json]) -> Json:
-    """A policy with as many rules of these conditions as fit within the bounds."""
+    """Return a policy with as many rules of these conditions as fit within the bounds."""
     numbers = (f"{number}.00000001" for number in count(1))  # all different: what stands twice costs once
     most = list(islice(iter(lambda: condition(numbers), None), MOST_NODES))
     fitting = bisect_left(range(1, MOST_NODES + 1), True, key=lambda rules: not _fits(policy_of(most[:rules])))
@@ -55,7 +55,7 @@ def _deep(operator: str, operands: int) -> Callable[[Numbers], Json]:
 
 
 def _products(numbers: Numbers) -> Json:
-    """Sums of many products, each of another factor: the document that took a process's memory."""
+    """Return a sum of many products, each of another factor: such a document once exhausted a process's memory."""
     products = [{"multiply": [LEAF, next(numbers)]} for _ in range(MOST_OPERANDS - 2)]
     return {"moreThan": [{"add": products}, next(numbers)]}
 

@@ -1,4 +1,4 @@
-"""Documents with something broken somewhere, as a slip of the hand or a hostile one would break them."""
+"""Documents with a random defect, as a typing error or an attacker could cause."""
 
 import random
 from copy import deepcopy
@@ -10,7 +10,7 @@ OTHERS: tuple[Json, ...] = (None, 5, 0.5, "five", "0.5", True, [], {}, {"metric"
 
 
 def mutilate(document: Json, chance: random.Random) -> None:
-    """Somewhere something is taken out, put in or replaced."""
+    """Remove, add or replace a part at a random place."""
     at = document
     while True:
         keys = list(at) if isinstance(at, dict) else list(range(len(at)))

@@ -1,4 +1,4 @@
-"""Small policies, and one customer each: the examples that tests are read by."""
+"""Small policies, each with one customer: readable examples for tests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from pipelines.decisions import readings
-from pipelines.decisions.answer import answered, traced
+from pipelines.decisions.answer import build_answer, build_trace
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
@@ -53,15 +53,15 @@ def evaluation(
     attributes: Mapping[str, Attribute] = NOBODY,
     inputs: Mapping[str, Value] = NOBODY,
 ) -> Evaluation:
-    """Of one customer. `metrics`: values, or the cause why there is none."""
+    """Evaluate one customer. `metrics`: values, or causes why there is none."""
     plan = planned(policy)
     shown = metrics_of([Customer(metrics, attributes)])
     row = evaluated(plan, readings.read(plan, shown, {0: attributes}, inputs, NOW)).row(0, named=True)
-    return Evaluation(row, answered(plan, row, attributes, shown.row(0, named=True)), traced(plan, row))
+    return Evaluation(row, build_answer(plan, row, attributes, shown.row(0, named=True)), build_trace(plan, row))
 
 
 def value_of(number: Json, **attributes: Value) -> tuple[Decimal | None, str | None]:
-    """What a number comes to, and its cause when it comes to nothing; what it reads are attributes."""
+    """Return a number's value, and the cause if it has none. It reads only attributes."""
     kinds = declared(**dict.fromkeys(attributes, "decimal"))
     small = policy(attributes=kinds, steps=[step(rule({"atLeast": [number, "0"]}))])
     held = {name: Attribute(value) for name, value in attributes.items()}

@@ -1,11 +1,11 @@
-"""What an evaluation says, in its words: on examples small enough to be checked by reading."""
+"""Results of evaluations and their texts, on examples small enough to check by reading."""
 
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
-from pipelines.decisions.answer import traced
+from pipelines.decisions.answer import build_trace
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute
@@ -61,14 +61,14 @@ def of_loan(
     attributes: dict[str, Attribute] | None = None,
     requested: Decimal = ASKED["requested"],
 ) -> Evaluation:
-    """Of a customer whom nothing is wrong with, but for what is given."""
+    """Evaluate a customer who passes all rules, except for the given values."""
     return evaluation(LOAN, {**SOUND, **(metrics or {})}, {**CALM, **(attributes or {})}, {"requested": requested})
 
 
 # The verdict
 
 
-def test_who_is_blocked_is_told_why_the_weightiest_first() -> None:
+def test_blocked_customer_gets_reasons_in_order_of_rank() -> None:
     found = of_loan({"dishonours_180d": Decimal(4)}, {"hardship": Attribute(True)})
     assert found.verdict == {
         "outcome": "blocked",
@@ -92,7 +92,7 @@ def test_who_is_blocked_is_told_why_the_weightiest_first() -> None:
     }
 
 
-def test_who_meets_no_step_gets_the_default_and_no_reasons() -> None:
+def test_customer_who_matches_no_step_gets_the_default_without_reasons() -> None:
     found = of_loan()
     assert found.verdict == {
         "outcome": "proceed",
@@ -113,7 +113,7 @@ ENOUGH = step(
 )
 
 
-def test_who_is_refused_by_the_default_is_told_why() -> None:
+def test_refusal_by_the_default_has_a_reason() -> None:
     blocking = step(rule({"atLeast": [{"metric": "overdrawn_day_share_180d"}, "0.5"]}, "OVERDRAWN"))
     reason = {**WORDS, "recommendedActions": ["Look again in three months."]}
     refusing = policy(defaultOutcome="blocked", defaultReason=reason, steps=[blocking, ENOUGH])
@@ -127,7 +127,7 @@ def test_who_is_refused_by_the_default_is_told_why() -> None:
     }
 
 
-def test_the_defaults_reason_is_told_when_the_default_decides_and_only_then() -> None:
+def test_default_reason_is_given_only_when_the_default_decides() -> None:
     refusing = policy(defaultOutcome="blocked", defaultReason=WORDS, steps=[ENOUGH])
     let_through = evaluation(refusing, {**SOUND, "revenue_90d": Decimal(90_000)}).verdict
     assert [each["code"] for each in let_through["matchedRules"]] == ["REVENUE", "FEW"]
@@ -138,7 +138,7 @@ def test_the_defaults_reason_is_told_when_the_default_decides_and_only_then() ->
     assert without_steps["matchedRules"] == [{**WORDS, "metricIds": []}]
 
 
-def test_what_cannot_be_decided_says_all_that_is_missing_and_what_would_settle_it() -> None:
+def test_undecided_result_lists_everything_missing_and_how_to_resolve_it() -> None:
     found = of_loan({"dishonours_180d": "insufficient_history"}, {"hardship": Attribute(None)})
     reasons = [
         {
@@ -165,14 +165,14 @@ def test_what_cannot_be_decided_says_all_that_is_missing_and_what_would_settle_i
     assert limit == {"kind": "indeterminate", "productId": LOAN.products[0].id, "reasons": reasons}
 
 
-def test_a_rule_that_holds_settles_what_another_leaves_open() -> None:
+def test_matched_rule_decides_although_another_is_unknown() -> None:
     found = of_loan({"dishonours_180d": "stale"}, {"hardship": Attribute(True)})
     assert found.verdict["outcome"] == "blocked"
     assert [each["code"] for each in found.verdict["matchedRules"]] == ["HARDSHIP"]
     assert found.verdict["reasons"] == []
 
 
-def test_a_division_by_zero_is_a_reason_of_its_own() -> None:
+def test_division_by_zero_has_its_own_reason() -> None:
     (reason,) = of_loan({"revenue_90d": Decimal(0)}).verdict["reasons"]
     assert reason == {
         "code": "DecisionPolicy.DivisionByZero",
@@ -180,11 +180,11 @@ def test_a_division_by_zero_is_a_reason_of_its_own() -> None:
         "metricIds": [REVENUE.id],
         "cause": "division_by_zero",
         "name": None,
-        "settle": "Change the policy, or what this value is made of.",
+        "settle": "Change the policy, or the values that this one is calculated from.",
     }
 
 
-def test_no_more_than_four_reasons_are_principal() -> None:
+def test_at_most_four_reasons_are_principal() -> None:
     held = {"isTrue": {"attribute": "x"}}
     rules = [rule(held, f"R{nth}", rank=rank) for nth, rank in enumerate((3, 100, 1, 2, 100, 1))]
     small = policy(attributes=declared(x="boolean"), steps=[step(*rules)])
@@ -194,7 +194,7 @@ def test_no_more_than_four_reasons_are_principal() -> None:
 
 
 @pytest.mark.parametrize(("on_unavailable", "codes"), [("matched", ["R"]), ("notMatched", []), ("indeterminate", [])])
-def test_what_counts_as_matched_is_a_matched_rule(on_unavailable: str, codes: list[str]) -> None:
+def test_unknown_rule_that_counts_as_matched_is_listed(on_unavailable: str, codes: list[str]) -> None:
     asked = rule({"isTrue": {"attribute": "x"}}, onUnavailable=on_unavailable)
     found = evaluation(policy(attributes=declared(x="boolean"), steps=[step(asked)]))
     assert [each["code"] for each in found.verdict["matchedRules"]] == codes
@@ -208,23 +208,27 @@ SETTLING = [
     ("fresh", "stale", "Submit the latest transactions: at most 10 days may have passed since the last."),
     ("made_of_fresh", "stale", "Submit the latest transactions: at most 10 days may have passed since the last."),
     ("made_of_fresh", "insufficient_history", "Submit earlier transactions: 90 days are needed."),
-    ("history_days", "insufficient_history", "Submit earlier transactions: more of what it is made of is needed."),
+    (
+        "history_days",
+        "insufficient_history",
+        "Submit earlier transactions: more of the data it is computed from is needed.",
+    ),
     (
         "fresh",
         "not_applicable",
-        "Submit transactions that the figure can be told from, or let the policy do without it.",
+        "Submit transactions from which the figure can be computed, or change the policy to do without it.",
     ),
 ]
 
 
 @pytest.mark.parametrize(("slug", "cause", "settle"), SETTLING)
-def test_what_would_settle_a_metric_is_read_off_what_it_is_made_of(slug: str, cause: str, settle: str) -> None:
+def test_advice_for_a_metric_follows_its_definition_and_cause(slug: str, cause: str, settle: str) -> None:
     (reason,) = evaluation(of_own(slug), {slug: cause}).verdict["reasons"]
     assert (reason["cause"], reason["settle"]) == (cause, settle)
 
 
 def of_own(slug: str) -> Policy:
-    """A policy that asks for a metric, perhaps one of its own."""
+    """Return a policy that reads a metric, possibly one of its own."""
     definition = {"source": "metrics", "operation": "add", "operands": ["fresh", "revenue_90d"]}
     fresh = own("fresh", {"source": "history", "figure": "days"}, freshDays=10, historyDays=90)
     metrics = [fresh, own("made_of_fresh", definition, freshDays=20)]
@@ -236,19 +240,19 @@ def own(slug: str, definition: Json, **given: int) -> Json:
     return {"slug": slug, "definition": definition, **words, **given}
 
 
-def test_an_attribute_that_has_expired_is_to_be_renewed() -> None:
+def test_expired_attribute_is_to_be_renewed() -> None:
     (reason,) = of_loan(attributes={"debt": Attribute(Decimal(1), NOW - timedelta(days=1))}).verdict["reasons"]
     assert reason["message"] == "The attribute debt is unavailable: it has expired."
     assert reason["settle"] == "Renew the customer's attribute debt (decimal)."
 
 
-def test_an_attribute_of_another_kind_is_to_be_set() -> None:
+def test_attribute_of_another_kind_is_to_be_set() -> None:
     (reason,) = of_loan(attributes={"debt": Attribute("12,000")}).verdict["reasons"]
-    assert reason["message"] == "The attribute debt is unavailable: what is stored is of another kind."
+    assert reason["message"] == "The attribute debt is unavailable: the stored value is of another kind."
     assert reason["settle"] == "Set the customer's attribute debt (decimal)."
 
 
-def test_of_an_attribute_that_is_agreed_on_it_is_said_where_its_value_comes_from() -> None:
+def test_starter_attribute_says_where_its_value_comes_from() -> None:
     asked = {"lessThan": [{"attribute": "bureau_score"}, "450"]}
     (reason,) = evaluation(policy(attributes=declared(bureau_score="decimal"), steps=[step(rule(asked))])).verdict[
         "reasons"
@@ -265,19 +269,19 @@ def limit_of(found: Evaluation) -> Json:
     return limit
 
 
-def test_a_ceiling_is_told_with_the_figure_before_it() -> None:
+def test_capped_limit_shows_the_uncapped_amount() -> None:
     capped = {"kind": "computed", "amount": Decimal("20000.00"), "capped": True, "uncappedAmount": Decimal("25000.00")}
     assert limit_of(of_loan()) == capped
     free = of_loan(attributes={"debt": Attribute(Decimal(25_000))}, requested=Decimal(30_000))
     assert limit_of(free) == {"kind": "computed", "amount": Decimal("25000.00"), "capped": False}
 
 
-def test_who_is_blocked_is_offered_nothing_even_where_it_could_not_be_computed() -> None:
+def test_blocked_customer_is_offered_zero_even_if_the_limit_is_unknown() -> None:
     found = of_loan({"revenue_90d": "stale"}, {"hardship": Attribute(True)})
     assert limit_of(found) == {"kind": "computed", "amount": Decimal(0), "capped": False}
 
 
-def test_a_limit_may_be_indeterminate_on_its_own() -> None:
+def test_limit_may_be_indeterminate_although_the_outcome_is_known() -> None:
     found = evaluation(WITHOUT_STEPS, {**SOUND, "revenue_90d": "no_transactions"}, {}, {"requested": Decimal("1e15")})
     assert found.verdict["outcome"] == "proceed"
     (limit,) = found.answer["computedLimits"]
@@ -288,7 +292,7 @@ def test_a_limit_may_be_indeterminate_on_its_own() -> None:
     ]
 
 
-def test_a_cap_that_may_be_ignored_is_when_it_is_unknown() -> None:
+def test_unknown_cap_with_ignore_is_left_out() -> None:
     found = evaluation(WITHOUT_STEPS, SOUND, {}, ASKED)
     assert limit_of(found)["amount"] == Decimal("22000.00")
 
@@ -296,7 +300,7 @@ def test_a_cap_that_may_be_ignored_is_when_it_is_unknown() -> None:
 # What was read
 
 
-def test_what_was_read_is_listed_and_where_it_is_from() -> None:
+def test_metrics_and_attributes_read_are_listed_with_their_source() -> None:
     overridden = Attribute(Decimal("20000.123456789"), source="overridden")
     answer = of_loan(attributes={"hardship": Attribute(None), "debt": overridden}).answer
     assert answer["attributes"] == [
@@ -310,12 +314,12 @@ def test_what_was_read_is_listed_and_where_it_is_from() -> None:
     assert answer["products"] == [{"productId": LOAN.products[0].id, "slug": "loan", "name": "Loan"}]
 
 
-def test_an_attribute_that_cannot_be_used_is_shown_as_none() -> None:
+def test_unusable_attribute_is_shown_as_null() -> None:
     answer = of_loan(attributes={"debt": Attribute(Decimal(5), NOW), "hardship": Attribute("yes")}).answer
     assert [each["value"] for each in answer["attributes"]] == [None, None]
 
 
-def test_what_the_policy_does_not_read_is_not_listed() -> None:
+def test_unread_metrics_and_attributes_are_not_listed() -> None:
     small = policy(attributes=declared(x="boolean", y="boolean"), steps=[step(rule({"isTrue": {"attribute": "x"}}))])
     answer = evaluation(small, attributes={"x": Attribute(False), "y": Attribute(True)}).answer
     assert [each["name"] for each in answer["attributes"]] == ["x"]
@@ -337,18 +341,18 @@ def test_an_indicator_in_whole_numbers_has_no_decimals(shape: str | None, descri
     assert str(indicator["value"]) == described
 
 
-def test_an_indicator_that_is_unavailable_is_left_out() -> None:
+def test_unavailable_indicator_is_left_out() -> None:
     indicators = of_loan({"revenue_90d": "stale"}).answer["indicators"]
     assert [each["metricId"] for each in indicators] == [DISHONOURS.id]
 
 
-def test_an_indicator_that_no_rule_reads_is_computed_all_the_same() -> None:
+def test_indicator_that_no_rule_reads_is_computed() -> None:
     small = policy(indicators=[{"metric": "revenue_90d"}])
     assert list(planned(small).metrics) == ["revenue_90d"]
     assert evaluation(small, SOUND).answer["indicators"][0]["value"] == Decimal(50_000)
 
 
-def test_a_policys_own_metric_has_an_id_of_its_own() -> None:
+def test_policys_own_metric_has_its_own_id() -> None:
     mine, theirs = of_own("fresh"), of_own("fresh").model_copy(update={"slug": "other"})
     ids = [evaluation(each, {"fresh": Decimal(1)}).answer["metrics"][0]["metricId"] for each in (mine, theirs)]
     assert len({*ids, METRICS["history_days"].id}) == 3
@@ -357,7 +361,7 @@ def test_a_policys_own_metric_has_an_id_of_its_own() -> None:
 # The trace
 
 
-def test_the_trace_tells_which_rule_read_which_value_against_which_threshold() -> None:
+def test_trace_shows_rules_with_values_and_thresholds() -> None:
     trace = of_loan({"dishonours_180d": "stale", "revenue_90d": Decimal(0)}).trace
     careful = trace["steps"][1]
     assert careful == {
@@ -417,7 +421,7 @@ END = ("notOffered", "limitedBy", "uncapped", "rounded", "belowMinimum", "offere
 
 
 def end_of(limit: Json, **attributes: Decimal) -> tuple[object, ...]:
-    """What the trace of a limit ends with, for who proceeds."""
+    """Return the end of a limit's trace, for a customer who proceeds."""
     small = policy(
         attributes=declared(x="decimal", y="decimal"),
         products=[{"slug": "loan", "name": "Loan"}],
@@ -455,24 +459,24 @@ CAPPED: Json = {
         ({}, (False, None, None, None, False, None)),
     ],
 )
-def test_the_trace_of_a_limit_goes_on_to_what_is_offered(
+def test_trace_of_a_limit_ends_with_the_offered_amount(
     attributes: dict[str, str], expected: tuple[object, ...]
 ) -> None:
     described = (Decimal(each) if isinstance(each, str) and each[0].isdigit() else each for each in expected)
     assert end_of(CAPPED, **{name: Decimal(text) for name, text in attributes.items()}) == tuple(described)
 
 
-def test_the_trace_says_that_a_limit_is_not_for_this_outcome() -> None:
+def test_trace_says_that_a_limit_is_not_offered_for_the_outcome() -> None:
     blocked_only = CAPPED | {"outcomes": ["blocked"]}
     assert end_of(blocked_only, x=Decimal(5050)) == (True, None, None, None, False, Decimal(0))
 
 
-def test_a_traced_limit_comes_to_what_the_engine_offers() -> None:
+def test_traced_limit_equals_the_engines_offer() -> None:
     seen = set()
     for case in cases(seed=65, policies=60, customers=4):
         plan = planned(Policy.model_validate(case.document))
         for row in rows(plan, case).iter_rows(named=True):
-            for nth, described in enumerate(traced(plan, row)["limits"]):
+            for nth, described in enumerate(build_trace(plan, row)["limits"]):
                 kind = (described["notOffered"], described["limitedBy"] is not None, described["belowMinimum"])
                 if described["rounded"] is not None:
                     assert row[f"amount_{nth}"] == (0 if described["belowMinimum"] else described["rounded"])
@@ -483,7 +487,7 @@ def test_a_traced_limit_comes_to_what_the_engine_offers() -> None:
     assert len(seen) > 4
 
 
-def test_the_trace_tells_lists_and_bands() -> None:
+def test_trace_shows_lists_and_bands() -> None:
     words = {"oneOf": {"of": {"attribute": "state"}, "texts": ["NSW", "VIC"]}}
     bands = {"tiers": {"of": {"attribute": "x"}, "bands": [{"below": "1", "value": "5"}], "otherwise": "7"}}
     small = policy(

@@ -12,13 +12,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipelines.decisions import backtest
-from pipelines.decisions.answer import answered
+from pipelines.decisions.answer import build_answer
 from pipelines.decisions.backtest import TALLIES, UP_TO, Side, compared, decided, merged
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import read
-from pipelines.decisions.unsettled import missing
+from pipelines.decisions.unsettled import find_missing
 from pipelines.figures.tallies import Tallies
 from pipelines.metrics import cause_of
 from pipelines.metrics.outcome import VALUE
@@ -282,7 +282,7 @@ def test_causes_are_those_that_single_answers_give(
     for name, plan, frame in (("before", BEFORE, frames[0]), ("after", AFTER, frames[1])):
         for row in frame.to_dicts():
             for about, names in unknown(plan, row).items():
-                found = {each.node.name: each for root in names for each in missing(plan, row, root)}
+                found = {each.node.name: each for root in names for each in find_missing(plan, row, root)}
                 expected.update((name, about, each.node.name, each.cause) for each in found.values())
     counted = described(whole[1]["causes"], ["side", "about", "node", "cause"])
     assert {key: values[-1] for key, values in counted.items()} == dict(expected)
@@ -306,7 +306,7 @@ def test_decisive_rules_are_those_that_the_answer_names(frames: tuple[pl.DataFra
     side = decided(BEFORE, frames[0])
     shown = dict.fromkeys(BEFORE.metrics)
     for row, found in zip(frames[0].to_dicts(), side.decisions.to_dicts(), strict=True):
-        verdict = answered(BEFORE, row, {}, shown)["verdict"]
+        verdict = build_answer(BEFORE, row, {}, shown)["verdict"]
         described_codes = {each["code"] for each in verdict["matchedRules"]}
         undecided = {code for code in found["decisive"] if code.endswith("?")}
         assert set(found["decisive"]) - undecided == described_codes

@@ -1,4 +1,4 @@
-"""A document is refused with all that is wrong with it at once, and warned of where it grows lenient."""
+"""A document is refused with all its faults at once, and gets warnings where it is lenient."""
 
 import json
 import random
@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from pipelines.decisions import check, examples, readings
-from pipelines.decisions.check.leniency import warned
+from pipelines.decisions.check.leniency import find_warnings
 from pipelines.decisions.evaluate import evaluated, step_column
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Policy
@@ -59,12 +59,12 @@ def policy(*steps: Json, **more: Json) -> Json:
 
 
 def asking(*conditions: Json, match: str = "any") -> Json:
-    """A policy of one step with a rule for each condition."""
+    """Return a policy of one step with a rule for each condition."""
     return policy(step(*(rule(each, f"R{nth}") for nth, each in enumerate(conditions)), match=match))
 
 
 def steps(*conditions: Json, outcomes: tuple[str, ...] = ("blocked", "conditional", "blocked")) -> Json:
-    """A step for each condition."""
+    """Return a policy with a step for each condition."""
     numbered = enumerate(zip(conditions, outcomes, strict=False))
     return policy(*(step(rule(each, f"R{nth}"), outcome=of, name=f"S{nth}") for nth, (each, of) in numbered))
 
@@ -158,12 +158,12 @@ MISSHAPEN: list[tuple[Json, Found]] = [
 
 
 @pytest.mark.parametrize(("document", "expected"), MISSHAPEN)
-def test_a_fault_of_shape_is_told_with_its_place_in_the_document(document: Json, expected: Found) -> None:
+def test_fault_of_shape_has_its_place_in_the_document(document: Json, expected: Found) -> None:
     assert faults(document) == expected
 
 
 @pytest.mark.parametrize("document", [document for document, _ in MISSHAPEN])
-def test_no_message_is_a_librarys(document: Json) -> None:
+def test_no_message_comes_from_a_library(document: Json) -> None:
     for fault in check.read(document).faults:
         assert fault.message[0].isupper() or fault.message[0] in "`0123456789", fault
         assert fault.message.endswith("."), fault
@@ -198,7 +198,7 @@ def metric(**definition: Json) -> Json:
         ({**own("mine", "1", "2"), "unit": "EUR"}, {("/unit", "UnknownValue")}),
     ],
 )
-def test_an_own_metric_is_read_as_the_registrys_are(of_metric: Json, expected: Found) -> None:
+def test_own_metrics_are_checked_like_the_registrys(of_metric: Json, expected: Found) -> None:
     assert faults(policy(metrics=[of_metric])) == {(f"/metrics/0{pointer}", code) for pointer, code in expected}
 
 
@@ -245,12 +245,12 @@ def test_an_own_metric_is_read_as_the_registrys_are(of_metric: Json, expected: F
         ),
     ],
 )
-def test_names_are_looked_up(document: Json, expected: Found) -> None:
+def test_references_to_unknown_names_are_faults(document: Json, expected: Found) -> None:
     assert faults(document) == expected
 
 
 @pytest.mark.parametrize("outcome", ["conditional", "blocked"])
-def test_whoever_is_not_let_through_by_the_default_must_be_told_why(outcome: str) -> None:
+def test_default_that_refuses_or_refers_needs_a_reason(outcome: str) -> None:
     assert faults(policy(defaultOutcome=outcome)) == set()
     for missing in ({}, {"defaultReason": None}):
         silent = {**policy(), "defaultOutcome": outcome, **missing}
@@ -260,13 +260,13 @@ def test_whoever_is_not_let_through_by_the_default_must_be_told_why(outcome: str
     }
 
 
-def test_the_defaults_reason_has_a_code_of_its_own() -> None:
+def test_default_reason_must_have_its_own_code() -> None:
     assert faults(policy(step(rule(HIGH, "DEFAULT")), defaultReason=DEFAULT_REASON)) == {
         ("/defaultReason/code", "Repeated")
     }
 
 
-def test_a_slug_whose_address_is_anothers_is_refused() -> None:
+def test_reserved_slug_is_refused() -> None:
     assert faults(policy(slug="schema")) == {("/slug", "ReservedSlug")}
 
 
@@ -274,20 +274,20 @@ def messages(document: Json) -> list[str]:
     return [fault.message for fault in check.read(document).faults]
 
 
-def test_who_compares_texts_is_shown_the_way() -> None:
+def test_comparing_texts_gets_a_hint() -> None:
     of_kind, of_text = messages(asking({"equals": [TEXT, "stock"]}))
     assert of_kind.endswith("Texts are compared with `oneOf`.")
     assert of_text.endswith("Texts are compared with `oneOf`.")
     assert all("oneOf" not in each for each in messages(asking({"equals": [X, "1,000"]}, {"atLeast": [X, "x"]})))
 
 
-def test_who_wraps_a_constant_is_told_that_it_stands_for_itself() -> None:
+def test_wrapped_constant_gets_a_hint() -> None:
     (message,) = messages(asking({"atLeast": [X, {"constant": "5000"}]}))
     assert message.endswith('or a constant, which is the text itself: "0.25".')
     assert "`constant`" not in message
 
 
-def test_a_name_that_is_nearly_right_is_guessed() -> None:
+def test_misspelt_name_gets_a_suggestion() -> None:
     (fault,) = check.read(asking({"atLeast": [{"metric": "dishonour_180d"}, "1"]})).faults
     assert fault.message.endswith("Did you mean `dishonours_180d`?")
 
@@ -349,11 +349,11 @@ TEN_PERCENT = {"multiply": [X, "0.1"]}
         ),
     ],
 )
-def test_what_contradicts_itself_is_found_and_nothing_else_is(condition: Json, expected: Found) -> None:
+def test_exactly_the_contradictions_are_found(condition: Json, expected: Found) -> None:
     assert faults(asking(condition)) == expected
 
 
-def test_what_rests_on_a_wrong_kind_is_not_told() -> None:
+def test_contradictions_from_a_wrong_kind_are_not_reported() -> None:
     odd = {"atLeast": [FLAG, "5"]}
     wrong = {("/steps/0/rules/0/condition/atLeast/0/attribute", "WrongKind")}
     again = {("/steps/1/rules/0/condition/atLeast/0/attribute", "WrongKind")}
@@ -406,7 +406,7 @@ HIGH, HIGHER, LOW = {"atLeast": [X, "5"]}, {"atLeast": [X, "7"]}, {"lessThan": [
         (asking(HIGH, {"not": {"lessThan": [X, "5.0"]}}), {("/steps/0/rules/1/condition", "RuleRepeated")}),
     ],
 )
-def test_steps_and_rules_that_nobody_reaches_are_found(document: Json, expected: Found) -> None:
+def test_unreachable_steps_and_rules_are_found(document: Json, expected: Found) -> None:
     assert faults(document) == expected
 
 
@@ -423,12 +423,12 @@ def test_steps_and_rules_that_nobody_reaches_are_found(document: Json, expected:
         ({"amount": {"divide": ["1", "0"]}}, {("/limits/0/amount", "NoValue")}),
     ],
 )
-def test_a_limit_that_offers_nothing_is_found(limit: Json, expected: Found) -> None:
+def test_limit_that_never_offers_anything_is_found(limit: Json, expected: Found) -> None:
     caps = [{"code": f"C{nth}", "message": "m", "value": value} for nth, value in enumerate(limit.get("caps", []))]
     assert faults(limited(**{**limit, "caps": caps})) == expected
 
 
-def test_faults_of_every_sort_are_told_at_once() -> None:
+def test_faults_of_every_sort_are_reported_at_once() -> None:
     document = policy(
         step(
             rule({"atLeast": [{"metric": "nope"}, 5]}, "A"),
@@ -454,7 +454,7 @@ def test_faults_of_every_sort_are_told_at_once() -> None:
     assert check.read(document).policy is None
 
 
-def test_whatever_is_broken_is_told_and_where_it_stands() -> None:
+def test_every_defect_is_reported_at_an_existing_place() -> None:
     chance, described = random.Random(13), 0
     given = list(examples.load().values())
     for _ in range(300):
@@ -469,7 +469,7 @@ def test_whatever_is_broken_is_told_and_where_it_stands() -> None:
 
 
 def stands(document: Json, pointer: str) -> bool:
-    """Whether the document has something at the pointer."""
+    """Return whether the document has a value at the pointer."""
     for step in pointer.split("/")[1:]:
         if isinstance(document, list) and step.isdecimal() and int(step) < len(document):
             document = document[int(step)]
@@ -522,12 +522,12 @@ def test_a_document_beyond_bounds_is_refused_at_once(subtests: pytest.Subtests) 
             assert time.thread_time() - started < 1
 
 
-def test_twenty_operators_within_each_other_are_allowed() -> None:
+def test_twenty_nested_operators_are_allowed() -> None:
     assert check.read(asking(nested(18))).policy is not None  # with the comparison and what it reads
 
 
 @pytest.mark.timeout(60)  # a second or two; faults that multiply would take hours
-def test_the_largest_documents_are_checked_before_long() -> None:
+def test_largest_documents_are_checked_in_time() -> None:
     names = [rule({"moreThan": [{"metric": f"revenue_{nth}d_{nth}"}, "1"]}, f"R{nth}") for nth in range(100)]
     texts = [
         rule({"oneOf": {"of": TEXT, "texts": [f"{nth}-{place}" for place in range(190)]}}, f"R{nth}")
@@ -571,7 +571,7 @@ LAUGHS = "a: &a [x, x]\n" + "".join(
         ("", False, "NotJson"),
     ],
 )
-def test_a_file_that_is_none_is_refused(text: str, yaml: bool, code: str) -> None:
+def test_invalid_file_is_refused(text: str, yaml: bool, code: str) -> None:
     started = time.thread_time()
     (fault,) = check.read_text(text, yaml).faults
     assert (fault.pointer, fault.code) == ("", f"DecisionPolicy.{code}")
@@ -591,9 +591,9 @@ def test_a_file_that_is_none_is_refused(text: str, yaml: bool, code: str) -> Non
         ("slug: !!python/object/apply:os.system [ls]", "line 1, column 7"),
     ],
 )
-def test_where_yaml_cannot_be_read_is_told(text: str, place: str) -> None:
+def test_yaml_error_has_its_line_and_column(text: str, place: str) -> None:
     (fault,) = check.read_text(text, yaml=True).faults
-    assert fault.message.startswith(f"The file is not YAML that can be read: {place}: ")
+    assert fault.message.startswith(f"The file is not valid YAML: {place}: ")
     assert "unicode string" not in fault.message
 
 
@@ -605,11 +605,11 @@ def test_where_yaml_cannot_be_read_is_told(text: str, place: str) -> None:
         ("slug: yes", {("/slug", "NotText"), ("/name", "Missing"), ("/defaultOutcome", "Missing")}),
     ],
 )
-def test_what_only_yaml_has_is_no_policy(text: str, expected: Found) -> None:
+def test_values_that_only_yaml_has_are_refused(text: str, expected: Found) -> None:
     assert said(check.read_text(text, yaml=True).faults) == expected
 
 
-def test_numbers_as_the_contract_reads_them_are_no_texts() -> None:
+def test_json_numbers_are_not_texts() -> None:
     document = strict_json.parse(json.dumps(asking({"atLeast": [X, 1e400]})).replace("Infinity", "1e400").encode())
     assert faults(document) == {(f"{CONDITION}/atLeast/1", "NotText")}
     ranked = strict_json.parse(json.dumps(policy(step(rule({"isTrue": FLAG}, rank=7)))).encode())
@@ -660,22 +660,22 @@ def first(condition: Json, outcome: str = "blocked", default: str = "proceed", *
         (asking(HIGH, {"atLeast": [Y, "7"]}), set()),
     ],
 )
-def test_what_must_be_understood_is_warned_of(document: Json, expected: Found) -> None:
+def test_lenient_parts_give_warnings(document: Json, expected: Found) -> None:
     assert warnings(document) == expected
 
 
-def test_a_step_that_nobody_has_reached_is_warned_of() -> None:
+def test_step_that_no_customer_reached_gives_a_warning() -> None:
     plan = planned(Policy.model_validate(steps(HIGHER, HIGH, {"isTrue": FLAG})))
-    (finding,) = check.unreached(plan, {0: 10, 1: 4}, customers=10)
+    (finding,) = check.find_unreached(plan, {0: 10, 1: 4}, customers=10)
     assert (finding.pointer, finding.code) == ("/steps/2", "DecisionPolicy.StepNeverReached")
-    assert check.unreached(plan, {}, customers=0) == []
+    assert check.find_unreached(plan, {}, customers=0) == []
 
 
-# Property: whoever sends less never gets more
+# Property: a customer with less data never gets a better result
 
 
 def undisturbed(document: Json) -> Json:
-    """Most policies that are drawn ignore some cap, and would all be set aside."""
+    """Make all caps count: most drawn policies ignore one, and would have to be left out."""
     of = deepcopy(document)
     for limit in of["limits"]:
         for cap in limit["caps"]:
@@ -684,7 +684,7 @@ def undisturbed(document: Json) -> Json:
 
 
 def less(plan: Plan, given: pl.DataFrame, chance: random.Random) -> pl.DataFrame:
-    """Some of the metrics and attributes taken away."""
+    """Remove some of the metrics and attributes."""
     gone = [node for node in plan.nodes.values() if node.is_leaf and node.operator != "input" and chance.random() < 0.4]
     some = pl.Series([chance.random() < 0.7 for _ in range(given.height)], dtype=pl.Boolean)
     values = [pl.when(~some).then(pl.col(column_of(node))).alias(column_of(node)) for node in gone]
@@ -701,7 +701,7 @@ def read(plan: Plan, case: Case) -> pl.DataFrame:
 
 
 def severest(plan: Plan, row: Json) -> int:
-    """The severest outcome that a row may yet turn out to have."""
+    """Return the most severe outcome that a row may have once all is known."""
     possible = []
     for nth, each in enumerate(plan.steps):
         if (matched := row[step_column(nth)]) is not False:
@@ -711,7 +711,7 @@ def severest(plan: Plan, row: Json) -> int:
     return max(map(OUTCOMES.index, [*possible, plan.policy.default_outcome]))
 
 
-def leniences(plan: Plan, before: Json, after: Json) -> list[str]:
+def lenient_changes(plan: Plan, before: Json, after: Json) -> list[str]:
     found = []
     if after["outcome"] != INDETERMINATE and OUTCOMES.index(after["outcome"]) < severest(plan, before):
         found.append("outcome")
@@ -725,19 +725,19 @@ def leniences(plan: Plan, before: Json, after: Json) -> list[str]:
 def moved(
     seed: int, count: int, is_wanted: Callable[[set[str]], bool], as_drawn: bool = False
 ) -> Iterator[tuple[int, list[Json]]]:
-    """Of each policy that is drawn with such warnings, how many outcomes changed, and what grew lenient."""
+    """Yield for each drawn policy with such warnings how many outcomes changed, and what became more lenient."""
     chance = random.Random(seed)
     for case in cases(seed, count, customers=12):
         plan = planned(Policy.model_validate(case.document if as_drawn else undisturbed(case.document)))
-        if is_wanted({each.code.removeprefix("DecisionPolicy.") for each in warned(plan.policy)}):
+        if is_wanted({each.code.removeprefix("DecisionPolicy.") for each in find_warnings(plan.policy)}):
             given = read(plan, case)
             before, after = (evaluated(plan, each).to_dicts() for each in (given, less(plan, given, chance)))
             pairs = list(zip(before, after, strict=True))
-            lenient = [(plan.policy, one, other) for one, other in pairs if leniences(plan, one, other)]
+            lenient = [(plan.policy, one, other) for one, other in pairs if lenient_changes(plan, one, other)]
             yield sum(one["outcome"] != other["outcome"] for one, other in pairs), lenient
 
 
-def test_with_less_data_nobody_gets_more_unless_it_was_warned_of() -> None:
+def test_less_data_gives_a_better_result_only_with_a_warning() -> None:
     found = list(moved(7, 250, lambda codes: not codes))
     assert [lenient for _, lenient in found if lenient] == []
     assert len(found) > 80
@@ -746,7 +746,7 @@ def test_with_less_data_nobody_gets_more_unless_it_was_warned_of() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
-def test_with_less_data_nobody_gets_more_in_thousands_of_policies(seed: int) -> None:
+def test_less_data_gives_no_better_result_in_thousands_of_policies(seed: int) -> None:
     found = list(moved(100 + seed, 1_000, lambda codes: not codes))
     assert [lenient for _, lenient in found if lenient] == []
     assert sum(changed for changed, _ in found) > 400
@@ -754,12 +754,12 @@ def test_with_less_data_nobody_gets_more_in_thousands_of_policies(seed: int) -> 
 
 @pytest.mark.parametrize("code", ["LenientCap", "LenientIsKnown", "LenientMatched", "LenientNotMatched"])
 def test_each_warning_is_needed(code: str) -> None:
-    """Among policies with no other one somebody does get more: the warnings are no mere caution."""
+    """In policies with only this warning, some customer does get a better result with less data."""
     found = moved(8, 400, lambda codes: codes == {code}, as_drawn=code == "LenientCap")
     assert any(lenient for _, lenient in found)
 
 
-def test_what_is_offered_for_a_harsher_outcome_alone_may_be_had_by_sending_less() -> None:
+def test_offer_for_a_harsher_outcome_only_is_lenient() -> None:
     document = {**limited(outcomes=["conditional"]), "steps": [step(rule(HIGH, onUnavailable="matched"))]}
     document["steps"][0]["outcome"] = "conditional"
     assert warnings(document) == {("/limits/0/outcomes", "LenientOutcomes")}
@@ -772,7 +772,7 @@ def test_what_is_offered_for_a_harsher_outcome_alone_may_be_had_by_sending_less(
 
 
 @pytest.mark.parametrize("slug", sorted(examples.load()))
-def test_an_example_warns_of_nothing(slug: str) -> None:
+def test_example_has_no_warnings(slug: str) -> None:
     assert check.read(examples.load()[slug]).warnings == []
 
 

@@ -1,4 +1,4 @@
-"""One customer decided: the record is the same bytes wherever it is made, and says what differs when it is not."""
+"""Records of decisions: the same bytes in every process; a replay that differs says which part changed."""
 
 import json
 import os
@@ -30,7 +30,7 @@ named = pytest.mark.parametrize
 
 
 def document(threshold: str = "100") -> dict[str, Any]:
-    """A policy that reads every third metric, shows others, an attribute and an input."""
+    """Return a policy that reads every third metric, an attribute and an input, and shows other metrics."""
     rules = [
         {
             "code": f"R{nth}",
@@ -96,11 +96,11 @@ def case(number: int = 1, **changes: Any) -> Case:
     return replace(made, **changes)
 
 
-def decided(number: int = 1) -> Decision:
-    return decision.decided(READY, case(number), decision.figures(of(number), READY.plan, [number]))
+def decide(number: int = 1) -> Decision:
+    return decision.decide(READY, case(number), decision.figures(of(number), READY.plan, [number]))
 
 
-def test_customers_decided_one_by_one_have_the_figures_that_they_have_together() -> None:
+def test_customers_decided_one_by_one_have_the_same_figures() -> None:
     numbers = range(1, 6)
     rows = pl.concat([of(number).transactions for number in numbers])
     together = decision.figures(Facts(rows, AS_OF), READY.plan, [*numbers, 9])
@@ -115,32 +115,32 @@ def test_a_customer_without_rows_has_a_row_of_causes() -> None:
     assert found["customer_number"].to_list() == [7]
     causes = found.select(cause_of(slug) for slug in READY.plan.metrics).row(0)
     assert set(causes) == {"no_transactions"}
-    assert decision.decided(READY, case(7), found).outcome == "proceed"  # every rule counts as not matched
+    assert decision.decide(READY, case(7), found).outcome == "proceed"  # every rule counts as not matched
 
 
 def test_a_policy_that_reads_no_metric_needs_no_facts() -> None:
     ready = Ready.of(Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "blocked"}))
     shown = decision.figures(Facts(of(1).transactions.clear(), AS_OF), ready.plan, [7])
-    assert decision.decided(ready, case(7, inputs={}, attributes={}), shown).outcome == "blocked"
+    assert decision.decide(ready, case(7, inputs={}, attributes={}), shown).outcome == "blocked"
 
 
-def test_a_record_read_again_is_the_case_that_was_decided() -> None:
-    record = decided().record
+def test_case_can_be_read_from_its_record() -> None:
+    record = decide().record
     assert Recorded.of(record).case(1) == case()
     nothing = case(attributes={"score": StatedAttribute(Attribute(None, source="overridden"))}, pending_jobs=())
     shown = decision.figures(of(1), READY.plan, [1])
-    assert Recorded.of(decision.decided(READY, nothing, shown).record).case(1) == nothing
+    assert Recorded.of(decision.decide(READY, nothing, shown).record).case(1) == nothing
 
 
-def test_the_recorded_figures_are_the_figures() -> None:
+def test_recorded_figures_equal_the_figures() -> None:
     shown = decision.figures(of(1), READY.plan, [1])
-    again = Recorded.of(decided().record).figures(1, READY.plan)
+    again = Recorded.of(decide().record).figures(1, READY.plan)
     assert again is not None
     assert again.select(sorted(again.columns)).rows() == shown.select(sorted(shown.columns)).rows()
 
 
 def test_a_record_is_json_with_its_keys_in_order_and_every_digit() -> None:
-    text = decided().record.decode()
+    text = decide().record.decode()
     assert '"amount":12345.67' in text
     content = json.loads(text, parse_float=str, parse_int=str)
     assert list(content) == sorted(content)
@@ -150,55 +150,55 @@ def test_a_record_is_json_with_its_keys_in_order_and_every_digit() -> None:
 # Replay
 
 
-def replayed(earlier: bytes, *, ready: Ready = READY, shown: pl.DataFrame | None) -> tuple[bool, tuple[Part, ...]]:
-    found = decision.replayed(ready, earlier, 1, shown)
+def replay(earlier: bytes, *, ready: Ready = READY, shown: pl.DataFrame | None) -> tuple[bool, tuple[Part, ...]]:
+    found = decision.replay(ready, earlier, 1, shown)
     assert found.reproduced == (found.record == earlier)
     return found.reproduced, found.differs
 
 
 def test_the_same_figures_and_policy_give_the_same_bytes() -> None:
-    assert replayed(decided().record, shown=decision.figures(of(1), READY.plan, [1])) == (True, ())
+    assert replay(decide().record, shown=decision.figures(of(1), READY.plan, [1])) == (True, ())
 
 
-def test_where_data_are_kept_no_longer_the_recorded_figures_decide() -> None:
-    found = decision.replayed(READY, decided().record, 1, None)
+def test_recorded_figures_are_used_if_the_data_are_no_longer_stored() -> None:
+    found = decision.replay(READY, decide().record, 1, None)
     assert (found.reproduced, found.differs) == (True, ())
-    assert "kept no longer" in found.notes[0]
+    assert "no longer stored" in found.notes[0]
 
 
-def test_other_data_are_told() -> None:
+def test_changed_data_are_reported() -> None:
     other = decision.figures(facts(customer(random.Random(99), 1, rows=200), AS_OF), READY.plan, [1])
-    assert replayed(decided().record, shown=other) == (False, ("data",))
+    assert replay(decide().record, shown=other) == (False, ("data",))
 
 
-def test_another_policy_is_told() -> None:
+def test_changed_policy_is_reported() -> None:
     ready = Ready.of(Policy.model_validate(document("200")))
     shown = decision.figures(of(1), ready.plan, [1])
-    assert replayed(decided().record, ready=ready, shown=shown) == (False, ("policy",))
+    assert replay(decide().record, ready=ready, shown=shown) == (False, ("policy",))
 
 
 @named("name", ["engineVersion", "metricsVersion", "recordVersion"])
-def test_another_engine_is_told(name: str) -> None:
-    content = json.loads(decided().record)
-    earlier = decided().record.replace(f'"{name}":{content[name]}'.encode(), f'"{name}":0'.encode())
-    assert earlier != decided().record
-    assert replayed(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
+def test_changed_engine_is_reported(name: str) -> None:
+    content = json.loads(decide().record)
+    earlier = decide().record.replace(f'"{name}":{content[name]}'.encode(), f'"{name}":0'.encode())
+    assert earlier != decide().record
+    assert replay(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
 
 
-def test_other_definitions_of_the_registry_are_the_engines() -> None:
-    earlier = decided().record.replace(READY.metrics_fingerprint.encode(), b"0" * 64)
-    assert replayed(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
+def test_changed_metric_definitions_count_as_the_engine() -> None:
+    earlier = decide().record.replace(READY.metrics_fingerprint.encode(), b"0" * 64)
+    assert replay(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
 
 
-def test_a_record_that_nothing_accounts_for_is_the_engines() -> None:
-    earlier = decided().record.replace(b'"outcome":"', b'"outcome":"x')
-    assert replayed(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
+def test_unexplained_difference_counts_as_the_engine() -> None:
+    earlier = decide().record.replace(b'"outcome":"', b'"outcome":"x')
+    assert replay(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
 
 
-def test_figures_that_the_policy_no_longer_asks_for_are_told() -> None:
+def test_figures_that_the_policy_no_longer_reads_are_reported() -> None:
     fewer = document() | {"indicators": []}
     ready = Ready.of(Policy.model_validate(fewer))
-    found = decision.replayed(ready, decided().record, 1, None)
+    found = decision.replay(ready, decide().record, 1, None)
     assert (found.reproduced, found.differs, found.record) == (False, ("policy",), b"")
     assert len(found.notes) == 2
 
@@ -206,14 +206,14 @@ def test_figures_that_the_policy_no_longer_asks_for_are_told() -> None:
 PRINTED = """
 import sys
 from hashlib import sha256
-from tests.pipelines.decisions.test_decision import decided
-print(*(sha256(decided(number).record).hexdigest() for number in (1, 2, 3)))
+from tests.pipelines.decisions.test_decision import decide
+print(*(sha256(decide(number).record).hexdigest() for number in (1, 2, 3)))
 """
 
 
 @pytest.mark.service  # starts other processes
-def test_the_bytes_are_the_same_in_every_process_for_all_threads_and_hash_seeds() -> None:
-    here = " ".join(sha256(decided(number).record).hexdigest() for number in (1, 2, 3))
+def test_bytes_are_the_same_for_all_threads_and_hash_seeds() -> None:
+    here = " ".join(sha256(decide(number).record).hexdigest() for number in (1, 2, 3))
     for threads, seed in (("1", "0"), ("4", "4242")):
         environment = os.environ | {"POLARS_MAX_THREADS": threads, "PYTHONHASHSEED": seed}
         there = subprocess.run(

@@ -1,4 +1,4 @@
-"""What changed between two versions is told in words, and nothing that changed is passed over."""
+"""Differences between two versions are reported in words, and none is left out."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.decisions import examples
-from pipelines.decisions.authoring.diff import in_words
+from pipelines.decisions.authoring.diff import describe_changes
 from pipelines.decisions.canonical import canonical, fingerprint, metrics_fingerprint
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
@@ -19,7 +19,7 @@ LOAN = examples.load()["working-capital-loan"]
 
 
 def changed(path: str, value: Json) -> Policy:
-    """The example with something else at the pointer; None takes it out."""
+    """Return the example with another value at the pointer; None removes it."""
     document = deepcopy(LOAN)
     at, last = reached(document, [int(step) if step.isdecimal() else step for step in path.split("/")[1:]])
     if value is None:
@@ -32,7 +32,7 @@ def changed(path: str, value: Json) -> Policy:
 
 
 def reached(document: Json, path: Sequence[int | str]) -> tuple[Json, Any]:
-    """What holds the last step of the path, and that step."""
+    """Return the object that holds the last step of the path, and that step."""
     for step in path[:-1]:
         document = document[step]
     return document, path[-1]
@@ -110,29 +110,29 @@ BEFORE = Policy.model_validate(LOAN)
     ],
 )
 def test_a_change_is_one_line(path: str, value: Json, expected: str) -> None:
-    assert in_words(BEFORE, changed(path, value)) == [expected]
+    assert describe_changes(BEFORE, changed(path, value)) == [expected]
 
 
 def test_a_new_rule_says_when_it_is_met() -> None:
     condition = {"all": [{"not": {"isTrue": {"attribute": "hardship_flag"}}}, {"isKnown": {"attribute": "ato_debt"}}]}
     rule = {"code": "NEW", "message": "m", "customerMessage": "m", "condition": condition}
-    (line,) = in_words(BEFORE, changed("/steps/1/rules/7", rule))
+    (line,) = describe_changes(BEFORE, changed("/steps/1/rules/7", rule))
     assert line == "Rule NEW: added, met when (not (hardship_flag is true)) and (ato_debt is known)."
 
 
-def test_a_rule_that_moves_and_steps_that_trade_places_are_told_once() -> None:
+def test_moved_rule_and_swapped_steps_are_reported_once() -> None:
     document = deepcopy(LOAN)
     knock_outs, compared = document["steps"][1:]
     compared["rules"].append(knock_outs["rules"].pop(3))
     document["steps"][1:] = [compared, knock_outs]
-    order, moved = in_words(BEFORE, Policy.model_validate(document))
+    order, moved = describe_changes(BEFORE, Policy.model_validate(document))
     first, last = "Not this kind of lending", "For a person to look at"
     assert order == f"Steps: the order is now {first}, {last}, Knock-outs; it was {first}, Knock-outs, {last}."
     assert moved == f"Rule TRADING_TOO_SHORT: moved from step Knock-outs to step {last}."
 
 
 def with_steps(*steps: tuple[str, str]) -> Policy:
-    """A step of one rule for each name and code."""
+    """Return a policy with a step of one rule for each name and code."""
     words = {"message": "m", "customerMessage": "m", "condition": {"isKnown": {"metric": "revenue_90d"}}}
     listed = [{"name": name, "outcome": "blocked", "rules": [{"code": code, **words}]} for name, code in steps]
     return Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "proceed", "steps": listed})
@@ -150,15 +150,15 @@ A, B, LOOK = ("Age", "A"), ("Bureau", "B"), ("Look", "L")
         ([], [A], "added as step 1 of 1, blocked"),
     ],
 )
-def test_a_new_step_says_its_place(
+def test_new_step_is_reported_with_its_place(
     before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]], expected: str
 ) -> None:
-    first, *_ = in_words(with_steps(*before), with_steps(*after))
+    first, *_ = describe_changes(with_steps(*before), with_steps(*after))
     assert first == f"Step Age: {expected} when any of its rules match."
 
 
-def test_steps_that_trade_places_are_told_though_others_have_other_names() -> None:
-    lines = in_words(with_steps(A, B, LOOK), with_steps(("Seen", "L"), B, A))
+def test_swapped_steps_are_reported_beside_renamed_ones() -> None:
+    lines = describe_changes(with_steps(A, B, LOOK), with_steps(("Seen", "L"), B, A))
     assert "Step Look: removed." in lines
     assert "Step Seen: added as step 1 of 3, before “Bureau”, blocked when any of its rules match." in lines
     assert "Steps: the order is now Bureau, Age; it was Age, Bureau." in lines
@@ -175,8 +175,8 @@ def places(value: Json, path: tuple[int | str, ...] = ()) -> Iterator[tuple[int 
         yield path
 
 
-def test_no_change_of_any_text_is_passed_over() -> None:
-    """Of policies that are drawn and of the examples, each text in turn is replaced by another one of its kind."""
+def test_every_changed_text_is_reported() -> None:
+    """In drawn policies and the examples, replace each text in turn by another one of its kind."""
     chance = random.Random(5)
     described = 0
     for document in [*(drawn.document(chance) for _ in range(10)), *examples.load().values()]:
@@ -185,7 +185,7 @@ def test_no_change_of_any_text_is_passed_over() -> None:
             after = replaced(document, path)
             if after is not None and after != before:
                 described += 1
-                assert in_words(before, after), path
+                assert describe_changes(before, after), path
     assert described > 1_000
 
 
@@ -200,20 +200,20 @@ def replaced(document: Json, path: tuple[int | str, ...]) -> Policy | None:
 
 
 @pytest.mark.parametrize("slug", sorted(examples.load()))
-def test_what_is_the_same_has_no_changes_and_one_fingerprint(slug: str) -> None:
+def test_equal_documents_have_no_changes_and_one_fingerprint(slug: str) -> None:
     before = Policy.model_validate(examples.load()[slug])
     again = Policy.model_validate_json(canonical(before))
-    assert in_words(before, again) == []
+    assert describe_changes(before, again) == []
     assert (canonical(again), fingerprint(again)) == (canonical(before), fingerprint(before))
 
 
-def test_a_fingerprint_is_of_every_letter_and_of_nothing_else() -> None:
+def test_fingerprint_depends_on_every_letter_and_nothing_else() -> None:
     turned = dict(reversed(LOAN.items()))
     assert fingerprint(Policy.model_validate(turned)) == fingerprint(BEFORE)
     assert fingerprint(changed("/notes", "Other.")) != fingerprint(BEFORE)
 
 
-def test_metrics_have_a_fingerprint_of_what_is_read() -> None:
+def test_metrics_fingerprint_covers_the_metrics_read() -> None:
     own = metrics_fingerprint(planned(BEFORE))
     assert metrics_fingerprint(planned(changed("/notes", "Other."))) == own
     assert metrics_fingerprint(planned(changed("/metrics/0/definition/window/months", 3))) != own

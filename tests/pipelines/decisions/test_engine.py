@@ -1,4 +1,4 @@
-"""The engine beside the interpreter, the same for one customer and many; and what customers' data can do to it."""
+"""The engine equals the interpreter, for one customer and for many, and no customer's data break it."""
 
 import hashlib
 import os
@@ -49,7 +49,7 @@ ANSWERED_AND_HASHED = """
 import hashlib, sys
 import msgspec
 import polars as pl
-from pipelines.decisions.answer import answered, traced
+from pipelines.decisions.answer import build_answer, build_trace
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
 from tests.pipelines.decisions.comparing import cases, rows
@@ -58,29 +58,29 @@ digest = hashlib.sha256()
 for case in cases(seed=3, policies=12, customers=25):
     plan = planned(Policy.model_validate(case.document))
     for customer, row in zip(case.customers, rows(plan, case).to_dicts()):
-        digest.update(msgspec.json.encode([answered(plan, row, customer.attributes, {}), traced(plan, row)]))
+        digest.update(msgspec.json.encode([build_answer(plan, row, customer.attributes, {}), build_trace(plan, row)]))
 print(pl.thread_pool_size(), digest.hexdigest())
 """
 
 
 @pytest.fixture(scope="module")
-def some(three_thousand: Sequence[Interpreted]) -> Sequence[Compared]:
-    return list(compared(three_thousand))
+def some(interpreted_cases: Sequence[Interpreted]) -> Sequence[Compared]:
+    return list(compared(interpreted_cases))
 
 
-def test_it_says_what_the_interpreter_says(some: Sequence[Compared]) -> None:
+def test_engine_equals_the_interpreter(some: Sequence[Compared]) -> None:
     assert len(some) == 3_000
     assert [each for each in some if each.engine != each.interpreter] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10, 15))
-def test_it_says_what_the_interpreter_says_of_many(seed: int) -> None:
+def test_engine_equals_the_interpreter_for_many_policies(seed: int) -> None:
     assert next(differing(interpreted(cases(seed, policies=100, customers=100))), None) is None
 
 
-def test_what_is_drawn_meets_every_operator_outcome_and_cause(some: Sequence[Compared]) -> None:
-    seen = [each for one in some for each in _everything(one)]
+def test_drawn_cases_have_every_operator_outcome_and_cause(some: Sequence[Compared]) -> None:
+    seen = [each for one in some for each in _all_seen(one)]
     operators = {*ARITHMETIC, *COMPARISONS, *evaluate._OTHERS}
     assert {each.what[0] for each in seen} == {to_camel(operator) for operator in operators}
     assert {each.cause for each in seen} == {None, *CAUSES, *readings.CAUSES}
@@ -90,7 +90,7 @@ def test_what_is_drawn_meets_every_operator_outcome_and_cause(some: Sequence[Com
     assert sum(len(one.interpreter.matched) > 1 for one in some) > 100
 
 
-def _everything(one: Compared) -> Iterator[Seen]:
+def _all_seen(one: Compared) -> Iterator[Seen]:
     conditions = [rule.condition for step in one.interpreter.steps for rule in step.rules]
     for each in (*conditions, *(seen for limit in one.interpreter.limits for seen in limit.seen)):
         yield from _below(each)
@@ -102,10 +102,10 @@ def _below(seen: Seen) -> Iterator[Seen]:
         yield from _below(each)
 
 
-# The same for one and for many
+# One customer and many
 
 
-def test_one_by_one_it_says_what_it_says_of_all() -> None:
+def test_customers_evaluated_one_by_one_have_the_same_results() -> None:
     for case in cases(seed=5, policies=6, customers=12):
         plan = planned(Policy.model_validate(case.document))
         alone = [rows(plan, Case(case.document, [customer], case.inputs)) for customer in case.customers]
@@ -131,7 +131,7 @@ def test_answer_and_trace_are_the_same_bytes_in_every_process() -> None:
 
 
 def _hashed(threads: int, hash_seed: int) -> tuple[int, str]:
-    """How many threads Polars had, and the hash of all that was answered and traced."""
+    """Return the number of Polars' threads, and the hash of all answers and traces."""
     environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONHASHSEED": str(hash_seed)}
     command = [sys.executable, "-c", ANSWERED_AND_HASHED]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
@@ -139,7 +139,7 @@ def _hashed(threads: int, hash_seed: int) -> tuple[int, str]:
     return int(had), digest
 
 
-# Numbers that are none, and figures of the wrong kind
+# Numbers without a value, and values of the wrong kind
 
 
 X, Y = {"attribute": "x"}, {"attribute": "y"}
@@ -180,7 +180,7 @@ X, Y = {"attribute": "x"}, {"attribute": "y"}
         (X, "0.000000005", "0", "0"),
     ],
 )
-def test_a_number_is_exact_or_says_why_it_is_none(number: object, x: str, y: str, expected: str | None) -> None:
+def test_number_is_exact_or_has_a_cause(number: object, x: str, y: str, expected: str | None) -> None:
     value, cause = value_of(number, x=Decimal(x), y=Decimal(y))
     if expected in {"overflow", "division_by_zero", "wrong_kind", None}:
         assert (value, cause) == (None, expected)
@@ -188,7 +188,7 @@ def test_a_number_is_exact_or_says_why_it_is_none(number: object, x: str, y: str
         assert (value, cause) == (Decimal(str(expected)), None)
 
 
-def test_one_customers_division_by_zero_is_nobody_elses() -> None:
+def test_division_by_zero_affects_only_its_customer() -> None:
     chance = random.Random(1)
     ratio = {"atLeast": [{"divide": ["1", {"attribute": "x"}]}, "0.1"]}
     plan = planned(policy(attributes=declared(x="decimal"), steps=[step(rule(ratio))]))
@@ -216,16 +216,14 @@ def test_one_customers_division_by_zero_is_nobody_elses() -> None:
         ("boolean", Attribute(False), None),
     ],
 )
-def test_an_attribute_is_of_its_kind_and_current_or_unavailable(
-    kind: str, held: Attribute, expected: str | None
-) -> None:
+def test_attribute_of_another_kind_or_expired_is_unavailable(kind: str, held: Attribute, expected: str | None) -> None:
     small = policy(attributes=declared(x=kind), steps=[step(rule({"isKnown": {"attribute": "x"}}))])
     found = evaluation(small, attributes={"x": held})
     assert found.row[cause_of("attribute x")] == expected
     assert found.verdict["outcome"] == ("blocked" if expected is None else "proceed")
 
 
-def test_names_that_look_like_the_engines_own_are_names_like_others() -> None:
+def test_names_may_equal_the_engines_own_columns() -> None:
     names = ("x", "x__cause", "n0", "outcome", "step_0", "rule_0_0", "customer_number")
     held = {name: Attribute(Decimal(nth)) for nth, name in enumerate(names)}
     rules = [rule({"equals": [{"attribute": name}, str(nth)]}) for nth, name in enumerate(names)]
@@ -235,14 +233,14 @@ def test_names_that_look_like_the_engines_own_are_names_like_others() -> None:
 
 
 @pytest.mark.parametrize("value", [Decimal("1e15"), Decimal("-1e400")])
-def test_an_input_that_is_too_large_is_unavailable(value: Value) -> None:
+def test_input_that_is_too_large_is_unavailable(value: Value) -> None:
     small = policy(declaredInputs=declared(x="decimal"), steps=[step(rule({"atLeast": [{"input": "x"}, "0"]}))])
     found = evaluation(small, inputs={"x": value})
     assert found.verdict["outcome"] == "indeterminate"
     assert [each["code"] for each in found.verdict["reasons"]] == ["DecisionPolicy.InputUnavailable"]
 
 
-def test_a_metric_that_is_too_large_is_unavailable() -> None:
+def test_metric_that_is_too_large_is_unavailable() -> None:
     small = policy(steps=[step(rule({"atLeast": [{"metric": "revenue_90d"}, "0"]}))])
     found = evaluation(small, {"revenue_90d": Decimal("1e29")})
     assert [each["cause"] for each in found.verdict["reasons"]] == ["overflow"]
@@ -252,7 +250,7 @@ def test_a_metric_that_is_too_large_is_unavailable() -> None:
 
 
 def limited(amount: str, *caps: str, **given: object) -> tuple[Decimal | None, Decimal | None, bool]:
-    """Amount, uncapped amount and whether it is capped."""
+    """Return the amount, the uncapped amount and whether it is capped."""
     ceilings = [{"code": f"C{nth}", "message": "Cap", "value": value} for nth, value in enumerate(caps)]
     limit = {"product": "loan", "amount": amount, "caps": ceilings, **given}
     found = evaluation(policy(products=[{"slug": "loan", "name": "Loan"}], limits=[limit])).row
@@ -271,12 +269,12 @@ def test_a_limit_is_rounded_down_after_its_caps() -> None:
     assert limited("1234.56999", "1234.56998") == described("1234.56", "1234.56")
 
 
-def test_a_limit_below_its_minimum_is_nothing() -> None:
+def test_limit_below_its_minimum_is_zero() -> None:
     assert limited("5099.99", minimum="5000", roundDownTo="1000") == described("5000")
     assert limited("5099.99", "4999.99", minimum="5000") == described("0", "5099.99")
 
 
-def test_a_limit_is_never_below_nothing() -> None:
+def test_limit_is_never_negative() -> None:
     assert limited("-100") == described("0")
     assert limited("100", "-5") == described("0", "100")
     assert limited("-100", "-500") == described("0")  # there was nothing to cap
@@ -305,7 +303,7 @@ def test_customers_without_posted_rows_are_decided() -> None:
     assert decided["outcome"].to_list() == ["proceed", "conditional"]
 
 
-def test_a_portfolio_of_nobody_has_no_decisions() -> None:
+def test_empty_portfolio_has_no_decisions() -> None:
     for case in cases(seed=8, policies=10, customers=1):
         plan = planned(Policy.model_validate(case.document))
         nobody = metrics_of(case.customers).clear()
@@ -314,7 +312,7 @@ def test_a_portfolio_of_nobody_has_no_decisions() -> None:
         assert decided.schema == rows(plan, case).schema
 
 
-def test_metrics_of_no_transactions_at_all_can_be_read() -> None:
+def test_metrics_without_any_transactions_can_be_read() -> None:
     plan = planned(policy(steps=[step(rule({"isKnown": {"metric": "revenue_90d"}}))]))
     none = metrics.values(Facts(pl.DataFrame(schema=TRANSACTIONS), date(2025, 6, 1)), plan.metrics)
     assert evaluated(plan, readings.read(plan, none, {}, {}, NOW)).is_empty()
@@ -325,7 +323,7 @@ def test_a_policy_without_steps_decides_by_its_default() -> None:
     assert (found.verdict["outcome"], found.row["step"]) == ("conditional", None)
 
 
-def test_a_policy_reads_how_much_rests_on_statements_that_do_not_reconcile() -> None:
+def test_policy_reads_the_share_of_unreconciled_statements() -> None:
     doubted = {"statement_verdict": "unreconciled", "statement_proved": False}
     plain = {"statement_verdict": None, "statement_proved": None}
     share = {"moreThan": [{"metric": "unreconciled_share_180d"}, "0.2"]}

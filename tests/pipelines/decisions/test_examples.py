@@ -1,4 +1,4 @@
-"""The three examples decide as they say, and so does the one on the page that explains policies."""
+"""The three examples and the one in the documentation decide as described."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,14 +25,14 @@ POLICIES = {slug: Policy.model_validate(document) for slug, document in DOCUMENT
 
 
 @pytest.mark.parametrize("name", sorted(examples.texts()))
-def test_an_example_is_sound_and_warns_of_nothing(name: str) -> None:
+def test_example_has_no_faults_and_no_warnings(name: str) -> None:
     checked = check.read_text(examples.texts()[name], yaml=True)
     assert (checked.faults, checked.warnings) == ([], [])
     assert checked.policy is not None
     assert name == f"{checked.policy.slug}.yaml"
 
 
-def test_together_they_show_what_policies_can_do() -> None:
+def test_examples_together_use_every_feature() -> None:
     assert sorted(DOCUMENTS) == ["line-of-credit", "merchant-cash-advance", "working-capital-loan"]
     operators = {node.operator for policy in POLICIES.values() for node in planned(policy).nodes.values()}
     assert operators >= {"tiers", "min", "multiply", "divide", "subtract", "between", "one_of", "is_true", "not", "all"}
@@ -44,7 +44,7 @@ def test_together_they_show_what_policies_can_do() -> None:
 
 
 @pytest.mark.parametrize("slug", sorted(DOCUMENTS))
-def test_attributes_are_of_the_starter_set_and_all_are_read(slug: str) -> None:
+def test_examples_read_attributes_of_the_starter_set(slug: str) -> None:
     policy = POLICIES[slug]
     for each in policy.attributes:
         assert (each.kind, each.personal) == (ATTRIBUTES[each.name].kind, ATTRIBUTES[each.name].personal)
@@ -127,7 +127,7 @@ GOOD: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
 
 
 def decided(slug: str, **changed: Value | str | None) -> Evaluation:
-    """The good customer with other values; None takes an attribute away, and a metric's history."""
+    """Evaluate the good customer with other values; None removes an attribute, or a metric's history."""
     given = {sort: dict(its) for sort, its in GOOD[slug].items()}
     for name, value in changed.items():
         sort = next(sort for sort, its in given.items() if name in its)
@@ -138,7 +138,7 @@ def decided(slug: str, **changed: Value | str | None) -> Evaluation:
 
 
 def described(of: Evaluation) -> tuple[str, list[str], list[str | None]]:
-    """Outcome, codes of what matched or is missing, amounts."""
+    """Return the outcome, the codes of matched rules or missing values, and the amounts."""
     verdict = of.verdict
     codes = [each["code"] for each in verdict["matchedRules"]] or [str(each["name"]) for each in verdict["reasons"]]
     amounts = [str(each["amount"]) if each["kind"] == "computed" else None for each in of.answer["computedLimits"]]
@@ -211,7 +211,7 @@ LOAN, LINE, ADVANCE = "working-capital-loan", "line-of-credit", "merchant-cash-a
         (ADVANCE, {"loan_purpose": None}, "indeterminate", ["loan_purpose"], [None]),
     ],
 )
-def test_an_example_decides_as_it_says(
+def test_example_decides_as_described(
     slug: str, changed: Mapping[str, Any], outcome: str, codes: list[str], amounts: list[str | None]
 ) -> None:
     met = ["REVENUE", "COVER"] if slug == LINE and outcome == "proceed" else codes
@@ -222,7 +222,7 @@ def test_an_example_decides_as_it_says(
 
 
 def on_the_page() -> list[Policy]:
-    """The worked example, and the one with metrics of its own."""
+    """Return the documentation's worked example, and the one with its own metrics."""
     found = [check.read_text(text, yaml=True) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
     assert [(each.faults, each.warnings) for each in found] == [([], []), ([], [])]
     return [each.policy for each in found if each.policy is not None]
@@ -236,7 +236,7 @@ def customers_on_the_page() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("customer", list(customers_on_the_page()), ids=lambda customer: customer[""])
-def test_the_page_tells_what_the_program_decides(customer: Mapping[str, str]) -> None:
+def test_documented_results_equal_the_programs(customer: Mapping[str, str]) -> None:
     known = {
         name: INSUFFICIENT_HISTORY if value == "—" else Decimal(value)
         for name, value in customer.items()
@@ -249,7 +249,7 @@ def test_the_page_tells_what_the_program_decides(customer: Mapping[str, str]) ->
     assert (outcome, amount) == (customer["outcome"], expected)
 
 
-def test_the_page_shows_metrics_of_a_policy_s_own() -> None:
+def test_documentation_shows_a_policys_own_metrics() -> None:
     shop = on_the_page()[1]
     known = {"rent_90d": Decimal(9000), "rent_share_90d": Decimal("0.4"), "revenue_90d": Decimal("99999.99")}
     shop_inputs = values(purpose="equipment", requestedAmount="30000")
@@ -260,13 +260,13 @@ def test_the_page_shows_metrics_of_a_policy_s_own() -> None:
     ]
 
 
-def test_the_page_has_five_customers_and_every_starter_attribute() -> None:
+def test_documentation_has_five_customers_and_every_starter_attribute() -> None:
     assert len(list(customers_on_the_page())) == 5
     for each in ATTRIBUTES.values():
         assert f"| `{each.name}` | {each.kind} | {each.meaning}{' Personal.' * each.personal} |" in PAGE
 
 
-def test_every_warning_is_on_the_page() -> None:
+def test_every_warning_is_documented() -> None:
     source = Path(check.__file__).parent
     texts = [(source / f"{name}.py").read_text("utf-8") for name in ("leniency", "__init__")]
     codes = set(re.findall(r'"((?:Lenient|Rule|Product|Step)\w+)"', "".join(texts)))

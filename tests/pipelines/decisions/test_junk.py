@@ -1,4 +1,4 @@
-"""Whatever stands wherever in a document: the check answers, and what it passes can be evaluated."""
+"""Any value at any place of a document: the check answers, and accepted documents can be evaluated."""
 
 import copy
 import random

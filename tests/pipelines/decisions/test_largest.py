@@ -1,4 +1,4 @@
-"""The largest documents that are accepted cost what a process can bear, whatever they are made of."""
+"""The largest accepted documents don't exhaust a process, whichever operators they have."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -35,7 +35,7 @@ EXPRESSIONS: Mapping[str, Any] = {
 }
 
 
-def test_an_expression_names_as_many_columns_more_with_every_operand(subtests: pytest.Subtests) -> None:
+def test_expression_grows_linearly_with_its_operands(subtests: pytest.Subtests) -> None:
     for name, of in EXPRESSIONS.items():
         with subtests.test(name):
             sizes = [len(of(count).meta.root_names()) for count in (4, 6, 8, 10)]
@@ -44,7 +44,7 @@ def test_an_expression_names_as_many_columns_more_with_every_operand(subtests: p
 
 
 def largest_evaluated(name: str) -> None:
-    """Checked, evaluated, and searched for what would change it, as any other."""
+    """Check, evaluate and search a document for its nearest changes, as any other."""
     document = filled(CONDITIONS[name])
     codes = {fault.code for fault in check.read(document).faults}
     assert not codes & {"DecisionPolicy.TooLarge", "DecisionPolicy.TooCostly"}
@@ -54,7 +54,7 @@ def largest_evaluated(name: str) -> None:
     assert len(sensitivity.sensitivities(plan, read)) == 1
 
 
-def test_the_document_that_took_a_process_is_evaluated() -> None:
+def test_document_that_exhausted_a_process_is_evaluated() -> None:
     condition = CONDITIONS["sums of products"](f"1.{nth:04}" for nth in range(1, 1_000))
     plan = planned(Policy.model_validate(policy_of([condition])))
     read = readings.read(plan, metrics_of([Customer({"revenue_90d": Decimal(1000)}, {})]), {0: {}}, {}, NOW)
@@ -62,31 +62,31 @@ def test_the_document_that_took_a_process_is_evaluated() -> None:
 
 
 @pytest.mark.slow
-def test_the_largest_document_of_every_operator_is_evaluated(subtests: pytest.Subtests) -> None:
+def test_largest_document_of_every_operator_is_evaluated(subtests: pytest.Subtests) -> None:
     for name in CONDITIONS:
         with subtests.test(name):
             largest_evaluated(name)
 
 
 def many(constants: int) -> list[dict[str, Any]]:
-    """Conditions with so many constants, and with their operators and readings twice as many nodes more."""
+    """Return conditions with so many constants, and twice as many operators and readings."""
     return [{"moreThan": [LEAF, f"{nth}"]} for nth in range(constants)]
 
 
-def test_a_policy_that_costs_more_than_an_evaluation_may_is_refused_when_it_is_saved() -> None:
+def test_too_costly_policy_is_refused_on_saving() -> None:
     fitting, beyond = policy_of(many(MOST_NODES // 3)), policy_of(many(MOST_NODES // 3 + 1))
     assert beyond_bounds(fitting, check.CALCULATING) is None
     [fault] = check.read(beyond).faults
     assert (fault.code, fault.pointer) == ("DecisionPolicy.TooCostly", "")
 
 
-def test_a_ruleset_that_costs_more_than_a_look_may_is_refused_when_it_is_saved() -> None:
+def test_too_costly_ruleset_is_refused_on_saving() -> None:
     rules = [{"code": "R", "message": "R holds.", "condition": {"any": many(MOST_NODES // 3 + 1)}}]
     [fault] = checked({"slug": "r", "name": "R", "rules": rules}).faults
     assert (fault.code, fault.pointer) == ("Ruleset.TooCostly", "")
 
 
-def test_a_metric_of_twenty_operands_is_worked_out_step_by_step() -> None:
+def test_metric_of_twenty_operands_is_computed_step_by_step() -> None:
     values = [pl.Series([Decimal(each)], dtype=VALUE) for each in ("1000", *FACTORS)]
     none = pl.Series([None], dtype=pl.String)
     expected = Decimal(1000)

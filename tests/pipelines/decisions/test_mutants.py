@@ -1,6 +1,6 @@
-"""Mistakes that an engine of policies could make, each made on purpose: the comparison with the interpreter finds it.
+"""Mutants of the engine: mistakes made on purpose, each of which the comparison with the interpreter must detect.
 
-An engine that gives up on a portfolio (an exception, because of one customer's data) is found out, too.
+An exception because of one customer's data counts as detected, too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,13 +29,13 @@ CACHED = (evaluate._value, readings._of_metric)
 
 
 @pytest.fixture
-def is_found_out(three_thousand: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
-    """Whether the engine, as it stands in the test, differs on what `test_engine` compares."""
+def is_detected(interpreted_cases: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
+    """Return a function: whether the engine, as changed by the test, differs from the interpreter on these cases."""
 
     def differs() -> bool:
         forget()
         try:
-            return next(differing(three_thousand), None) is not None
+            return next(differing(interpreted_cases), None) is not None
         except (pl.exceptions.PolarsError, ArithmeticError, LookupError, ValueError):
             return True
 
@@ -44,7 +44,7 @@ def is_found_out(three_thousand: Sequence[Interpreted]) -> Iterator[Callable[[],
 
 
 def forget() -> None:
-    """Expressions that were made by another engine."""
+    """Clear the cached expressions that another engine made."""
     for each in CACHED:
         each.cache_clear()
 
@@ -70,7 +70,7 @@ def floor_divided(of: Columns) -> pl.Expr:
 
 
 def halves_up(combine: Combine, left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    """Away from zero, that is. What is too large for more places is left to the engine."""
+    """Round halves away from zero. Numbers too large for more places are left to the engine."""
     more = pl.Decimal(38, 2 * numbers.SCALE)
     small = pl.all_horizontal(each.abs() < 10**5 for each in (left, right))
     exact = combine(*(pl.when(small).then(each).cast(more) for each in (left, right)))
@@ -85,7 +85,7 @@ def bands_to_their_bound(of: Columns, bounds: Sequence[str]) -> pl.Expr:
     return pl.when(placed.is_not_null()).then(chosen)
 
 
-def bands_of_what_is_unknown(of: Columns, bounds: Sequence[str]) -> pl.Expr:
+def bands_of_unknown_numbers(of: Columns, bounds: Sequence[str]) -> pl.Expr:
     placed, *values, chosen = of
     for below, value in reversed(list(zip(bounds, values, strict=True))):
         chosen = pl.when(placed < constant(below)).then(value).otherwise(chosen)
@@ -124,12 +124,12 @@ ARITHMETIC: Mapping[str, tuple[str, Callable[[Columns], pl.Expr]]] = {
 
 
 @pytest.mark.parametrize("mutant", ARITHMETIC)
-def test_wrong_arithmetic_is_found_out(
-    mutant: str, monkeypatch: pytest.MonkeyPatch, is_found_out: Callable[[], bool]
+def test_wrong_arithmetic_is_detected(
+    mutant: str, monkeypatch: pytest.MonkeyPatch, is_detected: Callable[[], bool]
 ) -> None:
     operator, wrong = ARITHMETIC[mutant]
     monkeypatch.setitem(numbers.ARITHMETIC, operator, wrong)
-    assert is_found_out()
+    assert is_detected()
 
 
 # Comparing
@@ -163,12 +163,12 @@ COMPARISONS: Mapping[str, tuple[str, Combine]] = {
 
 
 @pytest.mark.parametrize("mutant", COMPARISONS)
-def test_a_wrong_comparison_is_found_out(
-    mutant: str, monkeypatch: pytest.MonkeyPatch, is_found_out: Callable[[], bool]
+def test_wrong_comparison_is_detected(
+    mutant: str, monkeypatch: pytest.MonkeyPatch, is_detected: Callable[[], bool]
 ) -> None:
     operator, wrong = COMPARISONS[mutant]
     monkeypatch.setitem(numbers.COMPARISONS, operator, wrong)
-    assert is_found_out()
+    assert is_detected()
 
 
 # Logic, and what else a node can be
@@ -198,18 +198,16 @@ LOGIC: Mapping[str, tuple[str, Callable[[Node, list[pl.Expr]], pl.Expr]]] = {
     "all is known": ("is_known", lambda _, of: of[0].is_not_null() | True),
     "nothing unknown is known": ("is_known", lambda _, of: pl.when(of[0].is_not_null()).then(pl.lit(value=True))),
     "bands to their bound": ("tiers", lambda node, of: bands_to_their_bound(of, node.subject)),
-    "bands of what is unknown": ("tiers", lambda node, of: bands_of_what_is_unknown(of, node.subject)),
+    "bands of what is unknown": ("tiers", lambda node, of: bands_of_unknown_numbers(of, node.subject)),
     "the last band first": ("tiers", lambda node, of: last_band_first(of, node.subject)),
 }
 
 
 @pytest.mark.parametrize("mutant", LOGIC)
-def test_wrong_logic_is_found_out(
-    mutant: str, monkeypatch: pytest.MonkeyPatch, is_found_out: Callable[[], bool]
-) -> None:
+def test_wrong_logic_is_detected(mutant: str, monkeypatch: pytest.MonkeyPatch, is_detected: Callable[[], bool]) -> None:
     operator, wrong = LOGIC[mutant]
     monkeypatch.setitem(evaluate._OTHERS, operator, wrong)
-    assert is_found_out()
+    assert is_detected()
 
 
 # Readings, rules, steps, limits, reasons
@@ -231,7 +229,7 @@ def outcome_of_first_true_step(of: Plan) -> pl.Expr:
     return outcome
 
 
-def rules_deaf_to_what_is_unavailable(of: Plan) -> Iterator[pl.Expr]:
+def rules_ignoring_on_unavailable(of: Plan) -> Iterator[pl.Expr]:
     for nth, step in enumerate(of.steps):
         for place, each in enumerate(step.rules):
             yield pl.col(each.condition).alias(evaluate.rule_column(nth, place))
@@ -251,12 +249,12 @@ def rounded_in_floats(value: pl.Expr, multiple: str) -> pl.Expr:
     return described(times * float(multiple))
 
 
-def nothing_at_the_minimum(value: pl.Expr, limit: Limit) -> pl.Expr:
+def zero_at_the_minimum(value: pl.Expr, limit: Limit) -> pl.Expr:
     rounded = numbers.rounded_down(value, limit.round_down_to)
     return pl.when(rounded > constant(limit.minimum)).then(rounded).otherwise(constant("0"))
 
 
-def still_good_at_its_expiry(stated: readings.Attribute, kind: Any, now: Any) -> Any:
+def available_at_its_expiry(stated: readings.Attribute, kind: Any, now: Any) -> Any:
     value = stated.value
     if value is None:
         return None, readings.NOT_SET
@@ -270,11 +268,11 @@ def still_good_at_its_expiry(stated: readings.Attribute, kind: Any, now: Any) ->
 PARTS: Mapping[str, tuple[object, str, object]] = {
     "undecidable steps passed by": (evaluate, "_outcome", outcome_of_first_true_step),
     "the last step that could decide named": (evaluate, "_step", last_step_not_false),
-    "rules deaf to what is unavailable": (evaluate, "_rules", rules_deaf_to_what_is_unavailable),
+    "rules deaf to what is unavailable": (evaluate, "_rules", rules_ignoring_on_unavailable),
     "matched rules without their rank": (answer, "_matched_rules", unranked),
     "rounded to the nearest": (evaluate, "rounded_down", rounded_to_nearest),
     "rounded in floats": (evaluate, "rounded_down", rounded_in_floats),
-    "nothing at the minimum": (evaluate, "_rounded", nothing_at_the_minimum),
+    "nothing at the minimum": (evaluate, "_rounded", zero_at_the_minimum),
     "the highest cap": (
         evaluate,
         "_lowest",
@@ -285,10 +283,10 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "_lowest",
         lambda caps: pl.min_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps[:1])]),
     ),
-    "offers below nothing": (evaluate, "_at_least_nothing", lambda value: value),
+    "offers below nothing": (evaluate, "_at_least_zero", lambda value: value),
     "nothing offered of what is unknown": (
         evaluate,
-        "_at_least_nothing",
+        "_at_least_zero",
         lambda value: pl.max_horizontal(value, constant("0")),
     ),
     "every unknown cap ignored": (plan.PlannedLimit, "required", property(lambda planned: (planned.amount,))),
@@ -298,20 +296,18 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         property(lambda planned: (planned.amount, *(cap.value for cap in planned.caps))),
     ),
     "nothing is too large to be read": (readings, "described", lambda value: value.cast(NUMBER, strict=False)),
-    "still good at its expiry": (readings, "reading", still_good_at_its_expiry),
-    "every band asked for": (unsettled, "_asked", lambda node, _: node.of),
+    "still good at its expiry": (readings, "reading", available_at_its_expiry),
+    "every band asked for": (unsettled, "_relevant_operands", lambda node, _: node.of),
 }
 
 
 @pytest.mark.parametrize("mutant", PARTS)
-def test_a_wrong_part_is_found_out(
-    mutant: str, monkeypatch: pytest.MonkeyPatch, is_found_out: Callable[[], bool]
-) -> None:
+def test_wrong_part_is_detected(mutant: str, monkeypatch: pytest.MonkeyPatch, is_detected: Callable[[], bool]) -> None:
     target, name, wrong = PARTS[mutant]
     monkeypatch.setattr(target, name, wrong)
-    assert is_found_out()
+    assert is_detected()
 
 
 @pytest.mark.slow  # as test_engine has it in every run
-def test_the_engine_itself_is_not_found_out(is_found_out: Callable[[], bool]) -> None:
-    assert not is_found_out()
+def test_unchanged_engine_is_not_detected(is_detected: Callable[[], bool]) -> None:
+    assert not is_detected()

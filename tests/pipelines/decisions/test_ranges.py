@@ -1,5 +1,6 @@
-"""What is said to be impossible never happens, for every value that could tell; and for one value, all that is
-impossible is said."""
+"""Conditions reported as impossible never hold, for any relevant value; and for conditions on one value, all impossible
+ones are reported.
+"""
 
 import random
 from collections.abc import Iterator
@@ -55,8 +56,8 @@ def step(nth: int, *rules: Json, match: str = "any") -> Json:
     return {"name": f"S{nth}", "outcome": "blocked", "match": match, "rules": list(rules)}
 
 
-def everybody(plan: Plan) -> pl.DataFrame:
-    """A customer for each pair of values, decided."""
+def all_customers(plan: Plan) -> pl.DataFrame:
+    """Return the evaluation of a customer for each pair of values."""
     pairs = list(product(VALUES, VALUES))
     held = {number: {"x": Attribute(x), "y": Attribute(y)} for number, (x, y) in enumerate(pairs)}
     numbers = pl.DataFrame({"customer_number": pl.Series(range(len(pairs)), dtype=pl.UInt32)})
@@ -64,24 +65,24 @@ def everybody(plan: Plan) -> pl.DataFrame:
 
 
 def found(document: Json) -> set[tuple[str, str]]:
-    return {(each.pointer, each.code.removeprefix("DecisionPolicy.")) for each in ranges.found(document)}
+    return {(each.pointer, each.code.removeprefix("DecisionPolicy.")) for each in ranges.find_faults(document)}
 
 
 def conditions(seed: int, count: int, names: str, *, with_known: bool) -> Iterator[tuple[set[bool | None], set[str]]]:
-    """Of each: which truths it has among all customers, and what was said of it."""
+    """Yield for each condition its truths among all customers, and the codes of its findings."""
     chance = random.Random(seed)
     drawn = [condition(chance, names, chance.randint(0, 3), with_known=with_known) for _ in range(count)]
     for start in range(0, count, 100):
         rules = [rule(each, f"R{nth}") for nth, each in enumerate(drawn[start : start + 100])]
         plan = planned(Policy.model_validate(policy(step(0, *rules))))
-        rows = everybody(plan)
+        rows = all_customers(plan)
         for each, its in zip(rules, plan.steps[0].rules, strict=True):
             said = found(policy(step(0, each)))
             own = {code for pointer, code in said if pointer == "/steps/0/rules/0/condition"}
             yield set(rows[its.condition].to_list()), own & {"NeverTrue", "AlwaysTrue", "EmptyRange"}
 
 
-def test_a_condition_that_is_said_to_be_constant_is() -> None:
+def test_condition_reported_as_constant_is_constant() -> None:
     said = 0
     for truths, codes in conditions(1, 1_500, "xy", with_known=True):
         said += bool(codes)
@@ -90,24 +91,24 @@ def test_a_condition_that_is_said_to_be_constant_is() -> None:
     assert said > 20
 
 
-def test_of_one_value_every_constant_condition_is_found() -> None:
-    """Unless part of it is constant already, which is told instead."""
+def test_every_constant_condition_on_one_value_is_found() -> None:
+    """A condition with a constant part is left out: only that part is reported."""
     chance, missed, constant = random.Random(2), 0, 0
     for nth in range(600):
         document = policy(step(0, rule(condition(chance, "x", chance.randint(0, 3)), f"R{nth}")))
         plan = planned(Policy.model_validate(document))
-        truths = set(everybody(plan)[plan.steps[0].rules[0].condition].to_list())
+        truths = set(all_customers(plan)[plan.steps[0].rules[0].condition].to_list())
         is_constant = not truths >= {True, False}
         constant += is_constant
         missed += is_constant and not found(document)
     assert (missed, constant > 50) == (0, True)
 
 
-def test_a_step_or_rule_that_is_said_to_be_unreachable_is() -> None:
+def test_step_or_rule_reported_as_unreachable_is_never_reached() -> None:
     chance, said = random.Random(3), 0
     for _ in range(250):
         document = policy(*(_drawn_step(chance, nth) for nth in range(3)))
-        rows = everybody(planned(Policy.model_validate(document)))
+        rows = all_customers(planned(Policy.model_validate(document)))
         decided = rows.filter(pl.col("outcome") == "blocked")
         for pointer, code in found(document):
             _, _, nth, *place = pointer.split("/")
@@ -133,19 +134,19 @@ def _drawn_step(chance: random.Random, nth: int) -> Json:
     return step(nth, *rules, match=chance.choice(("any", "all")))
 
 
-def test_a_rule_that_is_said_to_be_idle_never_decides() -> None:
-    """Without it the step matches the same customers, as far as all is known."""
+def test_rule_reported_as_idle_never_decides() -> None:
+    """Without an idle rule the step matches the same customers, if all values are known."""
     chance, said = random.Random(4), 0
     for _ in range(300):
         one, other = (rule(condition(chance, "x", chance.randint(0, 1)), code) for code in "AB")
         match = chance.choice(("any", "all"))
         document = policy(step(0, one, other, match=match))
-        idle = [each.pointer for each in ranges.warned(document)]
+        idle = [each.pointer for each in ranges.find_warnings(document)]
         if len(idle) == 1:
             said += 1
             retained = other if idle == ["/steps/0/rules/0/condition"] else one
             with_it, without = (
-                everybody(planned(Policy.model_validate(each)))["step_0"].to_list()
+                all_customers(planned(Policy.model_validate(each)))["step_0"].to_list()
                 for each in (document, policy(step(0, retained, match=match)))
             )
             assert with_it == without

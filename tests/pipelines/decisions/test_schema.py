@@ -1,4 +1,4 @@
-"""The schema that editors use says what the program reads: the same documents are well-formed for both."""
+"""The schema for editors and the program accept the same documents as well-formed."""
 
 import json
 import random
@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.decisions import examples
 from pipelines.decisions.authoring.schema import as_json_schema, as_text
-from pipelines.decisions.check.shape import shaped
+from pipelines.decisions.check.shape import parse_shape
 from pipelines.decisions.policy import Policy
 from pipelines.metrics import METRICS
 from tests.pipelines.decisions import drawn
@@ -28,16 +28,16 @@ def test_the_file_is_the_programs() -> None:
     assert file.read_text("utf-8") == as_text(), "run `make generated`"
 
 
-def test_it_is_a_schema() -> None:
+def test_schema_is_valid() -> None:
     assert jsonschema_rs.meta.is_valid(as_json_schema())
 
 
 @pytest.mark.parametrize("slug", sorted(EXAMPLES))
-def test_an_example_is_well_formed(slug: str) -> None:
+def test_example_is_well_formed(slug: str) -> None:
     assert list(SCHEMA.iter_errors(EXAMPLES[slug])) == []
 
 
-def test_what_is_drawn_is_well_formed() -> None:
+def test_drawn_documents_are_well_formed() -> None:
     chance = random.Random(11)
     for _ in range(50):
         assert list(SCHEMA.iter_errors(drawn.document(chance))) == []
@@ -52,8 +52,8 @@ def is_json(document: Json) -> bool:
 
 
 @pytest.mark.parametrize("document", [document for document, _ in MISSHAPEN if is_json(document)])
-def test_what_is_refused_for_its_shape_is_not(document: Json) -> None:
-    policy, _ = shaped(document, Policy)
+def test_documents_refused_for_their_shape_are_not_well_formed(document: Json) -> None:
+    policy, _ = parse_shape(document, Policy)
     assert SCHEMA.is_valid(document) == (policy is not None)
 
 
@@ -63,14 +63,14 @@ def test_mutilated_examples_are_well_formed_for_both_or_for_neither() -> None:
     for _ in range(1_500):
         document = deepcopy(chance.choice(list(EXAMPLES.values())))
         mutilate(document, chance)
-        policy, faults = shaped(document, Policy)
+        policy, faults = parse_shape(document, Policy)
         if not any(fault.code == "DecisionPolicy.InvalidValue" for fault in faults):  # of a validator of ours
             assert SCHEMA.is_valid(document) == (policy is not None), faults
             refused += policy is None
     assert refused > 500
 
 
-def test_editors_are_told_the_names_that_there_are() -> None:
+def test_schema_lists_the_known_names() -> None:
     reference = as_json_schema()["$defs"]["MetricRef"]["properties"]["metric"]
     assert reference["anyOf"][0]["enum"] == sorted(METRICS)
     where = as_json_schema()["$defs"]["Where"]["properties"]

@@ -1,4 +1,4 @@
-"""The nearest change of the outcome: found exactly, for policies and customers drawn by chance."""
+"""The nearest change of the outcome is found exactly, for random policies and customers."""
 
 import random
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 
 from pipelines.decisions import readings
-from pipelines.decisions.enclosures import Range, depending, fixed, half_even, outcomes
+from pipelines.decisions.enclosures import Range, depending_nodes, fixed_values, half_even, possible_outcomes
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.numbers import as_number, units
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute
-from pipelines.decisions.sensitivity import Axis, Sensitivity, _step, _with, grid, numeric_leaves, sensitivities
+from pipelines.decisions.sensitivity import Axis, Sensitivity, _repeat_with, _step, grid, numeric_leaves, sensitivities
 from tests.pipelines.decisions import drawn
 from tests.pipelines.decisions.comparing import Case, cases, metrics_of
 
@@ -23,7 +23,7 @@ SCORE, DEBT = {"attribute": "score"}, {"attribute": "debt"}
 
 
 def policy(*conditions: Any, **fields: Any) -> Plan:
-    """Each condition is a step that blocks; else proceed."""
+    """Return the plan of a policy in which each condition blocks in its own step; the default is to proceed."""
     steps = [
         {
             "name": f"Step {nth}",
@@ -69,20 +69,20 @@ def test_a_threshold_behind_arithmetic_is_found_to_the_last_digit() -> None:
     assert change(found, "below") is None
 
 
-def test_a_change_that_a_rounding_hides_is_no_change() -> None:
+def test_change_hidden_by_rounding_is_no_change() -> None:
     plan = policy({"atLeast": [{"multiply": [SCORE, "0.1"]}, "0.00000001"]})
     assert change(of(plan, "score", score="0"), "above") == ("0.00000006", "blocked")  # half of the last place is 0
 
 
 def test_both_sides_of_a_pole() -> None:
-    """1000 / score: what is divided by zero is unknown, and so is the outcome."""
+    """1000 / score: division by zero has no value, so the outcome is unknown there."""
     plan = policy({"moreThan": [{"divide": ["1000", SCORE]}, "500"]})
     found = of(plan, "score", score="-4")
     assert change(found, "above") == ("0", "indeterminate")
     assert change(found, "below") is None
 
 
-def test_what_can_not_change_the_outcome_says_so() -> None:
+def test_number_that_cannot_change_the_outcome_has_no_changes() -> None:
     plan = policy({"all": [{"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}]})
     found = of(plan, "debt", score="600", debt="5")
     assert (found.below, found.above, found.nearest, found.complete) == (None, None, None, True)
@@ -92,7 +92,7 @@ def changes(found: Sensitivity) -> list[tuple[str, str]]:
     return [(f"{each.value.normalize():f}", each.outcome) for each in found.changes]
 
 
-def test_a_number_that_has_no_value_is_told_what_it_would_have_to_be() -> None:
+def test_number_without_value_has_values_for_other_outcomes() -> None:
     found = of(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [SCORE, "700"]}), "score")
     assert (found.value, found.below, found.above) == (None, None, None)
     assert changes(found) == [("0", "blocked"), ("500", "proceed"), ("700.00000001", "conditional")]
@@ -100,26 +100,26 @@ def test_a_number_that_has_no_value_is_told_what_it_would_have_to_be() -> None:
     assert found.complete
 
 
-def test_what_has_to_be_below_nothing_is_found_there() -> None:
+def test_negative_values_are_found() -> None:
     assert changes(of(policy({"lessThan": [SCORE, "-3"]}), "score")) == [("0", "proceed"), ("-3.00000001", "blocked")]
 
 
-def test_a_number_without_value_that_settles_nothing_alone_has_no_changes() -> None:
-    """Both are missing: whatever the debt, the score could still block."""
+def test_number_without_value_that_decides_nothing_alone_has_no_changes() -> None:
+    """Both are missing: with any debt, the score could still block."""
     found = of(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}), "debt")
     assert (found.changes, found.nearest, found.complete) == ((), None, True)
     assert changes(of(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}), "score")) == [("0", "blocked")]
 
 
-def test_a_number_that_may_be_missing_is_told_what_would_worsen_the_outcome() -> None:
+def test_missing_number_has_values_that_worsen_the_outcome() -> None:
     document = policy({"moreThan": [DEBT, "10"]}).policy.model_dump(by_alias=True)
     document["steps"][0]["rules"][0]["onUnavailable"] = "notMatched"
     plan = planned(Policy.model_validate(document))
     assert changes(of(plan, "debt")) == [("10.00000001", "blocked")]
 
 
-def test_a_search_without_end_is_given_up_and_says_so() -> None:
-    """score − score is 0 at every value, which a range can't see."""
+def test_endless_search_is_given_up_and_marked_incomplete() -> None:
+    """score − score is 0 at every value, but ranges don't show it."""
     plan = policy({"moreThan": [{"subtract": [{"multiply": [SCORE, SCORE]}, {"multiply": [SCORE, SCORE]}]}, "1"]})
     found = of(plan, "score", score="100")
     assert not found.complete
@@ -158,22 +158,20 @@ def of_metrics(operation: str, *operands: str) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("format_", ["currency", "integer", "days"])
-def test_a_metric_moves_in_steps_that_what_it_is_made_of_can_take(
-    definition: dict[str, Any], expected: str, format_: str
-) -> None:
+def test_metric_changes_in_steps_of_its_definition(definition: dict[str, Any], expected: str, format_: str) -> None:
     found = of_own({"definition": definition, "format": format_}, "2")
     assert change(found, "above") == (expected, "blocked")
     assert (found.nearest, found.complete) == (found.above, True)
 
 
-def test_the_nearest_value_of_a_mean_shown_as_money_is_no_whole_cent() -> None:
-    """The swing of a balance, against revenue of 30,799.64."""
+def test_nearest_value_of_a_mean_may_be_a_fraction_of_a_cent() -> None:
+    """The metric is the swing of a balance relative to revenue of 30,799.64."""
     swing = {"format": "currency", "definition": of_metrics("subtract", "mean_balance_90d", "lowest_balance_180d")}
     assert change(of_own(swing, "12678.0284", "30799.64"), "above") == ("30799.6401", "blocked")
 
 
 def of_own(fields: dict[str, Any], value: str, threshold: str = "3") -> Sensitivity:
-    """Of a metric of the policy's own that blocks above the threshold."""
+    """Return the sensitivity to a policy's own metric that blocks above the threshold."""
     own = {"slug": "own", "name": "Own", "meaning": "m", "unit": "AUD", "direction": "neutral"}
     plan = policy({"moreThan": [{"metric": "own"}, threshold]}, metrics=[own | fields])
     shown = pl.DataFrame(
@@ -193,7 +191,7 @@ def test_a_grid_is_evaluated_for_each_pair() -> None:
     assert found == ["blocked", "proceed", "blocked", "conditional", "blocked", "conditional"]
 
 
-def test_rounding_is_half_to_even_on_both_sides_of_nothing() -> None:
+def test_rounding_is_half_to_even_on_both_sides_of_zero() -> None:
     halves = [(5, 10), (15, 10), (25, 10), (-5, 10), (-15, 10), (26, 10), (-26, 10), (15, -10)]
     assert [half_even(*each) for each in halves] == [0, 2, 2, 0, -2, 3, -3, -2]
 
@@ -210,25 +208,25 @@ def read_drawn(plan: Plan, case: Case) -> list[pl.DataFrame]:
 
 
 @over_halves
-def test_ranges_of_one_value_are_what_the_engine_says_of_every_node(half: Sequence[Case]) -> None:
+def test_ranges_of_one_value_equal_the_engines_values(half: Sequence[Case]) -> None:
     compared = 0
     for case in half:
         plan = planned(Policy.model_validate(case.document))
         for row in read_drawn(plan, case):
             evaluated_row = evaluated(plan, row).row(0, named=True)
             for leaf in numeric_leaves(plan):
-                found = fixed(plan, evaluated_row)
-                moving = depending(plan, leaf.name)
-                assert outcomes(plan, found, moving) == {evaluated_row["outcome"]}
+                found = fixed_values(plan, evaluated_row)
+                moving = depending_nodes(plan, leaf.name)
+                assert possible_outcomes(plan, found, moving) == {evaluated_row["outcome"]}
                 assert {node.name: found[node.name] for node in moving} == {
-                    node.name: fixed(plan, evaluated_row)[node.name] for node in moving
+                    node.name: fixed_values(plan, evaluated_row)[node.name] for node in moving
                 }
                 compared += len(moving)
     assert compared > 500
 
 
 @over_halves
-def test_a_range_encloses_what_the_engine_says_inside_it(half: Sequence[Case]) -> None:
+def test_range_encloses_the_engines_values(half: Sequence[Case]) -> None:
     chance, compared = random.Random(62), 0
     for case in half:
         plan = planned(Policy.model_validate(case.document))
@@ -236,9 +234,9 @@ def test_a_range_encloses_what_the_engine_says_inside_it(half: Sequence[Case]) -
             before = evaluated(plan, row).row(0, named=True)
             for leaf in numeric_leaves(plan):
                 inside = sorted(drawn.number(chance) for _ in range(3))
-                rows = evaluated(plan, _with(row, [(leaf, inside)], len(inside)))
-                found = fixed(plan, before) | {leaf.name: Range(units(inside[0]), units(inside[-1]))}
-                may = outcomes(plan, found, depending(plan, leaf.name))
+                rows = evaluated(plan, _repeat_with(row, [(leaf, inside)], len(inside)))
+                found = fixed_values(plan, before) | {leaf.name: Range(units(inside[0]), units(inside[-1]))}
+                may = possible_outcomes(plan, found, depending_nodes(plan, leaf.name))
                 assert set(rows["outcome"].to_list()) <= may
                 compared += 1
     assert compared > 100
@@ -257,7 +255,7 @@ def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Cas
                 tried = sorted({*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))})
                 grain = _step(plan.policy, found.node)
                 tried = [each for each in tried if units(each) % grain == 0]
-                described = evaluated(plan, _with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                described = evaluated(plan, _repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
                 for value, said in zip(tried, described, strict=True):
                     nearer_below = found.below is None or value > found.below.value
                     nearer_above = found.above is None or value < found.above.value
@@ -267,7 +265,7 @@ def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Cas
     assert changes > 5
 
 
-def test_no_value_nearer_to_zero_gives_an_unknown_number_s_other_outcomes() -> None:
+def test_no_value_nearer_to_zero_gives_another_outcome() -> None:
     chance, described = random.Random(64), 0
     for case in DRAWN:
         plan = planned(Policy.model_validate(case.document))
@@ -279,7 +277,7 @@ def test_no_value_nearer_to_zero_gives_an_unknown_number_s_other_outcomes() -> N
                 nearest = {each.outcome: abs(each.value) for each in found.changes}
                 tried = [*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))]
                 tried = [each for each in tried if units(each) % _step(plan.policy, found.node) == 0]
-                said = evaluated(plan, _with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                said = evaluated(plan, _repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
                 for value, came_to in zip(tried, said, strict=True):
                     assert came_to == outcome or nearest[came_to] <= abs(value), (case.document, found, value)
                 described += len(found.changes)

@@ -1,4 +1,4 @@
-"""What policies use of a person and decide on their own is told for a privacy policy."""
+"""The statement for a privacy policy lists personal information and automated decisions."""
 
 from copy import deepcopy
 from typing import Any
@@ -16,7 +16,7 @@ def of(document: Any) -> Any:
     return policy
 
 
-def test_personal_information_is_what_is_declared_so_and_read() -> None:
+def test_personal_information_is_declared_as_such_and_read() -> None:
     document = deepcopy(LOAN)
     document["attributes"].append({"name": "unread", "kind": "string", "personal": True})
     document["declaredInputs"][1]["personal"] = True
@@ -27,7 +27,7 @@ def test_personal_information_is_what_is_declared_so_and_read() -> None:
     ]
 
 
-def test_figures_are_those_that_are_made_of_transactions_themselves() -> None:
+def test_only_metrics_computed_from_transactions_are_listed() -> None:
     figures = of(LOAN)["bankTransactions"]
     assert "Dishonours, last 180 days" in figures
     assert "Median monthly receipts, 6 months" in figures
@@ -35,7 +35,7 @@ def test_figures_are_those_that_are_made_of_transactions_themselves() -> None:
     assert "Revenue, last 90 days" in figures
 
 
-def test_what_is_decided_alone_is_told_apart_from_what_a_person_decides() -> None:
+def test_automatic_decisions_are_separate_from_assisted_ones() -> None:
     stated = of(LOAN)
     alone, assisted = stated["decidedAutomatically"], stated["decidedWithAssistance"]
     assert [each.split(":")[0] for each in alone] == [
@@ -58,13 +58,13 @@ def test_a_default_that_refers_is_decided_by_a_person() -> None:
     assert not any(each.startswith("Otherwise") for each in stated["decidedAutomatically"])
 
 
-def test_a_default_says_its_reason() -> None:
+def test_default_outcome_has_its_reason() -> None:
     reason = {"code": "NO", "message": "Nothing spoke for it.", "customerMessage": "We can't lend to you yet."}
     stated = of(LOAN | {"defaultOutcome": "blocked", "defaultReason": reason})
     assert "Otherwise the application is refused. Nothing spoke for it." in stated["decidedAutomatically"]
 
 
-def test_it_reads_as_a_page() -> None:
+def test_markdown_has_all_sections() -> None:
     policies = [Policy.model_validate(document) for document in examples.load().values()]
     page = as_markdown(statement(policies))
     assert page.count("\n## ") == 3
@@ -72,12 +72,12 @@ def test_it_reads_as_a_page() -> None:
     assert as_markdown(statement([])) == "# Decisions made by a computer program\n"
 
 
-def test_a_policy_that_uses_nothing_personal_says_none() -> None:
+def test_policy_without_personal_information_says_none() -> None:
     page = as_markdown(statement([Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "proceed"})]))
     assert "### Personal information that is used\n\n- None.\n" in page
 
 
-def test_the_starter_set_has_the_names_that_a_lender_needs_and_each_says_how_to_settle_it() -> None:
+def test_starter_attributes_have_documented_names_and_sources() -> None:
     assert ATTRIBUTES.keys() >= {
         *("ppsr_registrations", "bureau_score", "ato_debt", "ato_payment_plan", "bas_lodged_to"),
         *("time_trading_months", "overdraft_limit", "loan_purpose", "hardship_flag"),

@@ -1,4 +1,4 @@
-"""Ruleset evaluations beside the oracle: what each says of the same rulesets and customers."""
+"""Compare ruleset evaluations with the oracle on the same rulesets and customers."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ def differs(some: Iterable[Interpreted]) -> bool:
     return any(said(each.case) != each.said for each in some)
 
 
-# By the engine
+# The engine's results
 
 
 def watch_of(case: Case) -> Watch:
@@ -103,7 +103,7 @@ def _asked(described: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def figures_of(plan: Watch, case: Case) -> pl.DataFrame:
-    """As `figures` gives them, by the plan's names of what the case calls by its definitions."""
+    """Return the case's metrics in the form of `figures`, under the plan's names."""
     read: dict[str, tuple[str, str | None]] = {name: (meaning(each), None) for name, each in plan.metrics.items()}
     for baseline in plan.baselines:
         (since,) = baseline.since.model_dump(mode="json").values()
@@ -119,5 +119,5 @@ def figures_of(plan: Watch, case: Case) -> pl.DataFrame:
 
 
 def meaning(metric: Metric) -> str:
-    """Own metrics that are drawn say there what they are computed from."""
+    """Return what a metric is computed from: drawn metrics of rulesets state it in their meaning."""
     return metric.meaning if metric.meaning in drawn.DEFINITIONS else metric.slug

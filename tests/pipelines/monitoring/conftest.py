@@ -7,5 +7,5 @@ from tests.pipelines.monitoring.comparing import Interpreted, cases, interpreted
 
 @pytest.fixture(scope="package")
 def evaluations() -> Sequence[Interpreted]:
-    """Drawn rulesets and customers, and what the oracle says of them."""
+    """Drawn rulesets and customers, with the oracle's results."""
     return list(interpreted(cases(seed=8, count=45, rulesets=4, customers=12)))

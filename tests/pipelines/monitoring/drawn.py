@@ -1,5 +1,5 @@
-"""Rulesets and customers drawn by chance. Names are shared on purpose: one slug stands for different metrics in
-different rulesets, one attribute is declared as different kinds, and what two define alike has different slugs.
+"""Random rulesets and customers. Names are shared on purpose: a slug stands for other metrics in other rulesets,
+an attribute is declared as different kinds, and equal definitions have different slugs.
 """
 
 import random
@@ -30,7 +30,7 @@ SOMETIMES = {"age": "string", "state": "boolean"}  # declared so by other rulese
 
 @dataclass(frozen=True)
 class Drawn:
-    """A ruleset, and what each of its metrics is, by slug. `listed`: the customers that it lists."""
+    """A ruleset, and the definition of each of its metrics, by slug. `listed`: the customers that it lists."""
 
     document: Json
     metrics: Mapping[str, Metric]
@@ -39,7 +39,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Who:
-    """A customer: of each metric there may be a value, or the cause why there is none."""
+    """A customer. `metrics`: values, or causes why there is none."""
 
     metrics: Mapping[Metric, Decimal | str]
     attributes: Mapping[str, Attribute]
@@ -47,7 +47,7 @@ class Who:
 
 @dataclass
 class OfRuleset(Draft):
-    """`kinds`: of the attributes that may be read; `metrics`: their slugs, none in a scope."""
+    """A ruleset under construction. `kinds`: kinds of attributes by name; `metrics`: slugs, empty in a scope."""
 
     kinds: Mapping[str, str] = field(default_factory=dict)
     slugs: Sequence[str] = ()
@@ -107,7 +107,7 @@ def _rule(chance: random.Random, draft: Draft, code: str) -> Json:
 
 
 def customers(chance: random.Random, count: int, rulesets: Sequence[Drawn]) -> list[Who]:
-    """Each metric has one outcome, whatever rulesets call it."""
+    """Draw customers. Each metric has one value or cause, whatever rulesets call it."""
     read = dict.fromkeys(metric for each in rulesets for metric in each.metrics.values())
     plain = list(drawn.customers(chance, count))
     return [Who({metric: _outcome(chance) for metric in read}, _held(chance, each.attributes)) for each in plain]
@@ -120,13 +120,13 @@ def _outcome(chance: random.Random) -> Decimal | str:
 
 
 def _held(chance: random.Random, attributes: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
-    """Some hold under one name what another ruleset declares."""
+    """Draw attributes; some have the kind that another ruleset declares under the same name."""
     odd = {name: Attribute(drawn.value(chance, kind)) for name, kind in SOMETIMES.items() if chance.random() < 0.3}
     return {**attributes, **odd, **{name: _start(chance) for name in STARTS}}
 
 
 def _start(chance: random.Random) -> Attribute:
-    """A day, mostly; and much that is none."""
+    """Draw a baseline's day, sometimes an invalid one."""
     if chance.random() < 0.7:
         return Attribute((date(2026, 11, 20) - timedelta(days=chance.randint(-2, 400))).isoformat())
     expired = Attribute("2026-03-01", NOW)

@@ -1,4 +1,4 @@
-"""Ruleset evaluations and moves once more, in plain Python: documents as JSON, customer by customer, rule by rule."""
+"""Oracle for ruleset evaluations and moves in plain Python: documents as JSON, customer by customer, rule by rule."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ASKED = {"atLeast", "atMost", "moreThan", "lessThan", "equals", "differs", "betw
 
 @dataclass(frozen=True)
 class Said:
-    """Of a rule: whether it holds, what of that it reads is unknown and why, all that it reads, and what is asked."""
+    """A rule's result: whether it holds, its unknown readings with causes, all its readings, and its comparisons."""
 
     holds: bool | None
     causes: frozenset[tuple[str, ...]]
@@ -24,7 +24,7 @@ class Said:
 
 
 def said(drawn: Drawn, number: int, who: Who, now: datetime) -> Mapping[str, Said]:
-    """Of each rule by its code; nothing where the ruleset doesn't apply, or is muted."""
+    """Return each rule's result by its code; empty if the ruleset doesn't apply or is muted."""
     metrics = {slug: who.metrics[of] for slug, of in drawn.metrics.items()}
     reader = Reader(drawn.document, Customer(metrics, who.attributes), {}, now)
     applies, muted = drawn.document["appliesTo"], drawn.document["mutedWhile"]
@@ -61,20 +61,20 @@ def _everything(seen: Seen) -> Iterator[Seen]:
 
 @dataclass
 class Machine:
-    """One rule for one customer. `fired_at`: while it is fired. Days are those of `zone`."""
+    """The state of one rule for one customer. `fired_at`: None while it is ready. `zone`: the timezone of days."""
 
     rearm_after_days: int | None
     zone: ZoneInfo
     fired_at: datetime | None = None
 
     def evaluation(self, holds: bool | None, now: datetime) -> str:
-        """What comes of it: `fired`, `fallen` or nothing."""
+        """Return `fired`, `reset` or an empty text for an evaluation, and change the state."""
         if holds is None:
             return ""
         if not holds:
-            fell = self.fired_at is not None
+            had_fired = self.fired_at is not None
             self.fired_at = None
-            return "reset" if fell else ""
+            return "reset" if had_fired else ""
         days = self.rearm_after_days
         if self.fired_at is None or (days is not None and self._day(now) >= self._day(self.fired_at, days)):
             self.fired_at = now

@@ -1,4 +1,4 @@
-"""A baseline metric is what the metric was, had one computed it on that day."""
+"""A baseline metric equals the metric computed on that day."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ ID = UUID(int=1)
 AS_OF = START + timedelta(days=500)
 NOW = datetime(2025, 5, 15, 3, 0, tzinfo=UTC)
 SLUGS = ("revenue_90d", "days_behind", "history_days", "debt_service_90d", "mean_balance_90d", "revenue_volatility_12m")
-NOBODYS: Attributes = {}
+NO_ATTRIBUTES: Attributes = {}
 
 
 def against(since: Json, slugs: Sequence[str] = SLUGS, **also: Any) -> Watched:
-    """That every metric is what it was then."""
+    """Return a ruleset whose rules compare each metric with its baseline for equality."""
     document = {
         "slug": "since",
         "name": "Since",
@@ -53,8 +53,8 @@ def rows() -> list[Row]:
     return [row for number in range(15) for row in customer(chance, number, rows=chance.randint(1, 90))]
 
 
-def then(rows: Sequence[Row], since: Json, attributes: Attributes = NOBODYS) -> list[Mapping[str, Any]]:
-    """Of each customer the baseline's day, and each metric's value and cause as of it."""
+def then(rows: Sequence[Row], since: Json, attributes: Attributes = NO_ATTRIBUTES) -> list[Mapping[str, Any]]:
+    """Return for each customer the baseline's day, and each metric's value and cause as of that day."""
     plan = watch([against(since)])
     described = figures(plan, facts(rows, AS_OF), attributes, attributes, NOW)
     [baseline] = plan.baselines
@@ -67,7 +67,7 @@ def then(rows: Sequence[Row], since: Json, attributes: Attributes = NOBODYS) -> 
 
 
 def computed_on(rows: Sequence[Row], number: int, day: date) -> dict[str, Any]:
-    """The same of the customer's rows up to the day, as of the day."""
+    """Return the metrics computed from the customer's rows up to the day, as of the day."""
     mine = [row for row in rows if row["customer_number"] == number and row["date"] <= day]
     found = values(facts(mine, day), with_inputs(SLUGS, METRICS)).to_dicts()
     if not found:
@@ -76,7 +76,7 @@ def computed_on(rows: Sequence[Row], number: int, day: date) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("days", [-1, 0, 10, 90, 250, 499, 500])
-def test_it_is_computed_as_on_that_day(rows: list[Row], days: int) -> None:
+def test_baseline_equals_the_metric_computed_on_that_day(rows: list[Row], days: int) -> None:
     day = START + timedelta(days=days)
     for described in then(rows, {"date": day.isoformat()}):
         assert described == {"day": day, "customer": described["customer"]} | computed_on(
@@ -84,7 +84,7 @@ def test_it_is_computed_as_on_that_day(rows: list[Row], days: int) -> None:
         )
 
 
-def test_each_customer_has_a_day_of_their_own(rows: list[Row]) -> None:
+def test_customers_may_have_different_days(rows: list[Row]) -> None:
     days = {number: START + timedelta(days=30 * number + 7) for number in range(15)}
     held = {number: {"start": Attribute(day.isoformat())} for number, day in days.items()}
     came = set()
@@ -113,26 +113,26 @@ NONE = {"day": None, **dict.fromkeys(SLUGS, (None, NO_BASELINE))}
         Attribute((AS_OF + timedelta(days=1)).isoformat()),
     ],
 )
-def test_without_a_day_that_has_come_there_is_no_baseline(rows: list[Row], attribute: Attribute | None) -> None:
+def test_missing_invalid_or_future_day_gives_no_baseline(rows: list[Row], attribute: Attribute | None) -> None:
     held = {3: {} if attribute is None else {"start": attribute}}
     assert [described for described in then(rows, {"attribute": "start"}, held) if described["customer"] == 3] == [
         NONE | {"customer": 3}
     ]
 
 
-def test_a_future_baseline_is_no_baseline(rows: list[Row]) -> None:
+def test_future_date_gives_no_baseline(rows: list[Row]) -> None:
     day = AS_OF + timedelta(days=1)
     assert {described["day"] for described in then(rows, {"date": day.isoformat()})} == {None}
 
 
-def test_a_customer_without_rows_has_none_at_the_baseline() -> None:
+def test_customer_without_rows_has_no_values_at_the_baseline() -> None:
     held = {9: {"start": Attribute("2024-03-01")}}
     assert then([], {"attribute": "start"}, held) == [
         {"day": date(2024, 3, 1), "customer": 9, **dict.fromkeys(SLUGS, (None, "no_transactions"))}
     ]
 
 
-def test_baselines_of_one_attribute_are_one_pass_for_all_customers() -> None:
+def test_baselines_by_attribute_take_one_pass_for_all_customers() -> None:
     start = {"attribute": "start"}
     plan = watch([against(start), Watched(UUID(int=2), 1, against(start, ["revenue_90d"]).ruleset, None)])
     assert [len(each.readings) for each in plan.baselines] == [len(SLUGS)]

@@ -1,4 +1,4 @@
-"""A ruleset is refused with all that is wrong with it at once, each fault where it stands."""
+"""A ruleset is refused with all its faults at once, each with its place."""
 
 import copy
 import json
@@ -153,16 +153,16 @@ UNSOUND: Sequence[tuple[Json, str, str]] = [
 
 
 @pytest.mark.parametrize(("document", "pointer", "code"), UNSOUND)
-def test_a_fault_is_told_with_its_place(document: Json, pointer: str, code: str) -> None:
+def test_fault_has_its_place(document: Json, pointer: str, code: str) -> None:
     assert (pointer, code) in faults(document)
 
 
-def test_each_of_these_faults_is_the_only_one_in_its_place() -> None:
+def test_each_of_these_faults_is_the_only_one_at_its_place() -> None:
     for document, pointer, _ in UNSOUND:
         assert [each for each, _ in faults(document)].count(pointer) == 1
 
 
-def test_all_faults_are_told_at_once_and_in_order() -> None:
+def test_all_faults_are_reported_at_once_and_in_order() -> None:
     document = ruleset(
         rule({"isKnown": {"metric": "none"}}, "A"),
         rule({"all": [LOW, {"atLeast": [SCORE, "500"]}]}, "A"),
@@ -185,17 +185,17 @@ def test_all_faults_are_told_at_once_and_in_order() -> None:
     ]
 
 
-def test_what_a_fault_says_names_places_of_the_ruleset() -> None:
+def test_messages_name_places_of_the_ruleset() -> None:
     document = ruleset(rule(), rule(), metrics=[own("a")], baseline=since("loanStart", then("b"), then("b")))
     says = {each.pointer: each.message for each in checked(document).faults}
     assert says == {
-        "/rules/1/code": "The same stands at /rules/0/code already.",
-        "/rules/1/condition": "This rule asks for the same as the one at /rules/0.",
-        "/baseline/metrics/1/slug": "The same stands at /baseline/metrics/0/slug already.",
+        "/rules/1/code": "This is already used at /rules/0/code.",
+        "/rules/1/condition": "This rule has the same condition as the one at /rules/0.",
+        "/baseline/metrics/1/slug": "This is already used at /baseline/metrics/0/slug.",
     }
 
 
-def test_faults_are_of_rulesets_and_speak_of_no_policy() -> None:
+def test_codes_and_messages_do_not_mention_policies() -> None:
     for document, _, _ in UNSOUND:
         for each in checked(document).faults:
             assert each.code.startswith("Ruleset.")
@@ -203,7 +203,7 @@ def test_faults_are_of_rulesets_and_speak_of_no_policy() -> None:
             assert "/steps" not in each.message + each.pointer
 
 
-def test_a_metric_that_no_rule_reads_is_warned_of() -> None:
+def test_metric_that_no_rule_reads_gives_a_warning() -> None:
     document = ruleset(
         metrics=[own("used"), own("idle", "history_days", "2")], baseline=since("loanStart", then(of="used"))
     )
@@ -215,7 +215,7 @@ def test_a_metric_that_no_rule_reads_is_warned_of() -> None:
     ]
 
 
-def test_a_metric_that_has_two_slugs_is_warned_of() -> None:
+def test_metric_with_two_slugs_gives_a_warning() -> None:
     condition = {"all": [{"lessThan": [{"metric": "a"}, {"metric": "b"}]}, reset("then"), reset("before")]}
     baseline = since("loanStart", then(), then("before"))
     found = checked(ruleset(rule(condition), metrics=[own("a"), own("b")], baseline=baseline))
@@ -223,9 +223,9 @@ def test_a_metric_that_has_two_slugs_is_warned_of() -> None:
         (
             "/baseline/metrics/1",
             "Ruleset.MetricRepeated",
-            "This is the same metric as the one at /baseline/metrics/0, by another slug.",
+            "This metric equals the one at /baseline/metrics/0, which has another slug.",
         ),
-        ("/metrics/1", "Ruleset.MetricRepeated", "This is the same metric as the one at /metrics/0, by another slug."),
+        ("/metrics/1", "Ruleset.MetricRepeated", "This metric equals the one at /metrics/0, which has another slug."),
     ]
 
 
@@ -247,12 +247,12 @@ def nested(depth: int) -> Json:
         (ruleset(appliesTo={"customers": [CUSTOMER] * 20_000}), "TooLarge"),
     ],
 )
-def test_what_is_too_large_is_refused_before_anything_is_built(document: Json, code: str) -> None:
+def test_too_large_document_is_refused_before_anything_is_built(document: Json, code: str) -> None:
     [(_, found)] = faults(document)
     assert found == code
 
 
-def test_as_many_customers_may_be_listed_as_is_said() -> None:
+def test_documented_number_of_customers_may_be_listed() -> None:
     ids = [f"00000000-0000-4000-8000-{nth:012x}" for nth in range(10_001)]
     assert faults(ruleset(appliesTo={"customers": ids[:10_000]})) == []
     assert faults(ruleset(appliesTo={"customers": ids})) == [("/appliesTo/customers", "TooMany")]
@@ -270,12 +270,12 @@ def test_a_file_is_yaml_or_json() -> None:
     assert [each.code for each in read_text("a: &a 1\nb: *a", yaml=True).faults] == ["Ruleset.NoAliases"]
 
 
-def test_numbers_of_a_request_are_numbers() -> None:
+def test_json_numbers_of_a_request_are_numbers() -> None:
     body = json.dumps(ruleset(rule(rearmAfterDays=30))).encode()
     assert checked(strict_json.parse(body)) == checked(json.loads(body))
 
 
-def test_a_document_has_one_text_whatever_was_left_out_and_in_any_order() -> None:
+def test_equal_documents_have_one_canonical_text() -> None:
     short, long = ruleset(), ruleset(notes="", active=True, appliesTo="all", mutedWhile=None, baseline=None)
     one, other = (Ruleset.model_validate(dict(each)) for each in (short, reversed(long.items())))
     assert canonical(one) == canonical(other)
@@ -283,7 +283,7 @@ def test_a_document_has_one_text_whatever_was_left_out_and_in_any_order() -> Non
     assert checked(json.loads(canonical(one))).ruleset == one
 
 
-def test_a_text_is_read_as_it_was_written() -> None:
+def test_canonical_text_is_read_back_unchanged() -> None:
     for document in SOUND:
         read = checked(document).ruleset
         assert read is not None
@@ -303,7 +303,7 @@ def test_junk_anywhere_is_refused_or_harmless(seed: int) -> None:
         assert (found.ruleset is None) == bool(found.faults)
 
 
-def test_mutilated_documents_are_told_of_in_places_that_there_are() -> None:
+def test_faults_of_mutilated_documents_are_at_existing_places() -> None:
     chance = random.Random(5)
     for _ in range(200):
         document = copy.deepcopy(chance.choice(SOUND))

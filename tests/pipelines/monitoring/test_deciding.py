@@ -1,4 +1,4 @@
-"""What a ruleset evaluation changes, given the state in which it is applied."""
+"""Decisions on ruleset evaluations, given the state in which they are applied."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ RULES = [(RULESET, "A"), (RULESET, "B"), (OTHER_RULESET, "A")]
 
 
 class Observation:
-    """In place of `Observed`: its record names the customer, or can't be made."""
+    """Stands in for `Observed`: its record names the customer, or raises."""
 
     def __init__(self, unrecordable: int | None) -> None:
         self._unrecordable = unrecordable
@@ -49,7 +49,7 @@ def watched(ruleset_id: UUID) -> Watched:
 
 
 def evaluated(holds: Mapping[int, Sequence[bool | None]], unrecordable: int | None = None) -> RulesetEvaluation:
-    """An evaluation in which RULES hold so for each customer, at data version 7 and attribute change 5."""
+    """Return an evaluation with these results of RULES by customer, at data version 7 and attribute change 5."""
     rows = [
         (n, id_.bytes, code, value) for n, of in holds.items() for (id_, code), value in zip(RULES, of, strict=True)
     ]
@@ -70,7 +70,7 @@ def evaluated(holds: Mapping[int, Sequence[bool | None]], unrecordable: int | No
 
 
 def state(*numbers: int, fired: Sequence[tuple[int, UUID, str]] = ()) -> CurrentState:
-    """A state in which nothing has changed since the evaluation."""
+    """Return a state in which nothing has changed since the evaluation."""
     firing = [(number, id_.bytes, code, NOW - timedelta(days=1)) for number, id_, code in fired]
     return CurrentState(
         customers={number: CurrentCustomer(CLIENT, UUID(int=number), 7) for number in numbers},
@@ -89,7 +89,7 @@ def matches(decision: Decision) -> list[tuple[int, UUID, list[str]]]:
     return [(each.customer_number, each.ruleset_id, list(each.rules)) for each in decision.matches]
 
 
-def test_what_fires_is_a_match_for_each_customer_and_ruleset() -> None:
+def test_rules_that_fire_make_a_match_per_customer_and_ruleset() -> None:
     decision = decided(evaluated({8: [True, True, True], 9: [None, False, True]}), state(8, 9))
     assert matches(decision) == [(8, RULESET, ["A", "B"]), (8, OTHER_RULESET, ["A"]), (9, OTHER_RULESET, ["A"])]
     assert decision.matched == {8, 9}
@@ -105,7 +105,7 @@ def test_a_match_names_its_event_and_what_was_evaluated() -> None:
     assert date.fromisoformat(record["asOf"]) == NOW.date()
 
 
-def test_a_rule_that_has_fired_stays_so_until_it_is_reset() -> None:
+def test_fired_rule_does_not_fire_again_until_it_is_reset() -> None:
     fired = [(8, RULESET, "A"), (8, RULESET, "B")]
     decision = decided(evaluated({8: [True, False, None]}), state(8, fired=fired))
     assert matches(decision) == []

@@ -1,4 +1,4 @@
-"""Every rule of the library fires when it says so, not just below, and says nothing of too little data."""
+"""Every rule of the library fires as documented, not just below its threshold, and not on too little data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ RULESETS = {slug: Ruleset.model_validate(each.document) for slug, each in LIBRAR
 RULES = {(slug, rule.code) for slug, ruleset in RULESETS.items() for rule in ruleset.rules}
 
 
-# A customer, and what one ruleset sees of them
+# A customer, and the results of one ruleset
 
 
 def row(ago: int, amount: str = "0", category: str = "bank_fees", **given: object) -> Row:
-    """A posted row of so many days ago."""
+    """Return a posted row dated so many days ago."""
     return {
         "customer_number": CUSTOMER,
         "account_id": b"account".ljust(16),
@@ -53,7 +53,7 @@ def row(ago: int, amount: str = "0", category: str = "bank_fees", **given: objec
 
 
 def history(days: int) -> list[Row]:
-    """From so many days ago to today, and nothing in it."""
+    """Return rows without effect that extend the history from so many days ago to today."""
     return [row(days - 1), row(0)]
 
 
@@ -62,7 +62,7 @@ def every(ages: Sequence[int], amount: str, category: str) -> list[Row]:
 
 
 def lent(ago: int, lender: str, amount: str = "-100", category: str = "term_loan_repayment", **given: object) -> Row:
-    """A row of a lender's facility."""
+    """Return a row of a lender's facility."""
     facility = lender.encode().ljust(16)
     return row(ago, amount, category, counterparty_lender_id=lender, facility_id=facility, **given)
 
@@ -72,7 +72,7 @@ def returned(ago: int, category: str = "term_loan_repayment") -> Row:
 
 
 def seen(slug: str, rows: Sequence[Row], **attributes: Value) -> dict[str, bool | None]:
-    """Of each rule whether it holds; nothing of a customer who isn't evaluated."""
+    """Return for each rule whether it holds; empty if the customer isn't evaluated."""
     watched = watch([Watched(RULESET, 1, RULESETS[slug], None)])
     known = {name: Attribute(value) for name, value in attributes.items()}
     numbered = [{**each, "position": nth, "transaction_id": nth.to_bytes(16)} for nth, each in enumerate(rows)]
@@ -80,7 +80,7 @@ def seen(slug: str, rows: Sequence[Row], **attributes: Value) -> dict[str, bool 
     return dict(outcomes.select("rule", "holds").iter_rows())
 
 
-# For each rule: rows of which it holds, rows of which it barely doesn't, and rows that are too few
+# For each rule: rows for which it holds, rows for which it just doesn't, and rows that are too few
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ HELD: Mapping[str, Mapping[str, Value]] = {
 
 
 def with_balance(balance: str, outflow: str = "-3000") -> list[Row]:
-    """AUD 100 a day went out, and this has stood in the account for 30 days."""
+    """Return rows with this balance for 30 days, and outflows of AUD 100 a day."""
     return [row(29, outflow, "suppliers", balance=Decimal(balance)), row(0, balance=Decimal(balance))]
 
 
 def standing(*balances: tuple[int, str]) -> list[Row]:
-    """What stood in the account from each of these days on."""
+    """Return rows with these balances, each from so many days ago on."""
     return [row(ago, "0.01", "interest_received", balance=Decimal(balance)) for ago, balance in balances]
 
 
@@ -115,7 +115,7 @@ def a_year_ago(before: str, now: str, days: int = 440) -> list[Row]:
 
 
 def since_start(first: int, then: Sequence[Row], now: Sequence[Row]) -> list[Row]:
-    """History from `first` days ago on, with a row on the day on which the loan began."""
+    """Return rows from `first` days ago on, with a row on the loan's first day."""
     return [row(first), *then, row(LOAN_START), *now, row(0)]
 
 
@@ -124,7 +124,7 @@ def balances_since_start(then: str, now: str) -> list[Row]:
 
 
 def debt_since_start(then: str, now: str, first: int = 299) -> list[Row]:
-    """Paid to lenders of revenue of AUD 10,000, before the loan and today."""
+    """Return rows with these repayments to lenders from revenue of AUD 10,000, before the loan and today."""
     paid_then, paid_now = row(220, then, "term_loan_repayment"), row(20, now, "term_loan_repayment")
     earned_then, earned_now = row(220, "10000", "customer_transfer"), row(20, "10000", "customer_transfer")
     return since_start(first, [paid_then, earned_then], [paid_now, earned_now])
@@ -135,7 +135,7 @@ def revenue_since_start(then: str, now: str, first: int = 299) -> list[Row]:
 
 
 def settled(before: str, now: str, costs: str = "-800", days: int = 105) -> list[Row]:
-    """In the 84 days before the last 28, and in these, in which so much was paid to suppliers, of AUD 1,000 usual."""
+    """Return card settlements in the 84 days before the last 28, and in these 28, in which suppliers got `costs`."""
     usual = [row(40, before, "card_settlement"), row(40, "-3000", "suppliers")]
     return [*history(days), *usual, row(27, now, "card_settlement"), row(27, costs, "suppliers")]
 
@@ -361,22 +361,22 @@ def test_every_rule_has_its_examples() -> None:
 
 
 @BY_RULE
-def test_a_rule_fires_when_it_says_so(slug: str, code: str) -> None:
+def test_rule_fires_for_its_example(slug: str, code: str) -> None:
     assert outcome(slug, code, EXAMPLES[slug, code].fires) is True
 
 
 @BY_RULE
-def test_a_rule_does_not_fire_just_below(slug: str, code: str) -> None:
+def test_rule_does_not_fire_just_below_its_threshold(slug: str, code: str) -> None:
     assert {outcome(slug, code, rows) for rows in EXAMPLES[slug, code].not_yet} == {False}
 
 
 @BY_RULE
-def test_of_too_little_data_a_rule_says_nothing(slug: str, code: str) -> None:
+def test_rule_is_unknown_on_too_little_data(slug: str, code: str) -> None:
     assert outcome(slug, code, EXAMPLES[slug, code].too_little) is None
 
 
 @BY_RULE
-def test_customers_in_hardship_are_left_alone(slug: str, code: str) -> None:
+def test_customers_in_hardship_are_not_evaluated(slug: str, code: str) -> None:
     rows, held = EXAMPLES[slug, code].fires, HELD.get(slug, {})
     assert seen(slug, rows, **held, hardship_flag=True) == {}
     assert seen(slug, rows, **held, hardship_flag=False)[code] is True
@@ -388,13 +388,13 @@ AGEING = {(slug, code) for slug, code in RULES if slug not in {"data-stale", "re
 
 
 @pytest.mark.parametrize(("slug", "code"), sorted(AGEING), ids=lambda each: each)
-def test_of_stale_data_nothing_is_news(slug: str, code: str) -> None:
-    """Windows end at the last row, whenever that was: what stood there half a year ago must not fire today."""
+def test_rule_does_not_fire_on_stale_data(slug: str, code: str) -> None:
+    """Windows end at the last row, whenever that was: half-year-old rows must not fire a rule today."""
     old = [{**each, "date": each["date"] - timedelta(days=180)} for each in EXAMPLES[slug, code].fires]
     assert outcome(slug, code, old) is None
 
 
-def test_without_its_start_nobody_is_compared_with_it() -> None:
+def test_customers_without_a_start_day_are_not_compared_with_it() -> None:
     rows = EXAMPLES["decline-since-start", "REVENUE_BELOW_START"].fires
     assert seen("decline-since-start", rows) == {}
     unread = seen("decline-since-start", rows, loanStart="some day")
@@ -405,7 +405,7 @@ def test_without_its_start_nobody_is_compared_with_it() -> None:
 
 
 @pytest.mark.parametrize("slug", sorted(LIBRARY))
-def test_a_document_is_sound_and_off(slug: str) -> None:
+def test_document_has_no_faults_and_is_inactive(slug: str) -> None:
     for found in (read_text(LIBRARY[slug].text, yaml=True), checked(LIBRARY[slug].document)):
         assert (found.faults, found.warnings) == ([], [])
         assert found.ruleset == RULESETS[slug]
@@ -413,7 +413,7 @@ def test_a_document_is_sound_and_off(slug: str) -> None:
 
 
 @pytest.mark.parametrize("slug", sorted(LIBRARY))
-def test_a_document_says_why_and_what_to_do(slug: str) -> None:
+def test_document_has_reasons_and_recommended_actions(slug: str) -> None:
     ruleset = RULESETS[slug]
     about, why, limits = ruleset.notes.split("\n")
     assert about == LIBRARY[slug].about
@@ -431,8 +431,8 @@ def test_the_file_is_named_after_the_ruleset(slug: str) -> None:
 
 
 @pytest.mark.parametrize("slug", sorted(LIBRARY))
-def test_no_rule_asks_who_somebody_is(slug: str) -> None:
-    """Rows are chosen by what was paid for, and of a customer only the loan's start and a hardship are known."""
+def test_no_rule_reads_a_personal_characteristic(slug: str) -> None:
+    """Rows are selected by their purpose, and the only attributes are the loan's start and hardship."""
     ruleset = RULESETS[slug]
     asked = {"hardship_flag": "boolean", "loanStart": "string"}
     assert kinds(ruleset.attributes).items() <= asked.items()
@@ -443,15 +443,15 @@ def test_no_rule_asks_who_somebody_is(slug: str) -> None:
     assert not any(where.counterparty_kinds for where in wheres)
 
 
-def test_hardship_is_the_attribute_that_policies_read() -> None:
-    """One name for one fact: whoever is set aside there is left alone here."""
+def test_rulesets_and_policies_read_the_same_hardship_attribute() -> None:
+    """Policies and rulesets use the same attribute, so a customer in hardship is exempt from both."""
     known = ATTRIBUTES["hardship_flag"]
     for ruleset in RULESETS.values():
         [declared] = [each for each in ruleset.attributes if each.name == "hardship_flag"]
         assert (declared.kind, declared.personal) == (known.kind, known.personal)
 
 
-def test_all_are_watched_together() -> None:
+def test_all_rulesets_can_be_planned_together() -> None:
     watched = [Watched(UUID(int=nth), 1, ruleset, None) for nth, ruleset in enumerate(RULESETS.values(), 1)]
     rows: list[dict[str, Any]] = [{**each, "transaction_id": bytes(16)} for each in history(600)]
     described = observed(watch(watched), facts(rows, TODAY), {CUSTOMER: {"loanStart": Attribute("2026-01-01")}}, NOW)
@@ -459,7 +459,7 @@ def test_all_are_watched_together() -> None:
     assert not described.outcomes["holds"].any()
 
 
-def test_the_documentation_is_what_the_command_prints() -> None:
+def test_documentation_is_current() -> None:
     printed = CliRunner().invoke(app, ["rulesets", "library", "--markdown"]).stdout
     file = ROOT / "docs" / "reference" / "monitoring-library.md"
     assert printed == as_markdown(LIBRARY) == file.read_text("utf-8"), "run `make generated`"

@@ -1,4 +1,4 @@
-"""Rules against one machine a customer and rule, over histories of ruleset evaluations."""
+"""Moves of rules over histories of ruleset evaluations equal those of one state machine per customer and rule."""
 
 import random
 from collections import Counter
@@ -47,13 +47,13 @@ def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY
 
 
 def retained(firing: Mapping[Key, datetime], moved: Moves, now: datetime) -> Mapping[Key, datetime]:
-    """The state that is stored: a row exactly while a rule is fired."""
+    """Return the stored state after the moves: a row for each rule that has fired."""
     reset = set(moved.reset.iter_rows())
     left = {key: since for key, since in firing.items() if key not in reset}
     return left | dict.fromkeys(moved.fired.iter_rows(), now)
 
 
-def is_as_machines_say(history: Sequence[RulesetEvaluation]) -> bool:
+def equals_the_machines(history: Sequence[RulesetEvaluation]) -> bool:
     machines = {key: Machine(REARM_AFTER[key[1:]], ZONE) for key in KEYS}
     firing: Mapping[Key, datetime] = {}
     now = START
@@ -74,7 +74,7 @@ def is_as_machines_say(history: Sequence[RulesetEvaluation]) -> bool:
 
 
 def counted(holds: Mapping[Key, bool | None], came: Mapping[Key, str]) -> set[tuple[object, ...]]:
-    """Rows of COUNTS."""
+    """Return the expected rows of COUNTS."""
     of_rules: dict[tuple[bytes, str], Counter[object]] = {}
     for key, value in holds.items():
         of_rules.setdefault(key[1:], Counter()).update(["observed", value, came[key]])
@@ -86,7 +86,7 @@ def counted(holds: Mapping[Key, bool | None], came: Mapping[Key, str]) -> set[tu
 @examples(10)
 @given(st.lists(evaluations, max_size=12))
 def test_rules_trigger_and_reset_as_the_oracle_does(history: Sequence[RulesetEvaluation]) -> None:
-    assert is_as_machines_say(history)
+    assert equals_the_machines(history)
 
 
 KEY = KEYS[0]
@@ -140,7 +140,7 @@ def test_moves_are_sorted() -> None:
     assert fired(moved) == sorted(KEYS)
 
 
-# Mistakes, made on purpose
+# Mutants
 
 
 MUTANTS: Mapping[str, tuple[str, str]] = {
@@ -172,23 +172,23 @@ def _evaluation(chance: random.Random) -> RulesetEvaluation:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_mistake_is_found_out(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutant_is_detected(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     replaced, by = MUTANTS[mutant]
     source = Path(moving.__file__).read_text("utf-8")
     assert source.count(replaced) == 1
     names: dict[str, Any] = {"__name__": moving.__name__}
     exec(source.replace(replaced, by), names)
     monkeypatch.setitem(globals(), "moves", names["moves"])
-    assert not all(map(does_as_machines_say, histories()))
+    assert not all(map(equals_the_machines_without_error, histories()))
 
 
-def test_no_mistake_is_found_where_there_is_none() -> None:
-    assert all(map(is_as_machines_say, histories()))
+def test_unchanged_code_is_not_detected() -> None:
+    assert all(map(equals_the_machines, histories()))
 
 
-def does_as_machines_say(history: Sequence[RulesetEvaluation]) -> bool:
-    """To fail is to be found out, too."""
+def equals_the_machines_without_error(history: Sequence[RulesetEvaluation]) -> bool:
+    """Return whether moves equal the machines'. An exception counts as a difference."""
     try:
-        return is_as_machines_say(history)
+        return equals_the_machines(history)
     except pl.exceptions.PolarsError:
         return False

@@ -1,6 +1,4 @@
-"""Ruleset evaluations of many customers by many rulesets at once, against plain Python that goes through them one by
-one.
-"""
+"""Ruleset evaluations of many customers by many rulesets equal those of an oracle that takes them one by one."""
 
 import json
 import random
@@ -57,12 +55,12 @@ def test_rulesets_together_have_the_outcomes_of_each_alone(evaluations: Sequence
         assert {key: one for some in alone for key, one in some.items()} == said(each.case)
 
 
-def test_less_data_only_make_outcomes_unknown(evaluations: Sequence[Interpreted]) -> None:
-    """What asks whether something is known is left out."""
+def test_less_data_can_only_make_outcomes_unknown(evaluations: Sequence[Interpreted]) -> None:
+    """Conditions that ask whether a value is known are removed."""
     chance = random.Random(3)
     came = 0
     for each in evaluations[:12]:
-        case = _without_asking_what_is_known(each.case)
+        case = _without_is_known(each.case)
         before, after = said(case), said(_with_less(case, chance))
         for key in before.keys() & after.keys():
             came += before[key].holds is not after[key].holds
@@ -70,7 +68,7 @@ def test_less_data_only_make_outcomes_unknown(evaluations: Sequence[Interpreted]
     assert came > 20
 
 
-def _without_asking_what_is_known(case: Case) -> Case:
+def _without_is_known(case: Case) -> Case:
     def asks(rule: Mapping[str, Any]) -> bool:
         return "isKnown" in json.dumps(rule)
 
@@ -92,14 +90,14 @@ def _with_less(case: Case, chance: random.Random) -> Case:
     return replace(case, customers={number: less(who) for number, who in case.customers.items()})
 
 
-# Mistakes, made on purpose
+# Mutants
 
 
 CACHED = (evaluate._value, readings._of_metric)
 
 
 @pytest.fixture
-def is_found_out(evaluations: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
+def is_detected(evaluations: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
     def found_out() -> bool:
         for each in CACHED:
             each.cache_clear()
@@ -161,7 +159,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "_rows",
         property(lambda seen: dict.fromkeys(seen.evaluated["customer_number"], 0)),
     ),
-    "nothing compared told": (describing, "_compared", lambda *_: []),
+    "nothing compared told": (describing, "_comparisons", lambda *_: []),
     "a metric in the plan's own words": (PlannedRuleset, "called", lambda _, leaf: leaf.label),
     "too large a number read": (readings, "described", lambda value: value.cast(numbers.NUMBER, strict=False)),
     "no level before another": (
@@ -173,20 +171,20 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
 
 
 @pytest.mark.parametrize("mutant", PARTS)
-def test_a_mistake_is_found_out(mutant: str, monkeypatch: pytest.MonkeyPatch, is_found_out: Callable[[], bool]) -> None:
+def test_mutant_is_detected(mutant: str, monkeypatch: pytest.MonkeyPatch, is_detected: Callable[[], bool]) -> None:
     target, name, wrong = PARTS[mutant]
     monkeypatch.setattr(target, name, wrong)
-    assert is_found_out()
+    assert is_detected()
 
 
-# Small ones
+# Small examples
 
 
 ID = UUID(int=7)
 TODAY = date(2026, 11, 20)
 LOW = {"lessThan": [{"attribute": "score"}, "500"]}
 SCORE = {"name": "score", "kind": "decimal"}
-NOBODYS: Attributes = {}
+NO_ATTRIBUTES: Attributes = {}
 
 
 def of(*rules: Any, **also: Any) -> Watched:
@@ -207,7 +205,7 @@ def test_a_customer_without_rows_is_evaluated_by_attributes() -> None:
 
 def test_no_customers_and_no_rules_can_be_evaluated() -> None:
     for watched in ([], [of(rule())], [of(rule({"atLeast": [{"metric": "history_days"}, "1"]}))]):
-        seen = observed(watch(watched), facts([], TODAY), NOBODYS, NOW)
+        seen = observed(watch(watched), facts([], TODAY), NO_ATTRIBUTES, NOW)
         assert (seen.outcomes.schema, seen.outcomes.height) == (OUTCOMES, 0)
         assert (seen.causes.schema, seen.causes.height) == (UNSEEN, 0)
     assert observed(watch([]), facts([], TODAY), {1: {}}, NOW).outcomes.height == 0

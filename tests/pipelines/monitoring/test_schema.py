@@ -1,4 +1,4 @@
-"""The schema that editors use says what the program reads: the same documents are well-formed for both."""
+"""The schema for editors and the program accept the same documents as well-formed."""
 
 import random
 from copy import deepcopy
@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from pipelines.decisions.check.shape import shaped
+from pipelines.decisions.check.shape import parse_shape
 from pipelines.metrics import METRICS
 from pipelines.monitoring.ruleset import Ruleset
 from pipelines.monitoring.schema import as_json_schema, as_text
@@ -26,16 +26,16 @@ def test_the_file_is_the_programs() -> None:
     assert file.read_text("utf-8") == as_text(), "run `make generated`"
 
 
-def test_it_is_a_schema() -> None:
+def test_schema_is_valid() -> None:
     assert jsonschema_rs.meta.is_valid(as_json_schema())
 
 
 @pytest.mark.parametrize("document", SOUND)
-def test_what_is_sound_is_well_formed(document: Json) -> None:
+def test_sound_documents_are_well_formed(document: Json) -> None:
     assert list(SCHEMA.iter_errors(document)) == []
 
 
-def test_what_is_drawn_is_well_formed() -> None:
+def test_drawn_documents_are_well_formed() -> None:
     chance = random.Random(11)
     for _ in range(30):
         assert list(SCHEMA.iter_errors(drawn.ruleset(chance, "drawn", 4).document)) == []
@@ -47,14 +47,14 @@ def test_mutilated_documents_are_well_formed_for_both_or_for_neither() -> None:
     for _ in range(800):
         document = deepcopy(chance.choice(SOUND))
         mutilate(document, chance)
-        ruleset, faults = shaped(document, Ruleset)
+        ruleset, faults = parse_shape(document, Ruleset)
         if not BEYOND_SHAPE & {fault.code for fault in faults}:
             assert SCHEMA.is_valid(document) == (ruleset is not None), (document, faults)
             refused += ruleset is None
     assert refused > 300
 
 
-def test_editors_are_told_the_metrics_that_there_are() -> None:
+def test_schema_lists_the_metrics() -> None:
     definitions = as_json_schema()["$defs"]
     for model, field in (("MetricRef", "metric"), ("BaselineMetric", "of")):
         assert definitions[model]["properties"][field]["anyOf"][0]["enum"] == sorted(METRICS)

@@ -1,4 +1,4 @@
-"""What stands in several rulesets is one thing of the plan; what only looks alike is not."""
+"""Plans share equal parts of several rulesets, and keep parts apart that only look alike."""
 
 import random
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def twice(slug: str, of: str) -> Json:
 
 
 def ruleset(nth: int, *slugs: str, **also: Any) -> Watched:
-    """With a rule for each slug, that its metric is above that of all the history's days."""
+    """Return a ruleset with a rule for each slug: its metric is above the history's days."""
     rules = [
         {
             "code": f"R{place}",
@@ -85,7 +85,7 @@ def test_an_attribute_of_two_kinds_is_read_twice() -> None:
     assert plan.attributes == {"a"}
 
 
-def test_only_what_is_read_is_computed() -> None:
+def test_only_metrics_that_are_read_are_computed() -> None:
     plan = watch([ruleset(1, "revenue_90d", metrics=[spend("a")])])
     assert plan.metrics.keys() == {"revenue_90d", "history_days"}
     assert plan.metrics["revenue_90d"] is METRICS["revenue_90d"]
@@ -101,7 +101,7 @@ def test_rules_and_their_days_are_listed_in_order() -> None:
 
 @pytest.fixture(scope="module")
 def rulesets() -> Sequence[Watched]:
-    """Metrics of one name made of others of one name, all of them different or alike."""
+    """Return rulesets whose metrics share names, some with equal and some with different definitions."""
     bases = (spend, receipts)
     return [
         ruleset(

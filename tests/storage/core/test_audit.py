@@ -1,4 +1,4 @@
-"""The audit trail holds what it was told; that the database refuses to change it, see `test_tables`."""
+"""The audit trail stores entries; `test_tables` checks that the database refuses to change them."""
 
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -8,7 +8,7 @@ from storage.core.audit import OPERATOR, Actor, Entry, Outcome
 from storage.core.store import Store
 
 
-def test_an_entry_says_who_did_what_to_which_when_and_how_it_ended(store: Store, now: datetime) -> None:
+def test_entry_has_actor_action_resource_time_and_outcome(store: Store, now: datetime) -> None:
     client_id, key_id, subscription_id = uuid4(), uuid4(), uuid4()
     with store.db.writing() as w:
         audit.append(w, OPERATOR, "Client.Created", {}, now, client_id=client_id)

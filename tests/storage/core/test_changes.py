@@ -9,7 +9,7 @@ from storage.core.store import Store
 from tests.storage.examples import a_client
 
 
-def test_a_commit_of_another_connection_is_noticed(store: Store, now: datetime) -> None:
+def test_commit_of_another_connection_is_noticed(store: Store, now: datetime) -> None:
     with Changes(store.db) as changes:
         assert not changes.wait(timeout_s=0.05)
         other = Timer(0.1, a_client, (store, now))
@@ -18,15 +18,15 @@ def test_a_commit_of_another_connection_is_noticed(store: Store, now: datetime) 
         other.join()  # it may still have its connection
 
 
-def test_a_change_is_told_once(store: Store, now: datetime) -> None:
+def test_change_is_reported_once(store: Store, now: datetime) -> None:
     with Changes(store.db) as changes:
         a_client(store, now)
         assert changes.wait(timeout_s=5)
         assert not changes.wait(timeout_s=0.05)
 
 
-def test_changes_that_piled_up_are_told_at_once(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage_changes, "ASK_AFTER_S", 0.0)  # asking, too, takes in what was told meanwhile
+def test_several_changes_are_reported_at_once(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_changes, "CHECK_AFTER_S", 0.0)  # checking the connection reads notifications, too
     with Changes(store.db) as changes:
         for _ in range(3):
             a_client(store, now)

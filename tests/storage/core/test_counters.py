@@ -16,7 +16,7 @@ REDIS = ("127.0.0.1", 6379)
 
 
 class Clock:
-    """Stands still until it is moved."""
+    """A clock that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -30,7 +30,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_window_opens_with_the_first_count_and_begins_anew_when_it_ends(clock: Clock) -> None:
+def test_window_begins_with_the_first_count_and_restarts_when_it_ends(clock: Clock) -> None:
     counters = OwnCounters(clock)
     assert [counters.add("key", 60) for _ in range(2)] == [Count(1, 60), Count(2, 60)]
     clock.now_s += 59.5
@@ -39,13 +39,13 @@ def test_a_window_opens_with_the_first_count_and_begins_anew_when_it_ends(clock:
     assert counters.add("key", 60) == Count(1, 60)
 
 
-def test_names_are_counted_apart_and_looking_counts_nothing(clock: Clock) -> None:
+def test_names_are_counted_separately_and_reading_does_not_count(clock: Clock) -> None:
     counters = OwnCounters(clock)
     counters.add("one", 60)
     assert (counters.known("one", 60), counters.known("other", 30)) == (Count(1, 60), Count(0, 30))
 
 
-def test_more_names_than_are_kept_push_out_the_oldest(clock: Clock) -> None:
+def test_oldest_windows_are_dropped(clock: Clock) -> None:
     counters = OwnCounters(clock)
     for number in range(MAX_WINDOWS + 1):
         counters.add(str(number), 60)
@@ -60,7 +60,7 @@ def prefix() -> str:
 
 @pytest.fixture
 def server(prefix: str) -> Iterator[redis.Redis]:
-    """The Redis itself, to look behind the counters; leaves nothing in it."""
+    """Yield a direct connection to Redis, and remove the test's keys afterwards."""
     made = redis.Redis(*REDIS)
     try:
         made.ping()
@@ -76,7 +76,7 @@ def server(prefix: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def line(server: redis.Redis) -> Iterator[Network]:
-    """The way to Redis."""
+    """Yield a network to Redis that can be cut."""
     assert server.ping()
     with network(REDIS) as made:
         yield made
@@ -104,7 +104,7 @@ def test_two_processes_count_together(server: redis.Redis, prefix: str, clock: C
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_count_that_lost_its_end_is_given_one(server: redis.Redis, prefix: str, clock: Clock) -> None:
+def test_count_without_expiry_gets_one(server: redis.Redis, prefix: str, clock: Clock) -> None:
     server.set(f"{prefix}key", 7)
     counters = shared(prefix, REDIS[1], clock)
     assert counters.add("key", 60) == Count(8, 60)
@@ -112,7 +112,7 @@ def test_a_count_that_lost_its_end_is_given_one(server: redis.Redis, prefix: str
     counters.close()
 
 
-def test_a_redis_that_goes_is_told_once_counted_without_and_welcomed_back(
+def test_lost_redis_is_logged_once_and_processes_count_alone_until_it_returns(
     line: Network, prefix: str, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     counters = shared(prefix, line.port, clock)
@@ -137,7 +137,7 @@ def test_a_redis_that_goes_is_told_once_counted_without_and_welcomed_back(
     counters.close()
 
 
-def test_a_redis_that_can_not_count_is_done_without(server: redis.Redis, prefix: str, clock: Clock) -> None:
+def test_processes_count_alone_if_redis_returns_errors(server: redis.Redis, prefix: str, clock: Clock) -> None:
     server.lpush(f"{prefix}key", "no number")
     counters = shared(prefix, REDIS[1], clock)
     assert counters.add("key", 60) == Count(1, 60)

@@ -1,4 +1,4 @@
-"""SQLite's one writer, shared out among the threads of a process; and tables that this program doesn't know."""
+"""SQLite's single writer is shared among the threads of a process."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +16,8 @@ from tests.storage.values import on_sqlite
 
 
 @on_sqlite
-def test_writers_of_a_process_follow_one_another_without_sleeping(store: Store, now: datetime) -> None:
-    """SQLite itself never makes them wait: its own patience is over at once."""
+def test_writers_of_a_process_take_turns_without_sleeping(store: Store, now: datetime) -> None:
+    """SQLite's own busy timeout is zero, so only the process's lock can make writers wait."""
 
     @event.listens_for(store.db.engine, "checkout")
     def without_patience(connection: DBAPIConnection, _record: object, _fairy: object) -> None:
@@ -29,9 +29,7 @@ def test_writers_of_a_process_follow_one_another_without_sleeping(store: Store, 
 
 
 @on_sqlite
-def test_a_writer_whose_turn_does_not_come_is_told_so(
-    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writer_that_waits_too_long_fails(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
     writing, done = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""A new file's content is synced before it gets its name, and its folder before anybody is told."""
+"""A new file's content is synced before it gets its name, and its folder before the call returns."""
 
 import base64
 import errno
@@ -20,7 +20,7 @@ from storage.core.store import Store
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
-    """What is synced and named, in order."""
+    """Record what is synced and renamed, in order."""
     seen: list[tuple[str, Path]] = []
     fsync, link = os.fsync, os.link
 
@@ -44,28 +44,26 @@ def assert_durable(steps: list[tuple[str, Path]], file: Path) -> None:
     assert ("sync", file.parent) in after
 
 
-def test_a_data_file(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
+def test_data_file_is_durable(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
     Lake(tmp_path).put("landing/2026-11-20/rows.parquet", b"rows")
     assert_durable(steps, tmp_path / "landing/2026-11-20/rows.parquet")
     assert ("sync", tmp_path / "landing") in steps  # it has a new folder, too
 
 
-def test_the_master_key(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
-    """What is sealed under it may be durable at once, and would be lost without it."""
+def test_master_key_is_durable(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
+    """Values sealed with it may be durable at once, and would be lost without it."""
     Settings(home=tmp_path / "home").prepared()
     assert_durable(steps, tmp_path / "home" / "master.key")
 
 
-def test_a_master_key_that_another_process_has_just_made_and_may_not_have_synced(
-    tmp_path: Path, steps: list[tuple[str, Path]]
-) -> None:
+def test_master_key_made_by_another_process_is_synced(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
     (tmp_path / "master.key").write_bytes(base64.b64encode(bytes(32)))
     (tmp_path / "master.key").chmod(0o600)
     assert Settings(home=tmp_path).master_key_bytes == bytes(32)
     assert steps == [("sync", tmp_path)]
 
 
-def test_home_and_lake_with_all_above_them(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
+def test_home_and_lake_and_their_parents_are_durable(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
     Settings(home=tmp_path / "srv" / "home", lake_url=str(tmp_path / "data" / "lake")).prepared()
     for folder in ("", "srv", "data"):
         assert ("sync", tmp_path / folder) in steps
@@ -80,7 +78,7 @@ def usual_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("usual_umask")
-def test_others_may_read_nothing_even_in_a_home_that_they_may_look_into(tmp_path: Path) -> None:
+def test_files_are_private_even_in_a_readable_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir(0o755)
     store = Store.open(Settings(home=home))
@@ -93,16 +91,14 @@ def test_others_may_read_nothing_even_in_a_home_that_they_may_look_into(tmp_path
     assert set(modes.values()) == {"0o700", "0o600"}
 
 
-def test_a_folder_that_another_process_has_just_made_and_may_not_have_synced(
-    tmp_path: Path, steps: list[tuple[str, Path]]
-) -> None:
+def test_folder_made_by_another_process_is_synced(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
     (tmp_path / "landing").mkdir()
     Lake(tmp_path).put("landing/1", b"rows")
     Lake(tmp_path).put("landing/2", b"rows")
     assert steps.count(("sync", tmp_path)) == 1, "once in a process"
 
 
-def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+def test_removed_folder_is_created_again(tmp_path: Path) -> None:
     for _ in range(2):
         durable.make_folder(tmp_path / "landing")
         (tmp_path / "landing").rmdir()
@@ -111,7 +107,7 @@ def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
 
 
 def broken_disk(monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[int], bool], failure: int) -> None:
-    """From now on syncs of such files fail."""
+    """Make syncs of such files fail from now on."""
     fsync = os.fsync
 
     def failing(descriptor: int) -> None:
@@ -124,7 +120,7 @@ def broken_disk(monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[int], bool
 
 @pytest.mark.parametrize("failure", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("is_broken", [stat.S_ISREG, stat.S_ISDIR])
-def test_what_could_not_be_synced_is_not_there(
+def test_file_that_could_not_be_synced_does_not_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[int], bool], failure: int
 ) -> None:
     durable.make_folder(tmp_path / "landing")
@@ -134,7 +130,7 @@ def test_what_could_not_be_synced_is_not_there(
     assert list((tmp_path / "landing").iterdir()) == []
 
 
-def test_a_folder_that_could_not_be_synced_is_synced_by_whoever_needs_it_next(
+def test_folder_that_could_not_be_synced_is_synced_by_the_next_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[str, Path]]
 ) -> None:
     with monkeypatch.context() as broken:
@@ -146,8 +142,8 @@ def test_a_folder_that_could_not_be_synced_is_synced_by_whoever_needs_it_next(
     assert ("sync", tmp_path) in steps
 
 
-def test_a_file_on_a_full_disk_is_not_there(tmp_path: Path) -> None:
-    """The disk is full while it is written."""
+def test_file_on_a_full_disk_does_not_exist(tmp_path: Path) -> None:
+    """The disk becomes full while the file is written."""
     code = (
         "import resource, signal, sys; from pathlib import Path; from storage.core import durable;"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
@@ -159,7 +155,7 @@ def test_a_file_on_a_full_disk_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_broken", [stat.S_ISREG, stat.S_ISDIR])
-def test_a_replacement_that_can_not_be_synced_is_told(
+def test_replacement_that_cannot_be_synced_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[int], bool]
 ) -> None:
     durable.replace(tmp_path / "settings", b"old")
@@ -169,7 +165,7 @@ def test_a_replacement_that_can_not_be_synced_is_told(
     assert [path.name for path in tmp_path.iterdir()] == ["settings"]
 
 
-def test_a_replacement(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
+def test_replacement_is_durable(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
     for content in (b"old", b"new"):
         durable.replace(tmp_path / "settings", content)
     assert (tmp_path / "settings").read_bytes() == b"new"

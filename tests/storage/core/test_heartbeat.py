@@ -1,4 +1,4 @@
-"""A hung process is told from a busy one, a sleeping machine and a late look."""
+"""A hung process is distinguished from a busy one, a suspended machine and a late check."""
 
 import os
 import subprocess
@@ -18,14 +18,14 @@ POLL_EVERY_S = 0.25
 
 
 class Watched:
-    """A pulse under a clock of the test's."""
+    """A pulse with a clock that the test sets."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
         self.pulse = Pulse(lambda: self.now_s)
 
     def passes(self, seconds: float, check_every_s: float = POLL_EVERY_S) -> None:
-        """Time passes in which nothing is heard."""
+        """Advance the clock without a heartbeat."""
         for _ in range(int(seconds / check_every_s)):
             self.now_s += check_every_s
             self.pulse.note(heard=False)
@@ -33,27 +33,27 @@ class Watched:
 
 @pytest.fixture
 def watched() -> Watched:
-    """One that has begun."""
+    """Return a pulse that has had its first beat."""
     watched = Watched()
     watched.pulse.note(heard=True)
     return watched
 
 
-def test_a_process_that_is_silent_for_too_long_is_lost(watched: Watched) -> None:
+def test_process_that_is_silent_for_too_long_counts_as_hung(watched: Watched) -> None:
     watched.passes(HUNG_AFTER_S)
     assert not watched.pulse.silent
     watched.passes(1)
     assert watched.pulse.silent
 
 
-def test_every_beat_begins_anew(watched: Watched) -> None:
+def test_every_beat_restarts_the_count(watched: Watched) -> None:
     for _ in range(10):
         watched.passes(HUNG_AFTER_S)
         watched.pulse.note(heard=True)
         assert not watched.pulse.silent
 
 
-def test_time_in_which_nobody_looked_does_not_count(watched: Watched, subtests: pytest.Subtests) -> None:
+def test_time_between_late_checks_does_not_count(watched: Watched, subtests: pytest.Subtests) -> None:
     with subtests.test("a laptop was suspended, or the supervisor stopped"):
         watched.passes(8 * 3_600, check_every_s=3_600)
         assert not watched.pulse.silent
@@ -63,7 +63,7 @@ def test_time_in_which_nobody_looked_does_not_count(watched: Watched, subtests: 
         assert not watched.pulse.silent
 
 
-def test_a_process_that_has_not_begun_yet_is_given_time_to() -> None:
+def test_starting_process_has_more_time() -> None:
     starting = Watched()
     starting.passes(FIRST_BEAT_WITHIN_S)
     assert not starting.pulse.silent
@@ -76,13 +76,13 @@ Line = tuple[Connection, Connection]
 
 @pytest.fixture
 def line() -> Iterator[Line]:
-    """The listener's end, and the process's."""
+    """Yield the listener's and the process's end of a line."""
     ours, theirs = Pipe()
     with ours, theirs:
         yield ours, theirs
 
 
-def test_beats_come_again_and_again(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beats_are_sent_repeatedly(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "BEAT_EVERY_S", 0.001)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # put back what the test runner has there
     ours, theirs = line
@@ -92,7 +92,7 @@ def test_beats_come_again_and_again(line: Line, monkeypatch: pytest.MonkeyPatch)
         until(lambda: take_beats(ours))
 
 
-def test_beats_go_to_nobody_who_is_given_the_same_descriptor(
+def test_beats_never_go_to_another_file_with_the_same_descriptor(
     line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heartbeat, "BEAT_EVERY_S", 0.001)
@@ -122,7 +122,7 @@ time.sleep(60)
 """
 
 
-def test_a_process_in_which_a_thread_could_not_begin_ends() -> None:
+def test_process_in_which_a_thread_could_not_start_exits() -> None:
     command = [sys.executable, "-c", WITHOUT_MEMORY_FOR_A_THREAD]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert ended.returncode == 1
@@ -131,14 +131,14 @@ def test_a_process_in_which_a_thread_could_not_begin_ends() -> None:
     assert "MemoryError" in ended.stderr
 
 
-def test_what_was_sent_while_nobody_listened_is_heard_once(line: Line) -> None:
+def test_beats_sent_without_a_listener_are_taken_at_once(line: Line) -> None:
     ours, theirs = line
     os.write(theirs.fileno(), b"." * 300)
     assert take_beats(ours)
     assert not take_beats(ours)
 
 
-def test_the_end_of_the_line_is_no_sign_of_life(line: Line) -> None:
+def test_closed_line_is_no_sign_of_life(line: Line) -> None:
     ours, theirs = line
     theirs.close()
     assert not take_beats(ours)

@@ -1,4 +1,4 @@
-"""A key is claimed once, answered once, and forgotten after a day."""
+"""A key is claimed once, answered once, and deleted after a day."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
@@ -44,15 +44,13 @@ def _keep(store: Store, claim: Claim) -> None:
         idempotency.keep(w, claim, ANSWER)
 
 
-def test_a_kept_answer_is_given_again_for_24_hours(store: Store, client_id: UUID, now: datetime) -> None:
+def test_stored_answer_is_repeated_for_24_hours(store: Store, client_id: UUID, now: datetime) -> None:
     _keep(store, _claimed(store, client_id, now))
     assert _answer(store, Claim.to(client_id, "key"), now + RETAINED_FOR - MOMENT) == ANSWER
     assert _claimed(store, client_id, now + RETAINED_FOR)
 
 
-def test_a_key_in_flight_is_refused_and_with_another_body_is_misused(
-    store: Store, client_id: UUID, now: datetime
-) -> None:
+def test_key_in_flight_is_refused_also_with_another_body(store: Store, client_id: UUID, now: datetime) -> None:
     _claimed(store, client_id, now)
     with pytest.raises(Conflict) as in_flight:
         _answer(store, Claim.to(client_id, "key"), now)
@@ -61,7 +59,7 @@ def test_a_key_in_flight_is_refused_and_with_another_body_is_misused(
     assert (in_flight.value.code, reused.value.code) == ("Idempotency.InFlight", "Idempotency.KeyReused")
 
 
-def test_an_answered_key_with_another_body_is_misused(store: Store, client_id: UUID, now: datetime) -> None:
+def test_answered_key_with_another_body_is_refused(store: Store, client_id: UUID, now: datetime) -> None:
     _keep(store, _claimed(store, client_id, now))
     with pytest.raises(Unprocessable, match="another request"):
         _answer(store, Claim.to(client_id, "key"), now, OTHER_BODY)
@@ -72,15 +70,15 @@ def test_clients_do_not_share_keys(store: Store, client_id: UUID, now: datetime)
     assert _claimed(store, _client(store, now), now)
 
 
-def test_a_released_key_is_free(store: Store, client_id: UUID, now: datetime) -> None:
+def test_released_key_is_free(store: Store, client_id: UUID, now: datetime) -> None:
     first = _claimed(store, client_id, now)
     with store.db.writing() as w:
         idempotency.release(w, first)
     assert _claimed(store, client_id, now)
 
 
-def test_a_release_after_the_answer_was_kept_changes_nothing(store: Store, client_id: UUID, now: datetime) -> None:
-    """The commit succeeded, and its sender was told that it failed."""
+def test_release_after_the_answer_was_stored_changes_nothing(store: Store, client_id: UUID, now: datetime) -> None:
+    """The commit succeeded, although the client received an error."""
     claim = _claimed(store, client_id, now)
     _keep(store, claim)
     with store.db.writing() as w:
@@ -88,7 +86,7 @@ def test_a_release_after_the_answer_was_kept_changes_nothing(store: Store, clien
     assert _answer(store, Claim.to(client_id, "key"), now) == ANSWER
 
 
-def test_who_outlives_its_claim_cannot_commit(store: Store, client_id: UUID, now: datetime) -> None:
+def test_request_whose_claim_expired_cannot_commit(store: Store, client_id: UUID, now: datetime) -> None:
     slow = _claimed(store, client_id, now)
     quick = _claimed(store, client_id, now + CLAIMED_FOR)
     with pytest.raises(Conflict):
@@ -99,7 +97,7 @@ def test_who_outlives_its_claim_cannot_commit(store: Store, client_id: UUID, now
     assert _answer(store, Claim.to(client_id, "key"), now + CLAIMED_FOR) == ANSWER
 
 
-def test_a_sweep_forgets_what_is_a_day_old(store: Store, client_id: UUID, now: datetime) -> None:
+def test_sweep_deletes_keys_that_are_a_day_old(store: Store, client_id: UUID, now: datetime) -> None:
     _keep(store, _claimed(store, client_id, now))
     with store.db.writing() as w:
         assert idempotency.sweep(w, now + RETAINED_FOR - MOMENT, 9) == 0
@@ -107,7 +105,7 @@ def test_a_sweep_forgets_what_is_a_day_old(store: Store, client_id: UUID, now: d
         assert idempotency.sweep(w, now + RETAINED_FOR, 9) == 0
 
 
-def test_a_sweep_forgets_no_more_than_a_slice_the_oldest_first(store: Store, client_id: UUID, now: datetime) -> None:
+def test_sweep_deletes_a_limited_number_oldest_first(store: Store, client_id: UUID, now: datetime) -> None:
     claims = [Claim.to(client_id, str(number)) for number in range(3)]
     for number, claim in enumerate(claims):
         assert _answer(store, claim, now + number * MOMENT) is None
@@ -119,7 +117,7 @@ def test_a_sweep_forgets_no_more_than_a_slice_the_oldest_first(store: Store, cli
 
 
 @on_postgresql
-def test_a_key_taken_anew_while_a_sweep_looks_at_it_stays(store: Store, client_id: UUID, now: datetime) -> None:
+def test_key_claimed_again_during_a_sweep_stays(store: Store, client_id: UUID, now: datetime) -> None:
     _keep(store, _claimed(store, client_id, now))
 
     def sweep() -> int:

@@ -8,14 +8,14 @@ from pipelines.vocabulary.errors import Corrupt
 from storage.core.lake import Lake
 
 
-def test_what_was_put_is_read_back(tmp_path: Path) -> None:
+def test_stored_frame_is_read_back(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     frame = pl.DataFrame({"amount": [1, 2, 3]})
     stored = lake.put_frame("transactions/2026-11-20/a.parquet", frame)
     assert_frame_equal(pl.read_parquet(lake.verified(stored.path, stored.sha256)), frame)
 
 
-def test_a_path_is_written_once(tmp_path: Path) -> None:
+def test_path_is_written_once(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.put("landing/a", b"first")
     with pytest.raises(FileExistsError):
@@ -46,7 +46,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         Lake(tmp_path).verified("gone.parquet", b"")
 
 
-def test_the_files_found_right_are_remembered_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limited_number_of_verified_files_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storage.core.lake.MOST_REMEMBERED", 2)
     lake = Lake(tmp_path)
     files = [lake.put(name, b"right") for name in "abc"]

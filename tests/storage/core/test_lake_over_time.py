@@ -1,4 +1,4 @@
-"""Commits, compactions and sweeps in any order and at any moment, against a plain model of each customer's value."""
+"""Commits, compactions and sweeps in any order, compared with a plain model of each customer's value."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,7 +29,7 @@ Step = Callable[["World"], None]
 
 @dataclass
 class World:
-    """What the store should hold, told by dictionaries."""
+    """The expected content of the store, as dictionaries."""
 
     store: Store
     now: datetime
@@ -64,7 +64,7 @@ def batch_ends() -> Step:
 
 
 def compaction_during(inner: Step) -> Step:
-    """The inner step happens when the compacted file is written and not yet named."""
+    """Return a compaction with an inner step after its file is written and before it is committed."""
 
     def step(world: World) -> None:
         read = dict(world.versions)
@@ -112,7 +112,7 @@ steps = st.one_of(simple, st.builds(compaction_during, simple))
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compaction finds everything worth its while, into files of two customers."""
+    """Make every compaction pay, and write files of two customers."""
     monkeypatch.setattr(compaction, "LOOSE_FILES", 1)
     monkeypatch.setattr(compaction, "FILE_CUSTOMERS", 2)
 

@@ -1,4 +1,4 @@
-"""One holder at a time; a silent one is replaced."""
+"""A role has one holder at a time; a holder that stops renewing is replaced."""
 
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -17,43 +17,43 @@ def hold(store: Store, holder: UUID, now: datetime, name: str = leases.DISPATCHE
         return leases.hold(w, name, holder, ttl_s=10, now=now)
 
 
-def let_go(store: Store, holder: UUID) -> None:
+def release(store: Store, holder: UUID) -> None:
     with store.db.writing() as w:
-        leases.let_go(w, leases.DISPATCHER, holder)
+        leases.release(w, leases.DISPATCHER, holder)
 
 
-def test_a_free_role_is_taken_and_prolonged_by_its_holder(store: Store, now: datetime) -> None:
+def test_free_role_is_taken_and_renewed_by_its_holder(store: Store, now: datetime) -> None:
     assert hold(store, ONE, now)
     assert hold(store, ONE, now + timedelta(seconds=9))
     assert not hold(store, OTHER, now + timedelta(seconds=18))
 
 
-def test_a_role_goes_to_another_when_its_holder_fell_silent(store: Store, now: datetime) -> None:
+def test_role_goes_to_another_when_its_lease_has_ended(store: Store, now: datetime) -> None:
     assert hold(store, ONE, now)
     assert not hold(store, OTHER, now + timedelta(seconds=9))
     assert hold(store, OTHER, now + timedelta(seconds=10))
     assert not hold(store, ONE, now + timedelta(seconds=11))
 
 
-def test_a_role_given_up_is_free_at_once_and_only_its_holder_can_give_it_up(store: Store, now: datetime) -> None:
+def test_only_its_holder_can_release_a_role_which_is_then_free(store: Store, now: datetime) -> None:
     assert hold(store, ONE, now)
-    let_go(store, OTHER)
+    release(store, OTHER)
     assert not hold(store, OTHER, now)
-    let_go(store, ONE)
+    release(store, ONE)
     assert hold(store, OTHER, now)
 
 
-def test_a_role_taken_before_the_clock_was_set_back_is_free(store: Store, now: datetime) -> None:
+def test_role_taken_before_the_clock_was_set_back_is_free(store: Store, now: datetime) -> None:
     hold(store, ONE, now + timedelta(hours=2))
     with store.db.reading() as r:
-        assert not leases.held(r, leases.DISPATCHER, now)
+        assert not leases.is_held(r, leases.DISPATCHER, now)
     assert hold(store, OTHER, now)
 
 
-def test_a_family_of_roles_has_many_holders_and_the_silent_are_not_counted(store: Store, now: datetime) -> None:
+def test_family_of_roles_counts_holders_with_a_current_lease(store: Store, now: datetime) -> None:
     def count(name: str, after_s: int = 0) -> int:
         with store.db.reading() as r:
-            return leases.holders(r, name, now + timedelta(seconds=after_s))
+            return leases.count_holders(r, name, now + timedelta(seconds=after_s))
 
     hold(store, ONE, now, "worker/here/1")
     hold(store, OTHER, now + timedelta(seconds=5), "worker/here/2")
@@ -61,7 +61,7 @@ def test_a_family_of_roles_has_many_holders_and_the_silent_are_not_counted(store
     assert (count("worker"), count("worker/here"), count("worker/here", after_s=12), count("work")) == (3, 2, 1, 0)
 
 
-def test_jobs_are_being_processed_while_dispatcher_and_worker_are_both_fresh(store: Store, now: datetime) -> None:
+def test_jobs_are_processed_while_dispatcher_and_worker_hold_their_roles(store: Store, now: datetime) -> None:
     def ready(after_s: int) -> bool:
         with store.db.reading() as r:
             return leases.ready(r, now + timedelta(seconds=after_s))
@@ -74,18 +74,18 @@ def test_jobs_are_being_processed_while_dispatcher_and_worker_are_both_fresh(sto
     assert not ready(after_s=10)
 
 
-def test_long_work_finds_out_that_another_had_its_role_meanwhile(store: Store, now: datetime) -> None:
+def test_long_work_fails_if_another_took_its_role(store: Store, now: datetime) -> None:
     later = now + timedelta(seconds=leases.LONG_LEASE_S)
     times = iter((now, later))
     with leases.exclusively(store.db, leases.DISPATCHER, lambda: next(times)) as prolong:
         assert hold(store, OTHER, later)
-        let_go(store, OTHER)
+        release(store, OTHER)
         with pytest.raises(Conflict):
             prolong()
     assert hold(store, ONE, later), "nor is it kept from others"
 
 
-def test_long_work_goes_on_when_it_was_held_up_and_nobody_took_its_role(store: Store, now: datetime) -> None:
+def test_long_work_continues_after_a_delay_if_nobody_took_its_role(store: Store, now: datetime) -> None:
     later = now + timedelta(seconds=2 * leases.LONG_LEASE_S)
     times = iter((now, later))
     with leases.exclusively(store.db, leases.DISPATCHER, lambda: next(times)) as prolong:

@@ -1,4 +1,4 @@
-"""A log line is one line, in one form, with nothing in it that doesn't belong there."""
+"""A log entry is one line in one form, without secrets and personal data."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ def raised(error: Exception, cause: Exception | None = None) -> object:
         return sys.exc_info()
 
 
-def test_the_two_forms_tell_the_same() -> None:
+def test_both_forms_have_the_same_fields() -> None:
     with logs.about(requestId="lender 7"):
         text, as_json = (line(form, "GET %s", "/v1/jobs", fields={"ms": 2.5}) for form in FORMS)
     found = json.loads(as_json)
@@ -52,7 +52,7 @@ def test_the_two_forms_tell_the_same() -> None:
 @pytest.mark.parametrize(
     "evil", ["a\r\nINFO forged", "\x1b[31mred", "\x9b31m", "a\u2028b", "\u202egnp.exe", "\ud800", "\0"]
 )
-def test_a_value_neither_begins_a_line_nor_speaks_to_the_terminal(form: Line, evil: str) -> None:
+def test_value_cannot_start_a_line_or_control_the_terminal(form: Line, evil: str) -> None:
     with logs.about(requestId=evil):
         written = line(form, "name: %s", evil)
     assert written.isprintable()
@@ -61,7 +61,7 @@ def test_a_value_neither_begins_a_line_nor_speaks_to_the_terminal(form: Line, ev
 
 @each_form
 @pytest.mark.parametrize("secret", [KEY, "51824753556", "51 824 753 556", f"x-api-key={KEY}"])
-def test_keys_and_abns_are_blotted_out(form: Line, secret: str) -> None:
+def test_keys_and_abns_are_masked(form: Line, secret: str) -> None:
     with logs.about(requestId=secret):
         written = line(form, "called with\n%s", secret)
     assert secret not in written
@@ -70,13 +70,13 @@ def test_keys_and_abns_are_blotted_out(form: Line, secret: str) -> None:
 
 
 @each_form
-def test_a_request_id_is_not_taken_for_an_abn(form: Line) -> None:
+def test_request_id_is_not_masked_as_an_abn(form: Line) -> None:
     with logs.about(requestId="4f1c8f0e-8d0b-4b52-9b43-518247535561"):
         assert "518247535561" in line(form, "reported")
 
 
 @each_form
-def test_of_a_foreign_error_only_type_and_place_are_told(form: Line) -> None:
+def test_foreign_error_is_logged_with_type_and_place_only(form: Line) -> None:
     error = raised(ValueError("COFFEE at Nora's"), cause=KeyError("12345678"))
     written = line(form, "failed", exc_info=error)
     assert "ValueError < KeyError" in written
@@ -86,14 +86,14 @@ def test_of_a_foreign_error_only_type_and_place_are_told(form: Line) -> None:
 
 
 @each_form
-def test_our_own_errors_and_the_systems_are_told_in_full(form: Line) -> None:
+def test_our_own_and_system_errors_are_logged_in_full(form: Line) -> None:
     ours = raised(Corrupt("Lake.ChecksumMismatch", "The data file a.parquet is not what was written."))
     assert "Lake.ChecksumMismatch: The data file a.parquet" in line(form, "failed", exc_info=ours)
     assert "No space left on device" in line(form, "failed", exc_info=raised(OSError(28, "No space left on device")))
 
 
 @each_form
-def test_of_a_foreign_message_only_the_first_line_is_told(form: Line) -> None:
+def test_foreign_message_is_logged_with_its_first_line_only(form: Line) -> None:
     written = line(form, "a tick failed\nStack Trace: COFFEE", logger="dagster.daemon")
     assert "a tick failed" in written
     assert "COFFEE" not in written
@@ -103,7 +103,7 @@ def test_of_a_foreign_message_only_the_first_line_is_told(form: Line) -> None:
     ("chosen", "as_json"), [(LogFormat.TEXT, False), (LogFormat.JSON, True), (LogFormat.AUTO, True)]
 )
 def test_a_process_logs_in_the_chosen_form(monkeypatch: pytest.MonkeyPatch, chosen: LogFormat, as_json: bool) -> None:
-    """Automatically, JSON where nobody sits at a terminal; whatever ends a thread is a line, too."""
+    """Automatic means JSON unless on a terminal. An error that ends a thread is logged, too."""
     retained = logging.root.handlers[:], logging.root.level, sys.excepthook, threading.excepthook
     monkeypatch.setattr(sys, "stderr", written := StringIO())
     try:

@@ -1,4 +1,4 @@
-"""Tables are exactly what the models declare, and those of another version are refused."""
+"""Tables equal the models' declarations, and tables of another version are refused."""
 
 from contextlib import closing
 
@@ -15,7 +15,7 @@ from storage.core.models import metadata
 from storage.core.store import Store
 
 
-def test_a_migrated_database_is_what_the_models_say(store: Store) -> None:
+def test_migrated_database_equals_the_models(store: Store) -> None:
     with store.db.reading() as r:
         assert compare_metadata(MigrationContext.configure(r), metadata) == []
 

@@ -1,4 +1,4 @@
-"""PostgreSQL that is down, silent, locked or restarted: calls fail in bounded time, and go on when it is back."""
+"""If PostgreSQL is down, silent, locked or restarted, calls fail in limited time, and work again afterwards."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ SERVER = ("127.0.0.1", 5432)
 
 @pytest.fixture
 def line() -> Iterator[Network]:
-    """What lies between the store and its server."""
+    """Yield the network between the store and its server."""
     with network(SERVER) as between:
         yield between
 
@@ -37,10 +37,10 @@ def line() -> Iterator[Network]:
 def store(
     line: Network, postgres_database: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Store]:
-    """A store whose patience is a fraction of what it is in life."""
+    """Yield a store with much shorter timeouts than in production."""
     monkeypatch.setattr(postgres.Connection, "silence_s", 0.4)
     monkeypatch.setattr(postgres, "ALIVE_WITHIN_S", 0.2)
-    monkeypatch.setattr(postgres, "CONNECT_WITHIN_S", 2)  # psycopg knows no shorter one
+    monkeypatch.setattr(postgres, "CONNECT_WITHIN_S", 2)  # the shortest that psycopg accepts
     monkeypatch.setattr(postgres, "POOL_WITHIN_S", 0.2)
     monkeypatch.setattr(postgres, "LOCK_WITHIN_MS", 200)
     monkeypatch.setattr(postgres, "STATEMENT_WITHIN_MS", 300)
@@ -63,13 +63,13 @@ def two_clients(store: Store, now: datetime, between: Callable[[Writing], None])
         keys.create_client(w, "Harbour Lending", decision_policies=True, now=now)
 
 
-def test_what_a_request_may_wait_for_adds_up_to_less_than_ten_seconds() -> None:
+def test_waits_of_a_request_add_up_to_less_than_ten_seconds() -> None:
     a_connection = postgres.POOL_WITHIN_S + postgres.ALIVE_WITHIN_S + postgres.CONNECT_WITHIN_S
     assert a_connection < 10
     assert postgres.LOCK_WITHIN_MS < postgres.STATEMENT_WITHIN_MS < postgres.SILENCE_S * 1_000 < 10_000
 
 
-def test_a_store_opens_while_its_server_is_down_and_works_once_it_is_up(
+def test_store_opens_while_its_server_is_down_and_works_once_it_is_up(
     line: Network, store: Store, now: datetime
 ) -> None:
     line.cut()
@@ -80,7 +80,7 @@ def test_a_store_opens_while_its_server_is_down_and_works_once_it_is_up(
     assert count(store) == 1
 
 
-def test_connections_that_were_cut_are_replaced_unnoticed(line: Network, store: Store, now: datetime) -> None:
+def test_cut_connections_are_replaced(line: Network, store: Store, now: datetime) -> None:
     a_client(store, now)
     line.cut()
     line.mend()
@@ -96,7 +96,7 @@ def test_a_statement_that_is_never_answered_fails_and_leaves_nothing(
     assert count(store) == 0
 
 
-def test_a_silent_network_does_not_use_the_pool_up_for_ever(line: Network, store: Store) -> None:
+def test_silent_network_does_not_exhaust_the_pool(line: Network, store: Store) -> None:
     everybody = postgres.POOL_SIZE + postgres.POOL_OVERFLOW + 4
     together = threading.Barrier(everybody)
     with ThreadPoolExecutor(everybody) as threads:
@@ -116,7 +116,7 @@ def test_a_silent_network_does_not_use_the_pool_up_for_ever(line: Network, store
     assert store.db.engine.pool.checkedout() == 0  # pyrefly: ignore[missing-attribute]  # of the kind of pool that it is
 
 
-def test_a_lock_of_another_session_is_not_waited_for_for_ever(store: Store, now: datetime) -> None:
+def test_wait_for_a_lock_of_another_session_is_limited(store: Store, now: datetime) -> None:
     a_client(store, now)
     with admin(store) as other, other.transaction():
         other.execute("LOCK TABLE clients IN ACCESS EXCLUSIVE MODE")
@@ -125,7 +125,7 @@ def test_a_lock_of_another_session_is_not_waited_for_for_ever(store: Store, now:
     assert count(store) == 1
 
 
-def test_a_statement_that_takes_too_long_is_ended(store: Store) -> None:
+def test_statement_that_takes_too_long_is_aborted(store: Store) -> None:
     with pytest.raises(OperationalError, match="statement timeout"), store.db.reading() as r:
         r.execute(text("SELECT pg_sleep(60)"))
 
@@ -141,10 +141,10 @@ def test_a_terminated_backend_loses_its_transaction_and_nothing_else(store: Stor
     assert count(store) == 1
 
 
-def test_who_listens_for_changes_finds_out_that_nobody_speaks_any_more(
+def test_waiting_for_changes_fails_if_the_server_is_silent(
     line: Network, store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage.core.changes.ASK_AFTER_S", 0.1)
+    monkeypatch.setattr("storage.core.changes.CHECK_AFTER_S", 0.1)
     with Changes(store.db) as changes:
         assert not changes.wait(0.2)
         a_client(store, now)
@@ -160,7 +160,7 @@ def test_who_listens_for_changes_finds_out_that_nobody_speaks_any_more(
 
 
 @pytest.mark.service  # starts other processes
-def test_processes_that_open_a_new_database_at_once_make_its_tables_once(store: Store, tmp_path: Path) -> None:
+def test_processes_that_open_a_new_database_at_once_create_its_tables_once(store: Store, tmp_path: Path) -> None:
     with admin(store) as other:
         other.execute("DROP SCHEMA public CASCADE")
         other.execute("CREATE SCHEMA public")
@@ -173,6 +173,6 @@ def test_processes_that_open_a_new_database_at_once_make_its_tables_once(store: 
 
 
 def admin(store: Store) -> "psycopg.Connection[tuple[object, ...]]":
-    """Another session, with the server's own patience."""
+    """Return another session, with the server's default timeouts."""
     database = make_url(store.settings.database).database
     return psycopg.connect(f"postgresql://127.0.0.1:5432/{database}", autocommit=True)

@@ -1,4 +1,4 @@
-"""Settings that can't be used are refused in one line, unknown ones with the nearest known one."""
+"""Invalid settings are refused with a message of one line; unknown ones with the nearest known name."""
 
 import errno
 from pathlib import Path
@@ -10,7 +10,7 @@ from api.core.commands.failures import explained
 from storage.core.settings import Settings, SettingsError
 
 
-def test_a_misspelt_variable_is_refused_with_the_one_that_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misspelt_variable_is_refused_with_a_suggestion(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_RETENTOIN", "90d")
     with pytest.raises(SettingsError, match=r"TIDEMARK_RETENTOIN \(did you mean TIDEMARK_RETENTION\?\)"):
         Settings()
@@ -19,7 +19,9 @@ def test_a_misspelt_variable_is_refused_with_the_one_that_is_meant(monkeypatch: 
 @pytest.mark.parametrize(
     ("file", "line"), [(".env", "TIDEMARK_RATELIMIT=60/1m"), ("home/tidemark.toml", "ratelimit=1")]
 )
-def test_so_is_one_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, line: str) -> None:
+def test_misspelt_setting_in_a_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, line: str
+) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / file).write_text(f"{line}\n")
     monkeypatch.chdir(tmp_path)
@@ -28,7 +30,7 @@ def test_so_is_one_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fi
         Settings()
 
 
-def test_a_full_disk_at_the_start_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_at_the_start_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -41,7 +43,7 @@ def test_a_full_disk_at_the_start_is_one_line(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("zone", ["Australia/Sidney", "Australia", "../zone", ""])
-def test_a_wrong_time_zone_is_one_line(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+def test_wrong_time_zone_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
     monkeypatch.setenv("TIDEMARK_TIMEZONE", zone)
     with pytest.raises(ValidationError) as refusal:
         Settings()

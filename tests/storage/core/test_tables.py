@@ -1,4 +1,4 @@
-"""What the database itself refuses, and where it looks: triggers and partial indexes, on SQLite and PostgreSQL.
+"""Triggers that refuse changes, and conditions of partial indexes, on SQLite and PostgreSQL.
 
 `test_migrations` compares the tables with the models, but neither triggers nor the conditions of indexes.
 """
@@ -95,8 +95,8 @@ def test_indexes_keep_their_conditions(store: Store) -> None:
     }
 
 
-def test_locks_have_numbers_of_their_own() -> None:
-    """Processes of two versions may run against one database: a number never means anything else."""
+def test_lock_numbers_never_change() -> None:
+    """Processes of two versions may use one database, so a lock's number must never change its meaning."""
     assert {lock.name: int(lock) for lock in Lock} == {
         "CLAIMING": 7460001,
         "MIGRATION": 7460002,

@@ -1,4 +1,4 @@
-"""What is sealed opens for the thing that it was sealed for, under the key that it names, and nowhere else."""
+"""A sealed value opens only in its context and with its key."""
 
 from datetime import datetime
 from uuid import UUID
@@ -23,7 +23,7 @@ CONTEXT = b"context"
 
 
 def vault_of(*keys: bytes, names: bytes = OLD) -> Vault:
-    """With these keys under the ids from 1 on; the last one seals."""
+    """Return a vault with these keys, with ids from 1; the last one seals."""
     return Vault(lambda: Ring(dict(enumerate(keys, start=1)), len(keys), names))
 
 
@@ -49,21 +49,21 @@ def test_the_same_secret_is_sealed_differently_each_time() -> None:
     assert keys.seal(b"secret", CONTEXT) != keys.seal(b"secret", CONTEXT)
 
 
-def test_old_and_new_keys_serve_side_by_side() -> None:
+def test_old_and_new_keys_open_values() -> None:
     sealed = vault_of(OLD).seal(b"secret", CONTEXT)
     both = vault_of(OLD, NEW)
     assert both.open(sealed, CONTEXT) == b"secret"
     assert (key_of(sealed), key_of(both.seal(b"secret", CONTEXT))) == (1, 2)
 
 
-def test_a_key_that_was_not_there_before_is_looked_for() -> None:
+def test_unknown_key_is_looked_up_again() -> None:
     rings = [Ring({1: OLD}, 1, OLD), Ring({1: OLD, 2: NEW}, 2, OLD)]
     running = Vault(lambda: rings.pop(0))
     running.seal(b"before", CONTEXT)
     assert running.open(vault_of(OLD, NEW).seal(b"secret", CONTEXT), CONTEXT) == b"secret"
 
 
-def test_keys_are_read_once_and_again_before_sealing_when_they_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_cached_and_read_again_before_sealing(monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
 
     def load() -> Ring:
@@ -86,12 +86,12 @@ def test_pseudonyms_stay_when_data_keys_change() -> None:
     assert vault_of(OLD).pseudonym("127.0.0.1") != vault_of(OLD).pseudonym("127.0.0.2")
 
 
-def test_a_ring_shows_no_key() -> None:
+def test_repr_of_a_ring_shows_no_key() -> None:
     assert "1" * 8 not in repr(Ring({1: OLD}, 1, OLD))
 
 
 def test_stored_secrets_are_bound_to_their_rows(store: Store, now: datetime) -> None:
-    """A context is part of what is stored: whoever renames one loses every secret that was sealed for it."""
+    """Contexts must never be renamed: values sealed for them could not be opened any more."""
     file_id = UUID(int=7)
     client_id = a_client(store, now)
     with store.db.writing() as w:

@@ -1,4 +1,4 @@
-"""Keys are replaced while everything runs, and whoever is interrupted at any point leaves everything openable."""
+"""Keys can be replaced while everything runs, and an interruption at any point leaves all values openable."""
 
 import hashlib
 import os
@@ -42,12 +42,12 @@ PDF, PASSWORD = b"%PDF-1.7 a statement", "s3cret"
 
 
 class Killed(BaseException):
-    """As if the process had ended."""
+    """Simulates that the process was killed."""
 
 
 @dataclass
 class Lender:
-    """A client that has sealed one thing of each kind."""
+    """A client with one sealed value of each kind."""
 
     store: Store
     client_id: UUID
@@ -56,7 +56,7 @@ class Lender:
     file_id: UUID
 
     def opens(self, store: Store) -> bool:
-        """Whether everything opens for a process that has just started."""
+        """Return whether a newly started process can open all values."""
         with store.db.reading() as r:
             file = statements.get_file(r, self.file_id)
             mine = subscriptions_table.c.subscription_id == self.subscription_id
@@ -97,7 +97,7 @@ def a_lender(store: Store, now: datetime) -> Lender:
 
 @contextmanager
 def started(settings: Settings) -> Iterator[Store]:
-    """Another process."""
+    """Yield the store of another process."""
     store = Store.open(Settings(**dict(settings)))
     try:
         yield store
@@ -113,7 +113,7 @@ def files_of_keys(store: Store) -> list[str]:
     return sorted(path.name for path in store.settings.home.iterdir() if "master.key" in path.name)
 
 
-def test_a_new_master_key_opens_everything_and_the_old_one_nothing(lender: Lender, now: datetime) -> None:
+def test_new_master_key_opens_everything_and_the_old_one_nothing(lender: Lender, now: datetime) -> None:
     store = lender.store
     before = (store.settings.home / "master.key").read_text()
     rotated = vault_keys.rotate_master_key(store.db, store.settings, now)
@@ -129,7 +129,7 @@ def test_a_new_master_key_opens_everything_and_the_old_one_nothing(lender: Lende
 
 
 def given(store: Store, key: str | bytes, new: str | bytes = "") -> Settings:
-    """The settings with the master key from the environment."""
+    """Return the settings with the master key from the environment."""
     keys: dict[str, Any] = {name: SecretStr(text if isinstance(text, str) else b64encode(text).decode())
             for name, text in (("master_key", key), ("new_master_key", new))}  # fmt: skip
     return Settings(**dict(store.settings) | keys)
@@ -162,14 +162,14 @@ def test_a_master_key_from_the_environment(store: Store, now: datetime) -> None:
     assert not store.settings.key_file.exists()
 
 
-def test_a_new_key_in_the_environment_is_no_answer_to_a_key_in_a_file(lender: Lender, now: datetime) -> None:
+def test_key_file_is_not_replaced_by_a_key_from_the_environment(lender: Lender, now: datetime) -> None:
     settings = given(lender.store, "", b"n" * 32)
-    with pytest.raises(SettingsError, match="leave it out"):
+    with pytest.raises(SettingsError, match="unset it"):
         vault_keys.rotate_master_key(lender.store.db, settings, now)
 
 
 class Steps:
-    """Counts what a rotation makes durable or visible, and ends it before the n-th step."""
+    """Counts the steps that a rotation makes durable or visible, and kills it before the n-th."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Store, nth: int) -> None:
         self.taken, self._nth = 0, nth
@@ -194,7 +194,7 @@ class Steps:
 
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, store: Store, nth: int, work: Callable[[], object]) -> bool:
-    """Whether it was: False when the work has fewer steps."""
+    """Kill the work before the n-th step; return False if it has fewer steps."""
     with monkeypatch.context() as patched:
         steps = Steps(patched, store, nth)
         try:
@@ -206,7 +206,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, store: Store, nth: int, work: Cal
         return False
 
 
-def test_a_rotation_of_the_master_key_may_end_before_any_step(
+def test_rotation_of_the_master_key_may_be_killed_before_any_step(
     lender: Lender, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = lender.store
@@ -230,7 +230,9 @@ def test_a_rotation_of_the_master_key_may_end_before_any_step(
     assert nth > 6, "it surely has more steps"
 
 
-def test_resealing_may_end_before_any_step(lender: Lender, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resealing_may_be_killed_before_any_step(
+    lender: Lender, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = lender.store
     used = {key(store)}
     for nth in count(1):
@@ -262,7 +264,7 @@ def sealed(store: Store) -> dict[int, Sealed]:
         return vault_keys.sealed_under(r)
 
 
-def test_resealing_begins_anew_only_when_nothing_is_left_to_do(lender: Lender, now: datetime) -> None:
+def test_unfinished_resealing_continues_instead_of_restarting(lender: Lender, now: datetime) -> None:
     store = lender.store
     with store.db.writing() as w:
         second = vault_keys.replace_data_key(w, store.settings, now)  # and died
@@ -272,7 +274,7 @@ def test_resealing_begins_anew_only_when_nothing_is_left_to_do(lender: Lender, n
     assert (done.data_key, done.made, done.unreadable) == (second + 1, True, [])
 
 
-def test_what_cannot_be_opened_is_named_stays_and_keeps_its_key(lender: Lender, now: datetime) -> None:
+def test_value_that_cannot_be_opened_is_reported_and_keeps_its_key(lender: Lender, now: datetime) -> None:
     store, first = lender.store, key(lender.store)
     with store.db.reading() as r:
         path = statements.get_file(r, lender.file_id).path or ""
@@ -285,9 +287,7 @@ def test_what_cannot_be_opened_is_named_stays_and_keeps_its_key(lender: Lender, 
     assert vault_keys.forget(store.db, now + timedelta(days=365)) == []
 
 
-def test_the_old_file_of_an_original_is_left_to_who_looked_it_up_and_swept_a_day_later(
-    lender: Lender, now: datetime
-) -> None:
+def test_old_file_of_an_original_stays_for_readers_and_is_swept_a_day_later(lender: Lender, now: datetime) -> None:
     store = lender.store
     with store.db.reading() as r:
         looked_up = statements.get_file(r, lender.file_id)
@@ -303,7 +303,7 @@ def test_the_old_file_of_an_original_is_left_to_who_looked_it_up_and_swept_a_day
         assert lender.opens(another)
 
 
-def test_a_retired_key_goes_with_a_sweep(lender: Lender, now: datetime) -> None:
+def test_retired_key_is_deleted_by_a_sweep(lender: Lender, now: datetime) -> None:
     first = key(lender.store)
     resealing.reseal(lender.store, lambda: now)
     retention.sweep(lender.store, lambda: now + vault_keys.RETIRED_RETAINED + timedelta(seconds=1))
@@ -311,7 +311,7 @@ def test_a_retired_key_goes_with_a_sweep(lender: Lender, now: datetime) -> None:
         assert first not in {each.key_id for each in vault_keys.stored(r)}
 
 
-def test_a_data_key_copied_to_another_id_opens_nothing(lender: Lender, now: datetime) -> None:
+def test_data_key_copied_to_another_id_opens_nothing(lender: Lender, now: datetime) -> None:
     store, first = lender.store, key(lender.store)
     resealing.reseal(store, lambda: now)
     with store.db.writing() as w:
@@ -321,7 +321,7 @@ def test_a_data_key_copied_to_another_id_opens_nothing(lender: Lender, now: date
         Store.open(Settings(**dict(store.settings)))
 
 
-def test_a_running_process_learns_of_a_key_that_another_made(lender: Lender, now: datetime) -> None:
+def test_running_process_finds_a_key_that_another_created(lender: Lender, now: datetime) -> None:
     with started(lender.store.settings) as running:
         assert lender.opens(running)
         resealing.reseal(lender.store, lambda: now)
@@ -337,17 +337,17 @@ def test_pseudonyms_stay_over_all_rotations(lender: Lender, now: datetime) -> No
         assert another.vault.pseudonym("127.0.0.1") == before
 
 
-def test_processes_that_begin_at_once_get_the_same_keys(store: Store) -> None:
+def test_processes_that_start_at_once_get_the_same_keys(store: Store) -> None:
     with store.db.writing() as w:
         w.execute(vault_keys_table.delete())
-    vaults = [vault_keys.opened(store.db, store.settings) for _ in range(8)]
+    vaults = [vault_keys.open_vault(store.db, store.settings) for _ in range(8)]
     with ThreadPoolExecutor(8) as threads:
         sealed = list(threads.map(lambda each: each.seal(b"secret", b"context"), vaults))
-    again = vault_keys.opened(store.db, store.settings)
+    again = vault_keys.open_vault(store.db, store.settings)
     assert {again.open(each, b"context") for each in sealed} == {b"secret"}
 
 
-def test_rotations_at_once_take_turns(lender: Lender, now: datetime) -> None:
+def test_concurrent_rotations_take_turns(lender: Lender, now: datetime) -> None:
     store = lender.store
     with ThreadPoolExecutor(4) as threads:
         rotated = list(threads.map(lambda _: vault_keys.rotate_master_key(store.db, store.settings, now), range(12)))
@@ -357,8 +357,8 @@ def test_rotations_at_once_take_turns(lender: Lender, now: datetime) -> None:
         assert lender.opens(another)
 
 
-def test_subscriptions_are_made_and_rotated_while_keys_are(lender: Lender, now: datetime) -> None:
-    """By processes of their own: each has keys that it read before."""
+def test_subscriptions_can_be_created_and_rotated_during_key_rotations(lender: Lender, now: datetime) -> None:
+    """Each process has read its keys before."""
     store, over = lender.store, Event()
     secrets = {lender.subscription_id: lender.secret}
 
@@ -400,7 +400,7 @@ def test_subscriptions_are_made_and_rotated_while_keys_are(lender: Lender, now: 
             assert subscriptions.open_secret(another.vault, subscription_id, text) == secrets[subscription_id]
 
 
-def test_without_its_master_key_a_store_says_which_one_it_needs(lender: Lender) -> None:
+def test_store_without_its_master_key_says_which_one_it_needs(lender: Lender) -> None:
     store = lender.store
     retained = store.settings.key_file.rename(store.settings.home / "kept apart")
     with pytest.raises(WrongMasterKey, match=fingerprint(store.settings.key_in(retained) or b"")):
@@ -410,7 +410,7 @@ def test_without_its_master_key_a_store_says_which_one_it_needs(lender: Lender) 
         assert lender.opens(another)
 
 
-def test_a_lost_master_key_is_given_up_and_the_rest_goes_on(lender: Lender, now: datetime) -> None:
+def test_lost_master_key_is_abandoned_and_the_service_works(lender: Lender, now: datetime) -> None:
     store = lender.store
     with pytest.raises(Conflict):
         vault_keys.abandon(store.db, store.settings, now)
@@ -428,7 +428,7 @@ def test_a_lost_master_key_is_given_up_and_the_rest_goes_on(lender: Lender, now:
 
 
 @on_sqlite
-def test_the_doctor_sees_what_was_left_unfinished(lender: Lender, now: datetime) -> None:
+def test_doctor_reports_unfinished_rotations(lender: Lender, now: datetime) -> None:
     store = lender.store
     new = vault_keys.waiting_file(store.settings, fingerprint(b"n" * 32))
     new.write_bytes(b64encode(b"n" * 32))
@@ -443,7 +443,7 @@ def test_the_doctor_sees_what_was_left_unfinished(lender: Lender, now: datetime)
 
 
 @on_sqlite
-def test_a_key_file_that_others_may_read_or_that_holds_no_key_is_refused(lender: Lender) -> None:
+def test_key_file_that_is_readable_or_invalid_is_refused(lender: Lender) -> None:
     settings = lender.store.settings
     settings.key_file.chmod(0o644)
     with pytest.raises(SettingsError, match="chmod 600"):

@@ -1,4 +1,4 @@
-"""What reports are told of a customer beside its transactions."""
+"""Data about a customer that reports need besides its transactions."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -25,7 +25,7 @@ def read(store: Store, customer: Customer, now: datetime, data_version: int = 1)
         return context.read(r, {customer.number: data_version}, now, now.date())
 
 
-def test_attributes_that_hold_are_told_as_text_and_expired_ones_are_not(store: Store, now: datetime) -> None:
+def test_current_attributes_are_returned_as_text_without_expired_ones(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     given = {
         "basG1-2026Q1": NewAttribute(Decimal("1200.50")),
@@ -45,7 +45,7 @@ def test_attributes_that_hold_are_told_as_text_and_expired_ones_are_not(store: S
     ]
 
 
-def test_the_customer_and_who_stands_beside_it_are_named(store: Store, now: datetime) -> None:
+def test_customer_and_related_parties_are_named(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     with store.db.writing() as w:
         related_parties.put(w, customer, [Party("Sam Lee", None, None, "director")], "key", now)
@@ -70,7 +70,7 @@ def submission(
     }
 
 
-def test_refused_and_repeated_rows_are_those_of_the_submissions_behind_the_version(store: Store, now: datetime) -> None:
+def test_refused_and_repeated_rows_are_counted_up_to_the_version(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     retracted = uuid4()
     rows = [
@@ -90,8 +90,8 @@ def test_refused_and_repeated_rows_are_those_of_the_submissions_behind_the_versi
     assert [counted(version) for version in (0, 1, 2, 3)] == [(0, 0), (3, 2), (6, 4), (3, 2)]
 
 
-def test_a_statement_is_evidence_from_the_version_on_that_its_rows_made(store: Store, now: datetime) -> None:
-    """One of nothing but duplicates makes none: it counts in the next, or the same version would be told twice."""
+def test_statement_is_evidence_from_the_version_that_its_rows_made(store: Store, now: datetime) -> None:
+    """A statement with only duplicates makes no version, so it counts from the next one. A version stays as it is."""
     customer = a_customer(store, a_client(store, now), now)
     shelf = Shelf(**{name: extraction(statement(RENT), pages=1) for name in ("new", "known", "gone")})
     submitted = {}
@@ -117,9 +117,7 @@ def test_a_statement_is_evidence_from_the_version_on_that_its_rows_made(store: S
     ]
 
 
-def test_a_statement_is_told_with_its_balances_verdict_and_signals_once_for_the_same_file(
-    store: Store, now: datetime
-) -> None:
+def test_statement_has_balances_verdict_and_signals_once_per_file(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     shelf = Shelf(june=extraction(statement(RENT, verdict=Verdict.PARTIAL)))
     sent(store, customer, "june", "june")

@@ -1,4 +1,4 @@
-"""What was decided is kept byte for byte, and nobody changes it."""
+"""Evaluations are stored byte for byte, and never changed."""
 
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -42,7 +42,7 @@ def made(store: Store, customer: Customer, now: datetime, slug: str = "loan", of
         return evaluations.get(w, customer.client_id, new.evaluation_id)
 
 
-def test_an_evaluation_is_kept_as_it_was_made(store: Store, now: datetime) -> None:
+def test_evaluation_is_stored_unchanged(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     retained = made(store, customer, now)
     assert (retained.customer_id, retained.slug, retained.version, retained.outcome) == (
@@ -57,13 +57,13 @@ def test_an_evaluation_is_kept_as_it_was_made(store: Store, now: datetime) -> No
         assert evaluations.with_id(r, retained.evaluation_id) == retained
 
 
-def test_a_record_that_is_not_what_was_written_is_told(store: Store, now: datetime) -> None:
+def test_changed_record_is_reported(store: Store, now: datetime) -> None:
     retained = made(store, a_customer(store, a_client(store, now), now), now)
     with store.db.reading() as r, pytest.raises(Corrupt):
         evaluations.record(r, replace(retained, sha256=bytes(32)))
 
 
-def test_they_are_found_by_customer_and_policy_newest_first(store: Store, now: datetime) -> None:
+def test_evaluations_are_found_by_customer_and_policy_newest_first(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     first, second = a_customer(store, client_id, now), a_customer(store, client_id, now)
     one = made(store, first, now)
@@ -92,7 +92,7 @@ def test_another_clients_evaluation_is_not_found(store: Store, now: datetime) ->
             assert refused.value.code == "Evaluation.NotFound"
 
 
-def test_overrides_stand_beside_what_was_decided(store: Store, now: datetime) -> None:
+def test_overrides_leave_the_evaluation_unchanged(store: Store, now: datetime) -> None:
     retained = made(store, a_customer(store, a_client(store, now), now), now)
     with store.db.writing() as w:
         evaluations.add_override(w, retained, "conditional", "Seen the contract.", "J. Lee", "a key", now)
@@ -108,7 +108,7 @@ def test_overrides_stand_beside_what_was_decided(store: Store, now: datetime) ->
         assert (listed.outcome, listed.overridden_outcome) == ("blocked", "proceed")
 
 
-def test_only_a_decision_is_overridden(store: Store, now: datetime) -> None:
+def test_only_a_decision_can_be_overridden(store: Store, now: datetime) -> None:
     retained = made(store, a_customer(store, a_client(store, now), now), now)
     for other in (replace(retained, what_if=True), replace(retained, shadow_of=uuid4())):
         with store.db.writing() as w, pytest.raises(Conflict) as refused:
@@ -117,7 +117,7 @@ def test_only_a_decision_is_overridden(store: Store, now: datetime) -> None:
 
 
 @pytest.mark.parametrize("table", ["evaluations", "decision_overrides"])
-def test_the_database_refuses_to_change_what_was_decided(store: Store, now: datetime, table: str) -> None:
+def test_database_refuses_to_change_evaluations(store: Store, now: datetime, table: str) -> None:
     retained = made(store, a_customer(store, a_client(store, now), now), now)
     with store.db.writing() as w:
         evaluations.add_override(w, retained, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
@@ -125,7 +125,7 @@ def test_the_database_refuses_to_change_what_was_decided(store: Store, now: date
         w.execute(text(f"UPDATE {table} SET outcome = 'conditional'"))
 
 
-def test_an_evaluation_names_a_version_that_is_there(store: Store, now: datetime) -> None:
+def test_evaluation_must_name_an_existing_version(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     retained = made(store, customer, now)
     with store.db.reading() as r:

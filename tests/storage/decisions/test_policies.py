@@ -1,4 +1,4 @@
-"""Versions of policies: drafts, what is published, what was, and that none is ever rewritten."""
+"""Versions of policies: draft, published and retired; none is ever changed."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ WARNING = {"pointer": "/limits/0", "code": "Policy.Lenient", "message": "Less da
 
 
 def a_policy(slug: str = "loan", notes: str = "", **kinds: str) -> Policy:
-    """`kinds`: of the inputs that it declares."""
+    """Return a policy. `kinds`: kinds of its declared inputs by name."""
     inputs = [{"name": name, "kind": kind} for name, kind in kinds.items()]
     said = {"slug": slug, "name": "Loan", "notes": notes, "defaultOutcome": "proceed", "declaredInputs": inputs}
     return Policy.model_validate(said)
@@ -61,7 +61,7 @@ def listed(store: Store, client_id: UUID, *, include_archived: bool = False, pag
     return [each.slug for each, _ in found.items]
 
 
-def test_a_draft_is_kept_as_it_was_saved(store: Store, now: datetime) -> None:
+def test_draft_is_stored_as_it_was_saved(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     draft = saved(store, client_id, now, notes="Grüße")
     assert (draft.version, draft.state, draft.created_by, draft.created_at) == (1, PolicyState.DRAFT, "a key", now)
@@ -72,7 +72,7 @@ def test_a_draft_is_kept_as_it_was_saved(store: Store, now: datetime) -> None:
         assert policies.version(r, policies.get(r, client_id, "loan"), 1) == draft
 
 
-def test_the_same_content_again_is_the_same_version(store: Store, now: datetime) -> None:
+def test_saving_equal_content_returns_the_same_version(store: Store, now: datetime) -> None:
     client_id, later = a_client(store, now), now + timedelta(days=1)
     first = saved(store, client_id, now)
     assert saved(store, client_id, later) == first
@@ -82,7 +82,7 @@ def test_the_same_content_again_is_the_same_version(store: Store, now: datetime)
     assert states(store, client_id) == {3: "draft", 2: "draft", 1: "draft"}
 
 
-def test_what_is_published_is_what_was_published_last(store: Store, now: datetime) -> None:
+def test_published_version_is_the_last_one_published(store: Store, now: datetime) -> None:
     client_id, later = a_client(store, now), now + timedelta(days=1)
     first = published(store, client_id, now)
     assert (first.published_at, first.published_by, first.retired_at) == (now, "another key", None)
@@ -100,7 +100,7 @@ def test_what_is_published_is_what_was_published_last(store: Store, now: datetim
     assert (again.version, again.fingerprint) == (3, first.fingerprint)
 
 
-def test_a_retired_newest_version_saved_again_is_a_new_one(store: Store, now: datetime) -> None:
+def test_content_of_a_retired_version_can_be_saved_as_a_new_one(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     saved(store, client_id, now)
     published(store, client_id, now, notes="Second.")
@@ -122,7 +122,7 @@ def test_a_policy_without_a_published_version_is_not_found(store: Store, now: da
     assert refused.value.code == "DecisionPolicy.VersionNotFound"
 
 
-def test_lists_are_by_slug_and_leave_archived_ones_out(store: Store, now: datetime) -> None:
+def test_lists_are_by_slug_without_archived_policies(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     for slug in ("overdraft", "advance", "loan"):
         published(store, client_id, now, slug)
@@ -141,7 +141,7 @@ def test_lists_are_by_slug_and_leave_archived_ones_out(store: Store, now: dateti
     }  # fmt: skip
 
 
-def test_an_archived_policy_stays_as_it_is_until_it_is_taken_back(store: Store, now: datetime) -> None:
+def test_archived_policy_cannot_be_changed_until_it_is_unarchived(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     published(store, client_id, now)
     with store.db.writing() as w:
@@ -159,7 +159,7 @@ def test_an_archived_policy_stays_as_it_is_until_it_is_taken_back(store: Store, 
     assert listed(store, client_id) == ["loan"]
 
 
-def test_a_challenger_is_a_draft_until_it_wins(store: Store, now: datetime) -> None:
+def test_challenger_is_a_draft_until_it_is_published(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     published(store, client_id, now)
     saved(store, client_id, now, notes="Second.")
@@ -178,7 +178,7 @@ def test_a_challenger_is_a_draft_until_it_wins(store: Store, now: datetime) -> N
     assert stored(store, client_id).challenger is None
 
 
-def test_a_challenger_needs_no_inputs_but_those_of_the_published_version(store: Store, now: datetime) -> None:
+def test_challenger_may_only_need_inputs_of_the_published_version(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     published(store, client_id, now)
     saved(store, client_id, now, term="decimal")
@@ -187,7 +187,7 @@ def test_a_challenger_needs_no_inputs_but_those_of_the_published_version(store: 
     assert refused.value.code == "DecisionPolicy.ChallengerInputs"
 
 
-def test_publishing_ends_a_challenger_whose_inputs_are_sent_no_more(store: Store, now: datetime) -> None:
+def test_publishing_removes_a_challenger_whose_inputs_are_no_longer_sent(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     published(store, client_id, now, term="decimal")
     saved(store, client_id, now, term="decimal", notes="Second.")
@@ -199,7 +199,7 @@ def test_publishing_ends_a_challenger_whose_inputs_are_sent_no_more(store: Store
     assert stored(store, client_id).challenger is None
 
 
-def test_a_challenger_can_be_taken_away(store: Store, now: datetime) -> None:
+def test_challenger_can_be_removed(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     saved(store, client_id, now)
     with store.db.writing() as w:
@@ -207,7 +207,7 @@ def test_a_challenger_can_be_taken_away(store: Store, now: datetime) -> None:
         assert policies.remove_challenger(w, policy).challenger is None
 
 
-def test_only_clients_who_have_them_enabled_have_policies(store: Store, now: datetime) -> None:
+def test_policies_must_be_enabled_for_the_client(store: Store, now: datetime) -> None:
     enabled = a_client(store, now)
     with store.db.writing() as w:
         disabled = keys.create_client(w, "Harbour Lending", decision_policies=False, now=now).client_id
@@ -219,7 +219,7 @@ def test_only_clients_who_have_them_enabled_have_policies(store: Store, now: dat
             assert refused.value.code == code
 
 
-def test_one_clients_policy_is_no_others(store: Store, now: datetime) -> None:
+def test_another_clients_policy_is_not_found(store: Store, now: datetime) -> None:
     first, second = a_client(store, now), a_client(store, now)
     saved(store, first, now)
     with store.db.reading() as r, pytest.raises(NotFound):
@@ -243,7 +243,7 @@ def test_too_many_policies_are_refused(store: Store, now: datetime, monkeypatch:
     assert refused.value.code == "DecisionPolicy.TooManyVersions"
 
 
-def test_authors_at_once_get_a_version_each(store: Store, now: datetime) -> None:
+def test_concurrent_authors_get_a_version_each(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda nth: saved(store, client_id, now, notes=str(nth)), range(16)))
@@ -251,7 +251,7 @@ def test_authors_at_once_get_a_version_each(store: Store, now: datetime) -> None
     assert len({each.policy_id for each in made}) == 1
 
 
-def test_publishers_at_once_leave_one_published(store: Store, now: datetime) -> None:
+def test_concurrent_publishers_leave_one_version_published(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     for nth in range(8):
         saved(store, client_id, now, notes=str(nth))
@@ -275,7 +275,7 @@ def test_publishers_at_once_leave_one_published(store: Store, now: datetime) -> 
         "DELETE FROM policy_versions",
     ],
 )
-def test_the_database_refuses_to_rewrite_a_version(store: Store, now: datetime, change: str) -> None:
+def test_database_refuses_to_change_a_version(store: Store, now: datetime, change: str) -> None:
     draft = saved(store, a_client(store, now), now)
     with pytest.raises(DatabaseError, match="policy_versions rows are never"), store.db.writing() as w:
         w.execute(text(change))

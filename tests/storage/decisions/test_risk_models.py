@@ -1,4 +1,4 @@
-"""Which fitted scorecard scores a client's customers: the last entry of the client."""
+"""Fitted scorecards: the last one activated for a client is used for its customers."""
 
 import logging
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ def a_model(w: Writing, client_id: UUID | None = None) -> StoredModel:
     return risk_models.add(w, a_scorecard(), client_id, NOW)
 
 
-def test_a_model_is_kept_as_it_was_added_and_not_used(store: Store) -> None:
+def test_model_is_stored_unchanged_and_not_used(store: Store) -> None:
     with store.db.writing() as w:
         model = a_model(w)
     with store.db.reading() as r:
@@ -51,7 +51,7 @@ def test_a_model_is_kept_as_it_was_added_and_not_used(store: Store) -> None:
         assert risk_models.uses(r) == {}
 
 
-def test_a_model_scores_the_client_it_was_activated_for(store: Store) -> None:
+def test_model_is_used_for_the_client_it_was_activated_for(store: Store) -> None:
     with store.db.writing() as w:
         client, other = a_client(w), a_client(w)
         first, second = a_model(w, client), a_model(w)
@@ -66,7 +66,7 @@ def test_a_model_scores_the_client_it_was_activated_for(store: Store) -> None:
         assert risk_models.deactivate(w, client, "operator", NOW) is None
 
 
-def test_whoever_has_a_report_gets_a_new_one(store: Store) -> None:
+def test_customers_with_a_report_get_a_new_one(store: Store) -> None:
     with store.db.writing() as w:
         client = a_client(w)
         seen, unseen = (
@@ -82,14 +82,14 @@ def test_whoever_has_a_report_gets_a_new_one(store: Store) -> None:
         assert unseen.number != seen.number
 
 
-def test_a_model_of_one_client_is_for_nobody_else(store: Store) -> None:
+def test_model_of_another_client_cannot_be_activated(store: Store) -> None:
     with store.db.writing() as w:
         own = a_model(w, a_client(w))
         with pytest.raises(Conflict):
             risk_models.activate(w, own.model_id, a_client(w), "operator", NOW)
 
 
-def test_what_reports_cant_read_scores_nobody(store: Store) -> None:
+def test_model_that_reads_unknown_metrics_cannot_be_activated(store: Store) -> None:
     with store.db.writing() as w:
         client = a_client(w)
         model = risk_models.add(w, a_scorecard("loan_amount"), client, NOW)
@@ -108,7 +108,7 @@ def test_unknown_models_and_clients_are_not_found(store: Store) -> None:
             risk_models.add(w, a_scorecard(), uuid4(), NOW)
 
 
-def test_a_damaged_model_scores_nobody_and_is_told(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_model_is_not_used_and_logged(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with store.db.writing() as w:
         client = a_client(w)
         model = a_model(w, client)

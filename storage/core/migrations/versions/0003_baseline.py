@@ -1,4 +1,4 @@
-"""The tables as the models declare them: a new database gets them from there (`storage.core.upgrading`)."""
+"""Baseline: the tables as the models declare them. A new database is created from the models, not by this file."""
 
 revision = "tables_3"
 down_revision = None
@@ -7,4 +7,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Do nothing: this revision is only ever stamped."""
+    """Do nothing: `storage.core.upgrading` only stamps this revision."""

@@ -1,4 +1,4 @@
-"""The page of a customer's reports: the figures of the bundle, safe, readable without eyes, and never an error."""
+"""The page of a customer's reports: it shows the bundle's figures, is safe and accessible, and never fails."""
 
 import base64
 import hashlib
@@ -20,10 +20,20 @@ from hypothesis import strategies as st
 from pipelines.reports.page import CONTENT_POLICY, PAGE, About, charts, page
 from pipelines.reports.page.wording import abn, day, dollars, figure, money, percent, plain, short_money, words_of
 from tests.conftest import examples
-from tests.pipelines.reports.bundles import MAIN, PENDING, THROUGH, AMember, Data, bundle, everything, starts, tables
+from tests.pipelines.reports.bundles import (
+    MAIN,
+    PENDING,
+    THROUGH,
+    Data,
+    ReportMember,
+    bundle,
+    everything,
+    starts,
+    tables,
+)
 from tests.pipelines.reports.documents import Element, parsed, table
 
-WHOM = About("Harbour Coffee Pty Ltd", "51824753556", "HC-1", "2f0c")
+ABOUT = About("Harbour Coffee Pty Ltd", "51824753556", "HC-1", "2f0c")
 NOTHING: Mapping[str, Data] = {
     "completeness": {
         "summary": {"completenessScore": 0, "completenessTier": "insufficient", "totalMissingness": 1},
@@ -60,7 +70,7 @@ def with_negative_months() -> dict[str, Data]:
     return data
 
 
-BUNDLES: Mapping[str, Callable[[], Mapping[str, AMember]]] = {
+BUNDLES: Mapping[str, Callable[[], Mapping[str, ReportMember]]] = {
     "everything": lambda: bundle(everything()),
     "36 months, 50 accounts": lambda: bundle(everything(months=36, accounts=50)),
     "one row": lambda: bundle(with_one_row()),
@@ -77,7 +87,7 @@ every_bundle = pytest.mark.parametrize("name", BUNDLES)
 
 @cache
 def written(name: str) -> str:
-    return page(BUNDLES[name](), WHOM)
+    return page(BUNDLES[name](), ABOUT)
 
 
 @cache
@@ -86,11 +96,11 @@ def document_of(name: str) -> Element:
 
 
 def shown(data: Mapping[str, Data]) -> Element:
-    return parsed(page(bundle(data), WHOM))
+    return parsed(page(bundle(data), ABOUT))
 
 
 def whole() -> Element:
-    """The page of `everything()`."""
+    """Return the page of `everything()`."""
     return document_of("everything")
 
 
@@ -140,7 +150,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_what_others_wrote_is_text_wherever_it_stands(hostile: str) -> None:
+def test_hostile_texts_are_shown_as_text_everywhere(hostile: str) -> None:
     text = page(bundle(renamed(everything(), hostile)), About(hostile, hostile, hostile, hostile))
     text.encode()
     tags = [(each.tag, sorted(each.attributes)) for each in parsed(text).all()]
@@ -163,7 +173,7 @@ def tags_when_called(name: str) -> list[str]:
 
 
 def renamed(data: dict[str, Data], name: str) -> dict[str, Data]:
-    """The same, every text that somebody else wrote replaced."""
+    """Return the data with every text that is not ours replaced."""
     theirs = {"accountName", "bankName", "message", "settledBy", "counterparty", "lenderName", "description", "reason"}
 
     def walk(value: Any, under: str = "") -> Any:
@@ -177,7 +187,7 @@ def renamed(data: dict[str, Data], name: str) -> dict[str, Data]:
 
 
 def aud(value: float | None) -> str:
-    """Independent of the page's own wording."""
+    """Format independently of the page's own code."""
     if value is None:
         return "–"
     exact = Decimal(str(value))
@@ -188,7 +198,7 @@ def named_month(iso: str) -> str:
     return date.fromisoformat(iso).strftime("%b %Y")
 
 
-def test_the_months_stand_as_the_report_gives_them() -> None:
+def test_months_are_shown_as_in_the_report() -> None:
     data = everything()
     heads, *rows = table(shown(data), "Monthly cash flow")
     assert heads[:5] == ["Month", "Partial", "Money in", "Money out", "Net"]
@@ -201,7 +211,7 @@ def test_the_months_stand_as_the_report_gives_them() -> None:
     assert rows == expected
 
 
-def test_every_table_of_the_report_stands_whole_in_the_annex() -> None:
+def test_every_table_of_the_report_is_whole_in_the_annex() -> None:
     data = everything(months=3)
     document = shown(data)
     [annex] = [each for each in document.all("section") if each.attributes["id"] == "annex"]
@@ -239,7 +249,7 @@ def cards(document: Element) -> dict[str, str]:
     return {card.one("h3").text: " ".join(p.text for p in card.all("p")) for card in each}
 
 
-def test_the_cards_say_the_scores_and_how_to_take_them() -> None:
+def test_cards_show_scores_and_how_reliable_they_are() -> None:
     said = cards(whole())
     assert said["Completeness"] == "71.25 / 100 Substantial 18.75 % missing"
     assert said["Risk rating"].startswith("B Indicative Risk figure 0.3125 between 0.25 and 0.4")
@@ -261,24 +271,24 @@ def test_a_figure_is_indicative_until_it_was_fitted_to_the_clients_outcomes(
     assert ("31.25 % probability of default" in said) is probable
 
 
-def test_reasons_say_what_would_settle_them() -> None:
+def test_reasons_state_what_would_resolve_them() -> None:
     items = [each.text for each in whole().all("li")]
     assert any("What would resolve this: Supply account ending 4821 from 3 Mar 2026." in item for item in items)
     assert any("Risk.Uncalibrated" in item for item in items)
 
 
-def test_drivers_stand_with_points_reading_and_rank_among_peers() -> None:
+def test_drivers_show_points_reading_and_peer_percentile() -> None:
     _, *rows = table(whole(), "Drivers of the risk rating")
     assert rows[0][:4] == ["Buffer days", "12.25 days", "5 of 20", "31"]
     assert rows[2][:4] == ["Dishonours per month", "Unknown", "0 of 20", "–"]
 
 
-def test_what_would_move_the_rating_is_said() -> None:
+def test_changes_of_the_rating_are_listed() -> None:
     items = [each.text for each in whole().all("li")]
     assert "Buffer days from 12.25 to 20 would lift the rating from B to A." in items
 
 
-def test_accounts_are_called_by_name_wherever_their_ids_stand() -> None:
+def test_accounts_are_shown_by_name_instead_of_id() -> None:
     data = everything()
     data["aggregate"]["tables"] = [
         {
@@ -323,19 +333,19 @@ def test_gaps_name_their_account_and_evidence() -> None:
     [
         (PENDING, "The risk report has not been computed yet."),
         (replace(PENDING, failed=True), "The risk report could not be computed, and there is no earlier one."),
-        (AMember("stale", failed=True, data_json="{}"), "failed: this is the last good one."),
-        (AMember("stale", data_json="{}"), "The risk report is older than the data"),
-        (AMember("ready", data_json="{}"), None),
+        (ReportMember("stale", failed=True, data_json="{}"), "failed: this is the last good one."),
+        (ReportMember("stale", data_json="{}"), "The risk report is older than the data"),
+        (ReportMember("ready", data_json="{}"), None),
     ],
 )
-def test_what_is_pending_failed_or_stale_is_said_at_the_top(member: AMember, notice: str | None) -> None:
-    document = parsed(page({**bundle(everything()), "risk": member}, WHOM))
+def test_pending_failed_and_stale_reports_have_a_notice(member: ReportMember, notice: str | None) -> None:
+    document = parsed(page({**bundle(everything()), "risk": member}, ABOUT))
     notices = [each.text for each in document.all("div") if each.attributes.get("class") == "notices"]
     assert bool(notices) is (notice is not None)
     assert notice is None or notice in notices[0]
 
 
-def test_what_rests_on_unreconciled_statements_is_said_at_the_top_and_listed_by_column() -> None:
+def test_unreconciled_statements_have_a_notice_and_a_list_by_column() -> None:
     data = everything()
     for kind, figures in {
         "completeness": [{"row": "/accounts/0", "shares": {"transactionCount": 0.25}}],
@@ -359,7 +369,7 @@ def test_what_rests_on_unreconciled_statements_is_said_at_the_top_and_listed_by_
     assert not [each for each in whole().all("div") if each.attributes.get("class") == "notices"]
 
 
-def test_of_a_long_table_the_newest_rows_stand_and_the_others_are_counted() -> None:
+def test_a_long_table_shows_the_newest_rows_and_counts_the_others() -> None:
     data = everything(months=30)
     rows = data["aggregate"]["tables"][1]["values"]
     first = date(2020, 1, 1)
@@ -382,7 +392,7 @@ def test_every_drawing_has_a_name_and_a_description(name: str) -> None:
         assert described.text.strip()
         named = [title.attributes["id"], described.attributes["id"]]
         assert drawing.attributes["aria-labelledby"].split() == named
-    used = set(re.findall(r"url\(#([\w-]+)\)|aria-labelledby=\"([\w -]+)\"", page(BUNDLES[name](), WHOM)))
+    used = set(re.findall(r"url\(#([\w-]+)\)|aria-labelledby=\"([\w -]+)\"", page(BUNDLES[name](), ABOUT)))
     assert {each for pair in used for part in pair for each in part.split()} <= set(ids)
 
 
@@ -412,7 +422,7 @@ def contrast(one: str, other: str) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def test_words_and_bars_stand_out_from_the_paper() -> None:
+def test_texts_and_bars_have_enough_contrast() -> None:
     colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", PAGE.style))
     for ground in ("#ffffff", colours["wash"]):
         for ink in ("ink", "soft", "strong", "in", "out"):
@@ -453,17 +463,17 @@ ODD: tuple[object, ...] = (
 
 @settings(examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(ODD)), min_size=1, max_size=5))
-def test_a_bundle_that_lacks_something_or_has_it_in_another_form_still_gives_a_page(
+def test_an_incomplete_or_malformed_bundle_still_gives_a_page(
     changes: list[tuple[tuple[str | int, ...], object]],
 ) -> None:
     data = deepcopy(WHOLE)
     for path, odd in changes:
         put(data, path, odd)
-    parsed(page(bundle(data), WHOM))
+    parsed(page(bundle(data), ABOUT))
 
 
 def put(data: Any, path: tuple[str | int, ...], value: object) -> None:
-    """Nothing, where an earlier change took away what it should be put into."""
+    """Put a value at a path; do nothing if an earlier change removed the place."""
     *way, last = path
     try:
         for key in way:
@@ -482,7 +492,7 @@ balances = st.lists(
 
 
 @given(balances)
-def test_the_line_stays_within_its_frame_and_starts_anew_after_what_is_unknown(
+def test_the_line_stays_within_its_frame_and_has_holes_for_unknown_balances(
     drawn: list[tuple[date, int | None]],
 ) -> None:
     rows = [(on, None if cents is None else Decimal(cents).scaleb(-2)) for on, cents in sorted(drawn)]
@@ -500,7 +510,7 @@ def test_the_line_stays_within_its_frame_and_starts_anew_after_what_is_unknown(
     assert "$0" in {tick.label for tick in chart.ticks}
 
 
-def test_a_balance_stands_until_the_next_one_is_stated() -> None:
+def test_a_balance_holds_until_the_next_one() -> None:
     rows = [(date(2026, 1, 1), Decimal(0)), (date(2026, 1, 11), Decimal(100))]
     chart = charts.line_chart(rows, date(2026, 1, 21), [(date(2026, 1, 6), date(2026, 1, 11))])
     middle = (charts.LEFT + charts.RIGHT) / 2
@@ -508,7 +518,7 @@ def test_a_balance_stands_until_the_next_one_is_stated() -> None:
     assert [(band.x, band.width) for band in chart.shaded] == [(135.5, 85.5)]
 
 
-def test_bars_are_as_high_as_what_came_in_and_went_out() -> None:
+def test_bars_are_proportional_to_money_in_and_out() -> None:
     months = [
         (date(2026, month, 1), Decimal(300), Decimal(100 * month), Decimal(300 - 100 * month)) for month in (1, 2)
     ]
@@ -520,7 +530,7 @@ def test_bars_are_as_high_as_what_came_in_and_went_out() -> None:
 
 
 @given(st.dates(date(1970, 1, 1), date(2100, 1, 1)), st.integers(0, 20_000))
-def test_dates_along_the_foot_never_touch(first: date, days: int) -> None:
+def test_dates_along_the_bottom_never_overlap(first: date, days: int) -> None:
     last = first + timedelta(days=days)
     dates = charts.timeline([charts.Span("a", "b", first, last)]).dates
     assert 1 <= len(dates) <= charts.MOST_DATES + 1
@@ -560,9 +570,9 @@ def test_months_are_named_under_their_bars() -> None:
         (figure(value=True, unit="boolean"), "Yes"),
     ],
 )
-def test_figures_are_written_as_people_do(written: str, expected: str) -> None:
+def test_figures_are_formatted_for_people(written: str, expected: str) -> None:
     assert written == expected
 
 
 def test_the_same_bundle_gives_the_same_page() -> None:
-    assert page(bundle(everything()), WHOM) == page(bundle(json.loads(json.dumps(everything()))), WHOM)
+    assert page(bundle(everything()), ABOUT) == page(bundle(json.loads(json.dumps(everything()))), ABOUT)

@@ -8,7 +8,7 @@ for small businesses; no feature separates one category of people from another.
 Points are earned by evidence: a missing reading earns none, so leaving data out never helps.
 
 The link: at 30 points default is as likely as not, and every 10 points halve the odds. So 100 points are odds of 1 to
-128 (0.8 %), 80 points 1 to 32 (3 %, about the share of small businesses in a usual year) and 0 points 8 to 1.
+128 (0.8 %), 80 points 1 to 32 (3 %, about the rate of small businesses in a usual year) and 0 points 8 to 1.
 """
 
 from decimal import Decimal

@@ -8,7 +8,7 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.coverage import BEFORE, YEAR, best_days, epoch
 from pipelines.vocabulary.printing import banded, ratio, score
 
-# Our judgement: the last year matters most, and lenders want most of it before they rely on the data.
+# Points and tiers are our judgement.
 YEAR_POINTS, BEFORE_POINTS = 90, 10
 TIERS = (("complete", 80), ("substantial", 60), ("partial", 30))  # lowest score of each; below: insufficient
 

@@ -1,4 +1,4 @@
-"""Closing balances hold whatever order the bank lists a day's rows in."""
+"""Closing balances are right whatever order the bank lists a day's rows in."""
 
 from datetime import date
 from decimal import Decimal
@@ -22,12 +22,12 @@ def test_a_day_closes_with_its_last_balance_oldest_first() -> None:
     assert closing(TRADING_DAY) == {date(2025, 1, 1): Decimal("1035.00")}
 
 
-def test_and_newest_first() -> None:
+def test_a_day_closes_with_its_last_balance_newest_first() -> None:
     assert closing(TRADING_DAY[::-1]) == {date(2025, 1, 1): Decimal("1035.00")}
 
 
 @given(st.lists(cents(), min_size=1, max_size=6).filter(sum), st.randoms())
-def test_and_in_any_order(amounts: list[Decimal], random: object) -> None:
+def test_a_day_closes_with_its_last_balance_in_any_order(amounts: list[Decimal], random: object) -> None:
     rows = chained([row(0, amount) for amount in amounts])
     shuffled = rows.copy()
     random.shuffle(shuffled)  # pyrefly: ignore[missing-attribute]  # hypothesis types its Random as object
@@ -57,7 +57,7 @@ def test_one_balance_at_the_end_of_a_day_is_enough() -> None:
     assert closing([row(0, "10"), row(0, "5", balance=Decimal(15))]) == {date(2025, 1, 1): Decimal(15)}
 
 
-def test_an_account_is_described_in_the_words_of_the_last_submission() -> None:
+def test_an_account_is_described_by_the_last_submission() -> None:
     rows = [row(9, "1", account_name="Zebra"), row(0, "1", account_name="Able", received_seq=2)]
     details = describe_accounts(transactions(rows)).select("account_id", "account_name").collect()
     assert details.rows() == [(MAIN, "Able")]

@@ -1,4 +1,4 @@
-"""Facts count what is posted and dated by then, per customer."""
+"""Facts include rows that are posted and dated by `as_of`, per customer."""
 
 from datetime import date
 from decimal import Decimal
@@ -24,7 +24,7 @@ def test_history_reaches_to_the_last_posted_row_of_each_customer() -> None:
     assert of.history.rows() == [(1, date(2025, 1, 5), date(2025, 2, 7)), (2, date(2025, 4, 1), date(2025, 4, 1))]
 
 
-def test_a_row_dated_after_the_day_does_not_count_yet() -> None:
+def test_a_row_dated_after_as_of_does_not_count() -> None:
     of = facts(row(AS_OF, "1"), row(date(2025, 6, 2), "1"))
     assert of.rows["date"].to_list() == [AS_OF]
 
@@ -33,7 +33,7 @@ def test_a_customer_with_only_pending_rows_is_a_customer() -> None:
     assert facts(row(0, "1", status="pending")).customers["customer_number"].to_list() == [1]
 
 
-def test_what_a_loan_states_is_not_money_at_hand() -> None:
+def test_closings_leave_out_loan_balances() -> None:
     loan = row(0, "10", account_id=LOAN, account_type="loan", balance=Decimal(-5000))
     untyped = row(0, "10", account_type=None, balance=Decimal(70))
     assert facts(loan, untyped).closings["closing_balance"].to_list() == [Decimal(70)]

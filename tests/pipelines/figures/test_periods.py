@@ -1,4 +1,4 @@
-"""Windows end where the data end; months without a row are months all the same."""
+"""Windows end where the data end, and months without a row are listed."""
 
 from datetime import date
 
@@ -7,12 +7,12 @@ import polars as pl
 from pipelines.figures.periods import days_behind, is_partial_month, list_months
 
 
-def test_a_row_dated_tomorrow_is_not_of_negative_age() -> None:
+def test_a_row_dated_tomorrow_has_age_zero() -> None:
     through = pl.DataFrame({"data_through": [date(2025, 5, 2), date(2025, 4, 21)]})
     assert through.select(days_behind(date(2025, 5, 1))).to_series().to_list() == [0, 10]
 
 
-def test_every_month_between_first_and_last_is_there_and_unfilled_ones_are_partial() -> None:
+def test_months_without_rows_are_listed_and_uncovered_ones_are_partial() -> None:
     history = pl.LazyFrame(
         {"customer_number": [1], "first_date": [date(2024, 1, 2)], "data_through": [date(2024, 4, 30)]}
     )

@@ -1,4 +1,4 @@
-"""The words of the reports mean what the taxonomy says."""
+"""The terms of the reports agree with the taxonomy."""
 
 import polars as pl
 import pytest
@@ -9,17 +9,17 @@ from tests.pipelines.reports.examples import row, transactions
 
 
 def slugs(word: pl.Expr, amount: str = "1") -> set[str]:
-    """The categories that a word covers."""
+    """Return the categories that a term covers."""
     each = [row(0, amount, kind=f"{category.group}/{category.slug}") for category in TAXONOMY.categories.values()]
     return set(transactions(each).filter(word).collect()["category"])
 
 
-def test_revenue_is_what_the_taxonomy_counts_as_revenue() -> None:
+def test_revenue_matches_the_categories_that_count_as_revenue() -> None:
     counted = {slug for slug, category in TAXONOMY.categories.items() if category.counts_as_revenue}
     assert slugs(words.is_revenue()) == counted
 
 
-def test_every_category_without_doubt_is_categorised() -> None:
+def test_only_unknown_categories_are_uncategorised() -> None:
     assert set(TAXONOMY.categories) - slugs(words.is_categorised()) == {"unknown_credit", "unknown_debit"}
 
 
@@ -30,15 +30,15 @@ def test_every_category_without_doubt_is_categorised() -> None:
         (words.is_own_transfer(), {"own_transfer", "related_entity"}),
     ],
 )
-def test_a_word_covers_categories_that_exist(word: pl.Expr, covered: set[str]) -> None:
+def test_a_term_covers_existing_categories(word: pl.Expr, covered: set[str]) -> None:
     assert slugs(word) == covered
 
 
-def test_a_returned_payment_comes_back() -> None:
+def test_a_returned_payment_is_money_in() -> None:
     assert slugs(words.is_returned_payment(), "-1") == set()
 
 
-def test_debt_service_is_its_group_and_leaves_the_account() -> None:
+def test_debt_service_is_money_out_of_its_group() -> None:
     group = {slug for slug, category in TAXONOMY.categories.items() if category.group == "debt_service"}
     assert slugs(words.is_debt_service(), "-1") == group != set()
     assert slugs(words.is_debt_service(), "1") == set()
@@ -49,7 +49,7 @@ def test_a_paired_transfer_is_never_revenue() -> None:
     assert transactions([paired]).filter(words.is_revenue()).collect().is_empty()
 
 
-def test_a_pair_that_the_client_calls_revenue_is_revenue() -> None:
+def test_a_paired_transfer_corrected_to_revenue_is_revenue() -> None:
     details = row(0, "1", kind="revenue/customer_transfer", is_transfer=True, category_source="correction")
     assert transactions([details]).filter(words.is_revenue()).collect().height == 1
 

@@ -1,4 +1,4 @@
-"""Customers for the tests of metrics: rows of every kind that metrics tell apart."""
+"""Customers for the tests of metrics: rows of every kind that metrics distinguish."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -43,7 +43,7 @@ PAYERS = ("Acme", "Bayside", "Cove", None)
 def customer(
     chance: random.Random, number: int = 1, rows: int = 40, days: int = 500, most: int = 9_000_00
 ) -> list[Row]:
-    """So many rows over so many days, of up to `most` cents. Some customers only pay, some state no balances."""
+    """Return random rows over some days, of up to `most` cents. Some customers only pay, some state no balances."""
     signs = chance.choice([(1, -1), (1, -1), (-1,)])
     accounts = chance.choice((1, 1, 2, 5))
     states = chance.choice(("chained", "chained", "some", "none"))
@@ -92,7 +92,7 @@ def _row(chance: random.Random, number: int, nth: int, place: int, day: int, amo
 
 @st.composite
 def customers(draw: st.DrawFn) -> list[Row]:
-    """Of no row, of one, of a few on one day, of many; of cents and of the largest amounts there are."""
+    """Draw customers with no row, one row, a few on one day, or many; of cents and of the largest amounts there are."""
     return customer(
         random.Random(draw(st.integers(0, 2**32))),
         rows=draw(st.sampled_from((0, 1, 2, 5, 30, 60))),

@@ -1,4 +1,4 @@
-"""Every metric once more, in plain Python: loops over dicts and Decimal, written from the words of the definitions."""
+"""Every metric computed again in plain Python, with loops over dicts and Decimal, from the definitions' docstrings."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -114,7 +114,7 @@ class Customer:
 
     # Rows
 
-    def found(self, where: Where, measure: str, window: Days | Months | None) -> list[tuple[Row, Decimal]]:
+    def matching_rows(self, where: Where, measure: str, window: Days | Months | None) -> list[tuple[Row, Decimal]]:
         asked = (where, measure, window)
         if asked not in self._found:
             self._found[asked] = [
@@ -126,7 +126,7 @@ class Customer:
         return self._found[asked]
 
     def transactions(self, each: Transactions) -> Decimal:  # noqa: PLR0911, PLR0912  one each
-        found = self.found(each.where, each.measure, each.window)
+        found = self.matching_rows(each.where, each.measure, each.window)
         values = [value for _, value in found]
         match each.aggregate:
             case "sum":
@@ -136,7 +136,9 @@ class Customer:
             case "distinct":
                 return Decimal(len({self.key(row, each.by) for row, _ in found} - {None}))
             case "share" | "largest_share":
-                whole = sum((v for _, v in self.found(each.of or each.where, each.measure, each.window)), Decimal(0))
+                whole = sum(
+                    (v for _, v in self.matching_rows(each.of or each.where, each.measure, each.window)), Decimal(0)
+                )
                 if whole == 0:
                     raise Unavailable("division_by_zero")
                 if whole < 0:
@@ -184,7 +186,7 @@ class Customer:
         if len(chosen) < (2 if each.aggregate in {"monthly_slope", "monthly_volatility"} else 1):
             raise Unavailable("insufficient_history")
         by_month = Counter[date]()
-        for row, value in self.found(each.where, each.measure, each.window):
+        for row, value in self.matching_rows(each.where, each.measure, each.window):
             by_month[row["date"].replace(day=1)] += value  # pyrefly: ignore[unsupported-operation]
         sums = [Decimal(by_month[month]) for month in chosen]
         count, total = len(sums), _total(sums)
@@ -212,7 +214,7 @@ class Customer:
     def groups(self, each: Groups) -> Decimal:
         name = "facility_id" if each.source == "facilities" else "series_id"
         days: dict[bytes, list[date]] = defaultdict(list)
-        for row, _ in self.found(each.where, "amount", each.window):
+        for row, _ in self.matching_rows(each.where, "amount", each.window):
             if row[name] is not None:
                 days[row[name]].append(row["date"])
         if each.aggregate == "count":
@@ -224,7 +226,7 @@ class Customer:
 
     @cached_property
     def daily(self) -> list[tuple[int, list[Decimal | None], bool]]:
-        """Each day by its age: what the stating accounts held at its end (None: unknown); was one beyond its limit?"""
+        """Each day: age, closing balances of the stating accounts (None: unknown), whether one is over its limit."""
         accounts = defaultdict(list)
         for row in self.rows:
             accounts[row["account_id"]].append(row)
@@ -345,7 +347,7 @@ def _meets(row: Row, where: Where) -> bool:
 
 
 def is_unreconciled(row: Row) -> bool:
-    """Of a statement that reconciles no row, of any other that proves rows one by one those that it leaves out."""
+    """Tell whether the row is on a PDF statement that doesn't prove it."""
     if row["statement_verdict"] is None:
         return False
     if row["statement_proved"] is None:
@@ -369,8 +371,10 @@ def _counted(row: Row, measure: str) -> Iterator[Decimal]:
 
 
 def _ends_of_days(rows: Sequence[Row]) -> Iterator[tuple[date, Decimal | None]]:
-    """A day's balance is one that no other row of the day starts from; of several, the one received last. A day that
-    ends where it began says nothing new."""
+    """Yield each day's balance: one that no other row of the day starts from; of several, the one received last.
+
+    A day that ends where it began yields nothing.
+    """
     for day in sorted({row["date"] for row in rows}):
         stated = [row for row in rows if row["date"] == day and row["balance"] is not None]
         if not stated:

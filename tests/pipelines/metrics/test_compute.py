@@ -87,13 +87,13 @@ ALL = {**METRICS, **parse_registry(WIDER.replace("  definition", COMMON), "wider
 
 
 def outcomes(rows: list[Row], as_of: date) -> dict[str, Outcome]:
-    """Of the only customer among the rows."""
+    """Return the outcomes of the only customer among the rows."""
     [figures] = values(facts(rows, as_of), ALL).to_dicts()
     return {slug: (figures[slug], figures[cause_of(slug)]) for slug in ALL}
 
 
 def assert_same(found: dict[str, Outcome], expected: dict[str, Outcome]) -> None:
-    """The square root of a volatility may be rounded to the next decimal in its last place."""
+    """Compare outcomes. A volatility is a square root: its last decimal may differ by one."""
     for slug, (value, cause) in expected.items():
         assert found[slug][1] == cause, slug
         if value is not None and getattr(ALL[slug].definition, "aggregate", "") == "monthly_volatility":
@@ -109,7 +109,7 @@ def _known(outcome: Outcome) -> Decimal:
 
 @examples(12)
 @given(customers(), st.integers(0, 900))
-def test_every_metric_is_what_plain_python_makes_of_the_rows(rows: list[Row], days: int) -> None:
+def test_every_metric_agrees_with_plain_python(rows: list[Row], days: int) -> None:
     as_of = START + timedelta(days=days)
     if rows:
         assert_same(outcomes(rows, as_of), Customer(rows, as_of, ALL).outcomes())
@@ -118,7 +118,7 @@ def test_every_metric_is_what_plain_python_makes_of_the_rows(rows: list[Row], da
 
 
 @pytest.mark.slow
-def test_thousands_of_customers_at_once_are_what_plain_python_makes_of_each() -> None:
+def test_thousands_of_customers_at_once_agree_with_plain_python() -> None:
     chance, as_of = random.Random(5), START + timedelta(days=730)
     people = [
         customer(chance, number, rows=chance.randint(1, 80), days=chance.randint(0, 800)) for number in range(2_000)
@@ -138,12 +138,12 @@ def some() -> list[Row]:
 LATER = START + timedelta(days=520)
 
 
-def test_the_order_of_rows_says_nothing(some: list[Row]) -> None:
+def test_the_order_of_rows_does_not_matter(some: list[Row]) -> None:
     shuffled = random.Random(1).sample(some, len(some))
     assert_frame_equal(values(facts(shuffled, LATER), ALL), values(facts(some, LATER), ALL))
 
 
-def test_customers_together_are_as_each_alone(some: list[Row]) -> None:
+def test_customers_together_have_the_same_values_as_alone(some: list[Row]) -> None:
     together = facts(some, LATER)
     alone = [values(together.of_customer(number), ALL) for number in together.customers["customer_number"]]
     assert_frame_equal(pl.concat(alone), values(together, ALL))
@@ -158,17 +158,17 @@ def test_another_customer_changes_nothing(some: list[Row]) -> None:
 @pytest.mark.parametrize(
     "slug", ["history_days", "revenue_90d", "stacking_180d", "closing_balance", "squared", "volatile"]
 )
-def test_a_metric_alone_is_what_it_is_among_all(slug: str, some: list[Row]) -> None:
+def test_a_metric_alone_has_the_same_value_as_among_all(slug: str, some: list[Row]) -> None:
     alone, among = values(facts(some, LATER), with_inputs([slug], ALL)), values(facts(some, LATER), ALL)
     assert_frame_equal(alone, among.select(alone.columns))
 
 
-def test_without_posted_rows_every_metric_says_so() -> None:
+def test_without_posted_rows_every_metric_is_unavailable() -> None:
     pending = [{**row, "status": "pending"} for row in customer(random.Random(1))]
     assert set(outcomes(pending, LATER).values()) == {(None, "no_transactions")}
 
 
-def test_amounts_that_no_machine_word_holds_are_added_exactly() -> None:
+def test_sums_beyond_64_bits_are_exact() -> None:
     row = {**customer(random.Random(1), rows=1)[0], "status": "posted", "superseded_seq": None, "flags": []}
     least = Decimal("9999999999999.99")
     rows = [
@@ -181,7 +181,7 @@ def test_amounts_that_no_machine_word_holds_are_added_exactly() -> None:
     assert outcomes(taken, LATER)["seen_revenue_180d"] == (2_000 * least, None)
 
 
-def test_totals_beyond_a_machine_word_are_what_plain_python_adds_up() -> None:
+def test_totals_beyond_64_bits_agree_with_plain_python() -> None:
     usual = customer(random.Random(1), rows=60, most=10**15 - 1)
     rows = [{**row, "amount": row["amount"] * 1000, "balance": None} for row in usual]
     assert_same(outcomes(rows, LATER), Customer(rows, LATER, ALL).outcomes())
@@ -197,7 +197,7 @@ def test_balances_of_an_account_without_any_do_not_hide_the_others() -> None:
     assert outcomes(rows, as_of)["closing_balance"] == (Decimal(250), None)
 
 
-def test_takings_that_are_nobodys_concentrate_on_nobody() -> None:
+def test_takings_without_a_payer_do_not_raise_concentration() -> None:
     first, last = customer(random.Random(2), rows=2)
     rows = [{**first, "date": START}, {**last, "date": START + timedelta(days=40)}]
     figures = {"status": "posted", "superseded_seq": None, "amount": Decimal(100), "is_transfer": False}
@@ -209,7 +209,7 @@ def test_takings_that_are_nobodys_concentrate_on_nobody() -> None:
     assert found == [(Decimal(0), None), (Decimal(1), None), (None, "not_applicable")]
 
 
-def test_readings_are_the_same_values_one_a_row(some: list[Row]) -> None:
+def test_readings_are_the_values_in_long_form(some: list[Row]) -> None:
     wide, long = values(facts(some, LATER)), readings(facts(some, LATER))
     assert long.columns == ["customer_number", "metric", "value", "cause"]
     assert long.height == wide.height * len(METRICS)
@@ -219,7 +219,7 @@ def test_readings_are_the_same_values_one_a_row(some: list[Row]) -> None:
         assert of_metric["cause"].to_list() == wide[cause_of(slug)].to_list()
 
 
-def test_the_figures_of_a_small_business_read_as_one_would_count_them() -> None:
+def test_figures_of_a_small_business_agree_with_counting_by_hand() -> None:
     usual = {**customer(random.Random(4), rows=1)[0], "status": "posted", "superseded_seq": None, "is_transfer": False}
     usual |= {"account_id": ACCOUNTS[0], "account_type": "transaction", "credit_limit": None, "flags": []}
     kinds = {1: ("revenue", "customer_transfer"), -1: ("debt_service", "term_loan_repayment")}

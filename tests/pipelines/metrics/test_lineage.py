@@ -1,4 +1,4 @@
-"""Every metric of real customers goes back to transactions, and adds up to its value."""
+"""Every metric of realistic customers is explained by transactions that add up to its value."""
 
 import random
 from datetime import date
@@ -59,19 +59,19 @@ def test_every_metric_of_real_businesses_is_explained(businesses: Facts, nth: in
 
 
 @pytest.mark.parametrize("seed", FIRST_AND_SECOND)
-def test_so_is_every_metric_that_the_language_can_say(seed: int) -> None:
+def test_every_kind_of_metric_of_the_language_is_explained(seed: int) -> None:
     rows = customer(random.Random(seed), rows=60, days=400)
     assert_explained(facts(rows, LATER), {**ALL})
 
 
-def test_what_is_unavailable_says_why_and_has_no_inputs() -> None:
+def test_an_unavailable_metric_says_why_and_has_no_inputs() -> None:
     one = facts(customer(random.Random(1), rows=3, days=10), LATER)
     traced = explain(one, "revenue_365d")
     assert isinstance(traced, Formula)
     assert (traced.words, traced.inputs, traced.value) == ("unavailable: the history is too short", {}, None)
 
 
-def test_a_formula_of_formulas_goes_down_to_rows(businesses: Facts) -> None:
+def test_a_formula_of_formulas_leads_to_rows(businesses: Facts) -> None:
     one = businesses.of_customer(businesses.customers["customer_number"][0])
     traced = explain(one, "debt_service_to_revenue_180d")
     assert isinstance(traced, Formula)
@@ -83,7 +83,7 @@ def test_a_formula_of_formulas_goes_down_to_rows(businesses: Facts) -> None:
     assert figures[cause_of("seen_revenue_180d")] is None
 
 
-def test_no_such_metric_and_no_such_customer_are_not_found(businesses: Facts) -> None:
+def test_unknown_metric_and_unknown_customer_are_not_found(businesses: Facts) -> None:
     with pytest.raises(NotFound):
         explain(businesses.of_customer(1), "no_such_metric")
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""The registry is checked when it is loaded; what is wrong is told with file, line and reason."""
+"""The registry is checked when it is loaded, and faults are reported with file, line and reason."""
 
 import json
 from uuid import UUID
@@ -53,7 +53,7 @@ ONE = """
 """
 
 
-def test_there_are_more_than_eighty_metrics_and_those_of_the_scorecard_are_among_them() -> None:
+def test_registry_has_over_eighty_metrics_including_those_of_the_scorecard() -> None:
     assert len(METRICS) >= 80
     assert METRICS.keys() >= SCORECARD
     assert (
@@ -63,7 +63,7 @@ def test_there_are_more_than_eighty_metrics_and_those_of_the_scorecard_are_among
     )
 
 
-def test_a_metric_keeps_its_id_as_long_as_its_slug() -> None:
+def test_a_metrics_id_depends_only_on_its_slug() -> None:
     assert METRICS["revenue_90d"].id == UUID("430b1db4-aa3f-5124-9308-0a5e8c1d25c5")
 
 
@@ -103,7 +103,7 @@ def test_a_definition_is_read_exactly() -> None:
         ("slug: revenue", "slug: Revenue", 2, "String should match pattern"),
     ],
 )
-def test_a_fault_is_told_with_file_line_and_reason(said: str, instead: str, line: int, reason: str) -> None:
+def test_a_fault_is_reported_with_file_line_and_reason(said: str, instead: str, line: int, reason: str) -> None:
     assert said in ONE
     with pytest.raises(RuleError) as refused:
         parse_registry(ONE.replace(said, instead), "mine.yaml")
@@ -129,19 +129,19 @@ def derived(slug: str, *operands: str) -> str:
         (derived("a", "revenue", "1e400"), "neither the slug of a metric nor a decimal"),
     ],
 )
-def test_faults_between_metrics_are_told_too(more: str, reason: str) -> None:
+def test_faults_between_metrics_are_reported(more: str, reason: str) -> None:
     with pytest.raises(RuleError, match=reason):
         parse_registry(ONE + more)
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     broken = ONE.replace("unit: AUD", "unit: EUR").replace("days: 90", "days: -1")
     with pytest.raises(RuleError) as refused:
         parse_registry(broken)
     assert len(str(refused.value).splitlines()) == 2
 
 
-def test_metrics_come_after_what_they_are_made_of() -> None:
+def test_metrics_come_after_their_inputs() -> None:
     seen = set[str]()
     for metric in in_order(METRICS):
         assert seen >= set(metric.inputs)
@@ -149,7 +149,7 @@ def test_metrics_come_after_what_they_are_made_of() -> None:
     assert seen == METRICS.keys()
 
 
-def test_a_metric_brings_what_it_is_made_of() -> None:
+def test_a_metric_comes_with_its_inputs() -> None:
     needed = with_inputs(["dishonours_per_month_180d"], METRICS)
     expected = {"dishonours_per_month_180d", "dishonours_180d", "months_seen_180d", "days_seen_180d", "history_days"}
     assert needed.keys() == expected
@@ -157,7 +157,7 @@ def test_a_metric_brings_what_it_is_made_of() -> None:
         with_inputs(["unheard_of"], METRICS)
 
 
-def test_a_definition_goes_out_as_it_came_in() -> None:
+def test_a_definition_survives_a_round_trip() -> None:
     for metric in METRICS.values():
         entry = {name: value for name, value in record(metric).items() if name not in {"metricId", "window"}}
         again = parse_registry(json.dumps([entry])) if not metric.inputs else None

@@ -1,4 +1,4 @@
-"""An HTML document read back strictly: what a browser would have to guess is a fault here."""
+"""A strict parser of HTML documents: anything that a browser would have to guess is a fault."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Element:
         return "".join(parts)
 
     def all(self, *tags: str) -> Iterator["Element"]:
-        """The elements below with one of these tags, or every one, in the order of the document."""
+        """Yield the elements below with one of these tags, or all, in document order."""
         for child in self.children:
             if isinstance(child, Element):
                 if not tags or child.tag in tags:
@@ -64,7 +64,7 @@ class _Strict(HTMLParser):
 
 
 def parsed(html: str) -> Element:
-    """The document's tree; every element is closed where it should be."""
+    """Parse the document into a tree; raise if an element is not closed where it should be."""
     parser = _Strict()
     parser.feed(html)
     parser.close()
@@ -73,7 +73,7 @@ def parsed(html: str) -> Element:
 
 
 def table(document: Element, caption: str) -> list[list[str]]:
-    """The first table with this caption: its rows as texts, the heading row first."""
+    """Return the first table with this caption: its rows as texts, the heading row first."""
     for each in document.all("table"):
         if each.one("caption").text.strip() == caption:
             return [[cell.text for cell in row.all("th", "td")] for row in each.all("tr")]

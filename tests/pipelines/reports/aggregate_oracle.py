@@ -1,4 +1,4 @@
-"""The aggregate tables worked out again, in plain Python: loops over rows and days, one table after the other."""
+"""The aggregate tables computed again in plain Python: loops over rows and days, one table after the other."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ CASH = ("transaction", "savings", "term_deposit", "other", None)
 
 
 def tables(rows: Iterable[Row], as_of: date) -> dict[str, list[Row]]:
-    """Rows of one customer, in any order, their `position` set → each table's rows, in order."""
+    """Return each table's rows, in order, from rows of one customer in any order, with their `position` set."""
     seen = Seen(rows, as_of)
     return {name: make(seen) if seen.rows else [] for name, make in TABLES.items()}
 
@@ -64,7 +64,7 @@ class Seen:
         return self.of(account)[-1].get("account_type") in CASH
 
     def balances(self, accounts: Sequence[bytes], through: date) -> dict[date, Decimal | None]:
-        """What stood in these cash accounts on each day since the first of them is known of: None where unknown."""
+        """Return the total balance of these cash accounts on each day from the first known one; None where unknown."""
         standing: dict[bytes, Decimal | None] = {}
         result: dict[date, Decimal | None] = {}
         for day in calendar(self.first, through):
@@ -111,7 +111,7 @@ def counted_as(row: Row) -> Row:
 
 
 def closings(rows: Sequence[Row]) -> dict[date, Decimal | None]:
-    """An account's days: what each closed at, by following its balances from row to row."""
+    """Return an account's closing balance on each day, by following its balances from row to row."""
     result: dict[date, Decimal | None] = {}
     for day in sorted({r["date"] for r in rows}):
         stated = [r for r in rows if r["date"] == day and r.get("balance") is not None]

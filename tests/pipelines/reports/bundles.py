@@ -1,4 +1,4 @@
-"""Bundles for the tests of the page: the JSON that three reports of a plausible business hold, and its variations."""
+"""Bundles for the tests of the page: the JSON of three reports of a plausible business, and variations of it."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ MAIN, SAVINGS = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000
 
 
 @dataclass(frozen=True)
-class AMember:
+class ReportMember:
     status: str = "ready"
     failed: bool = False
     generated_at: datetime | None = datetime(2026, 11, 20, 3, 4, tzinfo=UTC)
@@ -22,20 +22,20 @@ class AMember:
     report_version: int | None = 2
     data_json: str | None = None
 
-    def holding(self, data: object) -> "AMember":
+    def holding(self, data: object) -> "ReportMember":
         return replace(self, data_json=json.dumps(data))
 
 
-PENDING = AMember("pending", False, None, None, None, None, None)
+PENDING = ReportMember("pending", False, None, None, None, None, None)
 
 
-def bundle(data: Mapping[str, Data]) -> dict[str, AMember]:
-    """Three members, ready, with these data."""
-    return {kind: AMember().holding(each) for kind, each in data.items()}
+def bundle(data: Mapping[str, Data]) -> dict[str, ReportMember]:
+    """Return three members with status ready and these data."""
+    return {kind: ReportMember().holding(each) for kind, each in data.items()}
 
 
 def everything(months: int = 14, accounts: int = 2) -> dict[str, Data]:
-    """The data of all three reports, every table with rows."""
+    """Return the data of all three reports, every table with rows."""
     return {"completeness": completeness(accounts), "risk": risk(), "aggregate": {"tables": tables(months)}}
 
 

@@ -1,4 +1,4 @@
-"""Customers for the tests of completeness, and its report read back."""
+"""Customers for the tests of completeness, and their parsed reports."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ NOBODY_KNOWN = Context()
 
 
 def identified(rows: Iterable[Row]) -> list[Row]:
-    """Rows with an id each: their place among all."""
+    """Give each row an id: its index."""
     return [{"transaction_id": place.to_bytes(16, "big"), **each} for place, each in enumerate(rows, 1)]
 
 
@@ -57,7 +57,7 @@ def known(
     duplicates: int | None = None,
     rejected: int | None = None,
 ) -> Context:
-    """What is known of customer 1 beside its rows."""
+    """Return the context of customer 1."""
     return Context(
         customers=pl.DataFrame([(1, name, "51824753556")] if name else [], schema=CUSTOMERS, orient="row"),
         related_parties=pl.DataFrame([(1, each, None) for each in related], schema=RELATED_PARTIES, orient="row"),
@@ -70,10 +70,10 @@ def known(
 
 @st.composite
 def statements(draw: st.DrawFn, most_days: int = 500) -> list[Row]:
-    """An account's rows with chaining balances, up to three a day, in ten days at most; some are own transfers, some of
-    these without their other side.
+    """Draw an account's rows with chaining balances, up to three a day, on ten days at most.
 
-    Amounts are distinct powers of two, so that what is taken out never cancels to zero.
+    Some are own transfers, some of these without their other side. Amounts are distinct powers of two, so that removed
+    rows never cancel to zero.
     """
     days = sorted(draw(st.lists(st.integers(0, most_days), min_size=1, max_size=10, unique=True)))
     booked = [day for day in days for _ in range(draw(st.integers(1, 3)))]
@@ -92,7 +92,7 @@ def in_savings(rows: Iterable[Row]) -> list[Row]:
 
 @st.composite
 def some_of(draw: st.DrawFn, rows: list[Row], by: str) -> list[Row]:
-    """The rows with some of the values of a column, at least one."""
+    """Draw the rows that have some of the values of a column, at least one."""
     values = sorted({each[by] for each in rows})
     retained = draw(st.sets(st.sampled_from(values), min_size=1))
     return [each for each in rows if each[by] in retained]

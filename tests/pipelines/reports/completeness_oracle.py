@@ -1,6 +1,6 @@
-"""What completeness says of accounts that are missing or the same, of tax and of the data, worked out again by loops.
+"""Completeness computed again by loops: missing and similar accounts, tax, and the quality of the data.
 
-The words of a transfer are no riddle here: `SAYS` lists the texts that are drawn, with what a reader finds in them.
+The narratives of transfers are not parsed here: `MENTIONS` lists the texts that are drawn, with what they mention.
 """
 
 from collections import Counter, defaultdict
@@ -16,9 +16,9 @@ from tests.pipelines.reports.examples import counted
 ZERO = Decimal(0)
 
 
-class Says(NamedTuple):
-    """What a text tells of an account: digits behind `card` or `visa`; digits that only the words of a transfer tell
-    from a reference; whether it calls the account anything; and whose BSB it prints."""
+class Mention(NamedTuple):
+    """What a text mentions: digits after `card` or `visa`; digits that only the words of a transfer distinguish from a
+    reference; whether it names the account; and the BSB."""
 
     card: str | None = None
     behind_words: str | None = None
@@ -26,23 +26,23 @@ class Says(NamedTuple):
     bank: str | None = None
 
 
-SAYS: Mapping[str, Says] = {
-    "SAVER": Says(),
-    "TFR LINKED ACCOUNT": Says(),
-    "TFR WESTPAC BUS 3950": Says(behind_words="3950"),
-    "TRANSFER TO MAIN xx2233": Says(behind_words="2233"),
-    "TFR SAVINGS 2024": Says(),  # a year
-    "TRANSFER 71Q4 CARD 9242": Says(card="9242"),
-    "PAYMENT TO VISA 8670 REFERENCE NO 76796904": Says(card="8670"),
-    "E-BANKING TRANSFER 1856252981": Says(calls=False),
-    "INTERNET TRANSFER": Says(calls=False),
-    "TRANSFER TO 062-000 12344821": Says(calls=False, bank="Commonwealth Bank"),
+MENTIONS: Mapping[str, Mention] = {
+    "SAVER": Mention(),
+    "TFR LINKED ACCOUNT": Mention(),
+    "TFR WESTPAC BUS 3950": Mention(behind_words="3950"),
+    "TRANSFER TO MAIN xx2233": Mention(behind_words="2233"),
+    "TFR SAVINGS 2024": Mention(),  # a year
+    "TRANSFER 71Q4 CARD 9242": Mention(card="9242"),
+    "PAYMENT TO VISA 8670 REFERENCE NO 76796904": Mention(card="8670"),
+    "E-BANKING TRANSFER 1856252981": Mention(calls=False),
+    "INTERNET TRANSFER": Mention(calls=False),
+    "TRANSFER TO 062-000 12344821": Mention(calls=False, bank="Commonwealth Bank"),
 }
 
 
 def members(rows: Iterable[Row], as_of: date, described: Mapping[str, Any]) -> dict[str, Any]:
-    """Rows of one customer and what is told of it (`attributes`, `duplicates`, `rejected`) → those members of the
-    report that this module knows."""
+    """Return the members of the report that this module knows, from rows of one customer and its `described` data
+    (`attributes`, `duplicates`, `rejected`)."""
     posted = [counted_as(r) for r in counted(rows) if r["date"] <= as_of]
     posted.sort(key=lambda r: (r["date"], r["received_seq"], r["position"]))
     return {
@@ -62,13 +62,13 @@ def shown(value: date) -> str:
 
 
 def most_often(values: Iterable[str]) -> str | None:
-    """Of several, the first in the alphabet."""
+    """Return the most frequent value; of several, the alphabetically first."""
     counts = Counter(values)
     return min(counts, key=lambda value: (-counts[value], value), default=None)
 
 
 def newest(rows: Sequence[Row], name: str) -> Any:
-    """What the submission received last says of an account."""
+    """Return an account's detail as stated by the submission received last."""
     last = max(r["received_seq"] for r in rows)
     return max((r[name] for r in rows if r["received_seq"] == last and r[name] is not None), default=None)
 
@@ -91,7 +91,7 @@ def freshness(rows: Sequence[Row], as_of: date) -> Row:
 
 
 def accounts(rows: Sequence[Row], as_of: date) -> list[Row]:
-    """But for what balances prove, which the score's own oracle counts."""
+    """Return accounts without figures that depend on balances, which the score's own oracle covers."""
     found = []
     for account, its in sorted(by(rows, lambda r: r["account_id"]).items()):
         first, last = its[0]["date"], its[-1]["date"]
@@ -120,14 +120,14 @@ def accounts(rows: Sequence[Row], as_of: date) -> list[Row]:
 def mentioned(rows: Sequence[Row]) -> list[Row]:
     missing: dict[tuple[str | None, str | None], list[Row]] = defaultdict(list)
     for r in rows:
-        if speaks(r) and not is_supplied(r, rows):
+        if mentions_account(r) and not is_supplied(r, rows):
             digits = digits_of(r)
             missing[(None, called(r)) if digits is None else ("xx" + digits[-4:], None)].append(r)
     entries = [
         {
             "maskedNumber": number,
             "name": most_often(called(r) for r in its),
-            "bankName": most_often(known_text(SAYS[r["description"]].bank for r in its)),
+            "bankName": most_often(known_text(MENTIONS[r["description"]].bank for r in its)),
             "firstDate": shown(min(r["date"] for r in its)),
             "lastDate": shown(max(r["date"] for r in its)),
             "transferCount": len(its),
@@ -152,40 +152,41 @@ def is_between_own(r: Row) -> bool:
 
 
 def digits_of(r: Row) -> str | None:
-    """The digits that name the other account: as the bank prints it, of a card, or at the end of a transfer's words."""
+    """Return the digits that name the other account: as the bank prints it, of a card, or at a transfer's end."""
     printed = r["other_account"] if r["other_account"] and len(r["other_account"]) >= 3 else None
-    says = SAYS[r["description"]]
-    return printed or says.card or (says.behind_words if is_between_own(r) else None)
+    mention = MENTIONS[r["description"]]
+    return printed or mention.card or (mention.behind_words if is_between_own(r) else None)
 
 
-def speaks(r: Row) -> bool:
+def mentions_account(r: Row) -> bool:
     if r["is_transfer"]:
         return False
-    digits, says = digits_of(r), SAYS[r["description"]]
+    digits, mention = digits_of(r), MENTIONS[r["description"]]
     if is_between_own(r):
         by_client = r["category_source"] in ("correction", "client_rule")
         named_somebody = r["category"] == "own_transfer" and r["counterparty_kind"] in ("business", "processor")
         guessed = r["category_source"] == "learned" and r["confidence"] is not None and r["confidence"] < 0.8
-        calls = called(r) not in SAYS or SAYS[called(r)].calls
+        calls = called(r) not in MENTIONS or MENTIONS[called(r)].calls
         return by_client or digits is not None or (calls and not named_somebody and not guessed)
     if digits is None or (r["counterparty_name"] and r["counterparty_kind"]):
         return False
-    return not r["counterparty_name"] or r["channel"] == "transfer" or says.card is not None
+    return not r["counterparty_name"] or r["channel"] == "transfer" or mention.card is not None
 
 
 def is_supplied(r: Row, rows: Sequence[Row]) -> bool:
-    """By its digits, or by its name where as many transfers of that name in the same account, or more, were paired."""
+    """Tell whether the mentioned account was supplied: by its digits, or by its name if at least as many transfers of
+    that name in the same account were paired."""
     digits = digits_of(r)
     if digits is not None:
         numbers = (number_of(its) for its in by(rows, lambda each: each["account_id"]).values())
         return any(number is not None and number.endswith(digits) for number in numbers)
     alike = [each for each in rows if each["account_id"] == r["account_id"] and called(each) == called(r)]
-    lone = [each for each in alike if speaks(each) and digits_of(each) is None]
+    lone = [each for each in alike if mentions_account(each) and digits_of(each) is None]
     return sum(bool(each["is_transfer"]) for each in alike) >= len(lone)
 
 
 def number_of(rows: Sequence[Row]) -> str | None:
-    """BSB and number in digits; of a masked number what isn't masked."""
+    """Return BSB and number in digits; of a masked number, the part that isn't masked."""
     number: str | None = next((r["account_number"] for r in rows if r["account_number"]), None)
     bsb: str = next((r["bsb"] for r in rows if r["bsb"]), "").replace("-", "")
     if number is None:
@@ -249,7 +250,7 @@ def one_sided_transfers(rows: Sequence[Row]) -> Row:
 
 
 def bas_quarters(rows: Sequence[Row], attributes: Mapping[str, str]) -> list[Row]:
-    """`attributes`: G1 in AUD by `basG1-YYYYQn`; only quarters into which the history reaches are compared."""
+    """Compare declared G1 with revenue, for quarters that the history reaches. `attributes`: AUD by `basG1-YYYYQn`."""
     if not rows:
         return []
     found = []
@@ -304,7 +305,7 @@ def quality(rows: Sequence[Row], described: Mapping[str, Any]) -> Row:
 
 
 def weighed(r: Row) -> Decimal:
-    """Amount times confidence, in the four decimals in which lineage states what a row contributes."""
+    """Return amount times confidence, in the four decimals of lineage's contributions."""
     confidence = ZERO if r["confidence"] is None else Decimal(str(r["confidence"]))
     return Decimal(abs(r["amount"]) * confidence).quantize(Decimal("0.0001"), ROUND_HALF_EVEN)
 

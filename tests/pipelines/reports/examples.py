@@ -1,4 +1,4 @@
-"""Tiny customers for the tests of reports: rows with the columns that matter, everything else as usual."""
+"""Tiny customers for the tests of reports: rows with the columns that matter, and defaults for all others."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ USUAL: Row = {
 
 
 def row(day: date | int, amount: str | Decimal, **others: object) -> Row:
-    """A row on a day (a date, or days after START) over an amount; `kind="group/slug"` sets the category."""
+    """Return a row on a day (a date, or days after START) with an amount; `kind="group/slug"` sets the category."""
     group, _, slug = str(others.pop("kind", "unknown/unknown_debit")).partition("/")
     booked = day if isinstance(day, date) else START + timedelta(days=day)
     category = {"category_group": group, "category": slug}
@@ -43,13 +43,13 @@ def row(day: date | int, amount: str | Decimal, **others: object) -> Row:
 
 
 def transactions(rows: Iterable[Mapping[str, object]]) -> pl.LazyFrame:
-    """Rows → a frame in schema TRANSACTIONS; their place is their position unless they name one."""
+    """Return rows as a frame in schema TRANSACTIONS; their index is their position unless they state one."""
     placed = [{"position": position, **each} for position, each in enumerate(rows)]
     return pl.LazyFrame(placed, schema=TRANSACTIONS)
 
 
 def chained(rows: Iterable[Row], opening: str | int | Decimal = 1000) -> list[Row]:
-    """Adds to the rows of one account, in their order, the balance after each."""
+    """Add the balance after each row to the rows of one account, in their order."""
     balance, result = Decimal(opening), list[Row]()
     for each in rows:
         balance += each["amount"]
@@ -58,7 +58,7 @@ def chained(rows: Iterable[Row], opening: str | int | Decimal = 1000) -> list[Ro
 
 
 def checked(rows: Iterable[Row]) -> list[Row]:
-    """Marks every balance as enrichment does."""
+    """Mark every balance as enrichment does."""
     rows = list(rows)
     marks = verify_balances(transactions(rows)).collect()["balance_verified"]
     return [{**each, "balance_verified": mark} for each, mark in zip(rows, marks, strict=True)]
@@ -69,13 +69,13 @@ def facts(rows: Iterable[Mapping[str, object]], as_of: date) -> Facts:
 
 
 def report(kind: str, rows: Iterable[Mapping[str, object]], as_of: date) -> dict[str, Any]:
-    """The report's data of the only customer among the rows."""
+    """Return the report's data of the only customer among the rows."""
     [(_, data)] = reports(kind, rows, as_of)
     return data
 
 
 def reports(kind: str, rows: Iterable[Mapping[str, object]], as_of: date) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each customer's data as a reader gets them who parses numbers as decimals."""
+    """Yield each customer's data, parsed with numbers as decimals."""
     for number, text in REPORTS[kind].compute(facts(rows, as_of)).iter_rows():
         yield number, json.loads(text, parse_float=Decimal)
 
@@ -99,7 +99,7 @@ def cents(least: int = -50_000, most: int = 50_000) -> st.SearchStrategy[Decimal
 
 @st.composite
 def any_row(draw: st.DrawFn, most_days: int = 400) -> Row:
-    """A row of any kind: some pending, some superseded, some with a balance of its own."""
+    """Draw a row of any kind: some pending, some superseded, some with a balance of its own."""
     account = draw(st.sampled_from((MAIN, SAVINGS, LOAN)))
     kinds = {MAIN: "transaction", SAVINGS: "savings", LOAN: "loan"}
     return row(
@@ -117,5 +117,5 @@ def any_row(draw: st.DrawFn, most_days: int = 400) -> Row:
 
 
 def counted(rows: Iterable[Row]) -> list[Row]:
-    """The rows that reports may count, by the words of the contract."""
+    """Return the rows that reports may count, according to the contract."""
     return [each for each in rows if each["status"] == "posted" and each.get("superseded_seq") is None]

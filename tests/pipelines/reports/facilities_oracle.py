@@ -1,7 +1,8 @@
-"""The table of facilities worked out again, in plain Python: one facility after the other, day by day.
+"""The table of facilities computed again in plain Python: one facility after the other, day by day.
 
-Which rows make up a facility is given (`facility_id`); everything said of it is counted here. Rates and the share of
-takings kept back are no decimals by nature: they are floats here, and what rests on them is compared with a tolerance.
+Which rows make up a facility is given (`facility_id`); all its figures are counted here. Rates and the share of
+takings kept back are not decimals by nature: they are floats here, and figures that depend on them are compared with a
+tolerance.
 """
 
 from collections import Counter, defaultdict
@@ -36,7 +37,7 @@ MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
 
 def facilities(rows: Iterable[Row], as_of: date) -> list[Row]:
-    """Rows of one customer → what the table says of each facility, by its id."""
+    """Return the table's row of each facility, by its id, from rows of one customer."""
     booked = [r for r in counted(rows) if r["date"] <= as_of]
     booked.sort(key=lambda r: (r["date"], r["transaction_id"]))
     found = _facilities(booked)
@@ -53,8 +54,8 @@ def facilities(rows: Iterable[Row], as_of: date) -> list[Row]:
 
 @dataclass
 class Facility:
-    """`drawn` and `tried`: fundings and attempts at repayment in time; of these, `came_back` holds the ids of those
-    that were returned. `through`: the last day that the statements of its accounts show."""
+    """`drawn` and `tried`: fundings and attempts at repayment in order of time; `came_back`: ids of those that were
+    returned. `through`: the last day that the statements of its accounts show."""
 
     id: bytes
     product: str
@@ -100,7 +101,7 @@ class Facility:
 
     @property
     def bounced_days(self) -> set[date]:
-        """Days on which whatever was tried came back."""
+        """Days on which an attempt was returned."""
         return {r["date"] for r in self.tried} - {r["date"] for r in self.paid}
 
     @property
@@ -137,8 +138,8 @@ def _facilities(booked: Sequence[Row]) -> list[Facility]:
 
 
 def returned(rows: Sequence[Row]) -> set[bytes]:
-    """Ids of what came back: each return meets the latest payment of its amount that is still free in its account, of
-    the same name first, else of any that no name speaks against; at most five business days before."""
+    """Return ids of returned payments. Each return is matched to the latest unmatched payment of its amount in its
+    account, at most five business days before: first of the same name, else of any that no name contradicts."""
     rows = sorted(rows, key=lambda r: (r["date"], is_return(r), r["transaction_id"]))
     met: dict[bytes, bytes] = {}
     for named in (True, False):
@@ -170,7 +171,7 @@ def fits(paid: Row, back: Row) -> bool:
 
 @cache
 def closed_days() -> frozenset[date]:
-    """Holidays that New South Wales and Victoria share, on which direct entry rests."""
+    """Return holidays that New South Wales and Victoria share: direct entry is closed on them."""
     shared = [set(holidays.country_holidays("AU", subdiv=state, years=range(2024, 2029))) for state in ("NSW", "VIC")]
     return frozenset(shared[0] & shared[1])
 
@@ -184,13 +185,13 @@ def weekdays(first: date, until: date) -> int:
 
 
 def open_days(after: date, until: date) -> int:
-    """Days open after the one, the other among them."""
+    """Count the open days after the one day up to the other, which is included."""
     return sum(is_open(after + DAY * n) for n in range(1, (until - after).days + 1))
 
 
 def slots(facility: Facility) -> list[date]:
-    """Days on which a repayment was due. Soon after one that bounced comes its second try, unless it is due so often
-    anyway."""
+    """Return days on which a repayment was due. A second try comes soon after one that bounced, unless repayments are
+    due that often anyway."""
     days = sorted({r["date"] for r in facility.tried})
     gaps = [(later - day).days for day, later in pairwise(days)]
     seldom = bool(gaps) and median(gaps) > 5
@@ -248,7 +249,7 @@ def months_later(day: date, months: int) -> date:
 
 
 def passed_over(facility: Facility) -> list[date]:
-    """Repayments that bounced, and those missing between one slot and the next."""
+    """Return repayments that bounced, and those missing between one slot and the next."""
     bounced = [day for day in facility.slots if day in facility.bounced_days]
     every = facility.frequency
     if every is None or facility.is_revolving:
@@ -263,7 +264,7 @@ def passed_over(facility: Facility) -> list[date]:
 
 
 def overdue(facility: Facility) -> list[date]:
-    """Repayments missing since the last slot: each may come five days late, or two business days where it is daily."""
+    """Return repayments missing since the last slot: each may be five days late, or two business days if daily."""
     every = facility.frequency
     if every is None or facility.is_revolving:
         return []
@@ -274,7 +275,7 @@ def overdue(facility: Facility) -> list[date]:
 
 
 def dates_missing(day: date, count: int, every: str) -> list[date]:
-    """Not more than six, or a hundred days' worth: afterwards a facility has ended."""
+    """Return at most six missing dates, within a hundred days: afterwards a facility has ended."""
     most = max(6, floor(100 / PERIOD[every]))
     return [expected(day, nth, every) for nth in range(1, min(count, most) + 1)]
 
@@ -283,7 +284,7 @@ def dates_missing(day: date, count: int, every: str) -> list[date]:
 
 
 def remaining(facility: Facility) -> tuple[Decimal | None, str]:
-    """The estimate before the status is known, and its method."""
+    """Return the estimate before the status is known, and its method."""
     lent, repaid, product = facility.lent, facility.repaid + facility.withheld, facility.product
     assumed = ASSUMED.get(product)
     repaid_first = bool(facility.paid and facility.drawn) and facility.paid[0]["date"] < facility.drawn[0]["date"]
@@ -303,7 +304,7 @@ def cents(value: Decimal) -> Decimal:
 
 
 def grown(facility: Facility, rate: float) -> Decimal:
-    """What was lent less what was repaid, each with interest to the last day."""
+    """Return what was lent minus what was repaid, each with interest to the last day."""
     balance = ZERO
     for r in [*facility.drawn, *facility.paid]:
         growth = (1 + rate) ** ((facility.through - r["date"]).days / 365)
@@ -312,7 +313,7 @@ def grown(facility: Facility, rate: float) -> Decimal:
 
 
 def yearly_rate(facility: Facility, lent: Decimal, assumed: float) -> float:
-    """What level repayments imply over the shortest round term that costs a plausible rate."""
+    """Return the rate that level repayments imply over the shortest round term with a plausible rate."""
     sizes = [float(-r["amount"]) for r in facility.paid]
     if facility.frequency is None or len(sizes) < 2 or stdev(sizes) > 0.1 * fmean(sizes):
         return assumed
@@ -327,7 +328,7 @@ def yearly_rate(facility: Facility, lent: Decimal, assumed: float) -> float:
 
 
 def interest(payment: float, count: int) -> float:
-    """The rate at which so many payments, each this share of the loan, repay it: by halving."""
+    """Return, by bisection, the rate at which this many payments, each this share of the loan, repay it."""
     low, high = 1e-9, payment
     for _ in range(200):
         middle = (low + high) / 2
@@ -336,8 +337,8 @@ def interest(payment: float, count: int) -> float:
 
 
 def withheld(facility: Facility, others: Sequence[Facility], booked: Sequence[Row]) -> Decimal:
-    """What seems to have been kept back of card takings since the customer's latest cash advance of which nothing is
-    seen going back; zero where nothing shows it."""
+    """Return what seems to have been kept back of card takings since the customer's latest cash advance without
+    repayments; zero where nothing shows it."""
     unserved = [each for each in others if each.product == "cash_advance" and not each.tried]
     latest = max(unserved, key=lambda each: (each.drawn[0]["date"], each.id), default=None)
     if facility is not latest:
@@ -363,7 +364,7 @@ def withheld(facility: Facility, others: Sequence[Facility], booked: Sequence[Ro
 
 
 def most_often(values: Iterable[str | None]) -> str | None:
-    """Of several, the first in the alphabet."""
+    """Return the most frequent value; of several, the alphabetically first."""
     counts = Counter(value for value in values if value is not None)
     return min(counts, key=lambda value: (-counts[value], value), default=None)
 
@@ -372,7 +373,7 @@ def most_often(values: Iterable[str | None]) -> str | None:
 
 
 def is_renewed(facility: Facility, others: Sequence[Facility]) -> bool:
-    """Whether the same lender lent again from ten days before the last repayment of what was still owed to 45 after."""
+    """Tell whether the lender lent again within 10 days before and 45 after the last repayment of a debt still owed."""
     owed, last, usual = facility.remaining, facility.last_paid, facility.usual
     if facility.is_revolving or last is None or (facility.frequency is not None and not overdue(facility)):
         return False
@@ -388,7 +389,7 @@ def is_renewed(facility: Facility, others: Sequence[Facility]) -> bool:
 
 
 def agreement(facility: Facility) -> tuple[str, str]:
-    """With whom, over what."""
+    """Return the product and the lender."""
     first = facility.rows[0]
     name = first["counterparty_lender_id"] or first["counterparty_group"] or first["counterparty_name"]
     owner = "related_party" if facility.product == "director_loan" else None
@@ -412,7 +413,7 @@ def status_of(facility: Facility) -> str:
 
 
 def repaid_enough(facility: Facility) -> bool:
-    """At least what the product costs, or but for the last repayment; where nothing shows what was lent, anything."""
+    """Tell whether the product's cost was repaid, up to one repayment; if the loan is unknown, whether anything was."""
     lent, owed, assumed = facility.lent, facility.remaining, ASSUMED.get(facility.product)
     if lent is None:
         return True
@@ -421,7 +422,7 @@ def repaid_enough(facility: Facility) -> bool:
 
 
 def short(facility: Facility) -> float:
-    """How many instalments of late are missing and were not made up for by others beyond those due."""
+    """Return how many recent instalments are missing and were not made up for by additional ones."""
     period = PERIOD[facility.frequency] if facility.frequency else 0
     since = facility.through - DAY * max(90, ceil(3 * period))
     missed = sum(day > since for day in [*passed_over(facility), *overdue(facility)])
@@ -433,7 +434,7 @@ def short(facility: Facility) -> float:
 
 def shown(facility: Facility) -> Row:
     over = facility.renewed or facility.status == "likely_repaid"
-    settled = over and (facility.renewed or facility.remaining != 0)
+    resolutions = over and (facility.renewed or facility.remaining != 0)
     runs = facility.status in ("active", "in_arrears")
     return {
         "facilityId": str(UUID(bytes=facility.id)),
@@ -444,8 +445,10 @@ def shown(facility: Facility) -> Row:
         "fundingDate": facility.funded_on,
         "lastRepaymentDate": facility.last_paid,
         "missedPayments": len(passed_over(facility)) + (len(overdue(facility)) if runs else 0),
-        "estimatedRemaining": ZERO if settled else facility.remaining,
-        "remainingMethod": ("rolled_over" if facility.renewed else "payments_ended") if settled else facility.method,
+        "estimatedRemaining": ZERO if resolutions else facility.remaining,
+        "remainingMethod": ("rolled_over" if facility.renewed else "payments_ended")
+        if resolutions
+        else facility.method,
         "fundingAmount": facility.lent or ZERO,
         "repaymentCount": len(facility.paid),
         "repaidTotal": facility.repaid,

@@ -1,4 +1,4 @@
-"""Tables of the aggregate report read back, and every number in them followed down to its rows."""
+"""Parsed tables of the aggregate report, and a check that every number in them is explained by rows."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,25 +16,25 @@ Value = dict[str, Any]
 
 
 def facts_of(rows: Iterable[Row], as_of: date, context: Context = NO_CONTEXT) -> Facts:
-    """Rows that have no id get one from their place."""
+    """Return facts of rows; rows without an id get one from their index."""
     named = [{"transaction_id": place.to_bytes(16, "big"), **each} for place, each in enumerate(rows)]
     return Facts(transactions(named).collect(), as_of, context)
 
 
 def values(table: Table, facts: Facts) -> list[Value]:
-    """All rows of all customers as printed."""
+    """Return all rows of all customers as printed."""
     lines = table.lines(facts).collect()["line"]
     return [json.loads(line, parse_float=Decimal) for line in lines]
 
 
 def numbers(table: Table, value: Value) -> Iterator[tuple[str, Any]]:
-    """The figures of a row that are there."""
+    """Yield the figures of a row that are not null."""
     shown = ((column.name, value[column.name]) for column in table.columns if column.is_number)
     return ((name, figure) for name, figure in shown if figure is not None)
 
 
 def assert_explained(table: Table, facts: Facts, amounts: Mapping[bytes, Decimal]) -> None:
-    """Every number follows from its inputs, and these at last from rows of the customer, none giving more than it has.
+    """Check that every number follows from its inputs down to the customer's rows, none contributing more than it has.
 
     Args:
         amounts: of the rows by transaction id, as absolute values.
@@ -50,7 +50,7 @@ def assert_explained(table: Table, facts: Facts, amounts: Mapping[bytes, Decimal
 
 
 def sums(traced: Trace) -> Iterator[Sum]:
-    """The sums that a figure at last comes from."""
+    """Yield the sums that a figure is finally made of."""
     if isinstance(traced, Sum):
         yield traced
     elif isinstance(traced, Formula):

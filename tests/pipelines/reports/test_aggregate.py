@@ -1,4 +1,4 @@
-"""The tables add up, to the cent, and leave own transfers out of what looks like income or cost."""
+"""The tables add up to the cent, and own transfers count neither as income nor as cost."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ DAYS = [column.name for table in TABLES for column in table.columns if UNITS[col
 
 
 def tables(rows: Sequence[Row], as_of: date = TODAY) -> dict[str, list[dict[str, Any]]]:
-    """The tables of the only customer."""
+    """Return the tables of the only customer."""
     return as_read(text_of(rows, as_of))
 
 
@@ -34,7 +34,7 @@ def text_of(rows: Sequence[Row], as_of: date = TODAY) -> str:
 
 
 def as_read(text: str) -> dict[str, list[dict[str, Any]]]:
-    """As a reader gets them who parses numbers as decimals and dates as dates."""
+    """Parse a report with numbers as decimals and dates as dates."""
     return {each["id"]: [with_dates(value) for value in each["values"]] for each in read(text)}
 
 
@@ -120,7 +120,7 @@ def a_row(draw: st.DrawFn, most_days: int) -> Row:
 
 @st.composite
 def customers(draw: st.DrawFn) -> list[Row]:
-    """Rows of a customer over a day, a month or more than two years, most with a chain of balances."""
+    """Draw rows of a customer over a day, a month or more than two years, most with a chain of balances."""
     most_days = draw(st.sampled_from((0, 25, 150, 460)))
     rows = draw(st.lists(a_row(most_days), min_size=1, max_size=35))
     return numbered(with_chains(rows) if draw(st.booleans()) else rows)
@@ -131,7 +131,7 @@ def numbered(rows: Sequence[Row]) -> list[Row]:
 
 
 def with_chains(rows: Sequence[Row]) -> list[Row]:
-    """Most accounts as banks print them: each balance follows from the one before."""
+    """Give most accounts a chain of balances, as banks print it."""
     ordered = sorted(rows, key=lambda r: (r["account_id"], r["date"]))
     return [
         each for _, account in groupby(ordered, lambda r: r["account_id"]) for each in chained(account, opening=250)
@@ -139,7 +139,7 @@ def with_chains(rows: Sequence[Row]) -> list[Row]:
 
 
 def generated(random: Random, rows: int) -> list[Row]:
-    """A customer of so many rows, without hypothesis: much faster where thousands are needed."""
+    """Return a customer of this many rows without hypothesis, which is much faster for thousands."""
     most_days, result = random.choice((0, 1, 28, 58, 365, 470)), list[Row]()
     for _ in range(rows):
         account = random.choice((MAIN, MAIN, SAVINGS, LOAN))
@@ -166,8 +166,8 @@ def generated(random: Random, rows: int) -> list[Row]:
     return numbered(with_chains(result) if random.random() < 0.6 else result)
 
 
-def assert_as_worked_out(shown: dict[str, list[Row]], rows: list[Row], as_of: date = TODAY) -> None:
-    """Every row and column of every table that the oracle knows."""
+def assert_agrees_with_oracle(shown: dict[str, list[Row]], rows: list[Row], as_of: date = TODAY) -> None:
+    """Check every row and column of every table that the oracle knows."""
     expected = oracle.tables(rows, as_of)
     for name in shown.keys() & expected.keys():
         values = expected[name]
@@ -178,38 +178,38 @@ def assert_as_worked_out(shown: dict[str, list[Row]], rows: list[Row], as_of: da
 
 @examples(8)
 @given(customers())
-def test_every_figure_is_what_loops_over_the_rows_give(rows: list[Row]) -> None:
-    assert_as_worked_out(tables(rows), rows)
+def test_every_figure_agrees_with_the_oracle(rows: list[Row]) -> None:
+    assert_agrees_with_oracle(tables(rows), rows)
 
 
 @examples(3)
 @given(customers(), st.integers(0, 460))
-def test_nothing_after_the_day_of_the_report_counts(rows: list[Row], days: int) -> None:
+def test_rows_after_as_of_do_not_count(rows: list[Row], days: int) -> None:
     as_of = START + timedelta(days=days)
-    assert_as_worked_out(tables(rows, as_of), rows, as_of)
+    assert_agrees_with_oracle(tables(rows, as_of), rows, as_of)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_every_figure_of_thousands_of_customers() -> None:
+def test_every_figure_of_thousands_of_customers_agrees_with_the_oracle() -> None:
     random = Random(5)
     for _ in range(20):
         customers = {number: generated(random, random.choice((1, 2, 8, 40, 90))) for number in range(1, 151)}
         rows = [{**r, "customer_number": number} for number, its in customers.items() for r in its]
         for number, text in aggregate_report(facts(rows, TODAY)).iter_rows():
-            assert_as_worked_out(as_read(text), customers[number])
+            assert_agrees_with_oracle(as_read(text), customers[number])
 
 
-def test_the_oracle_knows_every_column_but_those_that_enrichment_and_the_law_tell() -> None:
+def test_the_oracle_knows_every_column_not_tested_elsewhere() -> None:
     busy = oracle.tables(generated(Random(27), 80), TODAY)
     long = oracle.tables(numbered([row(0, "1"), row(400, "1")]), TODAY)
-    worked_out = {name: busy[name] or long[name] for name in busy}
+    expected_documents = {name: busy[name] or long[name] for name in busy}
     unknown = {
         (each.id, column.name)
         for each in TABLES
         if each.id not in DESCRIBED_ELSEWHERE
         for column in each.columns
-        if not worked_out[each.id] or column.name not in worked_out[each.id][0]
+        if not expected_documents[each.id] or column.name not in expected_documents[each.id][0]
     }
     assert unknown == {("revenue_sources", "feeAssumption")}
 
@@ -229,7 +229,7 @@ def test_the_order_of_the_rows_changes_nothing(rows: list[Row], random: Random) 
 
 @examples(3)
 @given(customers(), customers())
-def test_an_account_more_changes_nothing_that_is_said_of_the_others(rows: list[Row], more: list[Row]) -> None:
+def test_another_account_does_not_change_figures_of_the_others(rows: list[Row], more: list[Row]) -> None:
     another = b"\7" * 16
     added = [
         {**r, "account_id": another, "transaction_id": b"\7" + r["transaction_id"][1:], "series_id": None} for r in more
@@ -243,7 +243,7 @@ def test_an_account_more_changes_nothing_that_is_said_of_the_others(rows: list[R
 # Examples, where a number alone does not say why.
 
 
-def test_a_table_says_what_it_is_before_its_rows() -> None:
+def test_a_table_describes_itself_before_its_rows() -> None:
     [first, *_] = read(text_of([row(0, "5")]))
     assert {key: first[key] for key in ("id", "name", "hierarchy", "type")} == {
         "id": "monthly_cash_flow",
@@ -271,7 +271,7 @@ def test_a_customer_without_posted_rows_has_empty_tables() -> None:
     assert shown == {each.id: [] for each in TABLES}
 
 
-def test_own_transfers_stand_beside_and_not_within() -> None:
+def test_own_transfers_are_not_part_of_money_in_and_out() -> None:
     rows = [
         row(0, "500", kind="revenue/card_settlement"),
         row(1, "-80", kind="revenue/refund_paid"),
@@ -284,7 +284,7 @@ def test_own_transfers_stand_beside_and_not_within() -> None:
     assert (month["transfersIn"], month["transfersOut"], month["creditCount"]) == (100, 100, 2)
 
 
-def test_a_month_without_rows_is_a_month_of_zeros_whose_balance_is_kept() -> None:
+def test_a_month_without_rows_has_zero_flows_and_keeps_its_balance() -> None:
     rows = [row(JAN, "5", balance=Decimal(50)), row(MAR, "5")]
     months = table(rows, "monthly_cash_flow")
     assert [(month["month"], month["moneyIn"], month["creditCount"]) for month in months] == [
@@ -298,7 +298,7 @@ def test_a_month_without_rows_is_a_month_of_zeros_whose_balance_is_kept() -> Non
     assert [month["partial"] for month in months] == [False, False, True]
 
 
-def test_the_mean_balance_weighs_each_by_the_days_it_was_held() -> None:
+def test_the_mean_balance_is_weighted_by_days() -> None:
     rows = chained([row(JAN, "10"), row(date(2025, 1, 11), "-1310"), row(date(2025, 1, 31), "300")])
     [month] = table(rows, "monthly_cash_flow")
     assert month["meanBalance"] == Decimal("132.26")  # (10 × 1010 − 20 × 300 + 1 × 0) / 31
@@ -314,13 +314,13 @@ def test_an_account_first_seen_later_brings_its_own_opening_balance() -> None:
     assert column(rows, "monthly_cash_flow", "openingBalance") == [1000, 1509]
 
 
-def test_one_account_without_balance_leaves_the_whole_unknown() -> None:
+def test_one_account_without_balance_makes_the_total_unknown() -> None:
     rows = [row(JAN, "10", balance=Decimal(10)), row(JAN, "10", account_id=SAVINGS)]
     [month] = table(rows, "monthly_cash_flow")
     assert (month["closingBalance"], month["meanBalance"], month["knownDays"]) == (None, None, 0)
 
 
-def test_a_pair_of_transfers_is_one_transfer() -> None:
+def test_a_pair_of_transfers_counts_once() -> None:
     pair = {"is_transfer": True, "transfer_pair_id": b"\1" * 16}
     rows = [
         row(0, "-70", **pair),
@@ -336,7 +336,7 @@ def test_a_pair_of_transfers_is_one_transfer() -> None:
     ]
 
 
-def test_takings_of_a_processor_are_shown_as_net_of_an_assumed_fee() -> None:
+def test_processor_takings_are_shown_net_of_an_assumed_fee() -> None:
     rows = [row(0, "985", kind="revenue/card_settlement"), row(0, "100", kind="revenue/customer_transfer")]
     sources = table(rows, "revenue_sources")
     assert [(s["netOfFees"], s["grossReceipts"], s["feesKeptBack"]) for s in sources] == [
@@ -345,7 +345,7 @@ def test_takings_of_a_processor_are_shown_as_net_of_an_assumed_fee() -> None:
     ]
 
 
-def test_payouts_of_processors_are_no_payer_to_depend_on() -> None:
+def test_direct_payers_leave_out_processors() -> None:
     payout = {"kind": "revenue/card_settlement", "counterparty_name": "Tyro", "counterparty_kind": "processor"}
     client = {"kind": "revenue/customer_transfer", "counterparty_name": "Client"}
     rows = [row(0, "900", **payout), row(0, "60", **client), row(0, "40", kind="revenue/customer_transfer")]
@@ -355,14 +355,14 @@ def test_payouts_of_processors_are_no_payer_to_depend_on() -> None:
     ]
 
 
-def test_revenue_and_what_is_left_out_make_up_all_that_came_in() -> None:
+def test_revenue_and_excluded_receipts_add_up_to_all_money_in() -> None:
     rows = generated(Random(1), 200)
     recent = oracle.Seen(rows, TODAY).recent(365)
     received = sum(column(rows, "revenue_sources", "receipts")) + sum(column(rows, "excluded_receipts", "amount"))
     assert received == sum(each["in"] for each in recent)
 
 
-def test_the_profit_and_loss_ends_in_the_net_of_the_cash_flow() -> None:
+def test_profit_and_loss_has_the_net_of_the_cash_flow() -> None:
     rows = generated(Random(2), 200)
     assert column(rows, "profit_and_loss", "net") == column(rows, "monthly_cash_flow", "net")
 
@@ -370,13 +370,13 @@ def test_the_profit_and_loss_ends_in_the_net_of_the_cash_flow() -> None:
 # Bad input: figures all the same, or none, but never an exception.
 
 
-def test_half_a_century_between_two_rows_is_a_long_list_of_months() -> None:
+def test_half_a_century_between_two_rows_lists_every_month() -> None:
     rows = [row(date(1970, 1, 1), "5", balance=Decimal(5)), row(date(2025, 6, 1), "5", balance=Decimal(10))]
     assert len(table(rows, "monthly_cash_flow")) == 55 * 12 + 6
     assert len(table(rows, "financial_year")) == 56
 
 
-def test_fifty_accounts_stand_beside_each_other() -> None:
+def test_fifty_accounts_are_listed() -> None:
     rows = [row(n, "1", account_id=n.to_bytes(16, "big"), balance=Decimal(n)) for n in range(50)]
     shown = tables(rows)
     assert len(shown["account_summary"]) == 50
@@ -387,7 +387,7 @@ def test_money_at_both_ends_of_the_range_is_summed_exactly() -> None:
     most = Decimal("9999999999999.99")
     paid = {"kind": "revenue/customer_transfer", "counterparty_name": "Whale"}
     rows = [row(day, sign * most, balance=most * sign, **paid) for day in range(200) for sign in (1, 1, -1)]
-    assert_as_worked_out(
+    assert_agrees_with_oracle(
         {name: values for name, values in tables(numbered(rows)).items() if name != "revenue_concentration"},
         numbered(rows),
     )
@@ -395,7 +395,7 @@ def test_money_at_both_ends_of_the_range_is_summed_exactly() -> None:
     assert column(rows, "revenue_concentration", "largest1Share") == [1, 1]
 
 
-def test_only_debits_leave_ratios_to_income_out() -> None:
+def test_ratios_to_income_are_null_without_credits() -> None:
     rows = numbered([row(day, "-10", kind="cost_of_sales/suppliers", balance=Decimal(-10 * day)) for day in range(90)])
-    assert_as_worked_out(tables(rows), rows)
+    assert_agrees_with_oracle(tables(rows), rows)
     assert column(rows, "category_summary", "shareOfMoneyIn12m") == [None]

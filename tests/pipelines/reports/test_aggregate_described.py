@@ -1,4 +1,4 @@
-"""What the documentation says of the tables is what computes them."""
+"""The documentation of the tables is generated from the declarations that compute them."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_the_documentation_of_the_tables_is_current() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.id for table in TABLES])
-def test_every_table_and_figure_says_what_it_means(table: Table) -> None:
+def test_every_table_and_figure_has_a_meaning(table: Table) -> None:
     unsaid = [c.name for c in table.columns if c.is_number and not (c.meaning or isinstance(c, Derived))]
     assert table.meaning
     assert unsaid == []

@@ -28,7 +28,7 @@ Figure = tuple[tuple[str, ...], Any]
 
 @pytest.fixture(scope="session")
 def businesses() -> Facts:
-    """Three businesses of the synthetic portfolio over fourteen months, enriched."""
+    """Return three businesses of the synthetic portfolio over fourteen months, enriched."""
     sent = accepted(portfolio(customers=3, months=14, seed=11, until=UNTIL)).select(ACCEPTED.names())
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), sent).transactions.collect()
     return Facts(enriched, UNTIL)
@@ -41,7 +41,7 @@ def data_of(customer: Facts) -> dict[str, Any]:
 
 
 def numbers(data: dict[str, Any]) -> Iterator[Figure]:
-    """Every numeric leaf of the tables' values, and where it stands."""
+    """Yield every number in the tables' values, and its path."""
     for table in data["tables"]:
         for nth, value in enumerate(table["values"]):
             for name, figure in value.items():
@@ -61,14 +61,14 @@ def assert_explained(customer: Facts, data: dict[str, Any], figure: Figure) -> N
 
 
 def some(figures: list[Figure], of_each: int) -> list[Figure]:
-    """Of each column of each table some figures, chosen at random."""
+    """Choose some figures of each column of each table at random."""
     random, by_column = Random(1), dict[tuple[str, str], list[Figure]]()
     for figure in figures:
         by_column.setdefault((figure[0][1], figure[0][4]), []).append(figure)
     return [figure for each in by_column.values() for figure in random.sample(each, min(of_each, len(each)))]
 
 
-def test_the_figures_of_a_real_bundle_are_explained(businesses: Facts) -> None:
+def test_figures_of_a_realistic_report_are_explained(businesses: Facts) -> None:
     customer = businesses.of_customer(2)
     data = data_of(customer)
     chosen = some(list(numbers(data)), of_each=2)
@@ -80,7 +80,7 @@ def test_the_figures_of_a_real_bundle_are_explained(businesses: Facts) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.timeout(600)
-def test_every_figure_of_real_bundles_is_explained(businesses: Facts, number: int) -> None:
+def test_every_figure_of_realistic_reports_is_explained(businesses: Facts, number: int) -> None:
     customer = businesses.of_customer(number)
     data = data_of(customer)
     for figure in numbers(data):
@@ -96,7 +96,7 @@ def test_the_figures_of_odd_customers_are_explained(seed: int) -> None:
         assert_explained(customer, data, figure)
 
 
-def test_facilities_are_told_as_enrichment_tells_them(businesses: Facts) -> None:
+def test_facilities_agree_with_enrichment(businesses: Facts) -> None:
     known = {
         each["facility_id"].hex(): (
             each["funding_amount"] or 0,
@@ -164,11 +164,11 @@ def test_a_mean_balance_follows_from_balances_times_days() -> None:
         ("tables", "monthly_cash_flow", "values", "0", "net", "nothing"),
     ],
 )
-def test_what_is_no_figure_is_not_explained(path: tuple[str, ...]) -> None:
+def test_an_unknown_figure_is_not_found(path: tuple[str, ...]) -> None:
     customer = facts([row(0, "5", account_id=MAIN, transaction_id=b"a" * 16)], date(2026, 1, 1))
     with pytest.raises(NotFound):
         explain_aggregate(customer, data_of(customer), path)
 
 
-def test_every_table_names_itself_once() -> None:
+def test_table_ids_are_unique() -> None:
     assert len({each.id for each in TABLES}) == len(TABLES)

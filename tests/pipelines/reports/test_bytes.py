@@ -1,4 +1,4 @@
-"""The same transactions give the same bytes: whatever the number of threads, the order of hashing, or the process."""
+"""The same transactions give the same bytes, whatever the number of threads, the hash seed or the process."""
 
 import hashlib
 import os
@@ -41,7 +41,7 @@ def enriched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def computed(path: Path, threads: int, hash_seed: int) -> tuple[int, str]:
-    """How many threads Polars had, and the hash of all that was computed."""
+    """Return how many threads Polars had, and the hash of everything that was computed."""
     environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONHASHSEED": str(hash_seed)}
     command = [sys.executable, "-c", COMPUTED_AND_HASHED, str(path), AS_OF.isoformat()]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)

@@ -1,4 +1,4 @@
-"""What completeness says of accounts, of what isn't there, of whose accounts they are, and of the data themselves."""
+"""Completeness of accounts: what they cover, what is missing, who holds them, and the quality of the data."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -35,7 +35,7 @@ LISTS = (
 )
 
 
-def settled(data: dict[str, Any]) -> dict[str, str]:
+def resolutions(data: dict[str, Any]) -> dict[str, str]:
     return {each["code"].removeprefix("Completeness."): each["settledBy"] for each in data["reasons"]}
 
 
@@ -43,7 +43,7 @@ def sales(days: Sequence[int], amount: str = "10", **others: object) -> list[Row
     return [row(day, amount, kind="revenue/card_settlement", **others) for day in days]
 
 
-def test_a_customer_without_posted_rows_is_told_so() -> None:
+def test_a_customer_without_posted_rows_has_that_reason() -> None:
     for rows in ([row(0, "5", status="pending")], [row(0, "5", superseded_seq=2)]):
         data = completeness(rows, 10)
         assert data["summary"] == {
@@ -62,7 +62,7 @@ def test_a_customer_without_posted_rows_is_told_so() -> None:
         ]
 
 
-def test_every_account_tells_its_own_coverage() -> None:
+def test_every_account_has_its_own_coverage() -> None:
     main = checked(chained([row(0, "10"), row(1, "10"), row(40, "10")]))
     first, second = completeness([*main, *in_savings([row(20, "10")])], 50)["accounts"]
     assert first == {
@@ -87,7 +87,7 @@ def test_every_account_tells_its_own_coverage() -> None:
     assert (second["transactionCount"], second["daysBehind"], second["balanceShare"]) == (1, 30, 0)
 
 
-def test_coverage_is_told_in_dated_ranges() -> None:
+def test_coverage_is_listed_as_dated_ranges() -> None:
     rows = [*checked(chained(daily([0, 3]))), *daily([5, 30])]
     assert [
         (each["firstDate"], each["lastDate"], each["evidence"], each["days"])
@@ -104,11 +104,11 @@ def test_coverage_is_told_in_dated_ranges() -> None:
 def test_the_state_of_the_data_gives_reasons() -> None:
     data = completeness(sales(range(80), account_identified=False, account_number=None), 120)
     assert codes(data) == ["Stale", "ShortHistory", "NoBalances", "UnidentifiedAccount"]
-    assert settled(data)["Stale"] == "supply all accounts from 22 Mar 2025"
+    assert resolutions(data)["Stale"] == "supply all accounts from 22 Mar 2025"
     assert data["accounts"][0]["accountNumberMasked"] is None
 
 
-def test_some_balances_are_better_than_none_and_worse_than_all() -> None:
+def test_partial_balances_score_between_none_and_all() -> None:
     rows = chained(daily(range(100)))
     some = [{**each, "balance": None} if place % 2 else each for place, each in enumerate(rows)]
     assert "PartialBalances" in codes(completeness(some, 99))
@@ -118,7 +118,7 @@ def transfer(day: int, amount: str, to: str | None, **others: object) -> Row:
     return row(day, amount, kind="transfer/own_transfer", other_account=to, clean_description="SAVER", **others)
 
 
-def test_an_account_that_transfers_speak_of_is_named_with_its_totals() -> None:
+def test_a_mentioned_account_is_listed_with_its_totals() -> None:
     rows = [transfer(59, "-500", "4821"), transfer(70, "200.50", "4821"), transfer(80, "-5", "2233"), *daily(range(90))]
     supplied = in_savings([row(80, "5", account_number="99002233")])
     data = completeness([*rows, *supplied], 90)
@@ -134,10 +134,10 @@ def test_an_account_that_transfers_speak_of_is_named_with_its_totals() -> None:
             "totalOut": Decimal("500.00"),
         }
     ]
-    assert settled(data)["MentionedAccount"] == "supply account ending 4821 from 1 Mar 2025"
+    assert resolutions(data)["MentionedAccount"] == "supply account ending 4821 from 1 Mar 2025"
 
 
-def test_a_transfer_whose_other_side_is_missing_counts_among_turnover() -> None:
+def test_a_one_sided_transfer_counts_as_share_of_turnover() -> None:
     rows = [transfer(5, "-30", "4821"), transfer(6, "-40", "4821", is_transfer=True), *daily(range(3))]
     assert completeness(rows, 9)["transfers"] == {
         "oneSidedCount": 1,
@@ -164,7 +164,7 @@ def test_a_lender_without_an_account_is_named() -> None:
             "totalRepaid": Decimal("200.00"),
         }
     ]
-    assert settled(data)["UnsharedLender"] == "supply the facility's statement by Prospa from 4 Jan 2025"
+    assert resolutions(data)["UnsharedLender"] == "supply the facility's statement by Prospa from 4 Jan 2025"
 
 
 def test_accounts_with_the_same_rows_or_the_same_number_look_the_same() -> None:
@@ -194,18 +194,18 @@ def test_accounts_with_the_same_rows_or_the_same_number_look_the_same() -> None:
         ("Harbour Tiling", "somebody_else"),
     ],
 )
-def test_an_account_belongs_to_whose_words_its_name_holds(account_name: str, belongs_to: str) -> None:
+def test_an_account_belongs_to_the_party_whose_words_its_name_contains(account_name: str, belongs_to: str) -> None:
     context = known("Harbour Coffee Pty. Ltd.", related=("J OBrien",))
     data = completeness([row(0, "5", account_name=account_name)], 1, context)
     assert data["accountHolders"] == [{"accountId": MAIN_ID, "accountName": account_name, "belongsTo": belongs_to}]
     assert ("HeldBySomebodyElse" in codes(data)) == (belongs_to == "somebody_else")
 
 
-def test_whose_an_account_is_can_not_be_told_of_an_unknown_customer() -> None:
+def test_the_holder_is_unknown_if_the_customer_is() -> None:
     assert completeness([row(0, "5")], 1)["accountHolders"][0]["belongsTo"] is None
 
 
-def test_declared_sales_stand_beside_banked_revenue() -> None:
+def test_declared_sales_are_compared_with_banked_revenue() -> None:
     described = {"basG1-2025Q1": "1100.00", "basG1-2024Q4": "50", "basG1-2025Q2": "many", "basG1-2019Q1": "7"}
     rows = sales(range(-20, 120))
     quarters = completeness(rows, 120, known(attributes=described))["basQuarters"]
@@ -221,10 +221,12 @@ def test_declared_sales_stand_beside_banked_revenue() -> None:
         "varianceShare": Decimal("-0.1818"),
     }
     assert quarters[0]["isCovered"] is False
-    assert settled(completeness(rows, 120, known(attributes=described)))["BasVariance"].endswith("the lodged statement")
+    assert resolutions(completeness(rows, 120, known(attributes=described)))["BasVariance"].endswith(
+        "the lodged statement"
+    )
 
 
-def test_quality_counts_what_can_be_relied_on() -> None:
+def test_quality_counts_rows_and_shares() -> None:
     rows = [
         row(0, "-300", confidence=0.5),
         row(1, "100.50", kind="revenue/card_settlement", confidence=1.0, revision=2, balance=Decimal(7)),
@@ -247,7 +249,7 @@ def test_quality_counts_what_can_be_relied_on() -> None:
     assert completeness(rows, 9)["quality"]["duplicateRows"] is None
 
 
-def test_rows_added_to_a_past_long_sent_are_backdated() -> None:
+def test_rows_added_to_a_past_already_sent_are_backdated() -> None:
     sent = daily(range(100))
     assert completeness([*sent, *daily([10, 67, 68, 99], received_seq=2)], 100)["quality"]["backdatedRows"] == 2
     assert completeness([*sent, *daily([10, 67], received_seq=1)], 100)["quality"]["backdatedRows"] == 0
@@ -285,7 +287,7 @@ def test_shuffling_the_rows_changes_nothing(rows: list[Row], random: Random) -> 
         [row(0, "0", balance=Decimal(0)), row(0, "0", balance=Decimal(0)), row(3, "0", balance=Decimal(1))],
     ],
 )
-def test_odd_histories_are_only_odd(rows: list[Row]) -> None:
+def test_odd_histories_raise_no_error(rows: list[Row]) -> None:
     data = completeness(checked(rows), 200)
     assert 0 <= data["summary"]["completenessScore"] <= 100
     assert_explained(checked(rows)[:40], 200, NOBODY_KNOWN)
@@ -312,7 +314,7 @@ def sums(trace: Trace) -> Iterator[Sum]:
 
 
 def assert_explained(rows: Sequence[Row], as_of: int, context: Context) -> None:
-    """Every number is given again by its lineage, whose transactions are the customer's."""
+    """Check that every number is explained by lineage, from the customer's transactions only."""
     data, facts = completeness(rows, as_of, context), facts_of(rows, as_of, context)
     ids = set(facts.rows["transaction_id"])
     for path, value in numeric_leaves(data):
@@ -333,7 +335,7 @@ def test_every_figure_is_explained(main: list[Row], others: list[Row]) -> None:
     assert_explained(rows, 210, known("Harbour", attributes={"basG1-2025Q1": "500"}, duplicates=1, rejected=2))
 
 
-def test_there_is_no_lineage_of_what_is_no_figure() -> None:
+def test_an_unknown_figure_has_no_lineage() -> None:
     rows = daily(range(3))
     data, facts = completeness(rows, 5), facts_of(rows, 5)
     for path in (

@@ -34,7 +34,7 @@ SIGNAL = {"code": "OverlayAnnotation", "severity": "alert", "message": "Somethin
 
 
 def document(number: int, first: int | None, last: int | None, **described: Any) -> Row:
-    """A statement from one day to another, as the context knows it."""
+    """Return a statement from one day to another, as the context has it."""
     blank = {"customer_number": 1, "account_id": MAIN, "file_name": "june.pdf", "kind": "statement"}
     period = {"period_start": day(first), "period_end": day(last)}
     rest: Row = {"verdict": "reconciled", "opening_balance": None, "closing_balance": None, "signals": []}
@@ -45,24 +45,24 @@ def day(number: int | None) -> date | None:
     return None if number is None else START + timedelta(days=number)
 
 
-def given_documents(*documents: Row) -> Context:
+def context_of(*documents: Row) -> Context:
     return Context(statements=pl.DataFrame(documents, schema=STATEMENTS, orient="row"))
 
 
 def report(rows: Sequence[Row], *documents: Row, as_of: int = 400) -> dict[str, Any]:
-    return completeness(rows, as_of, given_documents(*documents))
+    return completeness(rows, as_of, context_of(*documents))
 
 
 def unreconciled(rows: Sequence[Row]) -> list[Row]:
     return [{**each, "statement_verdict": "unreconciled"} for each in rows]
 
 
-def test_without_statements_nothing_is_said_of_them() -> None:
+def test_without_statements_the_document_tables_are_empty() -> None:
     data = completeness(daily(range(10)), 10)
     assert [data[name] for name in ("documents", "statements", "tamperSignals")] == [[], [], []]
 
 
-def test_a_statement_is_told_with_what_the_rows_come_to() -> None:
+def test_a_statement_is_listed_with_the_balances_of_the_rows() -> None:
     rows = checked(chained(daily(range(10)), opening=100))  # 110 at the end of day 0, 200 of day 9
     described = document(1, 2, 9, opening_balance=Decimal(120), closing_balance=Decimal(205))
     [found] = report(rows, described)["statements"]
@@ -84,7 +84,7 @@ def test_a_statement_is_told_with_what_the_rows_come_to() -> None:
     assert "StatementBalanceDiffers" in codes(report(rows, described))
 
 
-def test_documents_are_counted_by_what_they_are_worth_and_days_once() -> None:
+def test_documents_are_counted_by_kind_and_days_once() -> None:
     rows = daily(range(20))
     listing = document(2, 5, 14, kind="listing", verdict="partial")
     [account] = report(rows, document(1, 0, 9), listing, document(3, None, None, kind="interim"))["documents"]
@@ -100,7 +100,7 @@ def test_documents_are_counted_by_what_they_are_worth_and_days_once() -> None:
     }
 
 
-def test_a_period_between_two_statements_that_nobody_supplied_is_a_gap() -> None:
+def test_a_missing_period_between_two_statements_is_a_gap() -> None:
     rows = daily([*range(0, 30, 3), *range(60, 90, 3)])
     data = report(rows, document(1, 0, 30), document(2, 60, 90))
     [gap] = [each for each in data["gaps"] if each["evidence"] == "statement_missing"]
@@ -109,7 +109,7 @@ def test_a_period_between_two_statements_that_nobody_supplied_is_a_gap() -> None
     assert described["settledBy"] == "supply account ending 2233 again from 31 Jan 2025 to 2 Mar 2025"
 
 
-def test_statements_that_follow_each_other_leave_none_nor_do_balances_that_prove_the_days_between() -> None:
+def test_consecutive_statements_and_proven_days_leave_no_gap() -> None:
     rows = daily(range(0, 90, 3))
     assert report(rows, document(1, 0, 30), document(2, 31, 90))["gaps"] == []
     assert report(checked(chained(rows)), document(1, 0, 30), document(2, 60, 90))["gaps"] == []
@@ -125,7 +125,7 @@ def test_an_unreconciled_statement_is_named_and_its_rows_prove_nothing() -> None
     )
 
 
-def test_a_statement_without_rows_is_told_of_an_account_without_rows() -> None:
+def test_a_statement_without_rows_names_an_account_without_rows() -> None:
     elsewhere = {"account_id": SAVINGS, "verdict": "unreconciled"}
     data = report(daily(range(10)), document(1, 0, 3, **elsewhere), document(2, 9, 9, **elsewhere))
     assert [each["accountId"] for each in data["documents"]] == [str(UUID(bytes=SAVINGS))]
@@ -134,7 +134,7 @@ def test_a_statement_without_rows_is_told_of_an_account_without_rows() -> None:
     assert described[0].startswith("The statement of an account without rows from 1 Jan 2025 to 4 Jan 2025")
 
 
-def test_signals_name_the_page_and_what_would_settle_them_and_move_no_score() -> None:
+def test_signals_state_page_and_resolution_and_do_not_change_the_score() -> None:
     rows = daily(range(10))
     data = report(rows, document(1, 0, 9, signals=[SIGNAL, {**SIGNAL, "code": "Producer", "severity": "information"}]))
     assert [(each["code"], each["severity"], each["page"]) for each in data["tamperSignals"]] == [
@@ -148,14 +148,14 @@ def test_signals_name_the_page_and_what_would_settle_them_and_move_no_score() ->
     assert data["summary"] == report(rows, document(1, 0, 9))["summary"]
 
 
-def test_a_signal_that_only_informs_is_no_reason() -> None:
+def test_an_informational_signal_gives_no_reason() -> None:
     informing = document(1, 0, 9, signals=[{**SIGNAL, "severity": "information"}])
     assert "TamperSignals" not in codes(report(daily(range(10)), informing))
 
 
 @pytest.mark.parametrize("path", ["/statements/0/closingDifference", "/documents/0/documentedShare"])
-def test_figures_of_documents_can_be_followed(path: str) -> None:
-    context = given_documents(document(1, 0, 9, closing_balance=Decimal(205)))
+def test_figures_of_documents_are_explained(path: str) -> None:
+    context = context_of(document(1, 0, 9, closing_balance=Decimal(205)))
     facts = facts_of(checked(chained(daily(range(10)))), 20, context)
     data = completeness(checked(chained(daily(range(10)))), 20, context)
     member, nth, figure = path[1:].split("/")
@@ -183,7 +183,7 @@ def drawn_documents(random: Random, count: int) -> list[Row]:
     return made
 
 
-def worked_out(rows: Sequence[Row], documents: Sequence[Row]) -> list[Row]:
+def expected_documents(rows: Sequence[Row], documents: Sequence[Row]) -> list[Row]:
     found = []
     for account in sorted({each["account_id"] for each in documents}):
         its = [each for each in documents if each["account_id"] == account]
@@ -207,7 +207,7 @@ def worked_out(rows: Sequence[Row], documents: Sequence[Row]) -> list[Row]:
 
 
 def missing(documents: Sequence[Row], rows: Sequence[Row]) -> set[tuple[str, str, str]]:
-    """Holes between the days that statements of an account with rows without balances cover."""
+    """Return holes between the periods of statements, for accounts with rows without balances."""
     found = set()
     for account in {each["account_id"] for each in rows}:
         covered = sorted(
@@ -228,13 +228,13 @@ def missing(documents: Sequence[Row], rows: Sequence[Row]) -> set[tuple[str, str
 
 @examples(3)
 @given(st.randoms(use_true_random=True), st.integers(0, 8))
-def test_what_documents_cover_is_what_counting_days_gives(random: Random, count: int) -> None:
+def test_documented_days_agree_with_counting(random: Random, count: int) -> None:
     accounts = ({"account_id": MAIN}, {"account_id": SAVINGS, "account_type": "savings"})
     rows = identified(row(random.randint(0, 90), "5", **random.choice(accounts)) for _ in range(12))
     documents = drawn_documents(random, count)
     data = report(rows, *documents)
     described = [{name: each[name] for name in each if name != "documentedShare"} for each in data["documents"]]
-    assert described == worked_out(rows, documents)
+    assert described == expected_documents(rows, documents)
     gaps = [each for each in data["gaps"] if each["evidence"] == "statement_missing"]
     assert {(each["accountId"], each["lastSeen"], each["nextSeen"]) for each in gaps} == missing(documents, rows)
 
@@ -244,7 +244,7 @@ def test_what_documents_cover_is_what_counting_days_gives(random: Random, count:
 
 @examples(3)
 @given(statements(), st.data(), st.integers(0, 900))
-def test_nor_does_taking_rows_or_days_out_of_statements_of_which_some_do_not_reconcile(
+def test_removing_rows_or_days_of_unreconciled_statements_never_raises_the_score(
     whole: list[Row], data: st.DataObject, as_of: int
 ) -> None:
     doubted = data.draw(st.sets(st.sampled_from(sorted({each["date"] for each in whole}))))
@@ -255,5 +255,5 @@ def test_nor_does_taking_rows_or_days_out_of_statements_of_which_some_do_not_rec
 
 @examples(3)
 @given(statements(), st.integers(0, 900))
-def test_a_statement_that_does_not_reconcile_never_raises_it_either(whole: list[Row], as_of: int) -> None:
+def test_an_unreconciled_statement_never_raises_the_score(whole: list[Row], as_of: int) -> None:
     assert score(unreconciled(checked(whole)), as_of) <= score(checked(whole), as_of)

@@ -1,4 +1,4 @@
-"""Gaps are found where rows are missing, with evidence that is exact, and periods reconcile to the cent."""
+"""Gaps are found where rows are missing, with exact evidence, and periods reconcile to the cent."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -34,7 +34,7 @@ def place(printed: str) -> int:
     return UUID(printed).int
 
 
-def test_a_break_names_its_two_rows_and_what_is_missing_between() -> None:
+def test_a_break_names_its_two_rows_and_the_missing_amount() -> None:
     rows = identified(chained(daily(range(10))))
     [gap] = gaps(checked(rows[:4] + rows[6:]), 9)
     assert gap == {
@@ -69,7 +69,7 @@ def test_a_row_missing_on_the_very_first_day_is_found() -> None:
     assert (gap["missingAmount"], gap["lastSeen"], gap["nextSeen"]) == (2, "2025-01-01", "2025-01-01")
 
 
-def test_a_turned_sign_and_a_repeated_row_are_told_from_missing_rows() -> None:
+def test_a_turned_sign_and_a_repeated_row_are_distinguished_from_missing_rows() -> None:
     rows = chained([row(day, f"{10 + day}") for day in range(10)])
     turned = [{**each, "amount": -each["amount"]} if place == 4 else each for place, each in enumerate(rows)]
     [sign] = gaps(checked(identified(turned)), 9)
@@ -79,7 +79,7 @@ def test_a_turned_sign_and_a_repeated_row_are_told_from_missing_rows() -> None:
     assert place(twice["beforeTransactionId"]) - place(twice["afterTransactionId"]) == 1
 
 
-def test_the_order_of_rows_within_a_day_is_no_break() -> None:
+def test_the_order_of_rows_within_a_day_causes_no_break() -> None:
     whole = identified(
         chained([row(day // 3, amount) for day, amount in enumerate(("1", "-2", "4", "8", "16", "-32"))])
     )
@@ -88,7 +88,7 @@ def test_the_order_of_rows_within_a_day_is_no_break() -> None:
         assert gaps(checked(rows), 9) == []
 
 
-def test_balances_once_a_day_and_rows_without_any_are_summed_up_to_the_next() -> None:
+def test_rows_without_balances_are_added_up_to_the_next_balance() -> None:
     rows = chained([row(day // 2, f"{2**day}") for day in range(20)])
     once_a_day = [{**each, "balance": each["balance"] if nth % 2 else None} for nth, each in enumerate(rows)]
     assert gaps(checked(identified(once_a_day)), 9) == []
@@ -104,8 +104,8 @@ def test_balances_once_a_day_and_rows_without_any_are_summed_up_to_the_next() ->
 
 @examples(10)
 @given(statements(), st.data())
-def test_every_break_is_where_rows_were_taken_and_as_large_as_they_were(whole: list[Row], data: st.DataObject) -> None:
-    """Whole days, so that neighbours are known: whatever came between two days that follow now is missing there."""
+def test_every_break_has_the_place_and_amount_of_the_removed_rows(whole: list[Row], data: st.DataObject) -> None:
+    """Remove whole days, so that neighbours are known: everything between two days that now follow is missing there."""
     whole = identified(whole)
     retained = data.draw(some_of(whole, "date"))
     days = sorted({each["date"] for each in retained})
@@ -121,8 +121,8 @@ def test_every_break_is_where_rows_were_taken_and_as_large_as_they_were(whole: l
 
 @examples(10)
 @given(statements(), st.data())
-def test_what_is_missing_in_all_is_what_was_taken_from_between(whole: list[Row], data: st.DataObject) -> None:
-    """Any rows but the first and the last: the breaks' money adds up, wherever within a day it went missing."""
+def test_missing_amounts_add_up_to_the_removed_rows(whole: list[Row], data: st.DataObject) -> None:
+    """Remove any rows but the first and the last: the breaks' amounts add up, wherever in a day rows are missing."""
     whole = identified(whole)
     retained = data.draw(some_of(whole, "position"))
     retained = sorted(
@@ -134,7 +134,7 @@ def test_what_is_missing_in_all_is_what_was_taken_from_between(whole: list[Row],
     assert sum((gap["missingAmount"] for gap in gaps(checked(retained), 900)), Decimal(0)) == taken
 
 
-def test_a_silence_that_a_balance_proves_harmless_is_no_gap() -> None:
+def test_a_silence_proven_harmless_by_a_balance_is_no_gap() -> None:
     rows = [*daily(range(30)), *daily(range(120, 150))]
     assert [gap["silentDays"] for gap in gaps(rows, 149)] == [90]
     assert gaps(checked(chained(rows)), 149) == []
@@ -148,7 +148,7 @@ def test_a_monthly_account_may_be_silent_for_weeks_and_a_daily_one_may_not() -> 
 
 @examples(8)
 @given(st.sets(st.integers(0, 120), min_size=2, max_size=80), st.integers(6, 40))
-def test_a_silence_states_the_probability_that_its_account_is_silent_so_long(active: set[int], pause: int) -> None:
+def test_a_silence_states_its_probability(active: set[int], pause: int) -> None:
     days = sorted({*active, *(day + 120 + pause for day in active)})
     rows = daily(days)
     listed = {(gap["lastSeen"], gap["nextSeen"]): gap for gap in gaps(rows, 400) if gap["evidence"] == "silence"}
@@ -197,7 +197,7 @@ def test_a_hole_between_two_statements_is_a_gap() -> None:
     assert gaps([*first, *daily(range(62, 130, 4), received_seq=2)], 130) == []
 
 
-def test_gaps_say_what_would_settle_them() -> None:
+def test_gaps_state_what_would_resolve_them() -> None:
     rows = identified(chained(daily(range(100))))
     data = completeness(checked(rows[:40] + rows[50:]), 100)
     assert codes(data)[-1] == "BalanceBreaks"
@@ -207,7 +207,7 @@ def test_gaps_say_what_would_settle_them() -> None:
 # Reconciliation.
 
 
-def test_an_account_reconciles_over_all_its_history_its_months_and_its_submissions() -> None:
+def test_an_account_reconciles_in_all_by_month_and_by_submission() -> None:
     rows = chained([row(day, amount) for day, amount in ((0, "10"), (20, "-4"), (40, "6"), (45, "-1"))], opening=100)
     late = [{**each, "received_seq": 2 if place > 1 else 1} for place, each in enumerate(rows)]
     data = completeness(checked(late), 50)
@@ -233,7 +233,7 @@ def test_an_account_reconciles_over_all_its_history_its_months_and_its_submissio
 
 @examples(12)
 @given(statements(), st.data())
-def test_differences_are_the_money_that_was_taken(whole: list[Row], data: st.DataObject) -> None:
+def test_differences_are_the_amount_of_the_removed_rows(whole: list[Row], data: st.DataObject) -> None:
     days = data.draw(some_of(whole, "date"))
     retained = checked(days)
     first, last = days[0]["date"], days[-1]["date"]

@@ -1,4 +1,4 @@
-"""What completeness says of missing accounts, tax and the data is what loops over the rows give."""
+"""Missing accounts, tax and data quality agree with an oracle of plain loops."""
 
 from decimal import Decimal
 from itertools import zip_longest
@@ -25,7 +25,7 @@ BANKS = ("Prospa", "PROSPA", "Bank B", None)
 
 
 def customer(random: Random, rows: int) -> list[Row]:
-    """Rows of three accounts, with transfers in all words, some of them paired, some accounts alike, sent in parts."""
+    """Return rows of three accounts with transfers in all wordings, some paired, some accounts alike, sent in parts."""
     most_days = random.choice((0, 20, 120, 460))
     details = [account(random, *each) for each in ((MAIN, "transaction"), (SAVINGS, "savings"), (LOAN, "loan"))]
     result = [a_row(random, most_days, random.choice(details)) for _ in range(rows)]
@@ -66,7 +66,7 @@ def a_row(random: Random, most_days: int, details: Row) -> Row:
         channel=random.choice((None, "transfer", "card")),
         other_account=random.choice((None, None, None, "4821", "194821", "12", "233")),
         clean_description=random.choice((None, "SAVER", "INTERNET TRANSFER")),
-        description=random.choice(list(oracle.SAYS)),
+        description=random.choice(list(oracle.MENTIONS)),
     )
 
 
@@ -81,13 +81,13 @@ def described(random: Random) -> dict[str, Any]:
 
 
 def like(described: Any, expected: Any) -> Any:
-    """What is told, without what the oracle doesn't know."""
+    """Return the described values without those that the oracle doesn't know."""
     if isinstance(described, list):
         return [like(value, of) for value, of in zip_longest(described, expected, fillvalue=NOTHING)]
     return {name: described[name] for name in expected}
 
 
-def assert_as_worked_out(random: Random, rows: int, as_of: int) -> None:
+def assert_agrees_with_oracle(random: Random, rows: int, as_of: int) -> None:
     its, beside = customer(random, rows), described(random)
     data = completeness(its, as_of, known(**beside))
     for name, expected in oracle.members(its, day_of(as_of), beside).items():
@@ -96,15 +96,13 @@ def assert_as_worked_out(random: Random, rows: int, as_of: int) -> None:
 
 @examples(5)
 @given(st.randoms(use_true_random=True), st.sampled_from(SIZES), st.sampled_from((0, 60, 500)))
-def test_what_is_said_across_accounts_and_of_the_data_is_what_loops_over_the_rows_give(
-    random: Random, rows: int, as_of: int
-) -> None:
-    assert_as_worked_out(random, rows, as_of)
+def test_accounts_tax_and_quality_agree_with_the_oracle(random: Random, rows: int, as_of: int) -> None:
+    assert_agrees_with_oracle(random, rows, as_of)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_so_it_is_for_thousands_of_customers() -> None:
+def test_thousands_of_customers_agree_with_the_oracle() -> None:
     random = Random(7)
     for _ in range(2_000):
-        assert_as_worked_out(random, random.choice(SIZES), random.choice((0, 60, 500)))
+        assert_agrees_with_oracle(random, random.choice(SIZES), random.choice((0, 60, 500)))

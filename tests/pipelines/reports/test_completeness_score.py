@@ -1,4 +1,4 @@
-"""The score is that of counting days one by one, and never rewards whoever leaves data out."""
+"""The score agrees with counting days one by one, and removing data never raises it."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ ALLOWED = {"transaction": 14, "savings": 35, "loan": 35}
 PROVEN, OPEN, PLAUSIBLE, BESIDE = Decimal(1), Decimal("0.85"), Decimal("0.7"), Decimal("0.25")
 
 
-def test_a_proven_year_up_to_yesterday_misses_nothing() -> None:
+def test_a_proven_year_up_to_yesterday_has_no_missingness() -> None:
     data = completeness(checked(chained(daily(range(-2, 366)))), 365)
     assert data["summary"] == {
         "completenessScore": Decimal("90.02"),  # the year, and of the years before a proven and a plausible day
@@ -47,14 +47,14 @@ def test_a_day_counts_most_in_the_last_year_and_little_in_the_two_before(age: in
     assert score([row(0, "5")], age) == Decimal(points)  # a plausible day
 
 
-def test_a_deleted_week_costs_what_balances_had_proven_of_it() -> None:
+def test_a_removed_week_costs_its_proven_days() -> None:
     rows = chained(daily(range(1100)))
     whole, cut = score(checked(rows), 1099), score(checked(rows[:1000] + rows[1007:]), 1099)
     # Eight days are only plausible, and the one before them is open.
     assert whole - cut == pytest.approx((8 * Decimal("0.3") + Decimal("0.15")) * 90 / 365, abs=Decimal("0.01"))
 
 
-def test_transfers_to_an_account_that_is_not_there_cost_what_they_leave_open() -> None:
+def test_transfers_to_a_missing_account_make_their_days_open() -> None:
     rows = [row(day, "10", **({"kind": "transfer/own_transfer"} if day % 7 == 0 else {})) for day in range(-1, 1096)]
     met = [{**each, "is_transfer": True} for each in rows]
     missing = score(checked(chained(met)), 1095) - score(checked(chained(rows)), 1095)
@@ -118,7 +118,7 @@ def expected_summary(rows: Sequence[Row], as_of: date) -> tuple[Decimal, Decimal
 
 @examples(8)
 @given(st.lists(any_row(most_days=1200), min_size=1, max_size=25), st.integers(0, 1300), st.randoms())
-def test_the_summary_is_that_of_counting_days_one_by_one(drawn: list[Row], as_of: int, random: Random) -> None:
+def test_the_summary_agrees_with_counting_days_one_by_one(drawn: list[Row], as_of: int, random: Random) -> None:
     verdicts = (None, None, None, "reconciled", "partial", "unreconciled")
     rows = [{**each, "statement_verdict": random.choice(verdicts)} for each in drawn]
     today = START + timedelta(days=as_of)
@@ -131,7 +131,7 @@ def test_the_summary_is_that_of_counting_days_one_by_one(drawn: list[Row], as_of
 
 @examples(8)
 @given(st.lists(any_row(most_days=1200), min_size=1, max_size=25), st.integers(0, 1300), st.data())
-def test_leaving_whole_accounts_out_never_raises_the_score(rows: list[Row], as_of: int, data: st.DataObject) -> None:
+def test_removing_whole_accounts_never_raises_the_score(rows: list[Row], as_of: int, data: st.DataObject) -> None:
     retained = data.draw(st.sets(st.sampled_from((MAIN, SAVINGS, LOAN)), min_size=1, max_size=2))
     less = [each for each in rows if each["account_id"] in retained]
     assert not less or score(less, as_of) <= score(rows, as_of)
@@ -139,7 +139,7 @@ def test_leaving_whole_accounts_out_never_raises_the_score(rows: list[Row], as_o
 
 @examples(8)
 @given(statements(), statements(), st.data(), st.integers(0, 900))
-def test_nor_does_leaving_an_account_out_whose_transfers_had_met_those_of_another(
+def test_removing_an_account_with_paired_transfers_never_raises_the_score(
     main: list[Row], other: list[Row], data: st.DataObject, as_of: int
 ) -> None:
     both = [checked(rows) for rows in (main, in_savings(other))]
@@ -150,21 +150,23 @@ def test_nor_does_leaving_an_account_out_whose_transfers_had_met_those_of_anothe
 
 @examples(8)
 @given(st.lists(any_row(most_days=600), min_size=1, max_size=25), st.integers(0, 700))
-def test_nor_does_leaving_the_balances_out(rows: list[Row], as_of: int) -> None:
+def test_removing_balances_never_raises_the_score(rows: list[Row], as_of: int) -> None:
     without = [{**each, "balance": None, "balance_verified": None} for each in rows]
     assert score(without, as_of) <= score(rows, as_of)
 
 
 @examples(10)
 @given(statements(), st.data(), st.integers(0, 900))
-def test_nor_does_taking_any_rows_out_of_a_sound_statement(whole: list[Row], data: st.DataObject, as_of: int) -> None:
+def test_removing_rows_of_a_sound_statement_never_raises_the_score(
+    whole: list[Row], data: st.DataObject, as_of: int
+) -> None:
     less = data.draw(some_of(whole, "position"))
     assert score(checked(less), as_of) <= score(checked(whole), as_of)
 
 
 @examples(8)
 @given(statements(), st.data(), st.integers(0, 900))
-def test_nor_does_taking_any_rows_out_where_no_balance_is_stated(
+def test_removing_rows_without_balances_never_raises_the_score(
     whole: list[Row], data: st.DataObject, as_of: int
 ) -> None:
     rows = [{**each, "balance": None} for each in whole]
@@ -175,7 +177,7 @@ def test_nor_does_taking_any_rows_out_where_no_balance_is_stated(
 
 @examples(10)
 @given(statements(), statements(), st.data(), st.integers(0, 900))
-def test_nor_does_taking_whole_days_out_of_accounts_that_lack_some_already(
+def test_removing_whole_days_of_incomplete_accounts_never_raises_the_score(
     main: list[Row], other: list[Row], data: st.DataObject, as_of: int
 ) -> None:
     more = [data.draw(some_of(rows, "date")) for rows in (main, in_savings(other))]

@@ -1,4 +1,4 @@
-"""A diff names every figure that moved, and what moved it."""
+"""A diff names every figure that changed, and the causes."""
 
 from datetime import date
 from decimal import Decimal
@@ -34,11 +34,11 @@ def revenue_of_may(found: Diff) -> list[ChangedFigure]:
     return [each for each in of_the_month if each.figure == "/tables/monthly_cash_flow/values/0/revenue"]
 
 
-def test_the_same_rows_move_nothing() -> None:
+def test_the_same_rows_change_nothing() -> None:
     assert between([SALE, COST], [COST, SALE]) == Diff(0, 0, 0, 0, [])
 
 
-def test_a_new_row_moves_what_it_counts_in() -> None:
+def test_a_new_row_changes_the_figures_it_counts_in() -> None:
     found = between([SALE], [SALE, NEW])
     assert (found.rows_added, found.rows_gone) == (1, 0)
     [revenue] = revenue_of_may(found)
@@ -46,7 +46,7 @@ def test_a_new_row_moves_what_it_counts_in() -> None:
     assert {each.causes for each in found.figures} == {("rows",)}
 
 
-def test_a_correction_is_told_from_what_rules_say_differently() -> None:
+def test_a_correction_is_distinguished_from_a_change_of_rules() -> None:
     ours = {**COST, "category": "rent", "category_group": "premises", "category_source": "correction"}
     theirs = {**SALE, "category": "grant", "category_group": "other_income"}
     corrected, reenriched = between([SALE, COST], [SALE, ours]), between([SALE, COST], [theirs, COST])
@@ -56,8 +56,8 @@ def test_a_correction_is_told_from_what_rules_say_differently() -> None:
     assert {each.causes for each in reenriched.figures} == {("enrichment",)}
 
 
-def test_without_rows_that_come_or_go_none_is_a_cause() -> None:
-    """Both were taken for a pair; the client says of one what it is, and the other is none any more."""
+def test_rows_are_a_cause_only_if_some_come_or_go() -> None:
+    """Both rows were taken for a pair; after the client corrects one, neither is a transfer."""
     pair = [{**each, "is_transfer": True, "transfer_pair_id": bytes(16)} for each in (SALE, COST)]
     ours = {**COST, "category": "rent", "category_group": "premises", "category_source": "correction"}
     corrected, reenriched = between(pair, [SALE, ours]), between(pair, [SALE, COST])
@@ -72,14 +72,14 @@ def test_a_figure_may_have_several_causes() -> None:
     assert (revenue.before, revenue.after, revenue.causes) == (Decimal(100), Decimal(25), ("rows", "enrichment"))
 
 
-def test_a_figure_that_is_gone_is_named_where_it_was() -> None:
+def test_a_removed_figure_is_named_by_its_earlier_place() -> None:
     found = between([SALE, COST], [SALE])
     gone = [each for each in found.figures if each.after is None]
     assert found.rows_gone == 1
     assert any(each.key and "unknown_debit" in each.key and each.before == Decimal(40) for each in gone)
 
 
-def test_of_what_rests_on_unreconciled_statements_the_whole_is_compared_with_its_cause() -> None:
+def test_the_unreconciled_share_of_the_whole_report_is_compared() -> None:
     unproved = {**NEW, "date": date(2025, 4, 1), "statement_verdict": "unreconciled", "statement_proved": False}
     ours = {**unproved, "category": "rent", "category_group": "premises", "category_source": "correction"}
     came, corrected = between([SALE, COST], [SALE, COST, unproved]), between([SALE, unproved], [SALE, ours])

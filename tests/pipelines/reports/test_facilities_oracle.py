@@ -1,4 +1,4 @@
-"""What the report says of facilities is what loops over the rows of each give."""
+"""The table of facilities agrees with an oracle of plain loops."""
 
 import json
 from collections import defaultdict
@@ -49,7 +49,7 @@ def whole(random: Random, least: int, most: int) -> Decimal:
 
 
 def a_loan(random: Random) -> Iterator[Row]:
-    """Drawn or not, repaid in some rhythm with what can go wrong in it, perhaps drawn again."""
+    """Yield rows of a loan: drawn or not, repaid in some rhythm with everything that can go wrong, perhaps redrawn."""
     product = PRODUCTS[random.choice(list(PRODUCTS))]
     lender, account, lent = random.choice(LENDERS), random.choice((1, 2)), whole(random, 1_000, 50_000)
     usual, step = (lent / random.randint(3, 60)).quantize(Decimal("0.01")), random.choice(STEPS)
@@ -93,7 +93,7 @@ def next_day(random: Random, day: date, step: int) -> date:
 
 
 def takings(random: Random) -> Iterator[Row]:
-    """Half a year of card payouts and other takings; from some day on, a share of the cards' may be kept back."""
+    """Yield half a year of card payouts and other takings; from some day on, part of the cards' may be kept back."""
     retained, since = random.choice((0, 0.1, 0.2, 0.5)), START + DAY * random.randint(40, 140)
     yield row(since, whole(random, 5_000, 20_000), "cash_advance_funding", "Tyro Advance", 1)
     brand = random.choice((None, "Tyro"))
@@ -115,14 +115,14 @@ def customer(random: Random) -> list[Row]:
 
 
 def joined(customers: Sequence[Sequence[Row]]) -> pl.DataFrame:
-    """The rows of numbered customers, each with its facility."""
+    """Return the rows of numbered customers, each with its facility."""
     sent = ({**r, "customer_number": number} for number, rows in enumerate(customers) for r in rows)
     ids = ({**r, "transaction_id": n.to_bytes(16, "big")} for n, r in enumerate(sent))
     return mark_facilities(known(*ids)).collect()
 
 
 def shown(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:
-    """What the table says, by customer."""
+    """Return the table's rows by customer."""
     by_customer = defaultdict(list)
     for number, line in FACILITIES_TABLE.lines(Facts(rows, as_of)).collect().iter_rows():
         by_customer[number].append(with_dates(json.loads(line, parse_float=Decimal)))
@@ -133,8 +133,8 @@ def described(rows: Sequence[Row], as_of: date) -> list[Row]:
     return shown(joined([rows]), as_of)[0]
 
 
-def assert_as_worked_out(customers: Sequence[Sequence[Row]], as_of: date) -> None:
-    """The table of them all at once, against the loops over each."""
+def assert_agrees_with_oracle(customers: Sequence[Sequence[Row]], as_of: date) -> None:
+    """Compare the table of all customers at once with the oracle for each."""
     rows = joined(customers)
     by_customer = shown(rows, as_of)
     for number in range(len(customers)):
@@ -149,16 +149,16 @@ def assert_as_worked_out(customers: Sequence[Sequence[Row]], as_of: date) -> Non
 
 @examples(3)
 @given(st.randoms(use_true_random=True), st.integers(0, 600))
-def test_every_figure_of_facilities_is_what_loops_over_their_rows_give(random: Random, days: int) -> None:
-    assert_as_worked_out([customer(random) for _ in range(12)], START + DAY * days)
+def test_every_figure_of_facilities_agrees_with_the_oracle(random: Random, days: int) -> None:
+    assert_agrees_with_oracle([customer(random) for _ in range(12)], START + DAY * days)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_so_it_is_for_thousands_of_customers() -> None:
+def test_thousands_of_customers_agree_with_the_oracle() -> None:
     random = Random(9)
     for as_of in (AS_OF, *(START + DAY * random.randint(0, 500) for _ in range(19))):
-        assert_as_worked_out([customer(random) for _ in range(100)], as_of)
+        assert_agrees_with_oracle([customer(random) for _ in range(100)], as_of)
 
 
 @examples(3)
@@ -174,7 +174,7 @@ def test_every_figure_of_facilities_leads_back_to_their_rows(random: Random, day
                 )
 
 
-def test_a_missed_payment_leads_to_the_one_that_bounced_or_that_none_followed() -> None:
+def test_a_missed_payment_leads_to_the_bounced_or_previous_payment() -> None:
     paid = [row(START + DAY * 7 * week, Decimal(-100), "term_loan_repayment", "Lumi", 1) for week in (0, 1, 2, 5, 6)]
     back = row(START + DAY * 43, Decimal(100), "returned_payment", "Lumi", 1)
     facts = Facts(joined([[*paid, back, row(START + DAY * 60, Decimal(-4), "meals", None, 1)]]), AS_OF)
@@ -185,7 +185,7 @@ def test_a_missed_payment_leads_to_the_one_that_bounced_or_that_none_followed() 
     assert sorted(led_to) == [2, 2, 4, 4]  # two weeks passed over; returned, and none a week later
 
 
-def test_what_remains_of_a_loan_follows_from_each_row_with_interest() -> None:
+def test_the_remaining_loan_is_explained_by_rows_with_interest() -> None:
     rows = [
         row(START, Decimal(10_000), "mortgage_funding", "Lumi", 1),
         row(START + DAY * 365, Decimal(-650), "mortgage_repayment", "Lumi", 1),
@@ -200,8 +200,8 @@ def test_what_remains_of_a_loan_follows_from_each_row_with_interest() -> None:
     assert remaining.value == grown.value == loan["estimatedRemaining"]
 
 
-def test_a_draw_that_bounced_was_never_lent() -> None:
-    """Nor is what takes it back a repayment."""
+def test_a_bounced_draw_does_not_count_as_lent() -> None:
+    """Nor does the row that takes it back count as a repayment."""
     rows = [
         row(START, Decimal(9000), "term_loan_funding", "Lumi", 1),
         row(START + DAY, Decimal(-9000), "dishonoured_receipt", "Lumi", 1),
@@ -215,7 +215,7 @@ def test_a_draw_that_bounced_was_never_lent() -> None:
 
 
 @pytest.mark.parametrize(("after", "status"), [(45, "renewed"), (46, "active")])
-def test_a_loan_is_renewed_by_a_draw_not_long_after_its_last_repayment(after: int, status: str) -> None:
+def test_a_draw_soon_after_the_last_repayment_renews_a_loan(after: int, status: str) -> None:
     first, repaid = START, START + 2 * DAY
     rows = [
         row(first, Decimal(9000), "term_loan_funding", "Lumi", 1),

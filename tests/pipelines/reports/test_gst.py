@@ -1,4 +1,4 @@
-"""Revenue with and without GST, and where the assumptions about it come from."""
+"""Revenue with and without GST, and the sources of the assumptions about it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ def months(rows: Iterable[Row], context: Context, *names: str) -> list[tuple[Any
     return [tuple(value[name] for name in names) for value in gst(rows, context)]
 
 
-def test_a_registered_business_keeps_ten_elevenths_of_what_is_taxed() -> None:
+def test_a_registered_business_keeps_ten_elevenths_of_taxed_revenue() -> None:
     rows = [
         row(0, "1100", kind=SALE),
         row(1, "500", kind=NDIS),
@@ -63,7 +63,7 @@ def test_a_registered_business_keeps_ten_elevenths_of_what_is_taxed() -> None:
     ]
 
 
-def test_who_is_not_registered_has_no_gst() -> None:
+def test_an_unregistered_business_has_no_gst() -> None:
     assert months([row(0, "1100", kind=SALE)], described(gstRegistered="false"), "gstOnSales", "revenueWithoutGst") == [
         (0, 1100)
     ]
@@ -76,7 +76,7 @@ def test_only_the_taxable_share_is_taxed() -> None:
 
 
 @pytest.mark.parametrize("share", ["2", "-0.1", "half", "", "NaN", "true"])
-def test_a_share_that_is_none_is_not_told(share: str) -> None:
+def test_an_invalid_share_is_ignored(share: str) -> None:
     [(taken, source)] = months([row(0, "1")], described(taxableShare=share), "taxableShare", "taxableShareFrom")
     assert (taken, source) == (1, "default")
 
@@ -99,12 +99,12 @@ def test_registered_from_a_turnover_of_75000_a_year(days: int, revenue: str, reg
     assert {(value["gstRegistered"], value["gstRegisteredFrom"]) for value in gst(rows)} == {(registered, "turnover")}
 
 
-def test_no_posted_rows_are_no_months() -> None:
+def test_no_posted_rows_give_no_months() -> None:
     assert gst([row(0, "5", status="pending")]) == []
     assert gst([]) == []
 
 
-def test_the_largest_amounts_are_told_exactly() -> None:
+def test_the_largest_amounts_are_exact() -> None:
     most = Decimal("9999999999999.99")
     [value] = gst([row(0, most, kind=SALE) for _ in range(100)], described(taxableShare="0.3333"))
     assert value["revenue"] == most * 100
@@ -159,7 +159,7 @@ some_rows = st.lists(
 
 
 @given(some_rows, st.sampled_from((None, True, False)), st.integers(0, 10_000).map(lambda n: Decimal(n).scaleb(-4)))
-def test_every_month_is_what_a_loop_makes_of_it(rows: list[Row], registered: bool | None, share: Decimal) -> None:
+def test_every_month_agrees_with_the_oracle(rows: list[Row], registered: bool | None, share: Decimal) -> None:
     attributes = {"taxableShare": str(share)} | ({} if registered is None else {"gstRegistered": str(registered)})
     shown = {value["month"]: value for value in gst(rows, described(**attributes))}
     want = expected(rows, registered, share) if counted(rows) else {}
@@ -175,12 +175,12 @@ def test_every_number_comes_from_rows(rows: list[Row]) -> None:
     assert_explained(GST_REVENUE, facts, {place.to_bytes(16, "big"): abs(r["amount"]) for place, r in enumerate(rows)})
 
 
-def test_one_customers_attributes_are_not_anothers() -> None:
+def test_attributes_apply_to_their_customer_only() -> None:
     rows = [row(0, "1100", kind=SALE), row(0, "1100", kind=SALE, customer_number=2)]
     assert [value["gstOnSales"] for value in gst(rows, described(gstRegistered="true"))] == [100, 0]
 
 
-def test_the_year_is_counted_to_the_last_row_not_to_today() -> None:
+def test_the_year_of_turnover_ends_with_the_last_row() -> None:
     rows = [row(START - timedelta(days=3000), "75000", kind=SALE)]
     assert gst(rows)[0]["gstRegistered"] is True
 
@@ -198,7 +198,7 @@ def document(**changes: object) -> dict[str, Any]:
     }
 
 
-def test_taxed_costs_are_those_of_groups_and_the_others_named() -> None:
+def test_taxed_costs_come_from_groups_and_listed_categories() -> None:
     taxed = parse_gst(document()).taxed_costs
     assert {"rent", "labour_hire"} <= taxed
     assert not {"waste", "wages"} & taxed
@@ -219,5 +219,5 @@ def test_rules_with_a_fault_are_refused(changes: dict[str, object], fault: str) 
         parse_gst(document(**changes))
 
 
-def test_wages_and_what_banks_charge_bring_no_credits() -> None:
+def test_wages_and_bank_fees_bring_no_gst_credits() -> None:
     assert not {"wages", "superannuation", "bank_fees", "government_fees", "groceries"} & GST.taxed_costs

@@ -1,4 +1,4 @@
-"""Super and activity statements: what is due when, what was paid for it, and what a loop over the rows makes of it."""
+"""Super and activity statements: due dates, payments attributed to periods, and agreement with an oracle."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ def on(day: pl.Expr) -> date:
 
 
 def at(first: date, last: date) -> list[Row]:
-    """The history from one day to another, and nothing in it."""
+    """Return a history from one day to another, with nothing else in it."""
     return [row(first, "0"), row(last, "0")]
 
 
@@ -107,7 +107,7 @@ def test_super_of_a_payday_is_due_seven_business_days_later(payday: date, due: d
 # Super
 
 
-def test_a_quarter_that_was_paid_for() -> None:
+def test_a_paid_quarter_of_super_is_met() -> None:
     rows = [
         *at(date(2025, 7, 1), date(2025, 12, 31)),
         row(date(2025, 7, 10), "-810", kind=WAGES),
@@ -136,7 +136,7 @@ def test_a_quarter_that_was_paid_for() -> None:
     ("paid", "status"),
     [("-240", "met"), ("-216", "met"), ("-215.99", "short"), ("-24", "short"), ("-23.99", "missing"), ("0", "missing")],
 )
-def test_met_tolerates_what_is_assumed(paid: str, status: str) -> None:
+def test_met_leaves_room_for_the_assumptions(paid: str, status: str) -> None:
     rows = [
         *at(date(2025, 7, 1), date(2025, 10, 28)),
         row(date(2025, 7, 10), "-1620", kind=WAGES),
@@ -145,7 +145,7 @@ def test_met_tolerates_what_is_assumed(paid: str, status: str) -> None:
     assert columns(SUPER_OBLIGATIONS, rows, "status")[0] == (status,)
 
 
-def test_a_day_late_is_not_paid_for_that_quarter() -> None:
+def test_super_paid_a_day_late_does_not_count_for_the_quarter() -> None:
     rows = [
         *at(date(2025, 7, 1), date(2025, 12, 31)),
         row(date(2025, 7, 10), "-1620", kind=WAGES),
@@ -163,7 +163,7 @@ def test_a_quarter_is_judged_once_the_history_reaches_its_due_date() -> None:
         assert columns(SUPER_OBLIGATIONS, [*at(date(2025, 7, 1), last), wages], "status")[0] == (status,)
 
 
-def test_the_rate_follows_the_year_and_june_and_july_are_apart() -> None:
+def test_the_rate_changes_with_the_financial_year() -> None:
     days = (
         date(2023, 6, 30),
         date(2023, 7, 1),
@@ -179,7 +179,7 @@ def test_the_rate_follows_the_year_and_june_and_july_are_apart() -> None:
     ]
 
 
-def test_wages_of_30_june_2026_are_of_a_quarter_and_those_of_1_july_of_a_payday() -> None:
+def test_payday_super_begins_with_wages_of_1_july_2026() -> None:
     rows = [
         row(date(2026, 6, 30), "-810", kind=WAGES),
         row(date(2026, 7, 1), "-405", kind=WAGES),
@@ -193,7 +193,7 @@ def test_wages_of_30_june_2026_are_of_a_quarter_and_those_of_1_july_of_a_payday(
 
 
 def weekly(first: date, weeks: int, lag: int, *, super_share: str = "0.12") -> list[Row]:
-    """Wages of 810 (gross 1,000) every week, and super on them some days later."""
+    """Return wages of 810 (gross 1,000) every week, with super on them some days later."""
     days = [first + timedelta(weeks=week) for week in range(weeks)]
     wages = [row(day, "-810", kind=WAGES) for day in days]
     return [*wages, *(row(day + timedelta(days=lag), -1000 * Decimal(super_share), kind=SUPER) for day in days)]
@@ -220,7 +220,7 @@ def test_a_monthly_payer_is_late_for_most_paydays_from_july_2026() -> None:
     assert statuses == ["missing"] * 6 + ["met"] * 3
 
 
-def test_in_july_2026_the_quarter_before_goes_first() -> None:
+def test_in_july_2026_payments_go_to_the_previous_quarter_first() -> None:
     rows = [
         row(date(2026, 4, 1), "-810", kind=WAGES),
         row(date(2026, 7, 2), "-810", kind=WAGES),
@@ -238,7 +238,7 @@ def test_the_quarter_before_the_history_takes_what_is_paid_by_its_due_date() -> 
     assert columns(SUPER_OBLIGATIONS, rows, "expectedSuper", "superPaid") == [(1495, 1560), (1495, 1495), (360, 65)]
 
 
-def test_payments_to_oneself_and_money_coming_back_are_no_super() -> None:
+def test_own_transfers_and_returned_money_are_no_super() -> None:
     rows = [
         *at(date(2025, 7, 1), date(2025, 12, 31)),
         row(date(2025, 8, 1), "-100", kind=SUPER, is_transfer=True),
@@ -266,11 +266,11 @@ def test_first_and_last_quarter_are_partial() -> None:
 
 
 def quarter_of_trade(first: date) -> list[Row]:
-    """GST of 1,000 less 400, withheld tax of 190: 790 in all."""
+    """Return rows that imply GST of 1,000 − 400 and withheld tax of 190: 790 in all."""
     return [row(first, "11000", kind=SALE), row(first, "-4400", kind=COST), row(first, "-810", kind=WAGES)]
 
 
-def test_a_statement_that_was_paid() -> None:
+def test_a_paid_activity_statement_is_met() -> None:
     rows = [
         *quarter_of_trade(date(2025, 7, 1)),
         row(date(2025, 8, 21), "-90", kind=WITHHOLDING),
@@ -319,7 +319,7 @@ def test_a_statement_is_met_short_or_missing(paid: str, status: str) -> None:
     assert columns(TAX_OBLIGATIONS, rows, "status", context=REGISTERED)[0] == (status,)
 
 
-def test_what_comes_after_an_unpaid_due_date_is_late() -> None:
+def test_a_payment_after_an_unpaid_due_date_is_late() -> None:
     rows = [
         *(each for month in (7, 10) for each in quarter_of_trade(date(2025, month, 1))),
         row(date(2025, 11, 10), "-790", kind=BAS),
@@ -343,8 +343,8 @@ def test_money_that_was_late_for_one_quarter_does_not_pay_the_next() -> None:
     ]
 
 
-def test_what_comes_early_is_not_late_for_a_quarter_that_was_paid() -> None:
-    """Tax withheld is paid every month by larger employers."""
+def test_an_early_payment_is_not_late_for_a_paid_quarter() -> None:
+    """Larger employers pay withheld tax every month."""
     rows = [
         *(each for month in (7, 10) for each in quarter_of_trade(date(2025, month, 1))),
         row(date(2025, 10, 28), "-790", kind=BAS),
@@ -358,12 +358,12 @@ def test_what_comes_early_is_not_late_for_a_quarter_that_was_paid() -> None:
     ]
 
 
-def test_a_refund_says_that_nothing_was_owed() -> None:
+def test_a_refund_has_status_refunded() -> None:
     rows = [*quarter_of_trade(date(2025, 7, 1)), row(date(2025, 10, 28), "50", kind=TAX_BACK)]
     assert columns(TAX_OBLIGATIONS, rows, "paid", "status", context=REGISTERED)[0] == (-50, "refunded")
 
 
-def test_who_is_not_registered_owes_only_what_is_withheld() -> None:
+def test_an_unregistered_business_owes_only_withheld_tax() -> None:
     rows = [*quarter_of_trade(date(2025, 7, 1)), row(date(2025, 9, 30), "0")]
     context = described(gstRegistered="false")
     assert columns(TAX_OBLIGATIONS, rows, "impliedGst", "impliedTotal", "status", context=context) == [
@@ -414,7 +414,7 @@ def previous(day: date) -> tuple[date, date]:
 
 
 def of(rows: Iterable[Row], *kinds: str) -> list[Row]:
-    """Of the rows those of a kind that go to others."""
+    """Return the rows of a kind that go to others."""
     named = {kind.partition("/")[2] for kind in kinds}
     return [each for each in rows if each["category"] in named and not each["is_transfer"]]
 
@@ -437,7 +437,7 @@ def all_quarters(posted: Sequence[Row]) -> list[tuple[date, date]]:
 
 
 def super_by_hand(posted: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """`periodStart, periodEnd, dueDate, wages, expected, paid` of every listed period."""
+    """Return `periodStart, periodEnd, dueDate, wages, expected, paid` of every listed period."""
     first, last = min(each["date"] for each in posted), max(each["date"] for each in posted)
     wages, paid = debits(of(posted, WAGES)), debits(of(posted, SUPER))
     debts: list[dict[str, Any]] = []
@@ -486,7 +486,7 @@ def pay_the_oldest(debts: Sequence[dict[str, Any]], day: date, amount: Decimal) 
 
 
 def tax_by_hand(posted: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """`periodEnd, dueDate, impliedGst, impliedTotal, paid, daysLate` of every listed quarter, if registered."""
+    """Return `periodEnd, dueDate, impliedGst, impliedTotal, paid, daysLate` of every listed quarter, if registered."""
     first, last = min(each["date"] for each in posted), max(each["date"] for each in posted)
     due = {end: statement_day(end) for _, end in all_quarters(posted)}
     known = [(start, end) for start, end in all_quarters(posted) if due[end] >= first]
@@ -570,7 +570,7 @@ def as_dates(value: Value, *names: str) -> tuple[Any, ...]:
 
 
 @given(histories())
-def test_super_is_what_a_loop_makes_of_it(rows: list[Row]) -> None:
+def test_super_obligations_agree_with_the_oracle(rows: list[Row]) -> None:
     names = ("periodStart", "periodEnd", "dueDate", "wagesPaid", "expectedSuper", "superPaid")
     posted = counted(rows)
     assert [as_dates(value, *names) for value in shown(SUPER_OBLIGATIONS, rows)] == (
@@ -579,7 +579,7 @@ def test_super_is_what_a_loop_makes_of_it(rows: list[Row]) -> None:
 
 
 @given(histories())
-def test_statements_are_what_a_loop_makes_of_them(rows: list[Row]) -> None:
+def test_tax_obligations_agree_with_the_oracle(rows: list[Row]) -> None:
     names = ("periodEnd", "dueDate", "impliedGst", "impliedTotal", "paid", "daysLate")
     posted = counted(rows)
     assert [as_dates(value, *names) for value in shown(TAX_OBLIGATIONS, rows, REGISTERED)] == (
@@ -601,7 +601,7 @@ def test_every_number_comes_from_rows(table: Table, rows: list[Row]) -> None:
 @both_tables
 @examples(5)
 @given(st.lists(histories(), min_size=2, max_size=3), st.randoms(use_true_random=False))
-def test_customers_at_once_in_any_order_give_what_each_gives_alone(
+def test_customers_together_in_any_order_have_the_same_obligations_as_alone(
     table: Table, customers: list[list[Row]], random: Random
 ) -> None:
     each = [
@@ -614,13 +614,13 @@ def test_customers_at_once_in_any_order_give_what_each_gives_alone(
 
 
 @both_tables
-def test_no_rows_are_no_obligations(table: Table) -> None:
+def test_no_rows_give_no_obligations(table: Table) -> None:
     assert shown(table, []) == []
     assert shown(table, [row(date(2025, 1, 1), "5", status="pending")]) == []
 
 
 @both_tables
-def test_the_largest_amounts_are_worked_out_exactly(table: Table) -> None:
+def test_obligations_of_the_largest_amounts_are_exact(table: Table) -> None:
     most = Decimal("9999999999999.99")
     rows = [row(date(2026, 7, 1), -most, kind=kind) for kind in (WAGES, SUPER, COST, BAS) for _ in range(60)]
     [value, *_] = [each for each in shown(table, rows, REGISTERED) if each["wagesPaid"]]
@@ -640,7 +640,9 @@ def payment(day: int, amount: str) -> Mapping[str, Any]:
     return {"customer_number": 1, "payment": day, "date": date(2026, 1, day), "amount": Decimal(amount)}
 
 
-def settled(debts: Sequence[Mapping[str, Any]], payments: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[Any]]:
+def resolutions(
+    debts: Sequence[Mapping[str, Any]], payments: Sequence[Mapping[str, Any]]
+) -> tuple[list[Any], list[Any]]:
     parts, rest = oldest_first(pl.DataFrame(debts), pl.DataFrame(payments))
     described_parts = [(row["payment"], row["periodEnd"].day, row["part"]) for row in parts.iter_rows(named=True)]
     return sorted(described_parts), sorted(rest.select("payment", "amount").iter_rows())
@@ -648,23 +650,23 @@ def settled(debts: Sequence[Mapping[str, Any]], payments: Sequence[Mapping[str, 
 
 def test_a_payment_settles_the_oldest_first_and_goes_on_to_the_next() -> None:
     debts = [debt(10, 1, 20, "100"), debt(20, 11, 30, "50"), debt(25, 15, 31, "50")]
-    assert settled(debts, [payment(5, "60"), payment(12, "60"), payment(16, "200")]) == (
+    assert resolutions(debts, [payment(5, "60"), payment(12, "60"), payment(16, "200")]) == (
         [(5, 10, 60), (12, 10, 40), (12, 20, 20), (16, 20, 30), (16, 25, 50)],
         [(16, 120)],
     )
 
 
-def test_a_payment_settles_neither_what_is_past_nor_what_has_not_begun() -> None:
+def test_a_payment_settles_neither_closed_nor_future_debts() -> None:
     debts = [debt(10, 5, 12, "100"), debt(20, 15, 25, "50")]
-    assert settled(debts, [payment(2, "1"), payment(6, "150"), payment(13, "30"), payment(26, "9")]) == (
+    assert resolutions(debts, [payment(2, "1"), payment(6, "150"), payment(13, "30"), payment(26, "9")]) == (
         [(6, 10, 100)],
         [(2, 1), (6, 50), (13, 30), (26, 9)],
     )
 
 
-def test_what_was_left_unpaid_stays_so() -> None:
+def test_unpaid_debts_stay_unpaid_after_they_close() -> None:
     debts = [debt(10, 1, 12, "100"), debt(20, 11, 25, "50")]
-    assert settled(debts, [payment(9, "10"), payment(13, "80")]) == ([(9, 10, 10), (13, 20, 50)], [(13, 30)])
+    assert resolutions(debts, [payment(9, "10"), payment(13, "80")]) == ([(9, 10, 10), (13, 20, 50)], [(13, 30)])
 
 
 # The rules

@@ -20,7 +20,7 @@ from pipelines.reports.page import About, page
 from pipelines.reports.page.columns import figure
 from tests.conftest import examples
 from tests.pipelines.pages.documents import Element, parsed, table
-from tests.pipelines.reports.bundles import MAIN, PENDING, THROUGH, AMember, Data, bundle, everything, tables
+from tests.pipelines.reports.bundles import MAIN, PENDING, THROUGH, Data, ReportMember, bundle, everything, tables
 
 WHOM = About("Harbour Coffee Pty Ltd", "51824753556", "HC-1", "2f0c")
 NOTHING: Mapping[str, Data] = {
@@ -59,7 +59,7 @@ def with_negative_months() -> dict[str, Data]:
     return data
 
 
-BUNDLES: Mapping[str, Callable[[], Mapping[str, AMember]]] = {
+BUNDLES: Mapping[str, Callable[[], Mapping[str, ReportMember]]] = {
     "everything": lambda: bundle(everything()),
     "36 months, 50 accounts": lambda: bundle(everything(months=36, accounts=50)),
     "one row": lambda: bundle(with_one_row()),
@@ -313,12 +313,12 @@ def test_gaps_name_their_account_and_evidence() -> None:
     [
         (PENDING, "The risk report has not been computed yet."),
         (replace(PENDING, failed=True), "The risk report could not be computed, and there is no earlier one."),
-        (AMember("stale", failed=True, data_json="{}"), "failed: this is the last good one."),
-        (AMember("stale", data_json="{}"), "The risk report is older than the data"),
-        (AMember("ready", data_json="{}"), None),
+        (ReportMember("stale", failed=True, data_json="{}"), "failed: this is the last good one."),
+        (ReportMember("stale", data_json="{}"), "The risk report is older than the data"),
+        (ReportMember("ready", data_json="{}"), None),
     ],
 )
-def test_what_is_pending_failed_or_stale_is_said_at_the_top(member: AMember, notice: str | None) -> None:
+def test_what_is_pending_failed_or_stale_is_said_at_the_top(member: ReportMember, notice: str | None) -> None:
     document = parsed(page({**bundle(everything()), "risk": member}, WHOM))
     notices = [each.text for each in document.all("div") if each.attributes.get("class") == "notices"]
     assert bool(notices) is (notice is not None)

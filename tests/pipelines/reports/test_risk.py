@@ -1,4 +1,4 @@
-"""The risk report: every point can be recomputed by hand, what is missing earns none, and every figure is explained."""
+"""The risk report: points agree with counting by hand, missing readings earn none, and every figure is explained."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ Data = dict[str, Any]
 
 
 def risk(rows: Sequence[Row], days_later: int = 0) -> Data:
-    """The report as of so many days after the last row."""
+    """Return the report as of this many days after the last row."""
     return report("risk", rows, max(each["date"] for each in rows) + timedelta(days=days_later))
 
 
@@ -69,7 +69,7 @@ def codes(data: Data) -> list[str]:
 
 
 def sound_business() -> list[Row]:
-    """A year of daily takings and costs, no debt, a comfortable balance."""
+    """Return a year of daily takings and costs, no debt, a comfortable balance."""
     rows = [each for day in range(365) for each in _trading_day(day)]
     return checked(chained(rows, opening="9000"))
 
@@ -78,7 +78,7 @@ def _trading_day(day: int) -> list[Row]:
     return [row(day, "200", kind="revenue/card_settlement"), row(day, "-150", kind="cost_of_sales/suppliers")]
 
 
-def test_a_sound_business_earns_every_point_there_is_a_reading_for() -> None:
+def test_a_sound_business_earns_all_points_of_its_readings() -> None:
     data = risk(sound_business())
     missing = {driver["metric"] for driver in data["drivers"] if driver["points"] < driver["maxPoints"]}
     assert (
@@ -93,7 +93,7 @@ def test_a_sound_business_earns_every_point_there_is_a_reading_for() -> None:
     assert data["model"] == {"name": "default", "version": "2", "calibration": "none"}
 
 
-def test_a_driver_says_what_was_read_and_what_it_earned() -> None:
+def test_a_driver_shows_its_reading_and_points() -> None:
     driver = next(each for each in risk(sound_business())["drivers"] if each["metric"] == "dishonours_per_month_180d")
     assert driver == {
         "metric": "dishonours_per_month_180d",
@@ -108,7 +108,7 @@ def test_a_driver_says_what_was_read_and_what_it_earned() -> None:
     }
 
 
-def test_a_customer_without_posted_rows_earned_nothing() -> None:
+def test_a_customer_without_posted_rows_earns_nothing() -> None:
     data = risk([row(0, "5", status="pending")])
     assert (data["value"], data["rating"]) == (value_by_hand(DEFAULT, Decimal(0)), "E")
     assert (data["pdConfidenceScore"], data["pdConfidenceRating"]) == (0, "low")
@@ -116,14 +116,14 @@ def test_a_customer_without_posted_rows_earned_nothing() -> None:
     assert set(readings(data).values()) == {None}
 
 
-def test_one_row_is_too_little_for_nearly_anything() -> None:
+def test_one_row_gives_hardly_any_readings() -> None:
     data = risk([row(0, "5", kind="revenue/card_settlement")])
     assert codes(data) == ["Uncalibrated", "InsufficientHistory", "NoBalances"]
     assert data["rating"] == "E"
     assert data["interval"]["high"] > Decimal("0.8")
 
 
-def test_old_data_lower_the_confidence_and_are_named() -> None:
+def test_old_data_lower_the_confidence_and_give_a_code() -> None:
     fresh, stale = risk(sound_business()), risk(sound_business(), days_later=91)
     assert stale["value"] == fresh["value"]
     assert fresh["pdConfidenceScore"] - stale["pdConfidenceScore"] == 10
@@ -141,7 +141,7 @@ def test_an_approved_overdraft_is_no_distress() -> None:
     assert "LimitUnknown" not in codes(overdrawn(Decimal(500)))
 
 
-def test_an_overdrawn_account_of_unknown_limit_is_said() -> None:
+def test_an_overdrawn_account_of_unknown_limit_gives_a_code() -> None:
     data = overdrawn(None)
     share = readings(data)["overdrawn_day_share_180d"]
     assert share is not None
@@ -151,7 +151,7 @@ def test_an_overdrawn_account_of_unknown_limit_is_said() -> None:
     assert "on 100 of the last 180 days" in message
 
 
-def test_rows_that_say_nothing_show_no_distress_and_earn_nothing_by_it() -> None:
+def test_uncategorised_rows_earn_no_points_for_absent_distress() -> None:
     said, unsaid = (
         sound_business(),
         [{**each, "category": "unknown_debit", "category_group": "unknown"} for each in sound_business()],
@@ -164,7 +164,7 @@ def test_rows_that_say_nothing_show_no_distress_and_earn_nothing_by_it() -> None
     assert data["pdConfidenceScore"] < risk(said)["pdConfidenceScore"]
 
 
-def test_revenue_eaten_up_by_refunds_is_none() -> None:
+def test_revenue_exceeded_by_refunds_counts_as_none() -> None:
     rows = [row(day, "-10", kind="revenue/refund_paid") for day in range(60)]
     assert "NoRevenue" in codes(risk(rows))
 
@@ -173,7 +173,7 @@ def test_revenue_eaten_up_by_refunds_is_none() -> None:
     ("value", "expected"),
     [("0.0200", "A"), ("0.0201", "B"), ("0.0500", "B"), ("0.1200", "C"), ("0.3000", "D"), ("0.3001", "E")],
 )
-def test_a_rating_reaches_up_to_its_line(value: str, expected: str) -> None:
+def test_a_rating_includes_its_limit(value: str, expected: str) -> None:
     assert pl.select(rating(pl.lit(Decimal(value), pl.Decimal(38, 4)))).item() == expected
 
 
@@ -182,7 +182,7 @@ def test_a_rating_reaches_up_to_its_line(value: str, expected: str) -> None:
 
 @examples(3)
 @given(st.lists(any_row(), min_size=1, max_size=30).filter(counted))
-def test_the_report_follows_from_the_metrics_by_counting_by_hand(rows: list[Row]) -> None:
+def test_the_report_agrees_with_counting_by_hand(rows: list[Row]) -> None:
     data = report("risk", rows, START + timedelta(days=400))
     points = {each["metric"]: each["points"] for each in data["drivers"]}
     read = readings(data)
@@ -221,7 +221,7 @@ def changes(readings_: Readings, scorecard: Scorecard = DEFAULT) -> list[Data]:
 
 
 def moves_by_hand(feature: Feature, reading: Decimal | None) -> list[tuple[Decimal, Decimal]]:
-    """The nearest reading in each other band, and the points it gains, by trying readings around every limit."""
+    """Return the nearest reading in each other band and the points it gains, by trying readings around every limit."""
     tried = [band.limit for band in feature.bands if band.limit is not None]
     around = [each + sign * feature.step for each in tried for sign in (-1, 0, 1)]
     now = points_by_hand(feature, reading)
@@ -237,7 +237,7 @@ def moves_by_hand(feature: Feature, reading: Decimal | None) -> list[tuple[Decim
 
 
 def sizes_by_hand(readings_: Readings) -> tuple[list[Decimal], list[Decimal]]:
-    """Of single drivers, and of pairs: the smallest size of a change that crosses, of each and either way."""
+    """Return the sizes of the smallest changes that cross a line, up and down: of single drivers, and of pairs."""
     total = total_by_hand(DEFAULT, readings_)
     now = rating_by_hand(DEFAULT, total)
     moves = [
@@ -287,7 +287,7 @@ def test_each_change_crosses_a_line_and_no_smaller_one_does(readings_: Readings)
 @examples(3)
 @given(st.integers(1, 22), any_readings(DEFAULT))
 def test_pairs_are_tried_where_no_driver_alone_is_enough(known: int, readings_: Readings) -> None:
-    """Few readings: far down in E, one driver seldom is enough."""
+    """Few readings put the rating far down in E, where one driver is seldom enough."""
     few = {name: reading if place % known == 0 else None for place, (name, reading) in enumerate(readings_.items())}
     alone, pairs = sizes_by_hand(few)
     listed = changes(few)
@@ -296,7 +296,7 @@ def test_pairs_are_tried_where_no_driver_alone_is_enough(known: int, readings_: 
         assert all(change["also"] for change in listed)
 
 
-def test_of_pairs_the_smallest_come_first() -> None:
+def test_the_smallest_pairs_come_first() -> None:
     worst = {
         feature.metric: (feature.bands[0].limit or Decimal(0)) + (-1000 if feature.more_is_better else 1000)
         for feature in DEFAULT.features
@@ -321,7 +321,7 @@ def test_of_pairs_the_smallest_come_first() -> None:
     assert len(sizes) == 3
 
 
-def test_a_change_is_told_in_words() -> None:
+def test_a_change_is_described_in_words() -> None:
     bands = (Band(Decimal(30), Decimal(60)), Band(Decimal(7), Decimal(20)), Band(None, Decimal(0)))
     feature = Feature("buffer_days_180d", more_is_better=True, bands=bands, reason="Why.")
     tiny = Scorecard("tiny", "1", "none", (feature,), Link(Decimal(30), Decimal(10)))
@@ -346,7 +346,7 @@ def with_ids(rows: Sequence[Row]) -> list[Row]:
     return [{**each, "transaction_id": place.to_bytes(16, "big")} for place, each in enumerate(rows)]
 
 
-def test_a_reading_is_placed_among_the_clients_customers() -> None:
+def test_a_reading_has_a_percentile_among_the_clients_customers() -> None:
     quantiles = [Decimal(each) for each in range(0, 202, 2)]
     peers = pl.DataFrame([("buffer_days_180d", quantiles)], schema=PEERS, orient="row")
     seen, data = seen_among(peers)
@@ -381,7 +381,7 @@ def test_a_clients_own_scorecard_scores_its_customers_and_says_so() -> None:
 
 
 def figures(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every number of the report, with its way."""
+    """Yield every number of the report with its path."""
     if isinstance(data, (Mapping, list)):
         parts = data.items() if isinstance(data, Mapping) else enumerate(data)
         for name, each in parts:
@@ -391,7 +391,7 @@ def figures(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 
 def a_business_with_troubles() -> list[Row]:
-    """A year in which nearly every driver has something to read."""
+    """Return a year in which nearly every driver has a reading."""
     kinds = (
         ("120", "revenue/card_settlement", 1),
         ("900", "revenue/customer_transfer", 9),
@@ -424,7 +424,7 @@ def test_every_figure_is_explained(rows: list[Row]) -> None:
         assert value_of(explain_risk(seen, data, path)) == figure, path
 
 
-def test_a_reading_leads_on_to_its_transactions() -> None:
+def test_a_reading_leads_to_its_transactions() -> None:
     rows = a_business_with_troubles()
     as_of: date = rows[-1]["date"]
     seen, data = facts(rows, as_of), report("risk", rows, as_of)
@@ -437,13 +437,13 @@ def test_a_reading_leads_on_to_its_transactions() -> None:
 @pytest.mark.parametrize(
     "path", ["/rating", "/value/no_metric", "/drivers/99/points", "/drivers/-1/points", "/drivers/0/name", "/model"]
 )
-def test_there_is_no_such_figure(path: str) -> None:
+def test_an_unknown_risk_figure_is_not_found(path: str) -> None:
     rows = with_ids(sound_business()[:4])
     seen, data = facts(rows, START), report("risk", rows, START)
     with pytest.raises(NotFound):
         explain_risk(seen, data, pointer(path))
 
 
-def test_a_portfolio_of_nobody_here_gives_no_report() -> None:
+def test_a_portfolio_without_these_customers_gives_no_report() -> None:
     nobody = Facts(transactions([]).collect(), START, Context(portfolios=[ClientPortfolio(frozenset({1}))]))
     assert risk_report(nobody).rows() == []

@@ -31,7 +31,7 @@ Bundle = dict[str, dict[str, Any]]
 
 
 def listed(data: Mapping[str, Any]) -> dict[Path, Decimal]:
-    """The report's shares, by the path of the figure."""
+    """Return the report's shares, by the path of the figure."""
     return {
         (*(pointer(each["row"]) if each["row"] else ()), name): share
         for each in data["unreconciled"]["figures"]
@@ -44,7 +44,7 @@ def identified(rows: Iterable[Row]) -> list[Row]:
 
 
 def of_statements(rows: Iterable[Row], seed: int) -> list[Row]:
-    """Some rows stand on a statement that proves them, some on one that doesn't, some on none."""
+    """Give some rows a statement that proves them, some a statement that doesn't, and some none."""
     chance = Random(seed)
     return identified({**each, **chance.choice(({}, PROVED, UNPROVED))} for each in rows)
 
@@ -53,7 +53,7 @@ def rounded(share: Decimal) -> Decimal:
     return share.quantize(Decimal("0.0001"), ROUND_HALF_EVEN)
 
 
-def test_a_figures_share_is_that_of_what_such_rows_contribute() -> None:
+def test_a_figures_share_is_the_contribution_of_unreconciled_rows() -> None:
     sold = {"kind": "revenue/card_settlement"}
     rows = [row(0, "30", **sold, **UNPROVED), row(1, "70", **sold), row(2, "-20", **UNPROVED)]
     described = listed(report("aggregate", identified(rows), AS_OF))
@@ -68,14 +68,14 @@ def test_a_figures_share_is_that_of_what_such_rows_contribute() -> None:
     }
 
 
-def test_every_report_says_what_all_its_rows_owe_to_such_statements() -> None:
+def test_every_report_states_the_share_of_unreconciled_rows() -> None:
     rows = identified([row(0, "30", **UNPROVED), row(1, "70"), row(2, "-20", **UNPROVED), row(3, "-80")])
     for kind in REPORTS:
         described = report(kind, rows, AS_OF)["unreconciled"]
         assert [described[name] for name in SUMMARY] == [2, 50, Decimal("0.5"), Decimal("0.25")]
 
 
-def test_where_all_rows_are_proved_or_claim_nothing_no_figure_has_a_share() -> None:
+def test_no_figure_has_a_share_without_unreconciled_rows() -> None:
     rows = identified([row(0, "30", **PROVED), row(1, "70"), row(2, "5", status="pending", **UNPROVED)])
     none = {"rows": 0, "amount": 0, "shareOfRows": 0, "shareOfAmount": 0, "figures": []}
     for kind in REPORTS:
@@ -93,7 +93,7 @@ def test_a_balance_rests_on_the_row_that_states_it() -> None:
     assert closing == {"1": 1}
 
 
-def test_the_risk_figure_rests_on_its_readings_by_their_points() -> None:
+def test_the_share_of_the_risk_figure_is_weighted_by_points() -> None:
     kinds = ("revenue/card_settlement", "cost_of_sales/suppliers", "debt_service/term_loan_repayment")
     taken = (row(nth, "90" if nth % 3 == 0 else "-20", kind=kinds[nth % 3]) for nth in range(240))
     data = report("risk", of_statements(chained(taken), seed=3), AS_OF)
@@ -117,7 +117,7 @@ def some_rows(draw: st.DrawFn) -> list[Row]:
 
 
 def shares_by_month(rows: list[Row]) -> dict[tuple[str, str], Decimal]:
-    """By month and column, what unreconciled rows contribute of what all do; above zero."""
+    """Return the share of unreconciled rows in all contributions, by month and column; above zero."""
     part, whole = defaultdict[tuple[str, str], Decimal](Decimal), defaultdict[tuple[str, str], Decimal](Decimal)
     for each in counted(rows):
         for name, size in _columns(each):
@@ -146,7 +146,7 @@ FLOWS = {"moneyIn", "moneyOut", "net", "transfersIn", "transfersOut", "creditCou
 
 @examples(15)
 @given(some_rows())
-def test_the_shares_of_cash_flow_are_what_plain_python_makes_of_the_rows(rows: list[Row]) -> None:
+def test_shares_of_cash_flow_agree_with_plain_python(rows: list[Row]) -> None:
     one = facts(rows, AS_OF)
     made = CASH_FLOW.rows(one)
     months = CASH_FLOW.ordered(made).collect()["month"].to_list()
@@ -163,8 +163,8 @@ def test_the_shares_of_cash_flow_are_what_plain_python_makes_of_the_rows(rows: l
 # Every figure, against its lineage
 
 
-def contribution(traced: Trace) -> dict[bytes, Decimal]:
-    """What each row contributes to a sum, signs left out."""
+def contributions_by_row(traced: Trace) -> dict[bytes, Decimal]:
+    """Return what each row contributes to a sum, signs left out."""
     found = defaultdict[bytes, Decimal](Decimal)
     if isinstance(traced, Sum):
         for transaction_id, contribution in traced.contributions.iter_rows():
@@ -173,7 +173,7 @@ def contribution(traced: Trace) -> dict[bytes, Decimal]:
 
 
 def figures(node: Any, path: Path = ()) -> Iterator[Path]:
-    """The paths of all numbers, tables by their id."""
+    """Yield the paths of all numbers, with tables by their id."""
     if isinstance(node, Mapping):
         for name, value in node.items():
             if name != "unreconciled":
@@ -194,7 +194,7 @@ def customer() -> Facts:
 
 @pytest.fixture(scope="module")
 def bundle(customer: Facts) -> Bundle:
-    """The customer's reports, as printed."""
+    """Return the customer's reports as printed."""
     return {kind: json.loads(each.compute(customer)["data"][0], parse_float=Decimal) for kind, each in REPORTS.items()}
 
 
@@ -209,7 +209,7 @@ def test_every_sum_has_the_share_that_its_lineage_gives(customer: Facts, bundle:
     described, such = listed(data), set(customer.rows.filter("is_unreconciled")["transaction_id"])
     checked = 0
     for path in some(figures(data), 150):
-        sizes = contribution(REPORTS[kind].explain(customer, data, path))
+        sizes = contributions_by_row(REPORTS[kind].explain(customer, data, path))
         if sizes:
             part = sum(size for transaction_id, size in sizes.items() if transaction_id in such)
             assert described.get(path, Decimal(0)) == rounded(part / Decimal(sum(sizes.values()))), path
@@ -232,7 +232,7 @@ def test_every_share_is_explained_by_rows(customer: Facts, bundle: Bundle, kind:
         assert value_of(REPORTS[kind].explain(customer, data, ("unreconciled", name))) == data["unreconciled"][name]
 
 
-def test_there_is_no_share_of_what_is_not_listed(customer: Facts, bundle: Bundle) -> None:
+def test_an_unlisted_share_is_not_found(customer: Facts, bundle: Bundle) -> None:
     nowhere = ("figures", "99999", "shares", "moneyIn"), ("figures", "0", "shares", "nothing"), ("figures",), ()
     for kind, data in bundle.items():
         for path in nowhere:
@@ -240,7 +240,7 @@ def test_there_is_no_share_of_what_is_not_listed(customer: Facts, bundle: Bundle
                 REPORTS[kind].explain(customer, data, ("unreconciled", *path))
 
 
-def test_customers_beside_each_other_are_told_as_each_alone() -> None:
+def test_customers_together_have_the_same_shares_as_alone() -> None:
     each = {1: of_statements(generated(Random(1), 6), 1), 2: identified([row(0, "1")])}
     ids = {number: bytes([number]) * 8 for number in each}
     together = [

@@ -1,4 +1,4 @@
-"""Readings, and what a scorecard makes of them by counting with fingers: no expression, no shared code."""
+"""Readings, and points and values computed by hand: no expression, no shared code."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -12,14 +12,14 @@ Readings = Mapping[str, Decimal | None]
 
 
 def frame(*readings: Readings) -> pl.DataFrame:
-    """One row a customer, numbered from 1."""
+    """Return one row per customer, numbered from 1."""
     columns = dict.fromkeys(readings[0], READING)
     return pl.DataFrame(list(readings), schema=columns).with_row_index("customer_number", offset=1)
 
 
 @st.composite
 def any_readings(draw: st.DrawFn, scorecard: Scorecard) -> Readings:
-    """At and around the limits, far from them, or missing."""
+    """Draw readings at and around the limits, far from them, or missing."""
     return {feature.metric: draw(any_reading(feature)) for feature in scorecard.features}
 
 
@@ -30,7 +30,7 @@ def any_reading(feature: Feature) -> st.SearchStrategy[Decimal | None]:
 
 
 def points_by_hand(feature: Feature, reading: Decimal | None) -> Decimal:
-    """The most that any band gives whose limit the reading reaches."""
+    """Return the most points of any band whose limit the reading reaches."""
     if reading is None:
         return feature.missing
     reached = [feature.bands[-1].points]
@@ -46,7 +46,7 @@ def total_by_hand(scorecard: Scorecard, readings: Readings) -> Decimal:
 
 
 def value_by_hand(scorecard: Scorecard, points: Decimal) -> Decimal:
-    """By the logistic function instead of powers of two."""
+    """Compute the value with the logistic function instead of powers of two."""
     logit = (scorecard.link.even - points) / scorecard.link.doubling * Decimal(2).ln()
     return (1 / (1 + (-logit).exp())).quantize(Decimal("0.0001"))
 

@@ -1,4 +1,4 @@
-"""Two plain files become cases, and what can't be read is refused in one line that says where."""
+"""Two plain files become cases, and what can't be read is refused with one line that says where it is."""
 
 from datetime import date
 from decimal import Decimal
@@ -34,7 +34,7 @@ OUTCOMES = """
 """
 
 
-def test_outcomes_are_cases_with_what_was_given() -> None:
+def test_outcomes_become_cases_with_the_given_columns() -> None:
     read = files.parse_outcomes(table(OUTCOMES))
     assert read.given == ("amount",)
     assert read.ignored == ("purpose",)
@@ -53,7 +53,7 @@ def test_money_is_exact_to_the_cent() -> None:
     assert rows["description"].to_list() == ["", "RENT", "", ""]
 
 
-def test_each_case_sees_its_customers_rows_up_to_its_day() -> None:
+def test_each_case_has_its_customers_rows_up_to_its_day() -> None:
     accepted = files.accepted_rows(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)).cases)
     assert accepted.schema == ACCEPTED
     seen = accepted.group_by("customer_number", maintain_order=True).agg("date", pl.col("account_id").n_unique())
@@ -64,7 +64,7 @@ def test_each_case_sees_its_customers_rows_up_to_its_day() -> None:
     ]
 
 
-def test_cases_nothing_is_known_of_are_counted() -> None:
+def test_cases_without_rows_are_counted_as_unknown() -> None:
     cohort = cohorts.cohort_of_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
     assert cohort.unknown == 1
     assert cohort.cases["customer"].to_list() == ["a", "a", "b"]
@@ -72,7 +72,7 @@ def test_cases_nothing_is_known_of_are_counted() -> None:
     assert cohort.readings["amount"].to_list() == [1000.0, None, 5.5]
 
 
-def test_without_descriptions_nothing_is_read_that_only_they_show() -> None:
+def test_without_descriptions_metrics_by_meaning_have_no_reading() -> None:
     rows = pl.DataFrame(
         {
             "customer": "a",
@@ -94,13 +94,13 @@ def test_without_descriptions_nothing_is_read_that_only_they_show() -> None:
     assert all(read[slug] is not None for slug in plain)
 
 
-def test_only_what_reports_read_on_demand() -> None:
+def test_registry_only_leaves_out_flows_and_given_columns() -> None:
     rows, outcomes = files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES))
     cohort = cohorts.cohort_of_files(rows, outcomes, registry_only=True)
     assert cohort.readings.columns == [feature.metric for feature in DEFAULT.features]
 
 
-def test_given_money_is_also_seen_against_money_in() -> None:
+def test_given_money_is_also_given_in_days_of_money_in() -> None:
     cohort = cohorts.cohort_of_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
     first, *_ = cohort.readings["amount in days of money in"].to_list()
     assert first == pytest.approx(1000 / (100.5 / 32), rel=1e-3)  # 32 days seen
@@ -120,7 +120,7 @@ def test_given_money_is_also_seen_against_money_in() -> None:
         ("customer,asOf,defaulted\n,2024-12-31,1", "customer can't be read"),
     ],
 )
-def test_outcomes_that_cant_be_used(outcomes: str, reason: str) -> None:
+def test_unreadable_outcomes_are_refused(outcomes: str, reason: str) -> None:
     with pytest.raises(Unprocessable, match=reason.replace("(", r"\(")):
         files.parse_outcomes(table(outcomes))
 
@@ -135,7 +135,7 @@ def test_outcomes_that_cant_be_used(outcomes: str, reason: str) -> None:
         ("a,1,2024-02-03,,1,x", "balance can't be read"),
     ],
 )
-def test_transactions_that_cant_be_used(line: str, reason: str) -> None:
+def test_unreadable_transactions_are_refused(line: str, reason: str) -> None:
     with pytest.raises(Unprocessable, match=reason):
         files.parse_transactions(table(f"customer,account,date,description,amount,balance\n{line}"))
 
@@ -145,7 +145,7 @@ def test_scoring_needs_no_outcome() -> None:
     assert read.cases["defaulted"].to_list() == [None]
 
 
-def test_outcomes_of_strangers_alone_are_refused() -> None:
+def test_outcomes_without_any_known_customer_are_refused() -> None:
     rows = files.parse_transactions(table(ROWS))
     with pytest.raises(Unprocessable, match="No customer of the outcomes"):
         cohorts.cohort_of_files(rows, files.parse_outcomes(table("customer,asOf,defaulted\nz,2024-12-31,1")))

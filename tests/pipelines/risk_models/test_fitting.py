@@ -1,4 +1,4 @@
-"""A fit finds the signal that is there, says honestly how good it is, and is a monotone scorecard."""
+"""A fit finds the signal in the data, measures its own quality honestly, and is a monotone scorecard."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -17,7 +17,7 @@ from pipelines.vocabulary.errors import Unprocessable
 pytestmark = pytest.mark.slow  # cross-validated fits
 
 CASES = 400
-KNOWN = {
+PRIORS = {
     "signal": Prior("Signal", "More is better.", more_is_better=True),
     "noise": Prior("Noise", "Nothing to do with it."),
     "backwards": Prior("Backwards", "Known to be bad, though here it goes with good.", more_is_better=False),
@@ -28,7 +28,7 @@ KNOWN = {
 
 @cache
 def a_portfolio() -> tuple[pl.DataFrame, NDArray[np.int8], NDArray[np.float64]]:
-    """Readings, who defaulted, and the true log-odds."""
+    """Return readings, who defaulted, and the true log-odds."""
     draws = np.random.default_rng(3)
     signal, noise = draws.normal(size=CASES), draws.normal(size=CASES)
     odds = -1.6 - 1.5 * signal
@@ -47,10 +47,10 @@ def a_portfolio() -> tuple[pl.DataFrame, NDArray[np.int8], NDArray[np.float64]]:
 @cache
 def a_fit() -> Scorecard:
     readings, defaulted, _ = a_portfolio()
-    return fit(readings, defaulted, KNOWN, np.zeros(CASES), "client", "test")
+    return fit(readings, defaulted, PRIORS, np.zeros(CASES), "client", "test")
 
 
-def test_the_signal_is_found_nearly_as_well_as_it_can_be() -> None:
+def test_the_fit_is_nearly_as_good_as_the_true_odds() -> None:
     _, defaulted, odds = a_portfolio()
     best = measures.auc(defaulted, odds)
     facts = a_fit().facts
@@ -62,7 +62,7 @@ def test_the_signal_is_found_nearly_as_well_as_it_can_be() -> None:
     assert max(a_fit().features, key=lambda feature: feature.most).metric == "signal"
 
 
-def test_what_contradicts_what_is_known_or_never_differs_is_left_out() -> None:
+def test_contradicting_and_constant_features_are_left_out() -> None:
     assert {feature.metric for feature in a_fit().features} <= {"signal", "noise", "rarely"}
 
 
@@ -71,8 +71,8 @@ def test_missing_data_never_help() -> None:
     assert rarely.missing < min(band.points for band in rarely.bands)
 
 
-def test_the_points_say_what_the_regression_says() -> None:
-    """The regression again, from the coefficients in the file, and the ranks counted by hand."""
+def test_points_agree_with_the_regression() -> None:
+    """Recompute the regression from the coefficients in the file, with ranks counted by hand."""
     readings, _, _ = a_portfolio()
     facts = a_fit().facts
     intercept, *columns = facts["coefficients"]
@@ -91,7 +91,7 @@ def test_the_points_say_what_the_regression_says() -> None:
 
 
 def _rank(readings: pl.DataFrame, name: str, value: float) -> float:
-    """Share of the known cases in worse bands, plus half of the own band's."""
+    """Return the share of the known cases in worse bands, plus half of the own band's."""
     known = sorted(each for each in readings[name].round(4).to_list() if each is not None)
     limits = sorted({known[-(-(len(known) - 1) * tenth // 10)] for tenth in range(1, 10)} - {known[0]})
     band = sum(round(value, 4) >= limit for limit in limits)
@@ -100,7 +100,7 @@ def _rank(readings: pl.DataFrame, name: str, value: float) -> float:
     return float(below + own / 2) / len(known)
 
 
-def test_probabilities_are_about_as_frequent_as_they_say() -> None:
+def test_probabilities_agree_with_observed_frequencies() -> None:
     table = a_fit().facts["calibrationTable"]
     assert len(table) == 10
     assert sum(each["cases"] for each in table) == 5 * CASES
@@ -112,7 +112,7 @@ def test_probabilities_are_about_as_frequent_as_they_say() -> None:
 
 def test_the_same_cases_give_the_same_file() -> None:
     readings, defaulted, _ = a_portfolio()
-    again = fit(readings, defaulted, KNOWN, np.zeros(CASES), "client", "test")
+    again = fit(readings, defaulted, PRIORS, np.zeros(CASES), "client", "test")
     assert scorecard_file.dumps(again) == scorecard_file.dumps(a_fit())
 
 
@@ -124,7 +124,7 @@ def refused(defaulted: NDArray[np.int8], readings: pl.DataFrame | None = None) -
     return raised.value.detail
 
 
-def test_there_is_nothing_to_learn_from_one_class_or_from_few() -> None:
+def test_outcomes_of_one_class_or_too_few_are_refused() -> None:
     nobody, everybody = np.zeros(CASES, np.int8), np.ones(CASES, np.int8)
     assert "all 400 cases were repaid" in refused(nobody)
     assert "all 400 cases defaulted" in refused(everybody)
@@ -134,21 +134,21 @@ def test_there_is_nothing_to_learn_from_one_class_or_from_few() -> None:
     assert "only 19 of 400 did not default" in refused(1 - few)
 
 
-def test_readings_that_never_differ_teach_nothing() -> None:
+def test_constant_readings_are_refused() -> None:
     some = np.arange(CASES, dtype=np.int64).astype(np.int8) % 2
     blank = pl.DataFrame({"a": [1.0] * CASES, "b": [None] * CASES}, schema={"a": pl.Float64, "b": pl.Float64})
     assert "no reading differs" in refused(some, blank)
 
 
-def test_exchanged_outcomes_are_noticed() -> None:
+def test_exchanged_outcomes_are_refused() -> None:
     readings, defaulted, _ = a_portfolio()
-    known = {"signal": KNOWN["signal"]}
+    known = {"signal": PRIORS["signal"]}
     with pytest.raises(Unprocessable, match="exchanged"):
         fit(readings.select("signal"), 1 - defaulted, known, np.zeros(CASES), "client", "test")
 
 
 class TestTheFile:
-    def test_brings_the_scorecard_back(self) -> None:
+    def test_round_trip_keeps_the_scorecard(self) -> None:
         loaded = scorecard_file.loads(scorecard_file.dumps(a_fit()))
         assert (loaded.features, loaded.link, loaded.facts) == (a_fit().features, a_fit().link, a_fit().facts)
         assert loaded.version == scorecard_file.fingerprint(a_fit())[:12]
@@ -156,19 +156,19 @@ class TestTheFile:
     @pytest.mark.parametrize(
         ("old", "new"), [(b"tidemark-risk-1", b"tidemark-risk-9"), (b'"missing": "', b'"missing": "1'), (b"{", b"[")]
     )
-    def test_is_refused_when_it_was_touched(self, old: bytes, new: bytes) -> None:
+    def test_changed_file_is_refused(self, old: bytes, new: bytes) -> None:
         file = scorecard_file.dumps(a_fit())
         assert old in file
         with pytest.raises(Unprocessable, match="can't be used"):
             scorecard_file.loads(file.replace(old, new, 1))
 
-    def test_of_something_else_is_refused(self) -> None:
+    def test_file_of_another_kind_is_refused(self) -> None:
         for file in (b"", b"null", b"{}", b'{"fingerprint": 1, "format": "tidemark-risk-1"}', b"\xff\xfe"):
             with pytest.raises(Unprocessable, match="can't be used"):
                 scorecard_file.loads(file)
 
 
-def test_auc_ks_and_brier_are_those_of_counting_by_hand() -> None:
+def test_auc_ks_and_brier_agree_with_counting_by_hand() -> None:
     defaulted = np.array([1, 0, 1, 0, 0], np.int8)
     risk = np.array([0.9, 0.8, 0.4, 0.4, 0.1])
     pairs = [(one, two) for one in (0.9, 0.4) for two in (0.8, 0.4, 0.1)]

@@ -1,4 +1,4 @@
-"""The default scorecard, made by judgement, and a fitted one rank those who fail in the synthetic portfolio."""
+"""The default scorecard and a fitted one rank the businesses of the synthetic portfolio that default."""
 
 from datetime import date
 
@@ -18,7 +18,7 @@ from tests.pipelines.reports.examples import row, transactions
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_default_and_fitted_scorecards_find_those_who_default() -> None:
+def test_default_and_fitted_scorecards_rank_defaults() -> None:
     businesses = list(portfolio(300, 13, 5, UNTIL))
     rows = accepted(businesses).select(pl.exclude("^true_.*$"))
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
@@ -31,7 +31,7 @@ def test_default_and_fitted_scorecards_find_those_who_default() -> None:
     assert facts["brier"] < facts["brierOfBaseRate"] * 1.02
 
 
-def test_a_case_of_stored_transactions_sees_them_up_to_its_day() -> None:
+def test_a_case_has_stored_transactions_up_to_its_day() -> None:
     rows = transactions([row(day, "10", customer_number=7, balance="10") for day in range(200)]).collect()
     first: date = rows["date"][0]
     days = [first.replace(month=month) for month in (3, 6)]

@@ -1,4 +1,4 @@
-"""Readings earn points and points say a probability: exact, monotone, and nothing is earned by leaving data out."""
+"""Readings earn points and points give a probability: exact, monotone, and leaving data out earns nothing."""
 
 from decimal import Decimal
 
@@ -64,7 +64,7 @@ def test_a_move_ends_at_the_nearest_reading_of_the_band() -> None:
         (a_feature(more_is_better=False), "limits must run"),
     ],
 )
-def test_what_is_not_monotone_is_refused(feature: Feature, fault: str) -> None:
+def test_a_scorecard_that_is_not_monotone_is_refused(feature: Feature, fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         a_scorecard(feature)
 
@@ -82,12 +82,12 @@ def test_ten_points_more_halve_the_odds(points: int, value: str) -> None:
     assert value_by_hand(DEFAULT, D(points)) == D(value)
 
 
-def test_points_without_end_are_a_probability_still() -> None:
+def test_extreme_points_give_probabilities_of_0_and_1() -> None:
     assert DEFAULT.link.value(D(10) ** 9) == 0
     assert DEFAULT.link.value(D(-(10**9))) == 1
 
 
-def test_values_of_many_are_those_of_each() -> None:
+def test_values_agree_with_value() -> None:
     points = pl.Series([D("0.00"), D("55.55"), None, D("100.00"), D("55.55")], dtype=POINTS)
     assert DEFAULT.link.values(points).to_list() == [
         None if each is None else DEFAULT.link.value(each) for each in points
@@ -95,7 +95,7 @@ def test_values_of_many_are_those_of_each() -> None:
 
 
 @given(any_readings(DEFAULT))
-def test_points_and_value_are_those_of_counting_by_hand(readings: Readings) -> None:
+def test_points_and_value_agree_with_counting_by_hand(readings: Readings) -> None:
     [scored] = DEFAULT.scored(frame(readings)).to_dicts()
     assert scored["points"] == total_by_hand(DEFAULT, readings)
     assert scored["value"] == value_by_hand(DEFAULT, scored["points"])
@@ -124,7 +124,7 @@ class TestTheDefault:
     def test_has_a_hundred_points(self) -> None:
         assert DEFAULT.most == 100
 
-    def test_reads_about_twenty_metrics_of_the_registry(self) -> None:
+    def test_reads_about_twenty_registry_metrics(self) -> None:
         slugs = {feature.metric for feature in DEFAULT.features}
         assert slugs <= METRICS.keys()
         assert 18 <= len(slugs) <= 24
@@ -135,17 +135,17 @@ class TestTheDefault:
         assert feature.more_is_better == better[METRICS[feature.metric].direction]
 
     @pytest.mark.parametrize("feature", DEFAULT.features, ids=lambda feature: feature.metric)
-    def test_earns_by_evidence_alone_and_says_why(self, feature: Feature) -> None:
+    def test_missing_readings_earn_nothing_and_reasons_are_given(self, feature: Feature) -> None:
         assert feature.missing == feature.bands[-1].points == 0
         assert len(feature.reason) > 30
         assert (feature.step == 1) == (METRICS[feature.metric].unit in ("count", "months"))
 
     @pytest.mark.parametrize("feature", DEFAULT.features, ids=lambda feature: feature.metric)
-    def test_is_documented_as_it_is(self, feature: Feature) -> None:
+    def test_documentation_lists_bands_and_reasons(self, feature: Feature) -> None:
         sign = "≥" if feature.more_is_better else "≤"
         bands = ", ".join(f"{band.points} at {sign} {band.limit}" for band in feature.bands[:-1])
         document = (ROOT / "docs" / "explanation" / "risk.md").read_text()
         assert f"| `{feature.metric}` | {bands} | {feature.reason} |" in document
 
-    def test_is_calibrated_to_nothing(self) -> None:
+    def test_is_not_calibrated(self) -> None:
         assert DEFAULT.calibration == "none"

@@ -95,7 +95,8 @@ def test_a_payload_has_exactly_the_contracts_fields_and_fits_its_schema(event: E
 
 
 def test_a_rules_event_names_its_ruleset_by_the_contracts_fields() -> None:
-    payload = json.loads(MADE[-1].body)
+    [event] = [each for each in MADE if each.event_type == EventType.RULE_TRIGGERED]
+    payload = json.loads(event.body)
     assert payload["ruleset"].keys() == {"id", "slug", "name"}
 
 

@@ -38,7 +38,8 @@ from api.reports.routes import derived, report_page, reports
 from api.service import openapi
 from api.service.connections import Connection, check_progress
 from api.service.routes import docs
-from api.webhooks.routes import events, webhooks
+from api.webhooks import events
+from api.webhooks.routes import webhooks
 from storage.core import logs
 from storage.core.store import Store
 from storage.webhooks import delivery_figures

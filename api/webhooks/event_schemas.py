@@ -5,19 +5,12 @@ schema forbids other fields.
 """
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from fastapi.routing import APIRoute
-
-from api.webhooks.routes import events
-from api.webhooks.schemas import EVENTS
+from api.webhooks.events import DESCRIPTIONS, EVENTS
 from pipelines.webhooks.events import EventType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-DESCRIPTIONS: Mapping[str, str] = {
-    route.path: route.description for route in events.router.routes if isinstance(route, APIRoute)
-}
 
 
 def as_json_schema(event_type: EventType) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from uuid import uuid4
 import msgspec
 
 from api.core.schemas.examples import example
-from api.webhooks.schemas import EVENTS
+from api.webhooks.events import EVENTS
 from storage.webhooks.outbox import NewEvent
 from storage.webhooks.subscriptions import Subscription
 

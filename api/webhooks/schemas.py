@@ -8,20 +8,16 @@ from uuid import UUID
 from pydantic import (
     AfterValidator,
     AliasPath,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     ValidationInfo,
     computed_field,
     field_validator,
 )
-from pydantic.alias_generators import to_camel
 from pydantic_core import InitErrorDetails
 
-from api.core.schemas.common import Counts, NoteView, Paging, Received, View
-from api.core.schemas.examples import show_example
+from api.core.schemas.common import Counts, Paging, Received, View
 from api.core.schemas.rules import (
     MOMENT,
     OneOfMany,
@@ -395,77 +391,3 @@ class DeliveriesQuery(Paging):
     def filters(self) -> dict[str, Any]:
         """Return the filters of `storage.webhooks.delivery_log.Filter`."""
         return self.model_dump(exclude={"page", "count", "customer_id"})
-
-
-class Event(BaseModel):
-    """The fields of every payload. Receivers ignore unknown fields and recognise repeats by `eventId`."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="allow", json_schema_extra=show_example)
-
-    event_type: str
-    event_id: UUID = Field(description="Unique for each event, and the same in all its deliveries.")
-    client_id: UUID
-    customer_id: UUID
-    timestamp: datetime = Field(description="When it happened.")
-
-
-class JobEvent(Event):
-    job_id: UUID
-    abn: str
-    job_type: str
-
-
-class JobCompletedEvent(JobEvent):
-    event_type: Literal["job.completed"]
-    total_processed_transactions: int
-    total_received_transactions: int
-
-
-class EnrichmentCompletedEvent(JobEvent):
-    event_type: Literal["job.enrichment.completed"]
-    enriched_count: int
-    duplicate_count: int
-
-
-class ExtractionCompletedEvent(JobEvent):
-    event_type: Literal["job.extraction.completed"]
-    extracted_count: int
-    duplicate_count: int
-
-
-class FailedEvent(JobEvent):
-    error: NoteView | None
-
-
-class JobFailedEvent(FailedEvent):
-    event_type: Literal["job.failed"]
-
-
-class ExtractionFailedEvent(FailedEvent):
-    event_type: Literal["job.extraction.failed"]
-
-
-class EnrichmentFailedEvent(FailedEvent):
-    event_type: Literal["job.enrichment.failed"]
-
-
-class TriggeredRuleset(BaseModel):
-    id: UUID
-    slug: str
-    name: str
-
-
-class RuleTriggeredEvent(Event):
-    event_type: Literal["monitoring.rule.triggered"]
-    ruleset: TriggeredRuleset
-
-
-EVENTS: Mapping[EventType, type[Event]] = {
-    EventType.JOB_COMPLETED: JobCompletedEvent,
-    EventType.JOB_FAILED: JobFailedEvent,
-    EventType.EXTRACTION_COMPLETED: ExtractionCompletedEvent,
-    EventType.EXTRACTION_FAILED: ExtractionFailedEvent,
-    EventType.ENRICHMENT_COMPLETED: EnrichmentCompletedEvent,
-    EventType.ENRICHMENT_FAILED: EnrichmentFailedEvent,
-    EventType.RULE_TRIGGERED: RuleTriggeredEvent,
-}

@@ -8,7 +8,7 @@ from.
 
 `explain` leads from a figure of a customer's report to the transactions behind it (`figures.lineage`).
 
-Increase a report's `version` with every change that can change a figure.
+Increase a report's `VERSION`, in its package, with every change that can change a figure or that adds a table.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +19,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Explain
+from pipelines.reports import aggregate, completeness, risk
 from pipelines.reports.aggregate import aggregate_report, explain_aggregate
 from pipelines.reports.completeness import completeness_report, explain_completeness
 from pipelines.reports.risk import explain_risk, risk_report
@@ -45,8 +46,8 @@ class Report:
 
 REPORTS: Mapping[str, Report] = MappingProxyType(
     {
-        "completeness": Report("completeness", 4, completeness_report, explain_completeness),
-        "risk": Report("risk", 3, risk_report, explain_risk),
-        "aggregate": Report("aggregate", 3, aggregate_report, explain_aggregate),
+        "completeness": Report("completeness", completeness.VERSION, completeness_report, explain_completeness),
+        "risk": Report("risk", risk.VERSION, risk_report, explain_risk),
+        "aggregate": Report("aggregate", aggregate.VERSION, aggregate_report, explain_aggregate),
     }
 )

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pipelines.webhooks import events as webhooks
 from pipelines.webhooks.events import (
-    EVENT_TYPES,
     Event,
     JobOutcome,
     job_events,
@@ -41,18 +40,6 @@ OUTCOME = JobOutcome(
     error=None,
 )
 FAILED = replace(OUTCOME, failed=True, error={"code": "Submission.AllRejected", "message": "Zeile für Zeile \u2028 🙂"})
-
-
-def test_the_event_types_are_the_contracts() -> None:
-    assert list(EVENT_TYPES) == [
-        "job.completed",
-        "job.failed",
-        "job.extraction.completed",
-        "job.extraction.failed",
-        "job.enrichment.completed",
-        "job.enrichment.failed",
-        "monitoring.rule.triggered",
-    ]
 
 
 def test_completed_job_reports_its_stage_and_itself() -> None:

@@ -28,7 +28,9 @@ from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Scorecard
 
-__all__ = ["explain_risk", "risk_report"]
+__all__ = ["VERSION", "explain_risk", "risk_report"]
+
+VERSION = 3
 
 
 def risk_report(facts: Facts) -> pl.DataFrame:

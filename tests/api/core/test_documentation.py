@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from pipelines.webhooks.events import EVENT_TYPES
 from storage.core.settings import Environment, Settings, key_text, new_key
 from tests.api.conftest import HTTP, answering
 from tests.api.core.operations import Operation, document, documented
@@ -75,8 +76,7 @@ def assert_refusals_documented(operation: Operation) -> None:
 
 def test_the_events_that_are_sent_are_described() -> None:
     events = document()["webhooks"]
-    stages = {f"job.{stage}.{end}" for stage in ("extraction", "enrichment") for end in ("completed", "failed")}
-    assert set(events) == {"job.completed", "job.failed", *stages, "monitoring.rule.triggered"}
+    assert set(events) == set(EVENT_TYPES)
     payload = document()["components"]["schemas"]["JobCompletedEvent"]["required"]
     common = {"eventType", "eventId", "clientId", "customerId", "timestamp", "jobId", "abn", "jobType"}
     assert set(payload) == common | {"totalProcessedTransactions", "totalReceivedTransactions"}

@@ -6,6 +6,7 @@ import pytest
 
 from api.webhooks.routes import webhooks
 from api.webhooks.schemas import MAX_CUSTOMERS
+from pipelines.webhooks.events import EVENT_TYPES
 from storage.core.store import Store
 from tests.api.conftest import Client, belongings
 from tests.api.worker import end_submissions, fail_deliveries
@@ -34,18 +35,7 @@ def test_the_secret_is_shown_on_creation_and_never_again(client: Client) -> None
     assert client.get(made.headers["Location"]).json()["data"] == data
 
 
-@pytest.mark.parametrize(
-    "event_type",
-    [
-        "job.completed",
-        "job.failed",
-        "job.extraction.completed",
-        "job.extraction.failed",
-        "job.enrichment.completed",
-        "job.enrichment.failed",
-        "monitoring.rule.triggered",
-    ],
-)
+@pytest.mark.parametrize("event_type", EVENT_TYPES)
 def test_every_event_type_can_be_subscribed_to(client: Client, event_type: str) -> None:
     assert subscribed(client, eventType=event_type)["eventType"] == event_type
 

@@ -1,0 +1,159 @@
+"""What webhook receivers get: the payload of each type of event, and the `webhooks` section of the OpenAPI document.
+
+Each type is declared once: its payload, and a route that nothing ever calls, whose docstring says when the event
+happens. Everything else about types (JSON Schemas, samples, pages) follows from `EVENTS` and `DESCRIPTIONS`.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from api.core.schemas.common import NoteView
+from api.core.schemas.examples import show_example
+from pipelines.webhooks.events import SIGNATURE_HEADER, EventType
+
+
+def standard_headers(
+    webhook_id: Annotated[UUID, Header(description="The `eventId`, the same whenever the event is sent again.")],
+    webhook_timestamp: Annotated[int, Header(description="When this attempt was made, in Unix seconds.")],
+    webhook_signature: Annotated[
+        str,
+        Header(
+            description="`v1,` and the Base64 HMAC-SHA256 of id, timestamp and body, joined by full stops; with the "
+            "same key, as in Standard Webhooks 1.0.0. Refuse what is more than five minutes old."
+        ),
+    ],
+) -> None:
+    """Declare the headers of the standard signature, which also covers the time of the attempt."""
+
+
+router = APIRouter(tags=["Events"], dependencies=[Depends(standard_headers)])
+Signature = Annotated[
+    str,
+    Header(
+        alias=SIGNATURE_HEADER,
+        description="`sha256=` and the lowercase hex HMAC-SHA256 of the exact body, keyed by the subscription's secret "
+        "decoded from Base64. Compare in constant time.",
+    ),
+]
+
+
+class Event(BaseModel):
+    """The fields of every payload. Receivers ignore unknown fields and recognise repeats by `eventId`."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="allow", json_schema_extra=show_example)
+
+    event_type: str
+    event_id: UUID = Field(description="Unique for each event, and the same in all its deliveries.")
+    client_id: UUID
+    customer_id: UUID
+    timestamp: datetime = Field(description="When it happened.")
+
+
+class JobEvent(Event):
+    job_id: UUID
+    abn: str
+    job_type: str
+
+
+class JobCompletedEvent(JobEvent):
+    event_type: Literal["job.completed"]
+    total_processed_transactions: int
+    total_received_transactions: int
+
+
+@router.post("job.completed", response_model=None)
+def job_completed(signature: Signature, event: JobCompletedEvent) -> None:
+    """Report that a job ended as Completed or CompletedWithErrors."""
+
+
+class FailedEvent(JobEvent):
+    error: NoteView | None
+
+
+class JobFailedEvent(FailedEvent):
+    event_type: Literal["job.failed"]
+
+
+@router.post("job.failed", response_model=None)
+def job_failed(signature: Signature, event: JobFailedEvent) -> None:
+    """Report that a job ended as Failed."""
+
+
+class ExtractionCompletedEvent(JobEvent):
+    event_type: Literal["job.extraction.completed"]
+    extracted_count: int
+    duplicate_count: int
+
+
+@router.post("job.extraction.completed", response_model=None)
+def job_extraction_completed(signature: Signature, event: ExtractionCompletedEvent) -> None:
+    """Report that a job's PDF statements were read.
+
+    `duplicateCount` counts rows that another statement of the job contains already.
+    """
+
+
+class ExtractionFailedEvent(FailedEvent):
+    event_type: Literal["job.extraction.failed"]
+
+
+@router.post("job.extraction.failed", response_model=None)
+def job_extraction_failed(signature: Signature, event: ExtractionFailedEvent) -> None:
+    """Report that none of a job's PDF files could be read."""
+
+
+class EnrichmentCompletedEvent(JobEvent):
+    event_type: Literal["job.enrichment.completed"]
+    enriched_count: int
+    duplicate_count: int
+
+
+@router.post("job.enrichment.completed", response_model=None)
+def job_enrichment_completed(signature: Signature, event: EnrichmentCompletedEvent) -> None:
+    """Report that a job's enrichment ended."""
+
+
+class EnrichmentFailedEvent(FailedEvent):
+    event_type: Literal["job.enrichment.failed"]
+
+
+@router.post("job.enrichment.failed", response_model=None)
+def job_enrichment_failed(signature: Signature, event: EnrichmentFailedEvent) -> None:
+    """Report that a job's enrichment failed, and nothing was stored."""
+
+
+class TriggeredRuleset(BaseModel):
+    id: UUID
+    slug: str
+    name: str
+
+
+class RuleTriggeredEvent(Event):
+    event_type: Literal["monitoring.rule.triggered"]
+    ruleset: TriggeredRuleset
+
+
+@router.post("monitoring.rule.triggered", response_model=None)
+def monitoring_rule_triggered(signature: Signature, event: RuleTriggeredEvent) -> None:
+    """Report that rules of a ruleset fired for a customer; `GET /v1/monitoring/matches/{eventId}` explains them."""
+
+
+def _payload(route: APIRoute) -> type[Event]:
+    """Return the model of the route's body."""
+    [body] = route.dependant.body_params
+    payload = body.field_info.annotation
+    assert isinstance(payload, type)
+    assert issubclass(payload, Event)
+    return payload
+
+
+ROUTES = {EventType(route.path): route for route in router.routes if isinstance(route, APIRoute)}
+EVENTS: Mapping[EventType, type[Event]] = {event_type: _payload(route) for event_type, route in ROUTES.items()}
+DESCRIPTIONS: Mapping[EventType, str] = {event_type: route.description for event_type, route in ROUTES.items()}

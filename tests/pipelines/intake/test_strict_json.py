@@ -25,19 +25,19 @@ documents = st.recursive(
 
 
 def refusal(body: bytes) -> str:
-    """The code that a body is refused with."""
+    """Return the code of a body's refusal."""
     with pytest.raises(InvalidRequest) as refused:
         parse(body)
     return refused.value.code
 
 
 @given(documents, st.booleans())
-def test_what_the_standard_library_writes_is_read_back(document: object, ascii_only: bool) -> None:
+def test_json_of_the_standard_library_is_read_back_unchanged(document: object, ascii_only: bool) -> None:
     assert parse(json.dumps(document, ensure_ascii=ascii_only).encode()) == document
 
 
 @pytest.mark.parametrize("value", [b"{}", b"[]", b'","', b"1"])
-def test_more_values_than_any_submission_has_are_refused_before_they_are_made(value: bytes) -> None:
+def test_too_many_values_are_refused_before_they_are_parsed(value: bytes) -> None:
     assert refusal(b"[" + b",".join([value] * (MOST_VALUES + 1)) + b"]") == "Request.TooManyValues"
 
 
@@ -53,28 +53,28 @@ def test_an_object_of_too_many_members_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"]":', b"}]")])
-def test_depth_has_a_bound_whatever_stands_in_texts(opening: bytes, closing: bytes) -> None:
+def test_depth_is_limited_whatever_texts_contain(opening: bytes, closing: bytes) -> None:
     levels = MOST_DEPTH // len(closing)
     parse(opening * levels + b"0" + closing * levels)
     assert refusal(opening * (levels + 1) + b"0" + closing * (levels + 1)) == "Request.TooDeep"
 
 
-def test_digits_of_a_number_have_a_bound_and_those_of_a_text_none() -> None:
+def test_digits_of_a_number_are_limited_and_those_of_a_text_are_not() -> None:
     digits = "1" * MOST_DIGITS
     assert parse(f'[-{digits}, {digits}.{digits}e{digits}, "1{digits}"]'.encode())
     for number in (f"1{digits}", f"0.1{digits}", f"1e1{digits}"):
         assert refusal(f"[{number}]".encode()) == "Request.TooManyDigits"
 
 
-def test_counting_values_takes_time_in_proportion_to_the_body(subtests: pytest.Subtests) -> None:
-    """In proportion to its square, each of these takes hours: the time limit of the suite ends it."""
+def test_counting_values_takes_linear_time(subtests: pytest.Subtests) -> None:
+    """In quadratic time, each of these would take hours, and the suite's time limit would end it."""
     for ending in (b'"\\' * 1_000_000, b'"' + b'\\"' * 1_000_000, b'"' + b"\\" * 2_000_001, b'\\"' * 1_000_000 + b"\\"):
         with subtests.test(str(ending[:6])), pytest.raises(InvalidRequest):
             parse(b"," * 2_100_000 + ending)
 
 
-def test_millions_of_texts_are_left_out_in_little_memory() -> None:
-    """All at once they took sixty times the body, more than a child may have."""
+def test_millions_of_texts_are_skipped_in_little_memory() -> None:
+    """Skipping them all at once took sixty times the body, more than a child process may use."""
     body = b"[" + b'"",' * 2_100_000 + b'""]'
     tracemalloc.start()
     try:
@@ -84,13 +84,13 @@ def test_millions_of_texts_are_left_out_in_little_memory() -> None:
         tracemalloc.stop()
 
 
-def test_a_text_may_lie_across_the_pieces_that_are_looked_through() -> None:
+def test_a_text_may_span_the_pieces_that_are_scanned() -> None:
     for before in range(3):
         text = "," * (PIECE_BYTES - 4 + before) + '"' + "," * MOST_VALUES
         assert parse(json.dumps([text, 1]).encode()) == [text, "1"]
 
 
-def test_commas_and_braces_in_texts_are_no_values() -> None:
+def test_commas_and_braces_in_texts_are_not_counted_as_values() -> None:
     text = "\\" + '"' + "[{,]" * MOST_VALUES
     assert parse(json.dumps([text, text]).encode()) == [text, text]
 
@@ -102,8 +102,8 @@ def test_a_number_keeps_its_digits(text: str) -> None:
     assert type(parsed) is Number
 
 
-def test_a_number_is_told_from_its_text() -> None:
-    assert [type(each) for each in _list(parse(b'[1, "1"]'))] == [Number, str]
+def test_a_number_is_distinguished_from_its_text() -> None:
+    assert [type(value) for value in _list(parse(b'[1, "1"]'))] == [Number, str]
 
 
 @pytest.mark.parametrize(
@@ -128,12 +128,12 @@ def test_a_number_is_told_from_its_text() -> None:
         (b"[" * 100_000, "Request.TooDeep"),
     ],
 )
-def test_what_two_readers_could_understand_differently_is_refused(body: bytes, code: str) -> None:
+def test_json_that_parsers_read_differently_is_refused(body: bytes, code: str) -> None:
     assert refusal(body) == code
 
 
-def read_or_refuse(body: bytes) -> None:
-    """What is not refused is read as the standard library reads it, every number as it was written."""
+def check_read_or_refused(body: bytes) -> None:
+    """Check that a body is refused, or read as the standard library does, with numbers as written."""
     try:
         read = parse(body)
     except InvalidRequest:
@@ -152,7 +152,7 @@ somewhat_json = st.lists(
 
 @given(st.binary() | somewhat_json)
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
-    read_or_refuse(body)
+    check_read_or_refused(body)
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
 @settings(max_examples=100_000)
 @given(st.binary() | somewhat_json)
 def test_very_many_bytes_are_read_or_refused(body: bytes) -> None:
-    read_or_refuse(body)
+    check_read_or_refused(body)
 
 
 def test_a_surrogate_pair_is_one_character() -> None:

@@ -15,7 +15,7 @@ PRINTED = st.sampled_from([True, True, False])
 
 
 def adds_up(opening: Decimal, postings: Sequence[Posting], closing: Decimal) -> bool:
-    """The plainest way to say that a statement adds up."""
+    """Return whether a statement adds up, in the simplest way."""
     balance = opening
     for posting in postings:
         balance += posting.amount
@@ -26,7 +26,7 @@ def adds_up(opening: Decimal, postings: Sequence[Posting], closing: Decimal) -> 
 
 @st.composite
 def statements(draw: st.DrawFn) -> tuple[Decimal, list[Posting], Decimal]:
-    """One that adds up, some of its balances not printed."""
+    """Draw a statement that adds up, with some balances not printed."""
     opening = balance = draw(AMOUNTS)
     postings = []
     for amount, shown in draw(st.lists(st.tuples(AMOUNTS, PRINTED), min_size=1, max_size=12)):
@@ -39,7 +39,7 @@ Statement = tuple[Decimal, list[Posting], Decimal]
 
 
 @given(statements())
-def test_a_statement_that_adds_up_is_reconciled_and_every_balance_known(statement: Statement) -> None:
+def test_a_statement_that_adds_up_is_reconciled_and_every_balance_is_known(statement: Statement) -> None:
     opening, postings, closing = statement
     proof = proved(postings, opening, closing, (), Kind.STATEMENT)
     assert adds_up(opening, postings, closing)
@@ -91,7 +91,7 @@ def test_without_any_balance_nothing_is_proved(statement: Statement) -> None:
 
 
 @given(statements())
-def test_a_statement_with_one_end_open_is_at_most_partial(statement: Statement) -> None:
+def test_a_statement_without_one_of_its_balances_is_at_most_partial(statement: Statement) -> None:
     opening, postings, closing = statement
     ends: list[tuple[Decimal | None, Decimal | None]] = [(None, closing), (opening, None), (None, None)]
     for first, last in ends:
@@ -103,7 +103,7 @@ def listing(*rows: tuple[str, str | None]) -> list[Posting]:
     return [Posting(Decimal(amount), Decimal(balance) if balance else None, 1) for amount, balance in rows]
 
 
-def test_a_listing_without_an_opening_balance_is_proved_but_for_its_oldest_row() -> None:
+def test_a_listing_without_an_opening_balance_is_proved_except_its_oldest_row() -> None:
     rows = listing(("5", "105"), ("-5", "100"), ("1", "101"))
     proof = proved(rows, None, None, (), Kind.LISTING)
     assert proof.verdict is Verdict.PARTIAL
@@ -111,7 +111,7 @@ def test_a_listing_without_an_opening_balance_is_proved_but_for_its_oldest_row()
     assert proof.proved == (False, True, True)
 
 
-def test_a_listing_with_an_opening_balance_is_proved_whole() -> None:
+def test_a_listing_with_an_opening_balance_is_proved_completely() -> None:
     rows = listing(("5", "105"), ("-5", "100"), ("1", "101"))
     proof = proved(rows, Decimal(100), None, (), Kind.LISTING)
     assert (proof.verdict, proof.reasons, proof.proved) == (Verdict.RECONCILED, (), (True, True, True))
@@ -121,7 +121,7 @@ def test_a_listing_with_an_opening_balance_is_proved_whole() -> None:
 def test_only_a_row_between_two_printed_balances_counts_as_proved(
     statement: Statement, opens: bool, closes: bool, kind: Kind, data: st.DataObject, by: Decimal
 ) -> None:
-    """The independent rule: an amount that may be changed alone without contradiction is not proved."""
+    """The independent rule: an amount that could be changed alone without a contradiction is not proved."""
     opening, postings, closing = statement
     stated = opening if opens else None, closing if closes else None
     proof = proved(postings, *stated, (), kind)
@@ -160,12 +160,12 @@ def test_a_balance_carried_to_the_next_page_counts() -> None:
     assert "The carried balance on page 1 is 106.00; the rows before it give 105.00" in wrong.reasons[0].message
 
 
-def test_balances_are_not_filled_where_rows_are_not_in_the_order_of_days() -> None:
+def test_balances_are_not_filled_if_rows_are_not_in_order_of_days() -> None:
     rows = listing(("5", None), ("-5", None))
     assert proved(rows, Decimal(1), Decimal(1), (), Kind.STATEMENT, fills=False).balances == (None, None)
 
 
-def test_the_way_that_most_dates_run_is_the_order() -> None:
+def test_most_dates_decide_the_order() -> None:
     days = [date(2024, 3, day) for day in (9, 9, 7, 8, 2)]
     assert is_newest_first(days)
     assert not is_newest_first(days[::-1])

@@ -88,7 +88,7 @@ def _of_children() -> int:
     for child in psutil.Process().children():
         with suppress(OSError, StopIteration, psutil.NoSuchProcess):  # it has ended
             if "isolation.child" not in child.cmdline():
-                continue  # not yet what it is going to be
+                continue  # it has not started its program yet
             lines = Path(f"/proc/{child.pid}/status").read_text("ascii").splitlines()
             marks.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")))
     return max(marks)

@@ -35,7 +35,7 @@ COUNTERPARTY = ("purpose", *SIDES)  # columns from the lists
 _APOSTROPHES = "['’]"
 _GAPS_IN_PYTHON, _GAPS_IN_RE2 = r"[\W_]+", r"[^\p{L}\p{N}]+"
 _BEFORE_NUMBER_IN_PYTHON, _BEFORE_NUMBER_IN_RE2 = r"([^\W\d_])([0-9])", r"(\p{L})([0-9])"
-_ANY_NUMBER = {"0": r"[0-9]\w*", "0000": r"[0-9]{6,}\w*"}  # what these words of a phrase stand for
+_ANY_NUMBER = {"0": r"[0-9]\w*", "0000": r"[0-9]{6,}\w*"}  # what these words of a phrase match
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ async def _serve(certificate: Path) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate)
     server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls, backlog=BACKLOG)
-    print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201  # to whoever started it
+    print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201  # for the parent process
     loop = asyncio.get_running_loop()
     threading.Thread(target=_reporting, args=(loop, seen), daemon=True).start()
     await server.serve_forever()

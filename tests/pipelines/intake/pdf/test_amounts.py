@@ -8,7 +8,7 @@ from pipelines.intake.pdf.page.amounts import Money, money, printed_in
 from pipelines.intake.pdf.page.page import Word
 
 SIZE = 8.0
-WRITINGS = {  # of an amount with a sign: what stands before and behind its digits
+WRITINGS = {  # forms of an amount with a sign: texts before and after its digits
     None: [("", ""), ("$", ""), ("A$", ""), ("AUD", "")],
     -1: [("-", ""), ("−", ""), ("-$", ""), ("$-", ""), ("(", ")"), ("($", ")"), ("", "-"), ("", "DR"), ("", "OD")],
     1: [("+", ""), ("+$", ""), ("", "CR"), ("$", "Cr"), ("CR", "")],

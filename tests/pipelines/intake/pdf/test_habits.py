@@ -1,4 +1,6 @@
-"""Whatever a bank's habits: what is reconciled is what was printed, and what is altered is never reconciled."""
+"""With any conventions of a bank: reconciled statements have the printed rows, and altered ones are never
+reconciled.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

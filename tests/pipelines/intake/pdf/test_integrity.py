@@ -10,7 +10,7 @@ import pikepdf
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from pipelines.intake.pdf.document.document import opened, pages_of
+from pipelines.intake.pdf.document.document import open_document, pages_of
 from pipelines.intake.pdf.document.documents import documents_of
 from pipelines.intake.pdf.page.file_facts import Facts, facts_of
 from pipelines.intake.pdf.page.page import Line, Page
@@ -50,7 +50,7 @@ def changed(content: bytes, change: Callable[[pikepdf.Pdf], None], *, linearize:
 
 
 def signals(content: bytes, *statements: Statement) -> tuple[Signal, ...]:
-    with opened(content, None) as document:
+    with open_document(content, None) as document:
         return signals_of(content, facts_of(document), documents_of(pages_of(document)), statements)
 
 
@@ -128,7 +128,7 @@ def facts_with(**said: str | bytes) -> Facts:
         for key, text in said.items():
             document.docinfo[f"/{key}"] = pikepdf.String(text)
 
-    with opened(changed(printed(), say), None) as document:
+    with open_document(changed(printed(), say), None) as document:
         return facts_of(document)
 
 
@@ -185,7 +185,7 @@ def test_an_overlay_beside_amounts_is_a_warning_and_a_link_is_ignored() -> None:
 
 
 def test_an_overlays_place_is_on_the_page_as_shown() -> None:
-    with opened(annotated("Stamp", [40, 742, 140, 802], rotated=90), None) as document:
+    with open_document(annotated("Stamp", [40, 742, 140, 802], rotated=90), None) as document:
         assert facts_of(document).overlays[0].box == Box(1, 742.0, 40.0, 802.0, 140.0)
 
 

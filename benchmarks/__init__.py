@@ -1,1 +1,1 @@
-"""`make bench`: what the service does in a second, beside a named peer in the same run."""
+"""`make bench`: measure the service, and compare it with named peers in the same run."""

@@ -1,4 +1,4 @@
-"""Run benchmarks, all or those named, and write `benchmarks/RESULTS.md`.
+"""Run all or some benchmarks and write `benchmarks/RESULTS.md`.
 
 `python -m benchmarks api reads --on SQLite` runs two of them on one database.
 """
@@ -40,15 +40,15 @@ from benchmarks.table import Row, Section, write
 
 @dataclass(frozen=True)
 class Part:
-    """One section of the results. `measured` takes the databases asked for and gives the rows of each column."""
+    """One section of the results. `measured` takes the chosen databases and returns the rows of each column."""
 
     title: str
     about: str
     measured: Callable[[Sequence[str]], Mapping[str, Sequence[Row]]]
 
 
-class OfAPart(Protocol):
-    """What the module of every part has: two constants, which nobody may set."""
+class PartModule(Protocol):
+    """The module of a part: two read-only constants."""
 
     @property
     def TITLE(self) -> str: ...  # noqa: N802
@@ -57,29 +57,29 @@ class OfAPart(Protocol):
     def ABOUT(self) -> str: ...  # noqa: N802
 
 
-class OfTheService(OfAPart, Protocol):
-    """What the module of a part has that measures a running service, or its store."""
+class ServiceModule(PartModule, Protocol):
+    """The module of a part that measures a running service or its store."""
 
     def measure(self, folder: Path, database: str) -> Sequence[Row]: ...
 
 
-class OfPureCode(OfAPart, Protocol):
-    """What the module of a part has that no database has to do with."""
+class PureModule(PartModule, Protocol):
+    """The module of a part that needs no database."""
 
     def measure(self) -> Sequence[Row]: ...
 
 
-def on_databases(module: OfTheService) -> Part:
-    """Measured on each database, in a folder of its own."""
-    return Part(module.TITLE, module.ABOUT, lambda asked: {name: _in_a_folder(module, name) for name in asked})
+def on_databases(module: ServiceModule) -> Part:
+    """Return a part that is measured on each database, in a separate folder."""
+    return Part(module.TITLE, module.ABOUT, lambda arguments: {name: _in_a_folder(module, name) for name in arguments})
 
 
-def by_itself(module: OfPureCode) -> Part:
-    """Measured once, whatever the databases."""
+def by_itself(module: PureModule) -> Part:
+    """Return a part that is measured once, without a database."""
     return Part(module.TITLE, module.ABOUT, lambda _: {"measured": module.measure()})
 
 
-def _in_a_folder(module: OfTheService, database: str) -> Sequence[Row]:
+def _in_a_folder(module: ServiceModule, database: str) -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-", ignore_cleanup_errors=True) as folder:
         return module.measure(Path(folder), database)
 
@@ -114,13 +114,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
     parser.add_argument("--on", action="append", choices=DATABASES, help="default: both; some parts need none")
-    asked = parser.parse_args()
-    if unknown := set(asked.parts) - set(PARTS):
-        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    for name in asked.parts or PARTS:
+    arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - set(PARTS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
+    for name in arguments.parts or PARTS:
         part = PARTS[name]
-        section = Section(part.title, part.about, part.measured(asked.on or DATABASES))
-        write(section, [each.title for each in PARTS.values()])
+        section = Section(part.title, part.about, part.measured(arguments.on or DATABASES))
+        write(section, [known.title for known in PARTS.values()])
         print(section.printed(), flush=True)  # noqa: T201  # the command's whole purpose
 
 

@@ -1,4 +1,4 @@
-"""One measurement in a process of its own, so that no other's memory or caches count."""
+"""Run one measurement in a fresh process, so that the memory and caches of others don't count."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,7 +21,7 @@ class _ThisProcess:
 
 
 def alone(measurement: Callable[[*Arguments], Result], *arguments: *Arguments) -> tuple[Result, int]:
-    """What the measurement returns in a fresh process, and the most memory (RSS, bytes) that it took there."""
+    """Return the result of a measurement in a fresh process, and the peak memory of that process (RSS, bytes)."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(_watched, partial(measurement, *arguments)).result()
 

@@ -1,4 +1,4 @@
-"""The API alone: how soon it answers, what it weighs, and what it does in a second."""
+"""Measure the API alone: start-up time, memory and throughput."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from pipelines.synthetic import plain_rows
 TITLE = "The API alone"
 CONNECTIONS = 16
 FOR_S = 10.0
-ROWS = 20  # of a submission
+ROWS = 20  # per submission
 ABOUT = (
     f"{CONNECTIONS} connections of one client on the same two cores, {FOR_S:.0f} s each; the API alone, no worker; "
     f"customers without history, submissions of {ROWS} rows."
@@ -71,7 +71,7 @@ def _throughput(home: Home, processes: int) -> list[Row]:
 
 
 async def _rate(service: Service, ask: Ask, expected: int) -> float:
-    """Answers a second. Any other status ends the benchmark."""
+    """Return responses per second. A status other than `expected` ends the benchmark."""
     answered = 0
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(headers={"x-api-key": service.home.key}, connector=connector) as http:

@@ -1,4 +1,4 @@
-"""From a PDF statement that is sent to rows that are read: what a client of an idle service waits."""
+"""Measure how long a client of an idle service waits from sending a PDF statement to its rows."""
 
 import time
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
 
 
 def _waited(service: Service, http: requests.Session, customer_id: str, made: PrintedStatement) -> tuple[float, float]:
-    """Seconds until the rows were read, and until they were enriched.
+    """Return the seconds until the rows were read, and until they were enriched.
 
     Raises:
         RuntimeError: the job did not end `Completed`.

@@ -1,4 +1,4 @@
-"""A long queue, and more than can be done: how fast it drains, and that nothing is lost."""
+"""Measure how fast a long queue drains, and check that nothing is lost under overload."""
 
 import asyncio
 import time
@@ -83,7 +83,7 @@ def _seed(store: Store, home: Home) -> None:
 
 
 def _drain(home: Home) -> float:
-    """Seconds until no job is live."""
+    """Return the seconds until no job is live."""
     began = time.perf_counter()
     while time.perf_counter() - began < DRAINED_WITHIN_S:
         if not _live(home):
@@ -107,7 +107,7 @@ def _check(home: Home, accepted: int, rows: int) -> None:
 
 
 async def _overload(service: Service, per_second: float) -> dict[int, int]:
-    """Submissions at a fixed rate whatever the answers, for new customers; how many answers of each status."""
+    """Submit at a fixed rate for new customers, whatever the responses; return the number of responses by status."""
     counts = {202: 0}
     headers = {"x-api-key": service.home.key}
     many, patient = aiohttp.TCPConnector(limit=CONNECTIONS), aiohttp.ClientTimeout(total=None)

@@ -1,8 +1,8 @@
-"""How well completeness finds what is missing: faults done to businesses that nobody looked at while it was made.
+"""Measure how well completeness finds what is missing, with faults in businesses that were not used in development.
 
-A fault in an account is found when a gap of that account reaches over the place; gaps elsewhere in the businesses hurt
-so are false. An account that isn't there, dropped or never handed over, is found when the mentioned accounts name it;
-`mentions` says how their truth is known.
+A fault in an account is found if a gap of that account covers its place; other gaps in businesses with the fault are
+false. A missing account, dropped or never supplied, is found if the mentioned accounts name it; `mentions` explains
+how the truth is known.
 """
 
 import json
@@ -40,7 +40,7 @@ NOTHING_HELD = pl.DataFrame(schema=TRANSACTIONS)
 
 @dataclass(frozen=True)
 class Found:
-    """Of the faults how many were found, and of what was reported how much was one."""
+    """Counts of faults, of those that were found, and of what was reported."""
 
     found: int
     faults: int
@@ -61,7 +61,7 @@ def measure() -> Sequence[Row]:
     rows = [*_of_clean(clean), *_of_clean(_without_balances(clean), "without balances, ")]
     rows += _rows("account never handed over", _all_found(_named_in_clean(clean)), WANTED)
     for fault in FAULTS:
-        harmed = _enriched(_hurt(fault))
+        harmed = _enriched(_with_fault(fault))
         if fault == "account_dropped":
             rows += _rows(fault, _dropped_found(harmed, clean), WANTED)
         else:
@@ -81,13 +81,13 @@ def _portfolio() -> Iterator[Business]:
     return (business(n, MONTHS, SEED, UNTIL) for n in range(BUSINESSES))
 
 
-def _hurt(fault: Fault) -> list[Business]:
-    """A business that can't have the fault stays as it is, so that the n-th is always customer n."""
+def _with_fault(fault: Fault) -> list[Business]:
+    """Put a fault into each business. One that can't have it is not changed, so that the n-th is always customer n."""
     return [with_fault(each, fault, Random(f"{SEED}/{n}/{fault}")) or each for n, each in enumerate(_portfolio())]
 
 
 def _enriched(businesses: Iterable[Business]) -> pl.DataFrame:
-    """TRANSACTIONS, and TRUTH. Customers' names are known, as the client gave them."""
+    """Return TRANSACTIONS and TRUTH. Customers' names are known, as sent by the client."""
     every = list(businesses)
     names = pl.DataFrame(
         [(number, each.name, each.abn) for number, each in enumerate(every, start=1)], schema=CUSTOMERS, orient="row"
@@ -119,7 +119,7 @@ def _of_clean(enriched: pl.DataFrame, how: str = "") -> list[Row]:
 
 
 def _gaps_found(enriched: pl.DataFrame) -> Found:
-    """A gap is right when it begins and ends around a labelled row of its account."""
+    """Count the gaps found. A gap is right if it begins before and ends after a labelled row of its account."""
     labelled = enriched.drop_nulls("true_injected").select("customer_number", "date", accountId=uuid_text("account_id"))
     faults = {(number, account): str(day) for number, day, account in labelled.iter_rows()}
     hurt_ones = {number for number, _ in faults}
@@ -144,7 +144,9 @@ def _never_handed_over(lone: pl.DataFrame) -> pl.DataFrame:
 
 
 def _dropped_found(harmed: pl.DataFrame, clean: pl.DataFrame) -> Found:
-    """Of the accounts dropped, those named; and of all that is named in the businesses hurt so, what is missing."""
+    """Count the dropped accounts that are named, and the named accounts that are missing, in businesses
+    with the fault.
+    """
     dropped = numbers(_dropped())
     lone, before = lone_sides(harmed), lone_sides(clean)
     by_fault = lone.join(before, on=lone.columns, how="anti").join(dropped, on="customer_number", validate="m:1")
@@ -155,8 +157,8 @@ def _dropped_found(harmed: pl.DataFrame, clean: pl.DataFrame) -> Found:
 
 
 def _dropped() -> dict[int, str]:
-    """Numbers of the accounts that the fault takes away, by customer."""
-    pairs = enumerate(zip(_portfolio(), _hurt("account_dropped"), strict=True), start=1)
+    """Return the number of the account that the fault removes, by customer."""
+    pairs = enumerate(zip(_portfolio(), _with_fault("account_dropped"), strict=True), start=1)
     return {
         number: account.account_number
         for number, (whole, left) in pairs

@@ -1,6 +1,6 @@
-"""How fast enrichment is: what narratives tell, the learned model, and whole customers from 10,000 rows to 10 million.
+"""Measure the speed of enrichment: rules, the learned model, and whole customers from 10,000 rows to 10 million.
 
-Beside it the same rules in pandas and in DuckDB, and the physical floor: reading, hashing and writing the same bytes.
+The peers are the same rules in pandas and in DuckDB, and the physical floor: reading, hashing and writing the bytes.
 """
 
 import math
@@ -31,15 +31,15 @@ from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS, Direction
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured."""
+    """The size of the measurements."""
 
-    slices: int  # of the portfolio, each of businesses of its own
-    businesses: int  # a slice; each has about 1,150 rows
-    held: int  # slices, of those: what is enriched again
+    slices: int  # of the portfolio, each of different businesses
+    businesses: int  # per slice; each has about 1,150 rows
+    held: int  # slices that are enriched again
     sizes: Sequence[int]  # rows enriched again, ascending
     distinct: int  # narratives
-    often: int  # rows, each narrative OFTEN times
-    in_pandas: int  # narratives
+    often: int  # rows, with each narrative OFTEN times
+    in_pandas: int  # narratives for the peer in pandas
     in_duckdb: int
 
 
@@ -57,7 +57,7 @@ ABOUT = (
 )
 WARMING = 500  # rows
 OFTEN = 20
-LEAST_MEASURED = 100_000  # rows: fewer are enriched several times
+LEAST_MEASURED = 100_000  # rows; fewer are enriched several times
 LEAST_AGREEMENT = 0.95
 NARRATIVE = ("clean_description", "text", "direction")
 
@@ -66,7 +66,7 @@ NOTHING_HELD, NOTHING_NEW = pl.DataFrame(schema=TRANSACTIONS), pl.DataFrame(sche
 
 @dataclass(frozen=True)
 class Timed:
-    """So many rows, or narratives, in so many seconds."""
+    """A number of rows or narratives, and the seconds that they took."""
 
     count: int
     took_s: float
@@ -150,7 +150,7 @@ def _rows_of_floor(floor: Timed, ours: Timed) -> list[Row]:
 
 
 def _written(folder: Path, scale: Scale) -> list[Path]:
-    """The portfolio's slices as files of ACCEPTED."""
+    """Write the portfolio's slices as files of ACCEPTED."""
     files = [folder / f"new-{number}.parquet" for number in range(scale.slices)]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
         list(processes.map(partial(_write_slice, scale.businesses), range(scale.slices), files))
@@ -162,7 +162,9 @@ def _write_slice(businesses: int, seed: int, file: Path) -> None:
 
 
 def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
-    """Rows as they come, and how many distinct narratives they have; those the rules are not sure of are written."""
+    """Measure rows in their order; return also the number of distinct narratives, and write those of which no rule is
+    sure.
+    """
     rows = _narratives(files)
     read_narratives(rows.head(WARMING))
     began = time.perf_counter()
@@ -173,7 +175,7 @@ def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
 
 
 def _often(files: Sequence[Path], most: int) -> Timed:
-    """Rows in an order without meaning, of narratives that each stand there OFTEN times."""
+    """Measure rows in random order whose narratives each occur OFTEN times."""
     few = _narratives(files).unique(KEY, maintain_order=True).head(most // OFTEN)
     rows = pl.concat([few] * OFTEN).sample(fraction=1, shuffle=True, seed=0)
     read_narratives(rows.head(WARMING))
@@ -183,7 +185,7 @@ def _often(files: Sequence[Path], most: int) -> Timed:
 
 
 def _distinct(files: Sequence[Path], most: int, file: Path) -> Timed:
-    """Rows of which no two have the same description, written with what they are in an order without meaning."""
+    """Measure rows with distinct descriptions in random order, and write them with their categories."""
     every = _narratives(files).unique("description", maintain_order=True)
     rows = every.sample(min(most, every.height), shuffle=True, seed=0)
     read_narratives(rows.head(WARMING))
@@ -213,7 +215,7 @@ def _learned(unsure: Path) -> Timed:
 
 @dataclass(frozen=True)
 class Peer:
-    """How fast it is, and the share of narratives in which its category is ours."""
+    """The speed of a peer, and the share of narratives in which its category is ours."""
 
     name: str
     timed: Timed
@@ -238,7 +240,11 @@ def _in_duckdb(file: Path, most: int) -> Peer:
 
 
 def _compared(name: str, found: Sequence[str], rows: pl.DataFrame, took_s: float) -> Peer:
-    """Raises RuntimeError where the peer does something else than we do: its speed would say nothing."""
+    """Compare a peer's categories with ours.
+
+    Raises:
+        RuntimeError: the peer's categories differ too much, so comparing its speed would be meaningless.
+    """
     agreement = float((pl.Series(found, dtype=pl.String) == rows["category"]).mean() or 0)  # pyrefly: ignore[bad-argument-type]
     if agreement < LEAST_AGREEMENT:
         raise RuntimeError(f"{name} agrees with our rules on {agreement:.2%} of the narratives only")
@@ -246,7 +252,7 @@ def _compared(name: str, found: Sequence[str], rows: pl.DataFrame, took_s: float
 
 
 def _taken_in(files: Sequence[Path]) -> tuple[Timed, list[Path]]:
-    """New rows, slice by slice; what they become is written beside them."""
+    """Measure new rows, slice by slice, and write the enriched rows beside them."""
     written, count, took = list[Path](), 0, 0.0
     _warm(enrich(NOTHING_HELD, pl.read_parquet(files[0], n_rows=WARMING)).transactions)
     for file in files:
@@ -261,7 +267,7 @@ def _taken_in(files: Sequence[Path]) -> tuple[Timed, list[Path]]:
 
 
 def _enriched_again(files: Sequence[Path], rows: int) -> Timed:
-    """Held rows, slice by slice, as when a new version of the enrichment is carried through."""
+    """Measure held rows, slice by slice, as in a backfill by a new version of enrichment."""
     count, took = 0, 0.0
     _warm(enrich(pl.read_parquet(files[0], n_rows=WARMING), NOTHING_NEW).transactions)
     for _ in range(max(1, LEAST_MEASURED // rows)):
@@ -278,7 +284,7 @@ def _warm(rows: pl.LazyFrame) -> None:
 
 
 def _portions(files: Sequence[Path], rows: int) -> Iterator[pl.DataFrame]:
-    """The slices in turn, the last cut after a whole customer, until they are `rows` or a few more."""
+    """Yield slices until they have `rows` or a few more; the last is cut after a whole customer."""
     left = rows
     for file in cycle(files):
         held = pl.read_parquet(file)

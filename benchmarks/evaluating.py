@@ -1,4 +1,4 @@
-"""A policy evaluated over HTTP: what whoever waits for a decision sees, and how many get one at once."""
+"""Measure evaluations of a policy over HTTP: response times and throughput."""
 
 import asyncio
 import time
@@ -21,12 +21,12 @@ SLUG = ten_rules.policy().slug
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured."""
+    """The size of the measurements."""
 
-    one_client: int  # customers, each of whom is asked for once by one client
-    many_clients: int  # as many others, by CLIENTS
-    again: int  # of the latter, those last asked for, who are asked for again
-    rounds: int  # so many times
+    one_client: int  # customers, each requested once by one client
+    many_clients: int  # other customers, requested by CLIENTS
+    again: int  # of the latter, the last, which are requested again
+    rounds: int  # of requesting them again
     rows_each: int
 
 
@@ -81,7 +81,7 @@ def _publish(service: Service) -> None:
 
 @dataclass(frozen=True)
 class Answered:
-    """How long each evaluation took (s), and all of them together."""
+    """The time that each evaluation took, and all of them together (s)."""
 
     each: Sequence[float]
     together: float
@@ -96,7 +96,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Measured:
-    """By one client and by CLIENTS; cold: figures not known yet; warm: figures known."""
+    """Times with one client and with CLIENTS; cold: figures not known yet; warm: figures known."""
 
     cold_alone: Answered
     cold: Answered
@@ -109,7 +109,7 @@ async def _measured(service: Service, customers: Sequence[UUID], scale: Scale) -
     alone, many = others[: scale.one_client], others[scale.one_client :]
     known = list(many[-scale.again :]) * scale.rounds
     async with aiohttp.ClientSession(headers={"x-api-key": service.home.key}) as http:
-        await _evaluated(http, service, [first] * 3, 1)  # what is done once a process
+        await _evaluated(http, service, [first] * 3, 1)  # warm up the process
         cold_alone = await _evaluated(http, service, alone, 1)
         cold = await _evaluated(http, service, many, CLIENTS)
         warm_alone = await _evaluated(http, service, known[: scale.one_client], 1)
@@ -132,7 +132,7 @@ async def _evaluated(
 
 
 async def _evaluation(http: aiohttp.ClientSession, service: Service, customer: UUID) -> float:
-    """Seconds that it took. Any other answer than a verdict ends the benchmark."""
+    """Return the seconds of one evaluation. A response without a verdict ends the benchmark."""
     url = f"{service.base_url}/v1/customer/{customer}/decision-policies/{SLUG}/evaluate"
     began = time.perf_counter()
     async with http.post(url, json={"inputs": {"requestedAmount": int(ten_rules.REQUESTED)}}) as answer:

@@ -1,4 +1,4 @@
-"""How fast statements are read and what that takes, each in a child of its own; beside it another reader of tables."""
+"""Measure time and memory of reading statements, each in a child process; the peer is another reader of tables."""
 
 import re
 import resource
@@ -50,13 +50,13 @@ def measure() -> Sequence[Row]:
 
 
 def _cpu_of_children() -> float:
-    """Seconds of all that have ended."""
+    """Return the CPU seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _extracted(files: Sequence[PrintedStatement]) -> tuple[list[float], int]:
-    """Seconds of each file, and how many of all rows came out with their date and amount."""
+    """Return the seconds for each file, and the number of rows that were read with their date and amount."""
     took, right = list[float](), 0
     for made in files:
         began = time.perf_counter()
@@ -83,12 +83,12 @@ def _longest() -> list[Row]:
 
 
 def _of_children() -> int:
-    """The most memory (RSS, bytes) that a child of this process took so far, as its kernel remembers."""
+    """Return the peak memory (RSS, bytes) of a child process so far, as recorded by the kernel."""
     marks = [0]
     for child in psutil.Process().children():
         with suppress(OSError, StopIteration, psutil.NoSuchProcess):  # it has ended
             if "isolation.child" not in child.cmdline():
-                continue  # not yet what it is going to be
+                continue  # it has not started its program yet
             lines = Path(f"/proc/{child.pid}/status").read_text("ascii").splitlines()
             marks.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")))
     return max(marks)
@@ -108,7 +108,7 @@ def _peer(how: str, files: Sequence[PrintedStatement], settings: dict[str, str],
 
 
 def _tables(content: bytes, settings: dict[str, str]) -> list[Counter[str]]:
-    """The figures in the cells of every page's tables, by themselves."""
+    """Return the figures in table cells that contain nothing else, for each page."""
     with pdfplumber.open(BytesIO(content)) as file:
         return [Counter(_figures(page.extract_tables(settings))) for page in file.pages]
 

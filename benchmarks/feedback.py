@@ -1,6 +1,6 @@
-"""How long a developer waits: the command line, an API process, the tests.
+"""Measure how long a developer waits for the command line, an API process and the tests.
 
-With `BASELINE=` and a checkout of an earlier commit that has its own `.venv`, both are measured in turn.
+`BASELINE=` may name a checkout of an earlier commit with its own `.venv`; then both are measured.
 """
 
 import os
@@ -32,14 +32,14 @@ class Checkout:
     root: Path
 
     def run(self, command: Sequence[str | Path], *, check: bool = True) -> subprocess.CompletedProcess[bytes]:
-        """Run a program of its `.venv`, or `make`, in it."""
+        """Run a program of the checkout's `.venv`, or `make`, in the checkout."""
         program = shutil.which(str(command[0]), path=f"{self.root / '.venv/bin'}:/usr/bin:/bin")
         assert program is not None, f"{self.root} has no {command[0]}: run `make .venv/bin/.dev` there"
         return subprocess.run([program, *command[1:]], cwd=self.root, capture_output=True, check=check)
 
 
 def measure() -> Mapping[str, Sequence[Row]]:
-    """Measure this checkout, and BASELINE where the environment names one."""
+    """Measure this checkout, and BASELINE if the environment sets it."""
     columns = {"this code": Checkout(HERE)}
     if baseline := os.environ.get("BASELINE"):
         columns["before"] = Checkout(Path(baseline).resolve())
@@ -82,7 +82,7 @@ def _one_cpu(run: Callable[[], object]) -> float:
 
 
 def _ready(checkout: Checkout, folder: Path) -> str:
-    """Time from the start of `tidemark api`, on a home that is there already, to its first answer."""
+    """Return the time from the start of `tidemark api` on an existing home to its first response."""
     home = folder / "home"
     _one_ready(checkout, home)
     return f"{median(_one_ready(checkout, home) for _ in range(RUNS)):.2f}"

@@ -1,7 +1,7 @@
-"""A lake to measure against: customers with history, put there through the service's own commit.
+"""Fill a lake with customers that have history, through the service's own commit.
 
-A few businesses are enriched for real and then copied under other customers' numbers with ids of their own, since what
-is measured afterwards depends on how many rows lie where, not on whose they are.
+A few businesses are enriched and then copied to other customers with new ids, because the measurements depend on how
+many rows are where, not on whose they are.
 """
 
 import math
@@ -28,13 +28,13 @@ from storage.enrichment.commit import BatchResult, commit_values, values_in
 from storage.jobs import batches
 
 UNTIL = date(2026, 10, 31)
-ORIGINALS = 10  # businesses that are enriched for real
+ORIGINALS = 10  # businesses that are enriched
 CUSTOMERS_PER_SEGMENT = 200
 WRITTEN_ROWS = 20_000
 
 
 def fill(store: Store, client_id: UUID, count: int, rows_each: int) -> list[UUID]:
-    """New customers with `rows_each` enriched transactions each; their public ids, in order of their numbers."""
+    """Add customers with `rows_each` enriched transactions each; return their public ids, in order of their numbers."""
     originals = _originals(rows_each, min(count, ORIGINALS))
     made: list[UUID] = []
     for start in range(0, count, CUSTOMERS_PER_SEGMENT):
@@ -52,18 +52,18 @@ def _create(store: Store, client_id: UUID, count: int) -> dict[int, UUID]:
 
 
 def new_customer() -> NewCustomer:
-    """Somebody with an ABN of their own."""
+    """Return a customer with a new ABN."""
     return NewCustomer(f"{uuid4().int % 10**11:011d}", abn_checksum_valid=False)
 
 
 def submission_rows(rows: int, seed: int, customer_number: int = 1) -> pl.DataFrame:
-    """SUBMISSION and LANDED of one account's rows."""
+    """Return one account's rows with SUBMISSION and LANDED."""
     fields = dict.fromkeys(("account_name", "bank_name", "account_type", "credit_limit"))
     account, _ = identify(uuid4(), bsb="062000", account_number="10000000", digest=for_this_run, **fields)
     context: dict[str, Any] = dict.fromkeys(SUBMISSION.names()) | {
         "customer_number": customer_number,
         "job_id": uuid4().bytes,
-        "received_seq": -customer_number,  # apart from those of real jobs
+        "received_seq": -customer_number,  # negative, to differ from those of real jobs
         "received_at": datetime.now(UTC),
         "appended": False,
         "account_id": account.account_id.bytes,
@@ -75,7 +75,7 @@ def submission_rows(rows: int, seed: int, customer_number: int = 1) -> pl.DataFr
 
 
 def _landed(rows: int, seed: int) -> pl.DataFrame:
-    """Rows as they land. Of many, only the first are written as JSON; the others repeat them in other words."""
+    """Return rows as landed. Only the first are written as JSON; the others repeat them with different descriptions."""
     first = landed(as_lines(plain_rows(min(rows, WRITTEN_ROWS), seed, UNTIL)), for_this_run)
     repeated = [
         first.with_columns(pl.col("description") + f" {number}") for number in range(1, math.ceil(rows / WRITTEN_ROWS))

@@ -1,4 +1,4 @@
-"""The same figures at 1, 10 and 100 times the customers: what grows, and whether faster than linear."""
+"""Measure the same figures with 1, 10 and 100 times the customers, and how fast they grow."""
 
 import math
 import time
@@ -56,7 +56,7 @@ ACTS: dict[str, Act] = {
 
 def measure(folder: Path, database: str) -> Sequence[Row]:
     figures = [_at(folder / str(count), database, count) for count in CUSTOMERS]
-    return [Row(name, _growth([each[name] for each in figures])) for name in ACTS]
+    return [Row(name, _growth([measured[name] for measured in figures])) for name in ACTS]
 
 
 def _at(folder: Path, database: str, count: int) -> dict[str, float]:

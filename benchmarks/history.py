@@ -1,4 +1,4 @@
-"""What a long history costs: a hundred rows for a customer who has two million."""
+"""Measure the cost of a long history: a hundred new rows for a customer with two million."""
 
 import time
 from collections.abc import Sequence

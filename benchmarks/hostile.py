@@ -1,4 +1,4 @@
-"""Bodies and connections made to cost much: what they cost, and how another client is served meanwhile."""
+"""Measure the cost of hostile bodies and connections, and how another client is served meanwhile."""
 
 import json
 import random
@@ -28,14 +28,14 @@ TITLE = "Hostile clients"
 MB = 10**6
 ANOTHER_ASKS_EVERY_S = 0.05
 DRIPS_EVERY_S = 3.0
-AROUND = 100  # bytes, or fewer, that a submission has beside its rows
-SPAN = 32  # the largest body is so many times the smallest, which is still decoded in a process of its own
+AROUND = 100  # bytes, at most, of a submission without its rows
+SPAN = 32  # ratio of the largest body to the smallest, which is still decoded in a child process
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured."""
+    """The size of the measurements."""
 
     bodies: int
     largest_bytes: int
@@ -62,7 +62,7 @@ def measure(folder: Path, database: str, scale: Scale = FULL) -> Sequence[Row]:
             client = keys.create_client(w, "hostile", decision_policies=False, now=now())
             key = keys.create_key(w, client.client_id, keys.SCOPES, None, home.settings.key_prefix, now())[1]
         hostile = replace(service, home=replace(home, client_id=client.client_id, key=key))
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # the other client's clock must not wait for it
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # so that the attack does not delay the other client
             return [*_of_bodies(pool, service, hostile, scale), *_of_connections(pool, service, hostile, scale)]
 
 
@@ -105,7 +105,9 @@ def _of_the_other(served: Sequence[float], when: str, asked: str = "") -> list[R
 
 
 def _served_meanwhile(service: Service, attack: Future[Result]) -> tuple[Result, Sequence[float]]:
-    """What came of the attack, and how long each request of another client took meanwhile (s; infinite: it failed)."""
+    """Return the result of an attack, and the time of each request of another client meanwhile (s;
+    infinite if failed).
+    """
     served = list[float]()
     while not attack.done():
         served.append(_asked(service))
@@ -123,7 +125,7 @@ def _asked(service: Service) -> float:
 
 @dataclass(frozen=True)
 class Target:
-    """Where hostile bodies are sent to."""
+    """The service to which hostile bodies are sent."""
 
     url: str
     key: str
@@ -132,7 +134,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one body cost the service."""
+    """The cost of one body for the service."""
 
     kind: str
     per_mb_s: float  # processor time
@@ -146,7 +148,7 @@ def _target(hostile: Service) -> Target:
 
 
 def _cost_of(target: Target, number: int, largest_bytes: int) -> Cost:
-    """The cost of the hostile body of this number."""
+    """Return the cost of a hostile body, chosen by number."""
     chance = random.Random(number)
     kind = list(HOSTILE)[number % len(HOSTILE)]
     size = largest_bytes if number < len(HOSTILE) else int(largest_bytes / SPAN ** chance.random() ** 0.5)
@@ -164,7 +166,7 @@ def _cost(target: Target, body: bytes) -> Cost:
 
 
 def _cpu_s(pid: int) -> float:
-    """CPU seconds of a process with all its children, also of those that have ended."""
+    """Return the CPU seconds of a process and all its children, including those that have ended."""
     process = psutil.Process(pid)
     return sum(sum(each.cpu_times()[:4]) for each in [process, *process.children(recursive=True)])
 
@@ -174,7 +176,7 @@ def _good_body(rows: int) -> bytes:
 
 
 def _rows(size: int, row: bytes) -> bytes:
-    """A submission of as many equal rows as fit, 50,000 at most."""
+    """Return a submission of as many equal rows as fit, at most 50,000."""
     return _different_rows(size, lambda _: row)
 
 
@@ -184,7 +186,7 @@ def _different_rows(size: int, row: Callable[[int], bytes]) -> bytes:
 
 
 def _members(size: int, each: Callable[[int], str]) -> bytes:
-    """A submission of one row with as many members as fit."""
+    """Return a submission of one row with as many members as fit."""
     members = (each(number) for number in range((size - AROUND) // (len(each(size)) + 1)))
     return ('{"transactions":[{' + ",".join(members) + "}]}").encode()
 
@@ -247,7 +249,7 @@ HOSTILE: Mapping[str, Callable[[int], bytes]] = {
 
 
 def _hold(base_url: str, key: str, connections: int, for_s: float) -> None:
-    """Keep slow connections open, half of them with a key and the start of a body; a byte now and then."""
+    """Keep slow connections open that send a byte now and then, half of them with a key and the start of a body."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(allowed, connections + 256), allowed))
     address = urlsplit(base_url)
@@ -278,7 +280,7 @@ def _opened(address: tuple[str, int], start: bytes) -> socket.socket | None:
 
 
 def _dripped(line: socket.socket | None) -> socket.socket | None:
-    """The connection, unless the service has answered or ended it."""
+    """Send a byte; return the connection unless the service has responded or closed it."""
     if line is None:
         return None
     try:

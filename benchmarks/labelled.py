@@ -1,4 +1,4 @@
-"""The synthetic portfolio as enrichment takes it: accepted rows, with the truth beside them."""
+"""The synthetic portfolio as accepted rows with the truth."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ TRUTH = ("category", "counterparty", "transfer_pair", "series", "series_period",
 
 
 def in_groups(businesses: Iterable[Business], rows: int) -> Iterator[pl.DataFrame]:
-    """Rows of ACCEPTED and `true_…` columns, of so many businesses at a time that they are about `rows`.
+    """Yield rows of ACCEPTED with `true_…` columns, about `rows` at a time, of whole businesses.
 
     The n-th business is customer n, and its rows are one submission.
     """
@@ -32,7 +32,7 @@ def in_groups(businesses: Iterable[Business], rows: int) -> Iterator[pl.DataFram
 
 
 def accepted(businesses: Iterable[Business]) -> pl.DataFrame:
-    """The same, of all of them at once."""
+    """Return the rows of all businesses at once."""
     return pl.concat(in_groups(businesses, 1))
 
 

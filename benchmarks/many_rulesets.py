@@ -1,4 +1,4 @@
-"""The rulesets that are measured: the library's again and again, each time with other thresholds."""
+"""The rulesets that are measured: those of the library, repeated with different thresholds."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,18 +13,18 @@ from pipelines.monitoring import Ruleset, Watch, Watched, watch
 from pipelines.monitoring.library import rulesets
 
 LOAN_START = AS_OF - timedelta(days=200)
-IN_HARDSHIP = 50  # every so manyth customer
+IN_HARDSHIP = 50  # one customer in so many
 _HUNDREDTH = Decimal("0.01")
 _CONSTANT = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 def watching(count: int) -> Watch:
-    """So many rulesets in one plan. What they read is the same in every round, and so it is computed once."""
+    """Return a plan of `count` rulesets. All rounds read the same figures, which are computed once."""
     return watch([Watched(UUID(int=nth + 1), 1, ruleset, None) for nth, ruleset in enumerate(_varied(count))])
 
 
 def known(customer_numbers: Sequence[int]) -> Attributes:
-    """Everybody has a loan that began on one day, and some are in hardship."""
+    """Return attributes: all customers have a loan that began on the same day, and some are in hardship."""
     began = Attribute(LOAN_START.isoformat())
     return {
         number: {"loanStart": began, "hardship_flag": Attribute(number % IN_HARDSHIP == 0)}
@@ -38,16 +38,16 @@ def _varied(count: int) -> list[Ruleset]:
 
 
 def _of_round(document: Mapping[str, Any], nth: int) -> Ruleset:
-    rules = [{**rule, "condition": _moved(rule["condition"], nth)} for rule in document["rules"]]
+    rules = [{**rule, "condition": _with_other_constants(rule["condition"], nth)} for rule in document["rules"]]
     return Ruleset.model_validate({**document, "slug": f"{document['slug']}-{nth}", "active": True, "rules": rules})
 
 
-def _moved(condition: Any, nth: int) -> Any:
-    """Every constant but zero a little higher: whole numbers by the number of the round, others by hundredths."""
+def _with_other_constants(condition: Any, nth: int) -> Any:
+    """Raise every constant except zero: whole numbers by the number of the round, others by hundredths."""
     if isinstance(condition, dict):
-        return {name: _moved(each, nth) for name, each in condition.items()}
+        return {name: _with_other_constants(each, nth) for name, each in condition.items()}
     if isinstance(condition, list):
-        return [_moved(each, nth) for each in condition]
+        return [_with_other_constants(each, nth) for each in condition]
     if isinstance(condition, str) and _CONSTANT.fullmatch(condition) and Decimal(condition):
         return str(Decimal(condition) + nth * (_HUNDREDTH if "." in condition else 1))
     return condition

@@ -1,9 +1,9 @@
-"""Accounts that completeness names as missing, against the truth: whose other side a row of the portfolio really has.
+"""Compare the accounts that completeness names as missing with the truth.
 
-A row speaks of a missing account when the labels say so: it is one side of a movement between the business's own
-accounts and bears no pair, because its account was never handed over or was dropped; or it is a movement of a loan,
-whose account no portfolio hands over. What is named is right when every row that it stands for speaks of the same
-missing account, and the digits named, if any, are that account's. The same account named twice is right once.
+By its labels, a row refers to a missing account in two cases. It is one side of a movement between the business's own
+accounts without a pair, because the other account was never supplied or was dropped. Or it is a movement of a loan,
+whose account no portfolio supplies. A named account is right if all of its rows refer to the same missing account, and
+its digits, if named, are right. An account that is named twice is right once.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,10 @@ _MISSING = ("customer_number", "missing")
 
 @dataclass(frozen=True)
 class Named:
-    """`spoken`: the own accounts that are missing and of which any row speaks; `named`: all that were named, each with
-    `missing`, the account that it rightly is, or null.
+    """Named accounts and the truth.
+
+    `spoken`: the missing own accounts to which a row refers. `named`: all named accounts, each with `missing`, the
+    account that it really is, or null.
     """
 
     spoken: pl.DataFrame
@@ -36,7 +38,7 @@ class Named:
         return self.spoken.join(self._right(), on=_MISSING, how="semi")
 
     def among(self, customers: pl.Series) -> "Named":
-        """What concerns these customers."""
+        """Return only what concerns these customers."""
         concerned = pl.col("customer_number").is_in(customers.implode())
         return Named(self.spoken.filter(concerned), self.named.filter(concerned))
 
@@ -48,24 +50,22 @@ class Named:
 
 
 def lone_sides(enriched: pl.DataFrame) -> pl.DataFrame:
-    """The rows, by ROW, that are one side of a movement between own accounts of which the portfolio shows no other
-    side.
-    """
+    """Return the rows, by ROW, that are one side of a movement between own accounts without the other side."""
     lone = pl.col("true_category").is_in(BETWEEN_OWN) & pl.col("true_transfer_pair").is_null()
     return enriched.filter(lone).select(ROW)
 
 
 def numbers(of_customers: Mapping[int, str]) -> pl.DataFrame:
-    """Account numbers by `customer_number`."""
+    """Return account numbers by `customer_number`."""
     return pl.DataFrame(list(of_customers.items()), {"customer_number": pl.Int64, "missing": pl.String}, orient="row")
 
 
 def named(enriched: pl.DataFrame, sides: pl.DataFrame, as_of: date) -> Named:
-    """What completeness names of rows whose truth is known.
+    """Return the accounts that completeness names in rows with known truth.
 
     Args:
         enriched: TRANSACTIONS with `true_category`, `true_facility` and `true_transfer_pair`.
-        sides: by ROW, with `missing`, the number of the own account that the row is the other side of.
+        sides: by ROW, with `missing`, the number of the own account on the other side.
         as_of: of the report.
     """
     lent = pl.col("true_category").is_in(OF_A_LOAN) & pl.col("true_facility").is_not_null()

@@ -1,6 +1,6 @@
-"""How fast customers are watched: a hundred rulesets over a portfolio, from ready metrics and from transactions.
+"""Measure the speed of monitoring: a hundred rulesets over a portfolio, from computed metrics and from transactions.
 
-Beside it the same conditions, customer by customer, in plain Python and in CEL.
+The peers evaluate the same conditions, customer by customer, in plain Python and in CEL.
 """
 
 import tempfile
@@ -32,14 +32,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured."""
+    """The size of the measurements."""
 
     rulesets: int
     customers: int
     rows_each: Sequence[int]  # of the portfolios, ascending
     asked_of_peers: int  # customers
     repeats: int  # of one customer
-    businesses: int  # that are enriched for real; the portfolios repeat them under other numbers
+    businesses: int  # that are enriched; the portfolios repeat them with other numbers
 
 
 FULL = Scale(100, 10_000, (200, 1_000), 500, 20, 40)
@@ -88,8 +88,8 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
         Row("CEL", f"{in_cel.rate:,.0f}/s"),
         Row("ours to plain Python", f"{rules.evaluations / rules.took_s / python.rate:,.0f} ×"),
         Row("ours to CEL", f"{rules.evaluations / rules.took_s / in_cel.rate:,.0f} ×"),
-        Row("ours otherwise than plain Python", f"{python.otherwise:,} of {python.evaluations:,}", "0"),
-        Row("CEL otherwise than ours", f"{in_cel.otherwise:,} of {in_cel.evaluations:,}"),
+        Row("ours otherwise than plain Python", f"{python.different:,} of {python.evaluations:,}", "0"),
+        Row("CEL otherwise than ours", f"{in_cel.different:,} of {in_cel.evaluations:,}"),
     ]
 
 
@@ -112,12 +112,12 @@ def _shape(rulesets: int) -> str:
 @dataclass(frozen=True)
 class Evaluated:
     took_s: float
-    evaluations: int  # at a rule and a customer
+    evaluations: int  # of a rule for a customer
     fired: int
 
 
 def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Evaluated:
-    """At everybody, from their transactions; nothing was fired before."""
+    """Evaluate the rulesets for all customers from their transactions; no rule has triggered before."""
 
     def evaluated(file: Path) -> tuple[int, int]:
         return _decided(watch, observed(watch, *_read(file), NOW))
@@ -130,7 +130,7 @@ def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Evaluated:
 
 
 def _figures_of_portfolio(files: Sequence[Path], rulesets: int) -> float:
-    """Seconds."""
+    """Return the seconds to compute the figures of a portfolio."""
 
     def worked_out(file: Path) -> int:
         facts, attributes = _read(file)
@@ -142,7 +142,7 @@ def _figures_of_portfolio(files: Sequence[Path], rulesets: int) -> float:
 
 
 def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Evaluated:
-    """The rules alone, of all customers at once."""
+    """Evaluate only the rules, for all customers at once."""
     watch = watching(rulesets)
     described = _figures(watch, files)
     attributes = known(described[BY_CUSTOMER].to_list())
@@ -152,7 +152,7 @@ def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Evaluated:
 
 
 def _one_customer(file: Path, scale: Scale) -> float:
-    """Seconds, the median: what a batch pays for a submission when all else is idle."""
+    """Return the median seconds for one customer: the cost for a batch of one submission on an idle machine."""
     watch, rows = watching(scale.rulesets), pl.read_parquet(file, columns=list(COLUMNS))
     mine = rows.filter(pl.col(BY_CUSTOMER) == rows[BY_CUSTOMER][0])
     attributes = known([int(mine[BY_CUSTOMER][0])])
@@ -165,7 +165,7 @@ def _one_customer(file: Path, scale: Scale) -> float:
 
 
 def _decided(watch: Watch, seen: Observed) -> tuple[int, int]:
-    """How many evaluations of a rule there were, and how many fire."""
+    """Return the number of evaluations of a rule, and how many triggered."""
     moved = moves(seen.outcomes, FIRING.to_frame(), watch.rearm, AS_OF, "UTC")
     return seen.outcomes.height, moved.fired.height
 
@@ -181,7 +181,7 @@ def _of_every(files: Sequence[Path], do: Callable[[Path], Result]) -> list[Resul
 
 
 def _figures(watch: Watch, files: Sequence[Path]) -> pl.DataFrame:
-    """Of everybody in the files."""
+    """Return the figures of all customers in the files."""
 
     def worked_out(file: Path) -> pl.DataFrame:
         facts, attributes = _read(file)
@@ -197,7 +197,7 @@ def _figures(watch: Watch, files: Sequence[Path]) -> pl.DataFrame:
 class Judged:
     rate: float  # evaluations of a rule a second
     evaluations: int
-    otherwise: int  # than ours
+    different: int  # from ours
 
 
 def _in_python(files: Sequence[Path], scale: Scale) -> Judged:
@@ -218,14 +218,14 @@ def _in_cel(files: Sequence[Path], scale: Scale) -> Judged:
 
 
 def _sampled(files: Sequence[Path], scale: Scale) -> tuple[Watch, pl.DataFrame]:
-    """Figures of the first customers."""
+    """Return the plan and the figures of the first customers."""
     watch = watching(scale.rulesets)
     needed = -(-scale.asked_of_peers // reports.CUSTOMERS_A_FILE)
     return watch, _figures(watch, files[:needed]).head(scale.asked_of_peers)
 
 
 def _judged(watch: Watch, described: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
-    """Beside ours, which muted customers have no part in."""
+    """Compare a peer's outcomes with ours, without muted customers."""
     numbers = described[BY_CUSTOMER].to_list()
     ours = observed_of(watch, described, known(numbers), NOW).outcomes
     theirs = {
@@ -233,5 +233,5 @@ def _judged(watch: Watch, described: pl.DataFrame, outcomes: Sequence[Outcomes],
         for number, of_customer in zip(numbers, outcomes, strict=True)
         for (ruleset_id, code), holds in zip(watch.rules, of_customer, strict=True)
     }
-    otherwise = sum(theirs[number, ruleset_id, code] is not holds for number, ruleset_id, code, holds in ours.rows())
-    return Judged(len(theirs) / took_s, ours.height, otherwise)
+    different = sum(theirs[number, ruleset_id, code] is not holds for number, ruleset_id, code, holds in ours.rows())
+    return Judged(len(theirs) / took_s, ours.height, different)

@@ -1,7 +1,7 @@
-"""The naive peer: the same work as one stock Dagster run per job.
+"""The naive peer: one stock Dagster run per job.
 
-Same rows, same Polars code, same Parquet; stock storage, stock launcher, and the kinder of the two stock executors
-(in-process; multiprocess is four times slower). What differs is what the service adds: group commit and warm workers.
+It has the same rows, Polars code and Parquet, with stock storage, launcher and the faster of the two stock executors
+(in-process; multiprocess is four times slower). The difference is what the service adds: group commit and warm workers.
 """
 
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ class Submission(Config):
 
 @asset
 def naive_transactions(config: Submission) -> None:
-    """One submission, enriched by a run of its own."""
+    """Enrich one submission in its own run."""
     accepted = validate(pl.scan_parquet(config.rows), "Australia/Sydney").accepted.collect()
     rows = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted).transactions.collect()
     rows.write_parquet(Path(config.enriched).with_suffix(f".{datetime.now(UTC).timestamp()}.parquet"))

@@ -1,7 +1,7 @@
-"""The peers of the reports: some of their aggregates in DuckDB's SQL and in pandas, over the same files.
+"""Peers of the reports: some of their aggregates in DuckDB's SQL and in pandas, over the same files.
 
-They are given what is hard (which rows count, what is an own transfer) and spared the rest: balances, lineage, scores,
-concentration, obligations, JSON. What they compute is checked against the reports.
+The peers get the difficult parts as input (which rows count, which are own transfers) and don't compute balances,
+lineage, scores, concentration, obligations or JSON. Their results are checked against the reports.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ COLUMNS = (
     *("is_transfer", "status", "superseded_seq", "counterparty_group"),
 )
 WINDOWS = (30, 60, 90, 180, 365)
-Totals = dict[str, float]  # what is compared with the reports, AUD over all customers
+Totals = dict[str, float]  # AUD over all customers, compared with the reports
 
 _ROWS = f"""
     CREATE TEMP TABLE rows AS
@@ -59,7 +59,7 @@ _WINDOWS = "CREATE TEMP TABLE windows AS SELECT customer_number, " + ", ".join(
 
 
 def in_duckdb(files: Sequence[Path]) -> Totals:
-    """The aggregates by DuckDB, with all of its threads; files are read once each, as ours are."""
+    """Compute the aggregates in DuckDB, with all of its threads; each file is read once, as ours are."""
     totals = [_of_file_in_duckdb(file) for file in files]
     return _added(totals)
 
@@ -77,7 +77,7 @@ def _of_file_in_duckdb(file: Path) -> Totals:
 
 
 def in_pandas(files: Sequence[Path]) -> Totals:
-    """The aggregates by pandas, file by file."""
+    """Compute the aggregates in pandas, file by file."""
     return _added([_of_file_in_pandas(file) for file in files])
 
 

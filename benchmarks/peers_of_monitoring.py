@@ -1,8 +1,8 @@
-"""The peers of a look: the same conditions asked customer by customer, of metrics that lie ready in a dictionary each.
+"""Peers of a ruleset evaluation: the same conditions, customer by customer, on metrics in a dictionary per customer.
 
-In plain Python they are a small tree that is walked with exact decimals and three-valued logic, and it judges ours. In
-CEL (`common-expression-language`) each rule is an expression, compiled once, over doubles; an inequality with null is
-an error, which `&&` leaves out where another operand decides, but an equality with null is false.
+In plain Python a condition is a small tree that is evaluated with exact decimals and three-valued logic; it is the
+oracle for ours. In CEL (`common-expression-language`) each rule is an expression over doubles, compiled once. An
+inequality with null is an error, which `&&` ignores if another operand decides; an equality with null is false.
 """
 
 import operator
@@ -29,19 +29,19 @@ Operand: TypeAlias = "Asked | str | Decimal"
 
 @dataclass(frozen=True)
 class Asked:
-    """A condition, or a number, as plain data: its operands are others, names or decimals."""
+    """A condition or a number as plain data. Operands are others of these, names or decimals."""
 
     operator: str
     operands: Sequence[Operand]
 
 
 def asked(watch: Watch) -> list[Asked]:
-    """The condition of every rule, in the plan's order."""
+    """Return the condition of every rule, in the plan's order."""
     return [_of_rule(watch, ruleset_id, code) for ruleset_id, code in watch.rules]
 
 
 def ready(figures: pl.DataFrame) -> Sequence[Known]:
-    """What the conditions may read of each customer. Making it isn't counted."""
+    """Return what the conditions may read of each customer. This preparation is not measured."""
     return figures.select(pl.selectors.decimal()).to_dicts()
 
 
@@ -52,7 +52,7 @@ def _of_rule(watch: Watch, ruleset_id: UUID, code: str) -> Asked:
 
 
 def _asked(of: Condition | Number, names: Mapping[str, str]) -> Asked:
-    """The library's rules ask metrics alone, and combine them in no other ways."""
+    """Convert a condition. The library's rules read only metrics and combine them only in these ways."""
     assert isinstance(of, Operation)
     return Asked(of.operator, [_operand(each, names) for each in of.operands])
 
@@ -110,7 +110,7 @@ _CALCULATED: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
 
 
 class InCel:
-    """Names of the plan are no names in CEL: each gets a number."""
+    """Conditions in CEL. Names of the plan are not valid in CEL, so each gets a number."""
 
     def __init__(self, conditions: Sequence[Asked]) -> None:
         names = sorted({name for each in conditions for name in _names(each)})
@@ -118,7 +118,7 @@ class InCel:
         self._programs = [cel.compile(self._text(each)) for each in conditions]
 
     def given(self, customers: Sequence[Known]) -> list[dict[str, float | None]]:
-        """Ready for `outcomes`: making it isn't counted."""
+        """Prepare customers for `outcomes`. This is not measured."""
         return [{variable: _double(known[name]) for name, variable in self._variables.items()} for known in customers]
 
     def outcomes(self, customers: Sequence[dict[str, float | None]]) -> list[Outcomes]:
@@ -163,5 +163,5 @@ def _double(value: Decimal | None) -> float | None:
 def _executed(program: Any, context: Any) -> bool | None:
     try:
         return bool(program.execute(context))
-    except TypeError:  # a comparison with null that nothing else decided
+    except TypeError:  # a comparison with null that no other operand decided
         return None

@@ -1,17 +1,17 @@
-"""The peers of the policy engine: the ten rules as users of GoRules and of CEL write them, customer by customer.
+"""Peers of the policy engine: the ten rules as users of GoRules and of CEL write them, customer by customer.
 
-Both are given the metrics as numbers, ready in a dictionary each, null where one is missing: making it isn't counted.
+Both get the metrics as numbers in a dictionary per customer, null if missing. This preparation is not measured.
 
-GoRules (`zen-engine`): one decision table, first hit, a row for each rule of a step that any rule decides and one row
-for the step that needs all. Figures that are compared with a constant have a column of their own; those compared with
-each other stand in a column of expressions. It counts in decimals. A cell doesn't say yes to null: its row is not hit,
-and the next one is asked. That is how tables are written. The guarded table is by somebody who thought of nulls: after
-each step a further row says `indeterminate` where one could have made a difference.
+GoRules (`zen-engine`): one decision table, first hit, with a row for each rule of a step that any rule decides and one
+row for the step that needs all. Figures that are compared with a constant have their own columns; those compared with
+each other are in a column of expressions. It computes in decimals. A cell does not match null, so its row is skipped.
+That is how tables are usually written. The guarded table takes nulls into account: after each step, another row says
+`indeterminate` if a null could have made a difference.
 
-CEL (`common-expression-language`): one expression for the verdict and one for the limit, compiled once, over one
-context a customer. A comparison with null is an error; `||` and `&&` leave errors out where another operand decides, so
-an error that is left means that nothing can be decided. Numbers are doubles: whole cents would help, had all of them a
-unit.
+CEL (`common-expression-language`): one expression for the verdict and one for the limit, compiled once, with one
+context per customer. A comparison with null is an error; `||` and `&&` ignore errors if another operand decides, so a
+remaining error means that nothing can be decided. Numbers are doubles. Whole cents would avoid errors, but not all
+figures are money.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ class Peer(Protocol):
 
 
 def given(customers: Iterable[Known]) -> list[Given]:
-    """Metrics and input as both peers take them."""
+    """Return metrics and input in the form that both peers take."""
     return [
         {name: None if value is None else float(value) for name, value in (*each.items(), ("requested", REQUESTED))}
         for each in customers
@@ -45,8 +45,8 @@ def _verdict(outcome: str, limit: float | None) -> Verdict:
 
 # GoRules
 
-Cells = Mapping[str, str]  # by column; one left out says yes to everything
-EXPRESSION = "expression"  # the column of comparisons between figures
+Cells = Mapping[str, str]  # by column; an omitted one matches everything
+EXPRESSION = "expression"  # the column for comparisons of two figures
 
 DEBT = "debt_service_180d > seen_revenue_180d * 0.45"
 FALLING = "revenue_90d < revenue_prior_90d * 0.85 and closing_balance < mean_balance_90d"
@@ -82,7 +82,7 @@ def _unless_false(condition: str, *names: str) -> str:
 KNOCK_OUT_UNKNOWN = _null(
     "dishonours_90d", "overdrawn_day_share_180d", "days_behind", "debt_service_180d", "seen_revenue_180d"
 )
-# Of two figures that both say yes the customer is referred already: what is left of them has a null.
+# If both figures match, the customer is already referred, so one of the remaining figures is null.
 REFERRAL_UNKNOWN = " or ".join(
     (
         _null("income_concentration_180d", "days_since_revenue", "tax_arrears_signs_180d"),
@@ -136,7 +136,7 @@ class InZen:
     """A decision table in GoRules' engine."""
 
     def __init__(self, table: Sequence[Cells]) -> None:
-        # Given to the loader, the table is compiled once; `create_decision` takes ten times as long for a customer.
+        # With a loader, the table is compiled once; `create_decision` takes ten times as long per customer.
         self._engine = zen.ZenEngine({"loader": {"type": "static", "content": {_KEY: _graph(table)}}})
 
     def verdicts(self, customers: Sequence[Given]) -> list[Verdict]:
@@ -172,7 +172,7 @@ def _graph(table: Sequence[Cells]) -> dict[str, Any]:
 
 
 def _least(left: str, right: str) -> str:
-    """CEL has no `min` of its own; the library's is slower, in Python."""
+    """Return the lesser of two expressions. CEL has no `min`; the library's is in Python and slower."""
     return f"({left} < {right} ? {left} : {right})"
 
 
@@ -196,7 +196,7 @@ CEL_VERDICT = """
 
 
 class InCel:
-    """Two expressions in a binding of CEL."""
+    """Two expressions in CEL."""
 
     def __init__(self) -> None:
         self._outcome, self._limit = cel.compile(CEL_VERDICT), cel.compile(CEL_LIMIT)

@@ -1,10 +1,10 @@
-"""The peers of the rules: the same lists and the same rules as regular expressions, in pandas and in DuckDB's SQL.
+"""Peers of the rules: the same lists and rules as regular expressions, in pandas and in DuckDB's SQL.
 
-Both read the files that enrichment reads, so a new rule is theirs, too. Every phrase is a regular expression on word
+Both read the files that enrichment reads, so they have every new rule. Every phrase is a regular expression with word
 boundaries over the same bare words, and the order of decision is ours: decisive rules, names (the longest wins),
-indicative rules, nothing known. Both ask only what is still undecided, and are spared the rest of what enrichment
-tells: fields, clean descriptions, names that stand in no list, confidence, alternatives. Whether a counterparty is a
-person is given to them, since rules ask for it.
+indicative rules, unknown. Both try only rows that are still undecided, and don't compute the rest of enrichment:
+fields, clean descriptions, names that are in no list, confidence, alternatives. Whether a counterparty is a person is
+given as input, because rules need it.
 """
 
 import re
@@ -27,20 +27,20 @@ from pipelines.vocabulary.rule_files import load_rules
 from pipelines.vocabulary.taxonomy import SIDES, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
 UNKNOWN = {"credit": UNKNOWN_CREDIT.slug, "debit": UNKNOWN_DEBIT.slug}
-ASKED = ("description", "direction", "account_type", "counterparty_kind")  # what both peers are given
-COUNTERPARTY = ("purpose", *SIDES)  # what the lists say of it
+ASKED = ("description", "direction", "account_type", "counterparty_kind")  # input of both peers
+COUNTERPARTY = ("purpose", *SIDES)  # columns from the lists
 
-# Bare words of upper-case text, in order of cleaning: a number begins a word of its own, as in `phrases`. RE2 and
-# Python's engine write Unicode classes differently.
+# Cleaning of upper-case text to bare words, in order: a number begins a new word, as in `phrases`. RE2 and Python's
+# engine have different syntax for Unicode classes.
 _APOSTROPHES = "['’]"
 _GAPS_IN_PYTHON, _GAPS_IN_RE2 = r"[\W_]+", r"[^\p{L}\p{N}]+"
 _BEFORE_NUMBER_IN_PYTHON, _BEFORE_NUMBER_IN_RE2 = r"([^\W\d_])([0-9])", r"(\p{L})([0-9])"
-_ANY_NUMBER = {"0": r"[0-9]\w*", "0000": r"[0-9]{6,}\w*"}  # what these words of a phrase stand for
+_ANY_NUMBER = {"0": r"[0-9]\w*", "0000": r"[0-9]{6,}\w*"}  # what these words of a phrase match
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """One look for names: any of `says`, but not where `unless` stands, too."""
+class NameSearch:
+    """A search for names: any of `says`, unless `unless` also matches."""
 
     says: str
     unless: str | None = None
@@ -48,7 +48,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Clause:
-    """A rule on one side of the account, or what stands beside its words: all regular expressions."""
+    """A rule for one side of the account, with its words as regular expressions."""
 
     side: str
     category: str
@@ -67,7 +67,7 @@ class Lists:
         return patterns.parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes())
 
     def clauses(self, tier: patterns.Tier) -> list[Clause]:
-        """The tier's rules in the order of trial."""
+        """Return the tier's rules in the order in which they are tried."""
         return [
             Clause(side, category, _of(rule.any), _some(rule.with_), _some(rule.unless), rule.conditions)
             for rule in self.rules
@@ -84,8 +84,8 @@ class Lists:
         return sorted(said, key=lambda each: (-len(each[0]), each[0]))
 
     @cached_property
-    def evaluations(self) -> list[Evaluation]:
-        """All phrases of one length are one expression; those that something spoils are asked for one by one."""
+    def evaluations(self) -> list[NameSearch]:
+        """Return the searches: one for all phrases of a length, and one for each phrase with an exception."""
         return [
             evaluate
             for _, same in groupby(self._said, lambda each: len(each[0]))
@@ -94,7 +94,7 @@ class Lists:
 
     @cached_property
     def counterparties(self) -> pl.DataFrame:
-        """What is read in a text (`said`), and COUNTERPARTY."""
+        """Return the phrase found in a text (`said`) with COUNTERPARTY."""
         rows = [
             (_words(literal), party.purpose.slug, party.purpose.credit, party.purpose.debit)
             for literal, party in self._said
@@ -103,10 +103,10 @@ class Lists:
         return pl.DataFrame(rows, dict.fromkeys(columns, pl.String), orient="row").unique("said", keep="first")
 
 
-def _evaluations(said: Sequence[tuple[str, Party]]) -> Iterator[Evaluation]:
+def _evaluations(said: Sequence[tuple[str, Party]]) -> Iterator[NameSearch]:
     if plain := [literal for literal, party in said if not party.unless]:
-        yield Evaluation(expression(plain))
-    yield from (Evaluation(expression([literal]), _of(party.unless)) for literal, party in said if party.unless)
+        yield NameSearch(expression(plain))
+    yield from (NameSearch(expression([literal]), _of(party.unless)) for literal, party in said if party.unless)
 
 
 def _some(phrases: Sequence[str]) -> str | None:
@@ -118,10 +118,10 @@ def _of(phrases: Sequence[str]) -> str:
 
 
 def expression(wanted: Sequence[str]) -> str:
-    """What `phrases.literals` made of phrases as one regular expression.
+    """Return the result of `phrases.literals` as one regular expression.
 
-    Words are letters, digits and spaces, so nothing in them needs to be quoted. Their boundaries stand outside of the
-    alternatives: Python's engine then leaves each at its first letter.
+    Words are letters, digits and spaces, so nothing needs quoting. Boundaries are outside the alternatives, so that
+    Python's engine rejects each at its first letter.
     """
     bounded = groupby(sorted(wanted, key=_bounds), key=_bounds)
     return "|".join(f"{begin}(?:{'|'.join(map(_alternative, same))}){end}" for (begin, end), same in bounded)
@@ -142,7 +142,7 @@ def _words(literal: str) -> str:
 
 
 class InPandas:
-    """One compiled expression after the other over what no earlier one decided."""
+    """Compiled expressions, each applied to the rows that no earlier one decided."""
 
     def __init__(self, lists: Lists) -> None:
         cleaning = ((_APOSTROPHES, ""), (_GAPS_IN_PYTHON, " "), (_BEFORE_NUMBER_IN_PYTHON, r"\1 \2"))
@@ -155,7 +155,7 @@ class InPandas:
         self._indicative = list(map(_CompiledClause.of, lists.clauses("indicative")))
 
     def categories(self, narratives: pd.DataFrame) -> list[str]:
-        """The category of each row.
+        """Return the category of each row.
 
         Args:
             narratives: the columns ASKED.
@@ -176,7 +176,7 @@ class InPandas:
         return words.str.strip()
 
     def _named(self, words: "pd.Series[str]") -> "pd.Series[str]":
-        """The words that name a counterparty of the lists."""
+        """Return the words that name a counterparty in the lists."""
         said = pd.Series(None, index=words.index, dtype="object")
         for says, unless in self._evaluations:
             left = words[said.isna()]
@@ -198,7 +198,7 @@ class _CompiledClause:
         return cls(clause, re.compile(clause.any), _compiled(clause.with_), _compiled(clause.unless))
 
     def holds(self, rows: pd.DataFrame) -> pd.Index:
-        """Which of the rows it decides."""
+        """Return the rows that the clause decides."""
         asked = rows[rows["direction"] == self.clause.side]
         for column, values in self.clause.conditions.items():
             asked = asked[asked[column].isin(values)]
@@ -222,17 +222,17 @@ def _tried(clauses: Sequence[_CompiledClause], rows: pd.DataFrame, category: "pd
 
 
 class InDuckDB:
-    """One statement: the first `WHEN` that holds decides."""
+    """One SQL statement: the first `WHEN` that holds decides."""
 
     def __init__(self, lists: Lists) -> None:
         self._counterparties = lists.counterparties
         self._statement = _statement(lists)
 
     def categories(self, narratives: Path) -> list[str]:
-        """The category of each row.
+        """Return the category of each row.
 
         Args:
-            narratives: Parquet with `row` and the columns ASKED. As a file, all cores take part.
+            narratives: Parquet with `row` and the columns ASKED. A file is read by all cores.
         """
         with duckdb.connect() as connection:
             connection.execute("SET enable_progress_bar = false")

@@ -1,8 +1,8 @@
-"""How fast policies decide on whole portfolios, and how right; beside it GoRules and CEL on the same policy and
+"""Measure speed and accuracy of policies on whole portfolios; the peers are GoRules and CEL with the same policy and
 customers.
 
-Ready metrics stand for a portfolio whose figures are known, transactions for one whose figures are not: there the
-backtest of two versions of a policy is measured, too.
+Ready metrics represent a portfolio whose figures are known, transactions one whose figures are not. For the latter, the
+backtest of two versions of a policy is also measured.
 """
 
 import tempfile
@@ -34,16 +34,16 @@ from storage.portfolio.portfolio_jobs import BACKTEST, NewPortfolioJob
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured."""
+    """The size of the measurements."""
 
-    customers: int  # whose metrics are ready
-    sampled: int  # of those with gaps, and as many on the cent: for the peers
+    customers: int  # with ready metrics
+    sampled: int  # customers with gaps, and as many on the cent, for the peers
     one_by_one: int
     portfolio: reports.Scale  # of transactions
 
 
 FULL = Scale(1_000_000, 10_000, 200, reports.FULL)
-AT_ONCE = 20_000  # customers of whom every node of the policy is a column in memory
+AT_ONCE = 20_000  # customers in memory, with a column for every node of the policy
 TITLE = "How fast policies decide"
 ABOUT = (
     "A policy of 10 rules in 3 steps over 15 metrics, with one limit (benchmarks/ten_rules.yaml). Ready metrics are "
@@ -70,7 +70,7 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 
 # On ready metrics
 
-Mistakes = Mapping[str, Wrong]  # by what is special about the customers
+Mistakes = Mapping[str, Wrong]  # by kind of customers
 
 
 def _on_ready_metrics(scale: Scale) -> list[Row]:
@@ -94,7 +94,7 @@ def _on_ready_metrics(scale: Scale) -> list[Row]:
 
 
 def _in_bulk(count: int) -> float:
-    """Customers a second."""
+    """Return customers per second."""
     return _rate(ten_rules.with_gaps(count, 1), AT_ONCE)
 
 
@@ -104,7 +104,7 @@ def _one_by_one(count: int) -> float:
 
 def _rate(customers: pl.DataFrame, at_once: int) -> float:
     plan = planned(ten_rules.policy())
-    _decided(plan, customers.head(at_once))  # what is done once a process
+    _decided(plan, customers.head(at_once))  # warm up the process
     began = time.perf_counter()
     for start in range(0, customers.height, at_once):
         _decided(plan, customers.slice(start, at_once))
@@ -112,7 +112,7 @@ def _rate(customers: pl.DataFrame, at_once: int) -> float:
 
 
 def _decided(plan: Plan, customers: pl.DataFrame) -> pl.DataFrame:
-    """`metrics.values` of customers → `outcome` and the limit."""
+    """Return `outcome` and the limit by `metrics.values` of customers."""
     return evaluated(plan, readings.read(plan, customers, {}, INPUTS, NOW)).select("outcome", "amount_0")
 
 
@@ -126,7 +126,7 @@ def _mistakes_of_ours(count: int) -> Mistakes:
 
 
 def _in_a_loop(name: str, count: int) -> tuple[float, Mistakes]:
-    """Customers a second, and the mistakes."""
+    """Return customers per second, and the mistakes."""
     peer = PEERS[name]()
     ready = {about: given(ten_rules.known(customers)) for about, customers in _sampled(count).items()}
     began = time.perf_counter()
@@ -179,7 +179,7 @@ def _backtested(folder: Path, customers: int, rows_each: int) -> list[Row]:
 
 
 def _requested(store: Store, client_id: UUID) -> UUID:
-    """The job of a backtest of two versions over the client's portfolio."""
+    """Return the job of a backtest of two versions over the client's portfolio."""
     now = datetime.now(UTC)
     with store.db.writing() as w:
         before, after = (
@@ -193,7 +193,9 @@ def _requested(store: Store, client_id: UUID) -> UUID:
 
 
 def _backtest(home: Home, job_id: UUID) -> tuple[float, int]:
-    """How long the service's run takes from its start to the job's end (s), and how many customers change."""
+    """Return the seconds from the start of the service's run to the end of the job, and the number of changed
+    customers.
+    """
     with home.store() as store:
         began = time.perf_counter()
         done = run(store, job_id, lambda: datetime.now(UTC))

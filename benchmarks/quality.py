@@ -1,8 +1,8 @@
-"""How right enrichment is on businesses that neither rules nor training were made with.
+"""Measure the accuracy of enrichment on businesses that were not used for rules or training.
 
-Synthetic: every fifth brand and all wordings of two banks stay out of the portfolio that the model is trained on, and
-the held-out brands are taken off the lists too before they are measured (the hand-written lines in the training may
-name some). Hand-written: lines of other authors than the rules' (tests/narratives).
+Synthetic: every fifth brand and all wordings of two banks are excluded from the portfolio on which the model is
+trained, and the held-out brands are also removed from the lists (hand-written lines in the training may name some).
+Hand-written: lines by other authors than those of the rules (tests/narratives).
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def measure() -> Sequence[Row]:
 
 
 def _enriched(rows: pl.DataFrame) -> pl.DataFrame:
-    """TRANSACTIONS, and the truth."""
+    """Return TRANSACTIONS with the truth."""
     facts = rows.select(pl.exclude("^true_.*$"))
     truth = rows.select("received_seq", "position", pl.col("^true_.*$"))
     found = enrich(pl.DataFrame(schema=TRANSACTIONS), facts).transactions.collect()
@@ -59,7 +59,7 @@ def _enriched(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_listed_brands(rows: pl.DataFrame) -> pl.DataFrame:
-    """`category` and the truth of the rows of held-out brands, understood by lists that hold none of these."""
+    """Return `category` and the truth of held-out brands' rows, categorised by lists without these brands."""
     held_out = _of_held_out_brands(rows).with_columns(direction=_side())
     words = held_out.select(words_of(matching_text(pl.col("description")))).to_series()
     known = set(counterparties.load().find(words)["counterparty_name"])
@@ -88,7 +88,7 @@ def _of_banks(enriched: pl.DataFrame) -> pl.DataFrame:
 
 
 def macro_f1(rows: pl.DataFrame) -> float:
-    """The mean of the F1 of every category that occurs, each counting the same (Sokolova and Lapalme, 2009)."""
+    """Return the mean F1 of all categories that occur, with equal weight (Sokolova and Lapalme, 2009)."""
     right = pl.col("category") == pl.col("true_category")
     said = rows.group_by("category").agg(said=pl.len())
     true = rows.group_by(category="true_category").agg(true=pl.len(), right=right.sum())
@@ -102,7 +102,9 @@ def _accuracy(rows: pl.DataFrame) -> float:
 
 
 def _transfers(enriched: pl.DataFrame) -> list[Row]:
-    """A pair is right when a true one has its accounts, days and amount: nobody could tell such twins apart."""
+    """Measure pairs. A pair is right if a true one has its accounts, days and amount: equal pairs are
+    indistinguishable.
+    """
     found = _pairs(enriched, "transfer_pair_id")
     true = _pairs(enriched, "true_transfer_pair")
     both = found.join(true, on=_PAIR, suffix="_true")
@@ -114,7 +116,7 @@ def _transfers(enriched: pl.DataFrame) -> list[Row]:
 
 
 def _pairs(enriched: pl.DataFrame, mark: str) -> pl.DataFrame:
-    """How many whole pairs there are of the same customer, accounts, days and amount."""
+    """Count the whole pairs by customer, accounts, days and amount."""
     legs = enriched.drop_nulls(mark).sort("amount").group_by("customer_number", mark, maintain_order=True)
     sides = legs.agg(
         pl.len(),
@@ -128,7 +130,9 @@ def _pairs(enriched: pl.DataFrame, mark: str) -> pl.DataFrame:
 
 
 def _series(enriched: pl.DataFrame) -> list[Row]:
-    """By rows: in a series with most of the rows of its true one, and in no series where truly in none."""
+    """Measure series by rows: a row is right in the series with most rows of its true one, or in none if
+    it has none.
+    """
     key = ["customer_number", "account_id"]
     found, true = enriched.drop_nulls("series_id"), enriched.drop_nulls("true_series")
     both = found.drop_nulls("true_series")
@@ -164,7 +168,7 @@ def _side() -> pl.Expr:
 
 
 def _reliability(enriched: pl.DataFrame) -> list[Row]:
-    """Of the rows said so sure, how many are right."""
+    """Measure the share of right rows by confidence."""
     right = pl.col("category") == pl.col("true_category")
     bands = zip(CONFIDENCES, (*CONFIDENCES[1:], 1.01), strict=True)
     return [

@@ -1,4 +1,6 @@
-"""A page of one customer's transactions out of a large lake, before and after many small batches and compaction."""
+"""Measure reading a page of a customer's transactions in a large lake, before and after small batches and
+compaction.
+"""
 
 import random
 import subprocess
@@ -77,7 +79,7 @@ def _batches(service: Service, customers: Sequence[UUID]) -> None:
 
 @contextmanager
 def _compacting(home: Home) -> Iterator[list[int]]:
-    """`tidemark compact` over and over; gives a list that holds an entry for each finished round."""
+    """Run `tidemark compact` repeatedly; yields a list with an entry for each finished round."""
     rounds: list[int] = []
     stop = threading.Event()
 
@@ -96,7 +98,7 @@ def _compacting(home: Home) -> Iterator[list[int]]:
 
 
 def _scans(home: Home, customers: int) -> list[float]:
-    """The same page by whoever has only the folder: every file's statistics are read, replaced rows too."""
+    """Measure the same page for a reader of the folder alone, who reads every file's statistics and replaced rows."""
     lake, drawn = home.settings.home / "lake" / "transactions", random.Random(9)
     took = []
     for _ in range(PEER_PAGES):

@@ -1,8 +1,8 @@
-"""A webhook receiver in a process of its own, so that what it costs is counted for nobody else.
+"""A webhook receiver in a separate process, so that its cost is not counted.
 
-It speaks HTTPS on loopback, keeps connections open for whoever keeps them, answers a POST to `/answer/MS` with 204
-after so many milliseconds, one to `/hang` never, and remembers when the head of each had come, by the clock that all
-processes of a machine share.
+It serves HTTPS on loopback and keeps connections open if the client does. It responds to a POST to `/answer/MS` with
+204 after so many milliseconds, and never to one to `/hang`. It records when the head of each request arrived, by the
+monotonic clock, which all processes of a machine share.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ BACKLOG = 1_024
 
 
 class Arrival(NamedTuple):
-    """One POST: the event that it tells of (when it says so), where to, and when (monotonic)."""
+    """One POST: its event (if stated), its path, and its time (monotonic)."""
 
     event_id: str
     path: str
@@ -36,7 +36,7 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True)
 class Receiver:
-    """A running one."""
+    """A running receiver."""
 
     port: int
     ca_path: Path
@@ -46,16 +46,16 @@ class Receiver:
         return f"https://127.0.0.1:{self.port}{path}"
 
     def answering(self, after_s: float = 0.0) -> str:
-        """A URL that is answered after so long."""
+        """Return a URL that gets a response after so many seconds."""
         return self.url(f"/answer/{after_s * 1000:.0f}")
 
     @property
     def hanging(self) -> str:
-        """A URL that is never answered."""
+        """Return a URL that never gets a response."""
         return self.url(HANG)
 
     def report(self) -> tuple[list[Arrival], int]:
-        """What has come since the last report, and how many were unanswered at once at most."""
+        """Return the arrivals since the last report, and the most that were unanswered at once."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print("report", file=self.process.stdin, flush=True)
@@ -65,7 +65,7 @@ class Receiver:
 
 @contextmanager
 def receiving(folder: Path) -> Iterator[Receiver]:
-    """A receiver, from listening to ended; its certificates are kept in the folder."""
+    """Run a receiver for the duration of a block; its certificates are in the folder."""
     authority, _ = for_this_machine(folder)
     command = [sys.executable, "-m", "benchmarks.receiving", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -77,7 +77,7 @@ def receiving(folder: Path) -> Iterator[Receiver]:
 
 
 class _Seen:
-    """What came, since it was last told."""
+    """The arrivals since the last report."""
 
     def __init__(self) -> None:
         self.arrivals: list[Arrival] = []
@@ -105,7 +105,7 @@ async def _serve(certificate: Path) -> None:
 
     async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        arrival, length = _categorised(head)
+        arrival, length = _parse_head(head)
         seen.came(arrival)
         try:
             await reader.readexactly(length)
@@ -118,14 +118,14 @@ async def _serve(certificate: Path) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate)
     server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls, backlog=BACKLOG)
-    print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201  # to whoever started it
+    print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201  # for the parent process
     loop = asyncio.get_running_loop()
     threading.Thread(target=_reporting, args=(loop, seen), daemon=True).start()
     await server.serve_forever()
 
 
-def _categorised(head: bytes) -> tuple[Arrival, int]:
-    """Where a request goes, which event it tells of, and how long its body is."""
+def _parse_head(head: bytes) -> tuple[Arrival, int]:
+    """Parse the head of a request: its path and event, and the length of its body."""
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     arrival = Arrival(headers.get("webhook-id", ""), first.split(" ")[1], time.monotonic())
@@ -133,7 +133,7 @@ def _categorised(head: bytes) -> tuple[Arrival, int]:
 
 
 async def _wait(path: str, reader: asyncio.StreamReader) -> None:
-    """As long as the path says; to hang is to wait for the sender to give up."""
+    """Wait as long as the path says; `/hang` waits until the sender gives up."""
     if path == HANG:
         await reader.readexactly(1)  # which never comes
     elif after_ms := int(path.removeprefix("/answer/")):
@@ -141,7 +141,7 @@ async def _wait(path: str, reader: asyncio.StreamReader) -> None:
 
 
 def _reporting(loop: asyncio.AbstractEventLoop, seen: _Seen) -> None:
-    """A line for each line that is read; with the last one the process ends."""
+    """Write a report for each line on standard input; at its end, the process ends."""
 
     async def described() -> tuple[Sequence[Arrival], int]:
         return seen.described()

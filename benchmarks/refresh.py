@@ -1,4 +1,4 @@
-"""The reports of a whole portfolio: ten thousand refreshes, batched like submissions."""
+"""Measure the reports of a whole portfolio: ten thousand refreshes, batched like submissions."""
 
 import threading
 import time
@@ -39,7 +39,7 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
 
 
 class Running(Protocol):
-    """A service, or whatever else has processes."""
+    """A service, or anything else with processes."""
 
     @property
     def processes(self) -> Sequence[psutil.Process]: ...
@@ -47,13 +47,13 @@ class Running(Protocol):
 
 @contextmanager
 def peak_rss(measured: Running) -> Iterator[list[int]]:
-    """RSS of the largest process, sampled ten times a second."""
+    """Sample the RSS of the largest process ten times a second; yields the samples."""
     samples: list[int] = []
     stop = threading.Event()
 
     def sample() -> None:
         while not stop.wait(0.1):
-            with suppress(psutil.NoSuchProcess):  # one ended between being listed and being asked
+            with suppress(psutil.NoSuchProcess):  # a process may have ended since it was listed
                 samples.append(max(int(process.memory_info().rss) for process in measured.processes))
 
     thread = threading.Thread(target=sample)

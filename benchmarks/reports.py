@@ -1,7 +1,7 @@
-"""How fast reports and metrics are computed: for one customer, and for a portfolio of ten million rows.
+"""Measure the speed of reports and metrics for one customer, and for a portfolio of ten million rows.
 
-Beside it some of the same aggregates in DuckDB and in pandas over the same files, and the physical floor: reading the
-columns that are needed.
+The peers are some of the same aggregates in DuckDB and in pandas over the same files, and the physical floor: reading
+the needed columns.
 """
 
 import json
@@ -33,9 +33,9 @@ from pipelines.vocabulary.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured."""
+    """The size of the measurements."""
 
-    businesses: int  # that are enriched for real; the portfolio repeats them under other numbers
+    businesses: int  # that are enriched; the portfolio repeats them with other numbers
     rows_each: int
     customers: Sequence[int]  # of the portfolios, ascending
     in_pandas: int  # customers
@@ -107,7 +107,7 @@ def _enriched(businesses: int, seed: int, months: int) -> pl.DataFrame:
 
 
 def _one_customer(repeats: int) -> dict[str, float]:
-    """Seconds, the median over `repeats`, for the reports and metrics of one customer."""
+    """Return the median seconds over `repeats` for the reports and metrics of one customer."""
     every = _enriched(8, 11, 24)
     largest = every["customer_number"].value_counts().sort("count", "customer_number")["customer_number"][-1]
     rows = every.filter(pl.col("customer_number") == largest).tail(ONE_CUSTOMER_ROWS)
@@ -126,7 +126,7 @@ def _one_customer(repeats: int) -> dict[str, float]:
 
 
 def written(folder: Path, scale: Scale) -> list[Path]:
-    """The largest portfolio, as files."""
+    """Write the largest portfolio as files."""
     every = _enriched(scale.businesses, 12, 14)
     originals = [each.tail(scale.rows_each) for each in every.partition_by("customer_number", maintain_order=True)]
     full = [each for each in originals if each.height == scale.rows_each]
@@ -146,7 +146,7 @@ def _renumbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
 
 
 def _portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
-    """All reports and metrics of so many customers; and what of it is compared with the peers."""
+    """Measure all reports and metrics of so many customers; return also the totals to compare with the peers."""
 
     def computed(file: Path) -> tuple[int, pl.DataFrame]:
         facts = Facts(_read(file, customers), AS_OF)
@@ -186,7 +186,7 @@ def _require_agreement(ours: Totals, of_first_file: Totals) -> None:
 
 
 def metrics_of_portfolio(files: Sequence[Path], wanted: metrics.Metrics = metrics.METRICS) -> Timed:
-    """These metrics, with all that they are made of, of every customer in the files."""
+    """Measure metrics, with everything that they are computed from, for every customer in the files."""
 
     def computed(file: Path) -> int:
         facts = Facts(pl.read_parquet(file, columns=list(COLUMNS)), AS_OF)
@@ -200,7 +200,7 @@ def metrics_of_portfolio(files: Sequence[Path], wanted: metrics.Metrics = metric
 
 
 def _timed(compute: Callable[[Sequence[Path]], Totals], files: Sequence[Path]) -> tuple[Timed, Totals]:
-    """The time over all files, and the totals of the first."""
+    """Return the time for all files, and the totals of the first."""
     first = compute(files[:1])
     began = time.perf_counter()
     compute(files)

@@ -1,8 +1,7 @@
-"""How well risk tells apart who defaults on the synthetic portfolio: the default scorecard, a fitted one, and the
+"""Measure how well risk predicts defaults on the synthetic portfolio: the default scorecard, a fitted one, and the
 ceiling.
 
-The ceiling is the AUC of the probability that the portfolio draws its outcomes from, which nobody can see on a
-statement.
+The ceiling is the AUC of the probability from which the portfolio draws its outcomes, which no statement shows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +56,7 @@ def measure() -> Sequence[Row]:
 
 
 def judged(businesses: Sequence[Business]) -> pl.DataFrame:
-    """The portfolio's outcomes as cases: the n-th business is customer n."""
+    """Return the portfolio's outcomes as cases; the n-th business is customer n."""
     return pl.DataFrame(
         {
             "case": range(1, len(businesses) + 1),

@@ -1,4 +1,4 @@
-"""A Tidemark to measure: real processes in an empty home, on SQLite or on a PostgreSQL database of its own."""
+"""Run a Tidemark to measure: real processes in an empty home, on SQLite or a new PostgreSQL database."""
 
 import os
 import subprocess
@@ -24,12 +24,12 @@ from storage.core.store import Store
 
 DATABASES = ("SQLite", "PostgreSQL")
 POSTGRES = "127.0.0.1:5432"
-UNLIMITED = {"TIDEMARK_RATE_LIMIT": "100000000/1m"}  # what is measured is the service, not its limits
+UNLIMITED = {"TIDEMARK_RATE_LIMIT": "100000000/1m"}  # to measure the service, not its limits
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where a Tidemark keeps its state, with one client's key."""
+    """The home of a Tidemark, with one client's key."""
 
     settings: Settings
     client_id: UUID
@@ -63,7 +63,7 @@ class Home:
 
 @dataclass(frozen=True)
 class Service:
-    """A running one."""
+    """A running Tidemark."""
 
     home: Home
     base_url: str
@@ -75,11 +75,11 @@ class Service:
         return [root, *root.children(recursive=True)]
 
     def cpu_s(self) -> float:
-        """CPU seconds of all its processes so far."""
+        """Return the CPU seconds of all its processes so far."""
         return sum(sum(process.cpu_times()[:2]) for process in self.processes)
 
     def pss(self) -> int:
-        """Bytes of memory of all its processes, shared pages counted once."""
+        """Return the memory of all its processes in bytes, with shared pages counted once."""
         return sum(process.memory_full_info().pss for process in self.processes)
 
     def session(self) -> requests.Session:
@@ -96,7 +96,7 @@ class Service:
         return str(self._data(http.post(f"{self.base_url}/v1/customer/{customer_id}/reports/refresh"))["jobId"])
 
     def completed(self, http: requests.Session, job_id: str) -> dict[str, Any]:
-        """The job's status once terminal, by a waiting call.
+        """Wait for a job to end and return its status.
 
         Raises:
             RuntimeError: it did not end `Completed`.
@@ -118,7 +118,7 @@ class Service:
 
 @contextmanager
 def new_home(folder: Path, database: str) -> Iterator[Home]:
-    """An empty home on one of DATABASES; a PostgreSQL database is dropped afterwards."""
+    """Yield an empty home on one of DATABASES; a PostgreSQL database is dropped afterwards."""
     if database == "SQLite":
         yield _with_client(Settings(home=folder, database_url=""))
         return
@@ -142,7 +142,7 @@ def _with_client(settings: Settings) -> Home:
 
 @contextmanager
 def running(home: Home, api_processes: int = 1) -> Iterator[Service]:
-    """`tidemark up`, from ready to ended."""
+    """Run `tidemark up` for the duration of a block, from when it is ready."""
     options = ("--api-processes", str(api_processes), "--dagster-port", str(chosen(0)))
     with started(home, "up", *options) as service:
         wait_until_ready(service.base_url, service.process, within_s=120)
@@ -151,7 +151,7 @@ def running(home: Home, api_processes: int = 1) -> Iterator[Service]:
 
 @contextmanager
 def started(home: Home, *command: str) -> Iterator[Service]:
-    """One `tidemark` command that serves the API, from its start to its end."""
+    """Run a `tidemark` command that serves the API for the duration of a block."""
     port = chosen(0)
     with (home.settings.home / "service.log").open("ab") as sink:
         process = subprocess.Popen(
@@ -168,7 +168,7 @@ def started(home: Home, *command: str) -> Iterator[Service]:
 
 
 def seconds_until(base_url: str, path: str, since: float, within_s: float = 120) -> float:
-    """Seconds since `since` (monotonic) until `path` answers 200."""
+    """Wait until `path` responds with 200; return the seconds since `since` (monotonic)."""
     with requests.Session() as http:
         http.trust_env = False
         while time.monotonic() - since < within_s:

@@ -1,6 +1,4 @@
-"""How fast rulesets are tried on the past, and that it is right: beside it a ruleset evaluation of every customer on
-every day.
-"""
+"""Measure the speed of simulations and check them against a ruleset evaluation of every customer on every day."""
 
 import tempfile
 import time
@@ -32,13 +30,13 @@ from pipelines.vocabulary.schemas import posted
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured."""
+    """The size of the measurements."""
 
     customers: int
     rows_each: int
     days: int
     evaluated_daily: int  # customers
-    businesses: int  # that are enriched for real; the portfolio repeats them under other numbers
+    businesses: int  # that are enriched; the portfolio repeats them with other numbers
 
 
 FULL = Scale(100, 1_000, 365, 5, 40)
@@ -85,7 +83,7 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
 
 
 def _library_tried(files: Sequence[Path], scale: Scale) -> dict[str, float]:
-    """Seconds, by ruleset."""
+    """Return the seconds for each ruleset."""
     took = dict[str, float]()
     for slug, ruleset in _library():
         began = time.perf_counter()
@@ -97,7 +95,7 @@ def _library_tried(files: Sequence[Path], scale: Scale) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class OfFew:
-    """`rate`: days of customers a second, a ruleset each."""
+    """The result for a few customers. `rate`: days of a customer per second, for one ruleset."""
 
     rate: float
     fired: dict[str, Fired]  # by ruleset
@@ -118,7 +116,7 @@ def _tried(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
 
 
 def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
-    """As in life, day after day."""
+    """Evaluate a ruleset day after day, as in production."""
     plan, past, booked = Simulation(RULESET_ID, ruleset, days).watch, _past(rows), rows.filter(posted())
     firing, fired = FIRING.to_frame(), Fired()
     for day in days:
@@ -141,7 +139,7 @@ def _stated(past: Past, known: pl.DataFrame, day: Day) -> Attributes:
 
 
 def _past(rows: pl.DataFrame) -> Past:
-    """Everybody has a loan that began on one day."""
+    """Return the past of customers who all have a loan that began on the same day."""
     began = Stated(datetime.combine(LOAN_START, time_of_day.min, UTC), LOAN_START.isoformat(), None)
     return {number: {"loanStart": [began]} for number in rows[BY_CUSTOMER].unique()}
 

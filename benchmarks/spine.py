@@ -1,4 +1,4 @@
-"""The spine: from a submission to the waiting client's `Completed`, alone and under load."""
+"""Measure the time from a submission to the waiting client's `Completed`, alone and under load."""
 
 import os
 import subprocess
@@ -61,7 +61,7 @@ def _load_rows(elapsed_s: float, peers: Sequence[float]) -> list[Row]:
 
 
 def _idle_latencies(service: Service) -> list[float]:
-    """One job at a time on an idle system, each for a customer without history."""
+    """Measure one job at a time on an idle system, each for a customer without history."""
     http = service.session()
     bodies = [_body(index, IDLE_ROWS) for index in range(IDLE_JOBS)]
     customers = [service.customer(http) for _ in bodies]
@@ -75,7 +75,7 @@ def _idle_latencies(service: Service) -> list[float]:
 
 
 def _load(service: Service) -> float:
-    """Seconds from the first submission until every job was seen completed."""
+    """Return the seconds from the first submission until all jobs were seen completed."""
     bodies = [_body(index, LOAD_ROWS) for index in range(LOAD_JOBS)]
     with ThreadPoolExecutor(LOAD_CLIENTS) as clients:
         customers = list(clients.map(lambda _: service.customer(service.session()), bodies))
@@ -102,7 +102,7 @@ def _body(seed: int, rows: int) -> dict[str, Any]:
 
 
 def _peer(folder: Path, rows: int) -> list[float]:
-    """Seconds from launch to SUCCESS of each stock run, one after another."""
+    """Return the seconds from launch to SUCCESS of each stock run, one after another."""
     folder.mkdir(parents=True)
     submission_rows(rows, seed=1).write_parquet(folder / "rows.parquet")
     inputs = {"rows": str(folder / "rows.parquet"), "enriched": str(folder / "enriched.parquet")}
@@ -113,7 +113,7 @@ def _peer(folder: Path, rows: int) -> list[float]:
 
 @contextmanager
 def _stock_dagster(home: Path) -> Iterator[str]:
-    """A stock web server over a stock instance: SQLite storage, default launcher, no queue in between."""
+    """Run a stock web server over a stock instance: SQLite storage, default launcher, no queue."""
     home.mkdir()
     coordinator = "run_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}\n"
     (home / "dagster.yaml").write_text(f"telemetry: {{enabled: false}}\n{coordinator}")

@@ -1,4 +1,4 @@
-"""What was read from a generated statement, held against what is true of it."""
+"""Compare what was read from a generated statement with the truth."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,29 +18,27 @@ _Figures = tuple[date, Decimal, Decimal | None]  # of a row: day, amount, balanc
 
 @dataclass(frozen=True)
 class Reading:
-    """One file's counts."""
+    """The counts of one file."""
 
     layout: str
     read: int  # rows
     true: int
-    right: int  # rows of which date and amount are
-    exact: int  # and the balance, where one is printed
-    worded: int  # and the description, blanks aside
-    placed: int  # and the page
+    right: int  # rows with the right date and amount
+    exact: int  # and the right balance, if printed
+    worded: int  # and the right description, except spaces
+    placed: int  # and on the right page
     accounts: int
-    reconciled: (
-        int  # accounts so called, and listings that prove all rows but the oldest, before which no balance stands
-    )
-    doubtful: int  # accounts called reconciled but for their dates
-    wrongly: int  # accounts called either though a row is wrong, or forged
-    details: int  # printed ones
+    reconciled: int  # accounts with this verdict, and listings that prove all rows except the oldest
+    doubtful: int  # accounts that are reconciled except for their dates
+    wrongly: int  # accounts with either verdict although a row is wrong or forged
+    details: int  # that are printed
     details_right: int
-    flagged: bool  # an account not proved, or a signal that asks for a look
+    flagged: bool  # an account is not proved, or a signal needs review
 
 
 @dataclass(frozen=True)
 class Total:
-    """Of many files."""
+    """The counts of many files."""
 
     readings: Sequence[Reading]
 
@@ -55,10 +53,10 @@ class Total:
 
 
 def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) -> Reading:
-    """Accounts are compared in the order printed; a missing or needless one has rows but no counterpart.
+    """Compare a file's accounts with the truth in printed order. A missing or extra one has rows but no counterpart.
 
     Args:
-        forged: whether the first account's rows were.
+        forged: whether the first account's rows were forged.
     """
     entries = [entry for statement in found.statements for entry in statement.entries]
     rows = made.rows
@@ -74,8 +72,8 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
         right=_common(((row.date, row.amount) for row in rows), ((entry.date, entry.amount) for entry in entries)),
         exact=_exact(rows, entries),
         worded=_common(
-            ((row.date, row.amount, _squeezed(row.description)) for row in rows),
-            ((entry.date, entry.amount, _squeezed(entry.description)) for entry in entries),
+            ((row.date, row.amount, _without_spaces(row.description)) for row in rows),
+            ((entry.date, entry.amount, _without_spaces(entry.description)) for entry in entries),
         ),
         placed=_common(
             ((row.date, row.amount, row.page) for row in rows),
@@ -100,13 +98,13 @@ def _flagged(found: Extraction) -> bool:
 
 
 def _is_proved(statement: Statement) -> bool:
-    """As far as what is printed allows."""
+    """Return whether a statement is proved as far as its printed balances allow."""
     all_but_oldest = {reason.code for reason in statement.reasons} == {"OldestRowUnproved"}
     return statement.verdict in PROVED or (statement.verdict is Verdict.PARTIAL and all_but_oldest)
 
 
 def _wrongly_proved(account: PrintedAccount | None, statement: Statement) -> bool:
-    """Without an account there was nothing to prove. Dates that are said to be doubtful may be wrong."""
+    """Return whether a statement is wrongly proved: it has no account, or a wrong row. Doubtful dates may be wrong."""
     if not _is_proved(statement):
         return False
     if account is None:
@@ -118,7 +116,7 @@ def _wrongly_proved(account: PrintedAccount | None, statement: Statement) -> boo
 
 
 def _exact(rows: Sequence[PrintedRow], entries: Sequence[Entry]) -> int:
-    """A row without a printed balance asks for none, and takes what no row with one claims."""
+    """Count exact rows. A row without a printed balance matches any entry that no row with a balance matches."""
     read = Counter[_Figures]((entry.date, entry.amount, entry.balance) for entry in entries)
     claimed = read & Counter[_Figures]((row.date, row.amount, row.balance) for row in rows if row.balance is not None)
     left = ((day, amount) for day, amount, _ in (read - claimed).elements())
@@ -130,11 +128,11 @@ def _common(true: Iterable[object], read: Iterable[object]) -> int:
 
 
 def _details(account: PrintedAccount, statement: Statement) -> Iterable[bool]:
-    """Of what is printed of the account: whether each was read."""
+    """Yield, for each printed detail of the account, whether it was read."""
     read = {
         "bank_name": _same_bank(account.bank_name, statement),
         "bsb": statement.bsb == account.bsb,
-        "account_number": _squeezed(statement.account_number or "") == account.account_number,
+        "account_number": _without_spaces(statement.account_number or "") == account.account_number,
         "period_start": statement.period_start == account.period_start,
         "period_end": statement.period_end == account.period_end,
         "opening": statement.opening_balance == account.opening,
@@ -144,11 +142,11 @@ def _details(account: PrintedAccount, statement: Statement) -> Iterable[bool]:
 
 
 def _same_bank(name: str, statement: Statement) -> bool:
-    """Banks go by shorter and longer names."""
-    described = _squeezed(statement.bank_name or "").casefold()
-    true = _squeezed(name).casefold()
+    """Return whether a statement is of the bank, which may have shorter and longer names."""
+    described = _without_spaces(statement.bank_name or "").casefold()
+    true = _without_spaces(name).casefold()
     return bool(described) and (true.startswith(described) or described.startswith(true))
 
 
-def _squeezed(text: str) -> str:
+def _without_spaces(text: str) -> str:
     return "".join(text.split())

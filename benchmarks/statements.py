@@ -1,4 +1,6 @@
-"""How right statements are read: every layout, two of them unseen by who works on extraction; forgeries; hard pages."""
+"""Measure the accuracy of reading statements: every layout (two were not used in development), forgeries,
+hard pages.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -85,13 +87,13 @@ def _each_layout(usual: Total) -> list[Row]:
     return [
         Row(
             f"`{name}`{', held out' if name in HELD_OUT else ''}: precision, recall, exact, reconciled, details",
-            _in_one_line(usual.of(name)),
+            _summary(usual.of(name)),
         )
         for name in EVERY_LAYOUT
     ]
 
 
-def _in_one_line(total: Total) -> str:
+def _summary(total: Total) -> str:
     shares = [total.share("right", "read"), total.share("right", "true"), total.share("exact", "true")]
     rest = [total.share("reconciled", "accounts"), total.share("details_right", "details")]
     return ", ".join([*map(_exactly, shares), *map(_percent, rest)])
@@ -110,7 +112,7 @@ def _flagged(total: Total) -> float:
 
 def _of_stress(stressed: Mapping[str, Total]) -> list[Row]:
     return [
-        Row(f"{name}: precision, recall, exact, reconciled, details", _in_one_line(total))
+        Row(f"{name}: precision, recall, exact, reconciled, details", _summary(total))
         for name, total in stressed.items()
     ]
 

@@ -1,4 +1,4 @@
-"""How results are written down: sections of `RESULTS.md`, each replaced by the run that measured it anew."""
+"""Write results to sections of `RESULTS.md`; each run replaces the sections that it measured."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ Machines and their noise differ: trust the ratios, each of which comes from one 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the results: a figure with its unit, and what was asked of it."""
+    """One line of the results: a figure with its unit, and its target."""
 
     what: str
     figure: str
@@ -28,11 +28,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """What was measured under which circumstances, and what came out: the same rows in each column."""
+    """The results of a part; the same rows in each column."""
 
     title: str
     about: str
-    rows_of: Mapping[str, Sequence[Row]]  # by column: a database, or `measured` where none has to do with it
+    rows_of: Mapping[str, Sequence[Row]]  # by column: a database, or `measured` if the part needs none
 
     def printed(self) -> str:
         circumstances = (
@@ -48,7 +48,7 @@ class Section:
 
 
 def write(section: Section, order: Sequence[str]) -> None:
-    """Put the section into the results, in place of what an earlier run wrote under its title."""
+    """Put a section into the results, in place of an earlier one with its title."""
     known = {title: text for title, text in _sections() if title in order} | {section.title: section.printed()}
     RESULTS.write_text("\n".join([PREFACE, *(known[title] for title in order if title in known)]))
 

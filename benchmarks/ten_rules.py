@@ -1,7 +1,6 @@
-"""The policy that is measured, customers to decide on whose metrics are ready, and what is right for each of them.
+"""The policy that is measured, customers with ready metrics, and the right decision for each of them.
 
-What is right is told a second time, in plain Python with exact decimals, so that neither our engine nor a peer judges
-itself.
+The right decisions are computed separately in plain Python with exact decimals, so that no engine is its own oracle.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
 from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, SCALE, VALUE
 
-REQUESTED = Decimal(120_000)  # AUD, asked for by everybody
+REQUESTED = Decimal(120_000)  # AUD, requested by every customer
 MISSING_SHARE = 0.15
 
 Drawn: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
@@ -27,7 +26,7 @@ Known: TypeAlias = Mapping[str, Decimal | None]  # a customer's metrics; None: u
 
 
 def document() -> dict[str, Any]:
-    """The policy as an author writes it."""
+    """Return the policy as an author writes it."""
     described: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
     return described
 
@@ -37,7 +36,7 @@ def policy() -> Policy:
 
 
 def stricter() -> Policy:
-    """A second version: earnings must cover more debt, the balance last a month, and less is lent."""
+    """Return a second version: earnings must cover more debt, the balance must last a month, and less is lent."""
     described = document()
     _, cover, buffer = (rule["condition"]["atLeast"] for rule in described["steps"][2]["rules"])
     cover[1]["multiply"][1] = "1.5"
@@ -50,7 +49,7 @@ def stricter() -> Policy:
 
 
 class _Draw:
-    """Random figures in ten-thousandths, as metrics are told."""
+    """Random figures in ten-thousandths, the precision of metrics."""
 
     def __init__(self, count: int, seed: int) -> None:
         self._random, self._count = np.random.default_rng(seed), count
@@ -62,7 +61,7 @@ class _Draw:
         return (self._random.beta(a, b, self._count) * 10_000).astype(np.int64)
 
     def money(self, median: float) -> Drawn:
-        """Cents."""
+        """Draw amounts in whole cents."""
         return np.round(self._random.lognormal(np.log(median * 100), 0.8, self._count)).astype(np.int64) * 100
 
     def missing(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
@@ -70,7 +69,7 @@ class _Draw:
 
 
 def with_gaps(count: int, seed: int) -> pl.DataFrame:
-    """`metrics.values` of so many customers, of which each metric is missing with MISSING_SHARE."""
+    """Return `metrics.values` of customers in which each metric is missing with probability MISSING_SHARE."""
     draw = _Draw(count, seed)
     figures = {
         "dishonours_90d": draw.wholes(0.7),
@@ -101,10 +100,10 @@ def with_gaps(count: int, seed: int) -> pl.DataFrame:
 
 
 def on_the_cent(count: int, seed: int) -> pl.DataFrame:
-    """The same of customers who are known entirely, and sound, but for one figure that is in cents exactly what the
-    policy compares it with: debt to revenue, revenue to revenue before, or earnings to debt.
+    """Return customers without gaps who pass all rules, with one figure that equals its threshold to the cent: debt to
+    revenue, revenue to previous revenue, or earnings to debt.
     """
-    drawn = _Draw(count, seed).money(50_000) // 2_000 * 2_000  # of twenty cents the shares below are whole cents
+    drawn = _Draw(count, seed).money(50_000) // 2_000 * 2_000  # multiples of twenty cents, whose shares are whole cents
     which = np.arange(count) % 3
     sound = {
         "dishonours_90d": 0,
@@ -146,7 +145,7 @@ def _frame(figures: Mapping[str, Drawn]) -> pl.DataFrame:
 
 
 def known(customers: pl.DataFrame) -> list[dict[str, Decimal | None]]:
-    """Each customer's metrics alone."""
+    """Return each customer's metrics."""
     return customers.select(pl.selectors.decimal()).to_dicts()
 
 
@@ -162,7 +161,7 @@ class Verdict:
 
 
 def right(customers: Iterable[Known]) -> list[Verdict]:
-    """What the policy says of each, whose metrics are exact decimals."""
+    """Return the right verdict for each customer, whose metrics are exact decimals."""
     return [_decided(each) for each in customers]
 
 
@@ -239,7 +238,7 @@ def _every(*conditions: bool | None) -> bool | None:
 
 @dataclass(frozen=True)
 class Wrong:
-    """How many of so many were told wrong."""
+    """The number of wrong decisions."""
 
     verdicts: int
     limits: int  # among those with the right verdict

@@ -1,4 +1,4 @@
-"""What a delivery costs, and when it begins: alone, in a flood, beside dead receivers and after a long queue."""
+"""Measure the cost and start delay of deliveries: alone, in a flood, beside dead receivers and with a long queue."""
 
 import asyncio
 import ssl
@@ -35,12 +35,12 @@ from storage.webhooks import outbox, subscriptions
 from storage.webhooks.outbox import Ended, NewEvent
 
 TITLE = "Webhooks"
-CLIENTS, EACH = 4, 16  # subscriptions of a client: together they fill a sender's slots
+CLIENTS, EACH = 4, 16  # clients, and subscriptions per client: together they fill a sender's slots
 IN_FLIGHT, THREADS = 250, 64
 EVENTS = 48  # of each client, each to all of its subscriptions
 HANGING = 6  # of the 64 subscriptions
 ANSWER_AFTER_S = 2.0
-EVERY_S, FOR_S = 0.58, 30.0  # an event of each client: just below what four at once can do
+EVERY_S, FOR_S = 0.58, 30.0  # one event per client in this time: just below the capacity of four at once
 FLOOD, FLOODED = 10_000, 50
 IDLE = 60
 QUEUE, QUEUED_FOR = 100_000, 100
@@ -76,7 +76,7 @@ def _measured(
 
 
 def _cost(store: Store, receiver: Receiver) -> list[Row]:
-    """CPU and wall time of a delivery, ours and others'."""
+    """Measure CPU and wall time of a delivery, ours and those of peers."""
     clients = _subscribed(store, [receiver.answering()] * EACH, CLIENTS)
     count = CLIENTS * EACH * EVENTS
     _happen(store, clients, EVENTS)
@@ -93,7 +93,7 @@ def _cost(store: Store, receiver: Receiver) -> list[Row]:
 
 
 def _timed(work: Callable[[], object], count: int) -> tuple[float, float]:
-    """CPU and wall seconds of each of so many."""
+    """Return CPU and wall seconds per delivery."""
     cpu, wall = time.process_time(), time.perf_counter()
     work()
     return (time.process_time() - cpu) / count, (time.perf_counter() - wall) / count
@@ -190,7 +190,7 @@ async def _with_async_httpx(url: str, ca: Path, count: int) -> None:
 
 
 def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
-    """Healthy receivers while others hang, with all slots in use."""
+    """Measure healthy receivers while others hang, with all slots in use."""
     urls = [receiver.answering(ANSWER_AFTER_S)] * (CLIENTS * EACH)
     for place in range(HANGING):
         urls[place * len(urls) // HANGING] = receiver.hanging
@@ -217,7 +217,7 @@ def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
 
 
 def _flood(store: Store, receiver: Receiver) -> list[Row]:
-    """Many events in one commit."""
+    """Measure many events in one commit."""
     clients = _subscribed(store, [receiver.answering()], FLOODED)
     receiver.report()
     with _sending(store):
@@ -234,7 +234,7 @@ def _flood(store: Store, receiver: Receiver) -> list[Row]:
 
 
 def _alone(store: Store, receiver: Receiver) -> list[Row]:
-    """One event after another on an idle system."""
+    """Measure one event after another on an idle system."""
     clients = _subscribed(store, [receiver.answering()], 1)
     receiver.report()
     happened: dict[str, float] = {}
@@ -254,7 +254,7 @@ def _alone(store: Store, receiver: Receiver) -> list[Row]:
 
 
 def _after_a_long_queue(store: Store, receiver: Receiver) -> list[Row]:
-    """Undelivered rows at the start of a sender."""
+    """Measure a sender that starts with many undelivered rows."""
     clients = _subscribed(store, [receiver.answering()] * (QUEUED_FOR // 10), 10)
     for _ in range(10):
         _happen(store, clients, QUEUE // QUEUED_FOR // 10)
@@ -296,7 +296,7 @@ def _claim(store: Store, holder: UUID) -> list[outbox.Claimed]:
 
 @dataclass(frozen=True)
 class Client:
-    """One with a customer, to whom everything happens."""
+    """A client with one customer, to which all events belong."""
 
     client_id: UUID
     customer_number: int
@@ -307,7 +307,7 @@ class Client:
 
 
 def _subscribed(store: Store, urls: Sequence[str], clients: int) -> list[Client]:
-    """New clients, each with a subscription for every URL."""
+    """Add clients, each with a subscription for every URL."""
     made = []
     for _ in range(clients):
         now = datetime.now(UTC)
@@ -320,7 +320,7 @@ def _subscribed(store: Store, urls: Sequence[str], clients: int) -> list[Client]
 
 
 def _happen(store: Store, clients: Sequence[Client], each: int) -> dict[str, float]:
-    """So many events of each client in one commit, and when it had come to its end (monotonic), by event."""
+    """Add events of each client in one commit; return the time of the commit (monotonic) by event."""
     new = [client.event(datetime.now(UTC)) for client in clients for _ in range(each)]
     with store.db.writing() as w:
         outbox.enqueue(w, new)
@@ -334,7 +334,7 @@ def _body(event_id: UUID) -> bytes:
 
 @contextmanager
 def _sending(store: Store) -> Iterator[None]:
-    """The delivery loop, as a worker runs it."""
+    """Run the delivery loop as a worker does, for the duration of a block."""
     stop = threading.Event()
     thread = threading.Thread(target=delivery.run, args=(store, stop))
     thread.start()
@@ -346,7 +346,7 @@ def _sending(store: Store) -> Iterator[None]:
 
 
 def _arrivals(receiver: Receiver, expected: int) -> tuple[list[Arrival], int]:
-    """What arrives at those who answer until so much has, and how many were unanswered at once at most, by anybody."""
+    """Collect `expected` arrivals at responding URLs; return also the most that were unanswered at once at any URL."""
     arrived: list[Arrival] = []
     unanswered = [0]
 
@@ -369,7 +369,7 @@ def _until(true: Callable[[], bool], within_s: float = 120) -> None:
 
 
 def _ended(store: Store) -> dict[str, int]:
-    """How many deliveries stand in each status."""
+    """Count deliveries by status."""
     with store.db.reading() as r:
         counts = select(deliveries.c.status, func.count()).group_by(deliveries.c.status)
         return dict(tuple(row) for row in r.execute(counts))

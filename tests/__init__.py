@@ -1,7 +1,7 @@
-"""Of several processes that share the tests (pytest-xdist), each computes in one thread.
+"""Compute in one thread if several processes share the tests (pytest-xdist).
 
-With a thread for each core they take turns at every small frame. What the tests start computes as it does in service.
-It is settled here, before any other import: Polars looks at its variable once.
+With one thread per core in each, processes would take turns at every small frame. Processes that tests start compute as
+in service. This comes before any other import, because Polars reads its variable only once.
 """
 
 import os
@@ -18,6 +18,6 @@ def compute_in_one_thread() -> None:
     assert pl.thread_pool_size() == 1, "Polars was imported before"
 
 
-# A process that a test starts bears the variable, too, but not the plugin.
+# A process that a test starts has the variable, too, but not the plugin.
 if "PYTEST_XDIST_WORKER" in os.environ and "xdist" in sys.modules:
     compute_in_one_thread()

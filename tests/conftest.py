@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: a store in a folder of its own, on SQLite and on PostgreSQL."""
+"""Fixtures for all tests: a store in its own folder, on SQLite and on PostgreSQL."""
 
 import gc
 import os
@@ -21,7 +21,7 @@ from storage.core.store import Store
 
 pytest_plugins = ["tests.faults.counts"]
 
-# A loaded machine is no bug. `make test` has few examples of each property, `make test-slow` many.
+# No deadline, because a loaded machine is not a bug. `make test` has few examples per property, `make test-slow` many.
 LIGHT, THOROUGH = 20, 100
 settings.register_profile("tidemark", deadline=None, max_examples=LIGHT)
 settings.register_profile("thorough", deadline=None, max_examples=THOROUGH)
@@ -39,7 +39,7 @@ SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
 WHERE schemaname = 'public' AND tablename <> 'alembic_version'
 """
 RESTARTED = "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) FROM pg_sequences"
-# The ids of what PostgreSQL itself comes with are below 16384.
+# PostgreSQL's own objects have ids below 16384.
 SHAPE = """
 SELECT (SELECT array_agg((oid, relname)::text ORDER BY oid) FROM pg_class WHERE relnamespace = 'public'::regnamespace),
        (SELECT array_agg((oid, tgenabled)::text ORDER BY oid) FROM pg_trigger),
@@ -53,20 +53,20 @@ IN_MEMORY = Path("/dev/shm")
 NEEDED_BYTES = 4 * 2**30
 
 
-gc.disable()  # while thousands of tests are collected
+gc.disable()  # until thousands of tests have been collected
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays: the garbage collector need not go through it again and again."""
+    """Exempt the collected tests from garbage collection, because they stay until the end."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 
 def pytest_configure() -> None:
-    """Keep the folders of tests in memory where there is room for them and programs in them can be run.
+    """Keep the folders of tests in memory, if there is room and programs can run there.
 
-    Tidemark waits for the disk at every commit. A test that waits with it takes longer and proves no more.
+    Tidemark waits for the disk at every commit, which would make tests slower without proving more.
     """
     if not IN_MEMORY.is_dir():
         return
@@ -76,7 +76,7 @@ def pytest_configure() -> None:
 
 
 def examples(light: int) -> settings:
-    """For a property whose examples take long: so many of them, and in proportion more with `make test-slow`."""
+    """Set the number of examples of a slow property; `make test-slow` has proportionally more."""
     return settings(max_examples=light * settings().max_examples // LIGHT)
 
 
@@ -86,7 +86,7 @@ def now() -> datetime:
 
 
 class PostgresDatabases:
-    """Makes fresh, migrated databases: called, it gives a new one's name."""
+    """Makes new, migrated databases. Calling it returns the name of a new one."""
 
     def __init__(self, admin: "psycopg.Connection[tuple[object, ...]]") -> None:
         self._admin = admin
@@ -98,24 +98,26 @@ class PostgresDatabases:
         template = Database(f"postgresql+psycopg://127.0.0.1:5432/{self._migrated}")
         template.migrate()
         template.close()
-        self._shape = emptied(self._migrated)
+        self._shape = empty_database(self._migrated)
 
     def __call__(self) -> str:
         return self._make(self._migrated)
 
     def lend(self) -> str:
-        """An empty, migrated one, perhaps used before: making and dropping one takes ten times as long as emptying."""
+        """Return an empty, migrated database, perhaps a used one: emptying is ten times as fast as
+        dropping and making.
+        """
         return self._spare.pop() if self._spare else self()
 
     def take_back(self, name: str) -> None:
-        """Emptied for the next, or dropped where its tables are no more what the migrations make."""
-        if emptied(name) == self._shape:
+        """Empty a database for the next test, or drop it if its tables no longer are those of the migrations."""
+        if empty_database(name) == self._shape:
             self._spare.append(name)
         else:
             self.drop(name)
 
     def drop(self, name: str) -> None:
-        """At once where possible: what was never flushed to the disk then never is."""
+        """Drop a database early, so that it need not be flushed to the disk."""
         self._admin.execute(SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(Identifier(name)))
         self._retained.discard(name)
 
@@ -134,16 +136,16 @@ class PostgresDatabases:
         return name
 
 
-def emptied(name: str) -> object:
-    """Take everything out of a database's tables; what identifies tables, columns, rules and revision that are left.
+def empty_database(name: str) -> object:
+    """Delete all rows of a database; return what identifies its tables, columns, rules and revision.
 
-    A copy of a template has the template's very object ids, and what is made anew gets others.
+    A copy of a template has the template's object ids; objects that are made later have others.
     """
     with psycopg.connect(f"{POSTGRES}/{name}", autocommit=True) as connection:
         connection.execute(END_OTHERS)
-        connection.execute("SET session_replication_role = replica")  # past keys and the guard of the audit log
+        connection.execute("SET session_replication_role = replica")  # disables foreign keys and the audit log's guard
         tables = connection.execute(TABLES).fetchall()
-        # Sent together they take a tenth of the time, and are one transaction.
+        # Sent together, they are one transaction and take a tenth of the time.
         deletions = (SQL("DELETE FROM {}").format(SQL(table)) for (table,) in tables)  # their names are quoted already
         connection.execute(SQL(";").join([*deletions, SQL(RESTARTED)]))
         return connection.execute(SHAPE).fetchone()
@@ -151,7 +153,7 @@ def emptied(name: str) -> object:
 
 @pytest.fixture(scope="session")
 def postgres_database() -> Iterator[PostgresDatabases]:
-    """Databases on the PostgreSQL of this machine, all gone at the end."""
+    """Provide databases on this machine's PostgreSQL; all are dropped at the end."""
     try:
         admin = psycopg.connect(f"{POSTGRES}/test", autocommit=True, connect_timeout=3)
     except psycopg.OperationalError:
@@ -165,7 +167,9 @@ def postgres_database() -> Iterator[PostgresDatabases]:
 
 
 def new_database(request: pytest.FixtureRequest, kind: str) -> str:
-    """The setting `database_url` for an empty database of a kind of DATABASES, gone when the requesting fixture is."""
+    """Return `database_url` for an empty database of a kind in DATABASES, which lasts as long as the requesting
+    fixture.
+    """
     if kind == "sqlite":
         return ""
     databases: PostgresDatabases = request.getfixturevalue("postgres_database")
@@ -195,7 +199,9 @@ def prepare_home(home: Path) -> Path:
 
 
 def copy_home(filled: Path, home: Path) -> Path:
-    """Copy a home on SQLite whose stores are closed. Build what is expensive once, and copy it for each test."""
+    """Copy a home on SQLite whose stores are closed, so that an expensive home is built once and copied
+    for each test.
+    """
     return shutil.copytree(filled, home, dirs_exist_ok=True)
 
 
@@ -208,7 +214,7 @@ def open_store(settings: Settings) -> Store:
 
 @pytest.fixture(params=DATABASES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """An empty Tidemark, on each database."""
+    """Provide an empty Tidemark, on each database."""
     url = new_database(request, request.param)
     opened = open_store(Settings(home=tmp_path / "home", database_url=url))
     yield opened

@@ -1,8 +1,8 @@
-"""`make mutants BASE=9b9ce16`: is what the tests of an earlier commit caught still caught?
+"""`make mutants BASE=9b9ce16`: check that tests still catch what those of an earlier commit caught.
 
-Mutants are small changes of core and storage, drawn by a seed from lines that tests run. Each gets a minute with the
-tests that cover its line. Only what survives is tried at the earlier commit, as what is caught now cannot be lost, and
-only what was caught there is tried on the larger targets. FOLDER keeps the answers: end it and resume as you like.
+Mutants are small changes of core and storage, drawn with a seed from lines that tests run. Each gets a minute with the
+tests that cover its line. Only mutants that survive are tried at the earlier commit, and only those that were caught
+there are tried on the larger targets. Results are stored in FOLDER, so that a run can be interrupted and resumed.
 """
 
 import ast
@@ -45,7 +45,7 @@ SWAPS |= {"not": "", "is": "is not", "in": "not in"}
 
 
 class Mutant(NamedTuple):
-    """A line and what becomes of it: by its text and its function it is known in another commit, too."""
+    """A line and its change. Its text and function identify it in other commits, too."""
 
     path: str
     function: str
@@ -63,7 +63,7 @@ class Mutant(NamedTuple):
 
 @cache
 def places(source: str) -> Mapping[tuple[str, str], int]:
-    """Return the numbers of lines that are unlike all others of their innermost function, by its name and the line."""
+    """Return line numbers by function and line, of lines that occur once in their innermost function."""
     lines = source.split("\n")
     outer_first = (f for f in ast.walk(ast.parse(source)) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef))
     found = {n: (f.name, lines[n - 1]) for f in outer_first for n in range(f.body[0].lineno, (f.end_lineno or 0) + 1)}
@@ -80,7 +80,7 @@ def find_mutants(path: str, source: str) -> Iterator[Mutant]:
 
 
 def change(line: str, token: tokenize.TokenInfo) -> str:
-    """Return the line with the small change that this token of it allows, if it does. It may not be Python."""
+    """Return the line with a small change of one token, if there is one for it. The result may not be valid Python."""
     text, after = token.string, line[token.end[1] :]
     if text == "return" and after:
         after = " None"
@@ -92,7 +92,7 @@ def change(line: str, token: tokenize.TokenInfo) -> str:
 
 
 class Copy:
-    """The files of a commit, with an environment of their own: confined children know and read nothing else."""
+    """The files of a commit with their own environment, because confined children can read nothing else."""
 
     def __init__(self, commit: str, selection: Sequence[str]) -> None:
         self.commit, self.selection = git("rev-parse", "--short=10", f"{commit}^{{commit}}"), selection
@@ -108,7 +108,7 @@ class Copy:
         return (self.folder / path).read_text() if (self.folder / path).exists() else ""
 
     def covering(self, mutant: Mutant) -> list[str]:
-        """Order the tests of its line: those beside its module first, then those in files with few of them."""
+        """Return the tests of a mutant's line: those beside its module first, then those in files with few of them."""
         measured = self.folder / "measured.coverage"
         if not measured.exists():
             print("measuring what the tests run at", self.commit, flush=True)  # noqa: T201
@@ -146,7 +146,7 @@ class Copy:
 
 
 def choose(now: Copy, before: Copy) -> tuple[list[Mutant], str]:
-    """Draw mutants, at most one for a line, and tell of how many."""
+    """Draw mutants, at most one per line; return also the number of all."""
     paths = git("ls-tree", "-r", "--name-only", now.commit, "pipelines/", "storage/").splitlines()
     found = [mutant for path in paths if path.endswith(".py") for mutant in find_mutants(path, now.read(path))]
     there = [mutant for mutant in found if mutant.line_in(before.read(mutant.path))]

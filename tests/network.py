@@ -1,4 +1,4 @@
-"""A network between a test and a server that can be cut, or go silent, and come back."""
+"""A network between a test and a server that can be cut, stalled and restored."""
 
 import socket
 import threading
@@ -7,7 +7,9 @@ from contextlib import contextmanager, suppress
 
 
 class Network:
-    """Forwards TCP connections to `target`. Cut, it refuses and resets; stalled, it accepts all and passes nothing."""
+    """Forwards TCP connections to `target`. If cut, it refuses and resets them; if stalled, it accepts and passes
+    nothing.
+    """
 
     def __init__(self, target: tuple[str, int]) -> None:
         self._target = target

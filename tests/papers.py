@@ -1,5 +1,5 @@
-"""PDF statements for tests of what surrounds their reading: files that are PDFs by their first bytes only, and what a
-reader would make of them.
+"""Fake PDF statements for tests that don't read PDFs: files with only a PDF's first bytes, and the results of reading
+them.
 """
 
 import hashlib
@@ -36,12 +36,12 @@ CHANGED = Signal("IncrementalUpdate", Severity.WARNING, "The file was changed af
 
 
 def pdf(name: str) -> bytes:
-    """A file that passes for a PDF on receipt."""
+    """Return a file that is accepted as a PDF."""
     return f"%PDF-1.7\n{name}\n".encode()
 
 
 def entry(description: str, amount: str, balance: str | None = None, day: int = 1) -> Entry:
-    """A row on page 1, as far down as its day is late."""
+    """Build a row on page 1; later days are further down."""
     place = Box(1, 40.0, 100.0 + day, 550.0, 110.0 + day)
     exact = None if balance is None else Decimal(balance)
     return Entry(date(2026, 6, day), None, description, Decimal(amount), exact, balance is not None, (place,))
@@ -80,34 +80,34 @@ def extraction(*found: Statement, pages: int = 1) -> Extraction:
 
 
 class Shelf:
-    """Reads what it was told of each file, and remembers what it was asked to read."""
+    """A fake reader that returns prepared results, and records what it was asked to read."""
 
-    def __init__(self, **said: Extraction | Callable[[str | None], Extraction]) -> None:
-        """By the files' names; one that depends on the password is asked with it."""
-        self._said = {pdf(name): answer for name, answer in said.items()}
+    def __init__(self, **results: Extraction | Callable[[str | None], Extraction]) -> None:
+        """Take the results by file name; a function is called with the password."""
+        self._results = {pdf(name): answer for name, answer in results.items()}
         self.read: list[bytes] = []
 
     def __call__(self, content: bytes, password: str | None, reported: Callable[[int, int], None]) -> Extraction:
         self.read.append(content)
-        answer = self._said.get(content, refused(Refusal.NOT_A_STATEMENT, "No account statement stands in it."))
+        answer = self._results.get(content, refused(Refusal.NOT_A_STATEMENT, "The file has no account statement."))
         found = answer if isinstance(answer, Extraction) else answer(password)
         reported(found.pages, found.pages)
         return found
 
 
 def opens_with(secret: str, found: Extraction) -> Callable[[str | None], Extraction]:
-    """A file with a password."""
+    """Return a result that depends on the password."""
 
     def read(password: str | None) -> Extraction:
         if password is None:
-            return refused(Refusal.ENCRYPTED, "It opens with a password only.")
-        return found if password == secret else refused(Refusal.WRONG_PASSWORD, "It opens with another password.")
+            return refused(Refusal.ENCRYPTED, "The file needs a password.")
+        return found if password == secret else refused(Refusal.WRONG_PASSWORD, "The password is wrong.")
 
     return read
 
 
 def sent(store: Store, customer: Customer, *names: str, password: str | None = None) -> Job:
-    """A submission of these files, queued."""
+    """Queue a submission of these files."""
     now, files = datetime.now(UTC), list[NewFile]()
     for name in names:
         file_id, content = uuid4(), pdf(name)
@@ -121,7 +121,7 @@ def sent(store: Store, customer: Customer, *names: str, password: str | None = N
 
 
 def extract(store: Store, read: Reader) -> bool:
-    """One batch of what waits to be read; whether there was any."""
+    """Run one batch of extraction; return whether any file was waiting."""
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.EXTRACTION, store.settings, datetime.now(UTC))
     if batch is not None:

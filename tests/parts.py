@@ -1,7 +1,7 @@
-"""`make test-service` and `make test-slow`: the larger targets, in parts that run one at a time and can be resumed.
+"""Run `make test-service` and `make test-slow` in parts, one at a time, so that they can be resumed.
 
-A part is a file or a folder of tests. RECORD, which is committed, says when each part last passed and on which commit.
-A part that passed on a commit since which nothing but the record and the docs changed is not run again.
+A part is a file or a folder of tests. RECORD, which is committed, has the time and commit at which each part last
+passed. A part is not run again if only the record and the docs have changed since that commit.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from typing import Any
 RECORD = Path(__file__).with_name("record.json")
 NOT_CODE = (":!tests/record.json", ":!docs", ":!*.md")
 CORE = PurePosixPath("tests/pipelines")
-BY_FILE = (PurePosixPath("tests/faults"),)  # where one file takes minutes and starts services of its own
+BY_FILE = (PurePosixPath("tests/faults"),)  # folders in which one file takes minutes and starts its own services
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Tests by their markers, and the options that they run with."""
+    """Tests chosen by markers, with options of pytest."""
 
     prefix: str
     markers: str
@@ -50,7 +50,7 @@ class Part:
     selection: Selection
 
     def run(self) -> str | None:
-        """Run its tests; return pytest's closing line, or None if one failed."""
+        """Run the tests; return pytest's last line, or None if a test failed."""
         command = ["pytest", "-m", self.selection.markers, *self.selection.options, *self.files]
         print(f"\n{self.name}: {' '.join(command)}", flush=True)  # noqa: T201
         process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True)
@@ -66,7 +66,7 @@ def parts_of(target: str) -> list[Part]:
     return [
         Part(f"{target}/{selection.prefix}{name}", tuple(files), selection)
         for selection in TARGETS[target]
-        for name, files in grouped(files_with(selection.markers)).items()
+        for name, files in group_files(files_with(selection.markers)).items()
     ]
 
 
@@ -77,8 +77,8 @@ def files_with(markers: str) -> list[str]:
     return re.findall(r"^(tests/\S+\.py): \d+$", listed, re.MULTILINE)
 
 
-def grouped(files: Iterable[str]) -> dict[str, list[str]]:
-    """Name the parts: one a file where files take minutes, else one a folder, of the core one a subject."""
+def group_files(files: Iterable[str]) -> dict[str, list[str]]:
+    """Group files into parts: one per file in BY_FILE, one per subject in CORE, else one per folder."""
     groups: dict[str, list[str]] = {}
     for file in files:
         path = PurePosixPath(file)
@@ -89,7 +89,7 @@ def grouped(files: Iterable[str]) -> dict[str, list[str]]:
 
 
 def is_unchanged_since(commit: str) -> bool:
-    """Say whether only the record and the docs differ from a commit; "HEAD" is one, none is not."""
+    """Return whether only the record and the docs differ from a commit. An unknown commit has changed."""
     known = commit == "HEAD" or commit in git("rev-list", "HEAD").split()
     return known and not git("diff", "--name-only", commit, "--", ".", *NOT_CODE)
 
@@ -113,16 +113,16 @@ def main() -> int:
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("parts", nargs="*", help="names of parts; default: all that have not passed on this code")
     parser.add_argument("--list", action="store_true", help="only list the parts, and when each last passed")
-    asked = parser.parse_args()
-    parts = parts_of(asked.target)
-    if unknown := set(asked.parts) - {part.name for part in parts}:
-        parser.error(f"no part of {asked.target}: {' '.join(sorted(unknown))}")
+    arguments = parser.parse_args()
+    parts = parts_of(arguments.target)
+    if unknown := set(arguments.parts) - {part.name for part in parts}:
+        parser.error(f"no part of {arguments.target}: {' '.join(sorted(unknown))}")
     failed = []
     for part in parts:
         last = read_record().get(part.name, {})
-        if asked.list:
+        if arguments.list:
             print(part.name, *last.values(), sep="  ")  # noqa: T201
-        elif part.name in asked.parts or (not asked.parts and not is_unchanged_since(last.get("commit", ""))):
+        elif part.name in arguments.parts or (not arguments.parts and not is_unchanged_since(last.get("commit", ""))):
             if closing := part.run():
                 note_pass(part.name, closing)
             else:

@@ -1,4 +1,4 @@
-"""Waiting for what other threads and processes do, and doing something beside what they do."""
+"""Wait for other threads and processes, and repeat work while they run."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ def until(true: Callable[[], object], within_s: float = 90) -> None:
 
 @contextmanager
 def again_and_again(work: Callable[[], object], every_s: float = 0) -> Iterator[None]:
-    """Beside what happens inside; where the work fails, that fails, too."""
+    """Repeat work in a thread for the duration of a block, and fail if the work fails."""
     over = threading.Event()
 
     def repeat() -> None:

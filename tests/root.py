@@ -1,4 +1,4 @@
-"""Where the checkout is: for tests of documents and of data files."""
+"""The folder of the checkout, for tests of documents and data files."""
 
 from pathlib import Path
 

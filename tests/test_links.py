@@ -1,4 +1,4 @@
-"""Every link from one page of the documentation to another, or to a file, leads somewhere."""
+"""Links of the documentation to other pages and to files are valid."""
 
 import re
 import subprocess
@@ -14,7 +14,9 @@ PAGES = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=Tru
 
 
 def anchors(page: Path) -> set[str]:
-    """Those written out, and those of headings as forges make them: lower case, a hyphen for each space, no signs."""
+    """Return explicit anchors, and those that forges make of headings: lower case, hyphens for spaces, no
+    punctuation.
+    """
     text = page.read_text()
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in HEADING.findall(text))
     return set(re.findall(r'<a id="([^"]+)"', text)) | {
@@ -22,16 +24,16 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-def test_links_lead_somewhere(subtests: pytest.Subtests) -> None:
+def test_links_are_valid(subtests: pytest.Subtests) -> None:
     assert len(PAGES) > 40
     for name in PAGES:
         page = ROOT / name
         links = [link for link in LINK.findall(page.read_text()) if "://" not in link]
         with subtests.test(name):
-            assert [link for link in links if not leads(page, link)] == []
+            assert [link for link in links if not is_valid(page, link)] == []
 
 
-def leads(page: Path, link: str) -> bool:
+def is_valid(page: Path, link: str) -> bool:
     path, _, anchor = link.partition("#")
     target = page.parent / path if path else page
     return target.exists() and (not anchor or target.suffix != ".md" or anchor in anchors(target))

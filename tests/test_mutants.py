@@ -1,4 +1,4 @@
-"""What mutants are: small changes of a line that stands once in its function."""
+"""Mutants are small changes of a line that occurs once in its function."""
 
 from tests.mutants import Mutant, find_mutants
 
@@ -18,7 +18,7 @@ def is_free(amount: int, known: bool) -> bool:
 '''
 
 
-def test_mutants_are_other_programs() -> None:
+def test_mutants_are_valid_programs_with_one_changed_line() -> None:
     mutants = list(find_mutants("fees.py", SOURCE))
     assert [(mutant.function, mutant.new.strip()) for mutant in mutants] == [
         ("fee", "if not (amount > LIMIT):"),

@@ -1,6 +1,6 @@
-"""The larger test targets are cut into parts that leave nothing out."""
+"""The larger test targets are divided into parts that omit nothing."""
 
-from tests.parts import grouped, is_unchanged_since
+from tests.parts import group_files, is_unchanged_since
 
 
 def test_every_file_is_in_exactly_one_part() -> None:
@@ -14,7 +14,7 @@ def test_every_file_is_in_exactly_one_part() -> None:
         "tests/pipelines/enrichment/learned/test_model.py",
         "tests/test_parts.py",
     ]
-    assert grouped(files) == {
+    assert group_files(files) == {
         "api": ["tests/api/core/test_contract.py", "tests/api/webhooks/test_listen.py"],
         "faults/test_kills": ["tests/faults/test_kills.py"],
         "faults/test_disk": ["tests/faults/test_disk.py"],

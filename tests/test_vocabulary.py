@@ -1,4 +1,4 @@
-"""Words that the project gave up stay out of names and help texts; docs/glossary.md has the words instead of them."""
+"""Names and help texts don't use abandoned words; docs/glossary.md lists their replacements."""
 
 import re
 import tokenize

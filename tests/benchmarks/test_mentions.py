@@ -1,4 +1,4 @@
-"""What is named is judged by the labels alone: a fault in that judgement would make every figure of it untrue."""
+"""The judgement of named accounts by labels, on which all figures of that benchmark depend."""
 
 from datetime import date
 from typing import Any
@@ -14,7 +14,9 @@ LABELS = {"true_category": pl.String, "true_transfer_pair": pl.UInt32, "true_fac
 
 
 def judged(missing: str, *rows: tuple[dict[str, Any], tuple[str, int | None, int | None]]) -> Named:
-    """Rows with their labels: category, transfer pair, facility. Lone sides are all those of the account `missing`."""
+    """Judge rows with their labels: category, transfer pair, facility. All lone sides belong to the
+    account `missing`.
+    """
     facts = known(*({**OWN, **row} for row, _ in rows)).collect()
     labels = pl.DataFrame([label for _, label in rows], LABELS, orient="row")
     enriched = facts.with_columns(labels)
@@ -39,12 +41,14 @@ def test_an_account_named_by_its_digits_is_found() -> None:
         ({"clean_description": "SAVER"}, SUPPLIER),
     ],
 )
-def test_what_the_labels_do_not_say_is_named_in_vain(row: dict[str, Any], label: tuple[str, int | None, None]) -> None:
+def test_a_named_account_without_support_in_labels_is_wrong(
+    row: dict[str, Any], label: tuple[str, int | None, None]
+) -> None:
     mentions = judged("77005678", (row, label))
     assert (mentions.found().height, mentions.right(), mentions.named.height) == (0, 0, 1)
 
 
-def test_a_name_that_stands_for_two_things_is_wrong() -> None:
+def test_a_named_account_of_two_real_ones_is_wrong() -> None:
     saver = {"clean_description": "SAVER"}
     assert judged("77005678", (saver, LONE), (saver, SUPPLIER)).right() == 0
 
@@ -54,7 +58,7 @@ def test_an_account_named_twice_is_right_once() -> None:
     assert (mentions.found().height, mentions.right(), mentions.named.height) == (1, 1, 2)
 
 
-def test_a_loans_account_is_missing_by_its_label_and_none_of_the_own_accounts() -> None:
+def test_a_loan_account_is_missing_by_its_label_and_is_not_an_own_account() -> None:
     mentions = judged("77005678", ({"clean_description": "LOAN REPAYMENT TO A/C"}, LOAN))
     assert (mentions.found().height, mentions.spoken.height, mentions.right(), mentions.named.height) == (0, 0, 1, 1)
     assert mentions.among(pl.Series([2])).named.is_empty()

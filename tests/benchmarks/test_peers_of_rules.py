@@ -1,4 +1,4 @@
-"""The peers decide as we do: otherwise comparing their speed with ours would say nothing."""
+"""The peers decide as we do; otherwise comparing their speed with ours would be meaningless."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def ours() -> pl.DataFrame:
     return reported.with_row_index("row").select("row", pl.col(ASKED).cast(pl.String), "category")
 
 
-def test_the_narratives_ask_for_every_layer(ours: pl.DataFrame) -> None:
+def test_the_narratives_reach_every_layer(ours: pl.DataFrame) -> None:
     assert ours["category"].n_unique() >= 8
 
 

@@ -1,4 +1,4 @@
-"""The policy that is measured says the same in all its wordings: otherwise comparing their speed would say nothing."""
+"""All versions of the measured policy decide the same; otherwise comparing their speed would be meaningless."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ CUSTOMERS = 3_000
 SMALL = policies.Scale(5_000, 500, 3, reports.Scale(6, 1_000, (12,), 1, 1))
 
 
-def test_the_policy_is_sound_and_as_large_as_the_results_say() -> None:
+def test_the_policy_is_valid_and_has_the_reported_size() -> None:
     checked = check.read(document())
     assert (checked.faults, checked.warnings) == ([], [])
     assert sum(len(step.rules) for step in policy().steps) == 10
@@ -29,13 +29,13 @@ def test_customers_with_gaps_reach_every_outcome() -> None:
     assert {each.limit is None for each in described if each.outcome in ("conditional", "proceed")} == {True, False}
 
 
-def test_of_each_metric_as_many_are_missing_as_the_results_say() -> None:
+def test_metrics_are_missing_with_the_reported_share() -> None:
     missing = with_gaps(CUSTOMERS, 5).select((pl.selectors.decimal().null_count() / CUSTOMERS).name.keep())
     assert all(0.12 < share < 0.18 for share in missing.row(0))
 
 
-def test_a_cent_decides_on_customers_on_the_cent() -> None:
-    """As they are, all are sound; a cent to the wrong side none is."""
+def test_a_cent_decides_for_customers_on_the_cent() -> None:
+    """All pass as they are, and none with one cent less."""
     cent = pl.lit("0.01").cast(pl.Decimal(38, 4))
     customers = on_the_cent(300, 5)
     worse = customers.with_columns(
@@ -48,14 +48,14 @@ def test_a_cent_decides_on_customers_on_the_cent() -> None:
 @pytest.mark.parametrize(
     "customers", [with_gaps(CUSTOMERS, 6), on_the_cent(CUSTOMERS, 6)], ids=["with gaps", "on the cent"]
 )
-def test_guarded_by_hand_gorules_decides_as_we_do(customers: pl.DataFrame) -> None:
+def test_guarded_gorules_decides_as_we_do(customers: pl.DataFrame) -> None:
     described = InZen(GUARDED).verdicts(given(known(customers)))
     assert wrong(described, right(known(customers))).described() == f"0 verdicts, 0 limits of {CUSTOMERS:,}"
 
 
 @pytest.mark.slow  # so does this
 @pytest.mark.parametrize("made", [lambda: InZen(TABLE), InCel], ids=["GoRules", "CEL"])
-def test_of_what_is_known_and_off_the_cent_the_peers_say_the_same(made: Callable[[], Peer]) -> None:
+def test_peers_decide_as_we_do_without_gaps_and_off_the_cent(made: Callable[[], Peer]) -> None:
     complete = known(with_gaps(CUSTOMERS * 10, 7).drop_nulls(pl.selectors.decimal()))
     assert len({each.outcome for each in right(complete)}) == 3
     assert wrong(made().verdicts(given(complete)), right(complete)).described().startswith("0 verdicts, 0 limits")
@@ -63,13 +63,13 @@ def test_of_what_is_known_and_off_the_cent_the_peers_say_the_same(made: Callable
 
 @pytest.mark.slow  # needs thousands of customers, to test a peer of a benchmark
 def test_a_double_is_off_by_a_cent() -> None:
-    """Which is what customers on the cent are for: a peer with doubles errs on some of them."""
+    """Customers on the cent show this: a peer with doubles decides some of them wrongly."""
     customers = known(on_the_cent(CUSTOMERS, 6))
     assert wrong(InCel().verdicts(given(customers)), right(customers)).verdicts > 0
 
 
 @pytest.mark.slow  # runs a benchmark
-def test_everything_that_needs_no_service_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurements_without_a_service_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "alone", lambda measurement, *given: (measurement(*given), 0))  # in this process
     rows = {row.what: row for row in policies.measure(SMALL)}
     assert rows["wrong with gaps: ours"].figure == "0 verdicts, 0 limits of 500"
@@ -79,6 +79,6 @@ def test_everything_that_needs_no_service_is_measured(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_a_service_is_measured(tmp_path: Path) -> None:
+def test_measurements_of_a_service_run(tmp_path: Path) -> None:
     rows = evaluating.measure(tmp_path, "SQLite", evaluating.Scale(4, 8, 4, 2, 50))
     assert [row.asked for row in rows if row.asked] == ["≤ 40 ms", *("≥ 60/s", "≤ 300 ms") * 2]

@@ -1,4 +1,4 @@
-"""How a reading is held against the truth: what a perfect one scores, and what each fault costs."""
+"""Scores of readings against the truth: of a perfect one, and with each fault."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -63,20 +63,20 @@ def test_a_perfect_reading_has_everything_right(made: PrintedStatement) -> None:
     assert (scored.reconciled, scored.wrongly, scored.flagged) == (1, 0, False)
 
 
-def test_a_row_too_few_called_reconciled_is_wrong(made: PrintedStatement) -> None:
+def test_a_missing_row_in_a_reconciled_statement_is_wrong(made: PrintedStatement) -> None:
     found = perfect(made)
     scored = reading(made, with_entries(found, found.statements[0].entries[1:]))
     assert (scored.read, scored.true, scored.right, scored.wrongly) == (19, 20, 19, 1)
 
 
-def test_a_wrong_balance_is_not_exact_and_the_row_still_right(made: PrintedStatement) -> None:
+def test_a_row_with_a_wrong_balance_is_right_but_not_exact(made: PrintedStatement) -> None:
     found = perfect(made)
     *others, last = found.statements[0].entries
     scored = reading(made, with_entries(found, (*others, replace(last, balance=Decimal("0.01")))))
     assert (scored.right, scored.exact) == (20, 19)
 
 
-def test_a_balance_found_out_where_none_is_printed_is_no_fault(made: PrintedStatement) -> None:
+def test_a_computed_balance_is_not_a_fault_if_none_is_printed(made: PrintedStatement) -> None:
     found = perfect(made)
     known = tuple(replace(each, balance=each.balance or Decimal(1)) for each in found.statements[0].entries)
     assert reading(made, with_entries(found, known)).exact == 20
@@ -103,7 +103,7 @@ def test_a_forgery_is_flagged_by_verdict_or_by_signal(made: PrintedStatement) ->
     assert [each.wrongly for each in scored] == [1, 0, 1, 1]
 
 
-def test_a_listing_proved_but_for_its_oldest_row_counts_and_one_with_more_in_doubt_does_not(
+def test_a_listing_counts_as_proved_with_only_its_oldest_row_unproved(
     made: PrintedStatement,
 ) -> None:
     found, oldest = perfect(made), Reason("OldestRowUnproved", "No balance before it.")
@@ -113,7 +113,7 @@ def test_a_listing_proved_but_for_its_oldest_row_counts_and_one_with_more_in_dou
         assert (scored.reconciled, scored.doubtful, scored.flagged) == (reconciled, 0, not reconciled)
 
 
-def test_only_details_on_the_paper_count() -> None:
+def test_only_printed_details_count() -> None:
     made = statement_pdf("cba_netbank", 1, rows=12)
     found = perfect(made)
     bare = replace(found.statements[0], opening_balance=None, closing_balance=None, bsb=None)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain
 
-from pipelines.intake.pdf.document.document import LIMITS, Limits, Scanned, Unreadable, opened, pages_of
+from pipelines.intake.pdf.document.document import LIMITS, Limits, Scanned, Unreadable, open_document, pages_of
 from pipelines.intake.pdf.document.documents import Document, documents_of
 from pipelines.intake.pdf.document.scanned import ScannedWord
 from pipelines.intake.pdf.document.sections import split
@@ -54,16 +54,16 @@ def extract(
         on_page: called after each page with the number of pages read and of all pages.
     """
     try:
-        with opened(content, password) as document:
+        with open_document(content, password) as document:
             number, facts = len(document), facts_of(document)
             documents = _read_documents(pages_of(document, limits, scanned, on_page))
     except Unreadable as unreadable:
         return refused(unreadable.refusal, unreadable.message, unreadable.pages)
-    statements = tuple(statement for each in documents for statement in statements_of(each, facts))
+    statements = tuple(statement for pages in documents for statement in statements_of(pages, facts))
     signals = signals_of(content, facts, documents, statements)
     if statements:
         return Extraction(number, statements, signals)
-    if scanned is None and any(page.is_picture for each in documents for page in each.pages):
+    if scanned is None and any(page.is_picture for found in documents for page in found.pages):
         return refused(Refusal.IMAGE_ONLY, _NO_OCR, number, signals)
     return refused(Refusal.NOT_A_STATEMENT, _NOTHING, number, signals)
 
@@ -108,7 +108,7 @@ def trace_pages(content: bytes, password: str | None) -> Iterator[TracedPage]:
     Raises:
         Unreadable: the file can't be opened.
     """
-    with opened(content, password) as document:
+    with open_document(content, password) as document:
         documents = _read_documents(pages_of(document))
     on_sheets: dict[int, list[TracedPage]] = {}
     for document in documents:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pypdfium2 as pdfium
 from PIL import Image, ImageDraw
 
-from pipelines.intake.pdf.document.document import Unreadable, opened
+from pipelines.intake.pdf.document.document import Unreadable, open_document
 from pipelines.intake.pdf.extraction import TracedPage, trace_pages
 from pipelines.intake.pdf.page.result import Box, Refusal
 
@@ -30,7 +30,7 @@ def page_png(
         Unreadable: the file can't be opened, or the page can't be drawn.
         IndexError: the file has no such page.
     """
-    with opened(content, password) as document, _picture(document, page, scale) as (picture, per_point):
+    with open_document(content, password) as document, _picture(document, page, scale) as (picture, per_point):
         return _png(_marked(picture, [box for box in highlight if box.page == page], per_point))
 
 
@@ -60,7 +60,7 @@ def explained_pngs(content: bytes, password: str | None) -> Iterator[tuple[int, 
         Unreadable: the file can't be opened.
     """
     drawn = list(trace_pages(content, password))
-    with opened(content, password) as document:
+    with open_document(content, password) as document:
         for trace in drawn:
             with _picture(document, trace.number, _EXPLAINED_SCALE) as (picture, per_point):
                 yield trace.number, _png(_explained(picture, trace, per_point))

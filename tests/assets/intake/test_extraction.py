@@ -158,7 +158,7 @@ def test_a_file_that_cannot_be_read_fails_alone_with_its_code(lender: Lender) ->
     job = ended(lender, Shelf(june=JUNE), "june", "letter")
     assert (job.status, job.refused_files) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
     assert job.warnings == [
-        {"code": "Statement.NotAStatement", "message": "File 2: No account statement stands in it."}
+        {"code": "Statement.NotAStatement", "message": "File 2: The file has no account statement."}
     ]
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
     assert reported(lender, job)[-1]["eventType"] == "job.completed"

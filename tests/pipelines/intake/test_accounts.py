@@ -15,7 +15,7 @@ def account(customer: UUID = CUSTOMER, **fields: Any) -> Account:
     return identify(customer, digest=for_this_run, **{**dict.fromkeys(FIELDS), **fields})[0]
 
 
-def test_a_number_is_the_same_however_it_is_spaced() -> None:
+def test_spaces_in_a_number_do_not_change_the_account() -> None:
     spaced = account(bsb="062-000", account_number="1234 5678")
     assert spaced.account_id == account(bsb="062000", account_number="12345678", account_name="Other").account_id
 
@@ -26,7 +26,7 @@ def test_another_bsb_or_another_customer_is_another_account() -> None:
     assert account(UUID(int=2), bsb="062000", account_number="12345678").account_id != mine
 
 
-def test_without_a_number_bank_name_and_type_tell_accounts_apart() -> None:
+def test_without_a_number_bank_name_and_type_identify_an_account() -> None:
     everyday = account(bank_name="ANZ", account_name="Trading", account_type="transaction")
     assert everyday.identified
     assert everyday.account_id != account(bank_name="ANZ", account_name="Tax", account_type="savings").account_id
@@ -55,7 +55,7 @@ def test_without_anything_it_is_the_one_unidentified_account() -> None:
     assert nothing.account_id == account().account_id
 
 
-def test_another_word_for_the_type_is_kept_and_read_as_other() -> None:
+def test_an_unknown_account_type_is_stored_and_read_as_other() -> None:
     offset = account(account_number="1234", account_type="offset")
     assert (offset.account_type, offset.account_type_text) == ("other", "offset")
 

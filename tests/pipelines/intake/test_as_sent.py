@@ -1,4 +1,4 @@
-"""What masking makes alike is told apart by what was sent."""
+"""Rows and accounts that look the same once masked are distinguished by the texts as sent."""
 
 import json
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def of_job(seq: int, rows: pl.DataFrame) -> pl.LazyFrame:
     return rows.join(pl.DataFrame([context], schema=SUBMISSION), how="cross").lazy()
 
 
-def held_after(*submissions: Sequence[dict[str, Any]]) -> pl.DataFrame:
+def transactions_after(*submissions: Sequence[dict[str, Any]]) -> pl.DataFrame:
     held = pl.DataFrame(schema=KNOWN)
     for seq, items in enumerate(submissions, start=1):
         validated = validate(of_job(seq, landed(as_lines(items), for_this_run)), "UTC")
@@ -61,13 +61,15 @@ NUMBERS = st.integers(0, 9).flatmap(
 
 @examples(8)
 @given(NUMBERS, NUMBERS)
-def test_as_many_ids_as_were_sent_are_as_many_transactions(first: list[str], second: list[str]) -> None:
-    held = held_after(*([{**ITEM, "transactionId": number} for number in numbers] for numbers in (first, second)))
+def test_each_distinct_id_as_sent_is_one_transaction(first: list[str], second: list[str]) -> None:
+    held = transactions_after(
+        *([{**ITEM, "transactionId": number} for number in numbers] for numbers in (first, second))
+    )
     assert held["transaction_id"].n_unique() == held.height == len({*first, *second})
     assert held["client_transaction_id"].str.contains("xxxxxx").all()
 
 
-def test_digests_need_the_key_and_are_those_of_masked_texts_only() -> None:
+def test_only_masked_texts_have_digests_and_digests_depend_on_the_key() -> None:
     rows = landed(as_lines([{**ITEM, "transactionId": ONE}, {**ITEM, "transactionId": "A-1"}]), for_this_run)
     assert rows["transactionIdDigest"].to_list() == [for_this_run(ONE), None]
     assert rows["descriptionDigest"].to_list() == [None, None]
@@ -75,13 +77,13 @@ def test_digests_need_the_key_and_are_those_of_masked_texts_only() -> None:
     assert digest(b"1", ONE) != digest(b"2", ONE) != digest(b"2", OTHER)
 
 
-def test_spacing_and_case_of_a_masked_description_make_no_other_transaction() -> None:
+def test_spacing_and_case_of_a_masked_description_do_not_make_another_transaction() -> None:
     lower, upper = ({**ITEM, "description": text.format(ONE)} for text in ("paid  to {}", " PAID TO {}"))
-    assert held_after([lower], [upper]).height == 1
+    assert transactions_after([lower], [upper]).height == 1
 
 
 @pytest.mark.parametrize("amount", ["4000000000006", "-4000000000006.50", "4.4000000000000002", "4000000000006e-2"])
-def test_an_amount_is_no_card_whatever_its_digits_look_like(amount: str) -> None:
+def test_an_amount_with_the_digits_of_a_card_is_not_masked(amount: str) -> None:
     [row] = landed(as_lines([{**ITEM, "amount": amount, "balance": amount}]), for_this_run).to_dicts()
     assert (row["amount"], row["balance"], row["masked"]) == (amount, amount, False)
 
@@ -94,7 +96,7 @@ def test_a_card_in_the_wrong_field_is_masked() -> None:
     assert json.loads(row["extra"]) == {"note": {"n": [SHOWN]}}
 
 
-def test_whoever_sent_masked_rows_is_told() -> None:
+def test_masked_rows_are_reported_to_the_client() -> None:
     assert list(masked_warnings(landed(as_lines([ITEM]), for_this_run))) == []
     [warning] = masked_warnings(landed(as_lines([ITEM, {**ITEM, "note": ONE}]), for_this_run))
     assert warning["code"] == "Transaction.MaskedNumber"
@@ -107,7 +109,7 @@ def account(**fields: Any) -> accounts.Account:
 
 
 @pytest.mark.parametrize("field", ["account_number", "bank_name", "account_name"])
-def test_accounts_are_told_apart_by_what_was_sent(field: str) -> None:
+def test_accounts_with_the_same_masked_number_are_distinguished(field: str) -> None:
     one, other = account(**{field: ONE}), account(**{field: OTHER})
     assert getattr(one, field) == getattr(other, field) == SHOWN
     assert one.account_id != other.account_id
@@ -117,7 +119,7 @@ def test_accounts_are_told_apart_by_what_was_sent(field: str) -> None:
 @pytest.mark.parametrize(
     "grouped", ["4539 1200 0004 1234", "4539-1200-0004-1234", "45391200-00041234", "4539  12000004 1234"]
 )
-def test_a_cards_number_is_one_account_however_it_is_grouped(grouped: str) -> None:
+def test_grouping_of_a_card_number_does_not_change_the_account(grouped: str) -> None:
     found = account(account_number=grouped)
     assert (found.account_id, found.account_number) == (account(account_number=ONE).account_id, SHOWN)
 
@@ -129,7 +131,7 @@ def accepted_of(name: str, content: str) -> pl.DataFrame:
     return validated.accepted.collect()
 
 
-def test_a_files_ids_and_cards_stay_apart() -> None:
+def test_masked_ids_and_cards_of_a_file_remain_distinct() -> None:
     lines = [
         f"{card},2026-03-02,COFFEE {nth},-4.50,{number}"
         for nth, (card, number) in enumerate([(ONE, ONE), (ONE, OTHER), (OTHER, ONE)])
@@ -139,7 +141,7 @@ def test_a_files_ids_and_cards_stay_apart() -> None:
     assert identify(pl.DataFrame(schema=KNOWN), rows).rows["transaction_id"].n_unique() == 3
 
 
-def test_an_answers_rows_and_accounts_that_are_shown_alike_stay_apart() -> None:
+def test_rows_and_accounts_of_a_response_with_the_same_masked_values_remain_distinct() -> None:
     items = [
         {
             "transactionId": f"{account}-{nth}",

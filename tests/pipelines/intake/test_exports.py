@@ -1,4 +1,4 @@
-"""Exports as banks write them. The layouts are from general knowledge: hand-written, a few lines of each."""
+"""Exports as banks write them. The layouts are hand-written from general knowledge, with a few lines each."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from pipelines.intake.exports import REFUSED, Contents, Statement, read, submitt
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.schemas import LANDED
 
-# What every bank's sample below says of its account, oldest first: two on one day, one in, one out.
+# The rows of every sample below, oldest first: two on one day, one in, one out.
 ROWS = [
     ("2026-01-30", "RENT UNIT 4", "-1500.00"),
     ("2026-02-02", "DIRECT CREDIT TYRO PAYMENTS", "2812.40"),
@@ -166,7 +166,7 @@ def rows_of(statement: Statement) -> list[tuple[str, str, str]]:
     return statement.rows.select("date", "description", "amount").rows()
 
 
-def set_aside(text: str) -> list[tuple[int, str]]:
+def lines_without_rows(text: str) -> list[tuple[int, str]]:
     return read("export.csv", text.encode()).no_rows.rows()
 
 
@@ -175,7 +175,7 @@ def notes_of(text: str) -> str:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_says_the_same(layout: str) -> None:
+def test_every_layout_gives_the_same_rows(layout: str) -> None:
     text, has_balances, account = LAYOUTS[layout]
     statement = only_statement(text)
     assert rows_of(statement) == ROWS
@@ -187,7 +187,7 @@ def test_every_layout_says_the_same(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_row_knows_its_line(layout: str) -> None:
+def test_each_row_has_its_line_number(layout: str) -> None:
     text, _, _ = LAYOUTS[layout]
     lines = text.splitlines()
     statement = only_statement(text)
@@ -209,16 +209,16 @@ def test_byte_order_mark_line_ends_and_blank_lines_make_no_difference(layout: st
         assert rows_of(only_statement(variant)) == ROWS
 
 
-def test_debit_and_credit_without_heading_or_balance_are_taken_in_their_usual_order_and_say_so() -> None:
+def test_debit_and_credit_without_heading_or_balance_are_assumed_in_the_usual_order() -> None:
     text = "02/02/2026,BUNNINGS,84.50,\n30/01/2026,TYRO,,12.00\n"
     assert [row[2] for row in rows_of(only_statement(text))] == ["12.00", "-84.50"]
     assert "usual order" in notes_of(text)
 
 
-def test_a_preamble_and_a_footer_are_no_transactions() -> None:
+def test_a_preamble_and_a_footer_are_not_transactions() -> None:
     text = f"Harbour Coffee Pty Ltd\nAccount statement,,,\n\n{ST_GEORGE}\nClosing balance,,,,11227.90\nEnd of report\n"
     assert rows_of(only_statement(text)) == ROWS
-    assert set_aside(text) == [
+    assert lines_without_rows(text) == [
         (1, "before the rows"),
         (2, "before the rows"),
         (3, "blank"),
@@ -228,7 +228,7 @@ def test_a_preamble_and_a_footer_are_no_transactions() -> None:
     ]
 
 
-def test_exports_put_one_behind_the_other_repeat_their_heading() -> None:
+def test_repeated_headings_of_concatenated_exports_are_skipped() -> None:
     assert rows_of(only_statement(ST_GEORGE + ST_GEORGE)) == ROWS + ROWS
 
 
@@ -250,7 +250,7 @@ def test_several_accounts_and_customers_in_one_file_are_several_statements() -> 
     assert rows_of(contents.statements[0]) == [("2026-01-30", "RENT", "-1500"), ("2026-02-02", "-", "3.5")]
 
 
-def test_an_account_is_of_the_type_that_its_name_says() -> None:
+def test_the_name_of_an_account_gives_its_type() -> None:
     rows = "date,description,amount,account\n2026-01-30,A,-1,{}\n2026-01-31,B,-1,{}\n"
     types = {
         name: only_statement(rows.format(name, name)).account_type
@@ -273,7 +273,7 @@ def test_month_first_needs_a_date_that_proves_it() -> None:
     assert "month first: 04/25/2026 on line 4" in notes_of(proven)
 
 
-def test_dates_that_prove_both_are_read_day_first_and_the_others_left_to_be_refused() -> None:
+def test_dates_that_prove_both_orders_are_read_day_first_and_the_others_are_left_as_printed() -> None:
     text = "Date,Description,Amount\n13/03/2026,A,1.00\n04/25/2026,C,-3.00\n"
     assert [row[0] for row in rows_of(only_statement(text))] == ["2026-03-13", "04/25/2026"]
     assert "04/25/2026 on line 3 is a date only with the month first" in notes_of(text)
@@ -293,7 +293,7 @@ def test_dates_that_prove_both_are_read_day_first_and_the_others_left_to_be_refu
         ),
     ],
 )
-def test_a_day_is_read_however_it_is_printed(printed: str) -> None:
+def test_a_day_is_read_in_every_form(printed: str) -> None:
     text = f'Date,Description,Amount\n"{printed}",A,-1.00\n'
     assert rows_of(only_statement(text)) == [("2026-03-05", "A", "-1.00")]
 
@@ -347,7 +347,7 @@ def test_only_positive_amounts_without_balances_are_said_to_be_read_as_money_in(
     assert "Signs are assumed: no amount has a minus" in notes_of(text)
 
 
-def test_a_balance_of_what_is_owed_is_turned_round() -> None:
+def test_a_balance_of_the_amount_owed_is_negated() -> None:
     text = (
         "Date,Description,Amount,Balance\n2026-01-01,SHOP,-10.00,110.00\n2026-01-02,SHOP,-20.00,130.00\n"
         "2026-01-03,PAYMENT,50.00,80.00\n"
@@ -358,13 +358,13 @@ def test_a_balance_of_what_is_owed_is_turned_round() -> None:
     assert "the amount owed" in notes_of(text)
 
 
-def test_of_a_row_with_debit_and_credit_neither_counts() -> None:
+def test_a_row_with_both_debit_and_credit_is_refused() -> None:
     contents = read("x.csv", (ST_GEORGE + "03/02/2026,BOTH,5.00,7.00,11229.90\n").encode())
     assert contents.refused.select("line", "code").rows() == [(5, "Export.DebitAndCredit")]
     assert rows_of(contents.statements[0]) == ROWS
 
 
-def test_a_comma_without_quotes_refuses_its_line_only() -> None:
+def test_a_comma_without_quotes_refuses_only_its_line() -> None:
     contents = read("x.csv", (ST_GEORGE + "03/02/2026,COFFEE, SYDNEY,5.00,,11222.90\n").encode())
     assert contents.refused.select("line", "code").rows() == [(5, "Export.SurplusCells")]
     assert rows_of(contents.statements[0]) == ROWS
@@ -382,7 +382,7 @@ def test_a_text_over_several_lines_becomes_one_and_the_next_row_keeps_its_line()
     assert statement.lines.to_list() == [2, 5]
 
 
-def test_windows_1252_is_read_where_it_is_no_utf_8() -> None:
+def test_windows_1252_is_read_if_a_file_is_not_utf_8() -> None:
     assert rows_of(only_statement("Date,Description,Amount\n2026-01-01,Café – Zoë,-1.00\n".encode("cp1252"))) == [
         ("2026-01-01", "Café – Zoë", "-1.00")
     ]
@@ -393,7 +393,7 @@ def test_card_numbers_are_masked() -> None:
     assert rows_of(only_statement(text))[0][1] == "PAID 411111xxxxxx1111"
 
 
-def test_whom_and_what_for_stand_together_once() -> None:
+def test_payee_and_description_are_joined_without_repetition() -> None:
     text = (
         "Date,Payee,Description,Transaction Type,Amount\n2026-01-01,Acme,invoice 7,Transfer,-1.00\n"
         "2026-01-02,Acme,ACME INVOICE 8,Transfer,-1.00\n2026-01-03,,,Fee,-1.00\n"
@@ -401,7 +401,7 @@ def test_whom_and_what_for_stand_together_once() -> None:
     assert [row[1] for row in rows_of(only_statement(text))] == ["Acme invoice 7", "ACME INVOICE 8", "Fee"]
 
 
-def test_pending_rows_value_dates_ids_and_currencies_are_kept() -> None:
+def test_pending_status_value_dates_ids_and_currencies_are_read() -> None:
     text = (
         "Date,Value Date,Description,Amount,Currency,Transaction ID,Status\n"
         "01/02/2026,31/01/2026,A,-1.00,aud,t1,Posted\n02/02/2026,,B,-2.00,NZD,t2,PENDING\n"
@@ -410,7 +410,7 @@ def test_pending_rows_value_dates_ids_and_currencies_are_kept() -> None:
     assert rows == [("2026-01-31", "AUD", "t1", None), (None, "NZD", "t2", "pending")]
 
 
-def test_ids_that_stand_twice_are_none() -> None:
+def test_repeated_ids_are_dropped() -> None:
     text = "Date,Description,Amount,Transaction ID\n01/02/2026,A,-1.00,t1\n02/02/2026,B,-2.00,t1\n"
     assert only_statement(text).rows["transactionId"].to_list() == [None, None]
 
@@ -438,7 +438,7 @@ def test_ids_that_stand_twice_are_none() -> None:
         (b'{"transactions": [], "creditLimit": "x"}', "has a creditLimit"),
     ],
 )
-def test_a_file_that_cannot_be_understood_is_one_line(content: bytes, reason: str) -> None:
+def test_an_unreadable_file_is_refused_with_one_line(content: bytes, reason: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         read("feed.csv", content)
     assert caught.value.detail.startswith("feed.csv")
@@ -446,7 +446,7 @@ def test_a_file_that_cannot_be_understood_is_one_line(content: bytes, reason: st
     assert "\n" not in caught.value.detail
 
 
-def test_what_statements_extract_says_against_a_row_is_kept_and_what_it_says_for_one_is_not() -> None:
+def test_doubts_of_statements_extract_are_read_and_its_proofs_are_not() -> None:
     lines = (
         "date,description,amount,balance,proved,verdict",
         "2026-01-30,RENT UNIT 4,-1500.00,8500.00,no,partial",

@@ -8,7 +8,7 @@ from pipelines.vocabulary.errors import InvalidRequest
 
 def currencies(text: str, layout: str | None = None) -> list[str | None]:
     contents = read("x.csv", text.encode(), None if layout is None else parse_layout(layout))
-    return [each for statement in contents.statements for each in statement.rows["currency"]]
+    return [code for statement in contents.statements for code in statement.rows["currency"]]
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_a_heading_states_the_currency(heading: str, currency: str | None) -> No
     assert currencies(text) == [currency] * 2
 
 
-def test_headings_of_two_columns_state_it_too() -> None:
+def test_headings_of_debit_and_credit_state_the_currency() -> None:
     text = "Date,Details,Paid out (£),Paid in (£),Balance (£)\n2026-01-13,A,1.00,,9.00\n2026-01-14,B,,2.00,11.00\n"
     assert currencies(text) == ["GBP", "GBP"]
 
@@ -41,7 +41,7 @@ def test_headings_of_two_columns_state_it_too() -> None:
         *(("5.00 DR", "-5.00", None), ("£5.00 CR", "5.00", "GBP")),
     ],
 )  # fmt: skip
-def test_a_mark_beside_the_amount_states_it(printed: str, amount: str, currency: str | None) -> None:
+def test_a_mark_beside_the_amount_states_the_currency(printed: str, amount: str, currency: str | None) -> None:
     text = f'Date,Description,Amount\n2026-01-12,A,-1.00\n2026-01-13,B,"{printed}"\n'
     (statement,) = read("x.csv", text.encode()).statements
     assert statement.rows.select("amount", "currency").row(1) == (amount, currency)
@@ -79,7 +79,7 @@ def test_a_column_a_line_before_the_heading_or_the_user_states_it() -> None:
     assert currencies(rows, "date=1,description=2,amount=3,currency=NZD") == ["NZD", "NZD"]
 
 
-def test_columns_by_hand_are_all_that_is_read() -> None:
+def test_only_the_columns_that_the_user_specifies_are_read() -> None:
     text = "When;Who;How much;What\n13/01/2026;ACME;84.50;COFFEE\n14/01/2026;ACME;1.00;TEA\n"
     contents = read("x.csv", text.encode(), parse_layout("date=1, amount=-3\ndescription=4 # words"))
     (statement,) = contents.statements
@@ -88,7 +88,7 @@ def test_columns_by_hand_are_all_that_is_read() -> None:
     assert (contents.headings, contents.no_rows.height, contents.lines) == (0, 1, 3)
 
 
-def test_the_layout_of_a_file_reads_it_the_same_when_given_by_hand() -> None:
+def test_the_reported_layout_of_a_file_gives_the_same_rows_when_specified() -> None:
     text = "Date,Details,Debit,Credit,Balance\n2026-01-13,A,1.00,,9.00\n2026-01-14,B,,2.00,11.00\n"
     found = read("x.csv", text.encode())
     assert str(found.layout) == "date=1,description=2,debit=3,credit=4,balance=5"
@@ -109,18 +109,18 @@ def test_the_layout_of_a_file_reads_it_the_same_when_given_by_hand() -> None:
         ("date=1,amount=2,currency=XXQ", "currency as a column's number or an ISO 4217 code"),
     ],
 )
-def test_a_layout_that_cannot_be_meant_is_refused(text: str, reason: str) -> None:
+def test_an_invalid_layout_is_refused(text: str, reason: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_layout(text)
     assert reason in caught.value.detail
 
 
-def test_a_column_that_is_not_there_is_refused() -> None:
+def test_a_column_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r".*") as caught:
         read("x.csv", b"13/01/2026,A,1.00\n", parse_layout("date=1,amount=7"))
     assert caught.value.detail == "x.csv has 3 columns: no column 7 for amount"
 
 
-def test_a_layout_is_written_as_it_is_read() -> None:
+def test_a_layout_as_text_parses_to_the_same_layout() -> None:
     layout = Layout({"date": 1, "amount": 3}, "-", "GBP")
     assert parse_layout(str(layout)) == layout

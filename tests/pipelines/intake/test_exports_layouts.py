@@ -1,4 +1,4 @@
-"""Rows written in any layout are read back as they were, and whatever stands in a file, it is read or refused."""
+"""Rows written in any layout are read back unchanged, and any file is read or refused."""
 
 import csv
 import io
@@ -38,7 +38,7 @@ class Row:
 def histories(draw: st.DrawFn) -> list[Row]:
     """Oldest first, money in and out, balances that follow."""
     cents = st.integers(-500_000, 500_000).filter(bool)
-    amounts = [Decimal(each).scaleb(-2) for each in draw(st.lists(cents, min_size=3, max_size=12))]
+    amounts = [Decimal(amount).scaleb(-2) for amount in draw(st.lists(cents, min_size=3, max_size=12))]
     amounts[:2] = [abs(amounts[0]), -abs(amounts[1])]
     days = sorted(draw(st.integers(0, 400)) for _ in amounts)
     opening = Decimal(draw(st.integers(-100_000, 900_000))).scaleb(-2)
@@ -70,7 +70,7 @@ MONEY = (plain_money, dollars, in_brackets, with_suffix)
 
 @st.composite
 def exports(draw: st.DrawFn, rows: Sequence[Row]) -> bytes:
-    """The rows in a layout that some bank might have."""
+    """Write the rows in a layout that a bank might use."""
     printed_date, money = draw(st.sampled_from(DATES)), draw(st.sampled_from(MONEY))
     split, with_heading, newest_first = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     columns = {
@@ -87,7 +87,7 @@ def exports(draw: st.DrawFn, rows: Sequence[Row]) -> bytes:
         "Balance": [money(row.balance) for row in rows],
     }
     order = draw(st.permutations(list(columns))) if with_heading else list(columns)
-    table = [list(each) for each in zip(*(columns[name] for name in order), strict=True)]
+    table = [list(cells) for cells in zip(*(columns[name] for name in order), strict=True)]
     if newest_first:
         table.reverse()
     target = io.StringIO(newline="")
@@ -99,7 +99,7 @@ def exports(draw: st.DrawFn, rows: Sequence[Row]) -> bytes:
 
 
 @given(st.data())
-def test_rows_come_back_as_they_were_written(data: st.DataObject) -> None:
+def test_rows_are_read_back_unchanged(data: st.DataObject) -> None:
     rows = data.draw(histories())
     contents = read("export.csv", data.draw(exports(rows)))
     assert contents.refused.is_empty()
@@ -124,15 +124,15 @@ CELLS = st.one_of(
 @given(st.lists(st.lists(CELLS, max_size=6), max_size=8), st.sampled_from(",;\t|"))
 def test_any_cells_are_read_or_refused_in_one_line(table: list[list[str]], delimiter: str) -> None:
     text = "\n".join(delimiter.join(cells) for cells in table)
-    _is_read_or_refused(text.encode("utf-8", errors="replace"))
+    _check_read_or_refused(text.encode("utf-8", errors="replace"))
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused_in_one_line(content: bytes) -> None:
-    _is_read_or_refused(content)
+    _check_read_or_refused(content)
 
 
-def _is_read_or_refused(content: bytes) -> None:
+def _check_read_or_refused(content: bytes) -> None:
     with suppress(Refused):
         for statement in _read(content):
             assert statement.rows.select(LANDED.names()).schema == LANDED
@@ -140,7 +140,7 @@ def _is_read_or_refused(content: bytes) -> None:
 
 
 class Refused(Exception):
-    """In one line that begins with the file's name."""
+    """A file was refused with one line that begins with its name."""
 
 
 def _read(content: bytes) -> Sequence[Statement]:
@@ -150,7 +150,7 @@ def _read(content: bytes) -> Sequence[Statement]:
         raise (Refused if re.fullmatch("x.csv .+", error.detail) else AssertionError)(error.detail) from error
 
 
-def test_what_cannot_be_read_is_refused_with_its_line_and_its_neighbours_kept() -> None:
+def test_an_unreadable_row_is_refused_with_its_line_and_the_others_are_accepted() -> None:
     text = (
         "Date,Description,Amount,Balance\n2026-01-01,A,-1.00,9.00\n31/02/2026,B,-1.00,8.00\n2026-01-03,C,one,7.00\n"
         "2026-01-04,D,,\n2026-01-05,E,-1.00,5.00\n"
@@ -165,7 +165,7 @@ def test_what_cannot_be_read_is_refused_with_its_line_and_its_neighbours_kept() 
     assert validated.accepted.collect()["description"].to_list() == ["A", "E"]
 
 
-def test_json_of_a_submission_is_what_the_api_would_take() -> None:
+def test_json_of_a_submission_is_read_as_the_api_would() -> None:
     body = {
         "bsb": "062-000",
         "accountNumber": "12345678",
@@ -184,7 +184,7 @@ def test_json_of_a_submission_is_what_the_api_would_take() -> None:
         assert statement.lines.to_list() == [1, 2]
 
 
-def test_json_of_an_answer_is_taken_by_customer_and_account() -> None:
+def test_json_of_a_response_is_grouped_by_customer_and_account() -> None:
     def item(account: str, amount: str) -> dict[str, object]:
         described = {"accountId": account, "accountNumberMasked": "xxxx5678", "accountType": "savings", "bsb": None}
         item = {"customerId": "c1", "account": described, "date": "2026-01-01", "description": "A", "amount": amount}
@@ -222,7 +222,7 @@ ANOTHER = export(("2026-01-06", "A", "-10.00", "490.00"), ("2026-01-21", "B", "3
         ((CONTINUING, ANOTHER, JANUARY), ["one", "two", "one"]),
     ],
 )
-def test_exports_of_one_account_are_found_by_their_balances(
+def test_exports_of_one_account_are_recognised_by_their_balances(
     statements: tuple[Statement, ...], names: list[str]
 ) -> None:
     named = name_accounts(list(zip(("one", "two", "three"), statements, strict=False)))
@@ -235,24 +235,28 @@ def test_without_balances_exports_must_agree_on_the_days_that_both_cover() -> No
     other = export(
         *[(day, f"{what} X" if what.endswith("1") else what, amount, None) for day, what, amount, _ in days[5:]]
     )
-    assert [each.bank_name for each in name_accounts([("one", first), ("two", second)])] == ["one", "one"]
-    assert [each.bank_name for each in name_accounts([("one", first), ("two", other)])] == ["one", "two"]
+    assert _names([("one", first), ("two", second)]) == ["one", "one"]
+    assert _names([("one", first), ("two", other)]) == ["one", "two"]
     apart = export(*days[14:])
-    assert [each.bank_name for each in name_accounts([("one", first), ("two", apart)])] == ["one", "two"]
+    assert _names([("one", first), ("two", apart)]) == ["one", "two"]
 
 
-def test_a_named_account_keeps_its_name_whatever_its_file_is_called() -> None:
+def _names(statements: Sequence[tuple[str, Statement]]) -> list[str | None]:
+    return [statement.bank_name for statement in name_accounts(statements)]
+
+
+def test_a_named_account_is_not_named_by_its_file() -> None:
     text = b"Date,Description,Amount,Account Number\n2026-01-01,A,-1.00,12345678\n2026-01-02,B,-1.00,12345678\n"
     (named,) = name_accounts([("x", read("x.csv", text).statements[0])])
     assert (named.bank_name, named.account_number) == (None, "12345678")
 
 
-def test_the_name_of_a_file_may_tell_the_type() -> None:
+def test_the_name_of_a_file_may_give_the_type() -> None:
     named = name_accounts([("business_visa", JANUARY), ("online-saver", ANOTHER)])
     assert [statement.account_type for statement in named] == ["credit_card", "savings"]
 
 
-def test_statements_are_sent_in_the_order_in_which_they_begin() -> None:
+def test_statements_are_submitted_in_the_order_of_their_first_dates() -> None:
     sent = submitted([CONTINUING, JANUARY], NOW)
     rows = sent.rows.collect()
     assert rows.schema == pl.Schema({**SUBMISSION, **LANDED})

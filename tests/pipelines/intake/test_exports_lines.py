@@ -24,7 +24,7 @@ CELLS = st.sampled_from(
         *("COFFEE", "Opening balance", "Card 4111", "Debit", "pending", " "),
     ]
 )
-SOUND = st.tuples(
+VALID = st.tuples(
     st.sampled_from(["02/01/2026", "03/01/2026", "01/13/2026"]),
     st.sampled_from(["RENT", "SHOP"]),
     st.sampled_from(["5.00", "-5.00", ""]),
@@ -34,9 +34,9 @@ SOUND = st.tuples(
 
 @st.composite
 def files(draw: st.DrawFn) -> str:
-    """Lines of any kind around a few that are sound, with and without a heading that may stand twice."""
+    """Draw lines of any kind around some valid ones, with or without a heading that may be repeated."""
     heading = draw(st.sampled_from(HEADINGS))
-    any_line = st.one_of(st.just([]), st.lists(CELLS, max_size=7), SOUND.map(list), st.just(heading or ["Report"]))
+    any_line = st.one_of(st.just([]), st.lists(CELLS, max_size=7), VALID.map(list), st.just(heading or ["Report"]))
     table = [
         *draw(st.lists(st.lists(CELLS, max_size=3), max_size=3)),
         *([heading] if heading else []),
@@ -53,7 +53,7 @@ def lines_of(contents: Contents) -> list[int]:
 
 
 @given(files(), st.sampled_from([None, "date=1,amount=3,description=2", "date=1,debit=3,credit=4"]))
-def test_rows_headings_and_exceptions_are_all_lines(text: str, columns: str | None) -> None:
+def test_every_line_is_a_row_a_heading_or_an_exception(text: str, columns: str | None) -> None:
     try:
         contents = read("x.csv", text.encode(), None if columns is None else parse_layout(columns))
     except InvalidRequest:
@@ -65,7 +65,7 @@ def test_rows_headings_and_exceptions_are_all_lines(text: str, columns: str | No
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_without_heading_month_first_dates_lose_no_row(newest_first: bool) -> None:
+def test_without_a_heading_no_row_with_a_month_first_date_is_lost(newest_first: bool) -> None:
     lines = [f"{month:02}/{day:02}/2026,-{day}.00,SHOP {day}\n" for month, day in [(1, 13), (1, 31), (2, 2), (3, 4)]]
     contents = read("x.csv", "".join(lines[::-1] if newest_first else lines).encode())
     (statement,) = contents.statements
@@ -73,13 +73,13 @@ def test_without_heading_month_first_dates_lose_no_row(newest_first: bool) -> No
     assert contents.no_rows.is_empty()
 
 
-def test_the_first_row_of_a_file_without_heading_may_be_wrong_but_is_a_row() -> None:
+def test_an_invalid_first_row_without_a_heading_is_still_a_row() -> None:
     (statement,) = read("x.csv", b"31/02/2026,-1.00,A\n01/02/2026,-1.00,B\n").statements
     assert statement.rows["date"].to_list() == ["31/02/2026", "2026-02-01"]
 
 
 @pytest.mark.parametrize("heading", ["Withdrawal Amt.", "Amount (Dr)", "Debits (INR)", "Outgoings", "Charged to you"])
-def test_debits_are_read_whatever_their_column_is_called(heading: str) -> None:
+def test_debits_are_read_under_any_heading(heading: str) -> None:
     for balances in (("900.00", "950.00", "940.00"), ("", "", "")):
         text = (
             f"Date,Details,{heading},Deposits,Balance\n2026-01-13,SHOP,100.00,,{balances[0]}\n"
@@ -89,7 +89,7 @@ def test_debits_are_read_whatever_their_column_is_called(heading: str) -> None:
         assert statement.rows["amount"].to_list() == ["-100.00", "50.00", "-10.00"]
 
 
-def test_a_row_without_an_amount_is_a_row_and_only_words_of_balances_state_one() -> None:
+def test_a_row_without_an_amount_is_a_row_unless_its_words_state_a_balance() -> None:
     text = (
         "Date,Details,Amount,Balance\n2026-01-13,Opening balance,,100.00\n2026-01-13,SHOP,-10.00,90.00\n"
         "2026-01-14,ATM,,70.00\n2026-01-15,Balance c/fwd,,70.00\n"
@@ -100,13 +100,13 @@ def test_a_row_without_an_amount_is_a_row_and_only_words_of_balances_state_one()
     assert contents.no_rows.rows() == [(2, "states a balance"), (5, "states a balance")]
 
 
-def test_rows_before_the_heading_are_refused_by_name() -> None:
+def test_rows_before_the_heading_are_refused() -> None:
     contents = read("x.csv", b"01/02/2026,RENT,-1.00\nDate,Details,Amount\n02/02/2026,SHOP,-2.00\n")
     assert contents.refused.select("line", "code").rows() == [(1, "Export.BeforeHeading")]
     assert contents.headings == 1
 
 
-def test_rows_that_were_never_booked_are_refused_by_name() -> None:
+def test_rows_that_were_never_booked_are_refused() -> None:
     text = "Date,Details,Amount,State\n2026-01-13,A,-1.00,COMPLETED\n2026-01-14,B,-9.00,DECLINED\n"
     contents = read("x.csv", text.encode())
     assert contents.refused.select("line", "code").rows() == [(3, "Export.NotBooked")]

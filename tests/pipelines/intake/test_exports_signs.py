@@ -1,4 +1,4 @@
-"""Which amounts of an export are money out, and what shows it."""
+"""Which amounts of an export are money out, and the evidence for it."""
 
 import pytest
 
@@ -36,26 +36,26 @@ CARD_MEMBER = (
     ],
     ids=["words", "name of the file", "card in its name", "heading of a column", "line before the heading"],
 )  # fmt: skip
-def test_a_cards_positive_charges_are_money_out_and_said_to_be_assumed(name: str, text: str) -> None:
+def test_positive_charges_of_a_card_are_money_out_by_assumption(name: str, text: str) -> None:
     contents = described(text, name)
     assert amounts(contents) == SPENT
     assert contents.signs is Signs.ASSUMED
     assert "Signs are assumed: amounts without a minus are money out" in " ".join(contents.notes)
 
 
-def test_a_card_whose_charges_have_a_minus_stays_as_it_is() -> None:
+def test_charges_of_a_card_with_a_minus_are_not_changed() -> None:
     text = "Date,Description,Amount\n2026-01-13,COLES,-84.50\n2026-01-14,PAYMENT - THANK YOU,500.00\n"
     contents = described(text, "visa.csv")
     assert amounts(contents) == ["-84.50", "500.00"]
     assert contents.signs is Signs.ASSUMED
 
 
-def test_charges_of_a_card_of_which_none_has_a_minus() -> None:
+def test_charges_and_payments_of_a_card_without_any_minus_are_read() -> None:
     contents = described(CARD.replace("-500", "500"), "visa.csv")
     assert amounts(contents) == SPENT
 
 
-def test_a_cards_balance_of_what_is_owed_rises_with_positive_charges() -> None:
+def test_an_owed_balance_of_a_card_rises_with_positive_charges() -> None:
     text = (
         "Date,Description,Amount,Balance\n2026-01-13,COLES,84.50,1084.50\n2026-01-14,PAYMENT,-500.00,584.50\n"
         "2026-01-15,BUNNINGS,20.00,604.50\n"
@@ -118,20 +118,20 @@ def test_words_for_debit_and_credit_state_the_sign(rows: list[tuple[str, str]], 
     assert contents.signs is Signs.STATED
 
 
-def test_where_only_credits_are_marked_the_others_are_debits() -> None:
+def test_amounts_without_a_mark_are_debits_if_only_credits_are_marked() -> None:
     contents = described("Date,Description,Amount\n2026-01-13,COLES,84.50\n2026-01-14,PAYMENT,500.00 CR\n")
     assert amounts(contents) == ["-84.50", "500.00"]
     assert contents.signs is Signs.STATED
 
 
-def test_the_user_decides_over_all_evidence() -> None:
+def test_the_users_decision_overrides_all_evidence() -> None:
     for amount, expected in {"-3": SPENT, "+3": ["84.50", "-500.00", "20.00", "30.00"]}.items():
         contents = described(CARD, layout=f"date=1,description=2,amount={amount}")
         assert amounts(contents) == expected
         assert contents.signs is Signs.DECLARED
 
 
-def test_accounts_of_one_file_are_judged_on_their_own() -> None:
+def test_signs_of_several_accounts_in_a_file_are_decided_separately() -> None:
     text = (
         "Date,Account,Description,Amount\n2026-01-13,Visa,COLES,84.50\n2026-01-13,Cheque,PAY,500.00\n"
         "2026-01-14,Visa,KMART,20.00\n2026-01-14,Cheque,RENT,-90.00\n"

@@ -1,4 +1,4 @@
-"""Lines of rows: what becomes a frame, and what is left of the document that they stood in."""
+"""Lines of rows, and what is retained of their document."""
 
 import json
 from typing import Any
@@ -16,34 +16,34 @@ ITEM: dict[str, Any] = {"date": "2026-06-01", "description": "COFFEE", "amount":
 CARD = "4111111111111111"
 
 
-def of(items: object, **beside: object) -> tuple[object, bytes]:
-    """What a body comes to: its document, and its lines."""
-    found = decoded(json.dumps({"transactions": items} | beside).encode(), ROWS)
+def decode_rows(items: object, **others: object) -> tuple[object, bytes]:
+    """Decode a body and return its document and its lines."""
+    found = decoded(json.dumps({"transactions": items} | others).encode(), ROWS)
     return found.document, found.lines
 
 
-def test_of_a_document_with_rows_only_plain_members_are_left() -> None:
-    document, lines = of([ITEM, {}], bsb="062-000", limit=1.5, odd={"deep": [1]}, list=[1, 2])
+def test_only_scalar_members_are_retained_of_a_document_with_rows() -> None:
+    document, lines = decode_rows([ITEM, {}], bsb="062-000", limit=1.5, odd={"deep": [1]}, list=[1, 2])
     assert document == {"transactions": [{}, {}], "bsb": "062-000", "limit": "1.5", "odd": {}, "list": []}
     assert len(lines.splitlines()) == 2
 
 
 @pytest.mark.parametrize(
-    ("items", "left"),
+    ("items", "retained"),
     [([], []), ([ITEM] * 9, [{}] * 4), ([ITEM, 7, [1]], [{}, None, None]), (None, None), ({"a": 1}, {}), ("x", "x")],
 )
-def test_where_rows_are_none_just_enough_is_left_to_say_so(items: object, left: object) -> None:
-    document, lines = of(items)
-    assert document == {"transactions": left}
+def test_enough_of_invalid_rows_is_retained_to_refuse_them(items: object, retained: object) -> None:
+    document, lines = decode_rows(items)
+    assert document == {"transactions": retained}
     assert lines == b""
 
 
-@pytest.mark.parametrize(("body", "left"), [(b"[1, 2]", []), (b"null", None), (b'"x"', "x"), (b"7", "7")])
-def test_a_document_that_is_no_object_has_no_rows(body: bytes, left: object) -> None:
-    assert decoded(body, ROWS).document == left
+@pytest.mark.parametrize(("body", "retained"), [(b"[1, 2]", []), (b"null", None), (b'"x"', "x"), (b"7", "7")])
+def test_a_document_that_is_not_an_object_has_no_rows(body: bytes, retained: object) -> None:
+    assert decoded(body, ROWS).document == retained
 
 
-def test_a_document_without_rows_holds_fewer_values() -> None:
+def test_a_document_without_rows_may_have_fewer_values() -> None:
     body = b"[" + b"0," * MOST_OTHER_VALUES + b"0]"
     assert decoded(body, ROWS).document == []
     with pytest.raises(InvalidRequest, match="700,000 values"):

@@ -20,7 +20,7 @@ RENT: Mapping[str, Any] = {"date": "2026-03-02", "description": "RENT", "amount"
 
 
 def submitted(*items: Mapping[str, Any] | str) -> pl.LazyFrame:
-    """Items (JSON texts, or mappings to print as JSON) as the rows of one submission."""
+    """Return items (JSON texts, or mappings to write as JSON) as the rows of one submission."""
     texts = [item if isinstance(item, str) else json.dumps(item) for item in items]
     parsed: Any = parse(f"[{','.join(texts)}]".encode())
     context = {**dict.fromkeys(SUBMISSION.names()), "job_id": b"j", "received_at": RECEIVED}
@@ -32,7 +32,7 @@ def accepted(*items: Mapping[str, Any] | str) -> list[dict[str, Any]]:
 
 
 def fault(*items: Mapping[str, Any] | str) -> tuple[str, str] | None:
-    """Field and code of the last item's refusal."""
+    """Return field and code of the last item's refusal."""
     rejected = validate(submitted(*items), "Australia/Sydney").rejected.collect().to_dicts()
     mine = [row for row in rejected if row["position"] == len(items) - 1]
     return (mine[0]["field"], mine[0]["code"].removeprefix("Transaction.")) if mine else None
@@ -44,7 +44,7 @@ def test_frames_have_the_declared_schemas() -> None:
     assert validated.rejected.collect_schema() == REJECTED
 
 
-def test_a_good_row_is_kept_beside_a_bad_one() -> None:
+def test_a_bad_row_does_not_affect_good_ones() -> None:
     validated = validate(submitted(RENT, {**RENT, "date": "2026-02-30"}, RENT), "Australia/Sydney")
     assert validated.accepted.collect()["position"].to_list() == [0, 2]
     assert validated.rejected.collect()["position"].to_list() == [1]
@@ -101,12 +101,12 @@ def test_a_good_row_is_kept_beside_a_bad_one() -> None:
         ({"status": "booked"}, ("status", "InvalidStatus")),
     ],
 )
-def test_each_fault_has_its_code(change: dict[str, Any], expected: tuple[str, str] | None) -> None:
+def test_each_fault_is_refused_with_its_code(change: dict[str, Any], expected: tuple[str, str] | None) -> None:
     assert fault({**RENT, **change}) == expected
 
 
 def test_every_code_is_reachable_by_the_tests_above() -> None:
-    assert {each.code.removeprefix("Transaction.") for each in FAULTS} == {
+    assert {fault.code.removeprefix("Transaction.") for fault in FAULTS} == {
         *("Missing", "WrongType", "InvalidDate", "DateTooEarly", "DateInFuture", "TextTooLong", "ControlCharacter"),
         *("InvalidNumber", "NumberTooLarge", "TooManyDecimals", "InvalidType", "ContradictorySign"),
         *("UnsupportedCurrency", "InvalidStatus", "IdConflict"),
@@ -126,7 +126,7 @@ def test_every_code_is_reachable_by_the_tests_above() -> None:
         ("2026-07-02T13:30:00z", date(2026, 7, 2)),  # UTC+10 in winter
     ],
 )
-def test_a_date_time_is_a_date_in_the_right_zone(text: str, expected: date) -> None:
+def test_a_date_time_is_read_as_a_date_in_the_right_zone(text: str, expected: date) -> None:
     assert accepted({**RENT, "date": text})[0]["date"] == expected
 
 
@@ -156,13 +156,13 @@ def test_a_positive_amount_takes_its_sign_from_the_type() -> None:
     assert [str(row["amount"]) for row in accepted(*typed)] == ["-5.00", "5.00"]
 
 
-def test_the_same_id_twice_with_other_content_refuses_both() -> None:
+def test_rows_with_the_same_id_and_different_content_are_refused() -> None:
     first, second = {**RENT, "transactionId": "T1"}, {**RENT, "transactionId": "T1", "amount": "-1"}
     assert fault(second, first) == fault(first, second) == ("transactionId", "IdConflict")
     assert fault(first, first) is None
 
 
-def test_a_card_number_is_masked_in_every_field_and_unknown_ones_are_kept() -> None:
+def test_card_numbers_are_masked_in_every_field_and_unknown_fields_are_retained() -> None:
     frame = landed(as_lines([{**RENT, "description": "4111111111111111", "note": "4111 1111 1111 1111"}]), for_this_run)
     assert frame["description"].item() == "411111xxxxxx1111"
     assert json.loads(frame["extra"].item()) == {"note": "411111xxxxxx1111"}
@@ -172,7 +172,7 @@ numbers = st.from_regex(r"\A-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?([eE][+-]?[0-9
 
 
 @given(st.lists(numbers, min_size=1, max_size=20))
-def test_the_oracle_reads_the_same_amounts(texts: list[str]) -> None:
+def test_amounts_equal_those_of_an_oracle(texts: list[str]) -> None:
     items = [f'{{"date": "2026-03-02", "description": "x", "amount": {text}}}' for text in texts]
     found = {row["position"]: row["amount"] for row in accepted(*items)}
     expected = {position: oracle(text) for position, text in enumerate(texts)}
@@ -180,7 +180,7 @@ def test_the_oracle_reads_the_same_amounts(texts: list[str]) -> None:
 
 
 def oracle(text: str) -> Decimal | None:
-    """The amount in plain Decimal: to eight decimals, within 10⁻⁶ of whole cents, and below 10^13; else null."""
+    """Return an amount in plain Decimal: to eight decimals, within 10⁻⁶ of whole cents, and below 10^13; else None."""
     with localcontext(prec=200):
         number = Decimal(text).quantize(Decimal("1e-8"), ROUND_DOWN)
         cents = number.quantize(Decimal("0.01"))

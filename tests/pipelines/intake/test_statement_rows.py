@@ -1,4 +1,4 @@
-"""What was read from PDFs, as rows to be kept and rows to be enriched."""
+"""Statements from PDFs as rows to be stored and as rows to be enriched."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -27,11 +27,11 @@ CUSTOMER, FIRST, SECOND = UUID(int=1), UUID(int=2), UUID(int=3)
         ("4111111111111111.pdf", "411111xxxxxx1111.pdf"),
     ],
 )
-def test_a_name_is_shown_without_what_could_do_harm(name: str, shown: str) -> None:
+def test_harmful_characters_are_removed_from_a_file_name(name: str, shown: str) -> None:
     assert shown_name(name) == shown
 
 
-def test_rows_keep_their_places_and_those_held_already_land_no_second_time() -> None:
+def test_rows_have_their_places_and_repeated_ones_are_not_landed_again() -> None:
     described = {FIRST: statement(RENT, SALE), SECOND: statement(SALE, COFFEE)}
     rows = rows_of(described, [frozenset(), frozenset({0})], for_this_run)
     assert rows.schema == STATEMENT_ROWS
@@ -39,7 +39,7 @@ def test_rows_keep_their_places_and_those_held_already_land_no_second_time() -> 
     assert rows["row"].to_list() == [1, 2, 1, 2]
     assert rows["boxes"].list.len().to_list() == [1] * 4
     landing = landed(
-        rows, {each: account_of(CUSTOMER, one, for_this_run) for each, one in described.items()}, described
+        rows, {number: account_of(CUSTOMER, one, for_this_run) for number, one in described.items()}, described
     )
     assert landing.schema == pl.Schema({**LANDED, **OF_STATEMENT})
     assert landing["position"].to_list() == [0, 1, 2]
@@ -48,7 +48,7 @@ def test_rows_keep_their_places_and_those_held_already_land_no_second_time() -> 
     assert landing["statement_id"].to_list() == [FIRST.bytes, FIRST.bytes, SECOND.bytes]
 
 
-def test_a_row_that_no_balance_proves_is_marked_where_it_lands() -> None:
+def test_an_unproved_row_is_landed_as_unproved() -> None:
     described = {FIRST: statement(RENT, replace(SALE, proved=True), verdict=Verdict.PARTIAL)}
     rows = rows_of(described, [frozenset()], for_this_run)
     assert rows["proved"].to_list() == [False, True]
@@ -57,7 +57,7 @@ def test_a_row_that_no_balance_proves_is_marked_where_it_lands() -> None:
     assert landing["statement_verdict"].unique().to_list() == ["partial"]
 
 
-def test_what_landed_is_valid_whatever_is_printed() -> None:
+def test_landed_rows_are_valid_whatever_is_printed() -> None:
     odd = statement(entry("", "0.00"), entry("a\x00b\nc", "1.00"), entry("x" * 5_000, "-9999999999999.99"))
     described = {FIRST: odd}
     landing = landed(
@@ -73,13 +73,13 @@ def test_what_landed_is_valid_whatever_is_printed() -> None:
     assert validated.accepted.collect()["description"].str.len_chars().to_list() == [len(UNDESCRIBED), 5, 1_000]
 
 
-def test_entries_come_back_as_they_were_kept() -> None:
+def test_entries_are_read_back_from_their_rows_unchanged() -> None:
     whole = statement(RENT, COFFEE, SALE)
     assert entries_of(rows_of({FIRST: whole}, [frozenset()], for_this_run)) == whole.entries
 
 
 @pytest.mark.parametrize("amount", ["1e13", "0.001", "NaN", "-Infinity"])
-def test_money_that_rows_cannot_hold_does_not_fit(amount: str) -> None:
+def test_amounts_outside_the_range_of_rows_do_not_fit(amount: str) -> None:
     assert fits(statement(RENT))
     assert not fits(statement(entry("X", amount)))
     assert not fits(replace(statement(), closing_balance=Decimal(amount)))

@@ -51,7 +51,7 @@ class Unreadable(Exception):
 
 
 @contextmanager
-def opened(content: bytes, password: str | None) -> Iterator[pdfium.PdfDocument]:
+def open_document(content: bytes, password: str | None) -> Iterator[pdfium.PdfDocument]:
     """Open a document for the duration of a block.
 
     Raises:

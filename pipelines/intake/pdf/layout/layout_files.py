@@ -79,8 +79,8 @@ def _list_of(check: Check) -> Check:
         if not isinstance(value, list):
             yield "", "takes a list"
             return
-        for position, each in enumerate(value):
-            yield from ((f"/{position}{pointer}", takes) for pointer, takes in check(each))
+        for position, item in enumerate(value):
+            yield from ((f"/{position}{pointer}", takes) for pointer, takes in check(item))
 
     return check_each
 
@@ -90,10 +90,10 @@ def _map_of(keys: Sequence[str] | None, check: Check) -> Check:
         if not isinstance(value, dict):
             yield "", "takes a mapping"
             return
-        for key, each in value.items():
+        for key, item in value.items():
             if not isinstance(key, str) or (keys is not None and key not in keys):
                 yield f"/{key}", f"is not one of {', '.join(keys)}" if keys else "takes a text as its key"
-            yield from ((f"/{key}{pointer}", takes) for pointer, takes in check(each))
+            yield from ((f"/{key}{pointer}", takes) for pointer, takes in check(item))
 
     return check_each
 

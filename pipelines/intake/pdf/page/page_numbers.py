@@ -36,26 +36,26 @@ def printed_number(lines: Sequence[Line]) -> PageNumber | None:
     rows = next((place for place, line in enumerate(lines) if is_row(line)), len(lines))
     edge = [line for place, line in candidates if place < min(rows, _HEAD) or place == len(lines) - 1]
     with_word = [line for _, line in candidates]
-    for found in (_of_all(with_word), _alone(with_word), _bare(edge)):
+    for found in (_numbers_of_all(with_word), _numbers_alone(with_word), _numbers_without_word(edge)):
         if (number := next(found, None)) is not None:
             return number
     return None
 
 
-def _of_all(lines: Sequence[Line]) -> Iterator[PageNumber]:
+def _numbers_of_all(lines: Sequence[Line]) -> Iterator[PageNumber]:
     for line in lines:
         if match := _OF_ALL.search(line.text):
             yield from _numbered(line, match[1], match[2])
 
 
-def _bare(lines: Sequence[Line]) -> Iterator[PageNumber]:
+def _numbers_without_word(lines: Sequence[Line]) -> Iterator[PageNumber]:
     for line in lines:
         for cell in cells(line.words):
             if match := _BARE.fullmatch(text_of(cell)):
                 yield from _numbered(line, match[1], match[2])
 
 
-def _alone(lines: Sequence[Line]) -> Iterator[PageNumber]:
+def _numbers_alone(lines: Sequence[Line]) -> Iterator[PageNumber]:
     for line in lines:
         for text in (line.text, *map(text_of, cells(line.words))):
             if match := _ALONE.search(text):

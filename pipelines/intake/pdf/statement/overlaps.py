@@ -36,7 +36,7 @@ def repeats_within(statements: Sequence[tuple[UUID, Statement]]) -> list[frozens
     stated: list[tuple[bytes, date, date]] = []
     for rank, (place, (account_id, statement)) in enumerate(_best_first(statements)):
         lines = _lines(account_id.bytes, statement, rank)
-        pairs = match_rows(retained.pipe(_of_account, lines), lines.filter(_within(stated)))
+        pairs = match_rows(retained.pipe(_same_account, lines), lines.filter(_within(stated)))
         found[place] = frozenset(pairs["position"])
         retained = pl.concat([retained, unpaired(lines, pairs)])
         stated += _covered_days(account_id.bytes, statement, lines)
@@ -73,7 +73,7 @@ def _lines(account_id: bytes, statement: Statement, rank: int) -> pl.DataFrame:
     )
 
 
-def _of_account(retained: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
+def _same_account(retained: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
     return retained.join(lines, on="account_id", how="semi")
 
 

@@ -50,7 +50,7 @@ class Proof:
     proved: tuple[bool, ...]
 
 
-def proved(
+def prove(
     postings: Sequence[Posting],
     opening: Decimal | None,
     closing: Decimal | None,

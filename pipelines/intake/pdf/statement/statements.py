@@ -18,7 +18,7 @@ from pipelines.intake.pdf.page.dates import Resolved, resolve
 from pipelines.intake.pdf.page.page import Page
 from pipelines.intake.pdf.page.result import Entry, Kind, Reason, Statement, Verdict
 from pipelines.intake.pdf.statement.details import Details
-from pipelines.intake.pdf.statement.reconcile import Point, Posting, Proof, count_following, is_newest_first, proved
+from pipelines.intake.pdf.statement.reconcile import Point, Posting, Proof, count_following, is_newest_first, prove
 from pipelines.intake.pdf.table.rows import Mark, RawRow
 from pipelines.intake.pdf.table.signs import AccountFacts, Signed, decide_signs, suggest_signs
 from pipelines.intake.pdf.table.table import Table
@@ -223,7 +223,7 @@ def _proof(ordered: _Ordered, details: Details, dates: Resolved) -> Proof:
     ]
     known = [day for day in dates.dates if day]
     in_order = all(one <= two for one, two in pairwise(known))
-    return proved(postings, opening, closing, between, details.kind, fills=in_order)
+    return prove(postings, opening, closing, between, details.kind, fills=in_order)
 
 
 def _stated(ordered: _Ordered, details: Details) -> tuple[Decimal | None, Decimal | None]:

@@ -1,4 +1,4 @@
-"""Small PDF files drawn for one test each: what stands where, in points from the top left corner."""
+"""Draw small PDF files for tests: texts at places in points from the top left corner."""
 
 import io
 from typing import Self
@@ -48,7 +48,7 @@ class Drawing:
 
 
 def statement(period: str = "1 Mar 2024 - 31 Mar 2024") -> Drawing:
-    """The head of a statement of a bank that nobody knows."""
+    """Draw the head of an unknown bank's statement."""
     return Drawing().lines(
         ((45, "Harbour Lane Savings Account"),),
         ((45, f"Statement period {period}"),),
@@ -58,7 +58,7 @@ def statement(period: str = "1 Mar 2024 - 31 Mar 2024") -> Drawing:
 
 
 def four_rows(drawing: Drawing) -> Drawing:
-    """From 100.00 to 1,040.00."""
+    """Draw four rows with balances from 100.00 to 1,040.00."""
     return drawing.lines(
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
         ((45, "02 Mar"), (110, "COFFEE"), (-400, "5.00"), (-550, "95.00")),

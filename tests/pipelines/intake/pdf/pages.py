@@ -1,4 +1,4 @@
-"""Pages by hand: a line is its words, with `|` where the next cell begins."""
+"""Build pages from texts: a line is its words, with `|` where the next cell begins."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ SIZE = 9.0
 
 
 def page(number: int, *texts: str, top: float = 40.0) -> Page:
-    """A page of A4 whose lines stand below one another; an empty text leaves a line free."""
+    """Build an A4 page from lines; an empty text leaves a line blank."""
     lines = [line(text, number, top + LEADING * position) for position, text in enumerate(texts) if text]
     return Page(number, 595.0, 842.0, lines, is_picture=False, read_by_ocr=False)
 
@@ -20,9 +20,9 @@ def line(text: str, number: int = 1, top: float = 40.0, font: str = "Helvetica",
     words: list[Word] = []
     for position, cell in enumerate(text.split("|")):
         left = 40.0 + CELL * position
-        for each in cell.split():
-            right = left + CHARACTER * len(each)
-            words.append(Word(each, left, top, right, top + size, font, size))
+        for word in cell.split():
+            right = left + CHARACTER * len(word)
+            words.append(Word(word, left, top, right, top + size, font, size))
             left = right + CHARACTER / 2
     return Line(number, tuple(words))
 

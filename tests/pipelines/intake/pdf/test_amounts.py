@@ -8,7 +8,7 @@ from pipelines.intake.pdf.page.amounts import Money, money, printed_in
 from pipelines.intake.pdf.page.page import Word
 
 SIZE = 8.0
-WRITINGS = {  # of an amount with a sign: what stands before and behind its digits
+WRITINGS = {  # forms of an amount with a sign: texts before and after its digits
     None: [("", ""), ("$", ""), ("A$", ""), ("AUD", "")],
     -1: [("-", ""), ("−", ""), ("-$", ""), ("$-", ""), ("(", ")"), ("($", ")"), ("", "-"), ("", "DR"), ("", "OD")],
     1: [("+", ""), ("+$", ""), ("", "CR"), ("$", "Cr"), ("CR", "")],
@@ -16,7 +16,7 @@ WRITINGS = {  # of an amount with a sign: what stands before and behind its digi
 
 
 def words(text: str, apart: float = 0.28) -> list[Word]:
-    """Words of a line, so many times the size apart, letters half the size wide."""
+    """Return the words of a line, with gaps in units of the size and letters half the size wide."""
     found, left = list[Word](), 0.0
     for each in text.split(" "):
         right = left + len(each) * SIZE / 2
@@ -30,7 +30,7 @@ def words(text: str, apart: float = 0.28) -> list[Word]:
     st.sampled_from([(sign, writing) for sign, writings in WRITINGS.items() for writing in writings]),
     st.booleans(),
 )
-def test_every_writing_of_an_amount_is_read_exactly(
+def test_every_form_of_an_amount_is_read_exactly(
     cents: int, signed: tuple[int | None, tuple[str, str]], commas: bool
 ) -> None:
     sign, (before, behind) = signed
@@ -44,7 +44,7 @@ def test_every_writing_of_an_amount_is_read_exactly(
     "text",
     ["1234", "12.5", "1,23.00", "12,34.00", "1,2345.00", "(12.00", "12.00)", "5.25%", "", "$", "1.00.00", "a1.00"],
 )
-def test_what_is_no_amount_is_none(text: str) -> None:
+def test_other_texts_are_not_amounts(text: str) -> None:
     assert money(text) is None
 
 
@@ -73,11 +73,11 @@ def test_parts_of_one_amount_are_joined_and_two_amounts_are_not(text: str, expec
     assert [each.money for each in printed_in(words(text))] == expected
 
 
-def test_parts_that_stand_far_apart_are_two() -> None:
+def test_parts_far_apart_are_two_amounts() -> None:
     assert [each.money.value for each in printed_in(words("1 234.50", apart=2))] == [Decimal("234.50")]
 
 
-def test_the_edge_is_where_digits_end_and_not_their_mark() -> None:
+def test_the_edge_is_the_end_of_the_digits_without_their_mark() -> None:
     (bare,), (marked,) = printed_in(words("12.00")), printed_in(words("12.00CR"))
     assert bare.edge == pytest.approx(marked.edge)
     assert marked.right > marked.edge

@@ -36,7 +36,7 @@ def amounts(statement: Statement) -> list[str]:
     return [str(entry.amount) for entry in statement.entries]
 
 
-def test_a_dollar_sign_fills_the_empty_credit_and_the_year_stands_in_the_text() -> None:
+def test_an_empty_credit_may_be_a_dollar_sign_and_the_year_may_be_in_the_text() -> None:
     statement = read(
         "a:Your Statement",
         "c:Statement 15|<b:(Page 1 of 1)",
@@ -62,7 +62,7 @@ def test_a_dollar_sign_fills_the_empty_credit_and_the_year_stands_in_the_text() 
     assert (statement.verdict, amounts(statement)) == (Verdict.RECONCILED, ["-60.00", "50.00"])
 
 
-def test_a_year_stands_above_its_days_and_empty_cells_say_blank() -> None:
+def test_a_year_may_be_above_its_days_and_empty_cells_may_say_blank() -> None:
     statement = read(
         "a:ACCESS ADVANTAGE STATEMENT",
         "a:STATEMENT NUMBER 12",
@@ -87,7 +87,7 @@ def test_a_year_stands_above_its_days_and_empty_cells_say_blank() -> None:
     assert (statement.verdict, amounts(statement)) == (Verdict.RECONCILED, ["-50.83", "20.00"])
 
 
-def test_two_cards_of_one_account_are_one_statement_of_what_is_owed() -> None:
+def test_two_cards_of_one_account_are_one_statement_of_a_debt() -> None:
     statement = read(
         "a:CommBank",
         "a:Low Rate Mastercard|c:Account number|<b:5353 16XX XXXX 1234",
@@ -114,7 +114,7 @@ def test_two_cards_of_one_account_are_one_statement_of_what_is_owed() -> None:
     assert (statement.verdict, amounts(statement)) == (Verdict.RECONCILED, ["-60.00", "500.00", "-70.00"])
 
 
-def test_a_savings_account_has_a_label_of_its_own_and_a_summary_in_a_row() -> None:
+def test_a_savings_account_with_its_own_label_and_a_summary_in_a_row_is_read() -> None:
     statement = read(
         "a:ING",
         "a:Mr John Citizen|c:BSB number:|d:923 100",
@@ -136,7 +136,7 @@ def test_a_savings_account_has_a_label_of_its_own_and_a_summary_in_a_row() -> No
     assert (statement.verdict, amounts(statement)) == (Verdict.RECONCILED, ["-60.00", "50.00"])
 
 
-def test_a_home_loan_is_a_debt_that_interest_makes_larger() -> None:
+def test_interest_increases_the_debt_of_a_home_loan() -> None:
     statement = read(
         "a:Bank of Melbourne",
         "a:HOME LOAN STATEMENT",

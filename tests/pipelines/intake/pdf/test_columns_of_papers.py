@@ -1,4 +1,4 @@
-"""Headings, columns and dates as papers of unknown banks set them: each was read wrongly once."""
+"""Headings, columns and dates in the layouts of unknown banks, each of which was once read wrongly."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def rows(found: Statement) -> list[tuple[str, str, str]]:
 
 
 def drawn_below(date: str, rest: str, *, text: str = "COFFEE") -> Statement:
-    """Four rows whose dates are wrapped: the first one as given."""
+    """Read four rows with wrapped dates, the first of them as given."""
     drawing = statement().line(*HEADING, step=16)
     drawing.line((45, date), (110, text), (-400, "5.00"), (-550, "95.00"), step=10).line((45, rest), step=14)
     drawing.line((45, "03 Mar 2024"), (110, "SALARY"), (-470, "1,000.00"), (-550, "1,095.00"))
@@ -38,7 +38,7 @@ def drawn_below(date: str, rest: str, *, text: str = "COFFEE") -> Statement:
         ("9:45am", "02-03-24"),
     ],
 )
-def test_a_date_in_two_halves_is_one(date: str, rest: str) -> None:
+def test_the_two_halves_of_a_wrapped_date_are_joined(date: str, rest: str) -> None:
     assert [str(each.date) for each in drawn_below(date, rest).entries] == ["2024-03-02", "2024-03-03"]
 
 
@@ -49,7 +49,7 @@ def test_a_day_below_a_date_without_a_year_begins_the_next_date() -> None:
     assert [str(each.date) for each in only(drawing.done()).entries] == ["2024-07-31", "2024-08-01"]
 
 
-def test_a_row_whose_own_date_cannot_be_read_makes_dates_doubtful() -> None:
+def test_a_row_with_an_unreadable_date_makes_dates_doubtful() -> None:
     drawing = statement().line(*HEADING, step=16)
     drawing.line((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00"))
     drawing.line((45, "02 Mar"), (110, "COFFEE"), (-400, "5.00"), (-550, "95.00"))
@@ -60,7 +60,7 @@ def test_a_row_whose_own_date_cannot_be_read_makes_dates_doubtful() -> None:
     assert found.verdict is Verdict.RECONCILED_DATES_DOUBTFUL
 
 
-def test_a_date_alone_below_a_text_is_part_of_it_though_the_heading_stands_over_its_middle() -> None:
+def test_a_date_alone_below_a_text_is_part_of_it_under_a_centred_heading() -> None:
     drawing = statement().line((45, "Date"), (200, "Details"), (-400, "Debit"), (-470, "Credit"), (-550, "Balance"))
     drawing.line((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00"))
     drawing.line((45, "05 Mar"), (110, "COFFEE Value Date:"), (-400, "5.00"), (-550, "95.00"), step=10)
@@ -72,7 +72,7 @@ def test_a_date_alone_below_a_text_is_part_of_it_though_the_heading_stands_over_
     assert found.entries[0].description == "COFFEE Value Date: 02/03/2024"
 
 
-def test_months_first_are_read_where_nothing_else_is_possible_and_doubted() -> None:
+def test_dates_that_must_be_month_first_are_read_so_and_doubted() -> None:
     drawing = statement("1 July 2024 - 31 August 2024").line(*HEADING, step=16)
     drawing.line((45, "07/01/2024"), (110, "OPENING BALANCE"), (-550, "100.00"))
     drawing.line((45, "07/02/2024"), (110, "COFFEE"), (-400, "5.00"), (-550, "95.00"))
@@ -83,7 +83,7 @@ def test_months_first_are_read_where_nothing_else_is_possible_and_doubted() -> N
     assert found.verdict is Verdict.RECONCILED_DATES_DOUBTFUL
 
 
-def test_a_table_whose_every_date_is_unreadable_is_never_partly_read() -> None:
+def test_a_table_without_a_readable_date_is_never_partly_read() -> None:
     drawing = statement().line(*HEADING, step=16)
     for balance in ("95.00", "90.00"):
         drawing.line((45, "so-and-so"), (110, "COFFEE"), (-400, "5.00"), (-550, balance))
@@ -99,13 +99,13 @@ HEADINGS: Sequence[tuple[tuple[float, str], ...]] = (
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
-def test_headings_that_stand_close_are_each_their_own(heading: tuple[tuple[float, str], ...]) -> None:
+def test_headings_close_to_each_other_are_separated(heading: tuple[tuple[float, str], ...]) -> None:
     found = only(four_rows(statement().line(*heading, step=16)).done())
     assert rows(found) == FOUR
     assert found.verdict is Verdict.RECONCILED
 
 
-def test_an_overdrawn_balance_is_in_its_column_though_its_digits_stand_left_of_the_others() -> None:
+def test_an_overdrawn_balance_is_in_its_column_although_its_digits_are_left_of_the_others() -> None:
     drawing = statement().line(*HEADING, step=16)
     balances = [60, 20, -20, -60]
     for day, balance in enumerate(balances, start=2):
@@ -126,7 +126,7 @@ def test_the_heading_of_a_table_of_fees_ends_the_rows() -> None:
     assert [str(each.amount) for each in only(drawing.done()).entries] == ["-5.00", "1000.00"]
 
 
-def test_a_column_of_plus_and_minus_says_the_sign() -> None:
+def test_a_column_of_plus_and_minus_gives_the_sign() -> None:
     drawing = statement().line((45, "Date"), (110, "Details"), (380, "+/-"), (-470, "Amount"), (-550, "Balance"))
     drawing.line((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00"))
     drawing.line((45, "02 Mar"), (110, "COFFEE"), (385, "-"), (-470, "5.00"), (-550, "95.00"))
@@ -137,7 +137,7 @@ def test_a_column_of_plus_and_minus_says_the_sign() -> None:
     assert found.verdict is Verdict.RECONCILED
 
 
-def test_an_opening_balance_below_the_only_row_says_that_the_newest_stands_first() -> None:
+def test_an_opening_balance_below_the_only_row_means_newest_first() -> None:
     drawing = statement().line(*HEADING, step=16)
     drawing.line((45, "31 Mar"), (110, "CLOSING BALANCE"), (-550, "95.00"))
     drawing.line((45, "02 Mar"), (110, "COFFEE"), (-400, "5.00"), (-550, "95.00"))
@@ -145,7 +145,7 @@ def test_an_opening_balance_below_the_only_row_says_that_the_newest_stands_first
     assert only(drawing.done()).verdict is Verdict.RECONCILED
 
 
-def test_the_title_above_the_first_heading_is_of_its_rows() -> None:
+def test_the_title_above_the_first_heading_applies_to_its_rows() -> None:
     drawing = Drawing().line((45, "Harbour Lane Credit Card")).line((45, "Statement period 1 Mar 2024 - 31 Mar 2024"))
     drawing.line((45, "Opening balance $100.00")).line((45, "Closing balance $63.00"), step=24)
     for title, text, amount in (("Payments and credits", "PAID", "50.00"), ("Purchases", "SHOP", "13.00")):
@@ -161,16 +161,16 @@ def with_totals(into: str, out: str) -> Statement:
     return only(four_rows(drawing.line(*HEADING, step=16)).done())
 
 
-def test_the_sums_of_the_summary_are_held_against_the_rows() -> None:
+def test_totals_of_the_summary_are_compared_with_the_rows() -> None:
     assert with_totals("1,000.00", "60.00").verdict is Verdict.RECONCILED
     wrong = with_totals("1,005.00", "65.00")  # a row of 5.00 in and one of 5.00 out are missing
     assert wrong.verdict is Verdict.PARTIAL
     assert [each.code for each in wrong.reasons] == ["TotalsMismatch"]
 
 
-def test_sums_that_make_the_balances_the_other_way_round_say_that_debts_are_counted() -> None:
+def test_totals_that_agree_with_inverted_signs_show_a_debt() -> None:
     assert [each.code for each in with_totals("60.00", "1,000.00").reasons] == ["TotalsMismatch"]
 
 
-def test_sums_of_another_time_than_the_statements_say_nothing() -> None:
+def test_totals_of_another_period_are_ignored() -> None:
     assert with_totals("12,345.00", "60.00").verdict is Verdict.RECONCILED

@@ -1,4 +1,4 @@
-"""In which currency a statement's money is, from bytes to the row."""
+"""The currency of a statement's money, from the file to the row."""
 
 from decimal import Decimal
 
@@ -22,7 +22,7 @@ def amounts(found: Statement) -> list[str]:
 
 
 def written(drawing: Drawing, as_printed: dict[str, str]) -> Drawing:
-    """Rows from 1,234.50 to 2,229.50 with each figure as a bank of another country writes it."""
+    """Draw rows from 1,234.50 to 2,229.50 with each figure as another country's bank prints it."""
     figures = {text: as_printed.get(text, text) for text in ("1,234.50", "5.00", "1,229.50", "1,000.00", "2,229.50")}
     return drawing.line(*HEADING).lines(
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, figures["1,234.50"])),
@@ -35,7 +35,7 @@ def written(drawing: Drawing, as_printed: dict[str, str]) -> Drawing:
 FIGURES = ("1,234.50", "5.00", "1,229.50", "1,000.00", "2,229.50")
 
 
-def test_a_currency_is_told_by_what_the_statement_says_of_the_account(subtests: pytest.Subtests) -> None:
+def test_the_currency_is_read_from_the_details_of_the_account(subtests: pytest.Subtests) -> None:
     said: list[tuple[str, str | None]] = [
         ("Currency: INR", "INR"),
         ("Account currency USD", "USD"),
@@ -55,7 +55,7 @@ def test_a_currency_is_told_by_what_the_statement_says_of_the_account(subtests: 
             assert (found.currency, amounts(found), found.verdict) == (currency, AMOUNTS, Verdict.RECONCILED)
 
 
-def test_a_currency_is_told_by_headings_and_by_figures(subtests: pytest.Subtests) -> None:
+def test_the_currency_is_read_from_headings_and_figures(subtests: pytest.Subtests) -> None:
     def heading_in(currency: str) -> Lines:
         debit, balance = f"Debit ({currency})", f"Balance ({currency})"
         return (45, "Date"), (110, "Details"), (-400, debit), (-470, "Credit"), (-550, balance)
@@ -136,7 +136,7 @@ def test_a_purchase_abroad_does_not_change_the_currency_of_an_account() -> None:
     assert (found.currency, amounts(found), found.verdict) == (None, ["-38.90", "-1.10"], Verdict.RECONCILED)
 
 
-def test_an_amount_in_another_currency_than_its_statement_says_so_and_nothing_is_proved() -> None:
+def test_an_amount_in_another_currency_is_reported_and_nothing_is_proved() -> None:
     found = read(written(statement(), {"5.00": "€5.00"}))
     assert [entry.currency for entry in found.entries] == ["EUR", None]
     assert (found.currency, found.verdict) == (None, Verdict.PARTIAL)

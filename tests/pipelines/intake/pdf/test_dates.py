@@ -21,14 +21,14 @@ def test_dates_with_a_year_are_read_in_every_form(day: date, form: str, capitals
 
 
 @given(DAYS, st.sampled_from(WITHOUT_YEAR))
-def test_dates_without_a_year_leave_it_open(day: date, form: str) -> None:
+def test_dates_without_a_year_are_read_without_one(day: date, form: str) -> None:
     found = leading(day.strftime(form))
     assert found is not None
     assert (found[0].day, found[0].month, found[0].year) == (day.day, day.month, None)
 
 
 @pytest.mark.parametrize("text", ["12.50", "3 Marsden St", "32 Jan", "13/13/2024", "Mayfield 5", "05/2024", ""])
-def test_what_is_no_date_is_none(text: str) -> None:
+def test_other_texts_are_not_dates(text: str) -> None:
     assert leading(text) is None
 
 
@@ -47,20 +47,20 @@ def test_a_card_purchase_shortly_before_the_period_keeps_its_year() -> None:
     assert found.dates == (date(2023, 12, 20),)
 
 
-def test_years_alone_count_for_the_rows_below() -> None:
+def test_a_year_row_applies_to_the_rows_below() -> None:
     printed = [Printed(31, 12, None), Printed(1, 1, None)]
     found = resolve(printed, [2023, 2024], (None, None), None)
     assert found.dates == (date(2023, 12, 31), date(2024, 1, 1))
 
 
-def test_a_period_of_years_is_gone_through_row_by_row_and_doubted() -> None:
+def test_years_of_a_period_longer_than_a_year_follow_row_by_row_and_are_doubted() -> None:
     printed = [Printed(1, 7, None), Printed(1, 1, None), Printed(1, 7, None), Printed(1, 1, None)]
     found = resolve(printed, [None] * 4, (date(2022, 6, 1), date(2024, 5, 31)), None)
     assert found.dates == (date(2022, 7, 1), date(2023, 1, 1), date(2023, 7, 1), date(2024, 1, 1))
     assert found.doubts
 
 
-def test_without_any_year_the_files_own_age_is_taken_and_doubted() -> None:
+def test_without_any_year_the_files_date_is_used_and_doubted() -> None:
     found = resolve([Printed(30, 12, None), Printed(2, 1, None)], [None, None], (None, None), date(2024, 1, 10))
     assert found.dates == (date(2023, 12, 30), date(2024, 1, 2))
     assert found.doubts

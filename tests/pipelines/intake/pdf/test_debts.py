@@ -38,7 +38,7 @@ BALANCES = ["Opening balance | 100.00", "Closing balance | 164.13"]
         ["Harbour Rewards", *BALANCES],
     ],
 )
-def test_a_card_is_told_by_its_name_by_what_is_to_be_paid_or_by_what_bears_the_minus(head: list[str]) -> None:
+def test_a_card_is_recognised_by_its_name_its_minimum_payment_or_its_minus_signs(head: list[str]) -> None:
     found = card(head)
     assert (found.verdict, [str(entry.amount) for entry in found.entries]) == (Verdict.RECONCILED, OWED)
     assert (str(found.opening_balance), str(found.closing_balance)) == ("-100.00", "-164.13")
@@ -52,18 +52,18 @@ def test_a_card_is_told_by_its_name_by_what_is_to_be_paid_or_by_what_bears_the_m
         (["Opening balance | -100.00", "Closing balance | -164.13"], ("-94.13", "-20.00", "50.00")),
     ],
 )
-def test_a_card_is_owed_whichever_mark_its_balances_bear(balances: list[str], printed: tuple[str, str, str]) -> None:
+def test_a_card_is_a_debt_whichever_mark_its_balances_have(balances: list[str], printed: tuple[str, str, str]) -> None:
     found = card(["Harbour Low Rate Visa", *balances], printed)
     assert (found.verdict, [str(entry.amount) for entry in found.entries]) == (Verdict.RECONCILED, OWED)
 
 
-def test_where_nothing_tells_an_account_from_a_debt_the_signs_stay_unproved() -> None:
+def test_signs_are_unproved_if_it_may_be_an_account_or_a_debt() -> None:
     found = card(["Harbour Rewards", *BALANCES], payment="HARBOUR LANE")
     assert (found.verdict, "SignsUnproved") == (Verdict.PARTIAL, found.reasons[-1].code)
 
 
 def carried(*, first: bool, last: bool) -> Extraction:
-    """Four rows on two pages, either of which may be lost."""
+    """Extract four rows on two pages, either of which may be missing."""
     drawing = statement() if first else Drawing()
     if first:
         drawing.line(*HEADING).line((45, "01 Mar 2024"), (110, "OPENING BALANCE"), (-550, "100.00"))
@@ -85,7 +85,7 @@ def test_pages_that_follow_each_other_are_proved() -> None:
 
 
 @pytest.mark.parametrize(("first", "last"), [(True, False), (False, True)])
-def test_a_page_that_is_missing_is_told_and_proves_nothing(first: bool, last: bool) -> None:
+def test_a_missing_page_is_reported_and_proves_nothing(first: bool, last: bool) -> None:
     found = carried(first=first, last=last)
     assert found.statements[0].verdict is Verdict.PARTIAL
     assert "PageMissing" in [reason.code for reason in found.statements[0].reasons]

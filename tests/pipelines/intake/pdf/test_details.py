@@ -1,4 +1,4 @@
-"""Whose account a statement is of, for which days, and what it states."""
+"""The account of a statement, its period, and what it states."""
 
 from datetime import date
 from decimal import Decimal
@@ -45,7 +45,7 @@ def layout_of(slug: str, document: str) -> Layout:
         (["Customer reference 12345678", "Customer number: 12345678"], None, None),
     ],
 )
-def test_bsb_and_account_number_stand_beside_or_below_their_labels(
+def test_bsb_and_account_number_are_read_beside_or_below_their_labels(
     printed: list[str], bsb: str | None, number: str | None
 ) -> None:
     details = read(*printed)
@@ -125,7 +125,7 @@ def test_the_period_is_two_dates_joined_or_labelled(printed: list[str], start: d
         (["Balance carried forward | 5.00"], None, "5.00"),
     ],
 )
-def test_balances_stand_beside_or_below_their_labels_and_are_the_holders(
+def test_balances_are_read_beside_or_below_their_labels_from_the_holders_view(
     printed: list[str], opening: str | None, closing: str | None
 ) -> None:
     details = read(*printed)
@@ -166,12 +166,12 @@ def test_a_limit_may_be_in_whole_dollars_and_a_balance_may_not() -> None:
     assert (details.credit_limit, details.closing_balance) == (Decimal(12500), None)
 
 
-def test_a_logo_above_the_address_is_not_who_lives_there() -> None:
+def test_a_logo_above_the_address_is_not_the_holder() -> None:
     address = ("ING", "Redgum Renovations", "1 High Street", "GOSFORD NSW 2250")
     assert read(*address, layout=layout_of("ing", "statement")).account_name == "Redgum Renovations"
 
 
-def test_a_credit_limit_is_read_and_is_no_balance() -> None:
+def test_a_credit_limit_is_read_and_is_not_a_balance() -> None:
     details = read(*CARD, "Closing balance $1,200.00")
     assert (details.credit_limit, details.account_type) == (Decimal("5000.00"), "credit_card")
 
@@ -194,11 +194,11 @@ def test_a_credit_limit_is_read_and_is_no_balance() -> None:
         ("Account statement", None),
     ],
 )
-def test_the_kind_of_account_is_told_by_its_title_and_not_by_adverts(title: str, expected: str | None) -> None:
+def test_the_account_type_is_read_from_titles_and_not_from_adverts(title: str, expected: str | None) -> None:
     assert read("Some Bank", title).account_type == expected
 
 
-def test_a_bank_says_of_names_that_tell_nothing_what_they_are() -> None:
+def test_a_layout_gives_the_types_of_product_names() -> None:
     assert read("Savings Maximiser", layout=layout_of("ing", "statement")).account_type == "savings"
     assert read("Access Advantage", layout=layout_of("anz", "statement")).account_type == "transaction"
 
@@ -215,11 +215,11 @@ def test_a_bank_says_of_names_that_tell_nothing_what_they_are() -> None:
         (["Transaction history", "This is not a statement", "Statement period"], Kind.LISTING),
     ],
 )
-def test_a_document_is_what_it_calls_itself_and_else_no_more_than_a_listing(title: list[str], kind: Kind) -> None:
+def test_a_document_is_what_it_calls_itself_or_else_a_listing(title: list[str], kind: Kind) -> None:
     assert read(*title).kind is kind
 
 
-def test_a_layout_names_the_bank_and_an_unknown_one_names_itself() -> None:
+def test_the_bank_is_named_by_its_layout_or_else_by_its_pages() -> None:
     known: Any = read("Statement", layout=layout_of("nab", "statement"))
     assert (known.bank, known.bank_name) == ("nab", "NAB")
     legal = "Great Southern Bank, a business name of Credit Union Australia Ltd ABN 44 087 650 959"
@@ -227,7 +227,7 @@ def test_a_layout_names_the_bank_and_an_unknown_one_names_itself() -> None:
     assert read("Riverina Mutual", "Statement").bank_name == "Riverina Mutual"
 
 
-def test_what_is_not_printed_is_none() -> None:
+def test_details_that_are_not_printed_are_none() -> None:
     details = read("Hello")
     unknown = (details.bank, details.bank_name, details.account_name, details.bsb, details.account_number)
     stated = (details.account_type, details.period_start, details.opening_balance, details.credit_limit)
@@ -271,7 +271,7 @@ def rows(*texts: str) -> list[str]:
         (["BSB 123-456", *rows("Uber | | 5.00", "Refund | | -9.00")], 1, False),
     ],
 )
-def test_words_of_rows_tell_what_a_minus_is_and_whether_it_is_a_debt(
+def test_words_of_rows_show_what_a_minus_means_and_whether_it_is_a_debt(
     printed: list[str], minus: int | None, is_debt: bool
 ) -> None:
     pages = [page(1, "Somebody", *printed)]
@@ -279,7 +279,7 @@ def test_words_of_rows_tell_what_a_minus_is_and_whether_it_is_a_debt(
     assert (details.minus, details.is_debt) == (minus, is_debt)
 
 
-def test_a_zero_to_pay_tells_that_a_balance_is_in_credit_where_debts_bear_a_minus() -> None:
+def test_a_minimum_payment_of_zero_shows_that_the_balance_is_in_credit() -> None:
     printed = (
         *CARD,
         "Minimum payment $0.00",
@@ -303,23 +303,23 @@ def test_a_second_document_in_a_file_has_its_own_cover() -> None:
     assert [details.period_start for details in both] == [date(2025, 1, 1), None]
 
 
-def test_an_account_with_an_overdraft_has_a_limit_and_is_no_card() -> None:
+def test_an_account_with_an_overdraft_limit_is_not_a_card() -> None:
     details = read("BSB 123-456", "Credit limit $5,000.00 | Available credit $3,800.00", "Closing balance $10.00")
     assert (details.account_type, details.is_debt, details.closing_balance) == (None, False, Decimal("10.00"))
 
 
-def test_a_debt_whose_balances_bear_a_mark_is_one_all_the_same() -> None:
+def test_a_debt_is_one_even_if_its_balances_have_a_mark() -> None:
     details = read(*CARD, "Closing balance $1,200.00 DR")
     assert (details.is_debt, details.balance_is_owing) == (True, False)
 
 
-def test_a_credit_is_told_from_a_debt_by_the_rows_where_all_balances_bear_a_minus() -> None:
+def test_rows_distinguish_credit_from_debt_if_all_balances_have_a_minus() -> None:
     pages = [page(1, *CARD, "Closing balance -$9.00", *rows("Uber | | 5.00", "Payment, thank you | | -14.00"))]
     details = details_of(split(pages, None)[0], documents_of(pages)[0], None)
     assert (details.closing_balance, details.balance_is_owing) == (Decimal("9.00"), True)
 
 
-def test_balances_of_rows_tell_how_a_debt_is_printed_where_none_is_stated() -> None:
+def test_balances_of_rows_show_how_a_debt_is_printed_if_no_balance_is_stated() -> None:
     pages = [page(1, "Variable Rate Home Loan", *rows("Interest | 5.00 | -105.00", "Interest | 5.00 | -110.00"))]
     assert not details_of(split(pages, None)[0], documents_of(pages)[0], None).balance_is_owing
 
@@ -328,12 +328,10 @@ def test_balances_of_rows_tell_how_a_debt_is_printed_where_none_is_stated() -> N
     ("printed", "described"),
     [("Everyday Account", True), ("BSB 123-456", True), ("Low Rate Visa", True), ("Hello", False)],
 )
-def test_an_account_that_is_neither_called_a_debt_nor_anything_else_leaves_signs_open(
-    printed: str, described: bool
-) -> None:
+def test_signs_are_open_if_nothing_names_the_type_of_account(printed: str, described: bool) -> None:
     assert read(printed).signs_stated is described
 
 
-def test_what_ends_with_a_closing_balance_is_no_listing() -> None:
+def test_a_document_that_ends_with_a_closing_balance_is_not_a_listing() -> None:
     pages = [page(1, "Date | Details | Amount", ROW, "30 Sep 2025 CLOSING BALANCE | | | 9.00")]
     assert details_of(split(pages, None)[0], documents_of(pages)[0], None).kind is Kind.STATEMENT

@@ -1,4 +1,4 @@
-"""Several statements in one file, pages that are out of order, and pages that aren't there."""
+"""Several statements in one file, pages out of order, and missing pages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,15 +12,15 @@ from pipelines.intake.pdf.page.page_numbers import printed_number
 from pipelines.intake.pdf.page.result import Extraction, Verdict
 from pipelines.synthetic.pdf import PrintedAccount, statement_pdf
 from tests.pipelines.intake.pdf.drawing import HEADING, four_rows, statement
-from tests.pipelines.intake.pdf.files import merged
+from tests.pipelines.intake.pdf.files import merge_files
 from tests.pipelines.intake.pdf.pages import page
 
 TABLE = "Date | Details | Amount | Balance"
 ROWS = ("02 Jan 2025 Shop | | 1.00 | 9.00", "03 Jan 2025 Shop | | 1.00 | 8.00")
 
 
-def said(*texts: str, account: str = "11112222") -> list[list[int]]:
-    """Which pages of a file are of one document, by what each prints as its number."""
+def pages_by_document(*texts: str, account: str = "11112222") -> list[list[int]]:
+    """Return the pages of each document, by the number that each page prints."""
     head = (f"Account number {account}",) if account else ()
     return sheets([page(number, text, *head, "", TABLE, *ROWS) for number, text in enumerate(texts, start=1)])
 
@@ -46,12 +46,12 @@ def sheets(pages: Sequence[Page]) -> list[list[int]]:
         ("Statement 2 of 5 of the year", None),
     ],
 )
-def test_a_page_says_its_number_in_several_ways(text: str, expected: tuple[int, int | None] | None) -> None:
+def test_a_page_number_is_read_in_several_forms(text: str, expected: tuple[int, int | None] | None) -> None:
     found = printed_number(page(1, "Some Bank", text, TABLE, *ROWS).lines)
     assert (found and (found.number, found.of)) == expected
 
 
-def test_a_wrapped_line_of_a_row_is_no_number_of_a_page() -> None:
+def test_a_wrapped_line_of_a_row_is_not_a_page_number() -> None:
     assert printed_number(page(1, TABLE, *ROWS, "7/12", "| 9.00").lines) is None
 
 
@@ -72,12 +72,12 @@ def test_a_wrapped_line_of_a_row_is_no_number_of_a_page() -> None:
         (["", "Page 2 of 2", "", "Page 2 of 2"], [[1, 2], [3, 4]]),
     ],
 )
-def test_pages_are_read_as_their_numbers_say(texts: list[str], expected: list[list[int]]) -> None:
-    assert said(*texts) == expected
-    assert said(*texts, account="") == expected
+def test_pages_are_ordered_by_their_numbers(texts: list[str], expected: list[list[int]]) -> None:
+    assert pages_by_document(*texts) == expected
+    assert pages_by_document(*texts, account="") == expected
 
 
-def test_pages_are_numbered_as_they_are_read() -> None:
+def test_pages_are_numbered_in_reading_order() -> None:
     (document,) = documents_of([page(number, f"Page {4 - number} of 3", TABLE, *ROWS) for number in (1, 2, 3)])
     assert [(each.number, each.sheet, each.lines[0].page) for each in document.pages] == [
         (1, 3, 1),
@@ -87,7 +87,7 @@ def test_pages_are_numbered_as_they_are_read() -> None:
     assert (document.is_restored, document.is_mixed) == (True, False)
 
 
-def test_pages_of_two_accounts_that_were_mixed_up_are_sorted_out() -> None:
+def test_mixed_pages_of_two_accounts_are_separated() -> None:
     pages = [
         page(place, f"Page {number} of 2", f"Account number {account}", "", TABLE, *ROWS)
         for place, (number, account) in enumerate(
@@ -97,19 +97,19 @@ def test_pages_of_two_accounts_that_were_mixed_up_are_sorted_out() -> None:
     assert sheets(pages) == [[1, 3], [4, 2]]
 
 
-def test_where_nothing_tells_whose_a_page_is_nothing_is_moved_and_that_is_told() -> None:
+def test_if_a_pages_document_is_unclear_nothing_is_moved_and_that_is_reported() -> None:
     pages = [page(place, f"Page {number} of 2", TABLE, *ROWS) for place, number in enumerate((1, 1, 2, 2), start=1)]
     documents = documents_of(pages)
     assert any(document.is_mixed for document in documents)
     assert not any(document.is_restored for document in documents if document.is_mixed)
 
 
-def test_a_page_that_was_copied_twice_is_no_document_of_its_own() -> None:
-    assert said("Page 1 of 3", "Page 2 of 3", "Page 2 of 3", "Page 3 of 3") == [[1, 2, 3, 4]]
+def test_a_repeated_page_is_not_a_separate_document() -> None:
+    assert pages_by_document("Page 1 of 3", "Page 2 of 3", "Page 2 of 3", "Page 3 of 3") == [[1, 2, 3, 4]]
 
 
-def of(found: Extraction, account: PrintedAccount) -> list[object]:
-    """What was read of an account, against what is printed."""
+def read_of_account(found: Extraction, account: PrintedAccount) -> list[object]:
+    """Return what was read of an account, to compare with what is printed."""
     (read,) = [each for each in found.statements if each.account_number == account.account_number]
     rows = [(entry.date, entry.amount) for entry in read.entries] == [(row.date, row.amount) for row in account.rows]
     ends = (read.opening_balance, read.closing_balance) == (account.opening, account.closing)
@@ -128,16 +128,16 @@ SEVERAL = {
 def test_each_account_of_a_file_has_its_own_bank_balances_rows_and_verdict(subtests: pytest.Subtests) -> None:
     for name, order in SEVERAL.items():
         with subtests.test(name):
-            found = extract(merged(WESTPAC.content, ANZ.content, order=order))
+            found = extract(merge_files(WESTPAC.content, ANZ.content, order=order))
             assert len(found.statements) == 2
-            assert of(found, WESTPAC.accounts[0]) == [True, True, Verdict.RECONCILED, "westpac", True]
-            assert of(found, ANZ.accounts[0]) == [True, True, Verdict.RECONCILED, "anz", True]
+            assert read_of_account(found, WESTPAC.accounts[0]) == [True, True, Verdict.RECONCILED, "westpac", True]
+            assert read_of_account(found, ANZ.accounts[0]) == [True, True, Verdict.RECONCILED, "anz", True]
             codes = {reason.code for statement in found.statements for reason in statement.reasons}
             assert codes == (set() if order is None else {"PagesReordered"})
 
 
-def test_rows_point_at_the_pages_of_the_file() -> None:
-    (found,) = extract(merged(WESTPAC.content, order=[1, 0])).statements
+def test_rows_refer_to_the_pages_of_the_file() -> None:
+    (found,) = extract(merge_files(WESTPAC.content, order=[1, 0])).statements
     (read,) = extract(WESTPAC.content).statements
     turned = {1: 2, 2: 1}
     as_they_stood = [[replace(box, page=turned[box.page]) for box in entry.boxes] for entry in found.entries]
@@ -145,7 +145,7 @@ def test_rows_point_at_the_pages_of_the_file() -> None:
     assert (found.first_page, found.last_page, found.verdict) == (1, 2, Verdict.RECONCILED)
 
 
-def test_a_number_that_is_missing_is_told() -> None:
+def test_a_missing_page_number_is_reported() -> None:
     drawing = statement().line((45, "Page 2 of 5")).line(*HEADING)
     four_rows(drawing).next_page().line((45, "Page 4 of 5")).line(*HEADING)
     found = extract(drawing.line((45, "05 Apr"), (110, "COFFEE"), (-400, "5.00"), (-550, "9.00")).done())

@@ -1,4 +1,4 @@
-"""Small documents, each with one thing that banks do."""
+"""Small documents, each with one feature that banks use."""
 
 import io
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def drawn(drawing: Drawing, *lines: tuple[tuple[float, str], ...]) -> Statement:
     return read(drawing.lines(*lines).done())
 
 
-def test_a_plain_statement_is_reconciled_with_each_rows_place() -> None:
+def test_a_plain_statement_is_reconciled_and_rows_have_their_places() -> None:
     found = read(four_rows(statement().line(*HEADING)).done())
     assert rows(found) == FOUR
     assert (found.verdict, found.reasons) == (Verdict.RECONCILED, ())
@@ -44,7 +44,7 @@ def test_a_plain_statement_is_reconciled_with_each_rows_place() -> None:
 
 
 @pytest.mark.parametrize("oldest", ["-749.03", "-9,749.03", "749.03"])
-def test_a_listing_whose_oldest_row_could_be_any_is_not_reconciled(oldest: str) -> None:
+def test_a_listing_whose_oldest_row_is_unproved_is_not_reconciled(oldest: str) -> None:
     found = drawn(
         Drawing().line((45, "Transaction listing")).line((45, "BSB 123-456 Account number 12345678")),
         ((45, "Date"), (110, "Details"), (-470, "Amount"), (-550, "Balance")),
@@ -58,7 +58,7 @@ def test_a_listing_whose_oldest_row_could_be_any_is_not_reconciled(oldest: str) 
 
 
 @pytest.mark.parametrize("turned", [90, 180, 270])
-def test_a_page_shown_turned_is_read_and_its_boxes_lie_on_the_page_as_shown(turned: int) -> None:
+def test_a_turned_page_is_read_and_its_boxes_are_on_the_page_as_shown(turned: int) -> None:
     drawing = Drawing(turned=turned).lines(
         ((45, "Statement period 1 Mar 2024 - 31 Mar 2024"),), ((45, "BSB 123-456 Account number 12345678"),)
     )
@@ -70,14 +70,14 @@ def test_a_page_shown_turned_is_read_and_its_boxes_lie_on_the_page_as_shown(turn
     assert {90: along[0] > 842 - 140, 180: down[0] > 842 - 140, 270: along[1] < 140}[turned]
 
 
-def test_a_page_that_lies_askew_is_read() -> None:
+def test_a_skewed_page_is_read() -> None:
     drawing = statement()
     drawing.canvas.rotate(0.9)
     found = read(four_rows(drawing.line(*HEADING)).done())
     assert (rows(found), found.verdict) == (FOUR, Verdict.RECONCILED)
 
 
-def test_descriptions_of_several_lines_with_the_amount_on_the_last() -> None:
+def test_an_amount_on_the_last_line_of_a_description_is_read() -> None:
     found = drawn(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
@@ -91,7 +91,7 @@ def test_descriptions_of_several_lines_with_the_amount_on_the_last() -> None:
     assert found.entries[0].description == "COFFEE SHOP Card xx1234 Value Date: 01/03/2024"
 
 
-def test_a_date_printed_once_a_day_and_balances_at_its_end() -> None:
+def test_a_date_printed_once_a_day_applies_to_all_its_rows() -> None:
     found = drawn(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "Brought forward"), (-550, "100.00 Cr")),
@@ -113,7 +113,7 @@ def test_a_date_printed_once_a_day_and_balances_at_its_end() -> None:
     assert found.verdict is Verdict.RECONCILED
 
 
-def test_rows_of_a_year_row_and_words_nobody_sees() -> None:
+def test_a_year_row_applies_below_and_invisible_words_are_ignored() -> None:
     drawing = statement("20 Dec 2023 - 19 Jan 2024").line(*HEADING)
     drawing.line((45, "2023")).line((45, "20 DEC"), (110, "OPENING BALANCE"), (-550, "100.00"))
     drawing.canvas.setFillGray(1)
@@ -139,14 +139,14 @@ def test_a_white_heading_on_a_dark_bar_is_a_heading() -> None:
     assert rows(read(four_rows(drawing).done())) == FOUR
 
 
-def test_a_heading_in_two_lines_and_words_set_letter_by_letter() -> None:
+def test_a_heading_on_two_lines_and_letter_spaced_words_are_read() -> None:
     drawing = statement()
     drawing.line((-400, "M o n e y"), (-470, "M o n e y"))
     drawing.line((45, "D a t e"), (110, "D e t a i l s"), (-400, "o u t"), (-470, "i n"), (-550, "B a l a n c e"))
     assert rows(read(four_rows(drawing).done())) == FOUR
 
 
-def test_the_heading_counts_on_pages_that_do_not_repeat_it_and_adverts_are_no_rows() -> None:
+def test_a_heading_applies_to_pages_without_one_and_adverts_are_not_rows() -> None:
     drawing = four_rows(statement().line(*HEADING))
     content = drawing.done()
     first = statement().line(*HEADING)
@@ -194,7 +194,7 @@ def test_newest_first_is_turned_to_oldest_first() -> None:
 AMOUNTS_ONLY = ((45, "Date"), (110, "Description"), (-470, "Amount"), (-550, "Balance"))
 
 
-def test_signs_that_nobody_printed_are_never_reconciled() -> None:
+def test_amounts_without_printed_signs_are_never_reconciled() -> None:
     found = drawn(
         statement().line(*AMOUNTS_ONLY),
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
@@ -207,7 +207,7 @@ def test_signs_that_nobody_printed_are_never_reconciled() -> None:
     assert "SignsUnproved" in {reason.code for reason in found.reasons}
 
 
-def test_titles_above_rows_give_the_sign_of_what_is_owed() -> None:
+def test_titles_above_rows_give_the_signs_on_a_debt() -> None:
     head = Drawing().lines(
         ((45, "Credit card statement"),),
         ((45, "Card number 4557 0123 4567 8901"),),
@@ -245,7 +245,7 @@ def test_an_amount_wrapped_onto_the_next_line_is_one(upper: str, lower: str) -> 
     assert found.entries[0].description == "SALARY ACME"
 
 
-def test_cr_that_stands_below_an_amount_is_its_mark() -> None:
+def test_cr_below_an_amount_is_its_mark() -> None:
     found = drawn(
         statement(),
         ((45, "Date"), (110, "Details"), (-550, "Amount $")),
@@ -256,7 +256,7 @@ def test_cr_that_stands_below_an_amount_is_its_mark() -> None:
     assert [row[1] for row in rows(found)] == ["50.00", "-20.00"]
 
 
-def test_figures_in_line_without_a_heading_are_read_and_not_believed() -> None:
+def test_aligned_figures_without_a_heading_are_read_and_not_proved() -> None:
     drawing = statement().line((45, "Noted"), (110, "Story"), (-400, "Gone"), (-470, "Come"), (-550, "Left"))
     found = read(four_rows(drawing).done())
     assert rows(found) == FOUR
@@ -278,14 +278,14 @@ def test_a_changed_digit_is_named_with_its_page_and_difference(wrong: str) -> No
     assert any(reason.page == 1 and f"{difference:,.2f}" in reason.message for reason in found.reasons)
 
 
-def test_a_summary_that_states_another_balance_is_told() -> None:
+def test_a_different_balance_in_the_summary_is_reported() -> None:
     drawing = statement().line((45, "Opening balance"), (-300, "$200.00"), step=40)
     found = read(four_rows(drawing.line(*HEADING)).done())
     assert found.verdict is not Verdict.RECONCILED
     assert any("summary" in reason.message for reason in found.reasons)
 
 
-def test_a_year_taken_from_the_files_age_leaves_dates_doubtful() -> None:
+def test_a_year_from_the_files_date_makes_dates_doubtful() -> None:
     drawing = Drawing().line((45, "BSB 123-456 Account number 12345678"), step=40)
     found = read(four_rows(drawing.line(*HEADING)).done())
     assert found.verdict is Verdict.RECONCILED_DATES_DOUBTFUL
@@ -295,7 +295,7 @@ def test_a_year_taken_from_the_files_age_leaves_dates_doubtful() -> None:
 TWO = [("2024-03-02", "-5.00", "95.00"), ("2024-03-03", "1000.00", "1095.00")]
 
 
-def test_dates_below_no_heading_of_their_own() -> None:
+def test_dates_without_a_heading_are_read() -> None:
     found = drawn(
         statement(),
         ((90, "transaction"), (190, "description"), (-400, "debits"), (-470, "credits"), (-550, "balance")),
@@ -307,7 +307,7 @@ def test_dates_below_no_heading_of_their_own() -> None:
     assert (rows(found), found.verdict) == (TWO, Verdict.RECONCILED)
 
 
-def test_signs_of_dollars_apart_and_stray_brackets_are_no_part_of_rows() -> None:
+def test_separate_dollar_signs_and_stray_brackets_are_not_part_of_rows() -> None:
     found = drawn(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "BALANCE B/F"), (500, "$"), (-550, "100.00")),
@@ -319,7 +319,7 @@ def test_signs_of_dollars_apart_and_stray_brackets_are_no_part_of_rows() -> None
     assert [each.description for each in found.entries] == ["COFFEE", "SALARY"]
 
 
-def test_tables_of_fees_and_rates_below_are_no_rows() -> None:
+def test_tables_of_fees_and_rates_are_not_rows() -> None:
     found = drawn(
         statement().lines(((45, "Opening balance"), (-300, "$100.00")), ((45, "Closing balance"), (-300, "$1,095.00"))),
         HEADING,
@@ -333,7 +333,7 @@ def test_tables_of_fees_and_rates_below_are_no_rows() -> None:
     assert (rows(found), found.verdict) == (TWO, Verdict.RECONCILED)
 
 
-def test_an_advert_with_an_amount_below_a_column_is_no_row() -> None:
+def test_an_advert_with_an_amount_below_a_column_is_not_a_row() -> None:
     found = drawn(
         statement().line(*HEADING),
         ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
@@ -345,7 +345,7 @@ def test_an_advert_with_an_amount_below_a_column_is_no_row() -> None:
     assert (rows(found), found.verdict) == (TWO, Verdict.RECONCILED)
 
 
-def test_columns_that_are_shifted_from_page_to_page() -> None:
+def test_columns_may_be_shifted_from_page_to_page() -> None:
     drawing = statement().lines(HEADING, ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")))
     drawing.line((45, "02 Mar"), (110, "COFFEE"), (-400, "5.00"), (-550, "95.00")).next_page()
     shifted = tuple((x + 20 if x > 0 else x - 20, text) for x, text in HEADING)
@@ -380,13 +380,13 @@ def protected(password: str) -> bytes:
 @pytest.mark.parametrize(
     ("password", "expected"), [(None, Refusal.ENCRYPTED), ("wrong", Refusal.WRONG_PASSWORD), ("right", None)]
 )
-def test_a_protected_file_is_opened_by_its_password_only(password: str | None, expected: Refusal | None) -> None:
+def test_a_protected_file_is_opened_only_by_its_password(password: str | None, expected: Refusal | None) -> None:
     found = extract(protected("right"), password)
     assert found.refusal == expected
     assert bool(found.statements) == (expected is None)
 
 
-def test_a_file_that_only_its_owner_may_change_is_read() -> None:
+def test_a_file_with_only_an_owners_password_is_read() -> None:
     assert extract(protected("")).statements
 
 
@@ -403,7 +403,7 @@ WHOLE = four_rows(statement().line(*HEADING)).done()
         (Drawing().done(), Refusal.NOT_A_STATEMENT),
     ],
 )
-def test_what_is_no_statement_is_refused_by_name(content: bytes, expected: Refusal) -> None:
+def test_other_files_are_refused_with_the_reason(content: bytes, expected: Refusal) -> None:
     found = extract(content)
     assert found.refusal is expected
     assert found.message
@@ -422,7 +422,7 @@ def test_more_pages_or_characters_than_the_limits_are_refused() -> None:
     assert extract(two, limits=Limits(max_pages=2)).statements
 
 
-def test_progress_is_told_after_each_page() -> None:
+def test_progress_is_reported_after_each_page() -> None:
     described: list[tuple[int, int]] = []
     extract(
         four_rows(statement().line(*HEADING)).next_page().line((45, "end")).done(),
@@ -441,7 +441,7 @@ def picture() -> bytes:
 
 
 def ocr(words: Sequence[tuple[float, float, str]]) -> list[ScannedWord]:
-    """Words by their place in points, as pixels at 200 dpi; a negative place is a right edge."""
+    """Convert words with places in points to pixels at 200 dpi; a negative place is a right edge."""
     found, scale = list[ScannedWord](), 200 / 72
     for x, y, text in words:
         width = 4.5 * len(text)
@@ -462,13 +462,13 @@ SCANNED = [
 ]  # fmt: skip
 
 
-def test_a_scan_is_refused_where_nothing_reads_it() -> None:
+def test_a_scan_is_refused_without_ocr() -> None:
     found = extract(picture())
     assert found.refusal is Refusal.IMAGE_ONLY
     assert "tesseract" in (found.message or "")
 
 
-def test_a_scan_is_read_by_whoever_can_and_needs_review() -> None:
+def test_a_scan_is_read_by_ocr_and_needs_review() -> None:
     seen: list[tuple[int, tuple[int, int]]] = []
 
     def reader(page: int, png: bytes) -> list[ScannedWord]:
@@ -497,7 +497,7 @@ def test_more_scanned_pages_than_the_limit_are_refused() -> None:
     assert found.refusal is Refusal.LIMITS_EXCEEDED
 
 
-def test_what_the_reading_went_by_can_be_drawn() -> None:
+def test_recognised_words_columns_and_rows_can_be_drawn() -> None:
     (page,) = trace_pages(WHOLE, None)
     assert page.number == 1
     assert len(page.rows) == 4

@@ -10,7 +10,7 @@ SEEDS = (11, 12)
 PROVED = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL)
 
 
-def squeezed(text: str) -> str:
+def without_spaces(text: str) -> str:
     return "".join(text.split())
 
 
@@ -20,7 +20,7 @@ def balances_printed(account: PrintedAccount) -> list[int]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_statement_is_read_as_it_was_printed(layout: str, seed: int) -> None:
+def test_a_generated_statement_is_read_as_printed(layout: str, seed: int) -> None:
     made = statement_pdf(layout, seed, rows=40)
     found = extract(made.content)
     assert found.refusal is None
@@ -29,7 +29,9 @@ def test_a_statement_is_read_as_it_was_printed(layout: str, seed: int) -> None:
     for account, statement in zip(made.accounts, found.statements, strict=True):
         read, true = statement.entries, account.rows
         assert [(entry.date, entry.amount) for entry in read] == [(row.date, row.amount) for row in true]
-        assert [squeezed(entry.description) for entry in read] == [squeezed(row.description) for row in true]
+        assert [without_spaces(entry.description) for entry in read] == [
+            without_spaces(row.description) for row in true
+        ]
         assert [entry.boxes[0].page for entry in read] == [row.page for row in true]
         for n in balances_printed(account):
             assert read[n].balance == true[n].balance

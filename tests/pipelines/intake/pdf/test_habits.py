@@ -1,4 +1,6 @@
-"""Whatever a bank's habits: what is reconciled is what was printed, and what is altered is never reconciled."""
+"""With any conventions of a bank: reconciled statements have the printed rows, and altered ones are never
+reconciled.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Habits:
-    """How a bank prints its rows."""
+    """The conventions by which a bank prints its rows."""
 
     day: str  # the format of dates
     once: bool  # a day's date on its first row only
@@ -63,7 +65,7 @@ TEXTS = st.lists(
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Row]:
-    """Up to 30 rows, oldest first, from a balance of 1,000.00."""
+    """Draw up to 30 rows, oldest first, from a balance of 1,000.00."""
     day, balance, rows = date(2023, 12, 20), Decimal("1000.00"), list[Row]()
     for wait, lines, cents in draw(
         st.lists(
@@ -121,7 +123,7 @@ def _row(drawing: Drawing, habits: Habits, row: Row, above: Row | None, ends_day
 
 @EXAMPLES
 @given(histories(), HABITS)
-def test_what_is_reconciled_is_what_was_printed(rows: list[Row], habits: Habits) -> None:
+def test_a_reconciled_statement_has_the_printed_rows(rows: list[Row], habits: Habits) -> None:
     (found,) = extract(printed(rows, habits)).statements
     assert [(each.date, each.amount, each.balance) for each in found.entries] == [
         (row.day, row.amount, row.balance) for row in rows

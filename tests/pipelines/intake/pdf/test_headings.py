@@ -43,17 +43,17 @@ def roles(*lines: Line) -> list[str]:
         ),
     ],
 )
-def test_headings_of_many_banks_name_their_columns(cells: str, expected: list[str]) -> None:
+def test_headings_of_many_banks_are_recognised(cells: str, expected: list[str]) -> None:
     assert roles(line(100, *((40 + 120 * n, text) for n, text in enumerate(cells.split("|"))))) == expected
 
 
-def test_a_heading_in_two_lines_is_one() -> None:
+def test_a_heading_on_two_lines_is_joined() -> None:
     upper = line(100, (40, "Transaction"), (300, "Money"), (400, "Money"))
     lower = line(110, (40, "date"), (130, "Details"), (305, "out"), (405, "in"), (480, "Balance"))
     assert roles(upper, lower) == ["date", "description", "debit", "credit", "balance"]
 
 
-def test_a_title_below_a_heading_is_no_part_of_it() -> None:
+def test_a_title_below_a_heading_is_not_part_of_it() -> None:
     upper = line(100, (40, "Date"), (130, "Details"), (480, "Amount"))
     assert roles(upper, line(112, (40, "Payments and refunds"))) == ["date", "description", "amount"]
 
@@ -68,9 +68,9 @@ def test_a_title_below_a_heading_is_no_part_of_it() -> None:
         "Date|Details|100.00|Balance",
     ],
 )
-def test_sentences_summaries_and_rows_are_no_headings(cells: str) -> None:
+def test_sentences_summaries_and_rows_are_not_headings(cells: str) -> None:
     assert roles(line(100, *((40 + 120 * n, text) for n, text in enumerate(cells.split("|"))))) == []
 
 
-def test_every_synonym_is_written_as_headings_are_compared() -> None:
+def test_every_synonym_is_in_the_compared_form() -> None:
     assert [each for known in synonyms().values() for each in known if plain(each) != each] == []

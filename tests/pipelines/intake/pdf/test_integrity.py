@@ -1,4 +1,4 @@
-"""What a file shows that a forged one would show, and that honest ones are left in peace."""
+"""Signs of manipulation in a file, and genuine files that have none."""
 
 import io
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pikepdf
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from pipelines.intake.pdf.document.document import opened, pages_of
+from pipelines.intake.pdf.document.document import open_document, pages_of
 from pipelines.intake.pdf.document.documents import documents_of
 from pipelines.intake.pdf.page.file_facts import Facts, facts_of
 from pipelines.intake.pdf.page.page import Line, Page
@@ -28,7 +28,7 @@ STATEMENT = Statement(
 
 
 def printed(*pages: str) -> bytes:
-    """A file with a line and an amount on each page, as a bank's program makes one."""
+    """Write a file with a line and an amount on each page, as a bank's program does."""
     content = io.BytesIO()
     canvas = Canvas(content, pagesize=(595, 842), invariant=1)
     canvas.setProducer("Letters by the million 7")
@@ -50,7 +50,7 @@ def changed(content: bytes, change: Callable[[pikepdf.Pdf], None], *, linearize:
 
 
 def signals(content: bytes, *statements: Statement) -> tuple[Signal, ...]:
-    with opened(content, None) as document:
+    with open_document(content, None) as document:
         return signals_of(content, facts_of(document), documents_of(pages_of(document)), statements)
 
 
@@ -58,22 +58,22 @@ def codes(found: tuple[Signal, ...]) -> list[tuple[str, str, int | None]]:
     return [(signal.code, signal.severity.value, signal.page) for signal in found]
 
 
-def of(facts: Facts, *statements: Statement) -> list[tuple[str, str, int | None]]:
+def codes_of(facts: Facts, *statements: Statement) -> list[tuple[str, str, int | None]]:
     return codes(signals_of(b"", facts, (), statements))
 
 
-def test_a_file_as_the_bank_made_it_shows_nothing() -> None:
+def test_a_banks_own_file_has_no_signals() -> None:
     of_old = replace(STATEMENT, period_end=date(1999, 12, 31))
     assert signals(printed("Page 1 of 2", "Page 2 of 2"), of_old) == ()
 
 
-def test_a_file_made_for_the_web_ends_twice_and_was_not_changed() -> None:
+def test_a_web_optimised_file_is_not_reported_as_changed() -> None:
     content = changed(printed(), lambda _: None, linearize=True)
     assert content.count(b"%%EOF") == 2
     assert signals(content) == ()
 
 
-def test_a_file_that_was_saved_again_by_appending_is_told() -> None:
+def test_a_file_saved_again_by_appending_is_reported() -> None:
     content = printed()
     start = content.rindex(b"startxref") + len(b"startxref")
     appended = b"\nxref\n0 0\ntrailer\n<< /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n"
@@ -96,31 +96,31 @@ def test_a_file_that_was_saved_again_by_appending_is_told() -> None:
         ("Swordfish Letters", "Passwords & Co", None),
     ],
 )
-def test_a_program_that_no_bank_makes_statements_with_is_named(
+def test_a_program_that_banks_do_not_use_is_reported(
     producer: str, creator: str, expected: tuple[str, str, None] | None
 ) -> None:
-    assert of(Facts(producer, creator), STATEMENT) == ([expected] if expected else [])
+    assert codes_of(Facts(producer, creator), STATEMENT) == ([expected] if expected else [])
 
 
-def test_a_listing_that_was_printed_from_a_browser_is_what_it_should_be() -> None:
+def test_a_listing_printed_from_a_browser_is_normal() -> None:
     listing = replace(STATEMENT, kind=Kind.LISTING)
-    assert of(Facts("Skia/PDF m120"), listing) == [("PrintedAgain", "information", None)]
+    assert codes_of(Facts("Skia/PDF m120"), listing) == [("PrintedAgain", "information", None)]
 
 
-def test_a_producer_other_than_the_one_its_bank_is_known_for_is_worth_knowing() -> None:
+def test_a_producer_other_than_the_banks_usual_one_is_reported() -> None:
     of_up = replace(STATEMENT, bank="up")
-    assert of(Facts("Prawn"), of_up) == []
-    assert of(Facts("Letters 7"), of_up) == [("ProducerUnfamiliar", "information", None)]
-    assert of(Facts("iLovePDF"), of_up) == [("EditingProgram", "alert", None)]
+    assert codes_of(Facts("Prawn"), of_up) == []
+    assert codes_of(Facts("Letters 7"), of_up) == [("ProducerUnfamiliar", "information", None)]
+    assert codes_of(Facts("iLovePDF"), of_up) == [("EditingProgram", "alert", None)]
 
 
-def test_a_file_that_was_modified_after_it_was_made_or_made_too_early_is_told() -> None:
+def test_a_file_modified_later_or_made_too_early_is_reported() -> None:
     made, soon = datetime(2025, 2, 1, 9, tzinfo=UTC), datetime(2025, 2, 1, 9, 1, tzinfo=UTC)
     later = datetime(2025, 3, 1, tzinfo=UTC)
-    assert of(Facts(created=made, modified=soon), STATEMENT) == []
-    assert of(Facts(created=made, modified=later), STATEMENT) == [("ModifiedLater", "warning", None)]
+    assert codes_of(Facts(created=made, modified=soon), STATEMENT) == []
+    assert codes_of(Facts(created=made, modified=later), STATEMENT) == [("ModifiedLater", "warning", None)]
     early = Facts(created=datetime(2025, 1, 20, tzinfo=UTC))
-    assert of(early, STATEMENT) == [("MadeBeforePeriodEnd", "warning", None)]
+    assert codes_of(early, STATEMENT) == [("MadeBeforePeriodEnd", "warning", None)]
 
 
 def facts_with(**said: str | bytes) -> Facts:
@@ -128,7 +128,7 @@ def facts_with(**said: str | bytes) -> Facts:
         for key, text in said.items():
             document.docinfo[f"/{key}"] = pikepdf.String(text)
 
-    with opened(changed(printed(), say), None) as document:
+    with open_document(changed(printed(), say), None) as document:
         return facts_of(document)
 
 
@@ -144,17 +144,17 @@ def facts_with(**said: str | bytes) -> Facts:
         ("yesterday", None),
     ],
 )
-def test_times_in_a_file_may_have_zones_and_may_be_nonsense(written: str, moment: datetime | None) -> None:
+def test_times_in_a_file_may_have_zones_or_be_invalid(written: str, moment: datetime | None) -> None:
     assert facts_with(CreationDate=written).created == moment
 
 
-def test_two_times_of_which_one_has_no_zone_are_not_believed_to_the_hour() -> None:
+def test_times_with_and_without_a_zone_are_compared_with_tolerance() -> None:
     local, utc = datetime(2025, 2, 1, 9), datetime(2025, 1, 31, 22, 0, tzinfo=UTC)  # noqa: DTZ001
-    assert of(Facts(created=utc, modified=local)) == []
-    assert of(Facts(created=utc, modified=local + timedelta(days=2))) == [("ModifiedLater", "warning", None)]
+    assert codes_of(Facts(created=utc, modified=local)) == []
+    assert codes_of(Facts(created=utc, modified=local + timedelta(days=2))) == [("ModifiedLater", "warning", None)]
 
 
-def test_what_a_file_says_of_its_program_may_be_broken_text() -> None:
+def test_a_producer_may_be_broken_text() -> None:
     facts = facts_with(Producer="Letters\u0000\n7", Creator=b"\xfe\xff\xd8\x3d\x00A")
     assert facts.producer == "Letters7"
     assert facts.creator == "A"
@@ -175,17 +175,17 @@ def annotated(kind: str, rectangle: list[int], rotated: int = 0) -> bytes:
     ("kind", "severity"),
     [("FreeText", "alert"), ("Stamp", "alert"), ("Redact", "alert"), ("Square", "alert"), ("Highlight", "information")],
 )
-def test_what_was_laid_over_an_amount_weighs_more_than_what_a_reader_marked(kind: str, severity: str) -> None:
+def test_an_overlay_over_an_amount_is_more_severe_than_a_readers_mark(kind: str, severity: str) -> None:
     assert codes(signals(annotated(kind, [500, 690, 560, 715]))) == [("OverlayAnnotation", severity, 1)]
 
 
-def test_what_was_laid_over_the_page_beside_its_amounts_is_a_warning_and_a_link_is_nothing() -> None:
+def test_an_overlay_beside_amounts_is_a_warning_and_a_link_is_ignored() -> None:
     assert codes(signals(annotated("Stamp", [40, 40, 140, 90]))) == [("OverlayAnnotation", "warning", 1)]
     assert signals(annotated("Link", [500, 690, 560, 715])) == ()
 
 
-def test_the_place_of_what_was_laid_over_is_that_of_the_page_as_shown() -> None:
-    with opened(annotated("Stamp", [40, 742, 140, 802], rotated=90), None) as document:
+def test_an_overlays_place_is_on_the_page_as_shown() -> None:
+    with open_document(annotated("Stamp", [40, 742, 140, 802], rotated=90), None) as document:
         assert facts_of(document).overlays[0].box == Box(1, 742.0, 40.0, 802.0, 140.0)
 
 
@@ -204,14 +204,14 @@ def fonts_of(*lines: Line) -> list[tuple[str, str, int | None]]:
     return codes(signals_of(b"", Facts(), documents_of(pages), [replace(STATEMENT, entries=entries)]))
 
 
-def test_an_amount_in_another_font_or_size_than_its_column_is_told() -> None:
+def test_an_amount_in_another_font_or_size_than_its_column_is_reported() -> None:
     plain = [row(40.0 + 14 * number, "12.50") for number in range(9)]
     assert fonts_of(*plain) == []
     assert fonts_of(*plain, row(300, "19.99", "ABCDEF+Arial")) == [("MixedDigitFonts", "warning", 1)]
     assert fonts_of(*plain, row(300, "19.99", size=9.8)) == [("MixedDigitFonts", "warning", 1)]
 
 
-def test_a_row_that_is_bold_as_a_whole_and_a_column_of_many_fonts_are_habits() -> None:
+def test_a_bold_row_and_a_column_of_many_fonts_are_not_reported() -> None:
     plain = [row(40.0 + 14 * number, "12.50") for number in range(9)]
     assert fonts_of(*plain, row(300, "19.99", "Helvetica-Bold", text_font="Helvetica-Bold")) == []
     mixed = [row(40.0 + 14 * number, "12.50", ("Courier", "Times")[number % 2]) for number in range(10)]
@@ -219,7 +219,7 @@ def test_a_row_that_is_bold_as_a_whole_and_a_column_of_many_fonts_are_habits() -
 
 
 @pytest.mark.parametrize("font", ["Helvetica", "Times-Roman", "Courier"])
-def test_a_figure_over_another_is_told_and_one_that_is_printed_twice_is_bold(font: str) -> None:
+def test_a_figure_over_another_is_reported_and_one_printed_twice_is_bold(font: str) -> None:
     def twice(second: str) -> bytes:
         content = io.BytesIO()
         canvas = Canvas(content, pagesize=(595, 842))
@@ -235,17 +235,17 @@ def test_a_figure_over_another_is_told_and_one_that_is_printed_twice_is_bold(fon
     assert "FigureOverFigure" not in {code for code, _, _ in codes(signals(twice("1,234.56")))} or font != "Helvetica"
 
 
-def test_a_balance_that_the_rows_do_not_make_is_an_alert_on_its_page() -> None:
+def test_a_balance_that_contradicts_the_rows_is_an_alert_on_its_page() -> None:
     reasons = (Reason("BalanceMismatch", "The balance printed is 5.00.", 2), Reason("NoBalances", "None."))
     partial = replace(STATEMENT, verdict=Verdict.PARTIAL, reasons=reasons)
     alert = Signal("BalanceContradicted", Severity.ALERT, "The balance printed is 5.00.", 2)
     assert signals_of(b"", Facts(), (), [partial]) == (alert,)
 
 
-def test_many_contradictions_are_one_doubt_about_the_reading() -> None:
+def test_many_contradictions_are_one_warning_about_the_reading() -> None:
     reasons = (Reason("BalanceMismatch", "One.", 2), Reason("BalanceMismatch", "Another.", 3))
     unproved = replace(STATEMENT, verdict=Verdict.UNRECONCILED, reasons=reasons)
-    assert of(Facts(), unproved) == [("BalanceContradicted", "warning", 2)]
+    assert codes_of(Facts(), unproved) == [("BalanceContradicted", "warning", 2)]
 
 
 @pytest.mark.parametrize(
@@ -262,12 +262,12 @@ def test_many_contradictions_are_one_doubt_about_the_reading() -> None:
         (["Statement", "Balance 1 of 3"], []),
     ],
 )
-def test_pages_say_their_order(said: list[str], expected: list[str]) -> None:
+def test_pages_out_of_order_are_reported(said: list[str], expected: list[str]) -> None:
     assert [f"{signal.code} {signal.page}" for signal in signals(printed(*said))] == expected
 
 
 def running(*days: int, proved: bool = True) -> Statement:
-    """A page for each day."""
+    """Build a statement with a page for each day."""
     boxes = [Box(page, 0.0, 0.0, 1.0, 1.0) for page in range(1, len(days) + 1)]
     entries = (
         replace(ENTRY, date=date(2025, 1, day), boxes=(box,), proved=proved)
@@ -276,14 +276,14 @@ def running(*days: int, proved: bool = True) -> Statement:
     return replace(STATEMENT, entries=tuple(entries))
 
 
-def test_a_page_whose_dates_run_against_the_others_is_told_and_weighs_little_where_balances_hold() -> None:
-    assert of(Facts(), running(1, 8, 15, 22)) == []
-    assert of(Facts(), running(22, 15, 8, 1)) == []
-    assert of(Facts(), running(1, 15, 8, 22)) == [("DatesOutOfSequence", "information", 3)]
-    assert of(Facts(), running(1, 15, 8, 22, proved=False)) == [("DatesOutOfSequence", "warning", 3)]
+def test_a_page_with_dates_against_the_order_is_reported_less_severely_if_balances_agree() -> None:
+    assert codes_of(Facts(), running(1, 8, 15, 22)) == []
+    assert codes_of(Facts(), running(22, 15, 8, 1)) == []
+    assert codes_of(Facts(), running(1, 15, 8, 22)) == [("DatesOutOfSequence", "information", 3)]
+    assert codes_of(Facts(), running(1, 15, 8, 22, proved=False)) == [("DatesOutOfSequence", "warning", 3)]
 
 
-def test_scripts_and_attachments_are_told_and_left_alone() -> None:
+def test_scripts_and_attachments_are_reported_and_not_opened() -> None:
     def fill(document: pikepdf.Pdf) -> None:
         document.attachments["other.txt"] = b"other"
         script = pikepdf.Dictionary(S=pikepdf.Name.JavaScript, JS="app.alert(1)")
@@ -293,15 +293,15 @@ def test_scripts_and_attachments_are_told_and_left_alone() -> None:
     assert found == [("Script", "information", None), ("Attachment", "information", None)]
 
 
-def test_a_script_that_runs_when_the_file_is_opened_is_told_too() -> None:
+def test_a_script_that_runs_on_opening_is_reported() -> None:
     def open_with_script(document: pikepdf.Pdf) -> None:
         document.Root.OpenAction = pikepdf.Dictionary(S=pikepdf.Name.JavaScript, JS="app.alert(1)")
 
     assert codes(signals(changed(printed(), open_with_script))) == [("Script", "information", None)]
 
 
-def test_the_weightiest_signal_stands_first() -> None:
+def test_the_most_severe_signal_comes_first() -> None:
     facts = Facts(
         "iLovePDF", created=datetime(2025, 2, 1, tzinfo=UTC), modified=datetime(2025, 3, 1, tzinfo=UTC), scripts=1
     )
-    assert [severity for _, severity, _ in of(facts, STATEMENT)] == ["alert", "warning", "information"]
+    assert [severity for _, severity, _ in codes_of(facts, STATEMENT)] == ["alert", "warning", "information"]

@@ -1,4 +1,4 @@
-"""What pages say of pages that aren't there."""
+"""Missing pages, as the other pages show them."""
 
 import pytest
 
@@ -20,7 +20,7 @@ CARRIED = ("SUB TOTAL CARRIED FORWARD TO | 1.00 | 9.00", "NEXT PAGE")
 BROUGHT = ("SUB TOTAL BROUGHT FORWARD | 1.00 | 9.00", "FROM PREVIOUS PAGE")
 
 
-def test_a_balance_carried_to_a_next_page_needs_one() -> None:
+def test_a_balance_carried_forward_needs_a_next_page() -> None:
     assert missing((*HEAD, *CARRIED))
     assert missing((*HEAD, *CARRIED, "Please check all entries."))
     assert not missing((*HEAD, *CARRIED), (*BROUGHT, ROW))
@@ -28,7 +28,7 @@ def test_a_balance_carried_to_a_next_page_needs_one() -> None:
     assert not missing((*HEAD, "31 Jan BALANCE CARRIED FORWARD | | 9.00"))
 
 
-def test_a_balance_brought_from_a_page_before_needs_one() -> None:
+def test_a_balance_brought_forward_needs_a_previous_page() -> None:
     assert missing((*BROUGHT, *HEAD))
     assert missing(("Brought forward from last page | | 9.00", *HEAD))
     assert not missing(("Brought forward | | 9.00", *HEAD))
@@ -47,7 +47,5 @@ def test_a_balance_brought_from_a_page_before_needs_one() -> None:
         ("Fees are explained on page 2", False, True, False),
     ],
 )
-def test_numbers_of_pages_count_where_a_balance_is_missing(
-    number: str, opens: bool, closes: bool, expected: bool
-) -> None:
+def test_page_numbers_count_if_a_balance_is_missing(number: str, opens: bool, closes: bool, expected: bool) -> None:
     assert missing((*HEAD, number), opens=opens, closes=closes) is expected

@@ -1,4 +1,4 @@
-"""Statements of one request that overlap: the surest keeps a row, and nothing beyond the overlap is lost."""
+"""Overlapping statements of one request: the best document's rows are retained, and no others are lost."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -60,29 +60,29 @@ def repeated(statements: Sequence[Statement]) -> list[frozenset[int]]:
 COFFEE, TEA = entry(0, "-4.50", "95.50"), entry(1, "-6", "89.50", "TEA")
 
 
-def test_a_listing_repeats_what_a_statement_holds_whatever_order_they_come_in() -> None:
+def test_a_listing_repeats_a_statements_rows_in_either_order() -> None:
     listing = statement(replace(COFFEE, description="CARD COFFEE CO"), TEA, kind=Kind.LISTING)
     assert repeated([listing, statement(COFFEE)]) == [{0}, set()]
     assert repeated([statement(COFFEE), listing]) == [set(), {0}]
 
 
-def test_of_two_of_a_kind_the_earlier_period_keeps_its_rows() -> None:
+def test_of_two_statements_the_earlier_periods_rows_are_retained() -> None:
     later, earlier = statement(TEA, days=(1, 9)), statement(COFFEE, TEA, days=(0, 1))
     assert repeated([later, earlier]) == [{0}, set()]
 
 
-def test_other_accounts_are_others() -> None:
+def test_rows_of_other_accounts_are_not_repeated() -> None:
     assert repeated([statement(COFFEE), statement(COFFEE, number="87654321")]) == [set(), set()]
     assert repeated([statement(COFFEE), statement(COFFEE, number="1234 5678")]) == [set(), {0}]
 
 
-def test_beyond_the_days_that_both_tell_of_nothing_is_dropped() -> None:
-    """The same amount leads to the same balance a day later: in the next statement's period, so it is another row."""
+def test_rows_outside_the_common_days_are_not_repeated() -> None:
+    """The same amount gives the same balance a day later, in the next statement's period, so it is another row."""
     paid, again = entry(6, "-10", "100"), entry(7, "-10", "100")
     assert repeated([statement(paid, days=(0, 6)), statement(again, days=(7, 13))]) == [set(), set()]
 
 
-def test_equal_coffees_of_one_day_are_as_many_as_the_fuller_document_has() -> None:
+def test_equal_rows_of_a_day_are_as_many_as_in_the_document_with_most() -> None:
     silent = entry(0, "-4.50", None)
     assert repeated([statement(silent, silent), statement(silent, silent, silent, kind=Kind.INTERIM)]) == [
         set(),
@@ -101,7 +101,7 @@ def test_no_statements_repeat_nothing() -> None:
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(Kind)), min_size=1, max_size=3),
     st.integers(0, 2**16),
 )
-def test_in_any_order_what_is_left_is_the_true_list(
+def test_in_any_order_the_remaining_rows_are_the_true_ones(
     booked: list[tuple[int, str]], cuts: list[tuple[int, int, Kind]], seed: int
 ) -> None:
     booked = sorted(booked)

@@ -1,4 +1,4 @@
-"""Pages as pictures, with places marked."""
+"""Pages drawn as pictures with places marked."""
 
 import io
 
@@ -48,14 +48,14 @@ def test_a_page_is_drawn_at_its_scale_and_its_boxes_are_marked() -> None:
     assert colour(marked, 600, 660) == WHITE
 
 
-def test_a_box_of_another_page_is_not_marked() -> None:
+def test_boxes_of_other_pages_are_not_marked() -> None:
     other = Box(2, 40.0, 300.0, 540.0, 320.0)
     content = statement(pages=2)
     assert page_png(content, None, 1, (other,)) == page_png(content, None, 1)
     assert page_png(content, None, 2, (other,)) != page_png(content, None, 2)
 
 
-def test_a_box_is_in_points_of_the_page_as_it_is_shown() -> None:
+def test_boxes_are_in_points_of_the_page_as_shown() -> None:
     with pikepdf.open(io.BytesIO(statement())) as document:
         document.pages[0].Rotate = 90
         turned = io.BytesIO()
@@ -66,12 +66,12 @@ def test_a_box_is_in_points_of_the_page_as_it_is_shown() -> None:
     assert colour(image, 25, 570) == WHITE
 
 
-def test_a_page_as_large_as_a_wall_becomes_no_larger_a_picture() -> None:
+def test_the_picture_of_a_huge_page_is_limited_in_size() -> None:
     assert max(picture(page_png(statement((14_000, 900)), None, 1)).size) <= 6_000
 
 
 @pytest.mark.parametrize("page", [0, 2, -1])
-def test_a_page_that_is_not_there_is_refused(page: int) -> None:
+def test_a_page_that_does_not_exist_is_refused(page: int) -> None:
     with pytest.raises(IndexError, match="1 pages"):
         page_png(statement(), None, page)
 
@@ -91,7 +91,7 @@ def test_a_page_that_cannot_be_drawn_is_refused() -> None:
         page_png(broken.getvalue(), None, 2)
 
 
-def test_each_page_is_explained_by_its_words_rows_and_columns() -> None:
+def test_each_page_is_drawn_with_its_words_rows_and_columns() -> None:
     explained = list(explained_pngs(statement(pages=2), None))
     assert [number for number, _ in explained] == [1, 2]
     plain = picture(page_png(statement(pages=2), None, 1))

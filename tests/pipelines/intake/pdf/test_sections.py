@@ -1,4 +1,4 @@
-"""Where one account's part of a file ends."""
+"""Sections of the accounts in a file."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def first_lines(*pages: Page) -> Sequence[str]:
     return [section.lines[0].text for section in split(pages, None)]
 
 
-def test_one_account_is_one_section_over_all_pages() -> None:
+def test_one_account_is_one_section_on_all_pages() -> None:
     head = ("Some Bank", "Account number 12345678", "Page {} of 2", "", TABLE)
     pages = [page(number, *(text.format(number) for text in head), *rows(3)) for number in (1, 2)]
     sections = split(pages, None)
@@ -34,7 +34,7 @@ def test_a_new_account_number_above_rows_begins_a_section_with_its_title() -> No
     assert first_lines(one) == ["Some Bank", "Online Saver"]
 
 
-def test_accounts_in_a_summary_or_in_what_a_row_says_begin_no_section() -> None:
+def test_accounts_in_a_summary_or_a_row_do_not_begin_a_section() -> None:
     summary = ("Everyday 062-000 11112222 | 9.00", "Your card account number 99998888")
     described = ("02 Jan 2025 | Transfer to | 1.00 | 9.00", "| account number 55556666", "", TABLE)
     assert first_lines(page(1, *summary, *account("11112222"), *described, *rows(3))) == [
@@ -42,7 +42,7 @@ def test_accounts_in_a_summary_or_in_what_a_row_says_begin_no_section() -> None:
     ]
 
 
-def test_the_number_at_the_head_of_every_page_is_furniture_where_accounts_have_headings_of_their_own() -> None:
+def test_a_number_at_the_head_of_every_page_is_ignored_if_accounts_have_their_own_headings() -> None:
     pages = [
         page(1, "Account number 11112222", "", TABLE, *rows(2), "", *account("33334444", "Saver"), *rows(1)),
         page(2, "Account number 11112222", "", TABLE, *rows(3)),
@@ -51,7 +51,7 @@ def test_the_number_at_the_head_of_every_page_is_furniture_where_accounts_have_h
     assert first_lines(*pages) == ["Account number 11112222", "Saver"]
 
 
-def test_a_second_card_of_one_account_is_no_section_of_its_own() -> None:
+def test_a_second_card_of_one_account_is_not_a_separate_section() -> None:
     lines = (
         "Account number 4111 0000 0000 1111", "Opening balance | | | 10.00", "", TABLE, *rows(2), "",
         "Card number xxxx xxxx xxxx 2222", "", TABLE, *rows(2),

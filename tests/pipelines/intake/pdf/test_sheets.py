@@ -1,4 +1,4 @@
-"""Two pages on one sheet, and sheets that only look like it."""
+"""Sheets with two pages, and sheets that only look like it."""
 
 import pytest
 
@@ -21,7 +21,7 @@ TORN = [
 
 
 def beside(*lines: str) -> bool:
-    """Whether a wide sheet of these lines is two pages; six cells a line, three of either side."""
+    """Return whether a wide sheet of these lines is two pages, with six cells per line, three on each side."""
     return cut_of(page(1, *lines).lines, ACROSS, DOWN) is not None
 
 
@@ -31,7 +31,7 @@ def stacked(upper: tuple[str, ...], lower: tuple[str, ...]) -> bool:
 
 
 def both(left: str, right: str = "") -> str:
-    """A line of two pages side by side."""
+    """Return a line of two pages side by side."""
     cells = [*left.split("|"), "", ""][:3]
     return " | ".join([*cells, right or left])
 
@@ -53,11 +53,11 @@ def both(left: str, right: str = "") -> str:
         ),
     ],
 )
-def test_a_wide_sheet_is_two_pages_if_either_side_looks_like_one(lines: list[str], expected: bool) -> None:
+def test_a_wide_sheet_is_two_pages_if_each_side_looks_like_one(lines: list[str], expected: bool) -> None:
     assert beside(*lines) is expected
 
 
-def test_a_sheet_over_whose_middle_something_stands_is_one_page() -> None:
+def test_a_sheet_with_text_across_the_middle_is_one_page() -> None:
     lines = [both("Page 1 of 4", "Page 2 of 4"), both(TABLE), *map(both, ROWS)]
     assert beside(*lines)
     assert not beside(*lines, "| | " + "Statement" * 6)  # from the left of the middle to the right of it
@@ -79,14 +79,14 @@ HEAD = ("Some Bank", "Account number 11112222", TABLE, *ROWS)
         ((*HEAD,), (TABLE, *ROWS), False),
     ],
 )
-def test_a_high_sheet_is_two_pages_if_the_lower_has_a_head_of_its_own(
+def test_a_tall_sheet_is_two_pages_if_the_lower_half_has_its_own_head(
     upper: tuple[str, ...], lower: tuple[str, ...], expected: bool
 ) -> None:
     assert stacked(upper, lower) is expected
 
 
 @pytest.mark.parametrize("is_beside", [True, False])
-def test_two_pages_on_a_sheet_are_read_like_any_and_rows_lie_where_they_stand(is_beside: bool) -> None:
+def test_two_pages_on_a_sheet_are_read_and_rows_have_their_places_on_it(is_beside: bool) -> None:
     content = two_on_a_sheet(PRINTED.content, beside=is_beside)
     (found,) = extract(content).statements
     (account,) = PRINTED.accounts
@@ -101,7 +101,7 @@ def test_two_pages_on_a_sheet_are_read_like_any_and_rows_lie_where_they_stand(is
 
 
 @pytest.mark.parametrize("turned", [90, 180])
-def test_sheets_that_are_shown_turned_are_cut_as_they_are_read(turned: int) -> None:
+def test_turned_sheets_are_split_as_read(turned: int) -> None:
     (found,) = extract(two_on_a_sheet(PRINTED.content, beside=True, turned=turned)).statements
     assert (found.verdict, found.reasons[-1].code) == (Verdict.RECONCILED, "PagesOnOneSheet")
     first, last = found.entries[0].boxes[0], found.entries[-1].boxes[0]

@@ -12,7 +12,7 @@ HELD, OWED = AccountFacts(is_owing=False), AccountFacts(is_owing=True)
 
 
 def row(flow: str, balance: str | None = None, title: Title | None = None, text: str = "SHOP") -> RawRow:
-    """`amount 5.00-`, `debit 5.00`: a column and what stands in it."""
+    """Build a row from a column and its text: `amount 5.00-`, `debit 5.00`."""
     role, printed = flow.split(" ")
     found, after = money(printed), money(balance) if balance else None
     assert found is not None
@@ -53,12 +53,12 @@ def test_signs_come_from_columns_and_marks(flows: tuple[str, ...], expected: lis
         (("debit 5.00", "credit 7.00"), ["-5.00", "7.00"]),
     ],
 )
-def test_on_an_account_that_is_owed_a_bare_amount_is_a_purchase(flows: tuple[str, ...], expected: list[str]) -> None:
+def test_on_a_debt_a_bare_amount_is_a_purchase(flows: tuple[str, ...], expected: list[str]) -> None:
     assert amounts(*flows, described=OWED) == (expected, True)
 
 
 @pytest.mark.parametrize("flows", [("amount 5.00",), ("amount 5.00", "amount 6.00DR", "amount 7.00CR")])
-def test_bare_amounts_beside_nothing_or_both_marks_have_no_evident_sign(flows: tuple[str, ...]) -> None:
+def test_bare_amounts_with_no_marks_or_both_have_no_evident_sign(flows: tuple[str, ...]) -> None:
     assert not amounts(*flows)[1]
 
 
@@ -72,27 +72,27 @@ def test_bare_amounts_beside_nothing_or_both_marks_have_no_evident_sign(flows: t
         (AccountFacts(is_owing=False), ["5.00", "-7.00"]),
     ],
 )
-def test_a_minus_is_what_the_account_or_the_words_of_rows_make_it(described: AccountFacts, expected: list[str]) -> None:
+def test_the_account_or_its_rows_decide_what_a_minus_means(described: AccountFacts, expected: list[str]) -> None:
     rows = [row("amount 5.00", "20.00DR"), row("amount 7.00-", "13.00DR")]
     found = decide_signs(rows, (), described, columns_known=True)
     assert [str(amount) for amount in found.amounts] == expected
     assert found.is_evident
 
 
-def test_a_minus_alone_proves_no_sign_of_an_account_of_which_nothing_is_said() -> None:
+def test_a_minus_alone_proves_no_sign_if_the_type_of_account_is_unknown() -> None:
     unknown = AccountFacts(is_owing=False, is_known=False)
     assert not amounts("amount 5.00", "amount 7.00-", described=unknown)[1]
     assert amounts("amount 5.00DR", "amount 7.00CR", described=unknown) == (["-5.00", "7.00"], True)
     assert amounts("debit 5.00", "credit 7.00", described=unknown) == (["-5.00", "7.00"], True)
 
 
-def test_a_minus_at_every_credit_turns_none() -> None:
+def test_a_minus_at_every_credit_inverts_no_sign() -> None:
     assert amounts("debit 5.00", "credit 7.00-", "credit 8.00-")[0] == ["-5.00", "7.00", "8.00"]
     assert amounts("debit 5.00", "credit 7.00-", described=OWED)[0] == ["-5.00", "7.00"]
     assert amounts("debit 5.00", "credit 7.00-")[0] == ["-5.00", "-7.00"]
 
 
-def test_balances_that_are_owed_are_debts_unless_worded() -> None:
+def test_owed_balances_are_debts_unless_marked_cr_or_dr() -> None:
     rows = [row("debit 1.00", balance) for balance in ("100.00", "100.00CR", "100.00DR", "100.00-")]
     owed = decide_signs(rows, (), OWED, columns_known=True)
     assert [str(each) for each in owed.balances] == ["-100.00", "100.00", "-100.00", "100.00"]
@@ -108,14 +108,14 @@ def test_money_in_and_out_on_one_row_is_unreadable() -> None:
     assert found.unreadable == (0,)
 
 
-def test_words_that_say_the_contrary_of_most_signs_are_told() -> None:
+def test_words_that_contradict_most_signs_are_reported() -> None:
     texts = ["ATM WITHDRAWAL", "EFTPOS COLES", "MONTHLY FEE", "SALARY"]
     mirrored = [row(f"amount {sign}5.00", text=text) for sign, text in zip(("-", "-", "-", ""), texts, strict=True)]
     assert decide_signs(mirrored, (), OWED, columns_known=True).is_contradicted
     assert not decide_signs(mirrored, (), HELD, columns_known=True).is_contradicted
 
 
-def test_what_balances_suggest_stays_without_evidence() -> None:
+def test_suggested_signs_are_not_evident() -> None:
     rows = [row("amount 50.00", "50.00"), row("amount 100.00", "150.00")]
     found: Signed = suggest_signs(decide_signs(rows, (), HELD, columns_known=True), rows, Decimal("100.00"))
     assert [str(amount) for amount in found.amounts] == ["-50.00", "100.00"]
@@ -139,9 +139,9 @@ def test_what_balances_suggest_stays_without_evidence() -> None:
         ("", None),
     ],
 )
-def test_titles_say_what_stands_below_them(text: str, expected: Title | None) -> None:
+def test_titles_give_the_signs_of_rows_below(text: str, expected: Title | None) -> None:
     assert title_of(text, {}) == expected
 
 
-def test_a_banks_own_title_goes_first() -> None:
+def test_a_banks_own_title_takes_precedence() -> None:
     assert title_of("Spendings", {"spendings": -1}) == Title(-1, -1)

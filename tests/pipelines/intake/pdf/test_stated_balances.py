@@ -1,4 +1,4 @@
-"""Which of several printed balances is the statement's: the pair that the rows make, and no guess where none does."""
+"""The choice among several printed balances: the only pair that agrees with the rows, or none."""
 
 from decimal import Decimal
 
@@ -13,7 +13,9 @@ PAYMENT = "500.00"
 
 
 def card(*panels: tuple[tuple[float, str], ...], payment: str = PAYMENT) -> Extraction:
-    """A card that is paid `payment` and charged 65.00: an honest one goes from 500.00 owed to 65.00 owed."""
+    """Extract a card's statement with a `payment` and a charge of 65.00; a genuine one goes from 500.00
+    to 65.00 owed.
+    """
     drawing = Drawing().lines(
         ((45, "Credit card statement"),),
         ((45, "Card number 4557 0123 4567 8901"),),
@@ -38,11 +40,11 @@ OF_NEXT_PANEL: dict[str, Lines] = {
 
 
 def codes(found: Extraction) -> tuple[set[str], set[str]]:
-    """Of reasons, and of signals that a file may be forged."""
+    """Return the codes of reasons, and of signals of manipulation."""
     return {each.code for each in found.statements[0].reasons}, {each.code for each in found.signals}
 
 
-def test_a_balance_of_the_next_panel_makes_no_honest_statement_unreconciled(subtests: pytest.Subtests) -> None:
+def test_a_balance_in_the_next_panel_does_not_make_a_genuine_statement_unreconciled(subtests: pytest.Subtests) -> None:
     for place, panels in OF_NEXT_PANEL.items():
         with subtests.test(place):
             found = card(*panels)
@@ -54,7 +56,7 @@ def test_a_balance_of_the_next_panel_makes_no_honest_statement_unreconciled(subt
             assert "BalanceContradicted" not in signals
 
 
-def test_where_no_pair_agrees_it_is_not_known_which_is_meant_and_no_sign_of_forgery(subtests: pytest.Subtests) -> None:
+def test_if_no_pair_agrees_the_balances_are_unknown_and_not_a_sign_of_manipulation(subtests: pytest.Subtests) -> None:
     for place, panels in OF_NEXT_PANEL.items():
         with subtests.test(place):
             found = card(*panels, payment="5,000.00")
@@ -64,7 +66,7 @@ def test_where_no_pair_agrees_it_is_not_known_which_is_meant_and_no_sign_of_forg
             assert "BalanceContradicted" not in signals
 
 
-def test_where_several_pairs_agree_none_is_taken() -> None:
+def test_if_several_pairs_agree_none_is_chosen() -> None:
     others: Lines = (((45, "Opening balance"), (-300, "$600.00")), ((45, "Closing balance"), (-300, "$165.00")))
     found = card(OPENING, CLOSING, *others)
     (statement,) = found.statements

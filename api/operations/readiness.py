@@ -21,8 +21,8 @@ class Readiness:
     """Made inside a running event loop."""
 
     def __init__(self, store: Store) -> None:
-        self._work = Check(lambda: health.work(store, datetime.now(UTC)), health.silent_database(TOO_SLOW))
-        self._disk = Check(lambda: health.disk(store), health.silent_disk(TOO_SLOW))
+        self._work = Check(lambda: health.check_work(store, datetime.now(UTC)), health.database_failure(TOO_SLOW))
+        self._disk = Check(lambda: health.check_disk(store), health.disk_failure(TOO_SLOW))
 
     async def parts(self) -> Parts:
         work, disk = await asyncio.gather(self._work.ask(), self._disk.ask())

@@ -376,7 +376,7 @@ class DeliveriesQuery(Paging):
     ] = None
 
     def filters(self) -> dict[str, Any]:
-        """Return the filters of `storage.webhooks.delivery_log.Wanted`."""
+        """Return the filters of `storage.webhooks.delivery_log.Filter`."""
         return self.model_dump(exclude={"page", "count", "customer_id"})
 
 

@@ -49,7 +49,7 @@ def run(api: Address, dagster: Address, *, processes: int, published: bool, when
         NeverStartedError: a part exited with an error before its first heartbeat.
     """
     stop = stop_requested(tethered=False)
-    database = sqlite_check.file_of(Settings())
+    database = sqlite_check.database_file(Settings())
     suspect = database if database is not None and sqlite_check.was_left_open(database) else None
     listeners = open_listeners(api, processes)
     api = Address(api.host, listeners[0].getsockname()[1])

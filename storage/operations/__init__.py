@@ -1,1 +1,1 @@
-"""Health, doctor, backup, retention: what operators look at."""
+"""Operations: health, doctor, backup, retention, integrity and the renewal of encryption keys."""

@@ -1,7 +1,7 @@
-"""Schedules and sensors that should run and don't, as the leading dispatcher last found them.
+"""Schedules and sensors that should run and don't, as last recorded by the leading dispatcher.
 
-One that is stopped fails silently: nothing is swept, refreshed or caught by a safety net, and no request tells of it.
-So readiness and the doctor read this table; the orchestrator itself they don't know.
+A stopped one fails silently: nothing is swept or refreshed, or a safety net is missing, and no request shows it.
+Therefore readiness and the doctor read this table. They can't ask Dagster, which this layer doesn't know.
 """
 
 from collections.abc import Collection
@@ -31,16 +31,16 @@ class Automation(NamedTuple):
 
 
 def stopped(r: Reading) -> dict[Automation, datetime]:
-    """Return when each that is stopped was first found so, by kind and name."""
+    """Return the stopped schedules and sensors with the time when each was first found stopped, by kind and name."""
     rows = r.execute(select(stopped_automations).order_by(stopped_automations.c.kind, stopped_automations.c.name))
     return {Automation(Kind(row.kind), row.name): row.found_at for row in rows}
 
 
-def record(w: Writing, found: Collection[Automation], now: datetime) -> None:
-    """Record which are stopped now."""
-    known = stopped(w)
-    for kind, name in known.keys() - set(found):
+def record(w: Writing, now_stopped: Collection[Automation], now: datetime) -> None:
+    """Record which schedules and sensors are stopped now."""
+    recorded = stopped(w)
+    for kind, name in recorded.keys() - set(now_stopped):
         table = stopped_automations.c
         w.execute(delete(stopped_automations).where(table.kind == kind, table.name == name))
-    for kind, name in set(found) - known.keys():
+    for kind, name in set(now_stopped) - recorded.keys():
         w.execute(insert(stopped_automations).values(kind=kind, name=name, found_at=now))

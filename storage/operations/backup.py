@@ -1,13 +1,13 @@
-"""Backup while everything runs: a snapshot of the database first, then exactly the files that the snapshot names.
+"""Back up a running service: first a snapshot of the database, then exactly the files that the snapshot names.
 
-**Why this order is right.** A row is committed only once its file is durable, and files never change. So every file
-that the snapshot names exists when the snapshot is taken, whole, and its bytes are the same whenever they are copied.
-Only a sweep removes files; it and the backup take turns (the role of the file keeper). What is committed after the
-snapshot is not in the backup, neither rows nor files, and nothing in the backup needs it.
+**Why this order is right.** A row is committed only after its file is durable, and files never change. So every file
+that the snapshot names exists completely when the snapshot is taken, and its bytes are the same whenever they are
+copied. Only a sweep removes files, and a lease (the role of file keeper) prevents sweep and backup at the same time.
+Rows and files that are committed after the snapshot are not in the backup, and nothing in the backup needs them.
 
-The new snapshot replaces the one before only when its files were copied, so the folder holds a whole backup at every
-moment. Files that an earlier backup copied are not copied again. A file that the lake itself has lost or damaged can't
-be copied by trying again: it is named, and keeps nothing else from being backed up.
+The new snapshot replaces the previous one only after its files were copied, so the folder always holds a complete
+backup. Files that an earlier backup copied are not copied again. A file that is missing or damaged in the lake is
+reported, and doesn't prevent the backup of everything else.
 """
 
 import os
@@ -37,40 +37,40 @@ SQLITE_SNAPSHOT = "tidemark.db"
 POSTGRES_SNAPSHOT = "tidemark.dump"  # for pg_restore
 PROLONG_EVERY = 500  # files
 PROLONG_EVERY_S = 60
-PATIENCE_S = 600.0  # longer than the role of one that died keeps others waiting
+PATIENCE_S = 600.0  # longer than the lease of a process that died
 
 
 @dataclass(frozen=True)
 class BackedUp:
-    """What a backup holds now."""
+    """The content of a finished backup."""
 
     snapshot: str
-    files: int  # named by the snapshot, and there
-    copied: int  # the others were there from an earlier backup
+    files: int  # named by the snapshot, and in the backup
+    copied: int  # by this backup; the others were copied by an earlier one
     bytes_copied: int
-    damages: Sequence[tuple[str, Problem]]  # named, but not to be had as they were written
-    master_key: str | None  # fingerprint of the one that opens the snapshot's secrets; None: it holds no data key
+    damages: Sequence[tuple[str, Problem]]  # files that the snapshot names, but that are missing or damaged
+    master_key: str | None  # fingerprint of the key that opens the snapshot's secrets; None: it has no data key
 
 
 def back_up(store: Store, folder: Path, clock: Callable[[], datetime], patience_s: float = PATIENCE_S) -> BackedUp:
     """Bring the backup in `folder` up to date.
 
     Raises:
-        Conflict: a sweep or another backup has been under way for all of `patience_s`.
+        Conflict: a sweep or another backup was in progress for the whole of `patience_s`.
         Unavailable: the snapshot can't be taken.
     """
     durable.make_folder(folder)
     with leases.exclusively(store.db, leases.FILE_KEEPER, clock, patience_s) as prolong:
-        take = _sqlite_snapshot if store.db.is_sqlite else _postgres_snapshot
-        taken = take(store.db, folder, prolong)
-        copied, damages = _copy(store.lake, Lake(folder / "lake"), taken.named, prolong)
+        take_snapshot = _take_sqlite_snapshot if store.db.is_sqlite else _take_postgres_snapshot
+        snapshot = take_snapshot(store.db, folder, prolong)
+        sizes, damages = _copy_files(store.lake, Lake(folder / "lake"), snapshot.named, prolong)
         prolong()
-    final = taken.path.with_name(taken.path.name.removesuffix(".new"))
-    durable.sync(taken.path)
-    taken.path.replace(final)
+    final = snapshot.path.with_name(snapshot.path.name.removesuffix(".new"))
+    durable.sync(snapshot.path)
+    snapshot.path.replace(final)
     durable.sync(folder)
-    files = len(taken.named) - len(damages)
-    return BackedUp(str(final), files, len(copied), sum(copied), damages, taken.master_key)
+    files = len(snapshot.named) - len(damages)
+    return BackedUp(str(final), files, len(sizes), sum(sizes), damages, snapshot.master_key)
 
 
 @dataclass(frozen=True)
@@ -80,53 +80,53 @@ class _Snapshot:
     master_key: str | None
 
 
-def _sqlite_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) -> _Snapshot:
-    """SQLite copies what one read transaction sees; writers go on."""
+def _take_sqlite_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) -> _Snapshot:
+    """Copy the database as one read transaction sees it, without blocking writers."""
     target = folder / f"{SQLITE_SNAPSHOT}.new"
     target.unlink(missing_ok=True)
     with (
         closing(sqlite3.connect(cast(str, db.url.database), check_same_thread=False)) as connection,
         ThreadPoolExecutor(1) as thread,
     ):
-        copying = thread.submit(connection.execute, "VACUUM INTO ?", [str(target)])
-        _wait(copying.result, connection.interrupt, prolong)
+        copy = thread.submit(connection.execute, "VACUUM INTO ?", [str(target)])
+        _wait(copy.result, connection.interrupt, prolong)
     target.chmod(0o600)
-    copy = Database(f"sqlite:///{target}")
-    with copy.reading() as r:
-        taken = _Snapshot(target, list(all_named(r)), master_key_of(r))
-    copy.close()
-    return taken
+    copied = Database(f"sqlite:///{target}")
+    with copied.reading() as r:
+        snapshot = _Snapshot(target, list(all_named(r)), master_key_of(r))
+    copied.close()
+    return snapshot
 
 
-def _postgres_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) -> _Snapshot:
-    """pg_dump and the list of files read one exported snapshot."""
+def _take_postgres_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) -> _Snapshot:
+    """Run pg_dump and list the files from the same exported snapshot."""
     target = folder / f"{POSTGRES_SNAPSHOT}.new"
     target.unlink(missing_ok=True)
     with db.reading() as r:
         r.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-        snapshot: str = r.execute(text("SELECT pg_export_snapshot()")).scalar_one()
-        taken = _Snapshot(target, list(all_named(r)), master_key_of(r))
-        _pg_dump(db, target, snapshot, prolong)
-    return taken
+        exported: str = r.execute(text("SELECT pg_export_snapshot()")).scalar_one()
+        snapshot = _Snapshot(target, list(all_named(r)), master_key_of(r))
+        _run_pg_dump(db, target, exported, prolong)
+    return snapshot
 
 
-def _pg_dump(db: Database, target: Path, snapshot: str, prolong: Callable[[], None]) -> None:
-    """The password goes through the environment: arguments can be read by others."""
+def _run_pg_dump(db: Database, target: Path, snapshot: str, prolong: Callable[[], None]) -> None:
     url = db.url.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
     options = ["--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={target}", f"--dbname={url}"]
     options.append(f"--exclude-schema={DAGSTER_SCHEMA}")
+    # The password is passed in the environment, because other users can read a process's arguments.
     environment = os.environ | ({"PGPASSWORD": str(db.url.password)} if db.url.password else {})
     try:
-        with subprocess.Popen(["pg_dump", *options], env=environment, umask=0o077) as dumping:
-            _wait(dumping.wait, dumping.kill, prolong)
+        with subprocess.Popen(["pg_dump", *options], env=environment, umask=0o077) as dump:
+            _wait(dump.wait, dump.kill, prolong)
     except FileNotFoundError as error:
         raise Unavailable("Backup.NoPgDump", "pg_dump is not installed: it comes with PostgreSQL's client.") from error
-    if dumping.returncode != 0:
-        raise Unavailable("Backup.PgDumpFailed", "pg_dump failed; what it said stands above.")
+    if dump.returncode != 0:
+        raise Unavailable("Backup.PgDumpFailed", "pg_dump failed; its message is printed above.")
 
 
 def _wait(end: Callable[[float], object], stop: Callable[[], None], prolong: Callable[[], None]) -> None:
-    """Wait until something ends; what goes wrong meanwhile stops it."""
+    """Wait for `end` and renew the lease meanwhile. Call `stop` on any error."""
     try:
         while True:
             with suppress(subprocess.TimeoutExpired, TimeoutError):
@@ -138,10 +138,10 @@ def _wait(end: Callable[[float], object], stop: Callable[[], None], prolong: Cal
         raise
 
 
-def _copy(
+def _copy_files(
     lake: Lake, target: Lake, named: Iterable[tuple[str, bytes]], prolong: Callable[[], None]
 ) -> tuple[list[int], list[tuple[str, Problem]]]:
-    """Copy what is not there yet; sizes of what was copied, and what could not be."""
+    """Copy the files that are not in the backup yet. Return the sizes of the copies, and the files that are damaged."""
     sizes: list[int] = []
     damages: list[tuple[str, Problem]] = []
     for i, (path, sha256) in enumerate(named):

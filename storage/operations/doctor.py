@@ -1,7 +1,7 @@
-"""What is wrong with a Tidemark, how bad it is and what to do about it.
+"""Diagnose a Tidemark: problems, their severity, and what to do about each.
 
-Looks and repairs nothing. What a healthy service does by itself, within its usual time, is no finding. Without its
-home, its key or its database there is nothing further to look at: those come first.
+The doctor only reads; it repairs nothing. What a healthy service resolves by itself within its usual time is not
+reported. Home, key and database are checked first, because without them nothing else can be checked.
 """
 
 import shutil
@@ -33,11 +33,12 @@ from storage.operations.integrity import Damage
 from storage.webhooks import outbox, subscriptions
 from storage.webhooks.subscriptions import Subscription, open_secret
 
+# These thresholds are our judgement.
 LITTLE_SPACE, HARDLY_ANY_SPACE = 5 * 2**30, 2**30  # bytes
 QUICK_CHECK_WITHIN_S = 30.0
 CLOCKS_DIFFER_BY = timedelta(minutes=1)
-BATCH_OVERDUE = timedelta(minutes=2)  # its lease ran out, and nobody gave its jobs to another
-BATCH_STUCK = timedelta(hours=1)  # more than a run may take
+BATCH_OVERDUE = timedelta(minutes=2)  # since the lease expired, without its jobs going to another batch
+BATCH_STUCK = timedelta(hours=1)  # longer than a run may take
 JOB_OVERDUE = timedelta(minutes=15)
 DELIVERY_OVERDUE = timedelta(minutes=10)
 EVALUATION_OVERDUE = timedelta(hours=1)
@@ -45,7 +46,7 @@ PASS_OVERDUE = timedelta(days=30)
 
 
 class Severity(StrEnum):
-    ERROR = "error"  # something doesn't work, or data are at risk: act now
+    ERROR = "error"  # something doesn't work, or data is at risk: act now
     WARNING = "warning"  # act soon
     NOTE = "note"  # good to know
 
@@ -68,92 +69,94 @@ note = partial(Finding, Severity.NOTE)
 
 
 def examine(settings: Settings, clock: Callable[[], datetime], *, deep: bool = False) -> list[Finding]:
-    """All findings, the worst first. `deep` also reads every file of the lake."""
+    """Return all findings, the worst first. With `deep`, every file of the lake is read."""
     severities = list(Severity)
-    return sorted(_findings(settings, clock, deep), key=lambda found: severities.index(found.severity))
+    return sorted(_findings(settings, clock, deep), key=lambda finding: severities.index(finding.severity))
 
 
 def _findings(settings: Settings, clock: Callable[[], datetime], deep: bool) -> Iterator[Finding]:
     if not settings.home.is_dir():
         yield error("home", f"{settings.home} does not exist", "name the home with --home or TIDEMARK_HOME")
         return
-    yield from _home(settings)
-    yield from _lake(settings.lake, clock())
-    key = _key(settings)
-    yield from key
+    yield from _check_home(settings)
+    yield from _check_lake(settings.lake, clock())
+    key_findings = _check_master_key(settings)
+    yield from key_findings
     db = Database(settings.database)
-    of_database = list(_database(settings, db))
-    yield from of_database
-    if not any(found.severity is Severity.ERROR for found in (*key, *of_database)):
+    database_findings = list(_check_database(settings, db))
+    yield from database_findings
+    if not any(finding.severity is Severity.ERROR for finding in (*key_findings, *database_findings)):
         store = Store(settings, db, Lake(settings.lake), vault_keys.opened(db, settings))
-        yield from _remembered(store, clock, deep)
+        yield from _check_store(store, clock, deep)
     db.close()
 
 
-def _remembered(store: Store, clock: Callable[[], datetime], deep: bool) -> Iterator[Finding]:
-    """What the database says of everything else."""
+def _check_store(store: Store, clock: Callable[[], datetime], deep: bool) -> Iterator[Finding]:
+    """Check everything that needs a working database."""
     if deep:
         integrity.check(store, clock, afresh=True)
-        yield from _orphans(store, clock())
+        yield from _check_orphans(store, clock())
     with store.db.reading() as r:
         now = clock()
-        yield from _clock(r, store.db, now)
-        yield from _secrets(r, store.settings)
-        yield from _jobs(r, now)
-        yield from _batches(r, now)
-        yield from _deliveries(r, now)
-        yield from _ruleset_evaluations(r, now)
-        yield from starmap(_stopped, automations.stopped(r).items())
-        yield from map(_paused, subscriptions.paused(r))
-        yield from _retention(r, now - store.settings.retention)
-        yield from map(_damaged, integrity.damages(r))
-        yield from _last_pass(r, now)
+        yield from _check_clocks(r, store.db, now)
+        yield from _check_secrets(r, store.settings)
+        yield from _check_jobs(r, now)
+        yield from _check_batches(r, now)
+        yield from _check_deliveries(r, now)
+        yield from _check_ruleset_evaluations(r, now)
+        yield from starmap(_report_stopped, automations.stopped(r).items())
+        yield from map(_report_paused, subscriptions.paused(r))
+        yield from _check_retention(r, now - store.settings.retention)
+        yield from map(_report_damage, integrity.damages(r))
+        yield from _check_last_pass(r, now)
 
 
-def _home(settings: Settings) -> Iterator[Finding]:
+def _check_home(settings: Settings) -> Iterator[Finding]:
     if stat.S_IMODE(settings.home.stat().st_mode) & 0o077:
-        yield warning("home", f"others may look into {settings.home}", f"chmod 700 {settings.home}")
+        yield warning("home", f"other users may read {settings.home}", f"chmod 700 {settings.home}")
     folders = [folder for folder in (settings.lake, settings.home) if folder.exists()]
     for folder in {folder.stat().st_dev: folder for folder in folders}.values():
-        yield from _free_space(folder)
+        yield from _check_space(folder)
 
 
-def _free_space(folder: Path) -> Iterator[Finding]:
+def _check_space(folder: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(folder).free
     if free < LITTLE_SPACE:
         kind = error if free < HARDLY_ANY_SPACE else warning
-        yield kind("space", f"{free / 2**30:.1f} GiB are free in {folder}", "make room, or move it to a larger disk")
+        yield kind("space", f"{free / 2**30:.1f} GiB are free in {folder}", "free space, or move it to a larger disk")
 
 
-def _lake(root: Path, now: datetime) -> Iterator[Finding]:
-    """Whether it can be written to, and whether the file system's clock is ours."""
+def _check_lake(root: Path, now: datetime) -> Iterator[Finding]:
+    """Check that the lake can be written to, and that its file system's clock agrees with ours."""
     probe = root / f".doctor.{uuid4().hex}"
     try:
         probe.write_bytes(b"")
         written = datetime.fromtimestamp(probe.stat().st_mtime, UTC)
         probe.unlink()
     except OSError as failure:
-        yield error("lake", f"{root} can't be written to: {failure.strerror}", "mount it, or give Tidemark its rights")
+        remedy = "mount it, or give Tidemark's user the right to write"
+        yield error("lake", f"{root} can't be written to: {failure.strerror}", remedy)
         return
     if abs(written - now) > CLOCKS_DIFFER_BY:
         yield warning("clock", f"the clock of {root} differs from ours by {written - now}", "synchronise the clocks")
 
 
-def _key(settings: Settings) -> list[Finding]:
-    """The key is looked at, never made: with a new one, what was sealed before would be lost."""
+def _check_master_key(settings: Settings) -> list[Finding]:
+    """Check the key, but never create one: with a new key, all secrets encrypted before would be lost."""
     path = settings.home / "master.key"
     if not settings.master_key.get_secret_value() and not path.exists():
         return [error("master key", f"{path} is missing", "restore it, or set TIDEMARK_MASTER_KEY")]
     try:
         assert settings.master_key_bytes
     except SettingsError as problem:
-        return [error("master key", str(problem), "put it right; without the key no webhook can be signed")]
+        return [error("master key", str(problem), "correct it; without the key no webhook can be signed")]
     return []
 
 
-def _database(settings: Settings, db: Database) -> Iterator[Finding]:
+def _check_database(settings: Settings, db: Database) -> Iterator[Finding]:
     if db.is_sqlite and not Path(db.url.database or "").exists():
-        yield error("database", f"{db.url.database} does not exist", "restore it, or start Tidemark to make a new one")
+        remedy = "restore it, or start Tidemark to create a new one"
+        yield error("database", f"{db.url.database} does not exist", remedy)
         return
     try:
         current, newest = db.revisions()
@@ -161,40 +164,41 @@ def _database(settings: Settings, db: Database) -> Iterator[Finding]:
         cause = str(getattr(failure, "orig", failure)).partition("\n")[0]
         yield error("database", f"it can't be used: {cause}", "start it; check TIDEMARK_DATABASE_URL")
         return
-    if (file := sqlite_check.file_of(settings)) is not None:
-        yield from _file(file)
+    if (file := sqlite_check.database_file(settings)) is not None:
+        yield from _check_file(file)
     if current != newest:
-        problem = f"its tables are of revision {current or 'none'}, this program's of {newest}"
-        remedy = "start this version to upgrade it; if it refuses, run the version that made it"
+        problem = f"its tables have revision {current or 'none'}, this program expects {newest}"
+        remedy = "start this version to upgrade it; if it refuses, run the version that created it"
         yield error("database", problem, remedy)
 
 
-def _file(database: Path) -> Iterator[Finding]:
-    """Whether SQLite finds its file whole."""
+def _check_file(database: Path) -> Iterator[Finding]:
+    """Run SQLite's quick check of its file."""
     checked = sqlite_check.quick_check(database, QUICK_CHECK_WITHIN_S)
     if checked.damage is not None:
         remedy = "stop Tidemark and restore the database from a backup (docs/operations.md, Damaged files)"
         yield error("database", f"{database} is damaged: {checked.damage}", remedy)
     elif not checked.complete:
-        problem = f"checking {database} was given up after {QUICK_CHECK_WITHIN_S:.0f} s"
-        yield note("database", problem, f"at a quiet time: sqlite3 {database} 'PRAGMA quick_check'")
+        problem = f"the check of {database} was stopped after {QUICK_CHECK_WITHIN_S:.0f} s"
+        yield note("database", problem, f"at a quiet time run sqlite3 {database} 'PRAGMA quick_check'")
 
 
-def _clock(r: Reading, db: Database, now: datetime) -> Iterator[Finding]:
+def _check_clocks(r: Reading, db: Database, now: datetime) -> Iterator[Finding]:
     newest = r.execute(select(func.max(jobs.c.created_at))).scalar()
     if newest is not None and newest - now > CLOCKS_DIFFER_BY:
-        yield error("clock", f"the newest job is of {newest:%Y-%m-%d %H:%M}Z, in the future", "set the clock right")
+        problem = f"the newest job was created at {newest:%Y-%m-%d %H:%M}Z, in the future"
+        yield error("clock", problem, "set the clock right")
     if not db.is_sqlite:
-        theirs: datetime = r.execute(select(func.now())).scalar_one()
-        if abs(theirs - now) > CLOCKS_DIFFER_BY:
-            yield warning("clock", f"the database's clock differs by {theirs - now}", "synchronise the clocks")
+        database_time: datetime = r.execute(select(func.now())).scalar_one()
+        if abs(database_time - now) > CLOCKS_DIFFER_BY:
+            yield warning("clock", f"the database's clock differs by {database_time - now}", "synchronise the clocks")
 
 
-def _secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
-    """Whether the master key opens the data keys, and a data key the newest webhook secret."""
+def _check_secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
+    """Check that the master key opens the data keys, and a data key opens the newest webhook secret."""
     keys = vault_keys.stored(r)
     if not keys:
-        return  # nothing was ever sealed
+        return  # nothing was ever encrypted
     try:
         held = vault_keys.ring(keys, settings)
         query = select(all_subscriptions.c.subscription_id, all_subscriptions.c.secret)
@@ -202,18 +206,19 @@ def _secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
         if newest is not None:
             open_secret(Vault(lambda: held), newest.subscription_id, newest.secret)
     except SettingsError as problem:
-        yield error("master key", str(problem), "restore it; if it is lost: docs/operations.md, Keys")
+        yield error("master key", str(problem), "restore it; if it is lost, see docs/operations.md, Keys")
     except Corrupt:
         yield error("secrets", "a stored webhook secret can't be opened", "rotate the secrets of its subscriptions")
     if settings.keeps_key_file and vault_keys.waiting(settings) is not None:
-        yield warning("master key", "its rotation was interrupted", "tidemark secrets rotate finishes it")
-    sealing = {key.key_id for key in keys if key.retired_at is None}
-    if vault_keys.sealed_under(r).keys() - sealing:
-        reported = "something is still sealed under a retired data key"
-        yield note("secrets", reported, "tidemark secrets rotate --reseal goes on; tidemark secrets status tells what")
+        yield warning("master key", "its rotation was interrupted", "run tidemark secrets rotate to finish it")
+    active = {key.key_id for key in keys if key.retired_at is None}
+    if vault_keys.sealed_under(r).keys() - active:
+        problem = "some values are still encrypted under a retired data key"
+        remedy = "run tidemark secrets rotate --reseal to continue; tidemark secrets status shows what is left"
+        yield note("secrets", problem, remedy)
 
 
-def _jobs(r: Reading, now: datetime) -> Iterator[Finding]:
+def _check_jobs(r: Reading, now: datetime) -> Iterator[Finding]:
     live = select(func.count(), func.min(jobs.c.created_at)).where(jobs.c.status.in_(LIVE))
     waiting, oldest = r.execute(live).one()
     idle = [name for name in (leases.DISPATCHER, leases.WORKER) if not leases.held(r, name, now)]
@@ -222,62 +227,60 @@ def _jobs(r: Reading, now: datetime) -> Iterator[Finding]:
         yield kind("processing", f"{problem} there is no {' and no '.join(idle)}", "start it: tidemark up")
     elif oldest is not None and now - oldest > JOB_OVERDUE:
         problem = f"{waiting} jobs are unfinished, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
-        yield warning("jobs", problem, "look at the runs in Dagster; if it is load, add CPU or lower the rate limit")
+        remedy = "check the runs in Dagster; if the load is too high, add CPU or lower the rate limit"
+        yield warning("jobs", problem, remedy)
 
 
-def _batches(r: Reading, now: datetime) -> Iterator[Finding]:
+def _check_batches(r: Reading, now: datetime) -> Iterator[Finding]:
     query = select(batches).where(batches.c.state == BatchState.OPEN).order_by(batches.c.token)
     for batch in r.execute(query):
         if now - batch.lease_expires_at > BATCH_OVERDUE:
-            problem = f"the lease of batch {batch.token} ran out at {batch.lease_expires_at:%Y-%m-%d %H:%M}Z"
-            yield warning("batches", problem, "start a dispatcher: it gives the batch's jobs to another run")
+            problem = f"the lease of batch {batch.token} expired at {batch.lease_expires_at:%Y-%m-%d %H:%M}Z"
+            yield warning("batches", problem, "start a dispatcher: it puts the batch's jobs into another run")
         elif now - batch.created_at > BATCH_STUCK:
             problem = f"batch {batch.token} has been open since {batch.created_at:%Y-%m-%d %H:%M}Z"
             yield warning("batches", problem, f"end its run {batch.run_id or ''} in Dagster: its jobs start again")
 
 
-def _deliveries(r: Reading, now: datetime) -> Iterator[Finding]:
+def _check_deliveries(r: Reading, now: datetime) -> Iterator[Finding]:
     since = outbox.due_since(r)
     if since is not None and now - since > DELIVERY_OVERDUE:
         problem = f"webhook deliveries have been due since {since:%Y-%m-%d %H:%M}Z"
         yield warning("deliveries", problem, "start a worker; see tidemark deliveries list")
 
 
-def _ruleset_evaluations(r: Reading, now: datetime) -> Iterator[Finding]:
+def _check_ruleset_evaluations(r: Reading, now: datetime) -> Iterator[Finding]:
     overdue = ruleset_evaluation_requests.c.requested_at < now - EVALUATION_OVERDUE
     count, oldest = r.execute(
         select(func.count(), func.min(ruleset_evaluation_requests.c.requested_at)).where(overdue)
     ).one()
     if count:
-        problem = (
-            f"{count} looks that changes asked for are still to be done, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
-        )
-        yield warning(
-            "monitoring", problem, "look at the runs of evaluate_rulesets, and of the portfolio's queue, in Dagster"
-        )
+        problem = f"{count} requested ruleset evaluations are waiting, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
+        remedy = "check the runs of evaluate_rulesets and of the portfolio's queue in Dagster"
+        yield warning("monitoring", problem, remedy)
 
 
-def _stopped(automation: Automation, found_at: datetime) -> Finding:
+def _report_stopped(automation: Automation, found_at: datetime) -> Finding:
     return error(
         "automation",
-        f"the {automation} should run, and is stopped, as found at {found_at:%Y-%m-%d %H:%M}Z",
-        "turn it on in Dagster's pages under Automation, or start Tidemark again, which does so by itself",
+        f"the {automation} should run, but is stopped, as found at {found_at:%Y-%m-%d %H:%M}Z",
+        "turn it on in Dagster's pages under Automation, or restart Tidemark, which does so by itself",
     )
 
 
-def _paused(subscription: Subscription) -> Finding:
-    """By hand it was meant."""
+def _report_paused(subscription: Subscription) -> Finding:
+    """Report a paused subscription: as a note if a person paused it, because that was intended."""
     by_failures = subscription.paused_by == outbox.BY_FAILURES
     kind, why = (warning, "for its failures") if by_failures else (note, f"by the {subscription.paused_by}")
     since = f"{subscription.paused_at:%Y-%m-%d %H:%M}Z"
     return kind(
         "webhooks",
         f"subscription {subscription.subscription_id} has been paused {why} since {since}",
-        f"once its receiver is well: tidemark subscriptions resume {subscription.subscription_id}",
+        f"once its receiver works, run tidemark subscriptions resume {subscription.subscription_id}",
     )
 
 
-def _retention(r: Reading, retained_since: datetime) -> Iterator[Finding]:
+def _check_retention(r: Reading, retained_since: datetime) -> Iterator[Finding]:
     overdue = locations.c.replaced_at < retained_since - retention.SWEEP_OVERDUE
     if r.execute(select(locations.c.customer_number).where(overdue).limit(1)).first() is not None:
         problem = f"versions are kept more than {retention.SWEEP_OVERDUE.days} days longer than TIDEMARK_RETENTION says"
@@ -286,25 +289,24 @@ def _retention(r: Reading, retained_since: datetime) -> Iterator[Finding]:
         )
 
 
-def _orphans(store: Store, now: datetime) -> Iterator[Finding]:
+def _check_orphans(store: Store, now: datetime) -> Iterator[Finding]:
     count, size = retention.orphans(store, now)
     if count:
-        yield note("orphans", f"nothing names {count} files ({size / 2**20:.1f} MiB)", "the next sweep removes them")
+        problem = f"the database doesn't name {count} files of the lake ({size / 2**20:.1f} MiB)"
+        yield note("orphans", problem, "nothing: the next sweep removes them")
 
 
-def _damaged(damage: Damage) -> Finding:
-    concerned = ", ".join(map(str, damage.customers)) or "no customer's present data"
+def _report_damage(damage: Damage) -> Finding:
+    customers = ", ".join(map(str, damage.customers)) or "no customer's current data"
     return error(
         "lake",
-        f"{damage.path} is {damage.problem}, as found at {damage.found_at:%Y-%m-%d %H:%M}Z; it holds: {concerned}",
+        f"{damage.path} is {damage.problem}, as found at {damage.found_at:%Y-%m-%d %H:%M}Z; it holds: {customers}",
         "copy this one file from any backup (docs/operations.md, Damaged files), then run tidemark doctor --deep",
     )
 
 
-def _last_pass(r: Reading, now: datetime) -> Iterable[Finding]:
+def _check_last_pass(r: Reading, now: datetime) -> Iterable[Finding]:
     finished = integrity.last_finished(r)
     if finished is None or now - finished > PASS_OVERDUE:
-        last = f"{finished:%Y-%m-%d}" if finished else "never"
-        yield note(
-            "lake", f"all files were last checked: {last}", "turn the schedules on, or run tidemark doctor --deep"
-        )
+        problem = f"all files were last checked on {finished:%Y-%m-%d}" if finished else "all files were never checked"
+        yield note("lake", problem, "turn the schedules on, or run tidemark doctor --deep")

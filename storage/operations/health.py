@@ -1,6 +1,6 @@
-"""Whether what the service needs is there: each part is looked at afresh, and says what is wrong in one sentence.
+"""Check whether the parts that the service needs work. Each reports its problem in one sentence.
 
-A look costs a query or a small write, so that it may be polled. It tells no address, path or error text.
+A check costs one query or one small write, so that it may be polled. Its result holds no address or path.
 """
 
 import shutil
@@ -20,7 +20,7 @@ PROBE_BYTES = 4_096
 
 @dataclass(frozen=True)
 class Part:
-    """`reason` says what is wrong, None that nothing is."""
+    """The state of a part. `reason` says what is wrong; None if the part works."""
 
     reason: str | None = None
 
@@ -32,40 +32,40 @@ class Part:
 Parts = Mapping[str, Part]
 
 
-def work(store: Store, now: datetime) -> Parts:
-    """Of the database, and of who does the jobs."""
+def check_work(store: Store, now: datetime) -> Parts:
+    """Check the database, and whether jobs are processed."""
     try:
         with store.db.reading() as r:
-            dispatched = leases.held(r, leases.DISPATCHER, now)
-            worked_on = leases.held(r, leases.WORKER, now)
+            has_dispatcher = leases.held(r, leases.DISPATCHER, now)
+            has_worker = leases.held(r, leases.WORKER, now)
             stopped = automations.stopped(r)
     except SQLAlchemyError:
-        return silent_database("The database can't be used.")
+        return database_failure("The database can't be used.")
     return {
         "database": Part(),
-        "dispatcher": Part(None if dispatched else "Nobody dispatches jobs."),
-        "worker": Part(None if worked_on else "No worker is warm."),
+        "dispatcher": Part(None if has_dispatcher else "No dispatcher is running."),
+        "worker": Part(None if has_worker else "No worker is warm."),
         "automation": Part("Schedules or sensors that should run are stopped." if stopped else None),
     }
 
 
-def silent_database(reason: str) -> Parts:
+def database_failure(reason: str) -> Parts:
     unknown = Part("Not known without the database.")
     return {"database": Part(reason), "dispatcher": unknown, "worker": unknown, "automation": unknown}
 
 
-def disk(store: Store) -> Parts:
-    """Of the lake and of the disks that it and the home lie on."""
-    return {"lake": _lake(store), "disk": _space(store)}
+def check_disk(store: Store) -> Parts:
+    """Check the lake, and the free space on its disk and the home's."""
+    return {"lake": _check_lake(store), "disk": _check_space(store)}
 
 
-def silent_disk(reason: str) -> Parts:
+def disk_failure(reason: str) -> Parts:
     return {"lake": Part(reason), "disk": Part(reason)}
 
 
-def _lake(store: Store) -> Part:
+def _check_lake(store: Store) -> Part:
     try:
-        with tempfile.TemporaryFile(dir=store.lake.root) as probe:  # without a name where the system can
+        with tempfile.TemporaryFile(dir=store.lake.root) as probe:  # where the system supports it, without a name
             probe.write(bytes(PROBE_BYTES))
             probe.flush()
     except OSError as error:
@@ -73,7 +73,7 @@ def _lake(store: Store) -> Part:
     return Part()
 
 
-def _space(store: Store) -> Part:
+def _check_space(store: Store) -> Part:
     least = store.settings.min_free_bytes
     try:
         free = min(shutil.disk_usage(folder).free for folder in (store.settings.home, store.lake.root))

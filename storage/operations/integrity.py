@@ -1,10 +1,10 @@
-"""The integrity pass: every file that the database names is read, and its SHA-256 compared.
+"""The integrity pass: read every file that the database names, and compare its SHA-256.
 
-Whoever opens a file for the first time checks it (`Lake.verified`); the pass finds damage before somebody needs the
-file, while a backup still has it. It reads at a bounded rate and remembers how far it came, so it may be stopped at any
-moment and started again. What it finds stays in `damaged_files` until a later pass finds the file right again.
+A process checks a file when it opens it for the first time (`Lake.verified`). The pass finds damage before a file is
+needed, while a backup still has it. It reads at a limited rate and records its position, so it may be stopped and
+started again at any time. A damage stays in `damaged_files` until a later pass finds the file intact.
 
-Files never change and their names are unique: a damaged one is repaired by copying it from any backup.
+Files never change and their names are unique, so a damaged file is repaired by copying it from any backup.
 """
 
 import hashlib
@@ -25,38 +25,38 @@ from storage.core.models import customers, damaged_files, jobs, locations, passe
 from storage.core.store import Store
 
 PASS = "integrity"
-SLICE = 200  # files between two notes of how far the pass has come
+SLICE = 200  # files after which the position is recorded
 
 
 class Problem(StrEnum):
     MISSING = "missing"
-    CHANGED = "changed"  # other bytes than were written
-    UNREADABLE = "unreadable"  # the disk fails, or forbids
+    CHANGED = "changed"  # its bytes are not those that were written
+    UNREADABLE = "unreadable"  # the disk failed, or access is denied
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A named file that can't be used, and the customers whose present data need it."""
+    """A named file that can't be used, and the customers whose current data need it."""
 
     path: str
     problem: Problem
-    found_at: datetime  # first
+    found_at: datetime  # for the first time
     customers: Sequence[UUID]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a pass did. Unless `complete` it was stopped, and the next one goes on from there."""
+    """The result of a pass. If it is not `complete`, it was stopped, and the next one continues from there."""
 
     files: int
     bytes: int
     complete: bool
-    damages: Sequence[Damage]  # known now, by this pass and earlier ones
+    damages: Sequence[Damage]  # all that are known, from this pass and earlier ones
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """Files of one kind, in order of a key."""
+    """Files of one kind, which are read in order of a key."""
 
     name: str
     query: AnySelect  # key, path, sha256
@@ -94,27 +94,31 @@ def check(
     stop_after_s: float = float("inf"),
     afresh: bool = False,
 ) -> Checked:
-    """Check every named file: from where an earlier pass was stopped or, `afresh` or when none was, from the first."""
+    """Check every named file, from the position of an earlier pass that was stopped.
+
+    Args:
+        afresh: begin with the first file instead.
+    """
     began, files, read = time.monotonic(), 0, 0
-    for slice_ in _to_check(store, None if afresh else _position(store)):
-        found = {}
+    for slice_ in _slices_after(store, None if afresh else _read_position(store)):
+        problems = {}
         for _, path, sha256 in slice_:
-            found[path], size = examine(store.lake, path, sha256)
+            problems[path], size = examine(store.lake, path, sha256)
             read += size
             time.sleep(max(0.0, began + read / bytes_per_s - time.monotonic()))
         files += len(slice_)
         with store.db.writing() as w:
-            _record(w, found, clock())
-            _note(w, {"position": slice_[-1][0]})
+            _record(w, problems, clock())
+            _update_pass(w, {"position": slice_[-1][0]})
         if time.monotonic() - began > stop_after_s:
             return Checked(files, read, complete=False, damages=_damages(store))
     with store.db.writing() as w:
-        _note(w, {"position": None, "finished_at": clock()})
+        _update_pass(w, {"position": None, "finished_at": clock()})
     return Checked(files, read, complete=True, damages=_damages(store))
 
 
 def examine(lake: Lake, path: str, sha256: bytes) -> tuple[Problem | None, int]:
-    """What is wrong with a file, if anything is, and how many bytes were read to know."""
+    """Return the problem of a file, None if it is intact, and how many bytes were read."""
     try:
         with (lake.root / path).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").digest()
@@ -126,50 +130,50 @@ def examine(lake: Lake, path: str, sha256: bytes) -> tuple[Problem | None, int]:
 
 
 def all_named(r: Reading) -> Iterator[tuple[str, bytes]]:
-    """Path and SHA-256 of every file that the database names, as of one snapshot."""
+    """Yield path and SHA-256 of every file that the database names in this transaction's snapshot."""
     for kind in _KINDS:
         for slice_ in _slices(lambda query: r.execute(query).all(), kind, None):
             yield from ((path, sha256) for _, path, sha256 in slice_)
 
 
-def named(r: Reading, paths: Iterable[str]) -> set[str]:
-    """Those of the paths that a row names: a segment's, a job's landing file, or a PDF that was sent."""
-    wanted = list(paths)
+def select_named(r: Reading, paths: Iterable[str]) -> set[str]:
+    """Return those of the paths that the database names as a segment, a landing file or a PDF."""
+    candidates = list(paths)
     query = union_all(
-        select(segments.c.path).where(segments.c.path.in_(wanted)),
-        select(jobs.c.landing_path).where(jobs.c.landing_path.in_(wanted)),
-        select(statement_files.c.path).where(statement_files.c.path.in_(wanted)),
+        select(segments.c.path).where(segments.c.path.in_(candidates)),
+        select(jobs.c.landing_path).where(jobs.c.landing_path.in_(candidates)),
+        select(statement_files.c.path).where(statement_files.c.path.in_(candidates)),
     )
     return set(r.execute(query).scalars())
 
 
 def damages(r: Reading) -> list[Damage]:
-    """The damaged files that are known, by path."""
+    """Return the known damaged files in order of path."""
     rows = r.execute(select(damaged_files).order_by(damaged_files.c.path)).all()
-    concerned = _customers(r, [row.path for row in rows])
-    return [Damage(row.path, Problem(row.problem), row.found_at, concerned[row.path]) for row in rows]
+    customers_by_path = _customers_by_path(r, [row.path for row in rows])
+    return [Damage(row.path, Problem(row.problem), row.found_at, customers_by_path[row.path]) for row in rows]
 
 
 def last_finished(r: Reading) -> datetime | None:
-    """When a pass last came to its end."""
+    """Return when the last complete pass ended."""
     return r.execute(select(passes.c.finished_at).where(passes.c.name == PASS)).scalar()
 
 
-def _position(store: Store) -> str | None:
-    """Where a pass was stopped."""
+def _read_position(store: Store) -> str | None:
+    """Return the position at which a pass was stopped."""
     with store.db.reading() as r:
         return r.execute(select(passes.c.position).where(passes.c.name == PASS)).scalar()
 
 
-def _to_check(store: Store, position: str | None) -> Iterator[list[_Named]]:
-    """The files after a position of the pass, in slices."""
+def _slices_after(store: Store, position: str | None) -> Iterator[list[_Named]]:
+    """Yield the files after a position in slices."""
 
     def read(query: AnySelect) -> Sequence[Any]:
         with store.db.reading() as r:
             return r.execute(query).all()
 
     reached, _, after = (position or f"{_KINDS[0].name}:").partition(":")
-    for kind in _KINDS[[each.name for each in _KINDS].index(reached) :]:
+    for kind in _KINDS[[kind.name for kind in _KINDS].index(reached) :]:
         yield from _slices(read, kind, kind.parse(after) if after and kind.name == reached else None)
 
 
@@ -180,21 +184,20 @@ def _slices(read: Callable[[AnySelect], Sequence[Any]], kind: _Kind, after: Any)
         *_, (after, _, _) = rows
 
 
-def _record(w: Writing, found: Mapping[str, Problem | None], now: datetime) -> None:
-    """What was found wrong stands, what was found right does not. A file that was swept meanwhile isn't missing."""
-    wrong = {path: problem for path, problem in found.items() if problem}
-    rows = [{"path": path, "problem": wrong[path], "found_at": now} for path in sorted(named(w, wrong))]
+def _record(w: Writing, problems: Mapping[str, Problem | None], now: datetime) -> None:
+    """Store the problems of damaged files, and delete those of files that are intact or that were swept meanwhile."""
+    damaged = {path: problem for path, problem in problems.items() if problem}
+    rows = [{"path": path, "problem": damaged[path], "found_at": now} for path in sorted(select_named(w, damaged))]
     still_damaged = [row["path"] for row in rows]
-    w.execute(
-        delete(damaged_files).where(damaged_files.c.path.in_(list(found)), damaged_files.c.path.not_in(still_damaged))
-    )
+    path = damaged_files.c.path
+    w.execute(delete(damaged_files).where(path.in_(list(problems)), path.not_in(still_damaged)))
     if rows:
         statement = insert_into(w, damaged_files)
         new = {"problem": statement.excluded.problem}
         w.execute(statement.on_conflict_do_update(index_elements=[damaged_files.c.path], set_=new), rows)
 
 
-def _note(w: Writing, values: Mapping[str, Any]) -> None:
+def _update_pass(w: Writing, values: Mapping[str, Any]) -> None:
     statement = insert_into(w, passes).values(name=PASS, **values)
     w.execute(statement.on_conflict_do_update(index_elements=[passes.c.name], set_=dict(values)))
 
@@ -204,8 +207,8 @@ def _damages(store: Store) -> list[Damage]:
         return damages(r)
 
 
-def _customers(r: Reading, paths: Sequence[str]) -> Mapping[str, list[UUID]]:
-    """Public ids of the customers whose current value, or whose submission, lies in each file."""
+def _customers_by_path(r: Reading, paths: Sequence[str]) -> Mapping[str, list[UUID]]:
+    """Return for each file the public ids of the customers whose current transactions or submissions are in it."""
     live = (
         select(segments.c.path, customers.c.customer_id)
         .join_from(locations, segments)
@@ -223,7 +226,7 @@ def _customers(r: Reading, paths: Sequence[str]) -> Mapping[str, list[UUID]]:
         *(live, submitted.where(jobs.c.landing_path.in_(paths))),
         *(sent.where(statement_files.c.path.in_(paths)), read),
     )
-    concerned: dict[str, list[UUID]] = defaultdict(list)
+    by_path: dict[str, list[UUID]] = defaultdict(list)
     for path, customer_id in r.execute(union_all(*named_by)):
-        concerned[path].append(customer_id)
-    return concerned
+        by_path[path].append(customer_id)
+    return by_path

@@ -1,14 +1,15 @@
-"""Everything that is sealed, sealed anew under the data key in use, so that an older one can go.
+"""Reseal all secrets, that is, encrypt them again under the current data key, so that older data keys can be deleted.
 
-Nothing waits for it: values are moved a slice at a time, each by a conditional update that leaves alone what changed
-meanwhile, and whoever reads a value opens it under whichever data key it names. What is still sealed under an older key
-is what is left to do; so it may be killed at any moment, and goes on when asked again.
+The service keeps running meanwhile. Values are resealed in slices, by conditional updates that skip values that changed
+in between. A reader opens each value with the data key that the value names. The values still sealed under an older key
+are the work left, so resealing may be killed at any time and continues at the next call.
 
-A PDF's original is a file, and files never change: the new one is written first, durable; then one transaction names it
-instead of the old one. From then on the old file is an orphan. It looks as if it had been written just then, so that
-the sweep leaves it for as long as somebody may still read it who looked its name up before.
+A PDF's original is a file, and files never change. Therefore a new file is written first and made durable; then one
+transaction names it instead of the old one, which becomes an orphan. The old file's time of modification is set to now,
+so that the sweep leaves it alone while a reader that looked up its name before may still read it.
 
-A process that read the data keys a moment ago seals under the older one for `FRESH_FOR_S` more. That is waited for.
+A process that read the data keys just before the change uses the older one for at most `FRESH_FOR_S`. `reseal` waits
+that long and then does a second pass.
 """
 
 import time
@@ -30,25 +31,25 @@ from storage.core.vault import key_of
 from storage.core.vault_keys import not_under
 from storage.intake import statements
 
-SLICE = 100  # values that one transaction moves, or files that are looked up at once
+SLICE = 100  # values that one transaction reseals, or files that one query lists
 ORIGINAL = "original"
 
 
 @dataclass(frozen=True)
 class Resealed:
-    """What was done, and what could not be."""
+    """The result of a call of `reseal`: numbers of resealed values, and those that failed."""
 
-    data_key: int  # the one in use
-    made: bool  # by this call; otherwise an earlier one had not come to its end
+    data_key: int  # the current one
+    made: bool  # by this call; otherwise this call finished the work of an earlier one
     webhook_secrets: int
     passwords: int
     originals: int
-    unreadable: Sequence[str]  # values that can't be opened, and files that are damaged: they stay as they are
+    unreadable: Sequence[str]  # values that can't be opened, and damaged files: they are left unchanged
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """Values that stand in a column."""
+    """Sealed values of one column."""
 
     name: str
     table: Table
@@ -74,52 +75,52 @@ PASSWORDS = _Kind(
 
 
 def reseal(store: Store, clock: Callable[[], datetime]) -> Resealed:
-    """Go on with what an earlier call left; or, where it left nothing, seal everything under a new data key.
+    """Finish the work of an earlier call; if there is none left, create a new data key and reseal everything under it.
 
     Raises:
         SettingsError: the master key doesn't open the data keys.
     """
     key_id = store.vault.refresh().current
-    left = _Pass(store, key_id)
-    left.over_everything(clock)
-    if left.moved:
-        return left.done(made=False)
+    unfinished = _Pass(store, key_id)
+    unfinished.reseal_all(clock)
+    if unfinished.resealed:
+        return unfinished.result(made=False)
     with store.db.writing() as w:
         key_id = vault_keys.replace_data_key(w, store.settings, clock())
     store.vault.refresh()
     new = _Pass(store, key_id)
-    new.over_everything(clock)
+    new.reseal_all(clock)
     time.sleep(vault.FRESH_FOR_S)
-    new.over_everything(clock)
-    return new.done(made=True)
+    new.reseal_all(clock)
+    return new.result(made=True)
 
 
 class _Pass:
-    """What is moved to a data key."""
+    """The resealing of values under one data key."""
 
     def __init__(self, store: Store, key_id: int) -> None:
         self._store = store
         self._key_id = key_id
-        self.moved = Counter[str]()
-        self._unreadable: dict[str, None] = {}  # in order, each once
+        self.resealed = Counter[str]()
+        self._unreadable: dict[str, None] = {}  # an ordered set
 
-    def over_everything(self, clock: Callable[[], datetime]) -> None:
+    def reseal_all(self, clock: Callable[[], datetime]) -> None:
         for kind in (SECRETS, PASSWORDS):
             for values in self._slices(kind.id, kind.value.label("value"), where=not_under(kind.value, self._key_id)):
-                self._values(kind, values)
+                self._reseal_values(kind, values)
         path, data_key = statement_files.c.path, statement_files.c.data_key
         old = path.is_not(None) & data_key.is_distinct_from(self._key_id)
         for files in self._slices(statement_files.c.file_id, path, statement_files.c.stored_sha256, where=old):
             for file in files:
-                self._original(file, clock())
+                self._reseal_original(file, clock())
 
-    def done(self, *, made: bool) -> Resealed:
+    def result(self, *, made: bool) -> Resealed:
         return Resealed(
             data_key=self._key_id,
             made=made,
-            webhook_secrets=self.moved[SECRETS.name],
-            passwords=self.moved[PASSWORDS.name],
-            originals=self.moved[ORIGINAL],
+            webhook_secrets=self.resealed[SECRETS.name],
+            passwords=self.resealed[PASSWORDS.name],
+            originals=self.resealed[ORIGINAL],
             unreadable=list(self._unreadable),
         )
 
@@ -136,18 +137,18 @@ class _Pass:
         with self._store.db.reading() as r:
             return list(r.execute(query))
 
-    def _values(self, kind: _Kind, values: Sequence[AnyRow]) -> None:
-        """Where the value is still the one that was read."""
-        anew = [(each, self._sealed_anew(kind, each.id, each.value)) for each in values]
+    def _reseal_values(self, kind: _Kind, values: Sequence[AnyRow]) -> None:
+        """Replace each value, unless it has changed since it was read."""
+        replacements = [(row, self._seal_again(kind, row.id, row.value)) for row in values]
         with self._store.db.writing() as w:
-            for each, new in anew:
+            for row, new in replacements:
                 if new is None:
                     continue
-                same = (kind.id == each.id, kind.value == each.value)
-                moved = w.execute(update(kind.table).where(*same).values({kind.value: new})).rowcount
-                self.moved[kind.name] += moved
+                unchanged = (kind.id == row.id, kind.value == row.value)
+                updated = w.execute(update(kind.table).where(*unchanged).values({kind.value: new})).rowcount
+                self.resealed[kind.name] += updated
 
-    def _sealed_anew(self, kind: _Kind, value_id: UUID, old: bytes) -> bytes | None:
+    def _seal_again(self, kind: _Kind, value_id: UUID, old: bytes) -> bytes | None:
         context, keys = kind.context(value_id), self._store.vault
         try:
             return keys.seal(keys.open(old, context), context)
@@ -155,7 +156,7 @@ class _Pass:
             self._unreadable[f"{kind.name} {value_id}"] = None
             return None
 
-    def _original(self, file: AnyRow, now: datetime) -> None:
+    def _reseal_original(self, file: AnyRow, now: datetime) -> None:
         context, keys, lake = statements.original_context(file.id), self._store.vault, self._store.lake
         try:
             content = keys.open(lake.verified(file.path, file.stored_sha256).read_bytes(), context)
@@ -166,4 +167,4 @@ class _Pass:
         stored = lake.put(f"{statements.FOLDER}/{now:%Y-%m-%d}/{uuid4()}.pdf.sealed", sealed)
         lake.touch(file.path)
         with self._store.db.writing() as w:
-            self.moved[ORIGINAL] += statements.move_original(w, lake, file.id, file.path, stored, key_of(sealed))
+            self.resealed[ORIGINAL] += statements.move_original(w, lake, file.id, file.path, stored, key_of(sealed))

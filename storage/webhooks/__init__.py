@@ -1,1 +1,1 @@
-"""Events, subscriptions and deliveries."""
+"""Webhook events, subscriptions and deliveries."""

@@ -1,7 +1,7 @@
-"""How webhooks fare, in numbers: of one subscription for its client, of all for the operator.
+"""Figures on webhooks: for a client on one subscription, for the operator on all of them.
 
-Everything is counted when it is asked for, from indexes: what is open from that of open deliveries, what has happened
-from those of attempts. Tests that somebody asked for are no failure of a receiver and are left out of its summary.
+Everything is counted on request, from the indexes of open deliveries and of attempts. Tests are left out of a
+subscription's summary, because their failures say nothing about the receiver in normal use.
 """
 
 from collections import Counter
@@ -21,42 +21,42 @@ from storage.webhooks.subscriptions import Subscription
 
 PERIODS: Mapping[str, timedelta] = MappingProxyType({"24h": timedelta(hours=24), "7d": timedelta(days=7)})
 LAST_HOUR = timedelta(hours=1)
-PAUSED = "paused"  # state of a delivery that is due, but whose subscription is paused
+PAUSED = "paused"  # the state of a due delivery whose subscription is paused
 STATES = (DeliveryStatus.DUE, DeliveryStatus.SENDING, DeliveryStatus.RETRYING, PAUSED)
 
 COUNTED = attempts.c.is_test == false()
-LIVE_JOBS = text("jobs.status IN ('Queued', 'Running')")  # spelled so that both databases see that an index serves
+LIVE_JOBS = text("jobs.status IN ('Queued', 'Running')")  # literals, so that both databases use the partial index
 
 
 @dataclass(frozen=True)
 class Period:
-    """The attempts that began within some time. Durations are nearest-rank percentiles over all of them, in ms."""
+    """Counts of the attempts that began in a period. Durations are nearest-rank percentiles over all of them, in ms."""
 
     period: str
     since: datetime
     attempts: int
     delivered: int
     failed: int
-    by_error: Mapping[str, int]  # `delivery_log.ANSWERED` for an answer that was no success
-    by_status_code: Mapping[int, int]  # of failed ones that were answered
+    by_error: Mapping[str, int]  # `delivery_log.ANSWERED` for an answer that is not a 2xx
+    by_status_code: Mapping[int, int]  # of failed attempts with an answer
     duration_p50_ms: int | None
     duration_p95_ms: int | None
 
 
 @dataclass(frozen=True)
 class Summary:
-    """How a subscription's receiver fares."""
+    """A subscription's open deliveries and recent attempts."""
 
     subscription: Subscription
     waiting: int  # due or being sent
     retrying: int
-    oldest_waiting_at: datetime | None  # since when
+    oldest_waiting_at: datetime | None  # since when the oldest is due
     periods: Sequence[Period]
 
 
 @dataclass(frozen=True)
 class Load:
-    """What there is to do, and what was done within the last hour: counts, and ages in seconds."""
+    """The open work, and the work done within the last hour: counts, and ages in seconds."""
 
     deliveries: Mapping[str, int]  # by STATES
     oldest_due_s: float
@@ -67,16 +67,16 @@ class Load:
 
 
 def summary(r: Reading, subscription: Subscription, now: datetime) -> Summary:
-    """How the subscription has fared until now."""
+    """Return the summary of a subscription as of now."""
     mine = deliveries.c.subscription_id == subscription.subscription_id
     counts = select(deliveries.c.status, func.count(), func.min(deliveries.c.due_at)).where(outbox.is_open(), mine)
-    found = {status: (count, since) for status, count, since in r.execute(counts.group_by(deliveries.c.status))}
-    nothing = (0, None)
-    due, sending = (found.get(status, nothing) for status in (DeliveryStatus.DUE, DeliveryStatus.SENDING))
+    by_status = {status: (count, since) for status, count, since in r.execute(counts.group_by(deliveries.c.status))}
+    none = (0, None)
+    due, sending = (by_status.get(status, none) for status in (DeliveryStatus.DUE, DeliveryStatus.SENDING))
     return Summary(
         subscription=subscription,
         waiting=due[0] + sending[0],
-        retrying=found.get(DeliveryStatus.RETRYING, nothing)[0],
+        retrying=by_status.get(DeliveryStatus.RETRYING, none)[0],
         oldest_waiting_at=due[1],
         periods=[_period(r, subscription.subscription_id, name, now - ago) for name, ago in PERIODS.items()],
     )
@@ -110,7 +110,7 @@ def _is_success(error: str | None, status_code: int | None) -> bool:
 
 
 def _percentile(r: Reading, mine: ColumnElement[bool], total: int, percent: int) -> int | None:
-    """The smallest duration that at least so many percent don't exceed."""
+    """Return the nearest-rank percentile: the smallest duration that at least `percent` of attempts don't exceed."""
     if not total:
         return None
     rank = -(-total * percent // 100)
@@ -120,7 +120,7 @@ def _percentile(r: Reading, mine: ColumnElement[bool], total: int, percent: int)
 
 
 def load(r: Reading, now: datetime) -> Load:
-    """Of everybody, for the operator's monitoring."""
+    """Return the load of all clients, for the operator's monitoring."""
     since = outbox.due_since(r)
     unfinished, oldest = _unfinished_jobs(r)
     return Load(
@@ -134,7 +134,7 @@ def load(r: Reading, now: datetime) -> Load:
 
 
 def _age_s(since: datetime, now: datetime) -> float:
-    """Never negative, even when the clock was set back."""
+    """Return an age in seconds, never negative even if the clock was set back."""
     return max(0.0, (now - since).total_seconds())
 
 
@@ -148,25 +148,25 @@ def _open_deliveries(r: Reading) -> dict[str, int]:
     query = select(counted, subscriptions.c.paused_at).join(
         subscriptions, subscriptions.c.subscription_id == counted.c.subscription_id, isouter=True
     )
-    found = dict.fromkeys(STATES, 0)
+    counts = dict.fromkeys(STATES, 0)
     for row in r.execute(query):
         waits = row.status == DeliveryStatus.DUE and row.paused_at is not None
-        found[PAUSED if waits else row.status] += row.times
-    return found
+        counts[PAUSED if waits else row.status] += row.times
+    return counts
 
 
 def _last_hour(r: Reading, now: datetime) -> dict[str, int]:
     recent = select(attempts.c.error, attempts.c.status_code, func.count()).where(
         attempts.c.started_at >= now - LAST_HOUR
     )
-    found = {"delivered": 0, "failed": 0}
+    counts = {"delivered": 0, "failed": 0}
     for error, status_code, count in r.execute(recent.group_by(attempts.c.error, attempts.c.status_code)):
-        found["delivered" if _is_success(error, status_code) else "failed"] += count
-    return found
+        counts["delivered" if _is_success(error, status_code) else "failed"] += count
+    return counts
 
 
 def _unfinished_jobs(r: Reading) -> tuple[dict[tuple[str, str], int], dict[str, datetime]]:
-    """Unfinished jobs by flow and status, and since when the oldest of each flow has been; every flow is there."""
+    """Return the numbers of unfinished jobs by flow and status (with zeros), and the oldest's time by flow."""
     query = select(jobs.c.flow, jobs.c.status, func.count(), func.min(jobs.c.created_at)).where(LIVE_JOBS)
     counts = {(str(flow), str(status)): 0 for flow in Flow for status in LIVE}
     oldest: dict[str, datetime] = {}

@@ -1,6 +1,6 @@
-"""The delivery log: what became of deliveries, attempt by attempt, and sending some of them again.
+"""The delivery log: deliveries and their attempts, and the resending of deliveries.
 
-It reads what the outbox has recorded; what is sent again goes back to the outbox, due as if it had just been made.
+It reads what the outbox has recorded. A delivery that is resent goes back to the outbox, due as if it were new.
 """
 
 from collections import defaultdict
@@ -17,16 +17,16 @@ from pipelines.webhooks.events import EventType
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.core.models import DeliveryStatus, attempts, deliveries, events, subscriptions
 from storage.core.paging import Page, Paged, limited, total_of
-from storage.webhooks.outbox import OURS, Attempt, spelled
+from storage.webhooks.outbox import OURS, Attempt, literal_status
 
 RESENT_AT_ONCE = 10_000  # that one request makes due
-ANSWERED = "status"  # the class of what failed although the receiver answered, and completely
+ANSWERED = "status"  # the class of failures with a complete answer that is not a 2xx
 CLASSES = ("dns", "connect", "tls", "timeout", "refused", "reset", "protocol", OURS, ANSWERED)
 
-# An attempt that succeeded: any 2xx, answered completely.
+# An attempt succeeds with a complete answer of any 2xx status.
 SUCCESS = and_(attempts.c.error.is_(None), attempts.c.status_code.between(200, 299))
 
-_HAS_FAILED = deliveries.c.status == spelled(DeliveryStatus.FAILED)
+_HAS_FAILED = deliveries.c.status == literal_status(DeliveryStatus.FAILED)
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which deliveries of the log; None for any."""
+class Filter:
+    """A selection of deliveries; None means any."""
 
     client_id: UUID | None = None
     subscription_id: UUID | None = None
@@ -55,14 +55,14 @@ class Wanted:
     event_type: EventType | None = None
     event_id: UUID | None = None
     customer_number: int | None = None
-    error: str | None = None  # of any of its attempts; ANSWERED for an answer that was no success
+    error: str | None = None  # of any of its attempts; ANSWERED for an answer that is not a 2xx
     created_after: datetime | None = None
     created_before: datetime | None = None
-    before: UUID | None = None  # only deliveries made before this one
+    before: UUID | None = None  # only deliveries created before this one
 
 
-def find(r: Reading, wanted: Wanted, page: Page | None = None) -> Paged[int]:
-    """The numbers of the deliveries that are wanted, newest first. Their attempts are large: `read` a few at a time.
+def find(r: Reading, wanted: Filter, page: Page | None = None) -> Paged[int]:
+    """Return the numbers of the selected deliveries, newest first. Attempts are large, so `read` a few at a time.
 
     Raises:
         NotFound: `event_id` or `before` is unknown, or another client's.
@@ -71,14 +71,14 @@ def find(r: Reading, wanted: Wanted, page: Page | None = None) -> Paged[int]:
         _require_event(r, wanted)
     query = select(deliveries.c.number).where(*_conditions(wanted))
     if wanted.before is not None:
-        query = query.where(deliveries.c.number < _number(r, wanted))
+        query = query.where(deliveries.c.number < _number_of_before(r, wanted))
     if wanted.event_type is not None or wanted.customer_number is not None:
         query = query.join(events, events.c.event_id == deliveries.c.event_id)
     newest_first = query.order_by(deliveries.c.number.desc())
     return Paged(r.execute(limited(newest_first, page)).scalars().all(), total_of(r, query), page)
 
 
-def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool]]:
+def _conditions(wanted: Filter) -> Iterator[ColumnElement[bool]]:
     equal = {
         deliveries.c.client_id: wanted.client_id,
         deliveries.c.subscription_id: wanted.subscription_id,
@@ -93,10 +93,10 @@ def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool]]:
     if wanted.created_before is not None:
         yield deliveries.c.created_at < wanted.created_before
     if wanted.error is not None:
-        yield exists().where(attempts.c.delivery_id == deliveries.c.delivery_id, _classed(wanted.error))
+        yield exists().where(attempts.c.delivery_id == deliveries.c.delivery_id, _is_of_class(wanted.error))
 
 
-def _require_event(r: Reading, wanted: Wanted) -> None:
+def _require_event(r: Reading, wanted: Filter) -> None:
     query = select(events.c.event_id).where(events.c.event_id == wanted.event_id)
     if wanted.client_id is not None:
         query = query.where(events.c.client_id == wanted.client_id)
@@ -104,8 +104,8 @@ def _require_event(r: Reading, wanted: Wanted) -> None:
         raise NotFound("Webhook.EventNotFound", "There is no event with this id.")
 
 
-def _number(r: Reading, wanted: Wanted) -> int:
-    """Of the delivery `before`."""
+def _number_of_before(r: Reading, wanted: Filter) -> int:
+    """Return the number of the delivery `wanted.before`. Raise NotFound."""
     query = select(deliveries.c.number).where(deliveries.c.delivery_id == wanted.before)
     if wanted.client_id is not None:
         query = query.where(deliveries.c.client_id == wanted.client_id)
@@ -115,31 +115,31 @@ def _number(r: Reading, wanted: Wanted) -> int:
     return number
 
 
-def _classed(error: str) -> ColumnElement[bool]:
+def _is_of_class(error: str) -> ColumnElement[bool]:
     if error != ANSWERED:
         return attempts.c.error == error
     return and_(attempts.c.error.is_(None), ~SUCCESS)
 
 
 def read(r: Reading, numbers: Sequence[int]) -> list[Delivery]:
-    """The deliveries with these numbers, newest first."""
+    """Return the deliveries with these numbers, newest first."""
     return _with_attempts(r, _newest_deliveries().where(deliveries.c.number.in_(numbers)))
 
 
 def get(r: Reading, client_id: UUID | None, delivery_id: UUID) -> Delivery:
-    """One delivery; without a client anybody's, for the operator.
+    """Return the client's delivery; for an operator, without `client_id`, any client's.
 
     Raises:
         NotFound: unknown, or another client's.
     """
-    found = _with_attempts(r, _one(client_id, delivery_id))
-    if not found:
+    rows = _with_attempts(r, _select_one(client_id, delivery_id))
+    if not rows:
         raise _no_delivery()
-    return found[0]
+    return rows[0]
 
 
 def latest(r: Reading, most: int, subscription_id: UUID | None = None, failed: bool = False) -> list[Delivery]:
-    """The newest deliveries, for the operator: everybody's or a subscription's, all or those that failed."""
+    """Return the newest deliveries for an operator: all clients' or a subscription's, all or only failed ones."""
     query = _newest_deliveries().limit(most)
     if subscription_id is not None:
         query = query.where(deliveries.c.subscription_id == subscription_id)
@@ -147,21 +147,21 @@ def latest(r: Reading, most: int, subscription_id: UUID | None = None, failed: b
 
 
 def resend(w: Writing, client_id: UUID | None, delivery_id: UUID, now: datetime) -> Delivery:
-    """Make a delivery due once more: the same bytes, signed with the secret as it is then.
+    """Make a delivery due again: the same bytes, signed with the secret at the time of sending.
 
     Args:
-        client_id: whose it must be; None for the operator, who may resend anybody's.
+        client_id: None for an operator, who may resend any client's.
 
     Raises:
         NotFound: unknown, or another client's.
-        Conflict: it has yet to be sent, or is being sent; or its subscription is gone.
+        Conflict: it is due or being sent, or its subscription was deleted.
     """
-    delivery = _locked(w, client_id, delivery_id)
+    delivery = _lock(w, client_id, delivery_id)
     if delivery.status in (DeliveryStatus.DUE, DeliveryStatus.SENDING):
-        raise Conflict("Webhook.DeliveryInFlight", "The delivery is being sent already.")
-    if not _subscribed(w, delivery.subscription_id):
+        raise Conflict("Webhook.DeliveryInFlight", "The delivery is already due or being sent.")
+    if not _has_subscription(w, delivery.subscription_id):
         raise Conflict("Webhook.SubscriptionDeleted", "The delivery's subscription was deleted.")
-    w.execute(update(deliveries).where(deliveries.c.delivery_id == delivery_id).values(_afresh(now)))
+    w.execute(update(deliveries).where(deliveries.c.delivery_id == delivery_id).values(_due_again(now)))
     return replace(delivery, status=DeliveryStatus.DUE, retry_at=None)
 
 
@@ -177,15 +177,18 @@ def resend_all(
     event_type: EventType | None = None,
     status: DeliveryStatus = DeliveryStatus.FAILED,
 ) -> tuple[int, bool]:
-    """Make due once more what was made since a time and has failed, or waits for its retry.
+    """Make deliveries due again that were created since a time and have failed or wait for a retry (`status`).
 
-    A bounded number at once, whatever was tried longest ago first: how many, and whether there may be more. What is due
-    already is not met again; nor is what was made due with the same `now`, though it may have failed again since. Of
-    tests, and of subscriptions that are gone, nothing is sent.
+    Tests, and deliveries of deleted subscriptions, are not resent. At most RESENT_AT_ONCE are, those due longest ago
+    first. To resend all, call this with the same `now` until there are no more: what was made due with that `now` is
+    not selected again, even if it has failed since.
+
+    Returns:
+        How many were made due, and whether there may be more.
     """
     conditions = [
-        *_conditions(Wanted(client_id, subscription_id, event_type=event_type, customer_number=customer_number)),
-        deliveries.c.status == spelled(status),
+        *_conditions(Filter(client_id, subscription_id, event_type=event_type, customer_number=customer_number)),
+        deliveries.c.status == literal_status(status),
         deliveries.c.created_at >= since,
         deliveries.c.due_at != now,
         ~deliveries.c.is_test,
@@ -195,24 +198,24 @@ def resend_all(
         conditions.append(deliveries.c.created_at < until)
     query = select(deliveries.c.number).join_from(deliveries, events).where(*conditions)
     oldest = query.order_by(deliveries.c.due_at, deliveries.c.number).limit(RESENT_AT_ONCE)
-    found = w.execute(oldest.with_for_update(of=deliveries, skip_locked=True)).scalars().all()
-    if found:
+    numbers = w.execute(oldest.with_for_update(of=deliveries, skip_locked=True)).scalars().all()
+    if numbers:
         this = update(deliveries).where(deliveries.c.number == bindparam("this"))
-        w.execute(this.values(_afresh(now)), [{"this": number} for number in found])
-    return len(found), len(found) == RESENT_AT_ONCE
+        w.execute(this.values(_due_again(now)), [{"this": number} for number in numbers])
+    return len(numbers), len(numbers) == RESENT_AT_ONCE
 
 
-def _afresh(now: datetime) -> dict[str, Any]:
-    """Due as if it had just been made, with all its retries before it."""
+def _due_again(now: datetime) -> dict[str, Any]:
+    """Return the values that make a delivery due as if it were new, with all its retries to come."""
     return {"status": DeliveryStatus.DUE, "due_at": now, "attempt_count": 0, "retry_at": None}
 
 
-def _locked(w: Writing, client_id: UUID | None, delivery_id: UUID) -> Delivery:
-    w.execute(_one(client_id, delivery_id).with_for_update(of=deliveries))
+def _lock(w: Writing, client_id: UUID | None, delivery_id: UUID) -> Delivery:
+    w.execute(_select_one(client_id, delivery_id).with_for_update(of=deliveries))
     return get(w, client_id, delivery_id)
 
 
-def _one(client_id: UUID | None, delivery_id: UUID) -> AnySelect:
+def _select_one(client_id: UUID | None, delivery_id: UUID) -> AnySelect:
     query = _select_deliveries().where(deliveries.c.delivery_id == delivery_id)
     return query if client_id is None else query.where(deliveries.c.client_id == client_id)
 
@@ -221,7 +224,7 @@ def _no_delivery() -> NotFound:
     return NotFound("Webhook.DeliveryNotFound", "There is no webhook delivery with this id.")
 
 
-def _subscribed(r: Reading, subscription_id: UUID) -> bool:
+def _has_subscription(r: Reading, subscription_id: UUID) -> bool:
     query = select(subscriptions.c.subscription_id).where(subscriptions.c.subscription_id == subscription_id)
     return r.execute(query).first() is not None
 
@@ -251,17 +254,17 @@ def _with_attempts(r: Reading, query: AnySelect) -> list[Delivery]:
 
 
 def _attempts(r: Reading, query: AnySelect) -> defaultdict[UUID, list[Attempt]]:
-    """The attempts at each delivery that `query` finds, in order."""
-    found = query.subquery()
-    made = select(attempts).join(found, found.c.delivery_id == attempts.c.delivery_id)
+    """Return the attempts of each delivery that `query` finds, in order."""
+    selected = query.subquery()
+    attempts_query = select(attempts).join(selected, selected.c.delivery_id == attempts.c.delivery_id)
     tries: defaultdict[UUID, list[Attempt]] = defaultdict(list)
-    for row in r.execute(made.order_by(attempts.c.started_at, attempts.c.attempt_id)):
+    for row in r.execute(attempts_query.order_by(attempts.c.started_at, attempts.c.attempt_id)):
         values = values_of(row)
-        tries[values["delivery_id"]].append(Attempt(**{name: values[name] for name in _OF_ATTEMPT}))
+        tries[values["delivery_id"]].append(Attempt(**{name: values[name] for name in _ATTEMPT_FIELDS}))
     return tries
 
 
-_OF_ATTEMPT = [field.name for field in fields(Attempt)]
+_ATTEMPT_FIELDS = [field.name for field in fields(Attempt)]
 
 
 def _delivery(row: AnyRow, tries: tuple[Attempt, ...]) -> Delivery:

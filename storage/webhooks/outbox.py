@@ -1,22 +1,23 @@
-"""The outbox: events as they happened, and one delivery for each subscription that was to hear of them.
+"""The outbox: events, and one delivery of each event for every subscription that matches it.
 
-Events enter in the transaction that makes them true. Deliveries leave by a lease: `claim_due` hands them to one
-sender, `record` ends them; a sender that died loses its lease and the same bytes are sent again. A delivery that
-failed stays failed until somebody resends it, unless its subscription asks for retries: then it becomes due again by
+An event is stored in the transaction of the change that it reports. A delivery is sent under a lease: `claim_due` gives
+it to one sender, and `record` ends it. If the sender dies, the lease expires and the same bytes are sent again. A
+failed delivery stays failed until it is resent, unless its subscription asks for retries: then it becomes due again by
 the schedule of `pipelines.webhooks.retries`.
 
     due ─ claim_due ─→ sending ─ record ─→ delivered | failed | retrying ─ make_retries_due ─→ due
 
-What is due for a paused subscription stays due and is passed over, but for tests.
+Deliveries to a paused subscription stay due and are not claimed, except for tests.
 
-Subscriptions take turns, and so do clients: the next slot is for a client with the fewest deliveries under way. A
-subscription has at most `PER_SUBSCRIPTION` of them, over all senders, a client `PER_CLIENT`, and never more than the
-claiming sender has slots free: the fuller it is, the fewer each may have, so that receivers that hang hold nobody else
-up. N clients with everything hanging have `SLOTS` / (N + 1) each, and as many slots stay free: 60 beside four, 9 beside
-thirty, none beside `SLOTS` of them. What was taken while more was free is kept until the receiver answers or its
-deadline has passed: so ten clients that begin to hang one after the other can take the last slot, until then.
+Subscriptions take turns, and so do clients: the next slot goes to a client with the fewest deliveries in progress. Over
+all senders, a subscription has at most `PER_SUBSCRIPTION` in progress and a client `PER_CLIENT`. A client also never
+has more than the claiming sender has free slots: the fuller the sender, the fewer for each, so that hanging receivers
+don't block other clients. N clients whose receivers all hang have `SLOTS` / (N + 1) each, and as many slots stay free:
+60 with four such clients, 9 with thirty, none with `SLOTS`. A slot that was taken while more were free stays taken
+until the receiver answers or its deadline passes. So ten clients that begin to hang one after the other can take the
+last slot, until then.
 
-A claim looks at subscriptions, never through their queues, so that a queue's length costs nothing.
+A claim reads the index by subscription, never a whole queue, so its cost doesn't depend on a queue's length.
 """
 
 from collections import Counter, defaultdict
@@ -56,20 +57,20 @@ from storage.core.column_types import UtcDateTime
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, insert_into
 from storage.core.models import DeliveryStatus, attempts, deliveries, events, subscription_customers, subscriptions
 
-PER_SUBSCRIPTION = 4  # deliveries under way at once
+PER_SUBSCRIPTION = 4  # deliveries in progress at once: our judgement, like the next two
 PER_CLIENT = 64  # the same, over all of a client's subscriptions
 SLOTS = 300  # the same, of one sender
 RETRIES_AT_ONCE = 1_000  # that one transaction makes due
-CANCELLED_AT_ONCE = 10_000  # with their subscription
-BY_FAILURES = "failures"  # who paused a subscription, when it wasn't somebody
-OURS = "secret"  # the class of what failed before the receiver could have any part in it
+CANCELLED_AT_ONCE = 10_000  # when their subscription is deleted
+BY_FAILURES = "failures"  # the value of `paused_by` if failures paused the subscription, not a person
+OURS = "secret"  # the class of failures that the receiver had no part in
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class NewEvent:
-    """Something that happened to a customer, with the very bytes that tell it."""
+    """An event of a customer, with the exact bytes that are sent."""
 
     event_id: UUID
     client_id: UUID
@@ -82,7 +83,7 @@ class NewEvent:
 
 @dataclass(frozen=True)
 class Claimed:
-    """A delivery to be sent now, by us. Without URL and secret its subscription is gone."""
+    """A delivery that this sender must send now. URL and secret are None if its subscription was deleted."""
 
     delivery_id: UUID
     subscription_id: UUID
@@ -95,9 +96,9 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try: the receiver's status, or the class of what went wrong before there was any (or while it answered).
+    """One attempt to deliver: the receiver's status, or the class of the failure, or both if the answer broke off.
 
-    Its parts in ms, in their order; None for one that it didn't come to.
+    The durations of its steps follow in order, in ms; None for a step that was not completed.
     """
 
     attempt_id: UUID
@@ -118,9 +119,9 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a claimed delivery ended; without an attempt when there was nobody to send it to.
+    """The end of a claimed delivery. `attempt` is None if the subscription was deleted, so that nothing was sent.
 
-    What has failed is tried again where its subscription asks for it: that is decided when it is recorded.
+    Whether a failed delivery is retried is decided when its end is recorded.
     """
 
     delivery_id: UUID
@@ -130,7 +131,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Pause:
-    """A subscription that was paused for its failures."""
+    """A subscription that was paused because of its failures."""
 
     subscription_id: UUID
     client_id: UUID
@@ -139,16 +140,16 @@ class Pause:
 
 
 def job_events(customer_number: int, outcome: JobOutcome, now: datetime) -> list[NewEvent]:
-    """The events of a job that ends now, ready to be enqueued."""
-    return _of_customer(customer_number, outcome, events_of_job(outcome, now), now)
+    """Return the events of a job that ends now, ready to be enqueued."""
+    return _new_events(customer_number, outcome, events_of_job(outcome, now), now)
 
 
 def extraction_events(customer_number: int, outcome: JobOutcome, now: datetime) -> list[NewEvent]:
-    """The event of a job whose rows were extracted and land now."""
-    return _of_customer(customer_number, outcome, [extraction_completed(outcome, now)], now)
+    """Return the event of a job whose rows were extracted and land now."""
+    return _new_events(customer_number, outcome, [extraction_completed(outcome, now)], now)
 
 
-def _of_customer(customer_number: int, outcome: JobOutcome, happened: Sequence[Event], now: datetime) -> list[NewEvent]:
+def _new_events(customer_number: int, outcome: JobOutcome, happened: Sequence[Event], now: datetime) -> list[NewEvent]:
     return [
         NewEvent(
             event_id=event.event_id,
@@ -164,18 +165,18 @@ def _of_customer(customer_number: int, outcome: JobOutcome, happened: Sequence[E
 
 
 def enqueue(w: Writing, new: Sequence[NewEvent]) -> None:
-    """Keep events, and make a delivery due for every subscription that matches each one as of now."""
+    """Store events, and make a delivery of each due for every subscription that matches it now."""
     if not new:
         return
     w.execute(insert(events), [vars(event) for event in new])
-    audience = _audience(w, new)
-    due = [_due(event, subscription_id) for event in new for subscription_id in audience(event)]
+    audience = _read_audience(w, new)
+    due = [_due_row(event, subscription_id) for event in new for subscription_id in audience(event)]
     if due:
         w.execute(insert(deliveries), due)
 
 
 class _Audience:
-    """Who hears of what: subscriptions by client, type and customer; catch-alls stand under no customer."""
+    """The subscriptions to events, by client, event type and customer (None for catch-alls)."""
 
     def __init__(self, matches: Iterable[AnyRow]) -> None:
         self._subscriptions: defaultdict[tuple[UUID, str, int | None], list[UUID]] = defaultdict(list)
@@ -183,15 +184,19 @@ class _Audience:
             self._subscriptions[match.client_id, match.event_type, match.customer_number].append(match.subscription_id)
 
     def __call__(self, event: NewEvent) -> list[UUID]:
-        everybody = self._subscriptions.get((event.client_id, event.event_type, None), [])
+        catch_alls = self._subscriptions.get((event.client_id, event.event_type, None), [])
         if event.customer_number is None:
-            return everybody
-        return self._subscriptions.get((event.client_id, event.event_type, event.customer_number), []) + everybody
+            return catch_alls
+        return self._subscriptions.get((event.client_id, event.event_type, event.customer_number), []) + catch_alls
 
 
-def _audience(r: Reading, new: Sequence[NewEvent]) -> _Audience:
-    """One statement, so that a subscription which becomes a catch-all meanwhile is not met twice, nor missed."""
-    ours = and_(
+def _read_audience(r: Reading, new: Sequence[NewEvent]) -> _Audience:
+    """Return the subscriptions to these events.
+
+    This is one SQL statement: with two, a subscription that becomes a catch-all in between could be found twice or not
+    at all.
+    """
+    same_type = and_(
         subscriptions.c.client_id.in_({event.client_id for event in new}),
         subscriptions.c.event_type.in_({event.event_type for event in new}),
     )
@@ -200,26 +205,26 @@ def _audience(r: Reading, new: Sequence[NewEvent]) -> _Audience:
     scoped = (
         select(*columns, scope.customer_number)
         .join_from(subscriptions, subscription_customers)
-        .where(ours, scope.customer_number.in_({event.customer_number for event in new}))
+        .where(same_type, scope.customer_number.in_({event.customer_number for event in new}))
     )
-    everybody = select(*columns, null().label("customer_number")).where(
-        ours, ~exists().where(scope.subscription_id == subscriptions.c.subscription_id)
+    catch_alls = select(*columns, null().label("customer_number")).where(
+        same_type, ~exists().where(scope.subscription_id == subscriptions.c.subscription_id)
     )
-    return _Audience(r.execute(union_all(scoped, everybody)))
+    return _Audience(r.execute(union_all(scoped, catch_alls)))
 
 
 def enqueue_test(w: Writing, event: NewEvent, subscription_id: UUID) -> UUID:
-    """Keep a sample event that was asked for, due for one subscription; its delivery's id.
+    """Store a sample event, due for one subscription. Return the id of its delivery.
 
     Raises:
-        Conflict: the last one is still under way.
+        Conflict: the subscription's last test has not ended.
     """
     receiver = select(subscriptions.c.subscription_id).where(subscriptions.c.subscription_id == subscription_id)
-    w.execute(receiver.with_for_update())  # one at a time
+    w.execute(receiver.with_for_update())  # so that two requests at the same time can't both pass the next check
     if w.execute(_open_test(subscription_id)).first() is not None:
         raise Conflict("Webhook.TestUnderWay", "The last test of this subscription has not ended yet.")
     w.execute(insert(events).values(vars(event)))
-    due = _due(event, subscription_id)
+    due = _due_row(event, subscription_id)
     w.execute(insert(deliveries).values(due | {"is_test": True}))
     delivery_id: UUID = due["delivery_id"]
     return delivery_id
@@ -230,7 +235,7 @@ def _open_test(subscription_id: UUID) -> AnySelect:
     return query.limit(1)
 
 
-def _due(event: NewEvent, subscription_id: UUID) -> dict[str, Any]:
+def _due_row(event: NewEvent, subscription_id: UUID) -> dict[str, Any]:
     return {
         "delivery_id": uuid4(),
         "client_id": event.client_id,
@@ -243,7 +248,7 @@ def _due(event: NewEvent, subscription_id: UUID) -> dict[str, Any]:
 
 
 def any_due(r: Reading, free: int = SLOTS) -> bool:
-    """Whether a claim would find something. Worth a look first: looking wakes nobody, writing wakes everybody.
+    """Return whether a claim would find something. Check this before a claim, which wakes all watchers by its commit.
 
     Args:
         free: how many of the sender's slots are free.
@@ -252,16 +257,17 @@ def any_due(r: Reading, free: int = SLOTS) -> bool:
 
 
 def due_since(r: Reading) -> datetime | None:
-    """Since when something is due, as of its making, its resending or its retry; None when nothing is. What waits for
-    a paused subscription doesn't count.
+    """Return the time since when the oldest due delivery is due (created, resent or retried); None if nothing is due.
+
+    Deliveries that wait for a paused subscription don't count.
     """
     paused = select(subscriptions.c.subscription_id).where(subscriptions.c.paused_at.is_not(None))
-    sent = and_(_status(DeliveryStatus.DUE), deliveries.c.subscription_id.not_in(paused))
-    return r.execute(select(func.min(deliveries.c.due_at)).where(sent)).scalar()
+    due = and_(_has_status(DeliveryStatus.DUE), deliveries.c.subscription_id.not_in(paused))
+    return r.execute(select(func.min(deliveries.c.due_at)).where(due)).scalar()
 
 
 def claim_due(w: Writing, holder: UUID, limit: int, lease_s: float, now: datetime, free: int = SLOTS) -> list[Claimed]:
-    """Take up to `limit` due deliveries, subscriptions in turn, under a lease of `lease_s` seconds.
+    """Claim at most `limit` due deliveries, subscriptions in turn, under a lease of `lease_s` seconds.
 
     Args:
         free: how many of the sender's slots are free.
@@ -291,7 +297,7 @@ def claim_due(w: Writing, holder: UUID, limit: int, lease_s: float, now: datetim
 
 
 def _lock_due(w: Writing, numbers: Sequence[int]) -> list[int]:
-    """Those of the deliveries that are still due and that no other sender is claiming at this moment."""
+    """Lock and return those of the deliveries that are still due and that no other sender is claiming."""
     query = select(deliveries.c.number).where(
         deliveries.c.number.in_(numbers), deliveries.c.status == DeliveryStatus.DUE
     )
@@ -299,139 +305,149 @@ def _lock_due(w: Writing, numbers: Sequence[int]) -> list[int]:
 
 
 def _next_numbers(r: Reading, limit: int, free: int) -> list[int]:
-    """Up to `limit` due deliveries: the first of every subscription, oldest first, then the second ones, and so on."""
+    """Return at most `limit` due deliveries: the oldest of each subscription, then the second oldest, and so on."""
     turns: list[tuple[int, int, UUID]] = []
     if r.dialect.name == "postgresql":
-        # it believes old statistics of a queue, expects few rows, and would sort all of them at every hop
+        # With outdated statistics of a queue it expects few rows, and would sort all of them for each subscription.
         r.execute(text("SET LOCAL enable_bitmapscan = off"))
-    for client_id, under_way, *numbers in r.execute(_waiting()):
+    for client_id, in_progress, *numbers in r.execute(_waiting_subscriptions()):
         waiting = [number for number in numbers if number is not None]
-        places = range(under_way, PER_SUBSCRIPTION)
-        turns += [(turn, number, client_id) for turn, number in zip(places, waiting, strict=False)]
+        free_turns = range(in_progress, PER_SUBSCRIPTION)
+        turns += [(turn, number, client_id) for turn, number in zip(free_turns, waiting, strict=False)]
     turns += [(0, number, client_id) for client_id, number in r.execute(_TESTS_OF_PAUSED)]
-    return _shared(turns, _clients_under_way(r), free)[:limit]
+    return _share_slots(turns, _count_in_progress(r), free)[:limit]
 
 
-def _shared(turns: Iterable[tuple[int, int, UUID]], under_way: Counter[UUID], free: int) -> list[int]:
-    """The deliveries' numbers, the next always of a client with the fewest under way, until even that has its share."""
+def _share_slots(turns: Iterable[tuple[int, int, UUID]], in_progress: Counter[UUID], free: int) -> list[int]:
+    """Return the numbers of the deliveries to claim: the next is always one of the client with the fewest in progress,
+    until that client has its share too.
+    """
     ranked = []
     for turn, number, client_id in sorted(turns):
-        ranked.append((under_way[client_id], turn, number))
-        under_way[client_id] += 1
+        ranked.append((in_progress[client_id], turn, number))
+        in_progress[client_id] += 1
     in_order = enumerate(sorted(ranked))
-    return [number for place, (rank, _, number) in in_order if rank < min(PER_CLIENT, free - place)]
+    return [number for index, (rank, _, number) in in_order if rank < min(PER_CLIENT, free - index)]
 
 
-def _clients_under_way(r: Reading) -> Counter[UUID]:
-    """How many deliveries each client has under way; all senders' slots bound what is looked at."""
-    query = select(deliveries.c.client_id, func.count()).where(_status(DeliveryStatus.SENDING))
+def _count_in_progress(r: Reading) -> Counter[UUID]:
+    """Return how many deliveries each client has in progress. All senders' slots limit the number of rows read."""
+    query = select(deliveries.c.client_id, func.count()).where(_has_status(DeliveryStatus.SENDING))
     return Counter(dict(tuple(row) for row in r.execute(query.group_by(deliveries.c.client_id))))
 
 
 @cache
-def _waiting() -> AnySelect:
-    """Each subscription with due deliveries: whose it is, how many it has under way, the first few due ones' numbers.
+def _waiting_subscriptions() -> AnySelect:
+    """Return a query of the subscriptions with due deliveries that are not paused: the client, how many deliveries are
+    in progress, and the numbers of the first few due ones.
 
-    The recursion hops through the index from one subscription to the next; those that are paused are left out.
+    The recursion jumps through the index from one subscription to the next.
     """
     waiting = select(_first_waiting().label("subscription_id")).cte("waiting", recursive=True)
     this = waiting.c.subscription_id
     waiting = waiting.union_all(select(_first_waiting(after=this)).where(this.is_not(None)))
     this = waiting.c.subscription_id
     columns: list[ColumnElement[Any]] = [
-        _of_due(deliveries.c.client_id, this, 0).label("client_id"),
-        _under_way(this).label("under_way"),
+        _nth_due(deliveries.c.client_id, this, 0).label("client_id"),
+        _in_progress(this).label("in_progress"),
     ]
-    columns += [_of_due(deliveries.c.number, this, place).label(f"number_{place}") for place in range(PER_SUBSCRIPTION)]
-    return select(*columns).where(this.is_not(None), ~_paused(this))
+    columns += [_nth_due(deliveries.c.number, this, n).label(f"number_{n}") for n in range(PER_SUBSCRIPTION)]
+    return select(*columns).where(this.is_not(None), ~_is_paused(this))
 
 
-def _paused(subscription_id: ColumnElement[UUID]) -> ColumnElement[bool]:
+def _is_paused(subscription_id: ColumnElement[UUID]) -> ColumnElement[bool]:
     this = subscriptions.c.subscription_id == subscription_id
     return exists().where(this, subscriptions.c.paused_at.is_not(None))
 
 
-def _status(status: DeliveryStatus) -> ColumnElement[bool]:
-    """The status, spelled so that both databases see that the index of open deliveries serves."""
-    return and_(is_open(), deliveries.c.status == spelled(status))
+def _has_status(status: DeliveryStatus) -> ColumnElement[bool]:
+    """Return a condition that both databases can answer from the partial index of open deliveries."""
+    return and_(is_open(), deliveries.c.status == literal_status(status))
 
 
 def is_open() -> ColumnElement[bool]:
-    still = (DeliveryStatus.DUE, DeliveryStatus.SENDING, DeliveryStatus.RETRYING)
-    return deliveries.c.status.in_([spelled(each) for each in still])
+    open_statuses = (DeliveryStatus.DUE, DeliveryStatus.SENDING, DeliveryStatus.RETRYING)
+    return deliveries.c.status.in_([literal_status(status) for status in open_statuses])
 
 
-def spelled(status: DeliveryStatus) -> ColumnElement[str]:
-    """The status as text of the statement: both databases see then that an index of only such deliveries serves."""
+def literal_status(status: DeliveryStatus) -> ColumnElement[str]:
+    """Return the status as a literal in the SQL text. With a bound parameter, neither database would use a partial
+    index of deliveries with this status.
+    """
     return literal_column(f"'{status}'", String)
 
 
-# spelled so that both databases see that their indexes serve
+# literals, so that both databases use their partial indexes
 _IS_OPEN_TEST = text("deliveries.is_test AND deliveries.status IN ('due', 'sending')")
-_IS_RETRYING = deliveries.c.status == spelled(DeliveryStatus.RETRYING)
+_IS_RETRYING = deliveries.c.status == literal_status(DeliveryStatus.RETRYING)
 
-# Asked for by somebody who waits for it: sent all the same.
+# A test is sent even while its subscription is paused, because the person who requested it waits for the result.
 _TESTS_OF_PAUSED = (
     select(deliveries.c.client_id, deliveries.c.number)
     .join_from(deliveries, subscriptions, subscriptions.c.subscription_id == deliveries.c.subscription_id)
-    .where(_IS_OPEN_TEST, deliveries.c.status == spelled(DeliveryStatus.DUE), subscriptions.c.paused_at.is_not(None))
+    .where(
+        _IS_OPEN_TEST,
+        deliveries.c.status == literal_status(DeliveryStatus.DUE),
+        subscriptions.c.paused_at.is_not(None),
+    )
 )
 
 
-# Sorted as only the index of open deliveries is. PostgreSQL, where it believes by old statistics that most deliveries
-# are due and of one subscription, otherwise reads all there ever were in the order of another index.
-_IN_ORDER = (deliveries.c.subscription_id, deliveries.c.number, deliveries.c.client_id)
+# The order of the index of open deliveries, and of no other index. Otherwise, if outdated statistics say that most
+# deliveries are due and belong to one subscription, PostgreSQL reads all deliveries there ever were by another index.
+_INDEX_ORDER = (deliveries.c.subscription_id, deliveries.c.number, deliveries.c.client_id)
 
 
 def _first_waiting(after: ColumnElement[UUID] | None = None) -> ScalarSelect[UUID]:
-    query = select(deliveries.c.subscription_id).where(_status(DeliveryStatus.DUE))
+    query = select(deliveries.c.subscription_id).where(_has_status(DeliveryStatus.DUE))
     if after is not None:
         query = query.where(deliveries.c.subscription_id > after)
-    return query.order_by(*_IN_ORDER).limit(1).scalar_subquery()
+    return query.order_by(*_INDEX_ORDER).limit(1).scalar_subquery()
 
 
-def _of_due(column: Column[T], subscription_id: ColumnElement[UUID], place: int) -> ScalarSelect[T]:
-    this = deliveries.c.subscription_id.between(subscription_id, subscription_id)  # equal, it would not be sorted by it
-    query = select(column).where(_status(DeliveryStatus.DUE), this).order_by(*_IN_ORDER)
-    return query.limit(1).offset(place).scalar_subquery()
+def _nth_due(column: Column[T], subscription_id: ColumnElement[UUID], n: int) -> ScalarSelect[T]:
+    # BETWEEN instead of "=", with which PostgreSQL would drop the column from ORDER BY
+    this = deliveries.c.subscription_id.between(subscription_id, subscription_id)
+    query = select(column).where(_has_status(DeliveryStatus.DUE), this).order_by(*_INDEX_ORDER)
+    return query.limit(1).offset(n).scalar_subquery()
 
 
-def _under_way(subscription_id: ColumnElement[UUID]) -> ScalarSelect[int]:
-    query = select(func.count()).where(_status(DeliveryStatus.SENDING), deliveries.c.subscription_id == subscription_id)
-    return query.scalar_subquery()
+def _in_progress(subscription_id: ColumnElement[UUID]) -> ScalarSelect[int]:
+    mine = deliveries.c.subscription_id == subscription_id
+    return select(func.count()).where(_has_status(DeliveryStatus.SENDING), mine).scalar_subquery()
 
 
 def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> list[Pause]:
-    """End deliveries that `holder` claimed, or let them be tried again; the subscriptions that this paused.
+    """Record the ends of deliveries that `holder` claimed, or schedule their retries. Return the resulting pauses.
 
-    An attempt is kept whoever made it, and once: who doesn't hear of its commit records the same again. The status
-    changes, and the attempt counts for its subscription, only while the lease is the holder's: a sender that comes
-    back late doesn't decide about what another has taken over.
+    An attempt is always stored, and only once: a sender that doesn't learn of the commit records it again. The status
+    changes, and the attempt counts for its subscription, only while `holder` has the lease, so that a late sender
+    doesn't decide about a delivery that another has taken over.
     """
     if not ended:
         return []
     reported = {row.delivery_id: row for row in w.execute(_facts().where(_among(ended)))}
-    _keep_attempts(w, ended, reported)
-    receivers = _locked_receivers(w, {row.subscription_id for row in reported.values()})
+    _store_attempts(w, ended, reported)
+    receivers = _lock_receivers(w, {row.subscription_id for row in reported.values()})
     held = {row.delivery_id: row for row in w.execute(_held_by(holder, ended))}
-    mine = [_Mine(end, held[end.delivery_id], receivers) for end in ended if end.delivery_id in held]
-    if mine:
+    decided = [_HeldEnd(end, held[end.delivery_id], receivers) for end in ended if end.delivery_id in held]
+    if decided:
         this = update(deliveries).where(deliveries.c.number == bindparam("this"))
-        w.execute(this.values(lease_holder=None, lease_expires_at=None), [each.values() for each in mine])
-    return _counted(w, [each for each in mine if each.counts], receivers)
+        w.execute(this.values(lease_holder=None, lease_expires_at=None), [end.values() for end in decided])
+    return _update_receivers(w, [end for end in decided if end.counts], receivers)
 
 
 @dataclass(frozen=True)
-class _Mine:
-    """The end of a delivery that we still hold: what comes of it."""
+class _HeldEnd:
+    """The end of a delivery whose lease the recording sender still has."""
 
     end: Ended
     row: AnyRow
-    receivers: Mapping[UUID, AnyRow]  # the subscriptions that are still there
+    receivers: Mapping[UUID, AnyRow]  # the subscriptions that still exist
 
     @property
     def counts(self) -> bool:
-        """Whether it says something of the receiver; a test doesn't, nor what never left us."""
+        """Whether it counts for the subscription: tests don't, nor failures before anything was sent."""
         tried = self.end.attempt is not None and self.end.attempt.error != OURS
         return tried and not self.row.is_test and self.row.subscription_id in self.receivers
 
@@ -442,12 +458,12 @@ class _Mine:
     def values(self) -> dict[str, Any]:
         tries = self.row.attempt_count + (self.end.attempt is not None)
         row = {"this": self.row.number, "status": self.end.status, "attempt_count": tries, "retry_at": None}
-        if (attempt := self.end.attempt) is None or not self._again(attempt, tries):
+        if (attempt := self.end.attempt) is None or not self._is_retried(attempt, tries):
             return row
         wait = wait_after(tries, chance=(attempt.attempt_id.int % 1_000) / 1_000)
         return row | {"status": DeliveryStatus.RETRYING, "retry_at": attempt.ended_at + wait}
 
-    def _again(self, attempt: Attempt, tries: int) -> bool:
+    def _is_retried(self, attempt: Attempt, tries: int) -> bool:
         receiver = self.receivers.get(self.row.subscription_id)
         if self.end.status is not DeliveryStatus.FAILED or self.row.is_test or receiver is None:
             return False
@@ -468,7 +484,7 @@ def _among(ended: Sequence[Ended]) -> ColumnElement[bool]:
     return deliveries.c.delivery_id.in_([end.delivery_id for end in ended])
 
 
-def _keep_attempts(w: Writing, ended: Sequence[Ended], reported: Mapping[UUID, AnyRow]) -> None:
+def _store_attempts(w: Writing, ended: Sequence[Ended], reported: Mapping[UUID, AnyRow]) -> None:
     tries = [
         {
             **vars(end.attempt),
@@ -483,9 +499,11 @@ def _keep_attempts(w: Writing, ended: Sequence[Ended], reported: Mapping[UUID, A
         w.execute(insert_into(w, attempts).on_conflict_do_nothing(), tries)
 
 
-def _locked_receivers(w: Writing, subscription_ids: Iterable[UUID]) -> dict[UUID, AnyRow]:
-    """The subscriptions that are still there, each in the same order for everybody, and before their deliveries: who
-    deletes one locks in this order, too.
+def _lock_receivers(w: Writing, subscription_ids: Iterable[UUID]) -> dict[UUID, AnyRow]:
+    """Lock and return the subscriptions that still exist.
+
+    To avoid deadlocks, all transactions lock subscriptions in order of their ids, and before their deliveries. The
+    deletion of a subscription does so too.
     """
     query: AnySelect = (
         select(
@@ -508,11 +526,11 @@ def _held_by(holder: UUID, ended: Sequence[Ended]) -> AnySelect:
     return _facts().where(_among(ended), held).order_by(deliveries.c.number).with_for_update()
 
 
-def _counted(w: Writing, ends: Sequence[_Mine], receivers: Mapping[UUID, AnyRow]) -> list[Pause]:
-    """Keep each subscription's streak and its last success and failure; those that were paused for it."""
-    by_receiver: defaultdict[UUID, list[_Mine]] = defaultdict(list)
-    for each in ends:
-        by_receiver[each.row.subscription_id].append(each)
+def _update_receivers(w: Writing, ends: Sequence[_HeldEnd], receivers: Mapping[UUID, AnyRow]) -> list[Pause]:
+    """Update each subscription's failure streak and its last success and failure. Return those that this pauses."""
+    by_receiver: defaultdict[UUID, list[_HeldEnd]] = defaultdict(list)
+    for end in ends:
+        by_receiver[end.row.subscription_id].append(end)
     tallies = [_tally(receivers[subscription_id], mine) for subscription_id, mine in sorted(by_receiver.items())]
     if tallies:
         columns = ("failure_streak", "last_delivered_at", "last_failed_at", "paused_at", "paused_by")
@@ -529,11 +547,11 @@ def _unless_null(name: str) -> ColumnElement[Any]:
     return func.coalesce(bindparam(f"new_{name}", type_=subscriptions.c[name].type), subscriptions.c[name])
 
 
-def _tally(receiver: AnyRow, mine: Sequence[_Mine]) -> tuple[dict[str, Any], Pause | None]:
-    """What changes of a subscription, None where nothing does, and its pause if it is to be paused."""
-    in_order = sorted(mine, key=lambda each: (each.end.attempt.ended_at, each.row.number))  # pyrefly: ignore[missing-attribute]  # what counts was tried
-    times = {True: None, False: None} | {each.succeeded: each.end.attempt.ended_at for each in in_order}  # pyrefly: ignore[missing-attribute]
-    outcomes = [each.succeeded for each in in_order]
+def _tally(receiver: AnyRow, ends: Sequence[_HeldEnd]) -> tuple[dict[str, Any], Pause | None]:
+    """Return the new values of a subscription, None for those that stay, and its pause if it is to be paused."""
+    in_order = sorted(ends, key=lambda end: (end.end.attempt.ended_at, end.row.number))  # pyrefly: ignore[missing-attribute]  # an end that counts has an attempt
+    times = {True: None, False: None} | {end.succeeded: end.end.attempt.ended_at for end in in_order}  # pyrefly: ignore[missing-attribute]
+    outcomes = [end.succeeded for end in in_order]
     streak, failures = streak_after(receiver.failure_streak, outcomes, receiver.pause_after)
     this: UUID = receiver.subscription_id
     paused_at = times[False] if failures and receiver.paused_at is None else None
@@ -549,36 +567,36 @@ def _tally(receiver: AnyRow, mine: Sequence[_Mine]) -> tuple[dict[str, Any], Pau
 
 
 def cancel_due(w: Writing, subscription_id: UUID) -> None:
-    """Send nothing more for a subscription that is being deleted.
+    """Cancel the open deliveries of a subscription that is being deleted.
 
-    A bounded number is cancelled here, what waits for its retry first. The rest of a longer queue is due to nobody: a
-    sender that claims it cancels it.
+    At most CANCELLED_AT_ONCE are cancelled here, those that wait for a retry first. The rest stay due, and the sender
+    that claims one cancels it.
     """
-    waiting = or_(_status(DeliveryStatus.DUE), _status(DeliveryStatus.RETRYING))
+    waiting = or_(_has_status(DeliveryStatus.DUE), _has_status(DeliveryStatus.RETRYING))
     mine = and_(waiting, deliveries.c.subscription_id == subscription_id)
-    # by status backwards: retrying comes before due
+    # descending by status, because "retrying" sorts after "due"
     first = select(deliveries.c.number).where(mine).order_by(deliveries.c.status.desc()).limit(CANCELLED_AT_ONCE)
     cancelled = {"status": DeliveryStatus.CANCELLED, "retry_at": None}
     w.execute(update(deliveries).where(mine, deliveries.c.number.in_(first)).values(cancelled))
 
 
 def any_retry_due(r: Reading, now: datetime) -> bool:
-    return bool(_whose_time_has_come(r, now, 1))
+    return bool(_find_retries_due(r, now, 1))
 
 
 def make_retries_due(w: Writing, now: datetime) -> int:
-    """Make deliveries due whose time to be tried again has come, a bounded number at once; how many there were."""
-    found = _whose_time_has_come(w, now, RETRIES_AT_ONCE)
-    if not found:
+    """Make deliveries due whose retry time has come, at most RETRIES_AT_ONCE. Return how many."""
+    numbers = _find_retries_due(w, now, RETRIES_AT_ONCE)
+    if not numbers:
         return 0
-    query = select(deliveries.c.number).where(deliveries.c.number.in_(found), _IS_RETRYING)
-    free = w.execute(query.with_for_update(skip_locked=True)).scalars().all()
+    query = select(deliveries.c.number).where(deliveries.c.number.in_(numbers), _IS_RETRYING)
+    unlocked = w.execute(query.with_for_update(skip_locked=True)).scalars().all()
     due = {"status": DeliveryStatus.DUE, "due_at": now, "retry_at": None}
-    return w.execute(update(deliveries).where(deliveries.c.number.in_(free)).values(due)).rowcount
+    return w.execute(update(deliveries).where(deliveries.c.number.in_(unlocked)).values(due)).rowcount
 
 
-def _whose_time_has_come(r: Reading, now: datetime, most: int) -> Sequence[int]:
-    """Mostly there is nothing to retry, and that is one short look."""
+def _find_retries_due(r: Reading, now: datetime, most: int) -> Sequence[int]:
+    # Mostly no delivery waits for a retry, and this query is much cheaper than the next.
     if r.execute(select(deliveries.c.number).where(_IS_RETRYING).limit(1)).first() is None:
         return ()
     return r.execute(_retries_due(), _retry_times(now) | {"most": most}).scalars().all()
@@ -586,20 +604,21 @@ def _whose_time_has_come(r: Reading, now: datetime, most: int) -> Sequence[int]:
 
 @cache
 def _retries_due() -> AnySelect:
-    """Deliveries whose time has come, or is further away than it can be: then the clock was set back.
+    """Return a query of deliveries whose retry time has come. A time further away than any wait counts as come, because
+    then the clock was set back.
 
-    One look-up in the index for each number of tries and each of the two.
+    It does one index look-up for each number of tries and each of the two cases.
     """
-    which = [
-        and_(_IS_RETRYING, deliveries.c.attempt_count == literal_column(str(tries), Integer), come)
+    cases = [
+        and_(_IS_RETRYING, deliveries.c.attempt_count == literal_column(str(tries), Integer), has_come)
         for tries in range(1, MAX_RETRIES + 1)
-        for come in (
+        for has_come in (
             deliveries.c.retry_at <= bindparam("now", type_=UtcDateTime()),
             deliveries.c.retry_at > bindparam(f"latest_{tries}", type_=UtcDateTime()),
         )
     ]
-    found = union_all(*(select(deliveries.c.number).where(each) for each in which)).subquery()
-    return select(found.c.number).limit(bindparam("most", type_=Integer()))
+    retries = union_all(*(select(deliveries.c.number).where(case) for case in cases)).subquery()
+    return select(retries.c.number).limit(bindparam("most", type_=Integer()))
 
 
 def _retry_times(now: datetime) -> dict[str, Any]:
@@ -607,26 +626,28 @@ def _retry_times(now: datetime) -> dict[str, Any]:
 
 
 def any_expired(r: Reading, now: datetime) -> bool:
-    return r.execute(select(deliveries.c.number).where(_expired(now)).limit(1)).first() is not None
+    return r.execute(select(deliveries.c.number).where(_is_expired(now)).limit(1)).first() is not None
 
 
 def release_expired(w: Writing, now: datetime) -> int:
-    """Make deliveries due again whose sender fell silent; how many there were. Those that somebody else has locked,
-    perhaps to record them after all, are left to them: waiting could go round in a circle.
+    """Make deliveries due again whose sender let the lease expire. Return how many.
+
+    Deliveries that another transaction has locked, perhaps to record them after all, are skipped: waiting for them
+    could deadlock.
     """
-    expired = select(deliveries.c.number).where(_expired(now)).with_for_update(skip_locked=True)
+    expired = select(deliveries.c.number).where(_is_expired(now)).with_for_update(skip_locked=True)
     return _release(w, deliveries.c.number.in_(w.execute(expired).scalars().all()))
 
 
 def give_back(w: Writing, holder: UUID) -> int:
-    """Make due again what `holder` claimed and won't send, because it stops or has died; how many there were."""
+    """Make due again what `holder` claimed and won't send, because it stops or has died. Return how many."""
     return _release(w, deliveries.c.lease_holder == holder)
 
 
 def _release(w: Writing, which: ColumnElement[bool]) -> int:
     due = {"status": DeliveryStatus.DUE, "lease_holder": None, "lease_expires_at": None}
-    return w.execute(update(deliveries).where(_status(DeliveryStatus.SENDING), which).values(due)).rowcount
+    return w.execute(update(deliveries).where(_has_status(DeliveryStatus.SENDING), which).values(due)).rowcount
 
 
-def _expired(now: datetime) -> ColumnElement[bool]:
-    return and_(_status(DeliveryStatus.SENDING), leases.over(deliveries.c.lease_expires_at, now))
+def _is_expired(now: datetime) -> ColumnElement[bool]:
+    return and_(_has_status(DeliveryStatus.SENDING), leases.over(deliveries.c.lease_expires_at, now))

@@ -1,8 +1,9 @@
-"""Webhook subscriptions: who is told of which events, at which URL, signed with which secret, and how patiently.
+"""Webhook subscriptions: the event type, customers, URL and signing secret, and how failures are handled.
 
-A subscription without customers is a catch-all: it hears of every customer of its client, future ones too. The
-secret is sealed for the subscription's id and leaves this module in clear twice only: when it is made, and when it
-is rotated. While a subscription is paused its deliveries are made and wait; when it goes on they are sent in order.
+A subscription without customers is a catch-all: it gets the events of all customers of its client, including future
+ones. The secret is encrypted for the subscription's id and leaves this module in plain text only when the subscription
+is created and when the secret is rotated. While a subscription is paused, its deliveries are created and wait; when it
+is resumed, they are sent in order.
 """
 
 import secrets
@@ -28,7 +29,7 @@ from storage.webhooks import outbox
 
 @dataclass(frozen=True)
 class Subscription:
-    """What the client may read again: everything but the secret."""
+    """A subscription as the client may read it: everything except the secret."""
 
     subscription_id: UUID
     client_id: UUID
@@ -40,22 +41,22 @@ class Subscription:
     pause_after: int | None  # failures in a row; None: never
     paused_at: datetime | None
     paused_by: str | None
-    failure_streak: int  # failed attempts since one succeeded, or since it went on
+    failure_streak: int  # failed attempts since the last success or resumption
     last_delivered_at: datetime | None
     last_failed_at: datetime | None
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How a subscription takes failures; by default they are recorded and that is all."""
+    """How a subscription handles failures; by default they are only recorded."""
 
     max_retries: int = 0
     pause_after: int | None = None
 
 
 IMPATIENT = Patience()
-MOST_SUBSCRIPTIONS = 1_000  # of a client, paused ones among them: a claim looks at each that waits
-BY_CLIENT, BY_OPERATOR = "client", "operator"  # who paused it by hand; `outbox.BY_FAILURES` for nobody
+MOST_SUBSCRIPTIONS = 1_000  # of a client, including paused ones: a claim visits each that has due deliveries
+BY_CLIENT, BY_OPERATOR = "client", "operator"  # values of `paused_by`; the third is `outbox.BY_FAILURES`
 
 
 _COLUMNS = (
@@ -84,14 +85,14 @@ def create(
     now: datetime,
     patience: Patience = IMPATIENT,
 ) -> tuple[Subscription, str]:
-    """A new subscription and its secret in Base64. `url` must have passed `check_webhook_url`.
+    """Create a subscription. Return it and its secret in Base64. `url` must have passed `check_webhook_url`.
 
     Raises:
-        InvalidRequest: `Webhook.UnknownCustomer` for ids that are not the client's own, each with its pointer.
+        InvalidRequest: `Webhook.UnknownCustomer` for ids of customers that are not the client's own, with pointers.
         Conflict: `Webhook.TooManySubscriptions`.
     """
     scope = own_customers(w, client_id, customer_ids)
-    _require_fewer_than_most(w, client_id)
+    _check_number_of_subscriptions(w, client_id)
     subscription_id, secret = uuid4(), new_secret(secrets.token_bytes(SECRET_BYTES))
     row = {"subscription_id": subscription_id, "client_id": client_id, "event_type": event_type, "webhook_url": url}
     row |= vars(patience)
@@ -100,52 +101,52 @@ def create(
     return get(w, client_id, subscription_id), secret
 
 
-def _require_fewer_than_most(w: Writing, client_id: UUID) -> None:
-    """For one more; until this transaction ends nobody else makes one for the client."""
+def _check_number_of_subscriptions(w: Writing, client_id: UUID) -> None:
+    """Raise Conflict if the client has as many subscriptions as it may. The lock makes the check safe until commit."""
     keys.lock_client(w, client_id)
     count = select(func.count()).where(subscriptions.c.client_id == client_id)
     if w.execute(count).scalar_one() >= MOST_SUBSCRIPTIONS:
-        most = f"A client may have {MOST_SUBSCRIPTIONS:,} webhook subscriptions at most."
-        raise Conflict("Webhook.TooManySubscriptions", most)
+        detail = f"A client may have {MOST_SUBSCRIPTIONS:,} webhook subscriptions at most."
+        raise Conflict("Webhook.TooManySubscriptions", detail)
 
 
 def get(r: Reading, client_id: UUID | None, subscription_id: UUID) -> Subscription:
-    """The client's subscription; without a client anybody's, for the operator.
+    """Return the client's subscription; for an operator, without `client_id`, any client's.
 
     Raises:
         NotFound: unknown, or another client's.
     """
-    found = _with_customers(r, _select(client_id).where(subscriptions.c.subscription_id == subscription_id))
-    if not found:
+    rows = _with_customers(r, _select(client_id).where(subscriptions.c.subscription_id == subscription_id))
+    if not rows:
         raise NotFound("Webhook.SubscriptionNotFound", "There is no webhook subscription with this id.")
-    return found[0]
+    return rows[0]
 
 
 def find(r: Reading, client_id: UUID | None, page: Page | None = None) -> Paged[Subscription]:
-    """The client's subscriptions, or everybody's, in order of creation."""
+    """Return the client's subscriptions, or without `client_id` all clients', in order of creation."""
     query = _select(client_id).order_by(subscriptions.c.created_at, subscriptions.c.subscription_id)
     return Paged(_with_customers(r, limited(query, page)), total_of(r, query), page)
 
 
 def delete(w: Writing, client_id: UUID, subscription_id: UUID) -> Subscription:
-    """Delete a subscription with what it has yet to be told; gives it as it was.
+    """Delete a subscription and cancel its open deliveries. Return it as it was.
 
     Raises:
         NotFound: unknown, or another client's.
     """
-    gone = _locked(w, client_id, subscription_id)
+    deleted = _lock(w, client_id, subscription_id)
     w.execute(delete_from(subscriptions).where(subscriptions.c.subscription_id == subscription_id))
     outbox.cancel_due(w, subscription_id)
-    return gone
+    return deleted
 
 
 def change(w: Writing, client_id: UUID, subscription_id: UUID, changes: Mapping[str, int | None]) -> Subscription:
-    """Set fields of `Patience`, by name. What was made before follows the new ones from its next failure on.
+    """Set fields of `Patience` by name. They also apply to the next failure of a delivery created before.
 
     Raises:
         NotFound: unknown, or another client's.
     """
-    _locked(w, client_id, subscription_id)
+    _lock(w, client_id, subscription_id)
     if changes:
         w.execute(_this(subscription_id).values(changes))
     return get(w, client_id, subscription_id)
@@ -154,87 +155,91 @@ def change(w: Writing, client_id: UUID, subscription_id: UUID, changes: Mapping[
 def pause(
     w: Writing, client_id: UUID | None, subscription_id: UUID, by: str, now: datetime
 ) -> tuple[Subscription, bool]:
-    """Let deliveries wait from now on; what is under way still ends. One that is paused stays as it was: the second of
-    the two is whether anything changed.
+    """Pause a subscription: deliveries wait from now on; those in progress still end.
 
     Args:
-        client_id: whose it must be; None for the operator, who may pause anybody's.
+        client_id: None for an operator, who may pause any client's.
+
+    Returns:
+        The subscription, and whether anything changed: it may have been paused before.
 
     Raises:
         NotFound: unknown, or another client's.
     """
-    changes = _locked(w, client_id, subscription_id).paused_at is None
+    changes = _lock(w, client_id, subscription_id).paused_at is None
     if changes:
         w.execute(_this(subscription_id).values(paused_at=now, paused_by=by))
     return get(w, client_id, subscription_id), changes
 
 
 def resume(w: Writing, client_id: UUID | None, subscription_id: UUID) -> tuple[Subscription, bool]:
-    """Send what has waited, in its order, and count failures anew. One that isn't paused stays as it was: the second of
-    the two is whether anything changed.
+    """Resume a subscription: waiting deliveries are sent in order, and the count of failures restarts at 0.
+
+    Returns:
+        The subscription, and whether anything changed: it may not have been paused.
 
     Raises:
         NotFound: unknown, or another client's.
     """
-    changes = _locked(w, client_id, subscription_id).paused_at is not None
+    changes = _lock(w, client_id, subscription_id).paused_at is not None
     if changes:
         w.execute(_this(subscription_id).values(paused_at=None, paused_by=None, failure_streak=0))
     return get(w, client_id, subscription_id), changes
 
 
 def paused(r: Reading) -> list[Subscription]:
-    """Everybody's that are paused, the longest first."""
+    """Return all clients' paused subscriptions, those paused for the longest time first."""
     query = _select(None).where(subscriptions.c.paused_at.is_not(None))
     return _with_customers(r, query.order_by(subscriptions.c.paused_at, subscriptions.c.subscription_id))
 
 
 def rotate(w: Writing, client_id: UUID, subscription_id: UUID, vault: Vault) -> str:
-    """A new secret in Base64. What is sent from now on is signed with it, whenever the event happened.
+    """Replace the secret, and return the new one in Base64. It signs everything sent from now on, also older events.
 
     Raises:
         NotFound: unknown, or another client's.
     """
-    _locked(w, client_id, subscription_id)
+    _lock(w, client_id, subscription_id)
     secret = new_secret(secrets.token_bytes(SECRET_BYTES))
     w.execute(_this(subscription_id).values(secret=_sealed(vault, subscription_id, secret)))
     return secret
 
 
 def add_customers(w: Writing, client_id: UUID, subscription_id: UUID, customer_ids: Sequence[UUID]) -> Subscription:
-    """Scope a subscription to these customers too; a catch-all becomes scoped.
+    """Add customers to a subscription. A catch-all becomes a subscription to these customers only.
 
     Raises:
         NotFound: unknown, or another client's.
         InvalidRequest: `Webhook.UnknownCustomer`, as for `create`.
     """
-    _locked(w, client_id, subscription_id)
+    _lock(w, client_id, subscription_id)
     _add(w, subscription_id, own_customers(w, client_id, customer_ids))
     return get(w, client_id, subscription_id)
 
 
 def remove_customers(w: Writing, client_id: UUID, subscription_id: UUID, customer_ids: Sequence[UUID]) -> Subscription:
-    """Take customers off a subscription; without any left it is a catch-all. Who isn't on it doesn't matter.
+    """Remove customers from a subscription; those it doesn't have are ignored. Without customers it is a catch-all.
 
     Raises:
         NotFound: unknown, or another client's.
         InvalidRequest: `Webhook.UnknownCustomer`, as for `create`.
     """
-    _locked(w, client_id, subscription_id)
-    leaving = own_customers(w, client_id, customer_ids)
+    _lock(w, client_id, subscription_id)
+    removed = own_customers(w, client_id, customer_ids)
     w.execute(
         delete_from(subscription_customers).where(
             subscription_customers.c.subscription_id == subscription_id,
-            subscription_customers.c.customer_number.in_(leaving),
+            subscription_customers.c.customer_number.in_(removed),
         )
     )
     return get(w, client_id, subscription_id)
 
 
 def open_secret(vault: Vault, subscription_id: UUID, sealed: bytes) -> bytes:
-    """The HMAC key that a subscription's deliveries are signed with.
+    """Return the HMAC key that signs a subscription's deliveries.
 
     Raises:
-        Corrupt: changed, or another subscription's.
+        Corrupt: the sealed secret was changed, or is another subscription's.
     """
     return vault.open(sealed, subscription_id.bytes)
 
@@ -248,13 +253,13 @@ def _this(subscription_id: UUID) -> Update:
 
 
 def _select(client_id: UUID | None) -> AnySelect:
-    """Subscriptions of a client; None for everybody's."""
+    """Return a query of a client's subscriptions; of all clients' for None."""
     query = select(*_COLUMNS)
     return query if client_id is None else query.where(subscriptions.c.client_id == client_id)
 
 
-def _locked(w: Writing, client_id: UUID | None, subscription_id: UUID) -> Subscription:
-    """The subscription, which nobody else changes until this transaction ends."""
+def _lock(w: Writing, client_id: UUID | None, subscription_id: UUID) -> Subscription:
+    """Lock a subscription against changes until this transaction ends, and return it."""
     query = _select(client_id).where(subscriptions.c.subscription_id == subscription_id)
     w.execute(query.with_for_update())
     return get(w, client_id, subscription_id)
@@ -267,12 +272,12 @@ def _with_customers(r: Reading, query: AnySelect) -> list[Subscription]:
 
 
 def _scopes(r: Reading, query: AnySelect) -> defaultdict[UUID, list[UUID]]:
-    """The customers of each subscription that `query` finds, in order of their creation."""
-    found = query.subquery()
+    """Return the customers of each subscription that `query` finds, in order of creation."""
+    selected = query.subquery()
     scoped = (
         select(subscription_customers.c.subscription_id, customers.c.customer_id)
         .join_from(subscription_customers, customers)
-        .join(found, found.c.subscription_id == subscription_customers.c.subscription_id)
+        .join(selected, selected.c.subscription_id == subscription_customers.c.subscription_id)
         .order_by(customers.c.number)
     )
     scopes: defaultdict[UUID, list[UUID]] = defaultdict(list)
@@ -286,7 +291,7 @@ def _subscription(row: AnyRow, customer_ids: tuple[UUID, ...]) -> Subscription:
 
 
 def own_customers(r: Reading, client_id: UUID, customer_ids: Sequence[UUID]) -> list[int]:
-    """The numbers of the customers.
+    """Return the numbers of the customers, all of which must be the client's own.
 
     Raises:
         InvalidRequest: `Webhook.UnknownCustomer`, as for `create`.
@@ -301,7 +306,7 @@ def own_customers(r: Reading, client_id: UUID, customer_ids: Sequence[UUID]) -> 
 def _unknown_customers(indexes: Sequence[int]) -> InvalidRequest:
     code, message = "Webhook.UnknownCustomer", "There is no customer with this id."
     faults = tuple(Fault(f"/customerIds/{index}", code, message) for index in indexes)
-    return InvalidRequest(code, "customerIds must be the client's own customers.", faults)
+    return InvalidRequest(code, "All customerIds must be customers of this client.", faults)
 
 
 def _add(w: Writing, subscription_id: UUID, customer_numbers: Sequence[int]) -> None:

@@ -39,7 +39,7 @@ from storage.core.database import Reading
 from storage.core.paging import Paged
 from storage.customers import customers
 from storage.webhooks import delivery_figures, delivery_log, outbox, subscriptions
-from storage.webhooks.delivery_log import Wanted
+from storage.webhooks.delivery_log import Filter
 from storage.webhooks.subscriptions import Subscription
 
 router = APIRouter(route_class=InTurn, prefix="/v1/webhooks", tags=["Webhook subscriptions"])
@@ -264,7 +264,7 @@ def _log_of(subscription_id: UUID) -> str:
 
 def _found(r: Reading, caller: Caller, query: DeliveriesQuery, subscription_id: UUID | None) -> Paged[int]:
     """The numbers of the client's deliveries that the query asks for."""
-    wanted = Wanted(caller.client_id, subscription_id, **query.filters())
+    wanted = Filter(caller.client_id, subscription_id, **query.filters())
     if query.customer_id is not None:
         customer = customers.get(r, caller.client_id, query.customer_id)
         wanted = replace(wanted, customer_number=customer.number)

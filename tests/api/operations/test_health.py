@@ -48,7 +48,7 @@ def ailing(answer: requests.Response) -> dict[str, Any]:
 def test_readiness_follows_the_work(own_store: Store) -> None:
     with answering(own_store) as url:
         assert get(url, "/health/live").json()["data"] == {"status": "live"}
-        assert ailing(get(url)) == {"dispatcher": "Nobody dispatches jobs.", "worker": "No worker is warm."}
+        assert ailing(get(url)) == {"dispatcher": "No dispatcher is running.", "worker": "No worker is warm."}
         work(own_store)
         ready = get(url)
     parts = dict.fromkeys(("database", "dispatcher", "worker", "automation", "lake", "disk"), WELL)
@@ -86,7 +86,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
 
 
 def test_a_look_leaves_nothing_in_the_lake(own_store: Store) -> None:
-    assert health.disk(own_store) == {"lake": Part(), "disk": Part()}
+    assert health.check_disk(own_store) == {"lake": Part(), "disk": Part()}
     assert list(own_store.lake.root.iterdir()) == []
 
 
@@ -100,7 +100,7 @@ def test_a_database_that_hangs_holds_nobody_up_and_is_asked_once(
         answers.wait(30)
         return {"database": Part()}
 
-    monkeypatch.setattr(health, "work", hangs)
+    monkeypatch.setattr(health, "check_work", hangs)
     monkeypatch.setattr(readiness, "CHECK_WITHIN_S", 0.05)
 
     async def poll() -> tuple[list[health.Parts], health.Parts]:

@@ -89,10 +89,10 @@ def test_what_can_not_be_turned_on_is_reported(store: Store) -> None:
 
 def test_readiness_and_the_doctor_tell_of_it(store: Store) -> None:
     now = datetime.now(UTC)
-    assert health.work(store, now)["automation"].ok
+    assert health.check_work(store, now)["automation"].ok
     with store.db.writing() as w:
         automations.record(w, [SWEEP], now)
-    assert not health.work(store, now)["automation"].ok
+    assert not health.check_work(store, now)["automation"].ok
     [finding] = [each for each in examine(store.settings, lambda: now) if each.about == "automation"]
     assert finding.severity is Severity.ERROR
     assert "nightly_retention" in finding.problem
@@ -128,10 +128,10 @@ def test_dagster_still_understands_our_graphql(query: str) -> None:
 def test_what_should_run_is_compared_with_what_runs(
     answer: object, stopped: list[Automation] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ask(*_: object) -> object:
+    def execute(*_: object) -> object:
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    monkeypatch.setattr(DagsterGraphQL, "_ask", ask)
+    monkeypatch.setattr(DagsterGraphQL, "_execute", execute)
     assert DagsterGraphQL("http://127.0.0.1:1", "token").list_stopped() == stopped

@@ -203,7 +203,7 @@ def test_looks_that_wait_for_too_long_are_a_warning(running: Store, now: datetim
             assert found(running, now) == []
     [finding] = found(running, now)
     assert (finding.severity, finding.about) == (Severity.WARNING, "monitoring")
-    assert finding.problem.startswith("2 looks")
+    assert finding.problem.startswith("2 requested")
     assert f"{now - timedelta(minutes=62):%Y-%m-%d %H:%M}Z" in finding.problem
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from assets.service import up
 from storage.core.store import Store
-from storage.operations.sqlite_check import Checked, file_of, quick_check, was_left_open
+from storage.operations.sqlite_check import Checked, database_file, quick_check, was_left_open
 from tests.conftest import migrated_file
 from tests.storage.values import on_sqlite
 
@@ -44,7 +44,7 @@ def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
 def test_a_database_that_was_not_closed_is_told_by_its_log(store: Store, tmp_path: Path) -> None:
     with store.db.writing() as w:
         w.exec_driver_sql("CREATE TABLE one (number INTEGER)")
-    file = file_of(store.settings)
+    file = database_file(store.settings)
     assert file is not None
     killed = shutil.copytree(file.parent, tmp_path / "killed") / file.name
     store.close()

@@ -17,7 +17,7 @@ from storage.core.paging import Page
 from storage.core.store import Store
 from storage.customers.customers import Customer
 from storage.webhooks import delivery_log, outbox, subscriptions
-from storage.webhooks.delivery_log import Delivery, Wanted
+from storage.webhooks.delivery_log import Delivery, Filter
 from storage.webhooks.outbox import Attempt, Claimed, Ended, NewEvent
 from storage.webhooks.subscriptions import Subscription
 from tests.storage.examples import a_client, a_customer
@@ -409,7 +409,7 @@ def test_the_log_is_newest_first_and_pages_are_of_one_subscription(store: Store,
     subscribe(store, theirs.client_id, now)
     new = [an_event(mine, now) for _ in range(3)]
     enqueue(store, *new, an_event(theirs, now))
-    its = Wanted(subscription_id=subscription.subscription_id)
+    its = Filter(subscription_id=subscription.subscription_id)
     with store.db.reading() as r:
         every, second = (delivery_log.find(r, its, page) for page in (None, Page(2, 2)))
         assert [each.event_id for each in delivery_log.read(r, every.items)] == [
@@ -439,7 +439,7 @@ def test_a_long_queue_is_not_searched(store: Store, now: datetime) -> None:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     claim(store, now)
     with store.db.reading() as r:
-        sql = str(outbox._waiting().compile(r.engine, compile_kwargs={"literal_binds": True}))
+        sql = str(outbox._waiting_subscriptions().compile(r.engine, compile_kwargs={"literal_binds": True}))
         plan = [row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
     reads = [step for step in plan if "deliveries" in step]
     assert reads
@@ -458,7 +458,7 @@ def test_old_statistics_of_a_queue_that_is_gone_do_not_mislead(store: Store, now
         w.execute(update(deliveries).values(status=DeliveryStatus.CANCELLED))
     with store.db.reading() as r:
         r.exec_driver_sql("SET LOCAL enable_bitmapscan = off")
-        sql = str(outbox._waiting().compile(r.engine, compile_kwargs={"literal_binds": True}))
+        sql = str(outbox._waiting_subscriptions().compile(r.engine, compile_kwargs={"literal_binds": True}))
         plan = [step for (step,) in r.exec_driver_sql(f"EXPLAIN {sql}") if " on deliveries" in step]
     assert plan
     assert all("Index Only Scan using ix_deliveries_open" in step for step in plan)

@@ -454,7 +454,7 @@ def test_a_claim_costs_the_same_however_many_wait(
     def flood(more: int) -> None:
         new = [an_event(customer, now) for _ in range(more)]
         waits = {"attempt_count": 1, "retry_at": now + SECOND} if status is DeliveryStatus.RETRYING else {}
-        made = [outbox._due(event, subscription.subscription_id) | {"status": status, **waits} for event in new]
+        made = [outbox._due_row(event, subscription.subscription_id) | {"status": status, **waits} for event in new]
         with store.db.writing() as w:
             w.execute(insert(events), [vars(event) for event in new])
             w.execute(insert(deliveries), made)

@@ -111,9 +111,9 @@ def sent(store: Store, customer: Customer, *names: str, password: str | None = N
     now, files = datetime.now(UTC), list[NewFile]()
     for name in names:
         file_id, content = uuid4(), pdf(name)
-        sealed = statements.sealed_original(store.vault, file_id, content)
+        sealed = statements.seal_original(store.vault, file_id, content)
         stored = store.lake.put(f"statements/{file_id}.pdf.sealed", sealed)
-        secret = password and statements.sealed_password(store.vault, file_id, password)
+        secret = password and statements.seal_password(store.vault, file_id, password)
         sha256 = hashlib.sha256(content).digest()
         files.append(NewFile(file_id, f"{name}.pdf", sha256, len(content), stored, key_of(sealed), secret or None))
     with store.db.writing() as w:

@@ -70,9 +70,9 @@ def _taken_in(caller: Caller, file: SentFile) -> NewFile:
         return NewFile(file_id, name, file.sha256, file.size, refusal=Refusal.CORRUPT, message="It is not a PDF.")
     store = caller.store
     with _sealing:
-        sealed = statements.sealed_original(store.vault, file_id, file.content())
+        sealed = statements.seal_original(store.vault, file_id, file.content())
         stored = store.lake.put(f"{statements.FOLDER}/{caller.now:%Y-%m-%d}/{file_id}.pdf.sealed", sealed)
-    password = file.password and statements.sealed_password(store.vault, file_id, file.password)
+    password = file.password and statements.seal_password(store.vault, file_id, file.password)
     return NewFile(file_id, name, file.sha256, file.size, stored, key_of(sealed), password or None)
 
 
@@ -80,7 +80,7 @@ def whole(caller: Caller, customer_id: str, statement_id: UUID) -> dict[str, Any
     """A statement with the signals of its file and its rows, by the names of its view."""
     with caller.reading() as r:
         found = statements.get(r, caller.customer(r, customer_id), statement_id)
-        signals = statements.file_with(r, found.file_id).signals
+        signals = statements.get_file(r, found.file_id).signals
         rows = statements.rows_of(r, caller.store.lake, found)
     shown = rows.drop("statement_id").rename({"position": "index"}).with_columns(repeated=pl.col("index").is_null())
     return {**vars(found), "signals": signals, "rows": shown.to_dicts()}
@@ -95,10 +95,10 @@ def page_png(caller: Caller, customer_id: str, statement_id: UUID, page: str, qu
     """
     with caller.reading() as r:
         found = statements.get(r, caller.customer(r, customer_id), statement_id)
-        file = statements.file_with(r, found.file_id)
+        file = statements.get_file(r, found.file_id)
         number, row = _page(file, page), query.read().row
         marked = [] if row is None else _boxes(r, caller, found, number, row)
-    content = statements.original(caller.store, file)
+    content = statements.open_original(caller.store, file)
     with caller.request.app.state.drawing.taken(caller.asker, 1):
         png = isolation.page_png(content, None, number, marked)
     if png is None and file.had_password:

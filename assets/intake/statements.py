@@ -84,7 +84,7 @@ def extract_all(store: Store, work: Work, read: Reader = read_in_child) -> Count
 def _extract_job(store: Store, work: Work, job: Job, read: Reader, pool: Executor) -> Counter[str]:
     """Read a job's files, identical ones once, and let the job continue."""
     with store.db.reading() as r:
-        files = statements.files_of(r, job)
+        files = statements.list_files(r, job)
     progress = _Progress(store, work.token, job)
     futures = [pool.submit(_read_copies, store, copies, read, progress) for copies in _group_by_content(files)]
     read_files = sorted(chain(*(future.result() for future in futures)), key=lambda read_file: read_file.file.position)
@@ -116,7 +116,7 @@ def _read_file(store: Store, file: StatementFile, read: Reader, on_progress: OnP
     if (earlier := _find_earlier_reading(store, file)) is not None:
         return earlier
     try:
-        content, password = statements.original(store, file), statements.password_of(store.vault, file)
+        content, password = statements.open_original(store, file), statements.open_password(store.vault, file)
     except Corrupt as error:
         log.error("%s", error.detail)
         return ReadFile(file, refused(Refusal.CORRUPT, "The stored file is damaged: send it again."))
@@ -126,7 +126,7 @@ def _read_file(store: Store, file: StatementFile, read: Reader, on_progress: OnP
 def _find_earlier_reading(store: Store, file: StatementFile) -> ReadFile | None:
     try:
         with store.db.reading() as r:
-            return statements.read_before(r, store.lake, file)
+            return statements.find_earlier_reading(r, store.lake, file)
     except Corrupt as error:
         log.error("%s", error.detail)
         return None
@@ -273,4 +273,4 @@ class _Progress:
             self._reported_at = time.monotonic()
             done, total = (sum(pages) for pages in zip(*self._pages.values(), strict=True))
         with suppress(SQLAlchemyError), self._store.db.writing() as w:  # the next report makes up for a lost one
-            statements.progress(w, self._token, self._job, done, total)
+            statements.record_progress(w, self._token, self._job, done, total)

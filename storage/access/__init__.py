@@ -1,1 +1,1 @@
-"""API keys."""
+"""Clients and API keys."""

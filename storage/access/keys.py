@@ -1,8 +1,8 @@
 """Clients and their API keys.
 
-A key's text is its environment's prefix, 32 random bytes and a checksum tail, so that a mistyped or truncated key is
-told without a look-up and leaked keys can be found by pattern. Only its SHA-256 is kept: the text has 256 bits of
-entropy, so a slow hash would add nothing but 184 ms to every request.
+A key's text consists of its environment's prefix, 32 random bytes and a checksum, so that a mistyped or truncated key
+is recognised without a look-up, and leaked keys can be found by pattern. Only its SHA-256 is stored. The text has 256
+bits of entropy, so a slow hash would add no security, only 184 ms to every request.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ INVALID_KEY = ("Authentication.InvalidKey", "A valid API key is needed in the x-
 
 
 class EndedKey(Unauthenticated):
-    """A key of ours that was revoked or has expired."""
+    """A known key that was revoked or has expired."""
 
     def __init__(self, key_id: UUID, client_id: UUID) -> None:
         super().__init__(*INVALID_KEY)
@@ -58,7 +58,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Key:
-    """An API key as the operator sees it: `hint` recognises it, nothing here can be used."""
+    """An API key as the operator sees it. `hint` is enough to recognise the key, but not to use it."""
 
     key_id: UUID
     client_id: UUID
@@ -72,7 +72,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Principal:
-    """Who is asking: one client through one key."""
+    """The caller of a request: a client, authenticated by one of its keys."""
 
     client_id: UUID
     key_id: UUID
@@ -96,7 +96,7 @@ def find_clients(r: Reading) -> list[Client]:
 
 
 def lock_client(w: Writing, client_id: UUID) -> None:
-    """Others who lock the client wait until this transaction ends; what belongs to it can still be written."""
+    """Lock the client until this transaction ends. Rows that refer to the client can still be written."""
     w.execute(select(clients.c.client_id).where(clients.c.client_id == client_id).with_for_update(key_share=True))
 
 
@@ -108,10 +108,10 @@ def create_key(
     prefix: str,
     now: datetime,
 ) -> tuple[Key, str]:
-    """A new key and its text, which is shown once and can't be recovered.
+    """Create a key. Return it and its text, which is shown once and can't be recovered.
 
     Raises:
-        NotFound: no such client.
+        NotFound: there is no such client.
     """
     if w.execute(select(clients.c.client_id).where(clients.c.client_id == client_id)).first() is None:
         raise NotFound("Client.NotFound", "There is no client with this id.")
@@ -129,10 +129,10 @@ def find_keys(r: Reading, client_id: UUID | None = None) -> list[Key]:
 
 
 def revoke(w: Writing, key_id: UUID, now: datetime) -> UUID:
-    """End a key: the very next request with it is refused, in every process. Gives the client whose it was.
+    """Revoke a key: the next request with it is refused in every process. Return the id of its client.
 
     Raises:
-        NotFound: no such key, or it was revoked already.
+        NotFound: there is no such key, or it was revoked before.
     """
     statement = update(api_keys).where(api_keys.c.key_id == key_id, api_keys.c.revoked_at.is_(None))
     row = w.execute(statement.values(revoked_at=now).returning(api_keys.c.client_id)).first()
@@ -143,17 +143,17 @@ def revoke(w: Writing, key_id: UUID, now: datetime) -> UUID:
 
 
 def rotate(w: Writing, key_id: UUID, overlap: timedelta, prefix: str, now: datetime) -> tuple[Key, str]:
-    """A successor with the key's client and scopes, and its text. Until the overlap ends both are good.
+    """Create a successor with the key's client and scopes. Return it and its text. Both are valid until `overlap` ends.
 
-    A key that was issued for a time gives its successor as much, from now on; and it never lives longer than it would
-    have.
+    If the key has an expiry, its successor gets the same lifetime from now on. The overlap never extends the old key's
+    own expiry.
 
     Raises:
-        NotFound: no such key, or it has ended.
-        Conflict: it has a successor already, which is the one to rotate.
+        NotFound: there is no such key, or it was revoked or has expired.
+        Conflict: the key has a successor already, which must be rotated instead.
     """
     row = w.execute(select(api_keys).where(api_keys.c.key_id == key_id).with_for_update()).first()
-    if row is None or _ended(row, now):
+    if row is None or _has_ended(row, now):
         raise NotFound("Key.NotFound", "There is no live key with this id.")
     if row.rotated_to is not None:
         raise Conflict("Key.AlreadyRotated", f"The key was rotated already; its successor is {row.rotated_to}.")
@@ -166,16 +166,16 @@ def rotate(w: Writing, key_id: UUID, overlap: timedelta, prefix: str, now: datet
 
 
 def authenticate(r: Reading, text: str, prefix: str, now: datetime) -> Principal:
-    """The client behind a key's text.
+    """Return the client and scopes of a key.
 
     Raises:
-        Unauthenticated: unknown, revoked, expired, mistyped, or of the other environment: one answer for all. An
-            EndedKey says, to us alone, which key it was.
+        Unauthenticated: the key is unknown, revoked, expired, mistyped, or of the other environment. The caller gets
+            the same answer in all cases; for the audit trail, an EndedKey says which key it was.
     """
-    row = _look_up(r, text) if _well_formed(text, prefix) else None
+    row = _look_up(r, text) if _is_well_formed(text, prefix) else None
     if row is None:
         raise Unauthenticated(*INVALID_KEY)
-    if _ended(row, now):
+    if _has_ended(row, now):
         raise EndedKey(row.key_id, row.client_id)
     return Principal(row.client_id, row.key_id, frozenset(row.scopes))
 
@@ -184,7 +184,7 @@ def _look_up(r: Reading, text: str) -> AnyRow | None:
     return r.execute(select(api_keys).where(api_keys.c.key_hash == _hash(text))).first()
 
 
-def _ended(row: AnyRow, now: datetime) -> bool:
+def _has_ended(row: AnyRow, now: datetime) -> bool:
     return row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
 
 
@@ -199,7 +199,7 @@ def _new_text(prefix: str) -> str:
     return body + _checksum(body)
 
 
-def _well_formed(text: str, prefix: str) -> bool:
+def _is_well_formed(text: str, prefix: str) -> bool:
     body, tail = text[:-CHECKSUM_CHARACTERS], text[-CHECKSUM_CHARACTERS:]
     return text.isascii() and body.startswith(prefix) and secrets.compare_digest(_checksum(body), tail)
 

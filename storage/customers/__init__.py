@@ -1,1 +1,1 @@
-"""Customers of a client."""
+"""The customers of clients."""

@@ -13,7 +13,7 @@ from storage.core.database import Reading, Writing
 from storage.core.models import clients, customers
 from storage.core.paging import Page, Paged, limited, total_of
 
-MOST_OTHERS = 11  # customers with one ABN that a create tells of
+MOST_OTHERS = 11  # customers with the same ABN that a creation reports
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Customer:
     data_version: int  # of the enriched transactions' content; 0 before the first
     location_version: int
     enriched_rows: int  # current rows: what the API lists
-    enrichment_version: int  # the value is what this version of the enrichment makes of it; 0 before the first
-    knowledge_version: int  # how often what else is known of the customer alone has changed
+    enrichment_version: int  # the version of the enrichment whose result the stored value equals; 0 before the first
+    knowledge_version: int  # counts changes to corrections and related parties of this customer
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class NewCustomer:
 
 @dataclass(frozen=True)
 class Creation:
-    """What came of a create: the customer, whether it is new, and the client's first others with the same ABN."""
+    """The result of `create`: the customer, whether it is new, and the client's first others with the same ABN."""
 
     customer: Customer
     created: bool
@@ -53,9 +53,9 @@ class Creation:
 
 
 def create(w: Writing, client_id: UUID, new: NewCustomer, now: datetime) -> Creation:
-    """A new customer, or the one that already bears this ABN and reference."""
-    if (known := _with_reference(w, client_id, new)) is not None:
-        return Creation(known, created=False, others=())
+    """Create a customer, or return the existing one with this ABN and reference."""
+    if (existing := _with_reference(w, client_id, new)) is not None:
+        return Creation(existing, created=False, others=())
     others = _with_abn(w, client_id, new.abn)
     customer_id = uuid4()
     row = {"customer_id": customer_id, "client_id": client_id, "created_at": now, **vars(new)}
@@ -69,7 +69,7 @@ def create(w: Writing, client_id: UUID, new: NewCustomer, now: datetime) -> Crea
 
 
 def get(r: Reading, client_id: UUID, customer_id: UUID) -> Customer:
-    """The client's customer.
+    """Return the client's customer.
 
     Raises:
         NotFound: unknown, or another client's.
@@ -82,7 +82,7 @@ def get(r: Reading, client_id: UUID, customer_id: UUID) -> Customer:
 
 
 def with_id(r: Reading, customer_id: UUID) -> Customer:
-    """The customer, whoever's it is: for the operator, who belongs to no client.
+    """Return a customer of any client, for the operator.
 
     Raises:
         NotFound: unknown.
@@ -94,7 +94,7 @@ def with_id(r: Reading, customer_id: UUID) -> Customer:
 
 
 def lock(w: Writing, customer: Customer) -> None:
-    """Let others who would change what belongs to the customer wait until this transaction ends."""
+    """Lock the customer until this transaction ends. Rows that refer to the customer can still be written."""
     w.execute(select(customers.c.number).where(customers.c.number == customer.number).with_for_update(key_share=True))
 
 
@@ -105,7 +105,7 @@ def find(
     reference: str | None = None,
     page: Page | None = None,
 ) -> Paged[Customer]:
-    """The client's customers in order of creation, by exact ABN and reference."""
+    """Return the client's customers in order of creation, filtered by exact ABN and reference."""
     query = select(customers).where(customers.c.client_id == client_id).order_by(customers.c.number)
     if abn is not None:
         query = query.where(customers.c.abn == abn)
@@ -116,7 +116,7 @@ def find(
 
 
 def numbers(r: Reading, client_id: UUID, customer_ids: Iterable[UUID]) -> dict[UUID, int]:
-    """Internal numbers of those of `customer_ids` that are the client's own."""
+    """Return the internal numbers of those of `customer_ids` that are customers of the client."""
     query = select(customers.c.customer_id, customers.c.number).where(
         customers.c.client_id == client_id, customers.c.customer_id.in_(list(customer_ids))
     )
@@ -144,50 +144,52 @@ def _with_abn(r: Reading, client_id: UUID, abn: str) -> tuple[UUID, ...]:
 
 
 def versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
-    """The customers' data versions, in order of customer number."""
+    """Return the data version of each customer, in order of customer number."""
     query = select(customers.c.number, customers.c.data_version).order_by(customers.c.number)
     rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
     return {row.number: row.data_version for row in rows}
 
 
 def names(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int, str | None, str]]:
-    """Number, name and ABN of each."""
+    """Return number, name and ABN of each customer, in order of number."""
     query = select(customers.c.number, customers.c.name, customers.c.abn).order_by(customers.c.number)
     rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
     return [(row.number, row.name, row.abn) for row in rows]
 
 
 def clients_of(r: Reading, customer_numbers: Iterable[int]) -> dict[int, UUID]:
-    """The client of each, by the customer's number."""
+    """Return the client of each customer, by customer number."""
     query = select(customers.c.number, customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
     return {row.number: row.client_id for row in r.execute(query)}
 
 
 def with_transactions(r: Reading, client_id: UUID) -> list[int]:
-    """Numbers of the client's customers that have enriched transactions."""
+    """Return the numbers of the client's customers that have enriched transactions."""
     query = select(customers.c.number).where(customers.c.client_id == client_id, customers.c.enriched_rows > 0)
     return list(r.execute(query.order_by(customers.c.number)).scalars())
 
 
 def knowledge_versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
-    """How often what is known about each customer beside its transactions has changed: of it alone, or of all
-    customers of its client.
+    """Return how often the knowledge about each customer has changed.
+
+    This is what enrichment uses besides transactions (corrections, related parties, models), either of the customer or
+    of all customers of its client.
     """
-    known = (customers.c.knowledge_version + clients.c.knowledge_version).label("known")
-    query = select(customers.c.number, known).join_from(customers, clients)
+    version = (customers.c.knowledge_version + clients.c.knowledge_version).label("version")
+    query = select(customers.c.number, version).join_from(customers, clients)
     rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
-    return {row.number: row.known for row in rows}
+    return {row.number: row.version for row in rows}
 
 
 def knowledge_changes(w: Writing, customer: Customer) -> None:
-    """Something else is known of the customer when this transaction ends: what was computed without it, and is not
-    committed yet, will be computed again.
+    """Record a change of the knowledge about a customer. Work that was computed without it and isn't committed yet will
+    be computed again.
     """
     changed = {"knowledge_version": customers.c.knowledge_version + 1}
     w.execute(update(customers).where(customers.c.number == customer.number).values(changed))
 
 
 def knowledge_of_all_changes(w: Writing, client_id: UUID) -> None:
-    """The same of every customer of the client."""
+    """Record a change of the knowledge about all customers of a client."""
     changed = {"knowledge_version": clients.c.knowledge_version + 1}
     w.execute(update(clients).where(clients.c.client_id == client_id).values(changed))

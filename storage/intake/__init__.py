@@ -1,1 +1,1 @@
-"""PDF statements: their files, and what was read from them."""
+"""PDF statements: the files, and the statements read from them."""

@@ -1,10 +1,11 @@
-"""PDF statements: the files as they were sent, sealed; what was read from them; and the moment when their rows land.
+"""PDF statements: the original files, encrypted; the statements read from them; and the landing of their rows.
 
-A file goes through two transactions. On receipt it is named with its job, as a landing file is. When everything of the
-job was read, one transaction makes the statements known, gives the job its place in the order of receipt and sends it
-on to be enriched: whoever dies before leaves the files to be read once more, and nothing else.
+A file goes through two transactions. On receipt it is named together with its job, like a landing file. When all files
+of the job have been read, one transaction stores the statements, gives the job its place in the order of receipt and
+queues it for enrichment. If the process dies before that, the files are simply read again.
 
-What a retracted or failed submission brought is found no more: a file that is sent again after that is read again.
+Statements of retracted or failed submissions are not found any more, so a file that is sent again afterwards is read
+again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,14 +41,14 @@ FOLDER = "statements"
 
 @dataclass(frozen=True)
 class NewFile:
-    """A file as it was received. Without `stored` it was refused there."""
+    """A received file. `stored` is None if it was refused on receipt."""
 
     file_id: UUID
     file_name: str
     sha256: bytes
     size: int
     stored: Stored | None = None
-    data_key: int | None = None  # that the original is sealed under
+    data_key: int | None = None  # the data key that the original is sealed under
     password: bytes | None = None  # sealed
     refusal: Refusal | None = None
     message: str | None = None
@@ -55,7 +56,7 @@ class NewFile:
 
 @dataclass(frozen=True)
 class StatementFile:
-    """A file that is to be read, or was. Its position in the request counts from 1."""
+    """A file before or after it was read. Its position in the request counts from 1."""
 
     file_id: UUID
     job_id: UUID
@@ -76,7 +77,7 @@ class StatementFile:
 
 @dataclass(frozen=True)
 class StoredStatement:
-    """One account's part of a file, as it was read."""
+    """A statement read from a file: the part of one account."""
 
     statement_id: UUID
     file_id: UUID
@@ -106,8 +107,10 @@ class StoredStatement:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """What came of one file; `repeats`: of the very same file, read before, and `accounts`: its statements' then. What
-    is kept of a card's number doesn't tell its account.
+    """A file with its extraction.
+
+    If an identical file was read before, `repeats` is that file's id and `accounts` holds its statements' accounts:
+    they can't be derived again from stored statements, in which card numbers are masked.
     """
 
     file: StatementFile
@@ -118,9 +121,9 @@ class ReadFile:
 
 @dataclass(frozen=True)
 class Read:
-    """All that was read for one job, with its two files in the lake, durable.
+    """Everything that was read for one job. Its two files in the lake are durable.
 
-    `accounts` and `statements` by statement id; `origin` says which file a statement stands in.
+    `statements`, `accounts` and `origin` (the id of the statement's file) are by statement id.
     """
 
     job: Job
@@ -136,40 +139,40 @@ class Read:
 
     @property
     def refused_files(self) -> int:
-        """Files that were refused, or of which a statement was."""
-        return sum(each.extraction.message is not None for each in self.files)
+        """The number of files that were refused, wholly or in part."""
+        return sum(file.extraction.message is not None for file in self.files)
 
 
-def sealed_original(vault: Vault, file_id: UUID, content: bytes) -> bytes:
+def seal_original(vault: Vault, file_id: UUID, content: bytes) -> bytes:
     return vault.seal(content, original_context(file_id))
 
 
-def sealed_password(vault: Vault, file_id: UUID, password: str) -> bytes:
+def seal_password(vault: Vault, file_id: UUID, password: str) -> bytes:
     return vault.seal(password.encode(), password_context(file_id))
 
 
-def original(store: Store, file: StatementFile) -> bytes:
-    """The file as it was sent.
+def open_original(store: Store, file: StatementFile) -> bytes:
+    """Return the file as it was sent.
 
     Raises:
-        Corrupt: what lies in the lake is missing or not what was written.
+        Corrupt: the stored file is missing or damaged.
     """
     path = store.lake.verified(file.path or "", file.stored_sha256 or b"")
     return store.vault.open(path.read_bytes(), original_context(file.file_id))
 
 
-def password_of(vault: Vault, file: StatementFile) -> str | None:
-    """What the file's sender gave to open it with; kept only until it was read."""
+def open_password(vault: Vault, file: StatementFile) -> str | None:
+    """Return the password that was sent with the file. It is stored only until the file was read."""
     if file.password is None:
         return None
     return vault.open(file.password, password_context(file.file_id)).decode()
 
 
 def move_original(w: Writing, lake: Lake, file_id: UUID, old_path: str, new: Stored, data_key: int) -> int:
-    """Name a file's original, sealed anew, in place of the one before; 0 when another was first, else 1.
+    """Replace the stored original of a file by a resealed one. Return 1, or 0 if another transaction did so first.
 
     Raises:
-        Unavailable: the new one is gone: it was taken for an orphan.
+        Unavailable: the new file was removed as an orphan.
     """
     same = (statement_files.c.file_id == file_id, statement_files.c.path == old_path)
     values = {"path": new.path, "stored_sha256": new.sha256, "data_key": data_key}
@@ -180,24 +183,24 @@ def move_original(w: Writing, lake: Lake, file_id: UUID, old_path: str, new: Sto
 
 
 def original_context(file_id: UUID) -> bytes:
-    """What a file's original is sealed for."""
+    """Return the context that a file's original is sealed for."""
     return b"statement original:" + file_id.bytes
 
 
 def password_context(file_id: UUID) -> bytes:
-    """What a file's password is sealed for."""
+    """Return the context that a file's password is sealed for."""
     return b"statement password:" + file_id.bytes
 
 
 def submit(w: Writing, lake: Lake, customer: Customer, job_id: UUID, files: Sequence[NewFile], now: datetime) -> Job:
-    """Accept files whose sealed originals already lie, durable, in the lake.
+    """Accept files whose sealed originals are already durable in the lake.
 
     Raises:
-        Unavailable: one of them is gone: it was taken for an orphan.
+        Unavailable: one of them was removed as an orphan.
     """
     refused = sum(file.refusal is not None for file in files)
     job = jobs.submit_extraction(w, customer, job_id, refused, now)
-    rows = [_new_file(customer, job_id, position, file, now) for position, file in enumerate(files, start=1)]
+    rows = [_file_row(customer, job_id, position, file, now) for position, file in enumerate(files, start=1)]
     w.execute(insert(statement_files), rows)
     for file in files:
         if file.stored is not None:
@@ -205,7 +208,7 @@ def submit(w: Writing, lake: Lake, customer: Customer, job_id: UUID, files: Sequ
     return job
 
 
-def _new_file(customer: Customer, job_id: UUID, position: int, file: NewFile, now: datetime) -> dict[str, Any]:
+def _file_row(customer: Customer, job_id: UUID, position: int, file: NewFile, now: datetime) -> dict[str, Any]:
     return {
         "file_id": file.file_id,
         "job_id": job_id,
@@ -225,21 +228,21 @@ def _new_file(customer: Customer, job_id: UUID, position: int, file: NewFile, no
     }
 
 
-def files_of(r: Reading, job: Job) -> list[StatementFile]:
-    """The job's files, in the order of the request."""
+def list_files(r: Reading, job: Job) -> list[StatementFile]:
+    """Return the job's files in the order of the request."""
     query = _FILES.where(statement_files.c.job_id == job.job_id).order_by(statement_files.c.position)
     return [_as_file(row) for row in r.execute(query)]
 
 
-def file_with(r: Reading, file_id: UUID) -> StatementFile:
+def get_file(r: Reading, file_id: UUID) -> StatementFile:
     return _as_file(r.execute(_FILES.where(statement_files.c.file_id == file_id)).one())
 
 
-def read_before(r: Reading, lake: Lake, file: StatementFile) -> ReadFile | None:
-    """What was read from the very same file when the customer's submitter sent it before, if that still stands.
+def find_earlier_reading(r: Reading, lake: Lake, file: StatementFile) -> ReadFile | None:
+    """Return what was read from an identical file of an earlier submission, unless that failed or was retracted.
 
     Raises:
-        Corrupt: the file that keeps the rows is damaged.
+        Corrupt: the file that stores the rows is damaged.
     """
     same = (
         statement_files.c.customer_number == file.customer_number,
@@ -249,28 +252,28 @@ def read_before(r: Reading, lake: Lake, file: StatementFile) -> ReadFile | None:
         statement_files.c.pages.is_not(None),
     )
     job = all_jobs.c.job_id == statement_files.c.job_id
-    query = _FILES.join(all_jobs, job).where(*same, _stands()).order_by(all_jobs.c.received_seq.desc()).limit(1)
+    query = _FILES.join(all_jobs, job).where(*same, _is_valid()).order_by(all_jobs.c.received_seq.desc()).limit(1)
     row = r.execute(query).first()
     if row is None:
         return None
     earlier = _as_file(row)
-    stored = _of_file(r, earlier)
-    found = tuple(_as_read(lake, r, each) for each in stored)
-    extraction = Extraction(earlier.pages or 0, found, tuple(earlier.signals), message=earlier.message)
-    return ReadFile(file, extraction, earlier.file_id, [each.account_id for each in stored])
+    stored = _statements_of_file(r, earlier)
+    read = tuple(_restore(lake, r, statement) for statement in stored)
+    extraction = Extraction(earlier.pages or 0, read, tuple(earlier.signals), message=earlier.message)
+    return ReadFile(file, extraction, earlier.file_id, [statement.account_id for statement in stored])
 
 
-def progress(w: Writing, token: int, job: Job, done: int, total: int) -> None:
-    """How many pages were read by now, for whoever asks for the job. Says nothing once the batch is given up."""
+def record_progress(w: Writing, token: int, job: Job, done: int, total: int) -> None:
+    """Record how many pages of a job were read, for requests of its status. No effect if the batch was given up."""
     mine = (all_jobs.c.job_id == job.job_id, all_jobs.c.batch_token == token, all_jobs.c.status == JobStatus.RUNNING)
     w.execute(update(all_jobs).where(*mine).values(pages_done=done, pages_total=total))
 
 
 def land(w: Writing, token: int, read: Read, now: datetime) -> None:
-    """Make known what was read; the job goes on to be enriched, received now.
+    """Store what was read, and queue the job for enrichment, as received now.
 
     Raises:
-        Superseded: the batch, or the job in it, was given up: another run reads the files. Nothing was changed.
+        Superseded: the batch or the job in it was given up, so that another run reads the files. Nothing was changed.
     """
     batches.guard(w, token)
     _close_files(w, read.files)
@@ -278,47 +281,47 @@ def land(w: Writing, token: int, read: Read, now: datetime) -> None:
         w.execute(insert(statements), _statement_rows(read, now))
     register(w, read.rows, now)
     jobs.in_order_of_receipt(w, read.job.customer_number)
-    _move_on(w, token, read, now)
-    so_far = jobs.job_outcome(Ending(read.job, JobStatus.RUNNING, None))
-    reported = replace(so_far, received=read.landed_rows, duplicates=read.repeated_rows)
-    outbox.enqueue(w, outbox.extraction_events(read.job.customer_number, reported, now))
+    _queue_for_enrichment(w, token, read, now)
+    outcome = jobs.job_outcome(Ending(read.job, JobStatus.RUNNING, None))
+    outcome = replace(outcome, received=read.landed_rows, duplicates=read.repeated_rows)
+    outbox.enqueue(w, outbox.extraction_events(read.job.customer_number, outcome, now))
 
 
 def refuse(
     w: Writing, token: int, job: Job, files: Sequence[ReadFile], warnings: Sequence[Mapping[str, str]],
     error: Mapping[str, str], now: datetime,
 ) -> None:  # fmt: skip
-    """No file could be read: the job fails.
+    """Let a job fail of which no file could be read.
 
     Raises:
         Superseded: as with `land`.
     """
     batches.guard(w, token)
     _close_files(w, files)
-    _still_mine(w, token, job, {"warnings": list(warnings), "refused_files": len(files), **_pages(files)})
+    _update_job(w, token, job, {"warnings": list(warnings), "refused_files": len(files), **_pages(files)})
     jobs.finish(w, [Ending(job, JobStatus.FAILED, None, error=error)], now)
 
 
 def _close_files(w: Writing, files: Sequence[ReadFile]) -> None:
-    for each in files:
-        found = each.extraction
+    for file in files:
+        extraction = file.extraction
         values = {
             "password": None,
-            "repeats": each.repeats,
-            "refusal": found.refusal,
-            "message": found.message,
-            "pages": found.pages,
-            "signals": [asdict(signal) for signal in found.signals],
+            "repeats": file.repeats,
+            "refusal": extraction.refusal,
+            "message": extraction.message,
+            "pages": extraction.pages,
+            "signals": [asdict(signal) for signal in extraction.signals],
         }
-        w.execute(update(statement_files).where(statement_files.c.file_id == each.file.file_id).values(values))
+        w.execute(update(statement_files).where(statement_files.c.file_id == file.file.file_id).values(values))
 
 
 def _pages(files: Sequence[ReadFile]) -> dict[str, int]:
-    pages = sum(each.extraction.pages for each in files)
+    pages = sum(file.extraction.pages for file in files)
     return {"pages_total": pages, "pages_done": pages}
 
 
-def _move_on(w: Writing, token: int, read: Read, now: datetime) -> None:
+def _queue_for_enrichment(w: Writing, token: int, read: Read, now: datetime) -> None:
     landed = {
         "received_seq": jobs.received_now(w),
         "landed_at": now,
@@ -335,11 +338,11 @@ def _move_on(w: Writing, token: int, read: Read, now: datetime) -> None:
         "attempts": 0,
         "not_before": None,
     }
-    _still_mine(w, token, read.job, landed | _pages(read.files))
+    _update_job(w, token, read.job, landed | _pages(read.files))
 
 
-def _still_mine(w: Writing, token: int, job: Job, values: Mapping[str, Any]) -> None:
-    """Change the job, if it is still this batch's to work on."""
+def _update_job(w: Writing, token: int, job: Job, values: Mapping[str, Any]) -> None:
+    """Update the job. Raise Superseded if it no longer belongs to this batch."""
     mine = (
         all_jobs.c.job_id == job.job_id,
         all_jobs.c.batch_token == token,
@@ -360,7 +363,7 @@ def _statement_rows(read: Read, now: datetime) -> list[dict[str, Any]]:
             "position": position,
             "extracted_at": now,
             **_account_values(statement, read.accounts[statement_id]),
-            **_read_values(statement),
+            **_statement_values(statement),
         }
         for position, (statement_id, statement) in enumerate(read.statements.items(), start=1)
     ]
@@ -379,7 +382,7 @@ def _account_values(statement: Statement, account: Account) -> dict[str, Any]:
     }
 
 
-def _read_values(statement: Statement) -> dict[str, Any]:
+def _statement_values(statement: Statement) -> dict[str, Any]:
     return {
         "kind": statement.kind,
         "period_start": statement.period_start,
@@ -396,59 +399,59 @@ def _read_values(statement: Statement) -> dict[str, Any]:
 
 
 def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[StoredStatement]:
-    """The customer's statements that stand, the last read first."""
-    query = _STANDING.where(statements.c.customer_number == customer.number)
+    """Return the customer's valid statements, the last read first."""
+    query = _VALID_STATEMENTS.where(statements.c.customer_number == customer.number)
     newest_first = (statements.c.extracted_at.desc(), statements.c.job_id, statements.c.position)
     rows = r.execute(limited(query.order_by(*newest_first), page))
     return Paged([_as_statement(row) for row in rows], total_of(r, query), page)
 
 
 def get(r: Reading, customer: Customer, statement_id: UUID) -> StoredStatement:
-    """The customer's statement.
+    """Return the customer's statement.
 
     Raises:
         NotFound: unknown, another customer's, or retracted.
     """
     mine = (statements.c.customer_number == customer.number, statements.c.statement_id == statement_id)
-    row = r.execute(_STANDING.where(*mine)).first()
+    row = r.execute(_VALID_STATEMENTS.where(*mine)).first()
     if row is None:
         raise NotFound("Statement.NotFound", "There is no statement with this id.")
     return _as_statement(row)
 
 
 def rows_of(r: Reading, lake: Lake, statement: StoredStatement) -> pl.DataFrame:
-    """The statement's rows in order, in schema STATEMENT_ROWS; columns that came later are null in files from before.
+    """Return the statement's rows in order, in schema STATEMENT_ROWS. Newer columns are null in older files.
 
     Raises:
-        Corrupt: the file that keeps them is damaged.
+        Corrupt: the file that stores them is damaged.
     """
-    retained = (
+    file = (
         select(segments.c.path, segments.c.sha256)
         .join(all_jobs, all_jobs.c.statement_rows_path == segments.c.path)
         .where(all_jobs.c.job_id == statement.job_id)
     )
-    path, sha256 = r.execute(retained).one()
+    path, sha256 = r.execute(file).one()
     rows = pl.scan_parquet(lake.verified(path, sha256), schema=STATEMENT_ROWS, missing_columns="insert")
     return rows.filter(pl.col("statement_id") == statement.statement_id.bytes).sort("row").collect()
 
 
-def _of_file(r: Reading, file: StatementFile) -> list[StoredStatement]:
+def _statements_of_file(r: Reading, file: StatementFile) -> list[StoredStatement]:
     query = _STATEMENTS.where(statements.c.file_id == file.file_id).order_by(statements.c.position)
     return [_as_statement(row) for row in r.execute(query)]
 
 
-def _as_read(lake: Lake, r: Reading, stored: StoredStatement) -> Statement:
-    """As the engine gave it, but for what was masked."""
-    same = {
+def _restore(lake: Lake, r: Reading, stored: StoredStatement) -> Statement:
+    """Return the statement as it was extracted, except for masked numbers."""
+    values = {
         name: getattr(stored, name)
         for name in Statement.__dataclass_fields__
-        if name not in ("reasons", "entries", "currency")  # what is kept is in the service's
+        if name not in ("reasons", "entries", "currency")  # stored statements are all in the service's currency
     }
-    return Statement(**same, reasons=tuple(stored.reasons), entries=entries_of(rows_of(r, lake, stored)))
+    return Statement(**values, reasons=tuple(stored.reasons), entries=entries_of(rows_of(r, lake, stored)))
 
 
-def _stands() -> ColumnElement[bool]:
-    """Of the job of a file or statement: it has not failed, and was not retracted."""
+def _is_valid() -> ColumnElement[bool]:
+    """Return the condition that the job of a file or statement has not failed and was not retracted."""
     retraction = all_jobs.alias("retraction")
     retracted = exists(null()).where(
         retraction.c.retracts == all_jobs.c.job_id,
@@ -465,7 +468,7 @@ _STATEMENTS: AnySelect = select(
     *(statements.c[name] for name in StoredStatement.__dataclass_fields__ if name != "file_name"),
     statement_files.c.file_name,
 ).join_from(statements, statement_files)
-_STANDING = _STATEMENTS.join(all_jobs, all_jobs.c.job_id == statements.c.job_id).where(_stands())
+_VALID_STATEMENTS = _STATEMENTS.join(all_jobs, all_jobs.c.job_id == statements.c.job_id).where(_is_valid())
 
 
 def _as_file(row: AnyRow) -> StatementFile:
@@ -473,15 +476,15 @@ def _as_file(row: AnyRow) -> StatementFile:
 
 
 def _as_statement(row: AnyRow) -> StoredStatement:
-    reasons = tuple(Reason(**each) for each in row.reasons)
+    reasons = tuple(Reason(**reason) for reason in row.reasons)
     values = values_of(row, reasons=reasons, kind=Kind(row.kind), verdict=Verdict(row.verdict))
     for name in ("credit_limit", "opening_balance", "closing_balance"):
         values[name] = None if values[name] is None else Decimal(values[name])
     return StoredStatement(**{name: values[name] for name in StoredStatement.__dataclass_fields__})
 
 
-def _signals(reported: Sequence[Mapping[str, Any]] | None) -> tuple[Signal, ...]:
-    return tuple(_signal(**each) for each in reported or ())
+def _signals(stored: Sequence[Mapping[str, Any]] | None) -> tuple[Signal, ...]:
+    return tuple(_signal(**signal) for signal in stored or ())
 
 
 def _signal(severity: str, **rest: Any) -> Signal:

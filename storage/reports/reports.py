@@ -1,7 +1,7 @@
-"""Reports as they were last computed, and what they are worth now.
+"""Reports as last computed, and their current status.
 
-The status is derived when it is read, from versions and unfinished work, never stored: so no refresh that ends late
-can call an old report ready.
+The status is never stored. It is derived on reading, from versions and unfinished jobs, so that a refresh that ends
+late can't mark an old report as ready.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ KINDS = ("completeness", "risk", "aggregate")
 
 @dataclass(frozen=True)
 class NewReport:
-    """A report just computed for one customer from one version of its data."""
+    """A new report for one customer, computed from one version of its data."""
 
     customer_number: int
     data_version: int
@@ -33,7 +33,7 @@ class NewReport:
 
 
 def bundle(r: Reading, customer: Customer) -> dict[str, ReportView]:
-    """All three reports of a customer, by kind. `customer` must be read in the same snapshot."""
+    """Return the three reports of a customer by kind. `customer` must have been read in the same transaction."""
     rows = {row.kind: row for row in r.execute(select(reports).where(reports.c.customer_number == customer.number))}
     unfinished = has_unfinished_submission(r, customer.number)
     return {kind: _view(rows.get(kind), customer, unfinished) for kind in KINDS}
@@ -42,9 +42,9 @@ def bundle(r: Reading, customer: Customer) -> dict[str, ReportView]:
 def _view(row: AnyRow | None, customer: Customer, unfinished: bool) -> ReportView:
     if row is None or row.data is None:
         return ReportView(ReportStatus.PENDING, failed=row is not None and row.failed)
-    behind = row.failed or unfinished or row.data_version != customer.data_version
+    is_stale = row.failed or unfinished or row.data_version != customer.data_version
     return ReportView(
-        status=ReportStatus.STALE if behind else ReportStatus.READY,
+        status=ReportStatus.STALE if is_stale else ReportStatus.READY,
         failed=row.failed,
         generated_at=row.generated_at,
         as_of=row.as_of,
@@ -58,7 +58,7 @@ def _view(row: AnyRow | None, customer: Customer, unfinished: bool) -> ReportVie
 def save(
     w: Writing, token: int, kind: str, version: int, computed: Sequence[NewReport], as_of: date, now: datetime
 ) -> None:
-    """Store good reports of one kind for a batch's customers; one that covers newer data than these stays.
+    """Store reports of one kind for a batch's customers. A stored report of newer data is not replaced.
 
     Raises:
         Superseded: the batch is no longer open.
@@ -69,7 +69,7 @@ def save(
 
 
 def save_failures(w: Writing, token: int, kind: str, customer_numbers: Iterable[int]) -> None:
-    """Mark a kind's latest attempt as failed; the last good data stays."""
+    """Mark the latest attempt at a kind of report as failed. The last good report remains."""
     batches.guard(w, token)
     _upsert(w, [{"customer_number": number, "kind": kind, "failed": True} for number in customer_numbers])
 

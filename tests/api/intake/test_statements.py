@@ -106,9 +106,9 @@ def test_what_was_sent_is_kept_sealed_under_a_name_of_ours(store: Store, client:
         assert b"june" not in content
         assert b"s3cret" not in content
     with store.db.reading() as r:
-        file = statements.file_with(r, row["file_id"])
-    assert statements.original(store, file) == pdf("june")
-    assert statements.password_of(store.vault, file) == "s3cret"
+        file = statements.get_file(r, row["file_id"])
+    assert statements.open_original(store, file) == pdf("june")
+    assert statements.open_password(store.vault, file) == "s3cret"
     assert file.file_name == "../../etc/June 2026.pdf"
 
 
@@ -147,8 +147,8 @@ def test_one_password_is_for_all_files_and_several_are_in_order(
     job_of(client, as_form(client, customer_id, JUNE, ("july.pdf", pdf("july")), passwords=passwords))
     rows = of_customer(store, client, customer_id)
     with store.db.reading() as r:
-        files = [statements.file_with(r, row["file_id"]) for row in rows]
-    assert [statements.password_of(store.vault, file) for file in files] == each
+        files = [statements.get_file(r, row["file_id"]) for row in rows]
+    assert [statements.open_password(store.vault, file) for file in files] == each
 
 
 def test_passwords_for_some_files_are_refused(client: Client, customer_id: str) -> None:
@@ -168,7 +168,7 @@ def test_in_json_each_file_has_its_own_password(store: Store, client: Client, cu
     job_of(client, as_json(client, customer_id, JUNE, password="s3cret"))
     [row] = of_customer(store, client, customer_id)
     with store.db.reading() as r:
-        assert statements.password_of(store.vault, statements.file_with(r, row["file_id"])) == "s3cret"
+        assert statements.open_password(store.vault, statements.get_file(r, row["file_id"])) == "s3cret"
 
 
 # Requests that can't be understood
@@ -331,8 +331,8 @@ def test_large_files_arrive_as_they_were_sent(small: tuple[Store, Client]) -> No
     contents = [pdf("a") + os.urandom(1_200_000), pdf("b") + b"\r\n--boundary\r\n" * 60_000]
     job_of(client, as_form(client, customer_id, *((f"{n}.pdf", content) for n, content in enumerate(contents))))
     with store.db.reading() as r:
-        files = [statements.file_with(r, row["file_id"]) for row in retained(store)]
-    assert [statements.original(store, file) for file in files] == contents
+        files = [statements.get_file(r, row["file_id"]) for row in retained(store)]
+    assert [statements.open_original(store, file) for file in files] == contents
     until(lambda: not nameless_files())
 
 

@@ -299,7 +299,7 @@ def test_another_customers_file_is_read_by_itself(in_june: InJune) -> None:
 
 def password_of(store: Store, job: Job) -> list[bytes | None]:
     with store.db.reading() as r:
-        return [file.password for file in statements.files_of(r, job)]
+        return [file.password for file in statements.list_files(r, job)]
 
 
 def test_a_password_opens_the_file_and_is_forgotten(lender: Lender) -> None:

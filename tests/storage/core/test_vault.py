@@ -100,8 +100,8 @@ def test_stored_secrets_are_bound_to_their_rows(store: Store, now: datetime) -> 
         (sealed,) = w.execute(select(subscriptions_table.c.secret)).scalars()
         keys = w.execute(select(vault_keys)).all()
     for value, context, plain in (
-        (statements.sealed_original(store.vault, file_id, b"%PDF"), b"statement original:" + file_id.bytes, b"%PDF"),
-        (statements.sealed_password(store.vault, file_id, "open"), b"statement password:" + file_id.bytes, b"open"),
+        (statements.seal_original(store.vault, file_id, b"%PDF"), b"statement original:" + file_id.bytes, b"%PDF"),
+        (statements.seal_password(store.vault, file_id, "open"), b"statement password:" + file_id.bytes, b"open"),
         (sealed, made.subscription_id.bytes, events.key_of(secret)),
     ):
         assert store.vault.open(value, context) == plain, context

@@ -57,13 +57,13 @@ class Lender:
     def opens(self, store: Store) -> bool:
         """Whether everything opens for a process that has just started."""
         with store.db.reading() as r:
-            file = statements.file_with(r, self.file_id)
+            file = statements.get_file(r, self.file_id)
             mine = subscriptions_table.c.subscription_id == self.subscription_id
             sealed = r.execute(select(subscriptions_table.c.secret).where(mine)).scalar_one()
         opened = (
             subscriptions.open_secret(store.vault, self.subscription_id, sealed),
-            statements.original(store, file),
-            statements.password_of(store.vault, file),
+            statements.open_original(store, file),
+            statements.open_password(store.vault, file),
         )
         return opened == (self.secret, PDF, PASSWORD)
 
@@ -84,9 +84,9 @@ def a_lender(store: Store, now: datetime) -> Lender:
     with store.db.writing() as w:
         made, secret = subscriptions.create(w, client_id, EventType.JOB_COMPLETED, URL, [], store.vault, now)
     file_id = uuid4()
-    sealed = statements.sealed_original(store.vault, file_id, PDF)
+    sealed = statements.seal_original(store.vault, file_id, PDF)
     stored = store.lake.put(f"statements/{file_id}.pdf.sealed", sealed)
-    password = statements.sealed_password(store.vault, file_id, PASSWORD)
+    password = statements.seal_password(store.vault, file_id, PASSWORD)
     sha256 = hashlib.sha256(PDF).digest()
     new = NewFile(file_id, "march.pdf", sha256, len(PDF), stored, data_key_of(sealed), password)
     with store.db.writing() as w:
@@ -274,7 +274,7 @@ def test_resealing_begins_anew_only_when_nothing_is_left_to_do(lender: Lender, n
 def test_what_cannot_be_opened_is_named_stays_and_keeps_its_key(lender: Lender, now: datetime) -> None:
     store, first = lender.store, key(lender.store)
     with store.db.reading() as r:
-        path = statements.file_with(r, lender.file_id).path or ""
+        path = statements.get_file(r, lender.file_id).path or ""
     (store.lake.root / path).write_bytes(b"rot")
     with store.db.writing() as w:
         w.execute(update(statement_files).values(password=(first).to_bytes(4, "big") + bytes(40)))
@@ -289,13 +289,13 @@ def test_the_old_file_of_an_original_is_left_to_who_looked_it_up_and_swept_a_day
 ) -> None:
     store = lender.store
     with store.db.reading() as r:
-        looked_up = statements.file_with(r, lender.file_id)
+        looked_up = statements.get_file(r, lender.file_id)
     old = store.lake.root / (looked_up.path or "")
     os.utime(old, (0, 0))
     resealing.reseal(store, lambda: now)
     written = datetime.fromtimestamp(old.stat().st_mtime, now.tzinfo)
     retention.sweep(store, lambda: written + timedelta(hours=23))
-    assert statements.original(store, looked_up) == PDF
+    assert statements.open_original(store, looked_up) == PDF
     retention.sweep(store, lambda: written + timedelta(hours=25))
     assert not old.exists()
     with started(store.settings) as another:

@@ -1,4 +1,4 @@
-"""Requests and websockets to an ASGI application in this process, header by header, as a server would pass them on."""
+"""Send requests and open websockets to an ASGI application in this process, with exact headers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 @dataclass(frozen=True)
 class Answer:
-    """Of a websocket: status 101 when it was accepted, 403 when not."""
+    """An answer. For a websocket the status is 101 if it was accepted, otherwise 403."""
 
     status: int
     headers: Headers

@@ -1,4 +1,4 @@
-"""What these tests share: empty stores, copies of what was filled once, and who vouches for receivers."""
+"""Shared fixtures: empty stores, copies of stores that were filled once, and a certificate authority."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ Made = TypeVar("Made")
 
 @pytest.fixture(params=SQLITE_FIRST)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """An empty Tidemark: on SQLite, and with `make test-slow` on PostgreSQL, too."""
+    """Return an empty store on SQLite and, with `make test-slow`, also on PostgreSQL."""
     opened = open_store(Settings(home=tmp_path / "home", database_url=new_database(request, request.param)))
     yield opened
     opened.close()
@@ -48,7 +48,7 @@ def templates() -> dict[Callable[[Store], Any], Template]:
 def filled(
     store: Store, templates: dict[Callable[[Store], Any], Template], tmp_path_factory: pytest.TempPathFactory
 ) -> Filled:
-    """Fills the empty store. On SQLite, what was made when first asked for is copied from then on."""
+    """Return a function that fills the empty store. On SQLite, a store that was filled before is copied."""
 
     def template(fill: Callable[[Store], Made]) -> Template:
         opened = open_store(Settings(home=tmp_path_factory.mktemp("filled") / "home"))
@@ -62,7 +62,7 @@ def filled(
         if fill not in templates:
             templates[fill] = template(fill)
         of = templates[fill]
-        store.close()  # its next transaction connects anew
+        store.close()  # its next transaction opens a new connection
         copy_home(of.store.settings.home, store.settings.home)
         made: Made = copy.deepcopy(of.made, {id(of.store): store})
         return made

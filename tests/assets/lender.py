@@ -35,7 +35,7 @@ BAD: Item = {"date": "2026-02-30", "description": "RENT", "amount": "-900.00"}
 
 
 class Lender:
-    """A client with one customer, whose jobs are ended when it says so."""
+    """A client with one customer, whose jobs run when a test says so."""
 
     def __init__(self, store: Store, abn: str = ABN, client_id: UUID | None = None) -> None:
         self.store = store
@@ -82,20 +82,20 @@ class Lender:
             return jobs.request_refresh(w, self.customer, datetime.now(UTC))
 
     def end_all(self) -> None:
-        """One batch with all that waits for enrichment."""
+        """Run one batch with all jobs that wait for enrichment."""
         with self.store.db.writing() as w:
             batch = batches.claim(w, Queue.ENRICHMENT, self.store.settings, datetime.now(UTC))
         if batch is not None:
             recompute(self.store, work_of.read_claimed_batch(self.store, batch.token, batch.partition_day))
 
     def sent(self, *items: Item, account_number: str = "12345678") -> Job:
-        """A submission that has ended."""
+        """Submit rows, run the batch, and return the ended job."""
         job = self.submit(*items, account_number=account_number)
         self.end_all()
         return self.now(job)
 
     def retracted(self, submission: Job) -> Job:
-        """A retraction that has ended."""
+        """Retract a submission, run the batch, and return the ended job."""
         job = self.retract(submission)
         self.end_all()
         return self.now(job)
@@ -122,7 +122,7 @@ def risk_status(lender: Lender) -> ReportStatus:
 
 
 def refreshed(lender: Lender) -> None:
-    """Every refresh that waits is done."""
+    """Run all waiting refreshes."""
     with lender.store.db.writing() as w:
         batch = batches.claim(w, Queue.REFRESH, lender.store.settings, datetime.now(UTC))
     assert batch is not None
@@ -133,7 +133,7 @@ def refreshed(lender: Lender) -> None:
 
 
 def three_in_a_bucket(store: Store) -> list[Lender]:
-    """The first three of a store, each with a customer in BUCKET that holds a row."""
+    """Return the first three lenders of a store, each with a customer in BUCKET that has a row."""
     three = [Lender(store) for _ in range(3)]
     number = models.customers.c.number
     with store.db.writing() as w:

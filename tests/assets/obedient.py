@@ -1,4 +1,4 @@
-"""A process that speaks as a warm one does, without Dagster: a run's id says how to behave."""
+"""A process with the protocol of a warm one, but without Dagster. A run's id says how to behave."""
 
 import os
 import signal

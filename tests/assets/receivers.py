@@ -26,7 +26,7 @@ Script = Callable[[ssl.SSLSocket], None]
 
 @dataclass
 class Misbehaving:
-    """What a receiver saw: how many connections, how many of them became TLS, and the requests read from them."""
+    """A receiver's record: the number of connections, of TLS handshakes, and the requests."""
 
     port: int
     connections: int = 0
@@ -39,14 +39,14 @@ class Misbehaving:
 
 
 def tls(ca: trustme.CA, *names: str) -> ssl.SSLContext:
-    """A server's context with a certificate for `names`, or for loopback."""
+    """Return a server's context with a certificate for `names`, by default for loopback."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert(*(names or ("127.0.0.1",))).configure_cert(context)
     return context
 
 
 def trusting(ca: trustme.CA, folder: Path, timeout_s: float) -> Settings:
-    """Of a sender that may reach loopback, and trusts the authority."""
+    """Return settings of a sender that may connect to loopback and trusts the authority."""
     bundle = folder / "ca.pem"
     ca.cert_pem.write_to_path(str(bundle))
     loopback = (ip_network("127.0.0.0/8"),)
@@ -94,7 +94,7 @@ def receiver(context: ssl.SSLContext | None, script: Script) -> Iterator[Misbeha
 
 
 def read_request(connection: ssl.SSLSocket) -> bytes:
-    """One request: head and body."""
+    """Read one request: head and body."""
     request = b""
     while b"\r\n\r\n" not in request:
         request += received(connection)
@@ -106,7 +106,7 @@ def read_request(connection: ssl.SSLSocket) -> bytes:
 
 
 def received(connection: ssl.SSLSocket) -> bytes:
-    """What came next. One that hung up says nothing, for ever."""
+    """Return the next bytes; empty if the sender closed the connection."""
     if part := connection.recv(65_536):
         return part
     msg = "the sender hung up before its request was whole"
@@ -114,13 +114,13 @@ def received(connection: ssl.SSLSocket) -> bytes:
 
 
 def answering(status: str, body: bytes = b"", *headers: str) -> Script:
-    """Answers with a status line, headers and body, and closes."""
+    """Return a script that answers with a status line, headers and body, and closes the connection."""
     lines = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {len(body)}", "Connection: close"]
     return lambda connection: connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
 
 def saying(text: bytes) -> Script:
-    """Sends these bytes and hangs up."""
+    """Return a script that sends these bytes and closes the connection."""
     return lambda connection: connection.sendall(text)
 
 
@@ -146,7 +146,7 @@ class Names(AbstractResolver):
         return [_resolved(host, port, str(address)) for address in addresses]
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is open."""
 
 
 def _resolved(host: str, port: int, address: str) -> ResolveResult:
@@ -155,7 +155,7 @@ def _resolved(host: str, port: int, address: str) -> ResolveResult:
 
 
 def posted(settings: Settings, urls: Sequence[str], names: AbstractResolver | None = None) -> list[Attempt]:
-    """One POST to each URL, all through one client."""
+    """Send one POST to each URL, all at once through one client."""
 
     async def all_of_them() -> list[Attempt]:
         async with sending.session(settings, names) as client:
@@ -225,7 +225,7 @@ def dialled() -> Iterator[list[str]]:
 
 @dataclass
 class Proxy:
-    """An egress proxy: what it was asked for, word by word. Whatever that is, it leads to one receiver."""
+    """An egress proxy that records its requests, and connects all of them to one receiver."""
 
     port: int
     asked: list[bytes] = field(default_factory=list)
@@ -237,7 +237,7 @@ class Proxy:
 
 @contextmanager
 def proxy_to(port: int, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> Iterator[Proxy]:
-    """A proxy whose every tunnel leads to `port` on loopback."""
+    """Run a proxy whose tunnels all lead to `port` on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         made, threads = Proxy(server.getsockname()[1]), list[threading.Thread]()
 

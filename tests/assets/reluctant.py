@@ -1,6 +1,7 @@
-"""A process that ends when it was told to and all its peers were told, too.
+"""A process that ends only when it and all of its peers were asked to end.
 
-It makes the file that it is named when it would notice, and others beside it when it was told and when it ends.
+It creates the file named by its argument when it is ready, and others beside it when it is asked to end and when it
+ends.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""A process that gives signs of life, as all parts do, until it is told to stop."""
+"""A process that sends heartbeats, like all parts, until it is stopped."""
 
 from assets.core.processes import stop_requested
 

@@ -1,4 +1,4 @@
-"""A code location of next to nothing, for tests of the processes around it: it sleeps or fails as its tags say."""
+"""A minimal code location for tests of processes: its asset sleeps or fails as the run's tags say."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The operator's commands while things break: they may be killed, and fail in no other way."""
+"""The operator's commands while things break: they may be killed, but must not fail otherwise."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ WITHIN_S = 120
 
 
 def run(world: World, *arguments: str, behind: Sequence[str] = (), **environment: str) -> Any:
-    """What `tidemark …` says of itself as JSON; None when it was killed.
+    """Run `tidemark …` and return its JSON output; None if it was killed.
 
     Args:
         behind: what starts it, such as strace.

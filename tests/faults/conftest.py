@@ -16,6 +16,6 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[World]:
-    """One running service for all experiments of a module: what one leaves behind, the next must live with."""
+    """Return one running service for all experiments of a module: each starts with what the last one left behind."""
     with running(tmp_path_factory.mktemp("world") / "tidemark", receiver) as ready:
         yield ready

@@ -1,4 +1,4 @@
-"""How often faults of each kind were tried, happened and were survived, over the whole test run.
+"""Counts over the whole test run: how often faults of each kind were tried, injected and survived.
 
 Where several processes share the run, each hands its counts to the one that reports. This is a plugin of pytest.
 """
@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from xdist.workermanage import WorkerController
 
-OFTEN: Final = 5  # a single one may be replayed that comes too late to happen
+OFTEN: Final = 5  # fewer may all have come too late to be injected
 TRIED: Final[Counter[str]] = Counter()
 INJECTED: Final[Counter[str]] = Counter()
 SURVIVED: Final[Counter[str]] = Counter()
@@ -18,7 +18,7 @@ _COUNTS: Final[Mapping[str, Counter[str]]] = {"tried": TRIED, "injected": INJECT
 
 
 def never_injected() -> list[str]:
-    """Kinds that were tried often and never happened: what should have injected them is broken itself."""
+    """Return the kinds of faults that were tried often and never injected: their injection itself is broken."""
     return sorted(kind for kind, count in TRIED.items() if count >= OFTEN and not INJECTED[kind])
 
 

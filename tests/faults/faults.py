@@ -42,10 +42,10 @@ FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 
 @dataclass
 class Fault(ABC):
-    """Its text, the dataclass's, names it in a failure's message."""
+    """A way to break a service. The dataclass's text names it in failure messages."""
 
     kind: ClassVar[str]
-    jobs_may_fail: ClassVar[bool] = False  # in good order, telling why; a client submits again
+    jobs_may_fail: ClassVar[bool] = False  # properly, with a reason; the client submits again
     lasting_s: float | None = field(default=None, kw_only=True)
     injected: bool = field(default=False, init=False, repr=False)
 
@@ -54,7 +54,7 @@ class Fault(ABC):
 
     @abstractmethod
     def bites(self) -> bool:
-        """Whether it has been seen to happen: asked while things are broken."""
+        """Return whether the fault has been observed. Called while it is active."""
 
     @abstractmethod
     def heals(self) -> None: ...
@@ -88,7 +88,7 @@ class Fault(ABC):
 
 @dataclass
 class KillAtWrite(Fault):
-    """SIGKILL to a part's process at its n-th write, counted by the saboteur inside (see saboteur/).
+    """SIGKILL to a part's process at its n-th write, counted by the saboteur inside it (see saboteur/).
 
     Args:
         part: one of PARTS, or a piece of any other command line.
@@ -116,7 +116,7 @@ class KillAtWrite(Fault):
 
 @dataclass
 class SystemCalls(Fault):
-    """What strace does to a part's system calls, counted by thread from now on.
+    """Faults that strace injects into a part's system calls, counted by thread from now on.
 
     Args:
         calls: their names, separated by commas.
@@ -131,7 +131,7 @@ class SystemCalls(Fault):
 
     @property
     def jobs_may_fail(self) -> bool:  # pyrefly: ignore[bad-override]  # of one kind of how
-        """When a call fails again and again."""
+        """Return whether the call fails repeatedly."""
         return self.how.endswith("+")
 
     def breaks(self) -> None:
@@ -151,7 +151,7 @@ class SystemCalls(Fault):
 
 @dataclass
 class KillAtCall(Fault):
-    """SIGKILL to a command at its n-th system call of a kind; it has to be started behind `strace`.
+    """SIGKILL to a command at its n-th system call of a kind. The command must be started with `strace`.
 
     Args:
         folder: for strace's log.
@@ -183,24 +183,24 @@ def need_strace() -> None:
 
 
 def traced(process: psutil.Process, log: Path, *options: str) -> subprocess.Popen[bytes]:
-    """strace attached to all threads of a running process; skips the test where that can't be."""
+    """Attach strace to all threads of a running process, or skip the test where that isn't possible."""
     need_strace()
     command = ["strace", "-f", "-qq", "-o", str(log), *options, "-p", str(process.pid)]
     tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + ATTACHED_WITHIN_S
     while time.monotonic() < until and tracer.poll() is None:
-        with suppress(FileNotFoundError, ProcessLookupError):  # of a thread that ends just now
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
             threads = list(Path(f"/proc/{process.pid}/task").iterdir())
             if all(re.search(r"TracerPid:\t[1-9]", (thread / "status").read_text()) for thread in threads):
-                threading.Thread(target=_leave_the_dead, args=(tracer, process), daemon=True).start()
+                threading.Thread(target=_kill_stuck_tracer, args=(tracer, process), daemon=True).start()
                 return tracer
         time.sleep(0.02)
     untrace(tracer)
     return pytest.skip("strace may not attach to a process here")
 
 
-def _leave_the_dead(tracer: subprocess.Popen[bytes], process: psutil.Process) -> None:
-    """strace sometimes misses the end of a process of many threads, and waits for it; nobody else can bury it then."""
+def _kill_stuck_tracer(tracer: subprocess.Popen[bytes], process: psutil.Process) -> None:
+    """Kill a tracer that missed its process's end, as happens with many threads: no other can reap the process then."""
     with suppress(psutil.NoSuchProcess):
         while tracer.poll() is None:
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -210,14 +210,14 @@ def _leave_the_dead(tracer: subprocess.Popen[bytes], process: psutil.Process) ->
 
 
 def untrace(tracer: subprocess.Popen[bytes]) -> None:
-    """Detach; a tracer whose process was killed has ended already."""
+    """Detach strace. A tracer whose process was killed has ended already."""
     tracer.terminate()
     tracer.wait(timeout=30)
 
 
 @dataclass
 class FullDisk(Fault):
-    """Not a byte is free on a disk (see `small_disk`)."""
+    """A disk without a free byte (see `small_disk`)."""
 
     kind = "disk full"
     jobs_may_fail = True
@@ -232,7 +232,7 @@ class FullDisk(Fault):
                         pass
 
     def bites(self) -> bool:
-        """Not one byte more can be written."""
+        """Return whether not even one byte can be written."""
         probe = self.disk / "probe"
         try:
             probe.write_bytes(b"\0")
@@ -248,7 +248,7 @@ class FullDisk(Fault):
 
 @dataclass
 class Limited(Fault):
-    """A part's process may have no more of something; strace looks on, and tells when it was refused some.
+    """A limit on a resource of a part's process; strace observes when the process is refused more.
 
     Args:
         world: whose part it is.
@@ -257,8 +257,8 @@ class Limited(Fault):
 
     jobs_may_fail = True
     limit: ClassVar[int]
-    calls: ClassVar[str]  # that ask for more of it
-    refusal: ClassVar[str]  # what they then fail with
+    calls: ClassVar[str]  # the system calls that request the resource
+    refusal: ClassVar[str]  # the error that they then fail with
     world: World = field(repr=False)
     part: str
 
@@ -285,7 +285,7 @@ class Limited(Fault):
 
 @dataclass
 class FileSizeLimit(Limited):
-    """No file of a part's process may grow beyond so many bytes."""
+    """A limit on the size of files that a part's process writes."""
 
     kind = "file size limit"
     limit = psutil.RLIMIT_FSIZE
@@ -299,7 +299,7 @@ class FileSizeLimit(Limited):
 
 @dataclass
 class MemoryLimit(Limited):
-    """A part's process gets no more memory than it has."""
+    """A limit on the memory of a part's process: no more than it has."""
 
     kind = "out of memory"
     limit = psutil.RLIMIT_AS
@@ -312,7 +312,7 @@ class MemoryLimit(Limited):
 
 @dataclass
 class Frozen(Fault):
-    """A part's process stands still; afterwards it goes on as if no time had passed."""
+    """A part's process is stopped, and later continues as if no time had passed."""
 
     kind = "frozen process"
     world: World = field(repr=False)
@@ -331,7 +331,7 @@ class Frozen(Fault):
 
 @dataclass
 class ClockJump(Fault):
-    """The service's clock is set, and stays so (the world must have been started `with_faked_clock`).
+    """The service's clock is set and stays so (the world must have been started with `faked_clock`).
 
     Args:
         to: from the real time, as libfaketime writes it: `-2h`, `+400d`, `+0`.
@@ -345,7 +345,7 @@ class ClockJump(Fault):
         set_clock(self.world.folder.parent, self.to)
 
     def bites(self) -> bool:
-        """The service tells that time in its answers."""
+        """Return whether the service's answers have the new time."""
         answer = requests.get(f"{self.world.service.base_url}/health/live", timeout=10)
         reported = parsedate_to_datetime(answer.headers["date"])
         return abs(reported - datetime.now(UTC) - offset(self.to)) < CLOCKS_AGREE_WITHIN
@@ -354,13 +354,13 @@ class ClockJump(Fault):
 
 
 def offset(to: str) -> timedelta:
-    """What libfaketime makes of it."""
+    """Return the offset that libfaketime applies for this text."""
     units = {"h": timedelta(hours=1), "d": timedelta(days=1)}
     return int(to[:-1]) * units[to[-1]] if to[-1] in units else timedelta(seconds=int(to))
 
 
 def faked_clock(folder: Path) -> dict[str, str]:
-    """The environment of a service whose clock `set_clock` sets."""
+    """Return the environment of a service whose clock `set_clock` sets."""
     if not FAKETIME.exists():
         pytest.skip(f"libfaketime is not installed ({FAKETIME})")
     set_clock(folder, "+0")
@@ -381,13 +381,13 @@ def set_clock(folder: Path, to: str) -> None:
 
 @dataclass
 class Repeated(Fault):
-    """Something done again and again."""
+    """An action that is repeated while the fault is active."""
 
     every_s: ClassVar[float] = 0.2
 
     @abstractmethod
     def once(self) -> bool:
-        """Whether it could be done."""
+        """Do it once. Return whether it was possible."""
 
     def bites(self) -> bool:
         return self._done > 0
@@ -409,7 +409,7 @@ class Repeated(Fault):
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """A disk of its own, in memory; skips the test where none can be mounted."""
+    """Mount a small disk in memory, or skip the test where none can be mounted."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
@@ -421,5 +421,5 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
 
 
 def remount(disk: Path, how: str) -> None:
-    """`ro` or `rw`."""
+    """Remount a disk as `ro` or `rw`."""
     subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)

@@ -1,4 +1,4 @@
-"""What must hold after every fault, each as a named check that yields what it found wrong.
+"""The invariants that must hold after every fault. Each is a named check that yields the violations it finds.
 
 They look from outside: HTTP answers, SQL, the lake's files, the receiver's log, the processes' logs. All hold for a
 service that has drained; those under `@always` hold while it works, too, and are looked at then. A later part of the
@@ -54,7 +54,7 @@ ASKED_AT: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Aftermath:
-    """One client's story once everything has settled, in the service that it happened in."""
+    """One client's scenario after all work has ended, and the service in which it happened."""
 
     world: World
     lender: Lender
@@ -71,23 +71,23 @@ def invariant(check: Check) -> Check:
 
 
 def always(check: Check) -> Check:
-    """An invariant that is looked at while the story runs, too."""
+    """Register an invariant that is also checked while the scenario runs."""
     AT_ANY_MOMENT[check.__name__] = check
     return invariant(check)
 
 
 def violations(after: Aftermath) -> list[str]:
-    """Everything that is wrong, under the name of the check that found it."""
+    """Return all violations, each with the name of its check."""
     return [f"{name}: {found}" for name, check in CHECKS.items() for found in _found_by(check, after)]
 
 
 def violations_now(story: Aftermath) -> list[str]:
-    """What is wrong of that which holds at every moment."""
+    """Return the violations of invariants that hold at every moment."""
     return [f"{name}: {found}" for name, check in AT_ANY_MOMENT.items() for found in _found_by(check, story)]
 
 
 def _found_by(check: Check, after: Aftermath) -> list[str]:
-    """An answer that the check could do nothing with is a finding, too."""
+    """Return the violations that a check finds. An answer that the check can't interpret is one too."""
     try:
         return list(check(after))
     except AssertionError as error:
@@ -95,8 +95,8 @@ def _found_by(check: Check, after: Aftermath) -> list[str]:
 
 
 @invariant
-def nothing_stays_under_way(after: Aftermath) -> Iterator[str]:
-    """No live job, no delivery still to be sent, no batch open, and so no refresh stuck beyond its lease."""
+def nothing_stays_in_progress(after: Aftermath) -> Iterator[str]:
+    """There is no live job, unsent delivery or open batch, and therefore no refresh that outlived its lease."""
     with after.world.store.db.reading() as r:
         yield from (f"job {job} has not ended" for job in live_jobs(r))
         yield from (f"delivery {delivery} has not ended" for delivery in open_deliveries(r))
@@ -108,16 +108,16 @@ def nothing_stays_under_way(after: Aftermath) -> Iterator[str]:
 
 
 @invariant
-def no_run_of_dagster_stays_under_way(after: Aftermath) -> Iterator[str]:
-    """Each ends, whoever of its worker and the daemon died: at the latest when Dagster gives up what never began."""
+def no_dagster_run_stays_in_progress(after: Aftermath) -> Iterator[str]:
+    """Each run ends even if its worker or the daemon died, at the latest when Dagster gives up an unstarted run."""
     for run_id, for_s in after.world.runs_under_way().items():
         if for_s > RUNS_END_WITHIN_S:
             yield f"run {run_id} is under way, {for_s:.0f} s after everything was done"
 
 
 @invariant
-def what_was_acknowledged_is_findable_and_ended(after: Aftermath) -> Iterator[str]:
-    """Every 201 and 202 that was answered."""
+def acknowledged_resources_can_be_read_and_have_ended(after: Aftermath) -> Iterator[str]:
+    """Every resource answered with 201 or 202 can be read, and every job has ended."""
     for location in after.lender.ledger.acknowledged():
         answer = after.lender.call("GET", location)
         if answer.status_code != 200:
@@ -127,8 +127,8 @@ def what_was_acknowledged_is_findable_and_ended(after: Aftermath) -> Iterator[st
 
 
 @invariant
-def the_visible_rows_are_those_submitted(after: Aftermath) -> Iterator[str]:
-    """Every accepted row once, none twice in an account, none from elsewhere, whatever was asked again."""
+def visible_rows_are_the_submitted_ones(after: Aftermath) -> Iterator[str]:
+    """Every accepted row is visible once, and no other row is, whatever requests were repeated."""
     for customer_id, accounts in after.lender.ledger.rows.items():
         visible = after.lender.transactions(customer_id)
         if repeated := [each for each, n in Counter(row["transactionId"] for row in visible).items() if n > 1]:
@@ -148,7 +148,7 @@ def the_visible_rows_are_those_submitted(after: Aftermath) -> Iterator[str]:
 
 @invariant
 def a_job_is_completed_if_and_only_if_its_rows_are_visible(after: Aftermath) -> Iterator[str]:
-    """Completed: all its rows. Failed, or retracted: none. A row is visible: its job has ended."""
+    """A completed job shows all its rows, a failed or retracted one none, and visible rows belong to ended jobs."""
     for customer_id in after.lender.ledger.rows:
         rows_of = Counter(row["jobId"] for row in after.lender.transactions(customer_id))
         retractions = after.lender.data("GET", "/v1/jobs", customerId=customer_id, flow="Withdrawal")["jobs"]
@@ -170,7 +170,7 @@ def a_job_is_completed_if_and_only_if_its_rows_are_visible(after: Aftermath) -> 
 
 @invariant
 def each_job_has_its_events_once(after: Aftermath) -> Iterator[str]:
-    """One event for each stage and kind; none of a refresh."""
+    """Each job has one event for each stage and kind; a refresh has none."""
     with after.world.store.db.reading() as r:
         kinds: defaultdict[UUID, list[str]] = defaultdict(list)
         for job_id, kind in r.execute(select(events.c.job_id, events.c.event_type)):
@@ -187,7 +187,7 @@ def each_job_has_its_events_once(after: Aftermath) -> Iterator[str]:
 
 @invariant
 def each_event_has_one_delivery_per_subscription(after: Aftermath) -> Iterator[str]:
-    """One outbox row, with an attempt or cancelled, for who had subscribed before the job was submitted; no other."""
+    """Each subscription from before the job has one delivery, attempted or cancelled; there is no other delivery."""
     with after.world.store.db.reading() as r:
         counted = select(deliveries.c.event_id, deliveries.c.subscription_id, func.count()).group_by(
             deliveries.c.event_id, deliveries.c.subscription_id
@@ -208,7 +208,7 @@ def each_event_has_one_delivery_per_subscription(after: Aftermath) -> Iterator[s
 
 
 def _misdirected(r: Reading) -> Iterator[str]:
-    """To a subscription of another type, or of another client."""
+    """Yield deliveries to a subscription of another event type or client."""
     sent = select(events.c.event_id, events.c.event_type, subscriptions.c.subscription_id).where(
         deliveries.c.event_id == events.c.event_id,
         deliveries.c.subscription_id == subscriptions.c.subscription_id,
@@ -226,8 +226,8 @@ def _unattempted(r: Reading) -> Iterator[str]:
 
 
 @invariant
-def what_receivers_got_is_what_was_stored(after: Aftermath) -> Iterator[str]:
-    """Identical bytes at every attempt, the very ones in the database; every signature verifies; nothing unheard."""
+def receivers_got_the_stored_bytes(after: Aftermath) -> Iterator[str]:
+    """Every attempt delivered the stored bytes with a valid signature, and no delivered event is missing."""
     with after.world.store.db.reading() as r:
         retained = {
             str(row.event_id): bytes(row.body)
@@ -254,8 +254,8 @@ def _verifies(received: Received, secret: str) -> bool:
 
 
 @invariant
-def nobody_else_reaches_it(after: Aftermath) -> Iterator[str]:
-    """Every address that answered this client is a 404 for another one, and no list of theirs shows anything."""
+def no_other_client_can_read_it(after: Aftermath) -> Iterator[str]:
+    """Every path that answered this client is a 404 for another client, whose own lists are empty."""
     stranger = after.world.stranger
     reached = {entry.path for entry in after.lender.ledger.entries if entry.status == 200} | set(
         after.lender.ledger.acknowledged()
@@ -274,7 +274,7 @@ def _names_something(path: str) -> bool:
 
 @always
 def at_most_one_refresh_is_live(after: Aftermath) -> Iterator[str]:
-    """Of a customer."""
+    """At most one refresh of a customer is live."""
     with after.world.store.db.reading() as r:
         live = select(jobs.c.customer_number).where(jobs.c.flow == Flow.REPORT_REFRESH, jobs.c.status.in_(LIVE))
         several = live.group_by(jobs.c.customer_number).having(func.count() > 1)
@@ -282,8 +282,8 @@ def at_most_one_refresh_is_live(after: Aftermath) -> Iterator[str]:
 
 
 @invariant
-def what_was_asked_under_a_key_was_done_once(after: Aftermath) -> Iterator[str]:
-    """Each customer, submission and refresh of a lender that sends keys, however often it asked for it."""
+def requests_with_a_key_were_done_once(after: Aftermath) -> Iterator[str]:
+    """Each customer, submission and refresh that a lender requested with a key exists once, despite repetitions."""
     if not after.lender.sends_keys:
         return
     asked, done = after.lender.ledger.done_under_keys(), _done(after)
@@ -293,7 +293,7 @@ def what_was_asked_under_a_key_was_done_once(after: Aftermath) -> Iterator[str]:
 
 
 def _done(after: Aftermath) -> Counter[str]:
-    """What there is of the client's, by the path at which one asks for it."""
+    """Count the client's resources by the path that creates them."""
     mine = select(func.count()).where(_mine(after, customers.c.client_id))
     by_flow = select(customers.c.customer_id, jobs.c.flow, func.count()).join_from(jobs, customers)
     asked = by_flow.where(_mine(after, jobs.c.client_id), jobs.c.flow.in_(ASKED_AT))
@@ -305,8 +305,8 @@ def _done(after: Aftermath) -> Counter[str]:
 
 
 @invariant
-def every_file_named_is_what_was_written(after: Aftermath) -> Iterator[str]:
-    """It exists, with the SHA-256 that the database has of it."""
+def every_named_file_is_intact(after: Aftermath) -> Iterator[str]:
+    """Each file exists and has the SHA-256 that the database names."""
     with after.world.store.db.reading() as r:
         landed = select(jobs.c.landing_path, jobs.c.landing_sha256).where(jobs.c.landing_path.is_not(None))
         named = [*r.execute(select(segments.c.path, segments.c.sha256)), *r.execute(landed)]
@@ -319,8 +319,8 @@ def every_file_named_is_what_was_written(after: Aftermath) -> Iterator[str]:
 
 
 @invariant
-def no_answer_was_unforeseen(after: Aftermath) -> Iterator[str]:
-    """A store that fails is a 503; a 500 of this code is an exception that nobody thought of."""
+def no_answer_was_an_unexpected_error(after: Aftermath) -> Iterator[str]:
+    """A failing store is answered with 503; a 500 with this code is an unexpected exception."""
     for entry in after.lender.ledger.entries:
         if entry.code == "Service.Failure":
             yield f"{entry.method} {entry.path} was answered with an unforeseen failure"
@@ -328,7 +328,7 @@ def no_answer_was_unforeseen(after: Aftermath) -> Iterator[str]:
 
 @invariant
 def no_log_holds_a_secret(after: Aftermath) -> Iterator[str]:
-    """No key, secret, full account number or ABN, in any log nor in what Dagster keeps."""
+    """No log and no record of Dagster holds a key, secret, full account number or ABN."""
     home = after.world.home
     written = {*home.glob("**/*.log"), *(path for path in home.glob("dagster/**/*") if path.is_file())}
     secrets = {secret.encode() for secret in after.lender.secrets_shown}

@@ -1,4 +1,4 @@
-"""What the service has promised, kept outside of it: one line of JSON for every answer, written before it is believed.
+"""The service's promises, recorded outside of it: one line of JSON for every answer, written before it is relied on.
 
 The file outlives whatever a test breaks, and a failure's message names it. The rows that were submitted are kept in
 memory only: they are what the check of the visible ones needs.
@@ -16,7 +16,7 @@ ACKNOWLEDGED = (201, 202)
 
 
 class Row(NamedTuple):
-    """A transaction as both sides can tell it: the client's item, and the enriched row."""
+    """The fields of a transaction that the client's item and the enriched row have in common."""
 
     date: str
     description: str
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """One answer. `status` is None when none came: the request may have been carried out, or not."""
+    """One answer. `status` is None if none came: the request may or may not have been executed."""
 
     method: str
     path: str
@@ -44,7 +44,7 @@ class Entry:
 
 
 class Ledger:
-    """One client's promises."""
+    """The promises made to one client."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,11 +60,11 @@ class Ledger:
         self.entries.append(entry)
 
     def submitted(self, customer_id: str, account_number: str, items: list[dict[str, Any]]) -> None:
-        """A submission overlaps with those before it: it adds what exceeds the count already held."""
+        """Add a submission, which may overlap earlier ones: only rows beyond the count already held are new."""
         self.rows[customer_id][account_number] |= Counter(map(Row.of, items))
 
     def acknowledged(self, resource: str = "") -> Iterator[str]:
-        """Locations of what was created or accepted, each once."""
+        """Yield the location of each created or accepted resource once."""
         found = (entry.location for entry in self.entries if entry.acknowledged and entry.location)
         yield from dict.fromkeys(location for location in found if resource in location)
 
@@ -72,7 +72,7 @@ class Ledger:
         return [location.split("/")[3] for location in self.acknowledged("/v1/jobs/")]
 
     def done_under_keys(self) -> Counter[str]:
-        """How many keys there are under which something was created or accepted, by the path that was asked."""
+        """Count the idempotency keys with which something was created or accepted, by path."""
         asked = {entry.key: entry.path for entry in self.entries if entry.key and entry.acknowledged}
         return Counter(asked.values())
 
@@ -82,10 +82,10 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Subscription:
-    """A webhook subscription that was answered, at the receiver's path that is its own."""
+    """A webhook subscription that was created, with its own path at the receiver."""
 
     subscription_id: str
     event_type: str
     path: str
     secret: str
-    before_jobs: int  # how many jobs had been acknowledged by then
+    before_jobs: int  # the number of jobs acknowledged before it

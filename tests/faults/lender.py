@@ -1,4 +1,4 @@
-"""A lender's backend that doesn't give up: what was not answered, or answered with 503, it asks again.
+"""A lender's backend that doesn't give up: it repeats requests without an answer or answered with 503.
 
 Each answer goes into the ledger. Asking again may create a second customer or repeat a submission; that is what real
 clients do after a failure, and submissions overlap by default. A submission whose job failed is made again, too.
@@ -35,7 +35,7 @@ _paths = count(1)
 
 
 class Lender(Client):
-    """One client of the service, drawn from a seed: its customers' ABNs and account numbers are nobody else's."""
+    """A client of the service, drawn from a seed, with unique ABNs and account numbers."""
 
     def __init__(self, base_url: str, key: str, ledger: Ledger, receiver: Receiver, seed: int) -> None:
         super().__init__(base_url, key)
@@ -43,25 +43,25 @@ class Lender(Client):
         self.ledger = ledger
         self.receiver = receiver
         self.random = random.Random(seed)
-        self.secrets_shown: list[str] = [key]  # what may stand in no log
+        self.secrets_shown: list[str] = [key]  # must not be in any log
         self.account_number = self._digits(9)
         self.sends_keys = False
-        self.failed_jobs: list[str] = []  # that should have been completed
-        self._submissions: dict[str, Callable[[], str]] = {}  # how to make each again, by job
+        self.failed_jobs: list[str] = []  # jobs that should have completed
+        self._submissions: dict[str, Callable[[], str]] = {}  # by job, a function that submits again
 
     def call(self, method: str, path: str, body: object = None, **query: Any) -> requests.Response:
-        """The first answer that is one."""
+        """Send a request until it is answered."""
         key = uuid4().hex if self.sends_keys and method == "POST" else None
-        return self._until_answered(lambda: self.asked_once(method, path, body, key, **query))
+        return self._until_answered(lambda: self.send_once(method, path, body, key, **query))
 
-    def asked_once(
+    def send_once(
         self, method: str, path: str, body: object = None, key: str | None = None, **query: Any
     ) -> requests.Response | None:
-        """The answer, or None when there is none or one that says "try again"; the ledger knows either way."""
+        """Send a request once and record it in the ledger. Return None without an answer, or if it says "try again"."""
         self.http.headers.update({KEY_HEADER: key} if key else {})
         try:
             answer = super().call(method, path, body, **query)
-        except requests.RequestException:  # nobody listens, or the answer broke off
+        except requests.RequestException:  # no server is listening, or the answer broke off
             self.ledger.write(Entry(method, path, None, key=key))
             return None
         finally:
@@ -77,7 +77,7 @@ class Lender(Client):
         return customer_id
 
     def submit(self, customer_id: str, rows: Items, *, bad: Items | None = None, **account: Any) -> str:
-        """Submit good rows, and bad ones behind them."""
+        """Submit good rows followed by bad ones."""
         account = {"bsb": "062000", "accountNumber": self.account_number, **account}
         self.secrets_shown.append(account["accountNumber"])
         self.ledger.submitted(customer_id, account["accountNumber"], rows)
@@ -87,7 +87,7 @@ class Lender(Client):
         return job_id
 
     def finished(self, job_id: str) -> dict[str, Any]:
-        """The job once it has ended; of a submission that failed, the job that succeeds in the end."""
+        """Wait until the job has ended, submit again while it fails, and return the last job."""
         until = time.monotonic() + ASK_AGAIN_FOR_S
         while (job := super().finished(job_id))["status"] == "Failed" and job_id in self._submissions:
             assert time.monotonic() < until, f"still fails after {ASK_AGAIN_FOR_S:.0f} s: {job}"
@@ -97,7 +97,7 @@ class Lender(Client):
         return job
 
     def refresh(self, customer_id: str) -> str:
-        """A refresh whose answer was lost runs on: then the next one is asked for when it is over."""
+        """Refresh a customer. If the answer is lost, that refresh continues, so request another when it has ended."""
         path = f"/v1/customer/{customer_id}/reports/refresh"
 
         def accepted() -> requests.Response | None:
@@ -108,14 +108,14 @@ class Lender(Client):
         return job_id
 
     def retract_everything(self, customer_id: str) -> None:
-        """Take back all that the customer's submissions brought, those included whose answer was lost."""
+        """Retract all of the customer's submissions, including those whose answer was lost."""
         for job in self.data("GET", "/v1/jobs", customerId=customer_id, flow="Enrichment")["jobs"]:
             if super().finished(job["jobId"])["status"] != "Failed":
                 self._retract(f"/v1/customer/{customer_id}/submissions/{job['jobId']}")
         self.ledger.rows[customer_id].clear()
 
     def _retract(self, path: str) -> None:
-        """Ask until it is done; one that failed may be asked for again."""
+        """Retract a submission, and repeat it until the retraction succeeds."""
 
         def done() -> requests.Response | None:
             answer = self.call("DELETE", path)
@@ -124,13 +124,13 @@ class Lender(Client):
         self._until_answered(done)
 
     def subscribe(self, event_type: str) -> str:
-        """Hear of these events. Each attempt has a path of its own, so that the receiver's log tells them apart."""
+        """Subscribe to an event type. Each attempt uses its own path, so that the receiver can distinguish them."""
         before, url = len(self.ledger.job_ids()), ""
 
         def subscribed() -> requests.Response | None:
             nonlocal url
             url = f"{self.receiver.url}{next(_paths)}"
-            return self.asked_once("POST", "/v1/webhooks/subscriptions", {"eventType": event_type, "webhookUrl": url})
+            return self.send_once("POST", "/v1/webhooks/subscriptions", {"eventType": event_type, "webhookUrl": url})
 
         created = data_of(self._until_answered(subscribed))
         subscription = Subscription(
@@ -141,7 +141,7 @@ class Lender(Client):
         return subscription.subscription_id
 
     def rows(self, number: int) -> Items:
-        """Items of a busy account, others for every lender."""
+        """Return items of a busy account, different for every lender."""
         return plain_rows(number, seed=self.random.randrange(1_000), until=UNTIL)
 
     def _until_answered(self, ask: Callable[[], requests.Response | None]) -> requests.Response:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of a test's own, which it may stop, restart and kill, behind a network that it may cut."""
+"""A PostgreSQL server for one test, which may stop, restart and kill it, and cut the network to it."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ ANSWERS_WITHIN_S = 1.0
 
 
 class Server:
-    """One cluster in one folder, on a port of its own."""
+    """A PostgreSQL cluster in a folder, with its own port."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -46,11 +46,11 @@ class Server:
         self._run("pg_ctl", "start", "--wait", "-D", str(self.folder), "-o", options, "-l", f"{self.folder}/server.log")
 
     def stop(self, how: str = "fast") -> None:
-        """`fast`: sessions are ended in order. `immediate`: as in a crash."""
+        """Stop the server: `fast` ends sessions properly, `immediate` is like a crash."""
         self._run("pg_ctl", "stop", "--wait", "-D", str(self.folder), "-m", how)
 
     def execute(self, statement: str, database: str = DATABASE) -> int:
-        """How many rows it was about."""
+        """Execute a statement, and return the number of its rows."""
         with psycopg.connect(f"postgresql://{USER}@127.0.0.1:{self.port}/{database}", autocommit=True) as connection:
             return connection.execute(statement.encode()).rowcount
 
@@ -61,10 +61,10 @@ class Server:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """A running server with an empty database; skips the test where PostgreSQL's programs are missing."""
+    """Run a server with an empty database, or skip the test where PostgreSQL's programs are missing."""
     if not (PROGRAMS / "initdb").exists():
         pytest.skip(f"needs PostgreSQL's programs (initdb is not in {PROGRAMS})")
-    with TemporaryDirectory(prefix="tidemark-postgres-") as folder:  # pytest's own is closed to the server's user
+    with TemporaryDirectory(prefix="tidemark-postgres-") as folder:  # the server's user may not enter pytest's folder
         if os.geteuid() == 0:
             shutil.chown(folder, USER)
         made = Server(Path(folder))
@@ -78,7 +78,7 @@ def server() -> Iterator[Server]:
 
 
 def database_answers(port: int) -> bool:
-    """Whether whoever listens there is asked for encryption and says anything."""
+    """Return whether a server on this port answers a request for encryption."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=ANSWERS_WITHIN_S) as line:
             line.sendall(SSL_REQUEST)
@@ -89,7 +89,7 @@ def database_answers(port: int) -> bool:
 
 @dataclass
 class Restart(Fault):
-    """The server is stopped and started again."""
+    """A stop and a start of the server."""
 
     kind = "database restarted"
     database: Server = field(repr=False)
@@ -107,7 +107,7 @@ class Restart(Fault):
 
 @dataclass
 class TerminatedBackends(Repeated):
-    """Every session of the service is ended, in whatever it does, again and again."""
+    """All sessions of the service are terminated repeatedly."""
 
     kind = "terminated backends"
     jobs_may_fail = True
@@ -120,7 +120,7 @@ class TerminatedBackends(Repeated):
 
 @dataclass
 class LockedTable(Fault):
-    """Another session holds a table for itself."""
+    """Another session has an exclusive lock on a table."""
 
     kind = "table locked"
     database: Server = field(repr=False)
@@ -131,7 +131,7 @@ class LockedTable(Fault):
         self._session.execute(f"LOCK TABLE {self.table} IN ACCESS EXCLUSIVE MODE".encode())
 
     def bites(self) -> bool:
-        """Nobody else can read it."""
+        """Return whether other sessions can't read the table."""
         try:
             self.database.execute(f"SET lock_timeout = 100; SELECT FROM {self.table} LIMIT 1")
         except psycopg.errors.LockNotAvailable:

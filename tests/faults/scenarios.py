@@ -1,4 +1,4 @@
-"""Stories that a lender lives through while things break. A new one is a function here.
+"""Scenarios: what a lender does while things break. To add one, write a function here.
 
 A scenario asks and waits as a client does; it asserts nothing about what a fault may change. What must hold is
 checked afterwards, by `invariants.py`, for every scenario alike.
@@ -12,7 +12,7 @@ Scenario = Callable[[Lender], None]
 
 
 def submits_and_refreshes(lender: Lender) -> None:
-    """The main job: three overlapping submissions, heard of by two subscriptions, then the reports."""
+    """Run the main job: three overlapping submissions with two subscriptions, then the reports."""
     lender.subscribe("job.completed")
     lender.subscribe("job.enrichment.completed")
     customer, rows = lender.customer(), lender.rows(30)
@@ -25,7 +25,7 @@ def submits_and_refreshes(lender: Lender) -> None:
 
 
 def submits_with_keys(lender: Lender) -> None:
-    """Everything that is created is asked for under an Idempotency-Key."""
+    """Create everything with an Idempotency-Key."""
     lender.sends_keys = True
     customer = lender.customer()
     lender.finished(lender.submit(customer, lender.rows(20)))
@@ -33,13 +33,13 @@ def submits_with_keys(lender: Lender) -> None:
 
 
 def submits(lender: Lender) -> None:
-    """The shortest story that ends in a webhook."""
+    """Run the shortest scenario that ends with a webhook."""
     lender.subscribe("job.completed")
     lender.finished(lender.submit(lender.customer(), lender.rows(20)))
 
 
 def submits_good_and_bad(lender: Lender) -> None:
-    """One job with a bad row, one of nothing else, for two customers at once."""
+    """Submit for two customers at once: one job with a bad row, one with only bad rows."""
     lender.subscribe("job.completed")
     lender.subscribe("job.failed")
     bad = [{"date": "2026-02-30", "description": "RENT", "amount": -1}]
@@ -50,7 +50,7 @@ def submits_good_and_bad(lender: Lender) -> None:
 
 
 def submits_for_many(lender: Lender) -> None:
-    """Ten customers at once: one batch, or a few."""
+    """Submit for ten customers at once, which makes one batch or a few."""
     lender.subscribe("job.completed")
     jobs = [lender.submit(lender.customer(), lender.rows(20)) for _ in range(10)]
     for job in jobs:
@@ -58,7 +58,7 @@ def submits_for_many(lender: Lender) -> None:
 
 
 def submits_again_for_many(lender: Lender) -> None:
-    """Ten customers at once, then two of three again: the files that the first values lie in are mostly dead."""
+    """Submit for ten customers, then again for two of three, so that the first files are mostly obsolete."""
     rows = {lender.customer(): lender.rows(30) for _ in range(10)}
     again = {customer: rows[customer] for i, customer in enumerate(rows) if i % 3}
     for these, some in ((rows, slice(20)), (again, slice(10, None))):
@@ -67,7 +67,7 @@ def submits_again_for_many(lender: Lender) -> None:
 
 
 def retracts(lender: Lender) -> None:
-    """Two overlapping submissions are taken back; then some of their rows are sent again."""
+    """Retract two overlapping submissions, then send some of their rows again."""
     lender.subscribe("job.completed")
     customer, rows = lender.customer(), lender.rows(20)
     for some in (rows[:15], rows[5:]):
@@ -80,13 +80,13 @@ LONG_HISTORY = [{"date": day, "description": "SALE", "amount": 10.0} for day in 
 
 
 def watches(lender: Lender) -> None:
-    """A ruleset that tells of histories of more than 30 days."""
+    """Create a ruleset that triggers on histories of more than 30 days."""
     rule = {"code": "LONG", "message": "Long.", "condition": {"moreThan": [{"metric": "history_days"}, "30"]}}
     lender.data("POST", "/v1/monitoring/rulesets", {"slug": "long", "name": "Long", "rules": [rule]})
 
 
 def is_watched(lender: Lender) -> None:
-    """A rule rises, stays, falls when everything is taken back, and rises once more."""
+    """Let a rule trigger, stay true, be reset when everything is retracted, and trigger again."""
     lender.subscribe("monitoring.rule.triggered")
     watches(lender)
     customer = lender.customer()

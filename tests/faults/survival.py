@@ -1,4 +1,4 @@
-"""One experiment: a client lives through a scenario while something breaks; afterwards every invariant is checked.
+"""One experiment: a client runs a scenario while something breaks; afterwards all invariants are checked.
 
 What holds at every moment is looked at all the while, too.
 """
@@ -16,12 +16,12 @@ from tests.faults.scenarios import Scenario
 from tests.faults.world import World
 from tests.patience import again_and_again
 
-SEEDS: Final = range(3)  # of every experiment that is drawn rather than counted through
+SEEDS: Final = range(3)  # of every experiment that is random rather than exhaustive
 POLL_EVERY_S = 0.2
 
 
 def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
-    """Whether the fault was injected. Fails, naming scenario, fault and seed, when an invariant is broken."""
+    """Run an experiment. Return whether the fault was injected; fail with scenario, fault and seed on a violation."""
     lender = world.lender(seed)
     TRIED[fault.kind] += 1
     with watched(Aftermath(world, lender)) as seen, fault:
@@ -43,7 +43,7 @@ def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
 
 @contextmanager
 def watched(story: Aftermath) -> Iterator[set[str]]:
-    """What is wrong at any moment meanwhile; nothing is seen while the database itself is away."""
+    """Collect violations while the block runs. While the database is unavailable, nothing is checked."""
     seen = set[str]()
 
     def check() -> None:

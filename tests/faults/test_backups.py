@@ -1,4 +1,4 @@
-"""Backups beside a story, one of them ended by SIGKILL at its n-th write: the folder holds a whole backup, or none.
+"""Backups during a scenario, one killed at its n-th write: the folder holds a complete backup or none.
 
 What is restored is restored as docs/how-to/operations.md says; on PostgreSQL by the very commands that stand there.
 """
@@ -58,7 +58,7 @@ def test_a_later_backup_is_killed(world: World, retained: Path, tmp_path: Path, 
     survives_while_backed_up(world, retained, tmp_path, nth)
 
 
-def test_on_postgresql_the_documented_commands_restore_what_was_lost(receiver: Receiver, tmp_path: Path) -> None:
+def test_the_documented_commands_restore_a_postgresql_backup(receiver: Receiver, tmp_path: Path) -> None:
     folder, home = tmp_path / "backup", tmp_path / "restored"
     with server() as database:
         url = database.url
@@ -98,7 +98,7 @@ def survives_while_backed_up(world: World, folder: Path, tmp_path: Path, nth: in
 def back_up(world: World, folder: Path, tmp_path: Path) -> Any:
     done = run(world, "backup", str(folder))
     if done is None:
-        with world.store.db.writing() as w:  # it died with its role, which lasts for five minutes more
+        with world.store.db.writing() as w:  # it died with its lease, which lasts for five more minutes
             w.execute(delete(models.leases).where(models.leases.c.name == leases.FILE_KEEPER))
     if (folder / "tidemark.db").exists():
         assert_whole(folder, tmp_path / "looked-at.db")
@@ -106,7 +106,7 @@ def back_up(world: World, folder: Path, tmp_path: Path) -> Any:
 
 
 def assert_whole(folder: Path, copy: Path) -> None:
-    """Every file that the snapshot names is there as it was written. Only a copy is opened: that writes beside it."""
+    """Assert that every file that the snapshot names is intact. Opening writes files beside it, so a copy is opened."""
     shutil.copy(folder / "tidemark.db", copy)
     db = Database(f"sqlite:///{copy}")
     with db.reading() as r:
@@ -125,7 +125,7 @@ def assert_restorable(world: World, folder: Path, home: Path, lender: Lender) ->
 
 
 def assert_holds(settings: Settings, lender: Lender) -> None:
-    """No damage, and all rows of the client's."""
+    """Assert that no file is damaged and all rows of the client are there."""
     findings = examine(settings, now, deep=True)
     assert [found for found in findings if found.severity is Severity.ERROR] == []
     store = Store.open(settings)

@@ -1,4 +1,4 @@
-"""Compactions beside a story, one of them ended by SIGKILL at its n-th write: nobody's rows move anywhere but whole."""
+"""Compactions during a scenario, one killed at its n-th write: each customer's rows move completely or not at all."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from tests.faults.world import World
 from tests.patience import again_and_again
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-OF_A_FILE = 6  # writes that a compaction does for one file; for several it does so many more
+OF_A_FILE = 6  # writes of a compaction for one file; as many again for each further file
 WRITES = 18
 EACH_BUCKET_TWICE: Final = [option for bucket in buckets.ALL for option in ("--bucket", str(bucket)) * 2]
 

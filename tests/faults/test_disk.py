@@ -1,4 +1,4 @@
-"""Disks that fail: full, read-only, not syncing, files that may not grow. Writes are refused, never half done."""
+"""Failing disks: full, read-only, failing to sync, with a limit on file size. Writes are refused, never half done."""
 
 import subprocess
 import sys
@@ -20,15 +20,15 @@ from tests.flows.service import Client
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MEGABYTES = 96
-SYNCS = 8  # more than one thread of the API does in a story
-SURELY = 1  # that some thread of a part does, however they share the work
+SYNCS = 8  # more than any thread of the API does in a scenario
+SURELY = 1  # the number that some thread of a part certainly does
 FOR_S = 4.0
 WRITES = "pwrite64,fsync,fdatasync,ftruncate,link,linkat,mkdir,mkdirat"
 
 
 @pytest.fixture(scope="module")
 def small_world(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[World]:
-    """A service on a disk of its own."""
+    """Return a service on its own small disk."""
     folder = tmp_path_factory.mktemp("small")
     with (
         small_disk(folder / "disk", MEGABYTES) as disk,
@@ -46,7 +46,7 @@ def test_a_sync_fails_once(world: World, part: str, call: str, nth: int) -> None
 
 
 @pytest.mark.parametrize("part", ["api", "enrichment", "refresh", "worker"])
-@pytest.mark.parametrize("calls", ["fsync,fdatasync", "pwrite64"])  # `write` would break pipes, which no disk does
+@pytest.mark.parametrize("calls", ["fsync,fdatasync", "pwrite64"])  # failing `write` would also break pipes
 def test_no_space_for_a_while(world: World, part: str, calls: str) -> None:
     fault = SystemCalls(world, part, calls, "error=ENOSPC:when=1+", lasting_s=FOR_S)
     assert survives(world, submits_and_refreshes, fault, seed=len(part))
@@ -57,13 +57,13 @@ def test_the_disk_is_full_for_a_while(small_world: World, scenario: Scenario) ->
     assert survives(small_world, scenario, FullDisk(small_world.home.parent, lasting_s=FOR_S), seed=1)
 
 
-def test_on_a_full_disk_writes_are_refused_and_reads_answered(small_world: World) -> None:
+def test_on_a_full_disk_writes_are_refused_and_reads_work(small_world: World) -> None:
     lender = small_world.lender(seed=9)
     with FullDisk(small_world.home.parent):
         assert_reads_and_refuses(lender)
 
 
-def test_on_a_disk_that_became_read_only_writes_are_refused_and_reads_answered(world: World) -> None:
+def test_on_a_disk_that_became_read_only_writes_are_refused_and_reads_work(world: World) -> None:
     lender = world.lender(seed=9)
     with SystemCalls(world, "api", WRITES, "error=EROFS:when=1+"):
         assert_reads_and_refuses(lender)

@@ -1,4 +1,4 @@
-"""Data files that are not what was written: noticed by their SHA-256 and named, never read as if they were data."""
+"""Damaged data files are noticed by their SHA-256 and reported, and never read as data."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ from tests.flows.service import Client
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROWS = 40
-Damage = Callable[[Path, Path], None]  # of a file, given another one
+Damage = Callable[[Path, Path], None]  # damages a file, given another one
 
 
 def flipped_at(share: float) -> Damage:
-    """One bit, so far into the file."""
+    """Return a damage that flips one bit at this share of the file."""
 
     def flip(file: Path, _other: Path) -> None:
         content = bytearray(file.read_bytes())
@@ -60,7 +60,7 @@ DAMAGES: Final[Mapping[str, Damage]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_segment_is_noticed_named_and_harms_nobody_else(world: World, damage: str) -> None:
+def test_a_damaged_segment_is_noticed_and_affects_no_other_customer(world: World, damage: str) -> None:
     lender = world.lender(seed=1)
     hit, spared = (customer_with_rows(lender) for _ in range(2))
     file, other = file_of(world, hit), file_of(world, spared)
@@ -80,7 +80,7 @@ def test_a_damaged_segment_is_noticed_named_and_harms_nobody_else(world: World, 
     assert lender.finished(jobs[spared])["status"] == "Completed"
 
     shutil.copy(retained, file)
-    lender.finished(jobs[hit])  # submitted again
+    lender.finished(jobs[hit])  # the lender submits again
     world.drain()
     found = violations(Aftermath(world, lender))
     assert not found, "\n  ".join([damage, *found])

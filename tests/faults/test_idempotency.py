@@ -1,4 +1,4 @@
-"""The API ended by SIGKILL at every write of a story told under idempotency keys: what was asked for is done once.
+"""The API is killed at every write of a scenario with idempotency keys: every request is executed once.
 
 A request that dies keeps its key for half a minute, which the lender waits for.
 """
@@ -11,7 +11,7 @@ from tests.faults.survival import survives
 from tests.faults.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-WRITES = 20  # that the API does in the story, and one more at least, at which there is nothing left to kill
+WRITES = 20  # of the API in the scenario, and at least one more, at which nothing is left to kill
 
 
 @pytest.mark.parametrize("nth", range(1, WRITES + 1))

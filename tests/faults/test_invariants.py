@@ -1,4 +1,4 @@
-"""The harness finds what is wrong: each invariant, broken by hand in a service that has done nothing wrong."""
+"""The harness finds violations: each invariant is broken by hand in a correct service."""
 
 import sqlite3
 import time
@@ -46,7 +46,7 @@ def the_job(after: Aftermath) -> UUID:
     return UUID(after.lender.ledger.job_ids()[0])
 
 
-def a_promise_is_forgotten(after: Aftermath) -> None:
+def an_acknowledged_resource_is_missing(after: Aftermath) -> None:
     after.lender.ledger.write(Entry("POST", "/v1/customer", 201, f"/v1/customer/{uuid4()}"))
 
 
@@ -56,7 +56,7 @@ def a_row_is_lost(after: Aftermath) -> None:
     after.lender.ledger.submitted(customer_id, after.lender.account_number, [row])
 
 
-def a_row_is_too_many(after: Aftermath) -> None:
+def there_is_an_extra_row(after: Aftermath) -> None:
     [accounts] = after.lender.ledger.rows.values()
     accounts[after.lender.account_number].popitem()
 
@@ -115,7 +115,7 @@ def a_submission_counts_as_asked_twice(after: Aftermath) -> None:
     after.lender.ledger.write(replace(accepted, key="another"))
 
 
-def something_unforeseen_was_answered(after: Aftermath) -> None:
+def an_unexpected_error_was_answered(after: Aftermath) -> None:
     after.lender.ledger.write(Entry("GET", "/v1/jobs", 500, code="Service.Failure"))
 
 
@@ -124,8 +124,8 @@ def a_key_is_logged(after: Aftermath) -> None:
         log.write(f"called with {after.lender.key}\n")
 
 
-def a_delivery_goes_to_who_did_not_ask_for_it(after: Aftermath) -> None:
-    """To another subscription, cancelled in good order."""
+def a_delivery_goes_to_a_wrong_subscription(after: Aftermath) -> None:
+    """Add a cancelled delivery to another subscription."""
     other = UUID(after.lender.subscribe("job.failed"))
     with after.world.store.db.writing() as w:
         mine = deliveries.c.event_id.in_(select(events.c.event_id).where(events.c.job_id == the_job(after)))
@@ -136,7 +136,7 @@ def a_delivery_goes_to_who_did_not_ask_for_it(after: Aftermath) -> None:
 
 
 def a_run_of_dagster_never_ends(after: Aftermath) -> None:
-    """Seen under way for longer than any should be."""
+    """Let a run be in progress for longer than any should be."""
     with closing(sqlite3.connect(after.world.settings.dagster_home / "dagster.db")) as dagster, dagster:
         dagster.execute("UPDATE runs SET status = 'STARTING' WHERE id = (SELECT max(id) FROM runs)")
     after.world.runs_under_way()
@@ -160,30 +160,30 @@ def a_job_never_ends(after: Aftermath) -> None:
 
 
 TAMPERINGS: Final[list[tuple[Tampering, invariants.Check]]] = [
-    (a_promise_is_forgotten, invariants.what_was_acknowledged_is_findable_and_ended),
-    (a_row_is_lost, invariants.the_visible_rows_are_those_submitted),
-    (a_row_is_too_many, invariants.the_visible_rows_are_those_submitted),
+    (an_acknowledged_resource_is_missing, invariants.acknowledged_resources_can_be_read_and_have_ended),
+    (a_row_is_lost, invariants.visible_rows_are_the_submitted_ones),
+    (there_is_an_extra_row, invariants.visible_rows_are_the_submitted_ones),
     (a_count_is_wrong, invariants.a_job_is_completed_if_and_only_if_its_rows_are_visible),
     (a_delivery_is_lost, invariants.each_event_has_one_delivery_per_subscription),
     (an_event_is_lost, invariants.each_job_has_its_events_once),
-    (other_bytes_were_sent, invariants.what_receivers_got_is_what_was_stored),
-    (a_customer_is_created_twice, invariants.what_was_asked_under_a_key_was_done_once),
-    (a_refresh_is_done_twice, invariants.what_was_asked_under_a_key_was_done_once),
-    (a_submission_counts_as_asked_twice, invariants.what_was_asked_under_a_key_was_done_once),
-    (something_unforeseen_was_answered, invariants.no_answer_was_unforeseen),
+    (other_bytes_were_sent, invariants.receivers_got_the_stored_bytes),
+    (a_customer_is_created_twice, invariants.requests_with_a_key_were_done_once),
+    (a_refresh_is_done_twice, invariants.requests_with_a_key_were_done_once),
+    (a_submission_counts_as_asked_twice, invariants.requests_with_a_key_were_done_once),
+    (an_unexpected_error_was_answered, invariants.no_answer_was_an_unexpected_error),
     (a_key_is_logged, invariants.no_log_holds_a_secret),
-    (a_customer_goes_to_another_client, invariants.nobody_else_reaches_it),
-    (a_file_is_changed, invariants.every_file_named_is_what_was_written),
-    (a_delivery_goes_to_who_did_not_ask_for_it, invariants.each_event_has_one_delivery_per_subscription),
-    (a_run_of_dagster_never_ends, invariants.no_run_of_dagster_stays_under_way),
+    (a_customer_goes_to_another_client, invariants.no_other_client_can_read_it),
+    (a_file_is_changed, invariants.every_named_file_is_intact),
+    (a_delivery_goes_to_a_wrong_subscription, invariants.each_event_has_one_delivery_per_subscription),
+    (a_run_of_dagster_never_ends, invariants.no_dagster_run_stays_in_progress),
     (a_second_refresh_is_live, invariants.at_most_one_refresh_is_live),
-    (a_job_never_ends, invariants.nothing_stays_under_way),
+    (a_job_never_ends, invariants.nothing_stays_in_progress),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tampering", "check"), TAMPERINGS, ids=lambda each: each.__name__)
-def test_what_is_wrong_is_found(world: World, tampering: Tampering, check: invariants.Check) -> None:
+def test_each_tampering_is_found(world: World, tampering: Tampering, check: invariants.Check) -> None:
     after = Aftermath(world, world.lender(seed=TAMPERINGS.index((tampering, check))))
     after.lender.subscribe("job.completed")
     submits_with_keys(after.lender)
@@ -196,7 +196,7 @@ def test_what_is_wrong_is_found(world: World, tampering: Tampering, check: invar
 
 
 @pytest.mark.slow
-def test_what_is_wrong_only_for_a_moment_is_found_too(world: World) -> None:
+def test_a_temporary_violation_is_found_too(world: World) -> None:
     after = Aftermath(world, world.lender(seed=len(TAMPERINGS)))
     submits_with_keys(after.lender)
     world.drain()
@@ -212,12 +212,12 @@ def test_each_invariant_has_a_tampering() -> None:
     assert {check for _, check in TAMPERINGS} == set(invariants.CHECKS.values())
 
 
-def test_a_fault_that_never_happens_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_that_is_never_injected_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TRIED, "imaginary", OFTEN)
     assert "imaginary" in never_injected()
 
 
 def end_what_is_live(world: World) -> None:
-    """For those that come after."""
+    """End all live work, for the tests that follow."""
     with world.store.db.writing() as w:
         w.execute(update(jobs).where(jobs.c.status.in_(LIVE)).values(status=JobStatus.FAILED))

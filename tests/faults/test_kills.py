@@ -1,4 +1,4 @@
-"""Every part of the service ended by SIGKILL at every write of a story: nothing promised is lost, nothing done twice.
+"""Every part of the service is killed at every write of a scenario: nothing promised is lost, nothing is done twice.
 
 Counted in two ways: the moments that the service's own code knows (a file is synced or gets its name, a transaction
 commits), and the system calls underneath.
@@ -38,8 +38,8 @@ WRITES: Final[Mapping[str, Mapping[str, int]]] = {
     "refresh": {MOMENT: 72},
     "web": {MOMENT: 32},
 }
-BY_THE_CLOCK: Final = ("worker", "platform", "web")  # how much these write depends on how long the story takes
-FIRST_BY_THE_CLOCK, FIRST_CALLS = 3, 1  # that happen in any case; calls are counted by thread, of which there are many
+BY_THE_CLOCK: Final = ("worker", "platform", "web")  # the number of their writes depends on the scenario's duration
+FIRST_BY_THE_CLOCK, FIRST_CALLS = 3, 1  # that certainly happen; calls are counted by thread
 STEADY: Final = ("api", "enrichment", "refresh")
 LONG_STORIES: Final = [("api", MOMENT), ("worker", MOMENT), ("platform", MOMENT), ("refresh", MOMENT)]
 
@@ -54,17 +54,17 @@ class Kill(NamedTuple):
 
     @property
     def story(self) -> Scenario:
-        """The short one, where it has all that the part does."""
+        """The short scenario, if it contains everything that the part does."""
         return submits_and_refreshes if (self.part, self.at) in LONG_STORIES else submits
 
     @property
     def is_beyond(self) -> bool:
-        """Whether the story should be over by then (other parts write by the clock, too)."""
+        """Whether the scenario should have ended before (some parts also write periodically)."""
         return self.part in STEADY and self.at == MOMENT and self.nth == WRITES[self.part][MOMENT]
 
     @property
     def is_certain(self) -> bool:
-        """Whether the story surely has so many, however fast the machine and whichever thread does them."""
+        """Whether the scenario certainly has so many, on any machine and in any thread."""
         if self.at != MOMENT:
             return self.nth <= FIRST_CALLS
         return self.nth <= (FIRST_BY_THE_CLOCK if self.part in BY_THE_CLOCK else WRITES[self.part][MOMENT] // 3)
@@ -80,7 +80,7 @@ def kills_of(part: str) -> Iterator[Kill]:
 
 
 def all_kills() -> list[Kill]:
-    """One part after the other in turn: one that died a moment ago is started again only after a pause."""
+    """Return all kills with the parts in turn, because a part that has just died is restarted only after a pause."""
     rounds = zip_longest(*map(kills_of, WRITES))
     return [kill for kill in chain.from_iterable(rounds) if kill is not None]
 
@@ -92,11 +92,11 @@ def test_killed_at_every_write(world: World, kill: Kill) -> None:
     assert injected or not kill.is_certain, "the story has fewer writes than it surely has: was nobody killed?"
 
 
-def test_killed_before_it_makes_the_first_folder_of_a_day(tmp_path: Path, receiver: Receiver) -> None:
+def test_killed_before_creating_the_first_folder_of_a_day(tmp_path: Path, receiver: Receiver) -> None:
     with running(tmp_path / "new", receiver) as new:
         assert survives(new, submits, SystemCalls(new, "api", "mkdir,mkdirat", "signal=KILL:when=1"), seed=1)
 
 
 @pytest.mark.timeout(RUNS_END_WITHIN_S + 60)
-def test_after_all_that_no_run_of_dagster_stays_under_way(world: World) -> None:
+def test_after_all_kills_no_dagster_run_stays_in_progress(world: World) -> None:
     world.wait_for_runs()

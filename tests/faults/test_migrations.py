@@ -1,4 +1,4 @@
-"""A process that makes the tables, ended by SIGKILL in the middle: the next one does it.
+"""A process that creates the tables is killed in the middle: the next one completes the work.
 
 There is one revision so far; with the second, one that holds rows is upgraded here as well.
 """
@@ -81,14 +81,14 @@ def survives_kills(empty: Empty, call: str, folder: Path) -> None:
 
 
 def calls_of_a_migration(settings: Settings, call: str, log: Path) -> int:
-    """How many there are when nothing disturbs it."""
+    """Return the number of these calls in an undisturbed migration."""
     need_strace()
     assert migrate(settings, "strace", "-f", "-qq", "-o", str(log), "-e", f"trace={call}") == 0
     return log.read_text().count(f"{call}(")
 
 
 def migrate(settings: Settings, *behind: str) -> int:
-    """The exit status of a process that opens the store."""
+    """Run a process that opens the store, and return its exit status."""
     environment = {"TIDEMARK_HOME": str(settings.home), "TIDEMARK_DATABASE_URL": settings.database}
     return subprocess.run(
         [*behind, sys.executable, "-c", OPEN], env=os.environ | environment, timeout=120, check=False

@@ -1,4 +1,4 @@
-"""Who looks by rulesets is ended by SIGKILL at its writes: every rise is told once, and none is missed."""
+"""Processes that evaluate rulesets are killed at their writes: every trigger is reported once, and none is missed."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -17,15 +17,13 @@ from tests.patience import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-WRITES = 120  # of the enrichment in the story; every seventh is tried, so that all kinds are met
-OF_AN_EVALUATION = (
-    60  # of the portfolio's process in a ruleset evaluation, and before and behind it; every twelfth is tried
-)
-EVALUATED_WITHIN_S = 240  # a run whose process died is started again by Dagster, in its own time
+WRITES = 120  # of the enrichment in the scenario; every seventh is tried, which covers all kinds
+OF_AN_EVALUATION = 60  # of the portfolio's process around a ruleset evaluation; every twelfth is tried
+EVALUATED_WITHIN_S = 240  # Dagster restarts a run whose process died after a while
 
 
 def reported(world: World, lender: Lender) -> Counter[UUID]:
-    """How many matches each of the lender's customers has, each with one event that is due once to who subscribed."""
+    """Count the matches of each of the lender's customers, each with one event and one delivery per subscription."""
     subscriber = {UUID(each.subscription_id) for each in lender.ledger.subscriptions}
     with world.store.db.reading() as r:
         mine = select(rule_matches.c.match_id, customers.c.customer_id).join_from(rule_matches, customers)
@@ -42,7 +40,7 @@ def _is_theirs(lender: Lender) -> ColumnElement[bool]:
 
 
 def lived_through(world: World, story: Callable[[Lender], None], fault: Fault, seed: int) -> tuple[bool, Counter[UUID]]:
-    """Whether the fault was injected, and what was told."""
+    """Run an experiment. Return whether the fault was injected, and the reported matches."""
     lenders: list[Lender] = []
 
     def noted(lender: Lender) -> None:
@@ -54,14 +52,14 @@ def lived_through(world: World, story: Callable[[Lender], None], fault: Fault, s
 
 
 @pytest.mark.parametrize("nth", range(1, WRITES, 7))
-def test_killed_while_a_batch_looks(world: World, nth: int) -> None:
+def test_killed_while_a_batch_evaluates_rulesets(world: World, nth: int) -> None:
     injected, matches = lived_through(world, is_watched, KillAtWrite(world, "enrichment", nth), seed=nth)
     assert list(matches.values()) == [2], "a trigger, a reset and a trigger"
     assert injected or nth > WRITES // 3, "the story has fewer writes than it surely has: was nobody killed?"
 
 
 @pytest.mark.parametrize("nth", range(1, OF_AN_EVALUATION, 12))
-def test_killed_while_the_portfolio_looks(world: World, nth: int) -> None:
+def test_killed_while_the_portfolio_evaluates_rulesets(world: World, nth: int) -> None:
     def is_watched_afterwards(lender: Lender) -> None:
         watched = [lender.customer() for _ in range(2)]
         for job in [lender.submit(each, LONG_HISTORY) for each in watched]:

@@ -1,4 +1,4 @@
-"""A promise comes last: everything that a 202 rests on is synced before its first byte leaves.
+"""The answer comes last: everything that a 202 depends on is synced before its first byte is sent.
 
 SIGKILL can't show this, for what was written survives it; a power cut would.
 """
@@ -41,7 +41,7 @@ def test_the_last_sync_of_data_precedes_the_202(world: World, tmp_path: Path) ->
 
 
 def calls_in(trace: Path) -> list[Call]:
-    """In the order in which they ended; one that another thread's interrupted counts where it was resumed."""
+    """Return the calls in the order in which they ended."""
     found: list[Call] = []
     begun: dict[str, str] = {}
     for line in trace.read_text(errors="replace").splitlines():

@@ -1,4 +1,4 @@
-"""A PostgreSQL that goes away in every way it can: the service says so in time, and needs no restart itself."""
+"""PostgreSQL becomes unavailable in every way: the service answers in time, and needs no restart."""
 
 import random
 from collections.abc import Iterator
@@ -19,8 +19,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ANSWER_WITHIN_S = 10.0
 A_WHILE_S, LONGER_S, A_MINUTE_S = 4.0, 25.0, 60.0
-WRITES_UNDER_KEYS = 40  # that the API does in the story, about
-WRITES = {"api": 30, "enrichment": 18}  # that each does in the short story, about; Dagster's own are no transactions
+WRITES_UNDER_KEYS = 40  # of the API in the scenario, approximately
+WRITES = {
+    "api": 30,
+    "enrichment": 18,
+}  # of each part in the short scenario, approximately; without Dagster's
 KILLS = [(part, nth) for part, most in WRITES.items() for nth in range(1, most + 1)]
 
 
@@ -32,7 +35,7 @@ def database() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def line(database: Server) -> Iterator[Network]:
-    """The service's way to the database."""
+    """Return the network between the service and the database."""
     with network(("127.0.0.1", database.port)) as made:
         yield made
 
@@ -48,7 +51,7 @@ def world(
 
 @dataclass
 class Stalled(Fault):
-    """The network takes everything and delivers nothing."""
+    """A network that accepts everything and delivers nothing."""
 
     kind = "database silent"
     line: Network = field(repr=False)
@@ -65,7 +68,7 @@ class Stalled(Fault):
 
 @dataclass
 class Cut(Fault):
-    """Every connection is reset, and no new one made."""
+    """A network that resets all connections and accepts no new one."""
 
     kind = "database unreachable"
     line: Network = field(repr=False)
@@ -88,7 +91,7 @@ def test_the_network_fails_for_a_while(world: World, line: Network, way: type[St
 
 
 @pytest.mark.parametrize("way", [Stalled, Cut])
-def test_without_its_database_the_service_says_so_in_time(
+def test_without_its_database_the_service_answers_in_time(
     world: World, line: Network, way: type[Stalled | Cut]
 ) -> None:
     lender = world.lender(seed=2)

@@ -1,4 +1,4 @@
-"""Several at once: writers, refreshes, API processes, whole services on one database, runs of one batch."""
+"""Concurrency: writers, refreshes, API processes, whole services on one database, runs of one batch."""
 
 import threading
 import time
@@ -35,7 +35,7 @@ LONGER_THAN_LEASES_S = 14.0
 
 @pytest.fixture(scope="module")
 def other_api(world: World) -> Iterator[str]:
-    """A second API process on the same home: its address."""
+    """Run a second API process on the same home, and return its address."""
     port = chosen(0)
     with world.service.another("api", "--port", str(port)):
         address = f"http://127.0.0.1:{port}"
@@ -44,7 +44,7 @@ def other_api(world: World) -> Iterator[str]:
         yield address
 
 
-def test_of_many_refreshes_at_once_over_two_processes_one_is_accepted(world: World, other_api: str) -> None:
+def test_one_of_many_concurrent_refreshes_over_two_processes_is_accepted(world: World, other_api: str) -> None:
     lender = world.lender(seed=1)
     customers = [lender.customer() for _ in range(2)]
     for customer in customers:
@@ -65,7 +65,7 @@ def test_of_many_refreshes_at_once_over_two_processes_one_is_accepted(world: Wor
         lender.finished(accepted.json()["data"]["jobId"])
 
 
-def test_many_writers_and_readers_over_two_processes_are_never_told_of_locks(world: World, other_api: str) -> None:
+def test_writers_and_readers_over_two_processes_never_get_a_lock_error(world: World, other_api: str) -> None:
     until = time.monotonic() + FOR_S
     apis = (world.service.base_url, other_api)
     writers = [world.lender(seed, apis[seed % 2]) for seed in range(WRITERS)]
@@ -95,7 +95,7 @@ def test_many_writers_and_readers_over_two_processes_are_never_told_of_locks(wor
 
 @dataclass
 class Relaunched(Repeated):
-    """The newest batch is given to one more run, again and again, whether it is open, running or done."""
+    """The newest batch is repeatedly given to another run, whether it is open, running or done."""
 
     kind = "duplicate run"
     world: World = field(repr=False)
@@ -120,7 +120,7 @@ def test_each_batch_is_run_several_times(world: World, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[tuple[World, World]]:
-    """Two whole services, each in its own home, on one database and one lake."""
+    """Return two whole services, each in its own home, on one database and one lake."""
     folder = tmp_path_factory.mktemp("two")
     with running(folder / "one", receiver) as one:
         shared = {
@@ -134,10 +134,10 @@ def two(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterato
 
 @pytest.mark.parametrize("which", [0, 1], ids=["first", "second"])
 @pytest.mark.parametrize("part", ["platform", "worker", "enrichment"])
-def test_a_part_of_one_of_two_services_stands_still_and_comes_back_late(
+def test_a_part_of_one_of_two_services_freezes_and_resumes_late(
     two: tuple[World, World], part: str, which: int
 ) -> None:
-    """It still believes to lead, or to hold its batch, when another has taken over."""
+    """It acts as if it still led, or held its batch, although another has taken over."""
     fault: Fault = Frozen(two[which], part, lasting_s=LONGER_THAN_LEASES_S)
     assert survives(two[0], submits_for_many, fault, seed=which)
 

@@ -1,4 +1,4 @@
-"""Who enriches is ended by SIGKILL at writes of a story with retractions: they come true whole, once, or not at all."""
+"""The enrichment is killed at writes of a scenario with retractions: each is done completely and once or not at all."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.faults.survival import survives
 from tests.faults.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-WRITES = 120  # that the process does in the story; every seventh is tried, so that all kinds are met
+WRITES = 120  # of the process in the scenario; every seventh is tried, which covers all kinds
 
 
 @pytest.mark.parametrize("nth", range(1, WRITES, 7))

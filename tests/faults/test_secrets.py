@@ -1,4 +1,4 @@
-"""Keys replaced beside a story, by commands of which one ends by SIGKILL at its n-th write: every signature verifies,
+"""Keys are replaced during a scenario by commands, one of them killed at its n-th write: every signature verifies,
 and whoever starts afterwards opens everything.
 """
 
@@ -20,8 +20,8 @@ from tests.patience import again_and_again
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ROTATE, RESEAL = ("secrets", "rotate"), ("secrets", "rotate", "--reseal")
-WRITES = range(1, 19)  # of a new master key
-SOME_WRITES = range(1, 14, 2)  # of sealing everything anew
+WRITES = range(1, 19)  # of a rotation of the master key
+SOME_WRITES = range(1, 14, 2)  # some writes of resealing
 AT_LEAST = 8  # writes of either
 
 
@@ -54,7 +54,7 @@ def change(world: World, command: Sequence[str]) -> None:
 
 
 def assert_everything_opens(world: World) -> None:
-    """For a process that starts now."""
+    """Assert that a process that starts now can open all secrets."""
     store = Store.open(world.settings)
     with store.db.reading() as r:
         for subscription_id, sealed in r.execute(select(subscriptions.c.subscription_id, subscriptions.c.secret)):

@@ -1,4 +1,4 @@
-"""A sweep ended by SIGKILL, at every write and before every file that it removes: rows go first, then their files."""
+"""A sweep is killed at every write and before every file that it removes: rows are deleted before their files."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -17,7 +17,7 @@ from tests.faults.survival import survives
 from tests.faults.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-WRITES = 20  # that a sweep does after the story, and one more at least, at which there is nothing left to kill
+WRITES = 20  # of a sweep after the scenario, and at least one more, at which nothing is left to kill
 FILES = 5  # that it removes
 
 _hours = count(31 * 24)  # from now, when the next sweep is
@@ -45,7 +45,7 @@ def test_killed_before_every_file_that_it_removes(world: World, nth: int) -> Non
 
 
 def retract_and_sweep(world: World, lender: Lender, *behind: str) -> None:
-    """The story leaves replaced versions, idempotency keys, and a file whose writer died before it was named.
+    """Leave replaced versions, idempotency keys, and a file whose writer died before it was named; then sweep.
 
     What a killed sweep leaves is looked at before the next one, which would put everything right.
     """
@@ -61,7 +61,7 @@ def retract_and_sweep(world: World, lender: Lender, *behind: str) -> None:
 
 
 def sweep(world: World, *behind: str) -> Any:
-    """`tidemark sweep` in a month, an hour after the one before: one that was killed keeps its role for a while."""
+    """Run `tidemark sweep` in a month, each an hour after the last: a killed one keeps its lease for a while."""
     environment = faked_clock(world.folder)
     set_clock(world.folder, f"+{next(_hours)}h")
-    return run(world, "sweep", behind=behind, **environment, NO_FAKE_STAT="1")  # files are as old as they are
+    return run(world, "sweep", behind=behind, **environment, NO_FAKE_STAT="1")  # files keep their real age

@@ -1,4 +1,4 @@
-"""What the invariants look at: a running service, its store seen from outside, its clients and the webhook receiver."""
+"""The subject of the invariants: a running service, its store seen from outside, its clients and a receiver."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ from tests.flows.service import Service, command_of
 
 SABOTEUR = Path(__file__).parent / "saboteur"
 DRAINED_WITHIN_S = 90.0
-RUNS_END_WITHIN_S = 300.0  # of Dagster, once everything is done: longer than one may wait for its worker
+RUNS_END_WITHIN_S = 300.0  # for Dagster's runs after all work has ended: longer than a run may wait for its worker
 RUNS_UNDER_WAY = "SELECT run_id FROM {}runs WHERE status IN ('QUEUED', 'STARTING', 'STARTED', 'CANCELING')"
 BACK_WITHIN_S = 60.0
 
@@ -49,7 +49,7 @@ _ledgers = count(1)
 
 
 class World:
-    """A service of its own in a new home, with leases short enough that the dead are noticed within seconds.
+    """A service in a new home, with leases short enough that dead processes are noticed within seconds.
 
     Args:
         folder: an empty one, for the ledgers and, by default, the home.
@@ -69,7 +69,7 @@ class World:
         self.receiver = receiver
         self.lenders: list[Lender] = []
         self._stranger: Lender | None = None
-        self.runs_seen: dict[str, float] = {}  # under way, since when, by a clock that no test sets
+        self.runs_seen: dict[str, float] = {}  # in progress since when, by a clock that no test sets
         self.service = Service(self.home, **self._environment(settings))
         self.settings = Settings(
             home=self.home,
@@ -90,7 +90,7 @@ class World:
         }
 
     def lender(self, seed: int, base_url: str | None = None) -> Lender:
-        """A new client of this service, with a ledger of its own."""
+        """Create a client of this service with its own ledger."""
         with self.store.db.writing() as w:
             client = keys.create_client(w, "lender", decision_policies=True, now=datetime.now(UTC))
             _, key = keys.create_key(
@@ -103,18 +103,18 @@ class World:
 
     @property
     def stranger(self) -> Lender:
-        """A client with nothing of its own, for whom everything of the others must be unknown."""
+        """Create a client without any data, for which all data of others must be unknown."""
         if self._stranger is None:
             self._stranger = self.lender(seed=0)
         return self._stranger
 
     def processes(self, part: str) -> list[psutil.Process]:
-        """The running processes of a part (see PARTS)."""
+        """Return the running processes of a part (see PARTS)."""
         started = self.service.processes(PARTS[part].split()[0])
         return [process for process in started if PARTS[part] in " ".join(command_of(process))]
 
     def process(self, part: str) -> psutil.Process:
-        """A part's process, waited for while it is being started again."""
+        """Return a part's process; wait for it if it is being restarted."""
         until = time.monotonic() + BACK_WITHIN_S
         while not (found := self.processes(part)):
             assert time.monotonic() < until, f"{part} did not come back"
@@ -122,7 +122,7 @@ class World:
         return found[0]
 
     def wait_until_back(self) -> None:
-        """Return when every part runs again and jobs are being processed."""
+        """Wait until every part runs again and jobs are processed."""
         until = time.monotonic() + BACK_WITHIN_S
         for part in PARTS:
             self.process(part)
@@ -131,13 +131,13 @@ class World:
             time.sleep(0.1)
 
     def drain(self) -> None:
-        """Wait until nothing is under way any more. Whoever stays under way is what an invariant will name."""
+        """Wait until no work is in progress. If some stays in progress, an invariant will report it."""
         until = time.monotonic() + DRAINED_WITHIN_S
         while self._under_way() and time.monotonic() < until:
             time.sleep(0.05)
 
     def runs_under_way(self) -> Mapping[str, float]:
-        """Dagster's runs that were begun and have not ended, and for how many seconds they have been seen so."""
+        """Return Dagster's unended runs, and for how many seconds each has been observed."""
         if self.store.db.is_sqlite:
             with closing(sqlite3.connect(self.settings.dagster_home / "dagster.db")) as connection:
                 found = {run_id for (run_id,) in connection.execute(RUNS_UNDER_WAY.format(""))}
@@ -149,9 +149,9 @@ class World:
         return {run_id: now - since for run_id, since in self.runs_seen.items()}
 
     def wait_for_runs(self) -> None:
-        """Return when every run of Dagster has ended."""
-        while under_way := self.runs_under_way():
-            assert max(under_way.values()) < RUNS_END_WITHIN_S, f"runs stay under way: {under_way}"
+        """Wait until every run of Dagster has ended."""
+        while is_in_progress := self.runs_under_way():
+            assert max(is_in_progress.values()) < RUNS_END_WITHIN_S, f"runs stay under way: {is_in_progress}"
             time.sleep(0.5)
 
     def _under_way(self) -> bool:
@@ -159,7 +159,7 @@ class World:
             with self.store.db.reading() as r:
                 return bool(live_jobs(r) or open_deliveries(r))
         except OperationalError:
-            return True  # the database itself is what is broken just now
+            return True  # the database itself is unavailable now
 
     def close(self) -> None:
         self.service.stop()
@@ -173,7 +173,7 @@ class World:
 def running(
     folder: Path, receiver: Receiver, home: Path | None = None, database: str = "", **settings: str
 ) -> Iterator[World]:
-    """A world whose service is ready."""
+    """Run a world whose service is ready."""
     world = World(folder, receiver, home, database, **settings)
     try:
         world.service.start()

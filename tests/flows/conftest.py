@@ -18,7 +18,7 @@ on_each_database = pytest.mark.parametrize("service", DATABASES, indirect=True, 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever is here needs a whole service; what is slow, too, is for `make test-slow` alone."""
+    """Mark all tests here as needing a whole service, except those that are only for `make test-slow`."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent) and not item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.service)
@@ -40,7 +40,7 @@ def service(
 
 @contextmanager
 def started(home: Path, database_url: str, receiver: Receiver) -> Iterator[Service]:
-    """A service whose leases are short, so that the dead are noticed within seconds."""
+    """Start a service with short leases, so that dead processes are noticed within seconds."""
     running = Service(
         home,
         TIDEMARK_DATABASE_URL=database_url,

@@ -1,4 +1,4 @@
-"""A whole Tidemark for a test: real processes in an empty home, spoken to over HTTP like any client does."""
+"""A whole Tidemark for tests: real processes in an empty home, used over HTTP like by any client."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ READY_WITHIN_S = 90
 
 
 class Service:
-    """`tidemark up`, which can be killed in part or whole and started again on the same home."""
+    """A `tidemark up` that can be killed partly or completely and started again in the same home."""
 
     def __init__(self, home: Path, **environment: str) -> None:
         self.home = home
@@ -34,7 +34,7 @@ class Service:
 
     @property
     def log(self) -> Path:
-        """All that its processes wrote."""
+        """The log of all its processes."""
         return self.home / "up.log"
 
     def start(self) -> None:
@@ -42,7 +42,7 @@ class Service:
         self.wait_until_ready()
 
     def begin(self) -> None:
-        """Start, whether it can be ready or not."""
+        """Start without waiting until it is ready."""
         ports = ["--port", str(self.port), "--dagster-port", str(self.dagster_port)]
         command = [sys.executable, "-m", "api.cli", "up", *ports]
         with self.log.open("ab") as sink:
@@ -58,7 +58,7 @@ class Service:
             self._process.wait(timeout=60)
 
     def kill_everything(self) -> None:
-        """As a power cut would: SIGKILL to every process at once."""
+        """Send SIGKILL to all processes at once, like a power cut."""
         assert self._process is not None
         family = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
         for process in family:
@@ -69,14 +69,14 @@ class Service:
         psutil.wait_procs(family, timeout=30)
 
     def processes(self, module: str) -> list[psutil.Process]:
-        """The running processes started as `python -m module …`."""
+        """Return the running processes that were started as `python -m module …`."""
         assert self._process is not None
         family = psutil.Process(self._process.pid).children(recursive=True)
         return [process for process in family if module in command_of(process)]
 
     @contextmanager
     def another(self, part: str, *options: str) -> Iterator[psutil.Process]:
-        """One more process of a part (`tidemark worker`, `tidemark api`) of this service."""
+        """Run another process of a part (`tidemark worker`, `tidemark api`) of this service."""
         command = [sys.executable, "-m", "api.cli", part, *options]
         with self.log.open("ab") as sink:
             started = subprocess.Popen(command, env=self.environment, stdout=sink, stderr=subprocess.STDOUT)
@@ -87,7 +87,7 @@ class Service:
             started.wait(timeout=60)
 
     def store(self) -> Store:
-        """What its processes share."""
+        """Open the store that its processes share."""
         url = self.environment.get("TIDEMARK_DATABASE_URL", "")
         return Store.open(Settings(home=self.home, database_url=url))
 
@@ -96,20 +96,20 @@ class Service:
         return f"http://127.0.0.1:{self.dagster_port}"
 
     def token(self, role: Role) -> str:
-        """What opens Dagster's pages."""
+        """Return the token of a role for Dagster's pages."""
         return token(Settings(home=self.home), role)
 
     @property
     def operator(self) -> dict[str, str]:
-        """The header of somebody who may act in Dagster."""
+        """The headers of an operator for Dagster's pages."""
         return {"Authorization": f"Bearer {self.token(Role.OPERATOR)}"}
 
     def run(self, module: str, *arguments: str) -> str:
-        """What `python -m module …` prints, with this service's settings."""
+        """Run `python -m module …` with this service's settings, and return its output."""
         return self._run(module, *arguments, check=True)
 
     def output_of(self, module: str, *arguments: str) -> str:
-        """As `run`, of a command that may end with another status than 0."""
+        """Do as `run`, for a command that may fail."""
         return self._run(module, *arguments, check=False)
 
     def _run(self, module: str, *arguments: str, check: bool) -> str:
@@ -118,7 +118,7 @@ class Service:
         return subprocess.run(command, env=environment, check=check, capture_output=True, text=True, timeout=120).stdout
 
     def client(self, *scopes: str) -> "Client":
-        """A new client with a key for `scopes` (all, when none is named)."""
+        """Create a client with a key for `scopes`, by default for all."""
         store = self.store()
         with store.db.writing() as w:
             client = keys.create_client(w, "flow test", decision_policies=True, now=now())
@@ -130,7 +130,7 @@ class Service:
 
 
 def command_of(process: psutil.Process) -> list[str]:
-    """Nothing of one that has just ended."""
+    """Return a process's command line; empty if the process has just ended."""
     try:
         return process.cmdline()
     except psutil.NoSuchProcess:
@@ -168,7 +168,7 @@ class Client:
         return job_id
 
     def finished(self, job_id: str) -> dict[str, Any]:
-        """The job once terminal; a call that meets a restart is made again."""
+        """Wait until the job has ended, and return it. Calls that fail during a restart are repeated."""
         for _ in range(60):
             job: dict[str, Any] = self.data("GET", f"/v1/jobs/{job_id}/status", wait=2)
             if job["status"] not in ("Queued", "Running"):

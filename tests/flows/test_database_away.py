@@ -1,4 +1,4 @@
-"""PostgreSQL is down at the start, goes away, falls silent, comes back: all goes on, and nothing is restarted."""
+"""PostgreSQL is down at the start, is stopped, doesn't answer, returns: the service continues without a restart."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def service(line: Network, postgres_database: Callable[[], str], tmp_path: Path)
     made.stop()
 
 
-def test_a_service_outlives_its_database_s_absence(service: Service, line: Network) -> None:
+def test_a_service_survives_an_unavailable_database(service: Service, line: Network) -> None:
     line.cut()
     service.begin()
     until(lambda: status(service, "/health/live") == 200)
@@ -66,7 +66,7 @@ def test_a_service_outlives_its_database_s_absence(service: Service, line: Netwo
 
 
 def works(client: Client) -> bool:
-    """From the submission to the report."""
+    """Return whether a customer gets from a submission to a report."""
     customer = client.customer()
     ended = [client.finished(client.submit(customer, ROWS)), client.finished(client.refresh(customer))]
     return [job["status"] for job in ended] == ["Completed", "Completed"]

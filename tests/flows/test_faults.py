@@ -1,4 +1,4 @@
-"""Killed at awkward moments, started again: every accepted job ends right, once."""
+"""After kills at awkward moments and a restart, every accepted job ends correctly and once."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -20,20 +20,20 @@ ROWS = 50
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
 ) -> Iterator[Service]:
-    """One to be killed."""
+    """Return a service that the tests kill."""
     with started(tmp_path_factory.mktemp("killed"), new_database(request, request.param), receiver) as running:
         yield running
 
 
 def submit_many(client: Client, customers: int) -> dict[str, str]:
-    """One submission for each of several new customers: customer → job."""
+    """Submit once for each of several new customers. Return the job of each customer."""
     rows = plain_rows(ROWS, seed=1, until=date(2026, 10, 31))
     made = [client.customer() for _ in range(customers)]
     return {customer: client.submit(customer, rows) for customer in made}
 
 
-def assert_all_ended_right(client: Client, jobs: dict[str, str]) -> None:
-    """Each job is completed, each of its rows is visible exactly once."""
+def assert_all_completed_once(client: Client, jobs: dict[str, str]) -> None:
+    """Assert that each job is completed and each of its rows is visible exactly once."""
     for customer, job in jobs.items():
         ended = client.finished(job)
         assert (ended["status"], ended["enrichedCount"], ended["duplicateCount"]) == ("Completed", ROWS, 0)
@@ -50,24 +50,24 @@ def kill(victims: list[psutil.Process]) -> None:
 def test_a_worker_killed_mid_batch_loses_nothing(service: Service, client: Client) -> None:
     jobs = submit_many(client, 5)
     kill(service.processes("assets.service.worker"))
-    assert_all_ended_right(client, jobs)
+    assert_all_completed_once(client, jobs)
 
 
-def test_the_daemon_killed_holds_nothing_up(service: Service, client: Client) -> None:
+def test_killing_the_daemon_delays_no_job(service: Service, client: Client) -> None:
     kill(service.processes("assets.dagster_internals.web_and_daemon"))
-    assert_all_ended_right(client, submit_many(client, 3))
+    assert_all_completed_once(client, submit_many(client, 3))
 
 
 @pytest.mark.slow
-def test_everything_killed_after_a_202_and_started_again(service: Service, client: Client) -> None:
+def test_accepted_jobs_survive_a_kill_of_everything(service: Service, client: Client) -> None:
     jobs = submit_many(client, 20)
     service.kill_everything()
     service.start()
-    assert_all_ended_right(client, jobs)
+    assert_all_completed_once(client, jobs)
 
 
 @pytest.mark.slow
-def test_each_finished_job_is_told_exactly_once_per_event_however_often_it_was_killed(
+def test_each_finished_job_sends_each_event_once_however_often_it_was_killed(
     service: Service, client: Client, receiver: Receiver
 ) -> None:
     body = {"eventType": "job.completed", "webhookUrl": receiver.url}
@@ -75,7 +75,7 @@ def test_each_finished_job_is_told_exactly_once_per_event_however_often_it_was_k
     jobs = submit_many(client, 3)
     service.kill_everything()
     service.start()
-    assert_all_ended_right(client, jobs)
+    assert_all_completed_once(client, jobs)
     for job in jobs.values():
         assert receiver.wait_for(lambda each, job=job: each.json.get("jobId") == job, timeout_s=40)
         reported = [each for each in receiver.received if each.json.get("jobId") == job]

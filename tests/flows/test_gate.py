@@ -1,4 +1,4 @@
-"""Dagster's own pages, behind the gate of a whole service: viewed, acted on, and put right again at the next start."""
+"""Dagster's pages behind the gate of a whole service: readers view, operators act, and a restart restores schedules."""
 
 import json
 from collections.abc import Iterator
@@ -42,8 +42,8 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         running.stop()
 
 
-def signed_in(service: Service, role: Role) -> requests.Session:
-    """A browser, after the form."""
+def sign_in(service: Service, role: Role) -> requests.Session:
+    """Return a session that has signed in by the form."""
     http = requests.Session()
     http.trust_env = False
     http.headers["Origin"] = service.dagster_url
@@ -73,10 +73,10 @@ def doctor(service: Service) -> str:
     return service.output_of("api.cli", "doctor", "--json")
 
 
-def test_what_one_image_on_any_page_could_do_is_refused_and_a_stop_is_reported_until_the_next_start(
+def test_mutations_from_other_pages_are_refused_and_a_stop_is_reported_until_the_next_start(
     own_service: Service,
 ) -> None:
-    operator = signed_in(own_service, Role.OPERATOR)
+    operator = sign_in(own_service, Role.OPERATOR)
     stop = STOP % sensor(own_service, operator)["sensorState"]["id"]
     image = {"Host": "evil.example", "Accept": "image/*"}
     for headers, status in ((image, 421), (image | {"Host": own_service.dagster_url[7:]}, 405)):
@@ -92,20 +92,20 @@ def test_what_one_image_on_any_page_could_do_is_refused_and_a_stop_is_reported_u
 
     own_service.stop()
     own_service.start()
-    assert sensor(own_service, signed_in(own_service, Role.OPERATOR))["sensorState"]["status"] == "RUNNING"
+    assert sensor(own_service, sign_in(own_service, Role.OPERATOR))["sensorState"]["status"] == "RUNNING"
     assert is_ready(own_service)
     assert SENSOR not in doctor(own_service)
 
 
-def test_a_reader_views_and_is_offered_nothing_else(own_service: Service) -> None:
-    reader = signed_in(own_service, Role.READER)
+def test_a_reader_sees_pages_without_buttons(own_service: Service) -> None:
+    reader = sign_in(own_service, Role.READER)
     page = reader.get(f"{own_service.dagster_url}/overview", headers={"Accept": "text/html"}, timeout=30)
     assert page.ok
     assert "<html" in page.text.lower()
     assert ask(own_service, reader, AUTOMATIONS, repository=REPOSITORY).json()["data"]
     found = sensor(own_service, reader)
     assert not found["canEdit"]
-    assert sensor(own_service, signed_in(own_service, Role.OPERATOR))["canEdit"]
+    assert sensor(own_service, sign_in(own_service, Role.OPERATOR))["canEdit"]
     assert ask(own_service, reader, STOP % found["sensorState"]["id"]).status_code == 403
 
 
@@ -119,8 +119,8 @@ def websocket(service: Service, cookie: str, origin: str) -> Iterator[ClientConn
         yield line
 
 
-def test_a_websocket_is_open_to_our_pages_alone_and_carries_no_mutation(own_service: Service) -> None:
-    operator = signed_in(own_service, Role.OPERATOR)
+def test_a_websocket_accepts_only_our_pages_and_carries_no_mutation(own_service: Service) -> None:
+    operator = sign_in(own_service, Role.OPERATOR)
     session = operator.cookies[COOKIE]
     for cookie, origin in (("", own_service.dagster_url), (session, "http://evil.example")):
         with pytest.raises(InvalidStatus), websocket(own_service, cookie, origin):
@@ -132,7 +132,7 @@ def test_a_websocket_is_open_to_our_pages_alone_and_carries_no_mutation(own_serv
     assert sensor(own_service, operator)["sensorState"] == state
 
 
-def test_a_log_says_where_the_operator_s_token_is_and_holds_no_token(own_service: Service) -> None:
+def test_the_log_names_the_token_file_but_holds_no_token(own_service: Service) -> None:
     log = own_service.log.read_text()
     assert str(own_service.home / "operator.token") in log
     assert not [role for role in Role if own_service.token(role) in log]

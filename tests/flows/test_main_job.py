@@ -1,4 +1,4 @@
-"""The main job, through the API: submit, read back, refresh, read reports, be told."""
+"""The main job through the API: submit, read back, refresh, read reports, receive events."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def rows(count: int = 40, seed: int = 1) -> list[dict[str, Any]]:
 
 
 @on_each_database
-def test_what_was_submitted_is_read_back_enriched(client: Client) -> None:
+def test_submitted_rows_are_read_back_enriched(client: Client) -> None:
     customer, sent = client.customer(), rows()
     ended = client.finished(client.submit(customer, sent))
     assert (ended["status"], ended["enrichedCount"], ended["rejectedCount"]) == ("Completed", 40, 0)
@@ -36,7 +36,7 @@ def test_what_was_submitted_is_read_back_enriched(client: Client) -> None:
     assert {row["jobId"] for row in listed} == {ended["jobId"]}
 
 
-def test_submitting_the_same_again_changes_nothing_and_lists_the_duplicates(client: Client) -> None:
+def test_submitting_the_same_rows_again_lists_them_as_duplicates(client: Client) -> None:
     customer = client.customer()
     client.finished(client.submit(customer, rows()))
     before = client.transactions(customer)
@@ -47,7 +47,7 @@ def test_submitting_the_same_again_changes_nothing_and_lists_the_duplicates(clie
     assert {row["transactionId"] for row in repeated} == {row["transactionId"] for row in before}
 
 
-def test_a_retracted_submission_is_as_if_it_had_never_been_sent(client: Client) -> None:
+def test_after_a_retraction_data_is_as_if_the_submission_was_never_sent(client: Client) -> None:
     customer, other, sent = client.customer(), client.customer(), rows()
     first = client.submit(customer, sent[:30])
     second = client.submit(customer, sent[20:])
@@ -70,7 +70,7 @@ def test_a_retracted_submission_is_as_if_it_had_never_been_sent(client: Client) 
     assert (again["enrichedCount"], again["duplicateCount"]) == (20, 10)
 
 
-def test_good_rows_are_kept_beside_bad_ones(client: Client) -> None:
+def test_good_rows_are_accepted_next_to_bad_ones(client: Client) -> None:
     customer = client.customer()
     bad = {"date": "2026-02-30", "description": "RENT", "amount": -1}
     ended = client.finished(client.submit(customer, [*rows(10), bad]))
@@ -79,7 +79,7 @@ def test_good_rows_are_kept_beside_bad_ones(client: Client) -> None:
     assert len(client.transactions(customer)) == 10
 
 
-def test_a_job_of_only_bad_rows_fails_and_shows_nothing(client: Client) -> None:
+def test_a_job_of_only_bad_rows_fails_and_adds_nothing(client: Client) -> None:
     customer = client.customer()
     ended = client.finished(client.submit(customer, [{"date": "no", "description": "x", "amount": 1}]))
     assert (ended["status"], ended["totalProcessedTransactions"]) == ("Failed", 0)
@@ -106,7 +106,7 @@ def statuses(client: Client, customer: str) -> list[str]:
     return [bundle[kind]["status"] for kind in ("completeness", "risk", "aggregate")]
 
 
-def test_reports_have_the_contracts_members(client: Client) -> None:
+def test_reports_have_the_members_of_the_contract(client: Client) -> None:
     customer = client.customer()
     client.finished(client.submit(customer, rows()))
     client.finished(client.refresh(customer))
@@ -135,7 +135,7 @@ def test_a_replay_of_the_day_is_the_stored_report_byte_for_byte(client: Client) 
         assert member["data"] == stored[kind]["data"], kind
 
 
-def test_a_new_row_moves_figures_and_the_diff_names_them(client: Client) -> None:
+def test_a_new_row_changes_figures_and_the_diff_lists_them(client: Client) -> None:
     customer = client.customer()
     client.finished(client.submit(customer, rows()))
     client.finished(client.submit(customer, rows(5, seed=2), accountNumber="999"))
@@ -144,7 +144,7 @@ def test_a_new_row_moves_figures_and_the_diff_names_them(client: Client) -> None
     assert any("rows" in figure["causes"] for figure in found["figures"])
 
 
-def test_the_same_refresh_twice_is_refused_while_it_runs(client: Client) -> None:
+def test_a_second_refresh_is_refused_while_the_first_runs(client: Client) -> None:
     customer = client.customer()
     assert client.call("POST", f"/v1/customer/{customer}/reports/refresh").status_code == 422
     client.finished(client.submit(customer, rows()))
@@ -172,7 +172,7 @@ def test_each_subscription_gets_its_own_signed_event(client: Client, receiver: R
         assert described.json["customerId"] == customer
 
 
-def test_a_receiver_that_asks_back_before_it_answers_sees_the_finished_job(client: Client, receiver: Receiver) -> None:
+def test_a_receiver_that_reads_the_job_before_it_answers_sees_it_finished(client: Client, receiver: Receiver) -> None:
     seen: list[tuple[str, int]] = []
 
     def ask_back(received: Received) -> None:
@@ -190,7 +190,7 @@ def test_a_receiver_that_asks_back_before_it_answers_sees_the_finished_job(clien
         until(lambda: client.data("GET", log)["deliveries"][0]["status"] == "delivered", within_s=20)
 
 
-def test_a_refresh_tells_nobody(client: Client, receiver: Receiver) -> None:
+def test_a_refresh_sends_no_event(client: Client, receiver: Receiver) -> None:
     body = {"eventType": "job.completed", "webhookUrl": receiver.url}
     receiver.learn(client.data("POST", "/v1/webhooks/subscriptions", body)["secret"])
     customer = client.customer()
@@ -207,21 +207,21 @@ def test_the_readmes_query_reads_the_lake_through_the_manifest(
     service: Service, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    client.finished(client.submit(client.customer(), rows()))  # of an empty lake there is nothing to read
-    before = counted_as_documented(service)
+    client.finished(client.submit(client.customer(), rows()))  # an empty lake has nothing to read
+    before = count_as_documented(service)
     customer, sent = client.customer(), rows()
     for part in (sent[:30], sent[10:]):  # two segments, of which one is replaced
         client.finished(client.submit(customer, part))
-    assert counted_as_documented(service) == before + len(sent)
+    assert count_as_documented(service) == before + len(sent)
 
 
-def counted_as_documented(service: Service) -> int:
-    """All current transactions of the lake."""
-    return sum(count for _, count, _ in asked_as_documented(service, 0))
+def count_as_documented(service: Service) -> int:
+    """Return the number of all current transactions of the lake."""
+    return sum(count for _, count, _ in query_as_documented(service, 0))
 
 
-def asked_as_documented(service: Service, nth: int) -> list[Any]:
-    """What the documentation's nth query of the lake gives."""
+def query_as_documented(service: Service, nth: int) -> list[Any]:
+    """Run the documentation's nth query of the lake, and return its rows."""
     Path("manifest.json").write_text(service.run("api.cli", "lake", "manifest", "--json"))
     page = (ROOT / "docs" / "tutorials" / "data-engineer.md").read_text()
     queries = re.findall(r'duckdb -c "(.+?)"\n', page, re.DOTALL)
@@ -235,10 +235,8 @@ def test_a_running_service_is_seeded_once(service: Service) -> None:
 
 
 @on_each_database
-def test_neither_logs_nor_dagster_hold_what_passed_through(
-    service: Service, client: Client, receiver: Receiver
-) -> None:
-    """Canaries through the API, good and bad, to the end of the work on them."""
+def test_neither_logs_nor_dagster_hold_submitted_data(service: Service, client: Client, receiver: Receiver) -> None:
+    """Canary values pass through the API in accepted and refused rows, until all work on them has ended."""
     personal = {"abn": "83914571673", "name": "Nora Kanarie", "reference": "KANARIE-REF-7"}
     account = {"accountName": "Kanarie Pty", "accountNumber": "918273645", "bsb": "736-492", "bankName": "Kanarie Bank"}
     described = [{"date": "2026-06-01", "description": f"KANARIENVOGEL {n}", "amount": -7741.25} for n in range(5)]
@@ -278,7 +276,7 @@ def test_neither_logs_nor_dagster_hold_what_passed_through(
 
 
 def stored_by_dagster(service: Service) -> dict[str, bytes]:
-    """Everything in its folder and in its tables, by where it is."""
+    """Return everything in Dagster's folder and tables, by place."""
     found = {str(path): path.read_bytes() for path in (service.home / "dagster").rglob("*") if path.is_file()}
     store = service.store()
     if not store.db.is_sqlite:

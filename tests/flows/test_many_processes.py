@@ -46,7 +46,7 @@ def second_api(service: Service) -> Iterator[str]:
 
 @pytest.fixture
 def other(client: Client, second_api: str) -> Client:
-    """The same lender at the other API process."""
+    """Return the same client's connection to the other API process."""
     return Client(second_api, str(client.http.headers["x-api-key"]))
 
 
@@ -56,7 +56,7 @@ def warm_workers(store: Store) -> int:
 
 
 @pytest.mark.usefixtures("second_worker")
-def test_a_worker_takes_what_the_other_is_too_busy_for(service: Service, client: Client) -> None:
+def test_a_free_worker_takes_runs_while_the_other_is_busy(service: Service, client: Client) -> None:
     slow, quick = client.customer(), client.customer()
     [busy] = [
         process for process in service.processes("assets.dagster_internals.warm") if "enrichment" in command_of(process)
@@ -72,7 +72,7 @@ def test_a_worker_takes_what_the_other_is_too_busy_for(service: Service, client:
     assert client.finished(stuck)["status"] == "Completed"
 
 
-def test_of_twenty_refreshes_at_once_over_two_api_processes_one_is_accepted(client: Client, other: Client) -> None:
+def test_one_of_twenty_concurrent_refreshes_over_two_api_processes_is_accepted(client: Client, other: Client) -> None:
     customer = client.customer()
     client.finished(other.submit(customer, ROWS))
     with ThreadPoolExecutor(20) as threads:

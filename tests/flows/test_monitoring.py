@@ -1,4 +1,4 @@
-"""Monitoring on the real stack: a rule rises, its event arrives once and signed, and what matched is read by its id."""
+"""Monitoring on the real stack: a rule triggers, its signed event arrives once, and the match is read by its id."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from tests.patience import until
 pytestmark = pytest.mark.timeout(300)
 
 HEARD_WITHIN_S = 30
-EVALUATED_WITHIN_S = 90  # the portfolio's queue starts a process, and may be at something else
+EVALUATED_WITHIN_S = 90  # the portfolio's queue starts a process first, and may be busy
 LONG = {"moreThan": [{"metric": "history_days"}, "30"]}
 LOW_SCORE = {"lessThan": [{"attribute": "score"}, "500"]}
 FIELDS = {"eventType", "eventId", "clientId", "customerId", "timestamp", "ruleset"}
@@ -24,7 +24,7 @@ def row(days_ago: int, text: str = "SALE") -> dict[str, Any]:
 
 
 def watch(client: Client, **rules: object) -> str:
-    """A ruleset of these conditions: its id."""
+    """Create a ruleset with these conditions, and return its id."""
     document = {
         "slug": "early-warning",
         "name": "Early warning",
@@ -45,7 +45,7 @@ def subscribe(client: Client, receiver: Receiver, *customer_ids: str) -> None:
 
 
 def heard(receiver: Receiver, customer: str) -> list[Received]:
-    """Rules' events of the customer, in the order of their arrival."""
+    """Return the received monitoring events of the customer in order of arrival."""
     reported = [each for each in receiver.received if each.json["customerId"] == customer]
     return [each for each in reported if each.json["eventType"] == "monitoring.rule.triggered"]
 
@@ -55,7 +55,7 @@ def matches(client: Client, customer: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_each_rise_is_one_signed_delivery(client: Client, receiver: Receiver) -> None:
+def test_each_trigger_is_one_signed_delivery(client: Client, receiver: Receiver) -> None:
     customer, other = client.customer(), client.customer()
     ruleset_id = watch(client, LONG=LONG)
     subscribe(client, receiver, customer)
@@ -85,8 +85,8 @@ def test_each_rise_is_one_signed_delivery(client: Client, receiver: Receiver) ->
     assert heard(receiver, other) == [], "the subscription is the other customer's"
 
 
-def test_whoever_hears_of_a_rise_finds_its_transactions(client: Client, receiver: Receiver) -> None:
-    """State, match and event are one commit with the transactions that they are about."""
+def test_a_receiver_of_a_trigger_finds_its_transactions(client: Client, receiver: Receiver) -> None:
+    """State, match and event are committed together with the transactions that they concern."""
     customer = client.customer()
     watch(client, LONG=LONG)
     subscribe(client, receiver)
@@ -96,7 +96,9 @@ def test_whoever_hears_of_a_rise_finds_its_transactions(client: Client, receiver
     assert len(client.transactions(customer)) == 2
 
 
-def test_what_an_attribute_makes_true_is_told_without_waiting_for_the_night(client: Client, receiver: Receiver) -> None:
+def test_a_rule_triggered_by_an_attribute_is_reported_before_the_nightly_run(
+    client: Client, receiver: Receiver
+) -> None:
     customer = client.customer()
     client.finished(client.submit(customer, [row(1)]))
     watch(client, LOW=LOW_SCORE)

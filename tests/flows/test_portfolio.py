@@ -24,7 +24,7 @@ from storage.portfolio import maintenance
 from storage.portfolio.maintenance import BucketProgress, Task
 from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service, command_of
-from tests.flows.test_main_job import asked_as_documented, counted_as_documented
+from tests.flows.test_main_job import count_as_documented, query_as_documented
 from tests.patience import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -45,7 +45,7 @@ REPOSITORY = {"repositoryLocationName": "tidemark", "repositoryName": "__reposit
 
 @pytest.fixture(scope="module", params=DATABASES)
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """One customer a slice, and long rests between: a backfill that can be met while it runs."""
+    """Start a service whose backfill is slow enough to be observed: one customer per slice, with pauses between."""
     gentle = {"TIDEMARK_PORTFOLIO_SLICE_ROWS": "1", "TIDEMARK_PORTFOLIO_SHARE": "0.25"}
     where = {"TIDEMARK_DATABASE_URL": new_database(request, request.param)}
     running = Service(tmp_path_factory.mktemp("portfolio"), TIDEMARK_SCHEDULES="off", **where, **gentle)
@@ -68,10 +68,10 @@ def client(service: Service) -> Client:
 
 @pytest.fixture(scope="module")
 def bucket(client: Client, store: Store) -> list[str]:
-    """The customers of one bucket, with transactions; all but the last have reports."""
+    """Return the customers of one bucket. All have transactions, and all but the last have reports."""
     ids = [client.customer() for _ in range(OF_THE_BUCKET)]
     with store.db.writing() as w:
-        for nth in range(1, OF_THE_BUCKET):  # their numbers, to fall into the first one's bucket
+        for nth in range(1, OF_THE_BUCKET):  # so that their numbers fall into the first one's bucket
             w.execute(update(customers).where(customers.c.number == 1 + nth).values(number=BUCKET + 64 * nth))
     jobs = [client.submit(each, rows(seed)) for seed, each in enumerate(ids, start=1)]
     for job in jobs:
@@ -95,7 +95,7 @@ def ask(service: Service, query: str, **variables: Any) -> Any:
 
 
 def materialised(service: Service, *assets: str) -> dict[str, str]:
-    """Materialise assets of the bucket as Dagster's pages do, in one run; its tags."""
+    """Materialise assets of the bucket in one run, as Dagster's pages do. Return the run's tags."""
     selector = {**REPOSITORY, "jobName": "__ASSET_JOB", "assetSelection": [{"path": [name]} for name in assets]}
     tags = [{"key": "dagster/partition", "value": f"{BUCKET:02d}"}]
     execution = {"selector": selector, "runConfigData": {}, "mode": "default", "executionMetadata": {"tags": tags}}
@@ -116,7 +116,7 @@ def portfolio_processes(service: Service) -> list[psutil.Process]:
     ]
 
 
-def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_s_queue_and_stands_in_the_manifest(
+def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_queue_and_listed_in_the_manifest(
     service: Service, client: Client, bucket: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert portfolio_processes(service) == [], "started only when there is work"
@@ -138,10 +138,10 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_s_queue_and
     answered = client.data("GET", f"/v1/customer/{bucket[0]}/reports")["risk"]["data"]
     assert json.loads(held["data"][0]) == answered
     monkeypatch.chdir(tmp_path)
-    assert counted_as_documented(service) == 20 * (OF_THE_BUCKET + 1), "tables of reports are no transactions"
+    assert count_as_documented(service) == 20 * (OF_THE_BUCKET + 1), "tables of reports are no transactions"
     [metrics_table] = [entry for entry in manifest if entry["dataset"] == "metrics_portfolio"]
     assert metrics_table["rows"] == OF_THE_BUCKET * len(METRICS), "of customers without reports, too"
-    assert sum(count for _, count, _ in asked_as_documented(service, 1)) == OF_THE_BUCKET - 1
+    assert sum(count for _, count, _ in query_as_documented(service, 1)) == OF_THE_BUCKET - 1
 
 
 def report_status(client: Client, customer: str) -> str:
@@ -155,11 +155,11 @@ def test_a_live_job_ends_while_a_backfill_runs(
     before = {each: client.transactions(each) for each in bucket}
     with store.db.writing() as w:
         w.execute(update(customers).values(enrichment_version=0))
-    with asked_for_backfill(service) as command:
-        until(lambda: under_way(store))
+    with start_backfill(service) as command:
+        until(lambda: is_in_progress(store))
         live = client.finished(client.submit(client.customer(), rows(seed=7)))
         assert live["status"] == "Completed"
-        assert under_way(store), "the live job ended first"
+        assert is_in_progress(store), "the live job ended first"
         printed, _ = command.communicate(timeout=120)
     assert command.returncode == 0
     [ended] = json.loads(printed)["buckets"]
@@ -170,13 +170,13 @@ def test_a_live_job_ends_while_a_backfill_runs(
 
 
 @pytest.mark.parametrize("killed", ["the portfolio's process", "everything"])
-def test_a_backfill_killed_midway_goes_on_by_itself_where_it_stopped(
+def test_a_killed_backfill_continues_by_itself_where_it_stopped(
     service: Service, store: Store, bucket: list[str], killed: str
 ) -> None:
     with store.db.writing() as w:
         w.execute(update(customers).values(enrichment_version=0))
-    with asked_for_backfill(service) as command:
-        until(lambda: under_way(store))
+    with start_backfill(service) as command:
+        until(lambda: is_in_progress(store))
         if killed == "everything":
             service.kill_everything()
             service.start()
@@ -189,8 +189,8 @@ def test_a_backfill_killed_midway_goes_on_by_itself_where_it_stopped(
     assert (ended["customers"], ended["error"]) == (len(bucket), None), "nobody twice"
 
 
-def under_way(store: Store) -> bool:
-    """Some of the bucket's customers are done, and some are not."""
+def is_in_progress(store: Store) -> bool:
+    """Return whether some of the bucket's customers are done, but not all."""
     return any(each.done and each.completed_at is None and each.done < each.total for each in progress(store))
 
 
@@ -199,6 +199,6 @@ def progress(store: Store) -> list[BucketProgress]:
         return maintenance.progress(r, Task.BACKFILL, [BUCKET])
 
 
-def asked_for_backfill(service: Service) -> subprocess.Popen[str]:
+def start_backfill(service: Service) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "api.cli", "backfill", "--bucket", str(BUCKET), "--json"]
     return subprocess.Popen(command, env=service.environment, stdout=subprocess.PIPE, text=True)

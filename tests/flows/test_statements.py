@@ -1,4 +1,4 @@
-"""PDF statements through the API: sent as a form, read in children, enriched, told of, and led back to paper."""
+"""PDF statements through the API: sent as a form, read in children, enriched, reported, and traced to their pages."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -52,7 +52,7 @@ def printed(made: PrintedStatement) -> list[tuple[str, Decimal]]:
     return sorted((str(row.date), row.amount) for row in made.rows)
 
 
-def test_statements_become_transactions_and_every_stage_tells_of_it(client: Client, receiver: Receiver) -> None:
+def test_statements_become_transactions_and_every_stage_sends_its_event(client: Client, receiver: Receiver) -> None:
     subscribed(client, receiver, *EVENTS, *FAILURES)
     customer, made = client.customer(), statement_pdf("westpac", seed=7, pages=2)
     job_id = submitted(client, customer, ("june.pdf", made.content), ("letter.pdf", b"%PDF-1.7 no more"))
@@ -95,7 +95,7 @@ def test_a_transaction_leads_back_to_its_row_on_the_page(client: Client) -> None
         assert picture.content.startswith(b"\x89PNG")
 
 
-def test_a_submission_of_nothing_readable_fails_and_says_so(client: Client, receiver: Receiver) -> None:
+def test_a_submission_without_a_readable_file_fails_with_a_reason(client: Client, receiver: Receiver) -> None:
     subscribed(client, receiver, *EVENTS, *FAILURES)
     customer = client.customer()
     job_id = submitted(client, customer, ("letter.pdf", b"%PDF-1.7 no more"))
@@ -109,7 +109,7 @@ def test_a_submission_of_nothing_readable_fails_and_says_so(client: Client, rece
     ]
 
 
-def test_what_a_feed_and_a_statement_both_hold_is_held_once(client: Client) -> None:
+def test_a_row_in_both_feed_and_statement_is_stored_once(client: Client) -> None:
     customer, made = client.customer(), statement_pdf("westpac", seed=7, pages=2)
     account = made.accounts[0]
     fed = [
@@ -127,8 +127,8 @@ def test_what_a_feed_and_a_statement_both_hold_is_held_once(client: Client) -> N
     assert len(client.data("GET", f"/v1/customer/{customer}/statements")["statements"]) == 1
 
 
-def test_neither_logs_nor_dagster_hold_what_pdfs_say(service: Service, client: Client) -> None:
-    """Canaries: names of files, passwords, good and bad, and the account that a statement is of."""
+def test_neither_logs_nor_dagster_hold_the_content_of_pdfs(service: Service, client: Client) -> None:
+    """Canary values: file names, right and wrong passwords, and a statement's account."""
     customer, made = client.customer(), statement_pdf("westpac", seed=9, pages=2)
     files = [("KANARIE.pdf", made.content), ("KANARIE-2.pdf", b"%PDF-1.7 KANARIENVOGEL")]
     client.finished(submitted(client, customer, *files, password="KANARIE-PASSWORD"))
@@ -145,7 +145,7 @@ def test_neither_logs_nor_dagster_hold_what_pdfs_say(service: Service, client: C
         assert not [canary for canary in canaries if canary.encode() in content], place
 
 
-def test_a_process_that_is_killed_while_it_reads_loses_and_doubles_nothing(service: Service, client: Client) -> None:
+def test_a_kill_while_pdfs_are_read_loses_and_duplicates_nothing(service: Service, client: Client) -> None:
     customer, made = client.customer(), statement_pdf("westpac", seed=8, pages=60)
     job_id = submitted(client, customer, ("long.pdf", made.content))
     until(lambda: client.data("GET", f"/v1/jobs/{job_id}/status")["status"] == "Running")

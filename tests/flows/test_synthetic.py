@@ -1,4 +1,4 @@
-"""Made-up customers of a client, whose days go by in a service that runs."""
+"""Synthetic customers get new transactions day by day in a running service."""
 
 import json
 from datetime import date
@@ -13,7 +13,7 @@ from tests.flows.service import Client, Service
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_a_client_gets_customers_whose_last_days_come_one_by_one(service: Service) -> None:
+def test_synthetic_customers_get_their_last_days_one_by_one(service: Service) -> None:
     store = service.store()
     with store.db.writing() as w:
         client_id = keys.create_client(w, "clock", decision_policies=True, now=now()).client_id

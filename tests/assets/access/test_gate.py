@@ -1,4 +1,4 @@
-"""Nobody reaches Dagster's pages past the gate; whoever passes it does no more than their role may."""
+"""Every request to Dagster's pages passes the gate, which allows only what the role permits."""
 
 import json
 from http.cookies import SimpleCookie
@@ -25,7 +25,7 @@ QUERY = b'{"query": "query { runs { id } }"}'
 
 
 class Dagster:
-    """Stands for Dagster's web server: remembers what reached it."""
+    """A replacement for Dagster's web server that records the requests that reach it."""
 
     def __init__(self) -> None:
         self.reached: list[tuple[str, str, Role | None, bytes]] = []
@@ -65,7 +65,7 @@ def dagster() -> Dagster:
 
 
 class Browser:
-    """What a browser, or a script, sends to the gate; it keeps the cookie, as a browser does."""
+    """A client of the gate that stores the cookie, as a browser does."""
 
     def __init__(self, dagster: Dagster, clock: Clock) -> None:
         self.gate = Gate(dagster.app(), TOKENS, allowed_hosts("127.0.0.1", ()), clock)
@@ -104,7 +104,9 @@ def bearer(role: Role) -> dict[str, str]:
     return {"Authorization": f"Bearer {TOKENS[role]}"}
 
 
-def test_without_signing_in_nothing_is_reached(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
+def test_without_signing_in_no_request_reaches_dagster(
+    browser: Browser, dagster: Dagster, subtests: pytest.Subtests
+) -> None:
     attempts = [
         ("GET", "/", {}, 401),
         ("GET", "/overview", {"Accept": "text/html"}, 303),
@@ -127,7 +129,9 @@ def test_without_signing_in_nothing_is_reached(browser: Browser, dagster: Dagste
     assert dagster.reached == []
 
 
-def test_signing_in_sets_a_cookie_that_scripts_and_other_sites_do_not_have(browser: Browser, dagster: Dagster) -> None:
+def test_signing_in_sets_a_cookie_that_is_hidden_from_scripts_and_other_sites(
+    browser: Browser, dagster: Dagster
+) -> None:
     assert b"<form" in browser.get("/sign-in").body
     answer = browser.sign_in(TOKENS[Role.OPERATOR])
     assert (answer.status, answer.headers["Location"]) == (303, "/")
@@ -167,8 +171,8 @@ def test_a_session_can_not_be_rewritten(browser: Browser, subtests: pytest.Subte
             assert browser.get("/").status == 401
 
 
-def test_only_hosts_of_the_list_are_served(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
-    """Else a page could point its own name at this machine (DNS rebinding) and be of the same origin."""
+def test_only_hosts_in_the_list_are_served(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
+    """Otherwise a page could point its own name at this machine (DNS rebinding) and have the same origin."""
     for host in ("evil.example", "evil.example:3000", "localhost.evil.example", "", "localhost:3000:1", "127.0.0.1@x"):
         with subtests.test(host=host):
             assert browser.get("/", **bearer(Role.OPERATOR), Host=host).status == 421
@@ -178,7 +182,7 @@ def test_only_hosts_of_the_list_are_served(browser: Browser, dagster: Dagster, s
             assert browser.get("/", **bearer(Role.OPERATOR), Host=host).status == 200
 
 
-def test_hosts_are_the_address_loopback_and_those_of_the_setting() -> None:
+def test_hosts_are_the_address_loopback_and_those_in_the_setting() -> None:
     assert allowed_hosts("10.1.2.3", ("Dagster.lender.example",)) == {
         "localhost",
         "127.0.0.1",
@@ -205,7 +209,7 @@ def test_a_request_from_another_origin_is_refused(
     assert dagster.reached == []
 
 
-def test_get_carries_no_graphql(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
+def test_graphql_by_get_is_refused(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
     browser.sign_in(TOKENS[Role.OPERATOR])
     for query in ("mutation{stopSensor(id:1){id}}", "{version}", "query A{version} mutation B{x}"):
         for path in ("/graphql", "/%67raphql", "/graphql%0A"):
@@ -217,10 +221,10 @@ def test_get_carries_no_graphql(browser: Browser, dagster: Dagster, subtests: py
         assert browser.get("/graphql", Accept="text/html").status == 200
 
 
-def test_a_path_that_a_router_may_read_otherwise_is_refused(
+def test_a_path_that_a_router_may_read_differently_is_refused(
     browser: Browser, dagster: Dagster, subtests: pytest.Subtests
 ) -> None:
-    """To Starlette's router `/graphql` and a line feed is `/graphql`."""
+    """Starlette's router reads `/graphql` followed by a line feed as `/graphql`."""
     for path in ("/graphql%0A", "/graphql%00", "/%0Agraphql", "/graphql%E2%80%A8", "/sign-in%0A", "/runs%7F"):
         for method in ("GET", "POST"):
             with subtests.test(method=method, path=path):
@@ -242,7 +246,7 @@ def test_other_methods_are_refused(browser: Browser, dagster: Dagster, subtests:
     assert dagster.reached == []
 
 
-def test_operators_act(browser: Browser, dagster: Dagster) -> None:
+def test_operators_may_act(browser: Browser, dagster: Dagster) -> None:
     assert browser.query(MUTATION, **bearer(Role.OPERATOR)).status == 200
     browser.sign_in(TOKENS[Role.OPERATOR])
     assert browser.query(MUTATION, Origin=ORIGIN).status == 200
@@ -250,7 +254,7 @@ def test_operators_act(browser: Browser, dagster: Dagster) -> None:
     assert dagster.reached[:2] == [("POST", "/graphql", Role.OPERATOR, MUTATION)] * 2
 
 
-def test_readers_view(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
+def test_readers_may_view(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
     for query in ("{ version }", "query A { a } query B { b }", "query { ...f } fragment f on Query { a }"):
         with subtests.test(query=query):
             body = json.dumps({"query": query}).encode()
@@ -260,7 +264,7 @@ def test_readers_view(browser: Browser, dagster: Dagster, subtests: pytest.Subte
         assert browser.get("/runs", **bearer(Role.READER)).status == 200
 
 
-def test_readers_do_not_act(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
+def test_readers_may_not_act(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
     sneaky = [
         MUTATION.decode(),
         json.dumps({"query": "query A { a } mutation B { b }", "operationName": "A"}),
@@ -288,8 +292,8 @@ def test_readers_do_not_act(browser: Browser, dagster: Dagster, subtests: pytest
     assert dagster.reached == []
 
 
-def test_graphql_comes_as_json_alone(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
-    """Dagster also reads it from the address of a POST, or as plain text: what a form of any page can send."""
+def test_graphql_is_accepted_only_as_json(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
+    """Dagster would also read it from a POST's query string or as plain text, which a form on any page can send."""
     kinds = (
         "text/plain",
         "application/graphql",
@@ -305,8 +309,8 @@ def test_graphql_comes_as_json_alone(browser: Browser, dagster: Dagster, subtest
     assert dagster.reached == []
 
 
-def test_dagster_reads_what_the_gate_has_read(subtests: pytest.Subtests) -> None:
-    """Dagster knows JSON by lower-case letters alone: of `Application/JSON` it took the mutation in the address."""
+def test_dagster_reads_the_same_query_as_the_gate(subtests: pytest.Subtests) -> None:
+    """Dagster recognises JSON only in lower case: for `Application/JSON` it would execute the query string."""
     read: list[tuple[list[str], str, bytes]] = []
 
     async def graphql(request: Request) -> Response:
@@ -322,7 +326,7 @@ def test_dagster_reads_what_the_gate_has_read(subtests: pytest.Subtests) -> None
                 assert read.pop() == (["application/json"], "", QUERY)
 
 
-def test_websockets_pass_the_same_gate(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
+def test_websockets_pass_the_same_checks(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
     browser.sign_in(TOKENS[Role.READER])
     session = {"Cookie": f"{COOKIE}={browser.cookie}"}
     browser.cookie = ""
@@ -343,12 +347,12 @@ def test_websockets_pass_the_same_gate(browser: Browser, dagster: Dagster, subte
             assert dagster.reached.pop() == ("websocket", "/graphql", role, b"")
 
 
-def test_pages_are_framed_by_no_other_site(browser: Browser) -> None:
+def test_other_sites_may_not_frame_pages(browser: Browser) -> None:
     assert browser.get("/", **bearer(Role.READER)).headers["X-Frame-Options"] == "SAMEORIGIN"
     assert "frame-ancestors 'none'" in browser.get("/sign-in").headers["Content-Security-Policy"]
 
 
-def test_tokens_are_made_once_and_private(tmp_path: Path) -> None:
+def test_tokens_are_created_once_and_private(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     made = {role: token(settings, role) for role in Role}
     assert len(set(made.values())) == len(Role)
@@ -358,14 +362,14 @@ def test_tokens_are_made_once_and_private(tmp_path: Path) -> None:
         assert len(made[role]) >= 43, "32 random bytes"
 
 
-def test_the_token_is_told_on_a_terminal_and_kept_out_of_logs(tmp_path: Path) -> None:
+def test_the_token_is_printed_on_a_terminal_but_not_in_logs(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     secret = token(settings, Role.OPERATOR)
     assert shown_token(settings, on_terminal=True) == secret
     assert shown_token(settings, on_terminal=False) == f"in {tmp_path / 'operator.token'}"
 
 
-def test_a_token_that_others_may_read_or_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_token_file_that_is_empty_or_readable_by_others_is_refused(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     token(settings, Role.READER)
     token_file(settings, Role.READER).chmod(0o640)

@@ -1,4 +1,4 @@
-"""Whoever reaches the port of Dagster's pages without a token takes neither its files nor its memory nor its time."""
+"""Connections without a token can use up neither files nor memory nor time of Dagster's web server."""
 
 import json
 import socket
@@ -70,9 +70,7 @@ def _until(holds: object) -> None:
     assert holds()
 
 
-def test_half_open_connections_shut_nobody_out_and_are_bounded(
-    server: uvicorn.Server, address: tuple[str, int]
-) -> None:
+def test_half_open_connections_are_limited_and_block_nobody(server: uvicorn.Server, address: tuple[str, int]) -> None:
     retained = requests.Session()
     url = f"http://127.0.0.1:{address[1]}/graphql"
     with ExitStack() as many, connect(f"ws{url[4:]}", additional_headers=OPERATOR) as websocket:
@@ -88,7 +86,7 @@ def test_half_open_connections_shut_nobody_out_and_are_bounded(
     retained.close()
 
 
-def test_of_a_stranger_no_more_is_taken_than_a_request_needs(
+def test_a_stranger_may_send_only_as_much_as_a_request_needs(
     address: tuple[str, int], subtests: pytest.Subtests
 ) -> None:
     endless = {
@@ -106,7 +104,7 @@ def test_of_a_stranger_no_more_is_taken_than_a_request_needs(
                 pytest.fail("it takes whatever comes")
 
 
-def test_who_is_let_in_may_send_more(address: tuple[str, int]) -> None:
+def test_a_signed_in_user_may_send_more(address: tuple[str, int]) -> None:
     url = f"http://127.0.0.1:{address[1]}/graphql"
     body = json.dumps({"query": "{ version }", "variables": "x" * 900_000})
     headers = {"Content-Type": "application/json"}
@@ -114,7 +112,7 @@ def test_who_is_let_in_may_send_more(address: tuple[str, int]) -> None:
         assert requests.post(url, body, headers=headers | who).text == str(len(body))
 
 
-def test_a_message_to_a_websocket_is_bounded(address: tuple[str, int]) -> None:
+def test_the_size_of_a_websocket_message_is_limited(address: tuple[str, int]) -> None:
     with connect(f"ws://127.0.0.1:{address[1]}/graphql", additional_headers=READER) as websocket:
         websocket.send("x" * 60_000)
         assert websocket.recv() == "60000"
@@ -123,7 +121,7 @@ def test_a_message_to_a_websocket_is_bounded(address: tuple[str, int]) -> None:
             websocket.recv()
 
 
-def test_a_body_that_does_not_come_is_not_awaited(address: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_never_arrives_times_out(address: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "BODY_WITHIN_S", 0.2)
     head = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Length: 10\r\n\r\n"
     with socket.create_connection(address, timeout=WITHIN_S) as one:

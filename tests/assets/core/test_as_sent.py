@@ -1,4 +1,4 @@
-"""Ids, accounts and texts that look alike once they are masked stay apart, whatever becomes of keys and homes."""
+"""Ids, accounts and narratives that look alike after masking stay distinct, even after key rotation and restore."""
 
 import shutil
 from collections.abc import Sequence
@@ -48,20 +48,20 @@ def ids(lender: Lender) -> set[bytes]:
     return {row["transaction_id"] for row in lender.rows()}
 
 
-def test_submissions_of_such_rows_stay_as_many_transactions(lender: Lender) -> None:
+def test_rows_that_are_masked_alike_stay_separate_transactions(lender: Lender) -> None:
     jobs = [lender.sent(with_id(number), paid_to(number)) for number in ALIKE]
     assert [(job.enriched_rows, job.duplicate_rows) for job in jobs] == [(2, 0)] * 5
     assert {row["revision"] for row in lender.rows()} == {1}
     assert len(ids(lender)) == 10
 
 
-def test_one_submission_may_bring_them_all_and_only_what_is_shown_is_masked(lender: Lender) -> None:
+def test_one_submission_may_contain_several_ids_that_are_masked_alike(lender: Lender) -> None:
     job = lender.sent(*({**RENT, "amount": f"-{nth}", "transactionId": number} for nth, number in enumerate(ALIKE)))
     assert (job.enriched_rows, job.rejected_rows) == (5, 0)
     assert {row["client_transaction_id"] for row in lender.rows()} == {SHOWN}
 
 
-def test_overlapping_submissions_add_only_what_is_new(lender: Lender) -> None:
+def test_overlapping_submissions_add_only_new_rows(lender: Lender) -> None:
     lender.sent(*of_each(ALIKE[:3]))
     before = ids(lender)
     job = lender.sent(*of_each(ALIKE[1:]))
@@ -69,14 +69,14 @@ def test_overlapping_submissions_add_only_what_is_new(lender: Lender) -> None:
     assert before < ids(lender)
 
 
-def test_another_card_in_the_same_words_is_a_revision(lender: Lender) -> None:
+def test_another_card_number_in_the_same_narrative_is_a_revision(lender: Lender) -> None:
     one, other = ({**paid_to(number), "transactionId": "A"} for number in ALIKE[:2])
     lender.sent(one)
     assert lender.sent(other).enriched_rows == 1
     assert [row["revision"] for row in lender.rows()] == [2]
 
 
-def test_cards_that_are_shown_alike_are_accounts_of_their_own(lender: Lender) -> None:
+def test_cards_that_are_masked_alike_are_separate_accounts(lender: Lender) -> None:
     for number in ALIKE[:2]:
         lender.sent(COFFEE, account_number=number)
     assert lender.sent(COFFEE, account_number=f"{ALIKE[0][:4]} {ALIKE[0][4:8]}-{ALIKE[0][8:]}").duplicate_rows == 1
@@ -85,7 +85,7 @@ def test_cards_that_are_shown_alike_are_accounts_of_their_own(lender: Lender) ->
     assert {row["account_number"] for row in rows} == {SHOWN}
 
 
-def test_ids_that_are_not_masked_are_derived_as_ever(lender: Lender) -> None:
+def test_ids_that_are_not_masked_have_no_digest(lender: Lender) -> None:
     lender.sent(with_id("20260630-0007"), COFFEE)
     assert {row["client_transaction_id_digest"] for row in lender.rows()} == {None}
     assert {row["description_digest"] for row in lender.rows()} == {None}
@@ -103,7 +103,7 @@ def test_new_keys_change_no_identity(lender: Lender, monkeypatch: pytest.MonkeyP
     assert ids(lender) == before
 
 
-def test_a_restored_service_knows_them_again(tmp_path: Path) -> None:
+def test_a_restored_service_recognises_the_same_rows(tmp_path: Path) -> None:
     store = open_store(Settings(home=tmp_path / "home"))
     lender = Lender(store)
     lender.sent(*of_each(ALIKE))
@@ -123,7 +123,7 @@ def test_a_restored_service_knows_them_again(tmp_path: Path) -> None:
     lender.store.close()
 
 
-def test_what_a_retracted_submission_brought_is_the_later_ones(lender: Lender) -> None:
+def test_after_a_retraction_shared_rows_belong_to_the_later_submission(lender: Lender) -> None:
     first, second = lender.sent(*of_each(ALIKE[:3])), lender.sent(*of_each(ALIKE[1:]))
     before = ids(lender)
     lender.retracted(first)
@@ -131,7 +131,7 @@ def test_what_a_retracted_submission_brought_is_the_later_ones(lender: Lender) -
     assert len(lender.rows()) == len(lender.rows(second)) == 8
 
 
-def test_what_was_known_earlier_is_told_of_each(lender: Lender) -> None:
+def test_rows_known_at_an_earlier_time_are_counted_separately(lender: Lender) -> None:
     jobs = [lender.sent(with_id(number)) for number in ALIKE[:2]]
     revised = lender.sent({**with_id(ALIKE[0]), "amount": "-5.00"})
     with lender.store.db.reading() as r:
@@ -142,7 +142,7 @@ def test_what_was_known_earlier_is_told_of_each(lender: Lender) -> None:
     assert (last.height, last.filter(pl.col("revision") == 2).height) == (2, 1)
 
 
-def test_statements_of_cards_that_are_shown_alike_are_of_two_accounts_however_often_they_are_sent(
+def test_statements_of_cards_that_are_masked_alike_stay_two_accounts_when_sent_again(
     lender: Lender,
 ) -> None:
     cards = {
@@ -158,11 +158,11 @@ def test_statements_of_cards_that_are_shown_alike_are_of_two_accounts_however_of
         return ended.enriched_rows or 0, ended.duplicate_rows or 0
 
     assert read("one", "other") == (2, 0)
-    assert read("one", "other")[0] == 0, "what is kept of a file read before tells its account all the same"
+    assert read("one", "other")[0] == 0, "the stored statements keep their accounts"
     assert len({row["account_id"] for row in lender.rows()}) == len(lender.rows()) == 2
 
 
-def test_files_that_landed_without_digests_are_read_beside_others(
+def test_landing_files_without_digests_are_read_together_with_newer_ones(
     lender: Lender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as before:

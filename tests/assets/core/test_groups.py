@@ -1,4 +1,4 @@
-"""Two customers of one lender that belong together: each learns of the other's side, whoever is heard from first."""
+"""Two related customers of one client: each sees the other side of a transfer, whichever submits first."""
 
 from datetime import UTC, datetime
 
@@ -17,7 +17,7 @@ IN: Item = {"date": "2026-03-03", "description": "OSKO DEPOSIT 99812", "amount":
 
 
 class Group:
-    """A customer and, with another ABN, its sister, both of one client."""
+    """A customer and a related one with another ABN, both of one client."""
 
     def __init__(self, store: Store) -> None:
         self.here = Lender(store)
@@ -55,7 +55,7 @@ def one_sided(filled: Filled) -> tuple[Group, Job]:
 
 
 def declared_by_one(store: Store) -> tuple[Group, Job]:
-    """A group that only one side declares, and the other side's submission."""
+    """Return a group that only one side declares, and the other side's submission."""
     group = Group(store)
     group.declare(group.here, group.there)
     group.here.sent(OUT)
@@ -68,25 +68,25 @@ def categories(lender: Lender) -> list[str]:
     return [row["category"] for row in lender.rows()]
 
 
-def test_the_side_that_was_there_first_learns_of_the_second(group: Group) -> None:
+def test_the_customer_with_earlier_data_gets_the_pair_too(group: Group) -> None:
     assert (categories(group.here), categories(group.there)) == (["related_entity"], ["related_entity"])
     [mine], [theirs] = group.here.rows(), group.there.rows()
     assert mine["transfer_pair_id"] == theirs["transfer_pair_id"] is not None
 
 
-def test_only_who_declared_the_other_sees_a_group(one_sided: tuple[Group, Job]) -> None:
+def test_only_the_customer_that_declared_the_other_sees_a_group(one_sided: tuple[Group, Job]) -> None:
     group, _ = one_sided
     assert categories(group.here) == ["related_entity"]
     assert categories(group.there) != ["related_entity"]
 
 
-def test_it_ends_when_nothing_changes_any_more(group: Group) -> None:
+def test_recomputation_ends_when_nothing_changes(group: Group) -> None:
     version = group.here.customer.data_version
     group.settle()
     assert group.here.customer.data_version == version
 
 
-def test_a_retracted_side_takes_the_pair_along(one_sided: tuple[Group, Job]) -> None:
+def test_retracting_one_side_removes_the_pair(one_sided: tuple[Group, Job]) -> None:
     group, submission = one_sided
     assert categories(group.here) == ["related_entity"]
     group.there.retracted(submission)
@@ -94,7 +94,7 @@ def test_a_retracted_side_takes_the_pair_along(one_sided: tuple[Group, Job]) -> 
     assert categories(group.here) != ["related_entity"]
 
 
-def test_another_clients_customer_with_that_abn_stands_beside_nobody(store: Store) -> None:
+def test_another_clients_customer_with_the_same_abn_is_not_related(store: Store) -> None:
     here, stranger = Lender(store), Lender(store, SISTERS_ABN)
     party = Party("Sister Pty Ltd", SISTERS_ABN, True, "group_company")
     with store.db.writing() as w:

@@ -1,4 +1,4 @@
-"""Children end with their parent, and a home has one of each."""
+"""Children end with their parent, and a lock has one holder."""
 
 import os
 import subprocess
@@ -22,17 +22,17 @@ def test_a_child_ends_when_its_parent_is_killed() -> None:
     assert parent.stdout is not None
     os.kill(int(parent.stdout.readline()), 0)  # it lives
     parent.kill()
-    parent.communicate(timeout=20)  # returns when nobody has the pipe any more: neither parent nor child
+    parent.communicate(timeout=20)  # returns when both parent and child have closed the pipe
 
 
-def test_a_child_has_a_session_of_its_own_so_that_ctrl_c_reaches_the_parent_alone() -> None:
+def test_a_child_has_its_own_session_so_that_ctrl_c_reaches_only_the_parent() -> None:
     child = spawn("tests.assets.obedient", environment={})
     assert os.getsid(child.process.pid) == child.process.pid
     child.line.close()
     assert child.process.wait(20) == 1
 
 
-def test_the_second_one_in_a_home_is_refused_and_a_successor_takes_the_first_one_s_id(tmp_path: Path) -> None:
+def test_a_lock_has_one_holder_and_the_next_holder_gets_the_same_id(tmp_path: Path) -> None:
     with hold_lock(tmp_path / "worker.lock") as holder:
         with pytest.raises(AlreadyRunningError), hold_lock(tmp_path / "worker.lock"):
             pass

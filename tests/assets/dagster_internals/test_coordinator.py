@@ -1,4 +1,4 @@
-"""Runs of the portfolio wait in Dagster's queue, whoever starts them; everyone else's go straight to the launcher."""
+"""Runs of the portfolio wait in Dagster's queue, however they are started; all others go straight to the launcher."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ from storage.core.settings import Settings
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
-    """Of a home without a worker: whatever is launched there is refused."""
+    """Return an instance in a home without a worker, where every launch is refused."""
     settings = Settings(home=tmp_path / "home")
     dagster_home.prepare(settings)
     with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
@@ -37,7 +37,7 @@ def submitted(instance: DagsterInstance, asset: str | None = None, **tags: str) 
     return instance.run_coordinator.submit_run(context)
 
 
-def test_a_run_of_the_portfolio_is_queued_for_its_queue(instance: DagsterInstance, subtests: pytest.Subtests) -> None:
+def test_a_run_of_a_portfolio_asset_is_queued(instance: DagsterInstance, subtests: pytest.Subtests) -> None:
     for asset in sorted(PORTFOLIO_ASSETS):
         with subtests.test(asset):
             run = submitted(instance, asset)
@@ -45,7 +45,7 @@ def test_a_run_of_the_portfolio_is_queued_for_its_queue(instance: DagsterInstanc
             assert run.tags.items() >= TAGS.items()
 
 
-def test_a_job_of_the_portfolio_s_queue_is_queued_whatever_it_does(instance: DagsterInstance) -> None:
+def test_a_run_with_the_portfolio_tag_is_queued(instance: DagsterInstance) -> None:
     run = submitted(instance, **{QUEUE_TAG: Queue.PORTFOLIO.value})
     assert run.status is DagsterRunStatus.QUEUED
 
@@ -55,11 +55,11 @@ def test_every_other_run_is_launched_at_once(instance: DagsterInstance) -> None:
         submitted(instance, "enriched_transactions")
 
 
-def test_while_no_worker_runs_the_queue_tries_again_later(instance: DagsterInstance) -> None:
+def test_the_queue_retries_while_no_worker_runs(instance: DagsterInstance) -> None:
     run = submitted(instance, "risk_portfolio")
     with pytest.raises(DagsterUserCodeUnreachableError, match="No Tidemark worker runs"):
         instance.launch_run(run.run_id, workspace=None)  # pyrefly: ignore[bad-argument-type]
     queue = instance.get_concurrency_config().run_queue_config
     assert queue is not None
-    assert queue.max_user_code_failure_retries > 10**6, "and doesn't tire of it"
+    assert queue.max_user_code_failure_retries > 10**6, "and never gives up"
     assert queue.tag_concurrency_limits == [{"key": QUEUE_TAG, "value": "portfolio", "limit": 1}]

@@ -1,4 +1,4 @@
-"""What Dagster's processes find in their home survives a power cut."""
+"""The files in Dagster's home survive a power cut."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from storage.core.settings import Settings
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of what is synced, in order."""
+    """Return a list that collects the names of synced files and folders in order."""
     names: list[str] = []
     fsync = os.fsync
 
@@ -23,14 +23,14 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_the_settings(tmp_path: Path, synced: list[str]) -> None:
+def test_the_settings_are_synced_to_disk(tmp_path: Path, synced: list[str]) -> None:
     dagster_home.prepare(Settings(home=tmp_path))
     assert [name for name in synced if name.startswith(".dagster.yaml.")]
     assert synced[-1] == "dagster"
     assert [path.name for path in (tmp_path / "dagster").iterdir()] == ["dagster.yaml"]
 
 
-def test_the_identity_which_stays_what_it_was(tmp_path: Path, synced: list[str]) -> None:
+def test_the_identity_is_synced_to_disk_and_never_changes(tmp_path: Path, synced: list[str]) -> None:
     first = dagster_home.workers(Settings(home=tmp_path))
     assert [name for name in synced if name.startswith(".identity.")]
     assert synced[-1] == "dagster"

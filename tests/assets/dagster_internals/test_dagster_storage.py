@@ -1,4 +1,4 @@
-"""Dagster keeps its records in one place, in a file or beside our tables, from however many processes."""
+"""Any number of processes store Dagster's records in one place: one SQLite file, or a schema of our database."""
 
 import os
 import subprocess
@@ -24,11 +24,11 @@ OPEN = "from dagster import DagsterInstance; DagsterInstance.get().dispose()"
 
 @pytest.fixture(params=DATABASES)
 def settings(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A prepared home on each database, whose variables this process has in its environment."""
-    made = Settings(home=tmp_path / "home", database_url=new_database(request, request.param))
-    for name, value in dagster_home.prepare(made).items():
+    """Prepare a home on each database, and set its environment variables in this process."""
+    settings = Settings(home=tmp_path / "home", database_url=new_database(request, request.param))
+    for name, value in dagster_home.prepare(settings).items():
         monkeypatch.setenv(name, value)
-    return made
+    return settings
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_home_is_private_to_its_user_and_holds_no_password(tmp_path: Path) -> 
     assert "secret" not in (settings.dagster_home / "dagster.yaml").read_text()
 
 
-def test_what_one_process_recorded_another_reads(instance: DagsterInstance, settings: Settings) -> None:
+def test_one_process_reads_what_another_recorded(instance: DagsterInstance, settings: Settings) -> None:
     run_id = definitions.resolve_job_def("enrichment_batch").execute_in_process(instance=instance).run_id
 
     with DagsterInstance.from_config(str(settings.dagster_home)) as other:
@@ -65,7 +65,7 @@ def test_what_one_process_recorded_another_reads(instance: DagsterInstance, sett
 
 
 @pytest.mark.usefixtures("instance")
-def test_dagster_s_tables_never_meet_ours(settings: Settings) -> None:
+def test_dagsters_tables_are_separate_from_ours(settings: Settings) -> None:
     store = open_store(settings)
     store.db.migrate()
     ours = set(inspect(store.db.engine).get_table_names())
@@ -82,14 +82,14 @@ def test_dagster_s_tables_never_meet_ours(settings: Settings) -> None:
     assert "event_logs" not in ours
 
 
-def test_a_deleted_run_takes_its_records_along(instance: DagsterInstance) -> None:
+def test_deleting_a_run_deletes_its_records(instance: DagsterInstance) -> None:
     run_id = definitions.resolve_job_def("enrichment_batch").execute_in_process(instance=instance).run_id
     instance.delete_run(run_id)
     assert instance.get_run_by_id(run_id) is None
     assert instance.all_logs(run_id) == []
 
 
-def test_who_watches_a_run_hears_of_its_events(instance: DagsterInstance) -> None:
+def test_a_watcher_of_a_run_gets_its_events(instance: DagsterInstance) -> None:
     heard = threading.Event()
     run_id = definitions.resolve_job_def("enrichment_batch").execute_in_process(instance=instance).run_id
     instance.watch_event_logs(run_id, None, lambda _event, _cursor: heard.set())
@@ -98,6 +98,6 @@ def test_who_watches_a_run_hears_of_its_events(instance: DagsterInstance) -> Non
 
 @pytest.mark.service
 @pytest.mark.usefixtures("settings")
-def test_processes_that_open_a_new_home_at_once_don_t_break_it() -> None:
+def test_several_processes_may_open_a_new_home_at_once() -> None:
     opening = [subprocess.Popen([sys.executable, "-c", OPEN], env=os.environ) for _ in range(3)]
     assert [process.wait(60) for process in opening] == [0, 0, 0]

@@ -1,6 +1,6 @@
-"""The private parts of Dagster that Tidemark leans on are as they were when it was written.
+"""The private parts of Dagster that Tidemark uses have not changed.
 
-When this fails after an upgrade, look at the file named beside the part before anything else.
+When this fails after an upgrade, first check the file that is named beside the part.
 """
 
 import inspect
@@ -99,7 +99,7 @@ USED: list[tuple[str, Callable[..., Any], list[str]]] = [
 @pytest.mark.parametrize(
     ("file", "part", "parameters"), USED, ids=[f"{file}: {part.__qualname__}" for file, part, _ in USED]
 )
-def test_a_private_part_of_dagster_still_takes_what_we_give_it(
+def test_a_private_part_of_dagster_still_has_the_parameters_that_we_pass(
     file: str, part: Callable[..., Any], parameters: list[str]
 ) -> None:
     taken = inspect.signature(part).parameters
@@ -110,28 +110,28 @@ def test_a_private_part_of_dagster_still_takes_what_we_give_it(
     ] == []
 
 
-def test_values_of_private_types_are_made_as_we_make_them() -> None:
+def test_private_types_can_be_constructed_as_we_do() -> None:
     assert ModuleCodePointer("some.module", "definitions").module == "some.module"
     target = GrpcServerTarget(host="localhost", port=None, socket="/run/code.sock", location_name="tidemark")
     assert [origin.socket for origin in target.create_origins()] == ["/run/code.sock"]
 
 
-def test_a_request_s_context_knows_whether_it_may_only_read() -> None:
+def test_a_request_context_has_a_read_only_flag() -> None:
     """The workspace sets it for readers."""
     assert "self._read_only = read_only" in inspect.getsource(WorkspaceRequestContext.__init__)
     assert "get_user_permissions(self._read_only)" in inspect.getsource(WorkspaceRequestContext)
 
 
-def test_the_web_server_decides_by_the_headers_that_the_gate_looks_at() -> None:
-    """The gate sends no GraphQL on by GET, but for the page of queries, and by POST as JSON alone."""
+def test_the_web_server_decides_by_the_headers_that_the_gate_checks() -> None:
+    """The gate forwards GraphQL by GET only for the HTML page, and by POST only as JSON."""
     source = inspect.getsource(GraphQLServer.graphql_http_endpoint)
     assert 'if "text/html" in request.headers.get("Accept", "")' in source
     assert 'if "application/json" in content_type:\n' in source
     assert "data = await request.json()" in source
 
 
-def test_a_websocket_carries_subscriptions_alone() -> None:
-    """So readers may open one."""
+def test_a_websocket_carries_only_subscriptions() -> None:
+    """Therefore the gate allows readers to open one."""
     source = inspect.getsource(GraphQLServer.execute_graphql_subscription)
     assert "self._graphene_schema.subscribe(" in source
     assert ".execute(" not in source
@@ -146,14 +146,14 @@ def test_a_run_that_its_worker_does_not_hold_counts_as_lost() -> None:
     assert WorkerStatus.NOT_FOUND not in (WorkerStatus.RUNNING, WorkerStatus.SUCCESS)
 
 
-def test_the_stock_storages_for_postgresql_speak_through_the_engine_that_we_give_them() -> None:
-    """They ask for it anew at every connection, under this name."""
+def test_the_stock_postgresql_storages_use_the_engine_that_we_set() -> None:
+    """They read this attribute for every connection."""
     for storage in (PostgresRunStorage.connect, PostgresScheduleStorage.connect, PostgresEventLogStorage._connect):
         assert "create_pg_connection(self._engine)" in inspect.getsource(storage)
 
 
-def test_the_queue_takes_a_run_back_that_no_worker_took() -> None:
-    """It does so for this class of error alone; the launcher raises it for runs of the portfolio."""
+def test_the_queue_requeues_a_run_that_no_worker_took() -> None:
+    """It does so only for this class of error, which the launcher raises for runs of the portfolio."""
     from dagster._daemon.run_coordinator import queued_run_coordinator_daemon  # noqa: PLC0415  # only read here
 
     source = inspect.getsource(queued_run_coordinator_daemon.QueuedRunCoordinatorDaemon._dequeue_run)

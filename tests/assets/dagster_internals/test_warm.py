@@ -1,4 +1,4 @@
-"""What a warm process says of the runs that it executes."""
+"""The log of a warm process about the runs that it executes."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from storage.core.settings import Settings
 from tests.assets.trivial_location import definitions
 
 
-def test_a_step_that_fails_is_told_by_its_errors_types_alone(
+def test_a_failed_step_is_logged_with_error_types_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """An error's message may quote a row; Dagster would print it."""

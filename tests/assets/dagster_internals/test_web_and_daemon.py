@@ -1,4 +1,4 @@
-"""Dagster's daemons outlive their database's absence, and their process ends when one of them has died."""
+"""Dagster's daemons survive an unavailable database, and their process ends when one of them has died."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 from assets.dagster_internals import web_and_daemon
 
 
-def test_only_a_daemon_that_died_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_dead_daemon_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[Exception] = [
         OperationalError("SELECT", {}, Exception("away")),
         DagsterPostgresException("too many retries for DB connection"),

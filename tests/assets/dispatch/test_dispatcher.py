@@ -1,4 +1,4 @@
-"""What waits is claimed and launched once, at once, and only when it can run."""
+"""Waiting jobs are claimed and launched once, without delay, and only when a worker can run them."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ from tests.storage.examples import ABN, a_client, a_customer, a_submission
 
 
 class Launcher:
-    """Stands for Dagster: remembers what it was to launch, or refuses."""
+    """A replacement for Dagster that records launched batches, or fails."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.launched: list[Batch] = []
@@ -54,7 +54,7 @@ def standing(store: Store) -> list[tuple[str, int]]:
         return [(row.status, row.attempts) for row in r.execute(select(jobs.c.status, jobs.c.attempts))]
 
 
-def test_everything_that_waits_in_a_queue_becomes_one_batch(store: Store, now: datetime) -> None:
+def test_all_waiting_jobs_of_a_queue_become_one_batch(store: Store, now: datetime) -> None:
     submitted(store, now, count=3)
     a_warm_worker(store, now)
     launcher = Launcher()
@@ -63,7 +63,7 @@ def test_everything_that_waits_in_a_queue_becomes_one_batch(store: Store, now: d
     assert [(batch.jobs, batch.rows, batch.customers) for batch in launcher.launched] == [(3, 15, 3)]
 
 
-def test_a_queue_has_one_open_batch_and_the_next_begins_when_it_is_done(store: Store, now: datetime) -> None:
+def test_with_one_worker_the_next_batch_begins_when_the_open_one_commits(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
     launcher = Launcher()
@@ -87,14 +87,14 @@ def test_a_queue_has_as_many_open_batches_as_there_are_warm_workers(store: Store
     assert [batch.jobs for batch in launcher.launched] == [1, 1]
 
 
-def test_workers_of_another_home_are_none_of_this_dispatcher_s(store: Store, now: datetime) -> None:
+def test_workers_of_another_home_do_not_count(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     with store.db.writing() as w:
         leases.hold(w, f"{leases.WORKER}/elsewhere/1", uuid4(), ttl_s=60, now=now)
     assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
 
 
-def test_queues_do_not_take_each_other_s_jobs(store: Store, now: datetime) -> None:
+def test_queues_do_not_claim_each_others_jobs(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
     assert dispatch_queue(store, Queue.REFRESH, Launcher(), now) is Turn.NOTHING_TO_DO
@@ -114,14 +114,14 @@ def test_a_launch_that_certainly_failed_costs_no_attempt(store: Store, now: date
     assert standing(store) == [("Queued", 0)]
 
 
-def test_a_launch_of_unknown_outcome_costs_one(store: Store, now: datetime) -> None:
+def test_a_launch_of_unknown_outcome_costs_an_attempt(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
     assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(requests.ReadTimeout()), now) is Turn.REFUSED
     assert standing(store) == [("Queued", 1)]
 
 
-def test_a_batch_whose_lease_ran_out_is_launched_again_under_a_new_token(store: Store, now: datetime) -> None:
+def test_a_batch_with_an_expired_lease_is_launched_again_with_a_new_token(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
     launcher = Launcher()
@@ -133,7 +133,7 @@ def test_a_batch_whose_lease_ran_out_is_launched_again_under_a_new_token(store: 
     assert second.token > first.token
 
 
-def test_a_submission_is_launched_within_a_moment_once_someone_leads(store: Store) -> None:
+def test_a_submission_is_launched_at_once_if_this_process_leads(store: Store) -> None:
     now = datetime.now(UTC)
     a_warm_worker(store, now)
     launcher = Launcher()
@@ -149,7 +149,7 @@ def test_a_submission_is_launched_within_a_moment_once_someone_leads(store: Stor
     assert len(launcher.launched) == 1
 
 
-def test_an_error_that_nobody_foresaw_ends_no_dispatcher(store: Store) -> None:
+def test_an_unexpected_error_does_not_end_the_dispatcher(store: Store) -> None:
     now = datetime.now(UTC)
     a_warm_worker(store, now)
     launcher, failures = Launcher(), iter([TypeError("nobody foresaw this")])
@@ -164,7 +164,7 @@ def test_an_error_that_nobody_foresaw_ends_no_dispatcher(store: Store) -> None:
         until(lambda: len(launcher.launched) == 1)
 
 
-def test_an_error_that_nobody_foresaw_ends_no_leadership(store: Store) -> None:
+def test_an_unexpected_error_does_not_end_the_leadership(store: Store) -> None:
     failures, stop = iter([TypeError("nobody foresaw this")]), threading.Event()
 
     def can_lead() -> bool:
@@ -192,7 +192,7 @@ def dispatching(store: Store, launch: Launcher, leading: Callable[[], bool]) -> 
         thread.join()
 
 
-def test_one_leads_until_it_lets_go_and_only_while_it_can_launch(store: Store, now: datetime) -> None:
+def test_one_process_leads_until_it_gives_up_and_only_while_it_can_launch(store: Store, now: datetime) -> None:
     one = Leadership(store, uuid4(), can_lead=lambda: True)
     other = Leadership(store, uuid4(), can_lead=lambda: True)
     unable = Leadership(store, uuid4(), can_lead=lambda: False)
@@ -207,7 +207,7 @@ def test_one_leads_until_it_lets_go_and_only_while_it_can_launch(store: Store, n
     assert [candidate.leading() for candidate in (one, other)] == [False, True]
 
 
-def test_a_run_s_tags_tell_its_batch_and_its_size_and_no_one_s_name(store: Store, now: datetime) -> None:
+def test_the_tags_of_a_run_name_its_batch_and_size_but_no_customer(store: Store, now: datetime) -> None:
     submitted(store, now, count=2)
     a_warm_worker(store, now)
     launcher = Launcher()

@@ -1,4 +1,4 @@
-"""The nets catch what the dispatcher and the delivery loop let lie, and leave alone what they see to."""
+"""The sensors do overdue work of the dispatcher and the delivery loop, and leave new work to them."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
@@ -34,7 +34,7 @@ def tick(store: Store) -> list[RunRequest]:
     return answer if isinstance(answer, list) else []
 
 
-def test_where_nobody_dispatches_the_sensor_claims_what_waits(store: Store) -> None:
+def test_without_a_dispatcher_the_sensor_claims_waiting_jobs(store: Store) -> None:
     submitted(store, ago_s=0)
     working(store, dagster_home.workers(store.settings))
     [request] = tick(store)
@@ -45,7 +45,7 @@ def test_where_nobody_dispatches_the_sensor_claims_what_waits(store: Store) -> N
     assert tick(store) == []  # its batch is open now
 
 
-def test_the_sensor_leaves_fresh_jobs_to_the_dispatcher_and_takes_those_that_it_lets_lie(store: Store) -> None:
+def test_the_sensor_leaves_new_jobs_to_the_dispatcher_and_claims_overdue_ones(store: Store) -> None:
     working(store, dagster_home.workers(store.settings), leases.DISPATCHER)
     submitted(store, ago_s=1)
     assert tick(store) == []
@@ -60,18 +60,18 @@ def test_without_a_warm_worker_nothing_is_claimed(store: Store) -> None:
     assert tick(store) == []
 
 
-def test_only_deliveries_that_have_been_due_for_a_while_are_sent_within_a_tick(store: Store) -> None:
+def test_a_tick_sends_deliveries_only_if_one_is_overdue(store: Store) -> None:
     forgotten, fresh = an_event_due(store, ago_s=60), an_event_due(store, ago_s=0)
     webhook_outbox_sensor(build_sensor_context(resources={"store": store}))
     assert delivery_of(store, forgotten) is DeliveryStatus.FAILED  # tried: the guard refuses its receiver
-    assert delivery_of(store, fresh) is DeliveryStatus.FAILED  # taken along
+    assert delivery_of(store, fresh) is DeliveryStatus.FAILED  # sent in the same tick
 
     fresh = an_event_due(store, ago_s=0)
     webhook_outbox_sensor(build_sensor_context(resources={"store": store}))
     assert delivery_of(store, fresh) is DeliveryStatus.DUE
 
 
-def test_deliveries_of_a_sender_that_fell_silent_become_due_again(store: Store) -> None:
+def test_deliveries_of_a_silent_sender_become_due_again(store: Store) -> None:
     event_id = an_event_due(store, ago_s=0)
     with store.db.writing() as w:
         outbox.claim_due(w, uuid4(), limit=1, lease_s=1, now=datetime.now(UTC) - timedelta(seconds=2))
@@ -80,7 +80,7 @@ def test_deliveries_of_a_sender_that_fell_silent_become_due_again(store: Store) 
 
 
 def an_event_due(store: Store, ago_s: float) -> UUID:
-    """An event with one subscription, whose receiver nobody may connect to."""
+    """Enqueue an event for one subscription with a forbidden address. Return the event's id."""
     then = datetime.now(UTC) - timedelta(seconds=ago_s)
     customer = a_customer(store, a_client(store, then), then)
     event = NewEvent(uuid4(), customer.client_id, customer.number, uuid4(), EventType.JOB_COMPLETED, b"{}", then)

@@ -49,7 +49,7 @@ def lender(store: Store) -> Lender:
 
 
 class InJune(NamedTuple):
-    """A lender whose file of June was read and enriched."""
+    """A lender whose statement of June was read and enriched."""
 
     lender: Lender
     read: Shelf
@@ -71,7 +71,7 @@ def submitted(lender: Lender, *names: str, password: str | None = None) -> Job:
 
 
 def ended(lender: Lender, read: Shelf, *names: str, password: str | None = None) -> Job:
-    """A submission of PDFs that was read and enriched."""
+    """Submit PDFs, read and enrich them, and return the ended job."""
     job = submitted(lender, *names, password=password)
     extract(lender.store, read)
     lender.end_all()
@@ -84,7 +84,7 @@ def of_customer(lender: Lender) -> list[StoredStatement]:
 
 
 def reported(lender: Lender, job: Job) -> list[dict[str, Any]]:
-    """The job's events, in the order of their making."""
+    """Return the job's events in the order of creation."""
     query = select(events.c.body).where(events.c.job_id == job.job_id)
     with lender.store.db.reading() as r:
         bodies = [json.loads(body) for body in r.execute(query).scalars()]
@@ -118,7 +118,7 @@ def test_the_rows_of_a_statement_become_transactions(in_june: InJune) -> None:
     assert (found.opening_balance, found.closing_balance) == (Decimal("5000.00"), Decimal("4907.90"))
 
 
-def test_each_stage_tells_of_its_end_in_order(in_june: InJune) -> None:
+def test_each_stage_sends_its_event_in_order(in_june: InJune) -> None:
     lender, _, job = in_june
     happened = reported(lender, job)
     assert [body["eventType"] for body in happened] == [
@@ -132,14 +132,14 @@ def test_each_stage_tells_of_its_end_in_order(in_june: InJune) -> None:
     assert (happened[2]["totalProcessedTransactions"], happened[2]["totalReceivedTransactions"]) == (3, 3)
 
 
-def test_several_accounts_of_one_file_stay_apart(lender: Lender) -> None:
+def test_several_accounts_of_one_file_stay_separate(lender: Lender) -> None:
     both = extraction(statement(RENT), statement(RENT, account_number="87654321"))
     ended(lender, Shelf(both=both), "both")
     assert sorted(row["account_number"] for row in lender.rows()) == ["12345678", "87654321"]
     assert len({row["account_id"] for row in lender.rows()}) == 2
 
 
-def test_a_row_that_two_files_hold_counts_once(lender: Lender) -> None:
+def test_a_row_in_two_files_counts_once(lender: Lender) -> None:
     overlapping = extraction(statement(SALE, entry("WAGES", "1500.00", day=20)))
     job = ended(lender, Shelf(june=JUNE, july=overlapping), "june", "july")
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE", "WAGES"]
@@ -147,14 +147,14 @@ def test_a_row_that_two_files_hold_counts_once(lender: Lender) -> None:
     assert reported(lender, job)[0]["duplicateCount"] == 1
 
 
-def test_what_was_sent_as_json_before_is_a_duplicate(lender: Lender) -> None:
+def test_a_row_sent_as_json_before_is_a_duplicate(lender: Lender) -> None:
     fed = lender.sent(SAME_SALE)
     job = ended(lender, Shelf(june=OF_THE_FED_ACCOUNT), "june")
     assert (job.received_rows, job.enriched_rows, job.duplicate_rows) == (1, 0, 1)
     assert [row["job_id"] for row in lender.rows()] == [fed.job_id.bytes]
 
 
-def test_a_file_that_cannot_be_read_fails_alone_with_its_code(lender: Lender) -> None:
+def test_an_unreadable_file_fails_by_itself_with_its_code(lender: Lender) -> None:
     job = ended(lender, Shelf(june=JUNE), "june", "letter")
     assert (job.status, job.refused_files) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
     assert job.warnings == [
@@ -164,7 +164,7 @@ def test_a_file_that_cannot_be_read_fails_alone_with_its_code(lender: Lender) ->
     assert reported(lender, job)[-1]["eventType"] == "job.completed"
 
 
-def test_where_no_file_can_be_read_the_job_fails_and_its_enrichment_tells_nothing(lender: Lender) -> None:
+def test_a_job_without_a_readable_file_fails_and_sends_no_enrichment_event(lender: Lender) -> None:
     job = submitted(lender, "letter", "poem")
     extract(lender.store, Shelf())
     job = lender.now(job)
@@ -183,13 +183,13 @@ def test_files_refused_for_different_reasons_fail_under_one_code(lender: Lender)
     assert (lender.now(job).error or {})["code"] == "Job.AllFilesRefused"
 
 
-def test_a_quiet_month_brings_no_row_and_is_no_failure(lender: Lender) -> None:
+def test_a_statement_without_rows_is_not_a_failure(lender: Lender) -> None:
     job = ended(lender, Shelf(quiet=extraction(statement())), "quiet")
     assert (job.status, job.received_rows, job.enriched_rows) == (JobStatus.COMPLETED, 0, 0)
     assert [each.row_count for each in of_customer(lender)] == [0]
 
 
-def test_rows_that_do_not_reconcile_are_kept_and_marked(lender: Lender) -> None:
+def test_rows_that_do_not_reconcile_are_stored_and_marked(lender: Lender) -> None:
     doubtful = extraction(statement(SALE, verdict=Verdict.UNRECONCILED))
     job = ended(lender, Shelf(june=doubtful), "june")
     assert job.status is JobStatus.COMPLETED
@@ -197,7 +197,7 @@ def test_rows_that_do_not_reconcile_are_kept_and_marked(lender: Lender) -> None:
     assert [each.verdict for each in of_customer(lender)] == [Verdict.UNRECONCILED]
 
 
-def test_reports_say_how_much_rests_on_rows_that_their_statement_does_not_prove(lender: Lender) -> None:
+def test_reports_state_the_share_of_unreconciled_rows(lender: Lender) -> None:
     lender.sent(items.RENT)
     ended(lender, Shelf(june=extraction(statement(SALE, verdict=Verdict.UNRECONCILED))), "june")
     lender.ask_for_reports()
@@ -208,7 +208,7 @@ def test_reports_say_how_much_rests_on_rows_that_their_statement_does_not_prove(
     assert [(each["rows"], each["shareOfRows"]) for each in reported] == [(1, 0.5)] * 3
 
 
-def test_a_statement_in_another_currency_is_refused_and_nothing_of_it_is_kept(lender: Lender) -> None:
+def test_a_statement_in_another_currency_is_refused_and_not_stored(lender: Lender) -> None:
     foreign = extraction(replace(statement(SALE), currency="INR"))
     job = ended(lender, Shelf(mumbai=foreign), "mumbai")
     assert (job.status, (job.error or {})["code"]) == (JobStatus.FAILED, "Statement.UnsupportedCurrency")
@@ -216,7 +216,7 @@ def test_a_statement_in_another_currency_is_refused_and_nothing_of_it_is_kept(le
     assert of_customer(lender) == []
 
 
-def test_of_a_file_with_accounts_in_several_currencies_only_our_own_is_kept_each_time(lender: Lender) -> None:
+def test_only_our_currency_is_stored_of_a_file_with_several_currencies(lender: Lender) -> None:
     dollars = replace(statement(RENT, account_number="87654321"), currency="USD")
     both = extraction(replace(statement(SALE), currency="AUD"), dollars)
     for _ in range(2):  # the second time it is not read again
@@ -231,14 +231,14 @@ def test_a_row_in_another_currency_than_its_statement_is_rejected(lender: Lender
     assert (job.status, job.received_rows, job.enriched_rows) == (JobStatus.COMPLETED_WITH_ERRORS, 2, 1)
 
 
-def test_amounts_that_no_account_has_are_a_refusal_and_no_accident(lender: Lender) -> None:
+def test_implausible_amounts_are_refused(lender: Lender) -> None:
     absurd = extraction(statement(entry("LOTTERY", "9" * 20)))
     job = ended(lender, Shelf(absurd=absurd, june=JUNE), "absurd", "june")
     assert [warning["code"] for warning in job.warnings] == ["Statement.LimitsExceeded"]
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
-def test_card_numbers_are_masked_wherever_they_stand(lender: Lender) -> None:
+def test_card_numbers_are_masked_everywhere(lender: Lender) -> None:
     number = "4111 1111 1111 1111"
     ended(lender, Shelf(card=extraction(statement(entry(f"PAID {number}", "-1.00"), account_number=number))), "card")
     [row], [found] = lender.rows(), of_customer(lender)
@@ -280,7 +280,7 @@ def test_a_file_whose_submission_was_retracted_is_read_again(in_june: InJune) ->
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
-def test_when_the_first_is_retracted_the_second_submission_of_a_file_has_its_rows(in_june: InJune) -> None:
+def test_after_a_retraction_the_second_submission_of_a_file_has_its_rows(in_june: InJune) -> None:
     lender, read, first = in_june
     second = ended(lender, read, "june")
     lender.retracted(first)
@@ -288,7 +288,7 @@ def test_when_the_first_is_retracted_the_second_submission_of_a_file_has_its_row
     assert [each.job_id for each in of_customer(lender)] == [second.job_id]
 
 
-def test_another_customers_file_is_read_by_itself(in_june: InJune) -> None:
+def test_an_identical_file_of_another_customer_is_read_again(in_june: InJune) -> None:
     lender, read, _ = in_june
     ended(Lender(lender.store), read, "june")
     assert read.read == [pdf("june")] * 2
@@ -302,7 +302,7 @@ def password_of(store: Store, job: Job) -> list[bytes | None]:
         return [file.password for file in statements.list_files(r, job)]
 
 
-def test_a_password_opens_the_file_and_is_forgotten(lender: Lender) -> None:
+def test_a_password_opens_the_file_and_is_deleted(lender: Lender) -> None:
     job = submitted(lender, "locked", password="s3cret")
     [sealed] = password_of(lender.store, job)
     assert sealed is not None
@@ -321,10 +321,10 @@ def test_without_the_right_password_the_file_is_refused(lender: Lender, password
     assert password_of(lender.store, job) == [None]
 
 
-def test_a_password_of_work_that_was_given_up_is_forgotten(lender: Lender) -> None:
+def test_a_password_of_abandoned_work_is_deleted(lender: Lender) -> None:
     job = submitted(lender, "locked", password="s3cret")
     for _ in range(lender.store.settings.job_max_attempts):
-        work = claimed_whenever(lender.store)
+        work = claim_regardless_of_pauses(lender.store)
         with lender.store.db.writing() as w:
             batches.release(w, work.token, lender.store.settings, datetime.now(UTC))
     assert (lender.now(job).error or {})["code"] == "Job.Abandoned"
@@ -332,8 +332,8 @@ def test_a_password_of_work_that_was_given_up_is_forgotten(lender: Lender) -> No
     assert [body["eventType"] for body in reported(lender, job)] == ["job.extraction.failed", "job.failed"]
 
 
-def claimed_whenever(store: Store) -> Work:
-    """What pauses is claimed, too."""
+def claim_regardless_of_pauses(store: Store) -> Work:
+    """Claim jobs even while they pause before a retry."""
     with store.db.writing() as w:
         w.execute(update(all_jobs).values(not_before=None))
     return claimed(store)
@@ -342,8 +342,8 @@ def claimed_whenever(store: Store) -> Work:
 # The order of receipt
 
 
-def test_statements_count_as_received_when_they_were_read(lender: Lender) -> None:
-    """What was enriched meanwhile was received before: its row is held, and the PDF repeats it."""
+def test_statements_count_as_received_when_they_are_read(lender: Lender) -> None:
+    """A row that is enriched meanwhile was received before: it is kept, and the PDF's row is its duplicate."""
     waiting = submitted(lender, "june")
     fed = lender.sent(SAME_SALE)
     extract(lender.store, Shelf(june=OF_THE_FED_ACCOUNT))
@@ -355,7 +355,7 @@ def test_statements_count_as_received_when_they_were_read(lender: Lender) -> Non
     assert (lender.now(waiting).enriched_rows, lender.now(waiting).duplicate_rows) == (0, 1)
 
 
-def test_a_replay_knows_of_a_pdf_from_the_moment_it_was_read(lender: Lender) -> None:
+def test_a_replay_includes_a_pdf_from_the_moment_it_was_read(lender: Lender) -> None:
     lender.sent(items.RENT)
     job = submitted(lender, "june")
     between = datetime.now(UTC)
@@ -373,7 +373,7 @@ def test_a_replay_knows_of_a_pdf_from_the_moment_it_was_read(lender: Lender) -> 
     assert lender.now(job).received_seq == after
 
 
-def test_jobs_are_listed_by_their_creation_however_long_they_were_read(lender: Lender) -> None:
+def test_jobs_are_listed_by_creation_even_if_reading_took_long(lender: Lender) -> None:
     first = submitted(lender, "june")
     second = lender.sent(items.RENT)
     extract(lender.store, Shelf(june=JUNE))
@@ -382,7 +382,7 @@ def test_jobs_are_listed_by_their_creation_however_long_they_were_read(lender: L
     assert listed == [second.job_id, first.job_id]
 
 
-def test_a_day_by_hand_hears_of_the_customers_whose_pdfs_were_read_then(in_june: InJune) -> None:
+def test_a_day_started_by_hand_includes_customers_whose_pdfs_were_read_then(in_june: InJune) -> None:
     lender, _, job = in_june
     yesterday = datetime.now(UTC) - timedelta(days=1)
     with lender.store.db.writing() as w:
@@ -406,7 +406,7 @@ def test_a_report_is_stale_from_the_moment_pdfs_are_accepted(lender: Lender) -> 
     assert risk_status(lender) is ReportStatus.STALE
 
 
-def test_an_enrichment_batch_takes_no_pdfs_that_were_not_read(lender: Lender) -> None:
+def test_an_enrichment_batch_claims_no_unread_pdfs(lender: Lender) -> None:
     waiting = submitted(lender, "june")
     lender.sent(items.RENT)
     assert lender.now(waiting).status is JobStatus.QUEUED
@@ -416,7 +416,7 @@ def test_an_enrichment_batch_takes_no_pdfs_that_were_not_read(lender: Lender) ->
         assert batches.waiting_since(r, Queue.EXTRACTION, lender.store.settings, now) == waiting.created_at
 
 
-def test_reading_holds_no_customer(lender: Lender) -> None:
+def test_reading_locks_no_customer(lender: Lender) -> None:
     """Two batches read at once for one customer, while a third enriches it."""
     submitted(lender, "june")
     first = claimed(lender.store)
@@ -437,7 +437,7 @@ def test_a_batch_reads_few_submissions_at_a_time(lender: Lender) -> None:
     assert len(claimed(lender.store).jobs) == batches.MOST_EXTRACTIONS
 
 
-def test_a_retraction_needs_a_submission_that_ended(in_june: InJune) -> None:
+def test_a_retraction_needs_an_ended_submission(in_june: InJune) -> None:
     lender, _, job = in_june
     retraction = lender.retract(job)
     with pytest.raises(NotFound):
@@ -456,7 +456,7 @@ def test_recomputing_a_day_by_hand_changes_nothing(lender: Lender) -> None:
     assert lender.rows() == before
 
 
-def test_pages_read_are_told_on_the_way(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_in_pages(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assets.intake.statements.REPORT_EVERY_S", 0.0)
     job = submitted(lender, "june")
     seen = []
@@ -475,10 +475,10 @@ def test_pages_read_are_told_on_the_way(lender: Lender, monkeypatch: pytest.Monk
 
 
 class KilledError(BaseException):
-    """Ends a run as a kill would: nothing after it is done."""
+    """An exception that ends a run like a kill: no code of the run handles it."""
 
 
-def test_a_run_that_dies_while_reading_is_done_again_and_never_twice(lender: Lender) -> None:
+def test_a_run_that_dies_while_reading_is_repeated_without_duplicates(lender: Lender) -> None:
     job = submitted(lender, "june")
     work = claimed(lender.store)
 
@@ -495,7 +495,7 @@ def test_a_run_that_dies_while_reading_is_done_again_and_never_twice(lender: Len
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
-def test_a_run_that_comes_back_after_it_was_given_up_changes_nothing(lender: Lender) -> None:
+def test_a_run_that_resumes_after_it_was_given_up_changes_nothing(lender: Lender) -> None:
     job = submitted(lender, "june")
     late, read = claimed(lender.store), Shelf(june=JUNE)
     given_up(lender.store, late)
@@ -530,8 +530,8 @@ def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> Non
     assert [len(reported(lender, job)) for job in (first, second)] == [3, 3]
 
 
-def test_a_run_that_dies_before_its_commit_leaves_nothing_named(lender: Lender) -> None:
-    """The files are written, the transaction is not committed: as far as anybody can tell, nothing was read."""
+def test_a_run_that_dies_before_its_commit_names_no_file(lender: Lender) -> None:
+    """The files are written but the transaction is not committed, so nothing was read."""
     job = submitted(lender, "june")
     work = claimed(lender.store)
     store = lender.store
@@ -553,7 +553,7 @@ def test_a_run_that_dies_before_its_commit_leaves_nothing_named(lender: Lender) 
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
-def test_work_that_is_interrupted_in_its_second_stage_goes_on_there(lender: Lender) -> None:
+def test_work_interrupted_in_its_second_stage_continues_there(lender: Lender) -> None:
     job, read = submitted(lender, "june"), Shelf(june=JUNE)
     extract(lender.store, read)
     given_up(lender.store, claimed(lender.store, Queue.ENRICHMENT))
@@ -567,7 +567,7 @@ def given_up(store: Store, work: Work) -> None:
         assert batches.release(w, work.token, store.settings, datetime.now(UTC))
 
 
-def test_a_stored_file_that_is_damaged_is_refused_and_says_so(lender: Lender) -> None:
+def test_a_damaged_stored_file_is_refused(lender: Lender) -> None:
     job = submitted(lender, "june", "july")
     with lender.store.db.reading() as r:
         damaged = r.execute(select(statement_files.c.path).order_by(statement_files.c.position).limit(1)).scalar_one()
@@ -578,7 +578,7 @@ def test_a_stored_file_that_is_damaged_is_refused_and_says_so(lender: Lender) ->
     assert lender.descriptions() == ["WAGES"]
 
 
-def test_an_error_of_the_reader_itself_fails_one_job_in_the_end_and_no_other(lender: Lender) -> None:
+def test_a_bug_in_the_reader_fails_only_its_own_job(lender: Lender) -> None:
     bad, good = submitted(lender, "bad"), submitted(lender, "june")
 
     def read(content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
@@ -587,7 +587,7 @@ def test_an_error_of_the_reader_itself_fails_one_job_in_the_end_and_no_other(len
         return JUNE
 
     for _ in range(lender.store.settings.job_max_attempts):
-        work = claimed_whenever(lender.store)
+        work = claim_regardless_of_pauses(lender.store)
         with pytest.raises(RuntimeError):
             extract_all(lender.store, work, read)
         given_up(lender.store, work)

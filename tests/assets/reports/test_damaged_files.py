@@ -1,4 +1,4 @@
-"""A data file that is not what was written takes its own customers' jobs away, and nobody else's."""
+"""A damaged data file fails the jobs of its own customers, and of no others."""
 
 from datetime import UTC, datetime
 
@@ -22,7 +22,7 @@ def two(filled: Filled) -> tuple[Lender, Lender]:
 
 
 def two_with_rows(store: Store) -> tuple[Lender, Lender]:
-    """Lenders whose customers' rows lie in different files."""
+    """Return two lenders whose customers' rows are in different files."""
     hit, spared = Lender(store), Lender(store)
     for each in (hit, spared):
         each.sent(RENT, COFFEE)
@@ -31,12 +31,12 @@ def two_with_rows(store: Store) -> tuple[Lender, Lender]:
 
 @pytest.fixture
 def freshly_opened(store: Store) -> Store:
-    """The same store, as a process sees it that has opened no file yet."""
+    """Return the same store as a process sees it that has not opened any file yet."""
     return Store(store.settings, store.db, Lake(store.settings.lake), store.vault)
 
 
 def damage(store: Store, lender: Lender) -> str:
-    """Flip a bit in the customer's data file; the file's path."""
+    """Flip a bit in the customer's data file, and return the file's path."""
     with store.db.reading() as r:
         [place] = transactions.current_locations(r, [lender.customer.number])
     return flip_a_bit(store, place.path)
@@ -51,7 +51,7 @@ def flip_a_bit(store: Store, path: str) -> str:
 
 
 def refresh_all(store: Store) -> None:
-    """One batch with all reports that were asked for."""
+    """Run one batch with all requested reports."""
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.REFRESH, store.settings, datetime.now(UTC))
     assert batch is not None
@@ -60,7 +60,7 @@ def refresh_all(store: Store) -> None:
     end_refreshes(store, read_claimed_batch(store, batch.token, batch.partition_day))
 
 
-def test_a_submission_to_a_damaged_value_fails_and_names_the_file(
+def test_a_submission_for_a_customer_with_a_damaged_file_fails_and_names_the_file(
     store: Store, two: tuple[Lender, Lender], freshly_opened: Store
 ) -> None:
     hit, spared = two
@@ -75,7 +75,7 @@ def test_a_submission_to_a_damaged_value_fails_and_names_the_file(
     assert hit.sent(SALE).status is JobStatus.FAILED, "alone in a batch, too"
 
 
-def test_a_damaged_submission_fails_and_names_the_file_to_the_client_and_in_the_log(
+def test_a_damaged_landing_file_fails_its_job_and_is_named_to_client_and_log(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     hit, spared = Lender(store), Lender(store)
@@ -88,7 +88,9 @@ def test_a_damaged_submission_fails_and_names_the_file_to_the_client_and_in_the_
     assert spared.now(other).status is JobStatus.COMPLETED
 
 
-def test_reports_of_a_damaged_value_fail_alone(store: Store, two: tuple[Lender, Lender], freshly_opened: Store) -> None:
+def test_a_damaged_file_fails_only_its_own_customers_reports(
+    store: Store, two: tuple[Lender, Lender], freshly_opened: Store
+) -> None:
     hit, spared = two
     damage(store, hit)
     failing, other = hit.ask_for_reports(), spared.ask_for_reports()

@@ -20,7 +20,7 @@ OUTBOX = Automation(Kind.SENSOR, "webhook_outbox_sensor")
 
 
 class Dagster(DagsterGraphQL):
-    """Stands for Dagster: None while it doesn't answer."""
+    """A replacement for Dagster. `off` lists what is stopped; None while Dagster doesn't answer."""
 
     def __init__(self, *stopped: Automation, obedient: bool = True) -> None:
         super().__init__("http://127.0.0.1:1", "token")
@@ -42,7 +42,7 @@ def recorded(store: Store) -> set[Automation]:
         return set(automations.stopped(r))
 
 
-def test_what_is_stopped_at_the_start_is_turned_on(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_schedule_stopped_at_the_start_is_turned_on(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     dagster = Dagster(SWEEP, OUTBOX)
     assert AutomationWatch(store, dagster).check()
     assert dagster.off == []
@@ -50,7 +50,7 @@ def test_what_is_stopped_at_the_start_is_turned_on(store: Store, caplog: pytest.
     assert "the schedule nightly_retention was stopped: turned on again" in caplog.text
 
 
-def test_what_is_stopped_later_stays_so_and_is_reported(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_schedule_stopped_later_stays_stopped_and_is_reported(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     dagster = Dagster()
     watch = AutomationWatch(store, dagster)
     watch.check()
@@ -71,7 +71,7 @@ def test_the_next_start_corrects_what_the_last_one_recorded(store: Store) -> Non
     assert recorded(store) == set()
 
 
-def test_without_an_answer_nothing_is_known_and_the_first_answer_counts_as_the_start(store: Store) -> None:
+def test_the_first_answer_of_dagster_counts_as_the_start(store: Store) -> None:
     dagster = Dagster()
     dagster.off = None
     watch = AutomationWatch(store, dagster)
@@ -81,13 +81,13 @@ def test_without_an_answer_nothing_is_known_and_the_first_answer_counts_as_the_s
     assert dagster.off == []
 
 
-def test_what_can_not_be_turned_on_is_reported(store: Store) -> None:
+def test_a_schedule_that_can_not_be_turned_on_is_reported(store: Store) -> None:
     watch = AutomationWatch(store, Dagster(SWEEP, obedient=False))
     assert watch.check()
     assert recorded(store) == {SWEEP}
 
 
-def test_readiness_and_the_doctor_tell_of_it(store: Store) -> None:
+def test_readiness_and_the_doctor_report_a_stopped_schedule(store: Store) -> None:
     now = datetime.now(UTC)
     assert health.check_work(store, now)["automation"].ok
     with store.db.writing() as w:
@@ -99,7 +99,7 @@ def test_readiness_and_the_doctor_tell_of_it(store: Store) -> None:
 
 
 @pytest.mark.parametrize("query", [graphql.LAUNCH, graphql.AUTOMATIONS, *graphql.RESET.values()])
-def test_dagster_still_understands_our_graphql(query: str) -> None:
+def test_our_graphql_is_valid_in_dagsters_schema(query: str) -> None:
     assert validate(create_schema().graphql_schema, parse(query)) == []
 
 
@@ -125,7 +125,7 @@ def test_dagster_still_understands_our_graphql(query: str) -> None:
         (requests.ConnectionError(), None),
     ],
 )
-def test_what_should_run_is_compared_with_what_runs(
+def test_schedules_that_should_run_are_compared_with_those_that_run(
     answer: object, stopped: list[Automation] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def execute(*_: object) -> object:

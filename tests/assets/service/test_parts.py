@@ -1,4 +1,4 @@
-"""A part that dies is started again; asked to end, it ends."""
+"""A part that dies is restarted, and a part that is asked to end ends."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ from storage.core import heartbeat
 from tests.patience import until
 
 
-def test_a_part_that_was_killed_is_started_again_and_ends_when_told() -> None:
+def test_a_killed_part_is_restarted_and_ends_on_request() -> None:
     part = Part("obedient one", "tests.assets.obedient", environment={})
     first = part.pid
     assert first is not None
@@ -35,13 +35,13 @@ def test_a_part_that_was_killed_is_started_again_and_ends_when_told() -> None:
 
 @pytest.fixture
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who misses three beats hangs."""
+    """Let a process that misses three heartbeats count as hanging."""
     monkeypatch.setattr(heartbeat, "HUNG_AFTER_S", 3 * heartbeat.BEAT_EVERY_S)
 
 
 @pytest.mark.service
 @pytest.mark.usefixtures("little_patience")
-def test_a_part_that_hangs_is_killed_started_again_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hanging_part_is_killed_restarted_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     part = Part("steadfast one", "tests.assets.steadfast", environment={})
     first = part.pid
     assert first is not None
@@ -62,7 +62,7 @@ def test_a_part_that_hangs_is_killed_started_again_and_reported(caplog: pytest.L
     part.end()
 
 
-def test_a_part_that_ends_before_it_ever_lived_ends_the_others_too() -> None:
+def test_a_part_that_never_starts_ends_the_others_too() -> None:
     other = Part("obedient one", "tests.assets.obedient", environment={})
     broken = Part("broken one", "tests.assets.there_is_no_such_module", environment={})
     with pytest.raises(NeverStartedError, match="broken one"):
@@ -74,7 +74,7 @@ def test_a_part_that_ends_before_it_ever_lived_ends_the_others_too() -> None:
 
 @contextmanager
 def no_more_files() -> Iterator[None]:
-    """Meanwhile this process can open no file and no socket, and so start no process."""
+    """Prevent this process from opening files and sockets, and therefore from starting processes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:
@@ -83,7 +83,7 @@ def no_more_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_part_that_can_not_be_started_again_is_tried_later() -> None:
+def test_a_part_that_can_not_be_restarted_is_retried_later() -> None:
     part = Part("obedient one", "tests.assets.obedient", environment={})
     first = part.pid
     assert first is not None
@@ -102,7 +102,7 @@ def test_a_part_that_can_not_be_started_again_is_tried_later() -> None:
     part.end()
 
 
-def test_parts_end_side_by_side(tmp_path: Path) -> None:
+def test_parts_end_in_parallel(tmp_path: Path) -> None:
     marks = [tmp_path / str(number) for number in range(4)]
     parts = [Part("reluctant one", "tests.assets.reluctant", str(mark), "4", environment={}) for mark in marks]
     until(lambda: all(mark.exists() for mark in marks))
@@ -113,7 +113,7 @@ def test_parts_end_side_by_side(tmp_path: Path) -> None:
         assert part.pid is not None
         with pytest.raises(ProcessLookupError):
             os.kill(part.pid, 0)
-        assert mark.with_suffix(".ended").exists(), "by itself, as all had been told; not by force"
+        assert mark.with_suffix(".ended").exists(), "it ended by itself and was not killed"
 
 
 @pytest.mark.parametrize(
@@ -125,5 +125,5 @@ def test_parts_end_side_by_side(tmp_path: Path) -> None:
         ("::1", "http://[::1]:3000"),
     ],
 )
-def test_whoever_is_on_this_machine_knows_how_to_reach_a_server(host: str, base: str) -> None:
+def test_an_address_has_a_url_for_local_clients(host: str, base: str) -> None:
     assert Address(host, 3000).local_url == base

@@ -13,14 +13,14 @@ from storage.core.store import Store
 
 
 @pytest.fixture
-def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at a lease prolongs it, and who waits looks again at once."""
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renew the lease at every check, and check again without a pause."""
     monkeypatch.setattr("assets.service.platform.POLL_AGAIN_S", 0.01)
     monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.0)
 
 
-@pytest.mark.usefixtures("no_rest")
-def test_who_stands_by_takes_the_place_when_it_is_left(store: Store) -> None:
+@pytest.mark.usefixtures("no_pauses")
+def test_a_waiting_process_takes_the_lease_when_it_is_given_up(store: Store) -> None:
     one, other = PlatformLease(store, uuid4()), PlatformLease(store, uuid4())
     stop = threading.Event()
     assert one.wait(stop)
@@ -34,22 +34,22 @@ def test_who_stands_by_takes_the_place_when_it_is_left(store: Store) -> None:
     assert not one.is_held()
 
 
-@pytest.mark.usefixtures("no_rest")
-def test_who_stands_by_can_be_told_to_stop(store: Store) -> None:
+@pytest.mark.usefixtures("no_pauses")
+def test_a_waiting_process_can_be_stopped(store: Store) -> None:
     stop = threading.Event()
     assert PlatformLease(store, uuid4()).wait(stop)
     threading.Timer(0.1, stop.set).start()
     assert not PlatformLease(store, uuid4()).wait(stop)
 
 
-@pytest.mark.usefixtures("no_rest")
-def test_a_database_that_is_away_takes_the_place_from_nobody(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_pauses")
+def test_an_unavailable_database_does_not_end_the_lease(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     lease = PlatformLease(store, uuid4())
     assert lease.wait(threading.Event())
 
-    def away(_: Database) -> None:
+    def fail(_: Database) -> None:
         raise OperationalError("BEGIN", {}, Exception("away"))
 
-    monkeypatch.setattr(Database, "writing", away)
+    monkeypatch.setattr(Database, "writing", fail)
     assert lease.is_held()
     lease.give_up()

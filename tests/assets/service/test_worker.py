@@ -31,11 +31,11 @@ from tests.patience import until
 from tests.storage.examples import a_client, a_customer, a_submission
 
 LOCATION = "tests.assets.trivial_location"
-with_a_worker = pytest.mark.service  # each of its queues is a process that loads Dagster
+needs_worker = pytest.mark.service  # each of its queues is a process that loads Dagster
 
 
 class Bench:
-    """A store, its Dagster home, and the way to launch runs in it."""
+    """A store with its Dagster home, in which runs can be launched."""
 
     def __init__(self, store: Store, instance: DagsterInstance) -> None:
         self.store = store
@@ -51,15 +51,15 @@ class Bench:
         return self.instance.launch_run(run.run_id, workspace=None)  # pyrefly: ignore[bad-argument-type]  # ours needs none
 
     def status(self, run: DagsterRun) -> DagsterRunStatus:
-        found = self.instance.get_run_by_id(run.run_id)
-        assert found is not None
-        return found.status
+        current = self.instance.get_run_by_id(run.run_id)
+        assert current is not None
+        return current.status
 
     def health(self, run: DagsterRun) -> WorkerStatus:
         return self.instance.run_launcher.check_run_worker_health(run).status
 
     def pid_of(self, run: DagsterRun) -> int:
-        """The process that executes the run's steps; 0 before they begin."""
+        """Return the id of the process that executes the run's steps; 0 before they begin."""
         messages = [event.message for event in self.instance.all_logs(run.run_id)]
         return next((int(m.split("(pid: ")[1].split(")")[0]) for m in messages if "(pid: " in m), 0)
 
@@ -72,7 +72,7 @@ class Bench:
         return batch.token
 
     def job(self) -> tuple[str, int]:
-        """How the newest is."""
+        """Return the status of the newest job and the number of its attempts."""
         with self.store.db.reading() as r:
             newest = select(jobs.c.status, jobs.c.attempts).order_by(jobs.c.created_at.desc()).limit(1)
             row = r.execute(newest).one()
@@ -97,7 +97,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """With a worker that is warm, for all who leave it so."""
+    """Return a bench with a warm worker, for tests that leave it warm."""
     settings = settings_in(tmp_path_factory.mktemp("bench"))
     with working(settings), opened(settings) as bench:
         until(bench.worker_is_warm)
@@ -117,7 +117,7 @@ def opened(settings: Settings) -> Iterator[Bench]:
 
 @contextmanager
 def working(settings: Settings) -> Iterator[Callable[[], None]]:
-    """A worker for as long as the context lasts; gives the way to end it before."""
+    """Run a worker until the end of the block. Yield a function that ends it earlier."""
     stop = threading.Event()
     thread = threading.Thread(target=worker.run, args=(settings, stop, LOCATION))
 
@@ -132,8 +132,8 @@ def working(settings: Settings) -> Iterator[Callable[[], None]]:
         end()
 
 
-@with_a_worker
-def test_runs_of_a_queue_share_a_warm_process_and_queues_have_their_own(bench: Bench) -> None:
+@needs_worker
+def test_runs_of_a_queue_share_a_warm_process_and_each_queue_has_its_own(bench: Bench) -> None:
     first, second = bench.launch(Queue.ENRICHMENT), bench.launch(Queue.ENRICHMENT)
     other, by_hand = bench.launch(Queue.REFRESH), bench.launch()
     for run in (first, second, other, by_hand):
@@ -141,8 +141,8 @@ def test_runs_of_a_queue_share_a_warm_process_and_queues_have_their_own(bench: B
     assert bench.pid_of(first) == bench.pid_of(second) != bench.pid_of(other) == bench.pid_of(by_hand)
 
 
-@with_a_worker
-def test_a_run_s_batch_is_kept_alive_while_it_runs_and_released_when_it_did_not_commit(bench: Bench) -> None:
+@needs_worker
+def test_the_lease_of_a_batch_is_renewed_while_its_run_executes_and_released_after_a_failure(bench: Bench) -> None:
     token = bench.a_batch()
     run = bench.launch(Queue.ENRICHMENT, token, sleep_s="2.5", fail="yes")  # two and a half leases
     until(lambda: bench.status(run) is DagsterRunStatus.STARTED)
@@ -154,8 +154,8 @@ def test_a_run_s_batch_is_kept_alive_while_it_runs_and_released_when_it_did_not_
     until(lambda: bench.job() == ("Queued", 1))
 
 
-@with_a_worker
-def test_a_run_whose_process_dies_is_reported_lost_and_its_jobs_wait_again_at_once(bench: Bench) -> None:
+@needs_worker
+def test_a_run_whose_process_dies_is_reported_lost_and_its_jobs_are_requeued_at_once(bench: Bench) -> None:
     run = bench.launch(Queue.ENRICHMENT, bench.a_batch(), sleep_s="30")
     until(lambda: bench.pid_of(run) > 0)
     assert bench.health(run) is WorkerStatus.RUNNING
@@ -168,8 +168,8 @@ def test_a_run_whose_process_dies_is_reported_lost_and_its_jobs_wait_again_at_on
     until(lambda: bench.status(after) is DagsterRunStatus.SUCCESS)
 
 
-@with_a_worker
-def test_a_terminated_run_is_canceled_and_its_process_stays(bench: Bench) -> None:
+@needs_worker
+def test_a_terminated_run_is_cancelled_and_its_process_continues(bench: Bench) -> None:
     run = bench.launch(Queue.ENRICHMENT, sleep_s="30")
     until(lambda: bench.pid_of(run) > 0)
     process = bench.pid_of(run)
@@ -186,8 +186,8 @@ def test_a_terminated_run_is_canceled_and_its_process_stays(bench: Bench) -> Non
     assert bench.pid_of(after) == process
 
 
-@with_a_worker
-def test_a_worker_that_ends_finishes_its_run_and_gives_waiting_ones_back_uncounted(settings: Settings) -> None:
+@needs_worker
+def test_an_ending_worker_finishes_its_run_and_gives_waiting_ones_back_without_an_attempt(settings: Settings) -> None:
     with working(settings) as end, opened(settings) as bench:
         until(bench.worker_is_warm)
         running = bench.launch(Queue.ENRICHMENT, sleep_s="0.5")
@@ -203,7 +203,7 @@ def test_a_worker_that_ends_finishes_its_run_and_gives_waiting_ones_back_uncount
             assert batches.count_open(r, Queue.ENRICHMENT) == 0
 
 
-def test_leases_are_kept_after_whatever_went_wrong_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_are_renewed_after_an_unexpected_error(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     failures = iter([OSError(24, "too many open files")])
 
     def hold(*arguments: Any) -> bool:
@@ -231,7 +231,7 @@ def test_leases_are_kept_after_whatever_went_wrong_once(settings: Settings, monk
 
 
 @pytest.mark.slow
-def test_two_workers_of_a_home_share_its_runs(settings: Settings) -> None:
+def test_two_workers_of_a_home_share_runs(settings: Settings) -> None:
     with working(settings), working(settings), opened(settings) as bench:
         until(lambda: bench.warm_workers() == 2)
         both = [bench.launch(Queue.ENRICHMENT, sleep_s="8") for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Deliveries over real TLS on loopback, to receivers of every temper."""
+"""Deliveries over real TLS on loopback, to working and misbehaving receivers."""
 
 import asyncio
 import socket
@@ -36,8 +36,8 @@ from tests.assets.receivers import Script, answering, receiver, saying, tls
 from tests.conftest import open_store
 from tests.storage.examples import a_client, a_customer
 
-PATIENCE_S = 10.0  # with receivers that answer: a busy machine is no failure of theirs
-TIMEOUT_S = 1.0  # with those that don't
+PATIENCE_S = 10.0  # for receivers that answer, so that a busy machine doesn't fail the test
+TIMEOUT_S = 1.0  # for receivers that don't answer
 LATE_MS = 8_000  # less than whoever waits for something else
 BODY = '{"name":"Café 🙂 \u2028","amount":12.50}'.encode()
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -57,7 +57,7 @@ def settings(ca: trustme.CA, tmp_path: Path) -> Settings:
 
 @dataclass(frozen=True)
 class Sender:
-    """A store with one customer, and what the tests do with it."""
+    """A store with one customer, with the steps of these tests."""
 
     store: Store
     customer: Customer
@@ -79,7 +79,7 @@ class Sender:
         return NewEvent(event_id, self.customer.client_id, self.customer.number, uuid4(), event_type, BODY, now)
 
     def beside(self) -> "Sender":
-        """Another client's."""
+        """Return a sender for another client of the same store."""
         now = datetime.now(UTC)
         return replace(self, customer=a_customer(self.store, a_client(self.store, now), now))
 
@@ -95,7 +95,7 @@ class Sender:
             return delivery_log.latest(r, 1_000)
 
     def reported(self, url: str) -> Delivery:
-        """The one delivery of one event to one subscription."""
+        """Subscribe, cause one event, deliver it, and return its only delivery."""
         self.subscribe(url)
         self.happen()
         assert self.deliver() == 1
@@ -111,8 +111,8 @@ def sender(settings: Settings) -> Iterator[Sender]:
 
 
 @pytest.fixture(autouse=True)
-def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop that is told to stop hears of it when it looks again."""
+def _polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poll often, because the loop notices `stop` only when it polls."""
     monkeypatch.setattr(delivery, "POLL_AGAIN_S", 0.1)
 
 
@@ -130,7 +130,7 @@ def signature_of(request: bytes) -> str:
 
 
 def headers_of(request: bytes) -> dict[str, str]:
-    """By their names in lower case."""
+    """Return the headers by name in lower case."""
     lines = request.partition(b"\r\n\r\n")[0].decode().split("\r\n")[1:]
     return {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
 
@@ -142,7 +142,7 @@ def test_any_2xx_is_a_success(ca: trustme.CA, sender: Sender, status: int) -> No
 
 
 @pytest.mark.parametrize("status", [300, 400, 404, 410, 429, 500, 503, 599])
-def test_anything_else_is_recorded_and_not_retried(ca: trustme.CA, sender: Sender, status: int) -> None:
+def test_any_other_status_is_recorded_and_not_retried(ca: trustme.CA, sender: Sender, status: int) -> None:
     with receiver(tls(ca), answering(f"{status} No", b"no\x00\xff")) as there:
         reported = sender.reported(there.url)
         assert outcome(reported) == (DeliveryStatus.FAILED, status, None)
@@ -165,12 +165,12 @@ def test_the_bytes_of_the_event_are_sent_and_signed(ca: trustme.CA, sender: Send
     assert b"Accept-Encoding" not in request
 
 
-def test_an_attempt_is_signed_as_standard_webhooks_says_too(ca: trustme.CA, sender: Sender) -> None:
+def test_an_attempt_is_also_signed_by_standard_webhooks(ca: trustme.CA, sender: Sender) -> None:
     with receiver(tls(ca), answering("500 Sorry")) as there:
         _, key = sender.subscribe(there.url)
         (event_id,) = sender.happen()
         sender.deliver()
-        time.sleep(1.01 - time.time() % 1)  # until the second is another
+        time.sleep(1.01 - time.time() % 1)  # until the next second
         with sender.store.db.writing() as w:
             delivery_log.resend(w, sender.customer.client_id, sender.log()[0].delivery_id, datetime.now(UTC))
         sender.deliver()
@@ -191,7 +191,7 @@ def test_the_time_of_each_step_is_recorded(ca: trustme.CA, sender: Sender) -> No
     assert 0 <= sum(steps) <= attempt.duration_ms
 
 
-def test_while_keys_can_not_be_read_a_delivery_waits(ca: trustme.CA, sender: Sender) -> None:
+def test_a_delivery_waits_while_keys_can_not_be_read(ca: trustme.CA, sender: Sender) -> None:
     def unreadable() -> Ring:
         raise Unavailable("Database.Unavailable", "The database is away.")
 
@@ -203,7 +203,7 @@ def test_while_keys_can_not_be_read_a_delivery_waits(ca: trustme.CA, sender: Sen
         assert (reported.status, reported.attempts, there.connections) == (DeliveryStatus.SENDING, (), 0)
 
 
-def test_two_subscriptions_with_the_same_url_get_signatures_of_their_own(ca: trustme.CA, sender: Sender) -> None:
+def test_subscriptions_with_the_same_url_have_separate_signatures(ca: trustme.CA, sender: Sender) -> None:
     with receiver(tls(ca), answering("204 No Content")) as there:
         keys = [sender.subscribe(there.url)[1] for _ in range(2)]
         sender.happen()
@@ -211,7 +211,7 @@ def test_two_subscriptions_with_the_same_url_get_signatures_of_their_own(ca: tru
     assert {signature_of(request) for request in there.requests} == {sign(BODY, key) for key in keys}
 
 
-def test_of_two_subscriptions_with_the_same_url_one_may_fail_alone(ca: trustme.CA, sender: Sender) -> None:
+def test_subscriptions_with_the_same_url_fail_separately(ca: trustme.CA, sender: Sender) -> None:
     answers = iter([answering("500 Sorry"), answering("200 OK")])
 
     def one_after_the_other(connection: ssl.SSLSocket) -> None:
@@ -228,7 +228,7 @@ def test_of_two_subscriptions_with_the_same_url_one_may_fail_alone(ca: trustme.C
     ]
 
 
-def test_a_rotated_secret_signs_what_was_queued_before(ca: trustme.CA, sender: Sender) -> None:
+def test_a_rotated_secret_signs_deliveries_queued_before(ca: trustme.CA, sender: Sender) -> None:
     with receiver(tls(ca), answering("204 No Content")) as there:
         made, _ = sender.subscribe(there.url)
         sender.happen()
@@ -239,7 +239,7 @@ def test_a_rotated_secret_signs_what_was_queued_before(ca: trustme.CA, sender: S
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_a_failure_and_its_target_is_never_dialled(ca: trustme.CA, sender: Sender, status: int) -> None:
+def test_a_redirect_is_a_failure_and_is_not_followed(ca: trustme.CA, sender: Sender, status: int) -> None:
     with receiver(tls(ca), answering("200 OK")) as target:
         moved = answering(f"{status} Moved", b"", f"Location: {target.url}")
         with receiver(tls(ca), moved) as there:
@@ -265,7 +265,7 @@ def dripping(connection: ssl.SSLSocket) -> None:
 
 
 @pytest.mark.parametrize(("script", "status"), [(silent, None), (dripping_its_head, None), (dripping, 200)])
-def test_whoever_has_not_answered_completely_by_the_deadline_has_failed(
+def test_an_incomplete_answer_at_the_deadline_is_a_failure(
     ca: trustme.CA, sender: Sender, script: Script, status: int | None
 ) -> None:
     with receiver(tls(ca), script) as there:
@@ -281,7 +281,7 @@ def test_a_handshake_that_never_ends_fails_at_the_deadline(sender: Sender) -> No
     assert reported.attempts[0].duration_ms < TIMEOUT_S * 1000 + LATE_MS
 
 
-def test_of_an_endless_answer_only_the_first_16_kib_are_read(ca: trustme.CA, sender: Sender) -> None:
+def test_only_the_first_16_kib_of_an_endless_answer_are_read(ca: trustme.CA, sender: Sender) -> None:
     sent = 0
 
     def pouring(connection: ssl.SSLSocket) -> None:
@@ -309,7 +309,7 @@ def test_of_an_endless_answer_only_the_first_16_kib_are_read(ca: trustme.CA, sen
     ],
     ids=["before the head", "an interim answer alone", "in the head", "in the body", "not HTTP", "a header of 1 MB"],
 )
-def test_an_answer_cut_off_or_garbled_is_classed(
+def test_a_truncated_or_invalid_answer_has_its_failure_class(
     ca: trustme.CA, sender: Sender, text: bytes, status: int | None, error: str
 ) -> None:
     with receiver(tls(ca), saying(text)) as there:
@@ -318,12 +318,12 @@ def test_an_answer_cut_off_or_garbled_is_classed(
 
 
 def established(connection: socket.socket) -> bool:
-    """Whether the other side holds its end open, as TCP sees it (nothing is read)."""
+    """Return whether TCP says that the other side still has the connection open. Nothing is read."""
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
     return state == b"\1"
 
 
-def test_a_receiver_that_clings_to_its_line_is_hung_up_on(ca: trustme.CA, sender: Sender) -> None:
+def test_a_connection_that_the_receiver_keeps_open_is_closed(ca: trustme.CA, sender: Sender) -> None:
     gone: list[bool] = []
 
     def clinging(connection: ssl.SSLSocket) -> None:
@@ -361,7 +361,7 @@ def outdated(ca: trustme.CA) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("context", [for_another_host, of_a_stranger, expired, outdated])
-def test_nothing_is_sent_to_whoever_is_not_trusted(
+def test_nothing_is_sent_to_an_untrusted_receiver(
     ca: trustme.CA, sender: Sender, context: Callable[[trustme.CA], ssl.SSLContext]
 ) -> None:
     with receiver(context(ca), answering("200 OK")) as there:
@@ -369,7 +369,7 @@ def test_nothing_is_sent_to_whoever_is_not_trusted(
     assert (there.connections, [request for request in there.requests if request]) == (1, [])
 
 
-def test_where_nobody_listens_it_fails_to_connect(sender: Sender) -> None:
+def test_a_closed_port_is_a_connect_failure(sender: Sender) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     assert outcome(sender.reported(f"https://127.0.0.1:{port}/")) == (DeliveryStatus.FAILED, None, "connect")
@@ -385,7 +385,7 @@ def test_a_secret_that_does_not_open_is_a_failure_and_nothing_is_sent(ca: trustm
         assert there.connections == 0
 
 
-def test_a_deleted_subscription_is_told_nothing_more(ca: trustme.CA, sender: Sender) -> None:
+def test_a_deleted_subscription_gets_nothing_more(ca: trustme.CA, sender: Sender) -> None:
     with receiver(tls(ca), answering("200 OK")) as there:
         made, _ = sender.subscribe(there.url)
         sender.happen()
@@ -396,9 +396,7 @@ def test_a_deleted_subscription_is_told_nothing_more(ca: trustme.CA, sender: Sen
         assert there.connections == 0
 
 
-def test_a_delivery_that_is_under_way_when_its_subscription_is_deleted_ends_as_it_would(
-    ca: trustme.CA, sender: Sender
-) -> None:
+def test_a_delivery_in_progress_when_its_subscription_is_deleted_ends_normally(ca: trustme.CA, sender: Sender) -> None:
     arrived, answer = threading.Event(), threading.Event()
 
     def waiting(connection: ssl.SSLSocket) -> None:
@@ -420,7 +418,7 @@ def test_a_delivery_that_is_under_way_when_its_subscription_is_deleted_ends_as_i
     assert there.connections == 1
 
 
-def test_a_sender_that_died_before_recording_is_made_good_with_the_same_bytes(ca: trustme.CA, sender: Sender) -> None:
+def test_after_a_sender_died_before_recording_the_same_bytes_are_sent_again(ca: trustme.CA, sender: Sender) -> None:
     with receiver(tls(ca), answering("200 OK")) as there:
         sender.subscribe(there.url)
         sender.happen()
@@ -446,7 +444,7 @@ def post_as_it_was(settings: Settings, signed: sending.Post) -> None:
 
 @contextmanager
 def running(store: Store, holder: UUID | None = None) -> Iterator[None]:
-    """The loop as the worker runs it."""
+    """Run the loop like the worker does."""
     stop = threading.Event()
     loop = threading.Thread(target=delivery.run, args=(store, stop, holder))
     loop.start()
@@ -477,7 +475,7 @@ def test_the_loop_is_woken_by_the_commit(sender: Sender, tmp_path: Path, monkeyp
             assert reported.verified
             assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
             monkeypatch.undo()
-            sender.happen()  # it looks up once more, and then as often as ever
+            sender.happen()  # this wakes the loop once; then it polls as before
             assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
 
 
@@ -491,7 +489,9 @@ def signing_text(sender: Sender, url: str) -> str:
         return subscriptions.create(w, client, EventType.JOB_COMPLETED, url, [], sender.store.vault, now)[1]
 
 
-def test_a_hanging_receiver_holds_nobody_up(ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_receiver_does_not_delay_others(
+    ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(delivery, "DRAIN_S", 0.1)
     with receiver(tls(ca), silent) as hanging, receiver(tls(ca), answering("200 OK")) as healthy:
         sender.subscribe(hanging.url, EventType.JOB_FAILED)
@@ -503,7 +503,7 @@ def test_a_hanging_receiver_holds_nobody_up(ca: trustme.CA, sender: Sender, monk
             assert hanging.connections <= outbox.PER_SUBSCRIPTION
 
 
-def test_clients_whose_receivers_all_hang_hold_no_other_client_up(
+def test_clients_whose_receivers_all_hang_do_not_delay_other_clients(
     ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "SLOTS", 20)
@@ -521,7 +521,7 @@ def test_clients_whose_receivers_all_hang_hold_no_other_client_up(
     assert hanging.connections == 4 * 4
 
 
-def test_what_a_deleted_subscription_left_in_the_queue_is_cancelled_unsent(
+def test_queued_deliveries_of_a_deleted_subscription_are_cancelled_unsent(
     ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "CANCELLED_AT_ONCE", 3)
@@ -535,7 +535,7 @@ def test_what_a_deleted_subscription_left_in_the_queue_is_cancelled_unsent(
     assert {reported.status for reported in sender.log()} == {DeliveryStatus.CANCELLED}
 
 
-def test_a_database_that_is_away_for_a_moment_ends_nothing(
+def test_a_short_database_failure_does_not_end_the_loop(
     ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusals = iter([OperationalError("…", None, Exception("the database is away"))])
@@ -556,7 +556,7 @@ def test_a_database_that_is_away_for_a_moment_ends_nothing(
     assert (next(refusals, None), there.connections) == (None, 1)
 
 
-def test_a_commit_whose_answer_was_lost_stops_nothing(
+def test_a_commit_without_an_answer_does_not_stop_the_loop(
     ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses = iter([OperationalError("COMMIT", None, Exception("the connection was lost"))])
@@ -583,7 +583,7 @@ def test_a_commit_whose_answer_was_lost_stops_nothing(
     assert [len(reported.attempts) for reported in sender.log()] == [1, 1]
 
 
-def test_what_a_stop_interrupts_is_due_again_and_then_sent(
+def test_deliveries_interrupted_by_a_stop_become_due_again_and_are_sent(
     ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "DRAIN_S", 0.1)
@@ -597,7 +597,7 @@ def test_what_a_stop_interrupts_is_due_again_and_then_sent(
     assert (reported.status, reported.attempts) == (DeliveryStatus.DUE, ())
 
 
-def test_what_is_under_way_at_a_stop_may_end(ca: trustme.CA, sender: Sender) -> None:
+def test_deliveries_in_progress_at_a_stop_may_end(ca: trustme.CA, sender: Sender) -> None:
     def slow(connection: ssl.SSLSocket) -> None:
         time.sleep(0.5)
         answering("200 OK")(connection)
@@ -610,9 +610,7 @@ def test_what_is_under_way_at_a_stop_may_end(ca: trustme.CA, sender: Sender) -> 
     assert outcome(sender.log()[0]) == (DeliveryStatus.DELIVERED, 200, None)
 
 
-def test_whoever_inherits_a_dead_senders_id_sends_at_once_what_that_one_had_claimed(
-    ca: trustme.CA, sender: Sender
-) -> None:
+def test_a_sender_with_a_dead_senders_id_sends_its_claimed_deliveries_at_once(ca: trustme.CA, sender: Sender) -> None:
     holder = uuid4()
     with receiver(tls(ca), answering("200 OK")) as there:
         sender.subscribe(there.url)
@@ -623,7 +621,7 @@ def test_whoever_inherits_a_dead_senders_id_sends_at_once_what_that_one_had_clai
             assert eventually(lambda: len(there.requests) == 1)
 
 
-def test_many_events_at_once_invent_no_time_outs(ca: trustme.CA, sender: Sender) -> None:
+def test_many_events_at_once_cause_no_timeouts(ca: trustme.CA, sender: Sender) -> None:
     with receiver(tls(ca), answering("200 OK")) as there:
         for _ in range(20):
             sender.subscribe(there.url)

@@ -1,4 +1,4 @@
-"""Nothing forbidden is ever dialled. The oracle is the interpreter's audit of `socket.connect`, not the guard's word.
+"""No forbidden address is ever dialled. The oracle is the interpreter's audit event of `socket.connect`.
 
 The verdicts are a frozen list: they are ours, and must not move with a Python version's idea of "private".
 """
@@ -27,7 +27,7 @@ from tests.assets.receivers import Names, answering, dialled, post, posted, prox
 
 FINE, FORBIDDEN, INVALID, NOT_HTTPS = "fine", "Webhook.UrlForbidden", "Webhook.UrlInvalid", "Webhook.UrlNotHttps"
 NAME = "lender.example"
-DIALLED, REFUSED, NOT_READ = "connect", "refused", "protocol"  # how a delivery ends; tests let nothing out to the world
+DIALLED, REFUSED, NOT_READ = "connect", "refused", "protocol"  # how a delivery ends; tests connect only to loopback
 
 # A URL, what is said when a subscription is made for it, and how a delivery there ends.
 VERDICTS: Sequence[tuple[str, str, str]] = [
@@ -133,15 +133,15 @@ def host_of(url: str) -> str:
     return str(URL(url).host)
 
 
-def test_subscriptions_are_made_for_just_these_urls(settings: Settings) -> None:
+def test_subscriptions_are_accepted_for_exactly_these_urls(settings: Settings) -> None:
     expected = [(url, said) for url, said, _ in VERDICTS] + list(NO_URLS)
     with dialled() as addresses:
         assert [(url, verdict(url, settings.webhook_reach)) for url, _ in expected] == expected
     assert addresses == []
 
 
-def test_deliveries_go_to_just_these_urls(settings: Settings) -> None:
-    """The check at the subscription's creation is passed over: the guard must do without it."""
+def test_deliveries_go_to_exactly_these_urls(settings: Settings) -> None:
+    """The check at the subscription's creation is skipped, because the guard must work without it."""
     with dialled() as addresses:
         attempts = posted(settings, [url for url, *_ in VERDICTS])
     ended = [(url, attempt.error) for (url, *_), attempt in zip(VERDICTS, attempts, strict=True)]
@@ -149,8 +149,8 @@ def test_deliveries_go_to_just_these_urls(settings: Settings) -> None:
     assert set(addresses) == {host_of(url) for url, _, end in VERDICTS if end == DIALLED}
 
 
-def test_behind_a_proxy_too(settings: Settings) -> None:
-    """There odd spellings are read as the resolver reads them: `127.1` is refused for where it leads."""
+def test_deliveries_through_a_proxy_go_to_exactly_these_urls(settings: Settings) -> None:
+    """With a proxy the resolver interprets unusual spellings: `127.1` is refused because of its address."""
     with receiver(None, lambda _: None) as there, proxy_to(there.port) as proxy:
         through = settings.model_copy(update={"webhook_proxy": proxy.url})
         inside = [url for url, _, end in VERDICTS if end != DIALLED]
@@ -159,7 +159,7 @@ def test_behind_a_proxy_too(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
-def test_other_pythons_come_to_the_same_verdicts(version: str) -> None:
+def test_other_python_versions_give_the_same_verdicts(version: str) -> None:
     python = shutil.which(f"python{version}")
     if python is None or subprocess.run([python, "--version"], capture_output=True, check=False).returncode:
         pytest.skip(f"no Python {version} here to compare with")
@@ -176,7 +176,7 @@ def test_other_pythons_come_to_the_same_verdicts(version: str) -> None:
 
 
 @pytest.mark.parametrize("port_is_open", [True, False])
-def test_a_refusal_does_not_tell_whether_somebody_listens(settings: Settings, port_is_open: bool) -> None:
+def test_a_refusal_does_not_reveal_whether_the_port_is_open(settings: Settings, port_is_open: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         if not port_is_open:
@@ -187,7 +187,7 @@ def test_a_refusal_does_not_tell_whether_somebody_listens(settings: Settings, po
 
 
 @pytest.mark.parametrize("addresses", [("10.0.0.1", "127.0.0.1"), ("127.0.0.1", "10.0.0.1")])
-def test_of_a_name_with_a_private_address_too_only_the_other_is_dialled(
+def test_only_the_public_address_of_a_name_is_dialled(
     ca: trustme.CA, settings: Settings, addresses: Sequence[str]
 ) -> None:
     open_loopback = allowing(settings, "127.0.0.0/8")
@@ -196,21 +196,21 @@ def test_of_a_name_with_a_private_address_too_only_the_other_is_dialled(
     assert (attempt.status_code, seen) == (200, ["127.0.0.1"])
 
 
-def test_a_name_that_turns_private_after_the_subscription_is_refused(settings: Settings) -> None:
+def test_a_name_that_becomes_private_after_the_subscription_is_refused(settings: Settings) -> None:
     assert verdict("https://rebound.example/", settings.webhook_reach) == FINE
     with dialled() as seen:
         attempt = post(settings, "https://rebound.example/", Names(["192.168.0.1", "10.0.0.1", "fd00::1"]))
     assert (attempt.error, seen) == (REFUSED, [])
 
 
-def test_a_name_that_changes_its_mind_at_every_look_is_judged_by_what_is_dialled(settings: Settings) -> None:
+def test_a_name_with_changing_addresses_is_judged_by_the_dialled_one(settings: Settings) -> None:
     names = Names([["8.8.8.8"], ["127.0.0.1"], ["169.254.169.254"], ["11.0.0.0"]])
     with dialled() as seen:
         ends = [post(settings, "https://fickle.example/", names).error for _ in range(4)]
     assert (ends, seen) == ([DIALLED, REFUSED, REFUSED, DIALLED], ["8.8.8.8", "11.0.0.0"])
 
 
-def test_every_address_of_this_machine_is_known_as_its_own() -> None:
+def test_every_address_of_this_machine_is_recognised() -> None:
     listed = (
         each.address
         for interface in psutil.net_if_addrs().values()
@@ -233,7 +233,7 @@ def test_this_machines_own_public_address_is_not_dialled() -> None:
     make((socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("8.8.4.4", 443))).close()
 
 
-def test_only_ports_that_the_operator_names_are_dialled(ca: trustme.CA, settings: Settings) -> None:
+def test_only_ports_in_the_settings_are_dialled(ca: trustme.CA, settings: Settings) -> None:
     with receiver(tls(ca), answering("200 OK")) as there:
         open_loopback = allowing(settings, "127.0.0.0/8")
         narrow = Settings(**open_loopback.model_dump(exclude={"webhook_ports"}), webhook_ports="443,9000-9010")
@@ -243,8 +243,8 @@ def test_only_ports_that_the_operator_names_are_dialled(ca: trustme.CA, settings
 
 
 @dataclass(frozen=True)
-class Told:
-    """What became of one delivery behind a proxy."""
+class Outcome:
+    """The outcome of one delivery through a proxy."""
 
     attempt: Attempt
     asked: Sequence[bytes]
@@ -253,15 +253,15 @@ class Told:
 
 def through_a_proxy(
     ca: trustme.CA, settings: Settings, names: Names, answer: bytes = b"HTTP/1.1 200 OK\r\n\r\n", name: str = NAME
-) -> Told:
-    """One delivery to NAME; the proxy leads it to a receiver with a certificate for `name`."""
+) -> Outcome:
+    """Deliver to NAME through a proxy that connects to a receiver with a certificate for `name`."""
     with receiver(tls(ca, name), answering("202 Accepted")) as there, proxy_to(there.port, answer) as proxy:
         through = settings.model_copy(update={"webhook_proxy": proxy.url})
         attempt = post(through, f"https://{NAME}/hooks", names)
-        return Told(attempt, proxy.asked, there.requests)
+        return Outcome(attempt, proxy.asked, there.requests)
 
 
-def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_of_what_passes_it(ca: trustme.CA, settings: Settings) -> None:
+def test_a_proxy_is_asked_for_a_tunnel_and_sees_only_ciphertext(ca: trustme.CA, settings: Settings) -> None:
     reported = through_a_proxy(ca, settings, Names(["8.8.8.8"]))
     assert (reported.attempt.status_code, reported.attempt.error, len(reported.requests)) == (202, None, 1)
     (asked,) = reported.asked
@@ -274,7 +274,7 @@ def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_of_what_passes_it(ca: tr
 def test_a_proxy_is_not_asked_for_a_name_with_any_forbidden_address(
     ca: trustme.CA, settings: Settings, addresses: Sequence[str]
 ) -> None:
-    """It looks the name up once more, and might take that one."""
+    """The proxy resolves the name again, and might use the forbidden address."""
     reported = through_a_proxy(ca, settings, Names(addresses))
     assert (reported.attempt.error, reported.asked) == (REFUSED, [])
 
@@ -285,13 +285,13 @@ def test_a_proxy_is_not_asked_for_an_unknown_name(ca: trustme.CA, settings: Sett
 
 
 @pytest.mark.parametrize("status", [b"403 Forbidden", b"407 Proxy Authentication Required", b"502 Bad Gateway"])
-def test_what_a_proxy_refuses_is_nowhere_to_be_reached(ca: trustme.CA, settings: Settings, status: bytes) -> None:
+def test_a_refusal_by_the_proxy_is_a_connect_failure(ca: trustme.CA, settings: Settings, status: bytes) -> None:
     answer = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
     reported = through_a_proxy(ca, settings, Names(["8.8.8.8"]), answer)
     assert (reported.attempt.error, reported.attempt.status_code, reported.requests) == ("connect", None, [])
 
 
-def test_a_proxy_that_leads_elsewhere_is_not_trusted(ca: trustme.CA, settings: Settings) -> None:
+def test_a_proxy_that_connects_to_another_host_is_not_trusted(ca: trustme.CA, settings: Settings) -> None:
     reported = through_a_proxy(ca, settings, Names(["8.8.8.8"]), name="another.example")
     assert (reported.attempt.error, [request for request in reported.requests if request]) == ("tls", [])
 

@@ -1,4 +1,4 @@
-"""Retries and pauses as a sender carries them out, over real TLS on loopback."""
+"""Retries and pauses by a sender, over real TLS on loopback."""
 
 import logging
 import ssl
@@ -141,7 +141,7 @@ def test_a_sender_that_died_leaves_the_same_bytes_to_the_next(ca: trustme.CA, se
         (event_id,) = sender.happen()
         long_ago = datetime.now(UTC) - timedelta(minutes=5)
         with sender.store.db.writing() as w:
-            [taken] = outbox.claim_due(w, uuid4(), 1, 45, long_ago)  # and was killed before it recorded anything
+            [taken] = outbox.claim_due(w, uuid4(), 1, 45, long_ago)  # this sender is killed before it records anything
         with running(sender.store):
             assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
     (reported,) = sender.log()
@@ -150,10 +150,10 @@ def test_a_sender_that_died_leaves_the_same_bytes_to_the_next(ca: trustme.CA, se
 
 
 def test_a_subscription_deleted_under_way_is_sent_nothing_more(ca: trustme.CA, sender: Sender) -> None:
-    """What is under way may arrive; nothing else, and no retry."""
+    """Deliveries in progress may arrive; no other is sent, and none is retried."""
 
     def deleting(connection: ssl.SSLSocket) -> None:
-        with suppress(NotFound), sender.store.db.writing() as w:  # one of four at once is the first
+        with suppress(NotFound), sender.store.db.writing() as w:  # only the first of four at once deletes it
             subscriptions.delete(w, sender.customer.client_id, made.subscription_id)
         answering("500 Sorry")(connection)
 

@@ -1,4 +1,4 @@
-"""Connections that are kept from delivery to delivery: when one serves, and that it costs no delivery and no answer."""
+"""Connections are reused between deliveries only when it is safe, and no delivery or answer is lost by it."""
 
 import socket
 import ssl
@@ -48,21 +48,21 @@ def accept(connection: ssl.SSLSocket) -> None:
 
 
 def hang_up(_: ssl.SSLSocket) -> None:
-    """The receiver's thread ends."""
+    """End the receiver's thread, which closes the connection."""
 
 
 def bodies(there: Misbehaving) -> list[bytes]:
     return [request.partition(b"\r\n\r\n")[2] for request in there.requests]
 
 
-def test_the_next_delivery_needs_no_new_connection(ca: trustme.CA, settings: Settings) -> None:
+def test_the_next_delivery_reuses_the_connection(ca: trustme.CA, settings: Settings) -> None:
     with taking_turns(ca, accept, accept, accept) as there:
         attempts = posted_in_turn(settings, [there.url] * 3)
     assert [attempt.status_code for attempt in attempts] == [204, 204, 204]
     assert (there.connections, bodies(there)) == (1, [b"0", b"1", b"2"])
 
 
-def test_over_a_kept_connection_only_the_answer_takes_time(ca: trustme.CA, settings: Settings) -> None:
+def test_over_a_reused_connection_only_the_answer_is_timed(ca: trustme.CA, settings: Settings) -> None:
     def accept_late(connection: ssl.SSLSocket) -> None:
         time.sleep(0.2)
         accept(connection)
@@ -76,7 +76,7 @@ def test_over_a_kept_connection_only_the_answer_takes_time(ca: trustme.CA, setti
 
 
 @pytest.mark.parametrize("limit", ["IDLE_S", "REUSED_FOR_S"])
-def test_idle_or_old_connections_are_given_up(
+def test_idle_or_old_connections_are_not_reused(
     ca: trustme.CA, settings: Settings, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     monkeypatch.setattr(sending, limit, 0.1)
@@ -87,10 +87,10 @@ def test_idle_or_old_connections_are_given_up(
 
 
 @pytest.mark.parametrize("more", [STRAY, STRAY[:20], b"\r\n"], ids=["an answer", "half of one", "an empty line"])
-def test_what_comes_after_an_answer_answers_nobody_else(ca: trustme.CA, settings: Settings, more: bytes) -> None:
+def test_bytes_after_an_answer_do_not_answer_the_next_delivery(ca: trustme.CA, settings: Settings, more: bytes) -> None:
     def accept_and_go_on(connection: ssl.SSLSocket) -> None:
         accept(connection)
-        time.sleep(0.1)  # it is to come after the answer was read
+        time.sleep(0.1)  # so that it arrives after the answer was read
         connection.sendall(more)
         went_on.set()
 
@@ -101,7 +101,7 @@ def test_what_comes_after_an_answer_answers_nobody_else(ca: trustme.CA, settings
     assert (there.connections, bodies(there)) == (2, [b"0", b"1"])
 
 
-def test_a_connection_that_was_closed_just_then_costs_no_delivery(ca: trustme.CA, settings: Settings) -> None:
+def test_a_reused_connection_that_was_closed_costs_no_delivery(ca: trustme.CA, settings: Settings) -> None:
     with taking_turns(ca, accept, hang_up) as there:
         attempts = posted_in_turn(settings, [there.url] * 2)
     assert [(attempt.status_code, attempt.error) for attempt in attempts] == [(204, None), (204, None)]
@@ -109,7 +109,7 @@ def test_a_connection_that_was_closed_just_then_costs_no_delivery(ca: trustme.CA
     assert None not in (attempts[1].dns_ms, attempts[1].connect_ms, attempts[1].tls_ms)
 
 
-def test_it_is_made_good_once(ca: trustme.CA, settings: Settings) -> None:
+def test_a_lost_delivery_is_sent_again_only_once(ca: trustme.CA, settings: Settings) -> None:
     served: list[bool] = []
 
     def accept_the_first(connection: ssl.SSLSocket) -> None:
@@ -124,8 +124,8 @@ def test_it_is_made_good_once(ca: trustme.CA, settings: Settings) -> None:
     assert bodies(there) == [b"0", b"1", b"1"]
 
 
-def test_what_was_sent_is_not_said_to_have_gone_nowhere(ca: trustme.CA, settings: Settings) -> None:
-    """Though nobody is there any more when it is to be sent again."""
+def test_a_delivery_that_was_sent_is_not_reported_as_unsent(ca: trustme.CA, settings: Settings) -> None:
+    """This holds even if the receiver is gone when the delivery is sent again."""
     heard: list[bytes] = []
 
     def converse_and_go() -> None:
@@ -145,7 +145,9 @@ def test_what_was_sent_is_not_said_to_have_gone_nowhere(ca: trustme.CA, settings
     assert ([attempt.error for attempt in attempts], len(heard)) == ([None, "reset"], 2)
 
 
-def test_only_so_many_are_kept(ca: trustme.CA, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_reused_connections_is_limited(
+    ca: trustme.CA, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sending, "REUSED_CONNECTIONS", 1)
     with taking_turns(ca, accept, accept) as first, taking_turns(ca, accept, accept) as second:
         attempts = posted_in_turn(settings, [first.url, second.url] * 2)
@@ -163,7 +165,7 @@ def say_nothing(connection: ssl.SSLSocket) -> None:
 
 
 @pytest.mark.parametrize(("turn", "error"), [(begin_and_hang_up, "reset"), (say_nothing, "timeout")])
-def test_whoever_began_to_answer_or_never_does_is_not_asked_again(
+def test_a_delivery_with_a_partial_or_no_answer_is_not_sent_again(
     ca: trustme.CA, settings: Settings, turn: Turn, error: str
 ) -> None:
     impatient = settings.model_copy(update={"webhook_timeout_s": IMPATIENT_S})
@@ -173,7 +175,7 @@ def test_whoever_began_to_answer_or_never_does_is_not_asked_again(
     assert bodies(there) == [b"0", b"1"]
 
 
-def test_a_new_connection_that_is_reset_is_not_made_good(ca: trustme.CA, settings: Settings) -> None:
+def test_a_delivery_over_a_new_connection_that_is_reset_is_not_sent_again(ca: trustme.CA, settings: Settings) -> None:
     with taking_turns(ca, hang_up) as there:
         (attempt,) = posted_in_turn(settings, [there.url])
     assert (attempt.error, bodies(there)) == ("reset", [b"0"])

@@ -1,4 +1,4 @@
-"""One POST: how long its steps took, and how it ends where names, lines and certificates fail."""
+"""One POST: the durations of its steps, and its failures with names, connections and certificates."""
 
 import asyncio
 import socket
@@ -33,7 +33,7 @@ def steps(attempt: Attempt) -> list[int | None]:
     return [getattr(attempt, step) for step in sending.STEPS]
 
 
-def test_the_time_of_each_step_is_told(ca: trustme.CA, settings: Settings) -> None:
+def test_the_duration_of_each_step_is_measured(ca: trustme.CA, settings: Settings) -> None:
     with receiver(slow_to_greet(ca, 0.15), after(0.2, answering("200 OK"))) as there:
         attempt = post(settings, f"https://{NAME}:{there.port}/", Names(["127.0.0.1"], after_s=0.1))
     dns, connect, handshake, first_byte = (step or 0 for step in steps(attempt))
@@ -51,7 +51,7 @@ def after(seconds: float, script: Script) -> Script:
 
 
 def slow_to_greet(ca: trustme.CA, seconds: float) -> ssl.SSLContext:
-    """Thinks it over in the middle of the handshake."""
+    """Return a context that pauses in the middle of the handshake."""
     context = tls(ca, NAME)
 
     def think(*_: object) -> None:
@@ -61,7 +61,7 @@ def slow_to_greet(ca: trustme.CA, seconds: float) -> ssl.SSLContext:
     return context
 
 
-def test_the_first_byte_is_not_the_whole_head(ca: trustme.CA, settings: Settings) -> None:
+def test_the_time_to_the_first_byte_excludes_the_rest_of_the_head(ca: trustme.CA, settings: Settings) -> None:
     def stammering(connection: ssl.SSLSocket) -> None:
         connection.sendall(b"HTTP/1.1 ")
         time.sleep(0.4)
@@ -76,7 +76,7 @@ def silent(connection: ssl.SSLSocket) -> None:
     connection.recv(1)
 
 
-def test_a_step_that_was_not_got_through_has_no_time(ca: trustme.CA, settings: Settings) -> None:
+def test_a_step_that_was_not_completed_has_no_duration(ca: trustme.CA, settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nowhere = f"https://127.0.0.1:{closed.getsockname()[1]}/"
     with receiver(tls(ca), silent) as mute, receiver(tls(trustme.CA()), silent) as stranger:
@@ -90,7 +90,7 @@ def test_a_step_that_was_not_got_through_has_no_time(ca: trustme.CA, settings: S
 
 
 class Failing(AbstractResolver):
-    """A name server in trouble."""
+    """A resolver that fails."""
 
     def __init__(self, error: OSError) -> None:
         self._error = error
@@ -99,7 +99,7 @@ class Failing(AbstractResolver):
         raise self._error
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is open."""
 
 
 @pytest.mark.parametrize(
@@ -113,19 +113,19 @@ class Failing(AbstractResolver):
     ],
     ids=["unknown", "in trouble", "refused", "without a number", "out of time"],
 )
-def test_a_name_that_nobody_resolves_is_a_failure_of_its_own_class(settings: Settings, error: OSError) -> None:
+def test_a_name_that_can_not_be_resolved_has_its_own_failure_class(settings: Settings, error: OSError) -> None:
     assert post(settings, f"https://{NAME}/", Failing(error)).error == "dns"
 
 
 class SlowFor(Names):
-    """Slow for one name, prompt for any other."""
+    """A resolver that is slow for one name only."""
 
     async def resolve(self, host: str, *more: Any, **named: Any) -> list[ResolveResult]:
         self.after_s = 20 if host == NAME else 0
         return await super().resolve(host, *more, **named)
 
 
-def test_a_slow_name_server_takes_half_of_the_deadline_and_holds_nobody_else_up(
+def test_a_slow_name_server_takes_half_of_the_deadline_and_delays_no_other_delivery(
     ca: trustme.CA, settings: Settings
 ) -> None:
     with receiver(tls(ca, "prompt.example"), answering("200 OK")) as there:
@@ -143,7 +143,7 @@ def test_a_slow_name_server_takes_half_of_the_deadline_and_holds_nobody_else_up(
 
 
 def slammed(text: bytes) -> Script:
-    """Says something and resets the connection, without any goodbye."""
+    """Send a text and reset the connection without a TLS close message."""
 
     def slam(connection: ssl.SSLSocket) -> None:
         connection.sendall(text)
@@ -209,13 +209,13 @@ def self_signed(folder: Path) -> ssl.SSLContext:
     return context
 
 
-def test_who_vouches_for_himself_is_not_trusted(settings: Settings, tmp_path: Path) -> None:
+def test_a_self_signed_certificate_is_not_trusted(settings: Settings, tmp_path: Path) -> None:
     with receiver(self_signed(tmp_path), answering("200 OK")) as there:
         assert post(settings, there.url).error == "tls"
     assert [request for request in there.requests if request] == []
 
 
-def test_an_authority_that_was_taken_out_of_the_bundle_is_trusted_no_more(ca: trustme.CA, settings: Settings) -> None:
+def test_an_authority_removed_from_the_bundle_is_not_trusted(ca: trustme.CA, settings: Settings) -> None:
     with receiver(tls(ca), answering("200 OK")) as there:
         assert post(settings, there.url).status_code == 200
         assert post(settings.model_copy(update={"webhook_ca_bundle": None}), there.url).error == "tls"
@@ -223,7 +223,7 @@ def test_an_authority_that_was_taken_out_of_the_bundle_is_trusted_no_more(ca: tr
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_todays_versions_of_tls_will_do(ca: trustme.CA, settings: Settings, version: ssl.TLSVersion) -> None:
+def test_current_versions_of_tls_are_accepted(ca: trustme.CA, settings: Settings, version: ssl.TLSVersion) -> None:
     context = tls(ca)
     context.minimum_version = context.maximum_version = version
     with receiver(context, answering("200 OK")) as there:
@@ -239,7 +239,7 @@ def test_todays_versions_of_tls_will_do(ca: trustme.CA, settings: Settings, vers
         (["127.0.0.1", "10.0.0.1"], "connect"),
     ],
 )
-def test_refused_is_what_was_not_dialled_at_all(settings: Settings, addresses: list[str], error: str) -> None:
+def test_refused_means_that_no_address_was_dialled(settings: Settings, addresses: list[str], error: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     assert post(settings, f"https://{NAME}:{port}/", Names(addresses)).error == error

@@ -1,4 +1,4 @@
-"""A queue executes one run after another, and outlives its process."""
+"""A queue executes one run after another, and starts a new process when one dies."""
 
 import time
 from collections.abc import Iterator
@@ -12,28 +12,28 @@ from storage.core import heartbeat
 from tests.patience import until
 
 
-class Notes:
-    """A ledger that only takes notes."""
+class RecordingLedger:
+    """A ledger that only records its calls."""
 
     def __init__(self) -> None:
-        self.ended_runs: list[str] = []
-        self.returned_runs: list[str] = []
+        self.released: list[str] = []
+        self.given_back: list[str] = []
 
     def release(self, run: Run) -> None:
-        self.ended_runs.append(run.run_id)
+        self.released.append(run.run_id)
 
     def give_back(self, run: Run) -> None:
-        self.returned_runs.append(run.run_id)
+        self.given_back.append(run.run_id)
 
 
 @pytest.fixture
-def notes() -> Notes:
-    return Notes()
+def ledger() -> RecordingLedger:
+    return RecordingLedger()
 
 
 @pytest.fixture
-def queue(notes: Notes) -> Iterator[WarmQueue]:
-    queue = WarmQueue("enrichment", partial(spawn, "tests.assets.obedient", environment={}), notes)
+def queue(ledger: RecordingLedger) -> Iterator[WarmQueue]:
+    queue = WarmQueue("enrichment", partial(spawn, "tests.assets.obedient", environment={}), ledger)
     queue.begin()
     until(lambda: queue.ready)
     yield queue
@@ -44,98 +44,98 @@ def run(run_id: str) -> Run:
     return Run(run_id, batch=None)
 
 
-def test_runs_are_executed_in_order(queue: WarmQueue, notes: Notes) -> None:
+def test_runs_are_executed_in_order(queue: WarmQueue, ledger: RecordingLedger) -> None:
     assert all(queue.take(run(str(number))) for number in range(20))
-    until(lambda: len(notes.ended_runs) == 20)
-    assert notes.ended_runs == [str(number) for number in range(20)]
+    until(lambda: len(ledger.released) == 20)
+    assert ledger.released == [str(number) for number in range(20)]
     assert queue.list_runs() == []
 
 
-def test_a_queue_holds_what_executes_and_what_waits(queue: WarmQueue) -> None:
+def test_a_queue_lists_the_executing_and_the_waiting_runs(queue: WarmQueue) -> None:
     queue.take(run("longer"))
     queue.take(run("next"))
     assert queue.list_runs() == [run("longer"), run("next")]
 
 
-def test_a_queue_that_is_not_free_takes_no_run_that_asks_for_a_free_one(queue: WarmQueue, notes: Notes) -> None:
+def test_a_busy_queue_refuses_a_run_with_only_if_free(queue: WarmQueue, ledger: RecordingLedger) -> None:
     assert queue.take(run("long"), only_if_free=True)
     assert not queue.take(run("next"), only_if_free=True)
-    until(lambda: notes.ended_runs == ["long"])
+    until(lambda: ledger.released == ["long"])
     assert queue.take(run("next"), only_if_free=True)
 
 
-def test_a_run_whose_process_dies_is_over_and_the_next_process_goes_on(queue: WarmQueue, notes: Notes) -> None:
+def test_a_dead_process_ends_its_run_and_the_next_process_continues(queue: WarmQueue, ledger: RecordingLedger) -> None:
     queue.take(run("dies"))
     queue.take(run("next"))
-    until(lambda: notes.ended_runs == ["dies", "next"])
+    until(lambda: ledger.released == ["dies", "next"])
 
 
 @pytest.mark.service
-def test_a_run_whose_process_hangs_is_over_and_the_next_process_goes_on(
-    queue: WarmQueue, notes: Notes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_a_hanging_process_ends_its_run_and_the_next_process_continues(
+    queue: WarmQueue, ledger: RecordingLedger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue.take(run("longer"))
     monkeypatch.setattr(heartbeat, "HUNG_AFTER_S", 3 * heartbeat.BEAT_EVERY_S)
     time.sleep(4 * heartbeat.BEAT_EVERY_S)
-    assert queue.list_runs() == [run("longer")], "a long run is no hang"
+    assert queue.list_runs() == [run("longer")], "a long run doesn't count as hanging"
     assert queue.interrupt("longer")
     queue.take(run("hangs"))
     queue.take(run("next"))
-    until(lambda: notes.ended_runs == ["longer", "hangs", "next"])
+    until(lambda: ledger.released == ["longer", "hangs", "next"])
     assert "the enrichment process hangs" in caplog.text
 
 
-def test_an_executing_run_is_interrupted_and_ends_by_itself(queue: WarmQueue, notes: Notes) -> None:
+def test_an_executing_run_is_interrupted_and_ends_by_itself(queue: WarmQueue, ledger: RecordingLedger) -> None:
     queue.take(run("longer"))
     assert queue.interrupt("longer")
-    until(lambda: notes.ended_runs == ["longer"])
+    until(lambda: ledger.released == ["longer"])
 
 
-def test_a_waiting_run_that_is_interrupted_is_given_back(queue: WarmQueue, notes: Notes) -> None:
+def test_a_waiting_run_that_is_interrupted_is_given_back(queue: WarmQueue, ledger: RecordingLedger) -> None:
     queue.take(run("longer"))
     queue.take(run("next"))
     assert not queue.interrupt("next")
     assert not queue.interrupt("unheard of")
-    assert notes.returned_runs == ["next"]
+    assert ledger.given_back == ["next"]
     assert queue.list_runs() == [run("longer")]
 
 
-def test_an_ending_queue_finishes_its_run_and_gives_the_others_back(queue: WarmQueue, notes: Notes) -> None:
+def test_an_ending_queue_finishes_its_run_and_gives_the_others_back(queue: WarmQueue, ledger: RecordingLedger) -> None:
     queue.take(run("long"))
     queue.take(run("next"))
     queue.end(grace_s=10)
-    assert (notes.ended_runs, notes.returned_runs) == (["long"], ["next"])
+    assert (ledger.released, ledger.given_back) == (["long"], ["next"])
     assert not queue.take(run("too late"))
 
 
-def test_a_run_that_outlasts_the_grace_is_given_back(queue: WarmQueue, notes: Notes) -> None:
+def test_a_run_that_exceeds_the_grace_period_is_given_back(queue: WarmQueue, ledger: RecordingLedger) -> None:
     queue.take(run("longer"))
     queue.end(grace_s=0.1)
-    assert (notes.ended_runs, notes.returned_runs) == ([], ["longer"])
+    assert (ledger.released, ledger.given_back) == ([], ["longer"])
 
 
-def test_a_queue_that_nobody_waits_for_has_a_process_only_while_there_is_work(notes: Notes) -> None:
+def test_an_idle_queue_has_a_process_only_while_there_is_work(ledger: RecordingLedger) -> None:
     started: list[Child] = []
 
     def start() -> Child:
         started.append(spawn("tests.assets.obedient", environment={}))
         return started[-1]
 
-    queue = WarmQueue("portfolio", start, notes, idle_s=0.2)
+    queue = WarmQueue("portfolio", start, ledger, idle_s=0.2)
     queue.begin()
-    assert queue.ready, "nobody has to wait for it to be warm"
+    assert queue.ready, "the worker needn't wait until this queue is warm"
     for number in (1, 2):
         assert started[number - 1 :] == []
         queue.take(run(f"first {number}"))
-        queue.take(run("long"))  # a second: longer than it may be idle
-        until(lambda number=number: len(notes.ended_runs) == 2 * number)
+        queue.take(run("long"))  # a second, which is longer than `idle_s`
+        until(lambda number=number: len(ledger.released) == 2 * number)
         until(lambda number=number: started[number - 1].process.poll() is not None)
-    assert notes.ended_runs == ["first 1", "long", "first 2", "long"]
+    assert ledger.released == ["first 1", "long", "first 2", "long"]
     queue.end(grace_s=0)
     assert not queue.take(run("too late"))
 
 
-def test_a_process_that_can_not_be_started_is_tried_again(notes: Notes) -> None:
+def test_a_process_that_can_not_be_started_is_tried_again(ledger: RecordingLedger) -> None:
     failures = iter([BlockingIOError(11, "no process to be had"), OSError(12, "no memory")])
 
     def start() -> Child:
@@ -143,25 +143,25 @@ def test_a_process_that_can_not_be_started_is_tried_again(notes: Notes) -> None:
             raise failure
         return spawn("tests.assets.obedient", environment={})
 
-    queue = WarmQueue("enrichment", start, notes)
+    queue = WarmQueue("enrichment", start, ledger)
     queue.begin()
     queue.take(run("patient"))
-    until(lambda: notes.ended_runs == ["patient"])
+    until(lambda: ledger.released == ["patient"])
     queue.end(grace_s=0)
 
 
-def test_a_ledger_that_fails_ends_no_queue() -> None:
-    class Torn(Notes):
+def test_a_failing_ledger_does_not_end_the_queue() -> None:
+    class FailingLedger(RecordingLedger):
         def release(self, run: Run) -> None:
             super().release(run)
             if run.run_id == "first":
                 raise RuntimeError("a page is torn")
 
-    notes = Torn()
-    queue = WarmQueue("enrichment", partial(spawn, "tests.assets.obedient", environment={}), notes)
+    ledger = FailingLedger()
+    queue = WarmQueue("enrichment", partial(spawn, "tests.assets.obedient", environment={}), ledger)
     queue.begin()
     queue.take(run("first"))
     queue.take(run("second"))
-    until(lambda: "second" in notes.ended_runs)
+    until(lambda: "second" in ledger.released)
     assert queue.list_runs() == []
     queue.end(grace_s=0)

@@ -1,4 +1,4 @@
-"""Lets a test kill a process of Tidemark at its n-th write, without a line of product code knowing.
+"""Let a test kill a process of Tidemark at its n-th write, without any change to product code.
 
 A folder on PYTHONPATH holds this file, so every Python process of the service runs it before anything else. It counts
 the moments at which something becomes durable or visible: before each fsync, around each hard link (a file gets its
@@ -25,11 +25,11 @@ ORDER, CARRIED_OUT = os.path.join(FOLDER, "order.json"), os.path.join(FOLDER, "c
 WHO = " ".join(sys.orig_argv)
 
 _lock = threading.Lock()
-_counted: dict[str, int] = {}  # by order
+_counted: dict[str, int] = {}  # by instruction
 
 
 def moment() -> None:
-    """Count a moment, and end here if an order says so."""
+    """Count a moment, and kill this process if an instruction says so."""
     try:
         with open(ORDER) as file:
             order = json.load(file)
@@ -65,9 +65,9 @@ def around(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def counting(kind: type[sqlite3.Connection]) -> type[sqlite3.Connection]:
-    """Connections of this kind whose commits count, if they changed anything."""
+    """Return a subclass of this connection that counts its commits that changed something."""
 
-    class Counting(kind):  # made for whichever kind is asked for
+    class Counting(kind):  # a new class for each kind
         _changes_before = 0
 
         def commit(self) -> None:
@@ -93,13 +93,13 @@ def sabotage_sqlite() -> None:
 
 
 def sabotage_postgresql() -> None:
-    import psycopg  # noqa: PLC0415  # costs 0.1 s, so only where it will be used anyway
+    import psycopg  # noqa: PLC0415  # takes 0.1 s, so only in processes that use it anyway
 
     psycopg.Connection.commit = around(psycopg.Connection.commit)  # pyrefly: ignore[method-assign]
 
 
 def sleep(seconds: float) -> None:
-    """Under libfaketime, where the clock is set and the monotonic one is not, the system's own sleep fails."""
+    """Sleep by the monotonic clock: with libfaketime, which sets only the other clock, the system's sleep fails."""
     threading.Event().wait(seconds)
 
 
@@ -109,4 +109,4 @@ if FOLDER:
     if os.environ.get("TIDEMARK_DATABASE_URL", "").startswith("postgresql"):
         sabotage_postgresql()
 if "DONT_FAKE_MONOTONIC" in os.environ:
-    time.sleep = sleep  # pyrefly: ignore[bad-assignment]  # which takes anything that is like an integer, too
+    time.sleep = sleep  # pyrefly: ignore[bad-assignment]  # which also accepts integer-like types

@@ -132,7 +132,7 @@ def test_json_that_two_parsers_could_read_differently_is_refused(body: bytes, co
     assert refusal(body) == code
 
 
-def read_or_refuse(body: bytes) -> None:
+def check_read_or_refused(body: bytes) -> None:
     """Check that a body is refused, or read like the standard library with every number as written."""
     try:
         read = parse(body)

@@ -36,7 +36,7 @@ def test_a_key_names_its_client_and_scopes(store: Store, client_id: UUID, now: d
     assert authenticate(store, text, now) == keys.Principal(client_id, key.key_id, frozenset({"customer:reports"}))
 
 
-def test_the_text_of_a_key_is_nowhere_in_the_database(store: Store, client_id: UUID, now: datetime) -> None:
+def test_the_text_of_a_key_is_not_in_the_database(store: Store, client_id: UUID, now: datetime) -> None:
     key, text = issue(store, client_id, now)
     assert text.startswith(SANDBOX)
     assert text not in repr(key)
@@ -44,7 +44,7 @@ def test_the_text_of_a_key_is_nowhere_in_the_database(store: Store, client_id: U
         assert text not in repr(r.exec_driver_sql("SELECT * FROM api_keys").all())
 
 
-def test_a_revoked_key_is_refused_from_the_next_request_on(store: Store, client_id: UUID, now: datetime) -> None:
+def test_a_revoked_key_is_refused_at_the_next_request(store: Store, client_id: UUID, now: datetime) -> None:
     key, text = issue(store, client_id, now)
     with store.db.writing() as w:
         keys.revoke(w, key.key_id, now)
@@ -52,7 +52,7 @@ def test_a_revoked_key_is_refused_from_the_next_request_on(store: Store, client_
         authenticate(store, text, now)
 
 
-def test_a_key_ends_at_its_expiry(store: Store, client_id: UUID, now: datetime) -> None:
+def test_a_key_is_refused_after_its_expiry(store: Store, client_id: UUID, now: datetime) -> None:
     _, text = issue(store, client_id, now, expires_at=now + timedelta(hours=1))
     assert authenticate(store, text, now + timedelta(minutes=59)).client_id == client_id
     with pytest.raises(Unauthenticated):
@@ -64,7 +64,7 @@ def rotate(store: Store, key_id: UUID, overlap: timedelta, now: datetime) -> tup
         return keys.rotate(w, key_id, overlap, SANDBOX, now)
 
 
-def test_a_rotated_key_and_its_successor_are_both_good_until_the_overlap_ends(
+def test_a_rotated_key_and_its_successor_are_valid_until_the_overlap_ends(
     store: Store, client_id: UUID, now: datetime
 ) -> None:
     old, old_text = issue(store, client_id, now)
@@ -80,14 +80,12 @@ def test_a_rotated_key_and_its_successor_are_both_good_until_the_overlap_ends(
     assert listed == {old.key_id: (end, new.key_id), new.key_id: (None, None)}
 
 
-def test_a_successor_lives_as_long_as_its_predecessor_was_meant_to(
-    store: Store, client_id: UUID, now: datetime
-) -> None:
+def test_a_successor_has_the_lifetime_of_its_predecessor(store: Store, client_id: UUID, now: datetime) -> None:
     old, old_text = issue(store, client_id, now, expires_at=now + timedelta(days=90))
     later = now + timedelta(days=89)
     new, _ = rotate(store, old.key_id, timedelta(days=7), later)
     assert new.expires_at == later + timedelta(days=90)
-    with pytest.raises(Unauthenticated):  # an overlap prolongs nothing
+    with pytest.raises(Unauthenticated):  # an overlap doesn't extend the expiry
         authenticate(store, old_text, now + timedelta(days=90))
 
 
@@ -98,7 +96,7 @@ def test_without_an_overlap_the_old_key_ends_at_once(store: Store, client_id: UU
         authenticate(store, old_text, now)
 
 
-def test_only_a_live_key_without_a_successor_is_rotated(store: Store, client_id: UUID, now: datetime) -> None:
+def test_only_a_valid_key_without_a_successor_is_rotated(store: Store, client_id: UUID, now: datetime) -> None:
     ended, _ = issue(store, client_id, now, expires_at=now)
     revoked, _ = issue(store, client_id, now)
     with store.db.writing() as w:
@@ -123,7 +121,7 @@ def test_only_a_live_key_without_a_successor_is_rotated(store: Store, client_id:
         lambda text: "é" + text[1:],
     ],
 )
-def test_anything_but_the_very_key_is_refused(
+def test_anything_but_the_exact_key_is_refused(
     store: Store, client_id: UUID, now: datetime, spoil: Callable[[str], str]
 ) -> None:
     _, text = issue(store, client_id, now)
@@ -147,13 +145,13 @@ def test_a_missing_scope_is_forbidden_and_any_one_of_several_suffices(
         principal.require_any("webhooks:subscribe")
 
 
-def test_no_key_without_a_client(store: Store, now: datetime) -> None:
+def test_a_key_needs_a_client(store: Store, now: datetime) -> None:
     with pytest.raises(NotFound):
         issue(store, UUID(int=0), now)
 
 
-def test_an_unknown_key_and_an_ended_one_take_the_same_way(store: Store, client_id: UUID, now: datetime) -> None:
-    """So that how long a refusal takes doesn't tell which keys there were."""
+def test_an_unknown_and_an_ended_key_cost_the_same_queries(store: Store, client_id: UUID, now: datetime) -> None:
+    """Otherwise the time of a refusal would reveal which keys existed."""
     (unknown, unknown_text), (ended, ended_text) = (issue(store, client_id, now) for _ in range(2))
     with store.db.writing() as w:
         w.execute(delete(api_keys).where(api_keys.c.key_id == unknown.key_id))
@@ -170,7 +168,7 @@ def test_an_unknown_key_and_an_ended_one_take_the_same_way(store: Store, client_
 
 @contextmanager
 def watched(store: Store, asked: list[str]) -> Iterator[None]:
-    """Gathers the text of every statement that the database is asked."""
+    """Collect the text of every SQL statement."""
 
     def note(_connection: object, _cursor: object, statement: str, *_others: object) -> None:
         asked.append(statement)

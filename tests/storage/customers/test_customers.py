@@ -16,14 +16,14 @@ def create(store: Store, now: datetime, client: UUID, reference: str | None) -> 
         return customers.create(w, client, NewCustomer(ABN, True, reference=reference), now)
 
 
-def test_the_same_reference_gives_the_same_customer(store: Store, now: datetime) -> None:
+def test_the_same_reference_returns_the_same_customer(store: Store, now: datetime) -> None:
     client = a_client(store, now)
     first, again = create(store, now, client, "L-1"), create(store, now, client, "L-1")
     assert (first.created, again.created) == (True, False)
     assert again.customer == first.customer
 
 
-def test_without_a_reference_every_create_is_a_new_customer_that_knows_its_others(store: Store, now: datetime) -> None:
+def test_without_a_reference_every_create_is_a_new_customer_and_reports_the_others(store: Store, now: datetime) -> None:
     client = a_client(store, now)
     first, second = create(store, now, client, None), create(store, now, client, None)
     assert second.others == (first.customer.customer_id,)

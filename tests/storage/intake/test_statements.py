@@ -1,6 +1,4 @@
-"""What surrounds the PDFs in storage: they are kept, checked and backed up like landing files, and rows that were
-written before there were any are still read.
-"""
+"""PDFs in storage are kept, checked and backed up like landing files, and older segments can still be read."""
 
 import os
 from dataclasses import replace
@@ -34,24 +32,24 @@ def paths(store: Store) -> list[str]:
 
 
 def aged(store: Store, now: datetime) -> None:
-    """Every file is as old as can be."""
+    """Make every file very old."""
     for path in paths(store):
         os.utime(store.lake.root / path, times=((now - LONG_AGO).timestamp(),) * 2)
 
 
 @on_sqlite
-def test_originals_and_rows_are_kept_for_ever(store: Store, now: datetime) -> None:
+def test_originals_and_rows_are_never_swept(store: Store, now: datetime) -> None:
     sent(store, a_customer(store, a_client(store, now), now), "june")
     extract(store, READ)
     before = paths(store)
-    assert len(before) == 3  # the original, the rows with their places, the landing file
+    assert len(before) == 3  # the original, the rows with their positions, the landing file
     aged(store, now)
     retention.sweep(store, lambda: now)
     assert paths(store) == before
 
 
 @on_sqlite
-def test_an_original_that_nobody_was_promised_goes(store: Store, now: datetime) -> None:
+def test_an_unnamed_original_is_swept(store: Store, now: datetime) -> None:
     store.lake.put("statements/2026-06-01/a.pdf.sealed", b"its request died")
     aged(store, now)
     assert retention.sweep(store, lambda: now).orphans == 1
@@ -79,7 +77,7 @@ def test_originals_and_rows_are_backed_up(store: Store, now: datetime, tmp_path:
     assert sorted(found.path for folder in ("statements", "landing") for found in copied.files(folder)) == paths(store)
 
 
-def test_a_job_is_not_accepted_when_its_original_was_taken_for_an_orphan(store: Store, now: datetime) -> None:
+def test_a_job_is_not_accepted_if_its_original_was_removed_as_an_orphan(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
 
     class Sweeping(Lake):
@@ -94,7 +92,7 @@ def test_a_job_is_not_accepted_when_its_original_was_taken_for_an_orphan(store: 
         assert r.execute(select(func.count()).select_from(all_jobs)).scalar_one() == 0
 
 
-def test_numbers_of_receipt_rise_with_every_landing_and_every_submission(store: Store, now: datetime) -> None:
+def test_sequence_numbers_of_receipt_increase_with_every_landing_and_submission(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     pdfs = [sent(store, customer, name) for name in ("june", "june")]
     fed = a_submission(store, customer, now)
@@ -106,7 +104,7 @@ def test_numbers_of_receipt_rise_with_every_landing_and_every_submission(store: 
     assert len(set(landed)) == 2
 
 
-def test_only_the_batch_that_has_the_job_can_land_or_refuse_it(store: Store, now: datetime) -> None:
+def test_only_the_jobs_batch_can_land_or_refuse_it(store: Store, now: datetime) -> None:
     job = sent(store, a_customer(store, a_client(store, now), now), "letter")
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.EXTRACTION, store.settings, now)
@@ -119,7 +117,7 @@ def test_only_the_batch_that_has_the_job_can_land_or_refuse_it(store: Store, now
         assert jobs.get(r, job.client_id, job.job_id).stage is Stage.EXTRACTION
 
 
-def test_one_that_pauses_holds_up_no_other_file_of_its_customer(store: Store, now: datetime) -> None:
+def test_a_pausing_job_delays_no_other_file_of_its_customer(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     pausing, other = sent(store, customer, "june"), sent(store, customer, "july")
     rested = now + timedelta(seconds=store.settings.job_retry_pause_s / 2)
@@ -133,7 +131,7 @@ def test_one_that_pauses_holds_up_no_other_file_of_its_customer(store: Store, no
 
 
 @on_sqlite
-def test_values_written_before_there_were_statements_are_read(store: Store, now: datetime) -> None:
+def test_segments_from_before_statements_existed_are_read(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     place = place_of(store, number)

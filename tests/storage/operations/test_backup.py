@@ -1,4 +1,4 @@
-"""A backup is whole whatever goes on while it is taken."""
+"""A backup is complete and consistent even while the service works."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def clock() -> datetime:
 
 
 def enrich_all(store: Store) -> None:
-    """End all queued submissions: each adds one row, which bears its job's id, to what its customer holds."""
+    """End all queued submissions. Each adds one row with its job's id to its customer's transactions."""
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.ENRICHMENT, store.settings, clock())
     if batch is None:
@@ -71,7 +71,7 @@ def row_of(job: Job) -> pl.DataFrame:
 
 @contextmanager
 def load(store: Store, customers: list[Customer]) -> Iterator[None]:
-    """Submissions, batches, compactions and sweeps, as fast as they go; the retention time is over at once."""
+    """Run submissions, batches, compactions and sweeps as fast as possible, without any retention time."""
     impatient = replace(store, settings=store.settings.model_copy(update={"retention": timedelta(0)}))
     turn, over = count(), Event()
 
@@ -82,14 +82,14 @@ def load(store: Store, customers: list[Customer]) -> Iterator[None]:
         for bucket in {bucket_of(customer.number) for customer in customers}:
             compaction.compact(store, bucket, clock)
 
-    def again_and_again(work: Callable[[], object]) -> None:
+    def repeat(work: Callable[[], object]) -> None:
         while not over.wait(0.01):
-            with suppress(Conflict, Corrupt, OSError):  # what it read was swept at once, or a backup has its turn
+            with suppress(Conflict, Corrupt, OSError):  # its file was swept at once, or a backup holds the lease
                 work()
 
     with ThreadPoolExecutor() as pool:
         works = (submit, lambda: enrich_all(store), compact, lambda: retention.sweep(impatient, clock))
-        running = [pool.submit(again_and_again, work) for work in works]
+        running = [pool.submit(repeat, work) for work in works]
         try:
             yield
         finally:
@@ -135,7 +135,7 @@ def new_database(request: pytest.FixtureRequest, store: Store) -> Callable[[], s
     return make
 
 
-@pytest.mark.slow  # as fast as it goes, for seconds
+@pytest.mark.slow  # works for seconds as fast as possible
 def test_a_backup_taken_under_load_passes_the_invariants(
     store: Store, tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +157,7 @@ def test_a_backup_taken_under_load_passes_the_invariants(
     again.close()
 
 
-def test_a_second_backup_copies_only_what_is_new(store: Store, now: datetime, tmp_path: Path) -> None:
+def test_a_second_backup_copies_only_new_files(store: Store, now: datetime, tmp_path: Path) -> None:
     numbers = customers_of_a_bucket(store, 2, now)
     commit(store, {numbers[0]: 1}, now)
     assert backup.back_up(store, tmp_path, lambda: now).copied == 1
@@ -167,9 +167,7 @@ def test_a_second_backup_copies_only_what_is_new(store: Store, now: datetime, tm
 
 
 @on_sqlite
-def test_a_damaged_file_is_named_and_never_backed_up_as_if_it_were_right(
-    store: Store, now: datetime, tmp_path: Path
-) -> None:
+def test_a_damaged_file_is_reported_and_not_backed_up(store: Store, now: datetime, tmp_path: Path) -> None:
     numbers = customers_of_a_bucket(store, 2, now)
     for number in numbers:
         commit(store, {number: 1}, now)
@@ -189,8 +187,8 @@ def test_a_backup_waits_for_a_sweep(store: Store, now: datetime, tmp_path: Path)
     assert not (tmp_path / "tidemark.db").exists()
 
 
-def copying(monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection], object]) -> None:
-    """From now on `work` is done before SQLite copies a database."""
+def before_copying(monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection], object]) -> None:
+    """Call `work` each time before SQLite copies a database."""
 
     class Slow(sqlite3.Connection):
         def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
@@ -203,7 +201,7 @@ def copying(monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection]
 
 
 @on_sqlite
-def test_a_long_snapshot_keeps_its_role(
+def test_a_long_snapshot_keeps_its_lease(
     store: Store, now: datetime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = list[datetime]()
@@ -212,20 +210,20 @@ def test_a_long_snapshot_keeps_its_role(
         reads.append(now + len(reads) * timedelta(seconds=leases.LONG_LEASE_S - 1))
         return reads[-1]
 
-    copying(monkeypatch, lambda _: until(lambda: len(reads) > 10))
+    before_copying(monkeypatch, lambda _: until(lambda: len(reads) > 10))
     backup.back_up(store, tmp_path, clock)
 
 
 @on_sqlite
-def test_a_snapshot_whose_role_another_took_is_given_up_at_once(
+def test_a_snapshot_that_lost_its_lease_is_aborted_at_once(
     store: Store, now: datetime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def others_turn(connection: sqlite3.Connection) -> None:
+    def take_lease(connection: sqlite3.Connection) -> None:
         with store.db.writing() as w:
             assert leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, now + timedelta(hours=1))
         connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n")
 
-    copying(monkeypatch, others_turn)
+    before_copying(monkeypatch, take_lease)
     with pytest.raises(Conflict):
         backup.back_up(store, tmp_path, lambda: now)
     assert not (tmp_path / "tidemark.db").exists()

@@ -26,13 +26,13 @@ from tests.storage.values import commit, customers_of_a_bucket, on_sqlite, place
 
 @pytest.fixture
 def now() -> datetime:
-    """The doctor compares clocks, and the file system's can't be set."""
+    """Return the real time: the doctor compares clocks, and that of the file system can't be set."""
     return datetime.now(UTC)
 
 
 @pytest.fixture
 def running(store: Store, now: datetime) -> Store:
-    """A Tidemark at work: someone dispatches, someone works, all files were checked."""
+    """Return a healthy store: with a dispatcher and a worker, and a complete integrity pass."""
     integrity.check(store, lambda: now)
     with store.db.writing() as w:
         for name in (leases.DISPATCHER, leases.WORKER):
@@ -50,7 +50,7 @@ def test_a_healthy_tidemark_has_no_findings(running: Store, now: datetime) -> No
     assert found(running, now, deep=True) == []
 
 
-def test_looking_changes_nothing(tmp_path: Path, now: datetime) -> None:
+def test_an_examination_changes_nothing(tmp_path: Path, now: datetime) -> None:
     (finding,) = examine(Settings(home=tmp_path / "nowhere"), lambda: now)
     assert (finding.severity, finding.about) == (Severity.ERROR, "home")
     assert not (tmp_path / "nowhere").exists()
@@ -63,7 +63,7 @@ def test_flipped_pages_of_the_database_are_found(tmp_path: Path, now: datetime) 
     assert only(damages) == (Severity.ERROR, "database")
 
 
-def test_a_check_of_the_database_that_takes_too_long_hides_nothing(
+def test_a_database_check_that_takes_too_long_does_not_hide_other_findings(
     tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Settings(home=prepare_home(tmp_path / "home")).prepared()
@@ -113,7 +113,7 @@ def older_tables(store: Store) -> None:
     ],
 )
 @on_sqlite
-def test_what_is_wrong_with_the_home_is_named(
+def test_problems_of_the_home_are_reported(
     running: Store, now: datetime, harm: Callable[[Store], None], severity: Severity, about: str
 ) -> None:
     harm(running)
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_the_home_is_named(
 
 
 @on_sqlite
-def test_a_database_that_is_down_is_named(running: Store, now: datetime) -> None:
+def test_an_unreachable_database_is_reported(running: Store, now: datetime) -> None:
     url = "postgresql+psycopg://127.0.0.1:1/test"
     (finding,) = examine(Settings(home=running.settings.home, database_url=url), lambda: now)
     assert (finding.severity, finding.about) == (Severity.ERROR, "database")
@@ -141,7 +141,7 @@ def test_another_master_key_is_noticed_before_a_webhook_fails(running: Store, no
 
 
 @on_sqlite
-def test_jobs_that_nobody_works_on_are_an_error(store: Store, now: datetime) -> None:
+def test_jobs_without_dispatcher_or_worker_are_an_error(store: Store, now: datetime) -> None:
     integrity.check(store, lambda: now)
     assert only(found(store, now)) == (Severity.NOTE, "processing")
     a_submission(store, a_customer(store, a_client(store, now), now), now)
@@ -155,9 +155,7 @@ def test_jobs_that_take_too_long_are_a_warning(running: Store, now: datetime) ->
 
 
 @pytest.mark.parametrize("silent_for", [timedelta(minutes=10), -timedelta(minutes=10)])
-def test_a_batch_whose_lease_ran_out_or_never_ends_is_a_warning(
-    running: Store, now: datetime, silent_for: timedelta
-) -> None:
+def test_a_batch_that_expired_or_never_ends_is_a_warning(running: Store, now: datetime, silent_for: timedelta) -> None:
     began = now - timedelta(hours=2)
     with running.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), running.settings, began)
@@ -171,7 +169,7 @@ def test_a_job_from_the_future_means_that_the_clock_is_wrong(running: Store, now
 
 
 @on_sqlite
-def test_a_damaged_file_is_named_with_its_customers_once_it_was_looked_at(running: Store, now: datetime) -> None:
+def test_a_damaged_file_is_reported_with_its_customers_after_a_check(running: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(running, 1, now)
     commit(running, {number: 2}, now)
     path = place_of(running, number).path
@@ -193,7 +191,7 @@ def test_versions_that_were_never_swept_are_a_warning(running: Store, now: datet
     assert only(found(running, now)) == (Severity.WARNING, "retention")
 
 
-def test_looks_that_wait_for_too_long_are_a_warning(running: Store, now: datetime) -> None:
+def test_ruleset_evaluations_that_wait_too_long_are_a_warning(running: Store, now: datetime) -> None:
     client_id = a_client(running, now)
     for minutes in (59, 61, 62):
         customer = a_customer(running, client_id, now)
@@ -207,7 +205,7 @@ def test_looks_that_wait_for_too_long_are_a_warning(running: Store, now: datetim
     assert f"{now - timedelta(minutes=62):%Y-%m-%d %H:%M}Z" in finding.problem
 
 
-def test_a_paused_subscription_is_told_of(running: Store, now: datetime) -> None:
+def test_a_paused_subscription_is_reported(running: Store, now: datetime) -> None:
     client = a_client(running, now)
     for by, severity in (("failures", Severity.WARNING), ("client", Severity.NOTE), ("operator", Severity.NOTE)):
         with running.db.writing() as w:

@@ -12,7 +12,7 @@ from tests.storage.values import commit, customers_of_a_bucket, on_sqlite, place
 
 
 @on_sqlite
-def test_good_files_are_counted_and_the_pass_is_noted(store: Store, now: datetime) -> None:
+def test_good_files_are_counted_and_the_pass_is_recorded(store: Store, now: datetime) -> None:
     numbers = customers_of_a_bucket(store, 2, now)
     for number in numbers:
         commit(store, {number: 2}, now)
@@ -30,7 +30,7 @@ def flip_a_bit(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("spoil", "problem"), [(flip_a_bit, Problem.CHANGED), (Path.unlink, Problem.MISSING)])
-def test_damage_is_named_with_the_customers_concerned(
+def test_damage_is_reported_with_the_customers_concerned(
     store: Store, now: datetime, spoil: Callable[[Path], None], problem: Problem
 ) -> None:
     numbers = customers_of_a_bucket(store, 3, now)
@@ -43,7 +43,7 @@ def test_damage_is_named_with_the_customers_concerned(
 
 
 @on_sqlite
-def test_a_damaged_landing_file_names_its_customer(store: Store, now: datetime) -> None:
+def test_a_damaged_landing_file_is_reported_with_its_customer(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     job = a_submission(store, customer, now)
     assert job.landing_path is not None
@@ -53,7 +53,7 @@ def test_a_damaged_landing_file_names_its_customer(store: Store, now: datetime) 
 
 
 @on_sqlite
-def test_damage_is_known_since_it_was_first_found(store: Store, now: datetime) -> None:
+def test_damage_keeps_the_time_when_it_was_first_found(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     path = store.lake.root / place_of(store, number).path
@@ -65,7 +65,7 @@ def test_damage_is_known_since_it_was_first_found(store: Store, now: datetime) -
 
 
 @on_sqlite
-def test_a_repaired_file_is_no_longer_named(store: Store, now: datetime) -> None:
+def test_a_repaired_file_is_no_longer_reported(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     path = store.lake.root / place_of(store, number).path
@@ -76,7 +76,9 @@ def test_a_repaired_file_is_no_longer_named(store: Store, now: datetime) -> None
     assert check(store, lambda: now).damages == []
 
 
-def test_a_stopped_pass_goes_on_where_it_stopped(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_pass_continues_where_it_stopped(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(integrity, "SLICE", 2)
     numbers = customers_of_a_bucket(store, 3, now)
     for number in numbers:
@@ -92,7 +94,7 @@ def test_a_stopped_pass_goes_on_where_it_stopped(store: Store, now: datetime, mo
 
 
 @on_sqlite
-def test_the_reading_rate_is_bounded(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reading_rate_is_limited(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("storage.operations.integrity.time.sleep", slept.append)
     (number,) = customers_of_a_bucket(store, 1, now)

@@ -36,20 +36,20 @@ def on_disk(store: Store) -> set[str]:
 
 
 def counts(store: Store) -> tuple[int, int]:
-    """Places and segments that the database knows."""
+    """Return the numbers of locations and segments in the database."""
     with store.db.reading() as r:
         both = [r.execute(select(func.count()).select_from(table)).scalar_one() for table in (locations, segments)]
     return both[0], both[1]
 
 
 def aged(store: Store, path: str, written: datetime) -> str:
-    """Make a file as old as if it had been written then."""
+    """Set a file's time of modification, and return its path."""
     os.utime(store.lake.root / path, (written.timestamp(), written.timestamp()))
     return path
 
 
 @on_sqlite
-def test_a_replaced_version_stays_for_the_retention_time(store: Store, now: datetime) -> None:
+def test_a_replaced_version_is_kept_for_the_retention_time(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     replaced = place_of(store, number)
@@ -58,7 +58,7 @@ def test_a_replaced_version_stays_for_the_retention_time(store: Store, now: date
     assert values.read(store, replaced) == content(number, 1, 2)
 
 
-def test_then_its_row_and_its_file_go(store: Store, now: datetime) -> None:
+def test_after_the_retention_time_its_row_and_file_are_removed(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     replaced = place_of(store, number)
@@ -72,7 +72,7 @@ def test_then_its_row_and_its_file_go(store: Store, now: datetime) -> None:
 
 
 @on_sqlite
-def test_a_file_stays_as_long_as_one_customer_lies_in_it(store: Store, now: datetime) -> None:
+def test_a_file_is_kept_while_it_holds_any_customers_current_data(store: Store, now: datetime) -> None:
     numbers = customers_of_a_bucket(store, 2, now)
     commit(store, dict.fromkeys(numbers, 2), now)
     commit(store, {numbers[0]: 3}, now)
@@ -81,7 +81,7 @@ def test_a_file_stays_as_long_as_one_customer_lies_in_it(store: Store, now: date
     assert values.read(store, place_of(store, numbers[1])) == content(numbers[1], 1, 2)
 
 
-def test_places_left_by_compaction_go_too(store: Store, now: datetime) -> None:
+def test_locations_replaced_by_compaction_are_removed_too(store: Store, now: datetime) -> None:
     numbers = customers_of_a_bucket(store, LOOSE_FILES + 1, now)
     for number in numbers:
         commit(store, {number: 2}, now)
@@ -92,13 +92,13 @@ def test_places_left_by_compaction_go_too(store: Store, now: datetime) -> None:
 
 
 class Killed(Lake):
-    """A lake whose process dies when it is about to remove a file."""
+    """A lake that raises instead of removing a file, as if the process were killed."""
 
     def discard(self, path: str) -> int:
         raise InterruptedError(path)
 
 
-def test_killed_after_the_rows_the_next_sweep_removes_the_files(store: Store, now: datetime) -> None:
+def test_after_a_kill_the_next_sweep_removes_the_files(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)
@@ -113,7 +113,7 @@ def test_killed_after_the_rows_the_next_sweep_removes_the_files(store: Store, no
 
 
 @on_sqlite
-def test_landing_files_and_outcomes_stay(store: Store, now: datetime) -> None:
+def test_landing_files_and_outcomes_are_kept(store: Store, now: datetime) -> None:
     job = a_submission(store, a_customer(store, a_client(store, now), now), now)
     assert job.landing_path is not None
     aged(store, job.landing_path, now - timedelta(days=900))
@@ -122,7 +122,7 @@ def test_landing_files_and_outcomes_stay(store: Store, now: datetime) -> None:
 
 
 @on_sqlite
-def test_an_old_file_without_a_name_goes_and_a_young_one_stays(store: Store, now: datetime) -> None:
+def test_an_old_unnamed_file_is_removed_and_a_new_one_kept(store: Store, now: datetime) -> None:
     old = store.lake.put(f"landing/{uuid4()}.parquet", b"nobody was promised this")
     young = store.lake.put(f"transactions/{uuid4()}.parquet", b"somebody may be about to name this")
     aged(store, old.path, now - ORPHAN_AGE - HOUR)
@@ -133,13 +133,13 @@ def test_an_old_file_without_a_name_goes_and_a_young_one_stays(store: Store, now
 
 
 @on_sqlite
-def test_a_draft_that_was_never_finished_goes(store: Store, now: datetime) -> None:
+def test_an_unfinished_draft_is_removed(store: Store, now: datetime) -> None:
     draft = store.lake.put(f"outcomes/.a.parquet.{uuid4().hex}", b"half a fi")
     aged(store, draft.path, now - ORPHAN_AGE - HOUR)
     assert sweep(store, lambda: now).orphans == 1
 
 
-def test_a_file_that_an_open_batch_may_name_stays_however_old(store: Store, now: datetime) -> None:
+def test_an_old_file_that_an_open_batch_may_name_is_kept(store: Store, now: datetime) -> None:
     began = now - timedelta(days=3)
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, began)
@@ -159,8 +159,8 @@ def test_files_in_other_folders_are_not_touched(store: Store, now: datetime) -> 
     assert (store.lake.root / theirs.path).exists()
 
 
-def test_the_collector_waits_for_whoever_is_about_to_name_a_file(store: Store, now: datetime) -> None:
-    """It waits in the database, so it can't look too early, however slow the other is."""
+def test_the_sweep_waits_for_a_transaction_that_names_a_file(store: Store, now: datetime) -> None:
+    """It waits for a lock in the database, so it can't check too early, however slow the other is."""
     segment = store.lake.put(f"transactions/{uuid4()}.parquet", b"written a day ago")
     aged(store, segment.path, now - ORPHAN_AGE - HOUR)
     with ThreadPoolExecutor(1) as pool:
@@ -182,9 +182,7 @@ def test_a_sweep_waits_for_a_backup(store: Store, now: datetime) -> None:
 
 
 @on_sqlite
-def test_idempotency_keys_go_in_slices_that_let_others_write_in_between(
-    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idempotency_keys_are_deleted_in_slices(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "SLICE", 2)
     client_id = a_client(store, now)
     for number in range(5):
@@ -202,7 +200,7 @@ def test_idempotency_keys_go_in_slices_that_let_others_write_in_between(
 
 
 @on_sqlite
-def test_sweeping_twice_ends_the_same(store: Store, now: datetime) -> None:
+def test_a_second_sweep_changes_nothing(store: Store, now: datetime) -> None:
     numbers = customers_of_a_bucket(store, 3, now)
     for rows in range(1, 4):
         commit(store, dict.fromkeys(numbers, rows), now)
@@ -213,7 +211,7 @@ def test_sweeping_twice_ends_the_same(store: Store, now: datetime) -> None:
     assert (on_disk(store), counts(store)) == after
 
 
-def test_what_rules_came_to_is_forgotten_after_its_time(
+def test_daily_counts_of_rules_are_deleted_after_their_time(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "SLICE", 2)
@@ -229,7 +227,7 @@ def test_what_rules_came_to_is_forgotten_after_its_time(
 
 
 def assert_refused(store: Store, at: datetime) -> None:
-    """Nothing goes until somebody confirms it."""
+    """Assert that a sweep removes nothing without confirmation."""
     before, known = on_disk(store), counts(store)
     with pytest.raises(Conflict) as refusal:
         sweep(store, lambda: at)
@@ -239,7 +237,7 @@ def assert_refused(store: Store, at: datetime) -> None:
     assert on_disk(store) < before
 
 
-def test_with_the_clock_far_ahead_nothing_goes_unconfirmed(store: Store, now: datetime) -> None:
+def test_with_the_clock_far_ahead_nothing_is_removed_without_confirmation(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)
@@ -247,7 +245,7 @@ def test_with_the_clock_far_ahead_nothing_goes_unconfirmed(store: Store, now: da
 
 
 @on_sqlite
-def test_with_a_shorter_retention_nothing_goes_unconfirmed(store: Store, now: datetime) -> None:
+def test_with_a_shorter_retention_nothing_is_removed_without_confirmation(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)
@@ -256,12 +254,12 @@ def test_with_a_shorter_retention_nothing_goes_unconfirmed(store: Store, now: da
 
 
 @on_sqlite
-def test_beside_another_database_nothing_goes_unconfirmed(store: Store, now: datetime) -> None:
+def test_with_another_database_nothing_is_removed_without_confirmation(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     named = [a_submission(store, customer, now) for _ in range(20)]
     assert len(on_disk(store)) >= len(named)
     one = aged(store, store.lake.put("landing/one", b"").path, now)
-    sweep(store, lambda: now + ORPHAN_AGE + HOUR)  # one that nothing names is what a killed submission leaves
+    sweep(store, lambda: now + ORPHAN_AGE + HOUR)  # one unnamed file needs no confirmation
     assert one not in on_disk(store)
     for number in range(3):
         aged(store, store.lake.put(f"landing/{number}", b"").path, now)

@@ -1,4 +1,4 @@
-"""A database file that was damaged, or that nobody closed, is noticed."""
+"""A damaged database file, or one that was not closed, is noticed."""
 
 import logging
 import shutil
@@ -17,7 +17,7 @@ FLIPPED_PAGES = (4, 6, 9, 12)
 
 
 def with_flipped_pages(content: bytes) -> bytes:
-    """Flip the first bytes of some pages, where a page says of what kind it is."""
+    """Flip the first bytes of some pages, which hold the page's type."""
     flipped = bytearray(content)
     for page in FLIPPED_PAGES:
         for at in range(page * PAGE_BYTES, page * PAGE_BYTES + 8):
@@ -25,7 +25,7 @@ def with_flipped_pages(content: bytes) -> bytes:
     return bytes(flipped)
 
 
-def test_a_whole_file_is_found_whole(tmp_path: Path) -> None:
+def test_an_intact_file_has_no_damage(tmp_path: Path) -> None:
     (tmp_path / "whole.db").write_bytes(migrated_file())
     assert quick_check(tmp_path / "whole.db", 30) == Checked(complete=True)
 
@@ -35,13 +35,13 @@ def test_flipped_pages_are_found(tmp_path: Path) -> None:
     assert quick_check(tmp_path / "flipped.db", 30).damage
 
 
-def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "other.db").write_bytes(b"no database" * 1000)
     assert quick_check(tmp_path / "other.db", 30).damage
 
 
 @on_sqlite
-def test_a_database_that_was_not_closed_is_told_by_its_log(store: Store, tmp_path: Path) -> None:
+def test_a_database_that_was_not_closed_is_recognised_by_its_log(store: Store, tmp_path: Path) -> None:
     with store.db.writing() as w:
         w.exec_driver_sql("CREATE TABLE one (number INTEGER)")
     file = database_file(store.settings)
@@ -51,7 +51,7 @@ def test_a_database_that_was_not_closed_is_told_by_its_log(store: Store, tmp_pat
     assert (was_left_open(killed), was_left_open(file)) == (True, False)
 
 
-def test_after_an_unclean_stop_damage_is_told_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_after_an_unclean_stop_damage_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "flipped.db").write_bytes(with_flipped_pages(migrated_file()))
     with caplog.at_level(logging.INFO, logger="assets.service.up"):
         up.check(tmp_path / "flipped.db")

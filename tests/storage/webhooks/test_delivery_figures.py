@@ -24,8 +24,10 @@ def customer(store: Store, now: datetime) -> Customer:
     return a_customer(store, a_client(store, now), now)
 
 
-def happened(store: Store, customer: Customer, tries: Sequence[tuple[datetime, int, int | None, str | None]]) -> None:
-    """One event each, tried once: when, how long in ms, the status answered and the class of the failure."""
+def record_attempts(
+    store: Store, customer: Customer, tries: Sequence[tuple[datetime, int, int | None, str | None]]
+) -> None:
+    """Record one event and attempt for each (time, duration in ms, status code, class of the failure)."""
     for at, duration_ms, status_code, error in tries:
         enqueue(store, an_event(customer, at))
         [claimed] = claim(store, at)
@@ -47,16 +49,16 @@ def load(store: Store, now: datetime) -> Load:
         return delivery_figures.load(r, now)
 
 
-def test_a_summary_counts_attempts_by_how_they_ended(store: Store, customer: Customer, now: datetime) -> None:
+def test_a_summary_counts_attempts_by_outcome(store: Store, customer: Customer, now: datetime) -> None:
     subscription = subscribed(store, customer, now)
     recent = [(now - n * MINUTE, 100 * n, 200, None) for n in range(1, 8)]
     failed = [
         (now - 20 * HOUR, 1_000, None, "timeout"),
         (now - 21 * HOUR, 2_000, 503, None),
-        (now - 22 * HOUR, 50, 200, "timeout"),  # began to answer and never ended
+        (now - 22 * HOUR, 50, 200, "timeout"),  # an incomplete answer
     ]
     older = [(now - 25 * HOUR, 70, 500, None), (now - 8 * 24 * HOUR, 9_000, None, "dns")]
-    happened(store, customer, [*older, *failed, *recent])
+    record_attempts(store, customer, [*older, *failed, *recent])
     day, week = summary(store, subscription, now).periods
     assert (day.period, day.since, day.attempts, day.delivered, day.failed) == ("24h", now - 24 * HOUR, 10, 7, 3)
     assert day.by_error == {"timeout": 2, "status": 1}
@@ -66,7 +68,7 @@ def test_a_summary_counts_attempts_by_how_they_ended(store: Store, customer: Cus
     assert week.by_status_code == {503: 1, 200: 1, 500: 1}
 
 
-def test_a_summary_of_nothing_has_no_durations(store: Store, customer: Customer, now: datetime) -> None:
+def test_a_summary_without_attempts_has_no_durations(store: Store, customer: Customer, now: datetime) -> None:
     found = summary(store, subscribed(store, customer, now), now)
     assert (found.waiting, found.retrying, found.oldest_waiting_at) == (0, 0, None)
     assert [(each.attempts, each.duration_p50_ms, each.duration_p95_ms) for each in found.periods] == [
@@ -75,11 +77,11 @@ def test_a_summary_of_nothing_has_no_durations(store: Store, customer: Customer,
     ]
 
 
-def test_a_summary_says_what_waits_and_leaves_tests_and_others_out(
+def test_a_summary_counts_waiting_deliveries_without_tests_and_other_subscriptions(
     store: Store, customer: Customer, now: datetime
 ) -> None:
     subscription = subscribed(store, customer, now, max_retries=3)
-    happened(store, customer, [(now - MINUTE, 5, 500, None)])
+    record_attempts(store, customer, [(now - MINUTE, 5, 500, None)])
     subscribed(store, customer, now)
     enqueue(store, an_event(customer, now - MINUTE), an_event(customer, now))
     with store.db.writing() as w:
@@ -101,11 +103,11 @@ def tried(store: Store, now: datetime) -> None:
             outbox.record(w, ME, ends)
 
 
-def test_the_load_counts_what_is_open_and_what_the_last_hour_brought(
+def test_the_load_counts_open_deliveries_and_attempts_of_the_last_hour(
     store: Store, customer: Customer, now: datetime
 ) -> None:
     subscribed(store, customer, now, max_retries=1)
-    happened(
+    record_attempts(
         store,
         customer,
         [(now - 2 * HOUR, 1, 200, None), (now - 50 * MINUTE, 1, 200, None), (now - MINUTE, 1, 500, None)],
@@ -125,7 +127,7 @@ def test_the_load_counts_what_is_open_and_what_the_last_hour_brought(
     assert found.oldest_due_s == 120.0
 
 
-def test_the_load_knows_unfinished_jobs_by_flow(store: Store, customer: Customer, now: datetime) -> None:
+def test_the_load_counts_unfinished_jobs_by_flow(store: Store, customer: Customer, now: datetime) -> None:
     for ago in (5, 2):
         a_submission(store, customer, now - ago * MINUTE)
     found = load(store, now)
@@ -143,7 +145,7 @@ def test_an_idle_service_has_no_load(store: Store, now: datetime) -> None:
 
 
 @pytest.mark.parametrize("planned", ["open deliveries", "last hour", "live jobs", "summary"])
-def test_what_is_counted_is_counted_from_an_index(store: Store, now: datetime, planned: str) -> None:
+def test_counts_use_an_index(store: Store, now: datetime, planned: str) -> None:
     if not store.db.is_sqlite:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     mine = (attempts.c.subscription_id == UUID(int=1)) & (attempts.c.started_at >= now) & delivery_figures.COUNTED

@@ -40,7 +40,7 @@ def subscribe(
 
 
 def subscribe_often(store: Store, client: UUID, now: datetime, times: int) -> None:
-    """Subscribe once, and copy the row: nothing here opens the secret, which is bound to the first."""
+    """Subscribe once and copy the row: no test here opens the secret, which is bound to the first."""
     first = subscribe(store, client, now)
     with store.db.writing() as w:
         query = select(subscriptions_table).where(subscriptions_table.c.subscription_id == first.subscription_id)
@@ -61,7 +61,7 @@ def enqueue(store: Store, *new: NewEvent) -> None:
 def claim(
     store: Store, now: datetime, holder: UUID = ME, limit: int = outbox.SLOTS, free: int = outbox.SLOTS
 ) -> list[Claimed]:
-    """What a sender with so many free slots claims; a look before says whether there is anything."""
+    """Claim as a sender with so many free slots does, and check that `any_due` agrees."""
     with store.db.writing() as w:
         expected = limit > 0 and outbox.any_due(w, free)
         claimed = outbox.claim_due(w, holder, limit, LEASE_S, now, free)
@@ -78,7 +78,7 @@ def end(
 
 
 def record(store: Store, claimed: Sequence[Claimed], now: datetime) -> None:
-    """They have timed out."""
+    """Record that the deliveries have timed out."""
     ended = [
         Ended(each.delivery_id, DeliveryStatus.FAILED, Attempt(uuid4(), now, 30_000, None, "timeout", None))
         for each in claimed
@@ -109,7 +109,7 @@ def test_an_event_is_due_for_every_subscription_that_matches(store: Store, now: 
     assert {(each.event_id, each.body) for each in claimed} == {(event.event_id, event.body)}
 
 
-def test_a_subscription_made_after_the_event_hears_nothing_of_it(store: Store, now: datetime) -> None:
+def test_a_subscription_created_after_the_event_does_not_get_it(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     enqueue(store, an_event(customer, now))
     subscribe(store, customer.client_id, now)
@@ -120,7 +120,9 @@ def test_a_subscription_made_after_the_event_hears_nothing_of_it(store: Store, n
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_thousand_events_reach_whom_a_plain_loop_says(store: Store, now: datetime, data: st.DataObject) -> None:
+def test_a_thousand_events_reach_the_same_subscriptions_as_a_plain_loop_finds(
+    store: Store, now: datetime, data: st.DataObject
+) -> None:
     types = (EventType.JOB_COMPLETED, EventType.JOB_FAILED)
     clients = [a_client(store, now) for _ in range(2)]
     customers = [a_customer(store, client, now) for client in clients for _ in range(3)]
@@ -150,7 +152,7 @@ def test_a_thousand_events_reach_whom_a_plain_loop_says(store: Store, now: datet
         assert Counter(tuple(row) for row in r.execute(query)) == expected
 
 
-def test_a_claimed_delivery_is_nobody_elses(store: Store, now: datetime) -> None:
+def test_a_claimed_delivery_is_not_claimed_again(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -167,12 +169,12 @@ def test_many_senders_claim_each_delivery_once(store: Store, now: datetime) -> N
     enqueue(store, *(an_event(customer, now) for _ in range(4)))
     with ThreadPoolExecutor(8) as senders:
         claims = list(senders.map(lambda n: claim(store, now, UUID(int=n + 10), limit=7), range(24)))
-    claims.append(claim(store, now))  # what two had wanted at the same moment, and neither waited for
+    claims.append(claim(store, now))  # what two senders tried to claim at once and both skipped
     claimed = [each.delivery_id for some in claims for each in some]
     assert len(claimed) == len(set(claimed)) == 40
 
 
-def test_subscriptions_take_turns_and_have_few_under_way_each(store: Store, now: datetime) -> None:
+def test_subscriptions_take_turns_and_have_few_deliveries_in_progress(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     flooded = subscribe(store, customer.client_id, now)
     enqueue(store, *(an_event(customer, now) for _ in range(20)))
@@ -194,14 +196,17 @@ def test_a_client_with_many_subscriptions_leaves_slots_to_others(store: Store, n
     subscribe(store, quiet.client_id, now)
     enqueue(store, an_event(quiet, now))
     claimed = claim(store, now)
-    assert Counter(each.client_id for each in claimed) == {flooding.client_id: outbox.PER_CLIENT, quiet.client_id: 1}
+    assert Counter(each.client_id for each in claimed) == {
+        flooding.client_id: outbox.PER_CLIENT,
+        quiet.client_id: 1,
+    }
     assert claim(store, now, ANOTHER) == []
     end(store, next(each for each in claimed if each.client_id == flooding.client_id), now)
     assert [each.client_id for each in claim(store, now, ANOTHER)] == [flooding.client_id]
 
 
-def flooding(store: Store, now: datetime, clients: int) -> None:
-    """Each with more due than it may have under way."""
+def enqueue_flood(store: Store, now: datetime, clients: int) -> None:
+    """Enqueue for each client more deliveries than it may have in progress."""
     for _ in range(clients):
         customer = a_customer(store, a_client(store, now), now)
         subscribe_often(store, customer.client_id, now, outbox.PER_CLIENT // outbox.PER_SUBSCRIPTION + 1)
@@ -212,7 +217,7 @@ def flooding(store: Store, now: datetime, clients: int) -> None:
 def test_clients_whose_receivers_all_hang_leave_slots_to_a_healthy_one(
     store: Store, now: datetime, clients: int
 ) -> None:
-    flooding(store, now, clients)
+    enqueue_flood(store, now, clients)
     hanging = claim(store, now)
     free = outbox.SLOTS - len(hanging)
     assert free == outbox.SLOTS // (clients + 1)
@@ -224,11 +229,11 @@ def test_clients_whose_receivers_all_hang_leave_slots_to_a_healthy_one(
     assert [each.client_id for each in healthy] == [customer.client_id] * outbox.PER_SUBSCRIPTION
 
 
-def test_who_hangs_gives_what_it_took_too_much_of_to_others_at_its_deadline(store: Store, now: datetime) -> None:
-    """One after the other, ten clients can fill a sender; once what they have fails, they can no more."""
+def test_hanging_clients_lose_their_surplus_slots_at_the_deadline(store: Store, now: datetime) -> None:
+    """Ten clients that begin to hang one after the other can fill a sender, but only until their deadlines."""
     under_way: list[Claimed] = []
     for _ in range(10):
-        flooding(store, now, 1)
+        enqueue_flood(store, now, 1)
         under_way += claim(store, now, free=outbox.SLOTS - len(under_way))
     assert len(under_way) == outbox.SLOTS
     for _ in range(2):
@@ -238,7 +243,7 @@ def test_who_hangs_gives_what_it_took_too_much_of_to_others_at_its_deadline(stor
         assert len(under_way) < outbox.SLOTS
 
 
-def test_a_subscriptions_deliveries_go_out_in_order(store: Store, now: datetime) -> None:
+def test_a_subscriptions_deliveries_are_sent_in_order(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     new = [an_event(customer, now) for _ in range(3)]
@@ -246,7 +251,7 @@ def test_a_subscriptions_deliveries_go_out_in_order(store: Store, now: datetime)
     assert [each.event_id for each in claim(store, now)] == [event.event_id for event in new]
 
 
-def test_a_lease_that_ran_out_frees_the_delivery_with_the_same_bytes(store: Store, now: datetime) -> None:
+def test_a_delivery_with_an_expired_lease_is_claimed_again_with_the_same_bytes(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -261,7 +266,7 @@ def test_a_lease_that_ran_out_frees_the_delivery_with_the_same_bytes(store: Stor
 
 
 @on_postgresql
-def test_a_lost_delivery_that_somebody_is_recording_is_not_waited_for(store: Store, now: datetime) -> None:
+def test_an_expired_delivery_that_is_being_recorded_is_skipped(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now), an_event(customer, now))
@@ -273,7 +278,7 @@ def test_a_lost_delivery_that_somebody_is_recording_is_not_waited_for(store: Sto
     assert claim(store, late, ANOTHER) == [lost]
 
 
-def test_a_lease_given_before_the_clock_was_set_back_is_not_stuck(store: Store, now: datetime) -> None:
+def test_a_lease_from_before_the_clock_was_set_back_expires(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -282,7 +287,7 @@ def test_a_lease_given_before_the_clock_was_set_back_is_not_stuck(store: Store, 
         assert outbox.release_expired(w, now) == 1
 
 
-def test_a_sender_that_comes_back_late_leaves_a_trace_but_decides_nothing(store: Store, now: datetime) -> None:
+def test_the_attempt_of_a_late_sender_is_stored_but_decides_nothing(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -297,7 +302,7 @@ def test_a_sender_that_comes_back_late_leaves_a_trace_but_decides_nothing(store:
     assert (delivery.status, len(delivery.attempts)) == (DeliveryStatus.FAILED, 2)
 
 
-def test_an_attempt_is_kept_byte_for_byte(store: Store, now: datetime) -> None:
+def test_an_attempt_is_stored_byte_for_byte(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -308,7 +313,7 @@ def test_an_attempt_is_kept_byte_for_byte(store: Store, now: datetime) -> None:
     assert attempt.response_head == b"\x00\xff"
 
 
-def test_an_end_whose_commit_was_not_heard_of_is_recorded_once(store: Store, now: datetime) -> None:
+def test_an_end_recorded_twice_is_stored_once(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -321,7 +326,7 @@ def test_an_end_whose_commit_was_not_heard_of_is_recorded_once(store: Store, now
     assert (delivery.status, len(delivery.attempts)) == (DeliveryStatus.DELIVERED, 1)
 
 
-def test_deleting_a_subscription_cancels_what_it_has_yet_to_be_told(store: Store, now: datetime) -> None:
+def test_deleting_a_subscription_cancels_its_open_deliveries(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscription = subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -331,7 +336,7 @@ def test_deleting_a_subscription_cancels_what_it_has_yet_to_be_told(store: Store
     assert claim(store, now) == []
 
 
-def test_of_a_long_queue_only_so_many_are_cancelled_at_once_what_waits_for_a_retry_first(
+def test_a_bounded_number_is_cancelled_at_once_retries_first(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "CANCELLED_AT_ONCE", 3)
@@ -347,9 +352,7 @@ def test_of_a_long_queue_only_so_many_are_cancelled_at_once_what_waits_for_a_ret
     assert [each.webhook_url for each in claim(store, now)] == [None, None]
 
 
-def test_a_delivery_whose_subscription_vanished_is_claimed_without_address_or_secret(
-    store: Store, now: datetime
-) -> None:
+def test_a_delivery_of_a_deleted_subscription_is_claimed_without_url_and_secret(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -371,7 +374,7 @@ def test_a_failed_delivery_is_resent_with_the_same_bytes(store: Store, now: date
     assert claim(store, now) == [first]
 
 
-def test_what_can_not_be_resent(store: Store, now: datetime) -> None:
+def test_deliveries_that_can_not_be_resent(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscription = subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -388,7 +391,7 @@ def test_what_can_not_be_resent(store: Store, now: datetime) -> None:
             delivery_log.resend(w, None, due.delivery_id, now)
 
 
-def test_what_is_sent_again_is_due_since_then(store: Store, now: datetime) -> None:
+def test_a_resent_delivery_is_due_since_the_resend(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
     enqueue(store, an_event(customer, now))
@@ -403,7 +406,7 @@ def test_what_is_sent_again_is_due_since_then(store: Store, now: datetime) -> No
         assert outbox.due_since(w) == months_later
 
 
-def test_the_log_is_newest_first_and_pages_are_of_one_subscription(store: Store, now: datetime) -> None:
+def test_the_log_is_newest_first_and_filtered_by_subscription(store: Store, now: datetime) -> None:
     mine, theirs = (a_customer(store, a_client(store, now), now) for _ in range(2))
     subscription = subscribe(store, mine.client_id, now)
     subscribe(store, theirs.client_id, now)
@@ -419,7 +422,7 @@ def test_the_log_is_newest_first_and_pages_are_of_one_subscription(store: Store,
         assert (every.total, second.total) == (3, 3)
 
 
-def test_the_operator_sees_the_latest_of_everybody(store: Store, now: datetime) -> None:
+def test_the_operator_sees_the_latest_deliveries_of_all_clients(store: Store, now: datetime) -> None:
     one, other = (a_customer(store, a_client(store, now), now) for _ in range(2))
     subscription = subscribe(store, one.client_id, now)
     subscribe(store, other.client_id, now)
@@ -434,7 +437,7 @@ def test_the_operator_sees_the_latest_of_everybody(store: Store, now: datetime) 
 
 
 def test_a_long_queue_is_not_searched(store: Store, now: datetime) -> None:
-    """The plan hops through the index of open deliveries: no scan, no sort of the queue."""
+    """The plan jumps through the index of open deliveries, without a scan or a sort of the queue."""
     if not store.db.is_sqlite:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     claim(store, now)
@@ -446,8 +449,8 @@ def test_a_long_queue_is_not_searched(store: Store, now: datetime) -> None:
     assert all("USING COVERING INDEX ix_deliveries_open" in step for step in reads)
 
 
-def test_old_statistics_of_a_queue_that_is_gone_do_not_mislead(store: Store, now: datetime) -> None:
-    """PostgreSQL believes that all are due, and of one subscription."""
+def test_outdated_statistics_of_a_queue_do_not_slow_a_claim(store: Store, now: datetime) -> None:
+    """The statistics say that all deliveries are due and belong to one subscription."""
     if store.db.is_sqlite:
         pytest.skip("SQLite keeps no statistics by itself")
     customer = a_customer(store, a_client(store, now), now)
@@ -464,8 +467,8 @@ def test_old_statistics_of_a_queue_that_is_gone_do_not_mislead(store: Store, now
     assert all("Index Only Scan using ix_deliveries_open" in step for step in plan)
 
 
-def test_tests_are_not_looked_for_among_all(store: Store) -> None:
-    """An index has those that are open, and nothing else."""
+def test_open_tests_are_found_by_their_index(store: Store) -> None:
+    """A partial index holds only open tests."""
     if not store.db.is_sqlite:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     with store.db.reading() as r:
@@ -477,8 +480,8 @@ def test_tests_are_not_looked_for_among_all(store: Store) -> None:
             assert all("ix_deliveries_open_tests" in step for step in reads)
 
 
-def test_the_failed_are_not_looked_for_among_all(store: Store) -> None:
-    """An index has them and nothing else."""
+def test_failed_deliveries_are_found_by_their_index(store: Store) -> None:
+    """A partial index holds only failed deliveries."""
     if not store.db.is_sqlite:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     with store.db.reading() as r:

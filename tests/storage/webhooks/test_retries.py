@@ -1,4 +1,4 @@
-"""Retries and pauses: what a failure leads to where a subscription asks for more than a note."""
+"""Retries and pauses of subscriptions that ask for them."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -41,7 +41,7 @@ def subscribed(
         return subscriptions.create(w, customer.client_id, kind, url, (), store.vault, now, patience)[0]
 
 
-def as_it_is(store: Store, subscription: Subscription) -> Subscription:
+def read_subscription(store: Store, subscription: Subscription) -> Subscription:
     with store.db.reading() as r:
         return subscriptions.get(r, None, subscription.subscription_id)
 
@@ -72,7 +72,7 @@ def waiting(store: Store) -> Delivery:
     return delivery
 
 
-def test_by_default_a_failure_is_recorded_and_that_is_all(store: Store, customer: Customer, now: datetime) -> None:
+def test_by_default_a_failure_is_only_recorded(store: Store, customer: Customer, now: datetime) -> None:
     subscription = subscribed(store, customer, now)
     enqueue(store, an_event(customer, now))
     for _ in range(3):
@@ -82,11 +82,11 @@ def test_by_default_a_failure_is_recorded_and_that_is_all(store: Store, customer
         assert make_retries_due(store, now + timedelta(days=400)) == 0
         with store.db.writing() as w:
             delivery_log.resend(w, None, claimed.delivery_id, now)
-    assert as_it_is(store, subscription).paused_at is None
-    assert as_it_is(store, subscription).failure_streak == 3
+    assert read_subscription(store, subscription).paused_at is None
+    assert read_subscription(store, subscription).failure_streak == 3
 
 
-def test_a_failure_is_tried_again_by_the_schedule_with_the_same_bytes(
+def test_a_failure_is_retried_by_the_schedule_with_the_same_bytes(
     store: Store, customer: Customer, now: datetime
 ) -> None:
     subscribed(store, customer, now, max_retries=3)
@@ -108,7 +108,7 @@ def test_a_failure_is_tried_again_by_the_schedule_with_the_same_bytes(
     assert (delivery.status, delivery.retry_at, len(delivery.attempts)) == (DeliveryStatus.FAILED, None, 4)
 
 
-def test_a_retry_that_succeeds_is_the_end(store: Store, customer: Customer, now: datetime) -> None:
+def test_a_successful_retry_ends_the_delivery(store: Store, customer: Customer, now: datetime) -> None:
     subscribed(store, customer, now, max_retries=MAX_RETRIES)
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
@@ -121,7 +121,7 @@ def test_a_retry_that_succeeds_is_the_end(store: Store, customer: Customer, now:
 
 
 @pytest.mark.parametrize(("status_code", "error"), [(410, None), (None, "refused")])
-def test_what_would_never_succeed_is_not_tried_again(
+def test_failures_that_can_not_succeed_are_not_retried(
     store: Store, customer: Customer, now: datetime, status_code: int | None, error: str | None
 ) -> None:
     subscribed(store, customer, now, max_retries=MAX_RETRIES)
@@ -132,10 +132,10 @@ def test_what_would_never_succeed_is_not_tried_again(
 
 
 @pytest.mark.parametrize("tries", [1, 4, MAX_RETRIES])
-def test_no_clock_that_is_set_back_holds_a_retry_up(
+def test_a_clock_that_is_set_back_does_not_delay_a_retry(
     store: Store, customer: Customer, now: datetime, tries: int
 ) -> None:
-    """Planned by a clock that was ahead, it waits no longer than any other."""
+    """A retry planned by a clock that was ahead waits no longer than any other."""
     subscribed(store, customer, now, max_retries=MAX_RETRIES)
     enqueue(store, an_event(customer, now))
     ahead = now + timedelta(days=400)
@@ -147,7 +147,7 @@ def test_no_clock_that_is_set_back_holds_a_retry_up(
     assert make_retries_due(store, now) == 1
 
 
-def test_a_clock_set_back_by_two_hours_does_not_hold_a_short_wait_up(
+def test_a_clock_set_back_by_two_hours_does_not_delay_a_short_wait(
     store: Store, customer: Customer, now: datetime
 ) -> None:
     subscribed(store, customer, now, max_retries=1)
@@ -172,11 +172,11 @@ def test_an_end_that_is_recorded_twice_counts_once(store: Store, customer: Custo
     end = ended(claimed, now)
     for _ in range(3):
         assert record(store, [end]) == []
-    assert as_it_is(store, subscription).failure_streak == 1
+    assert read_subscription(store, subscription).failure_streak == 1
     assert len(waiting(store).attempts) == 1
 
 
-def test_who_comes_back_late_neither_retries_nor_counts(store: Store, customer: Customer, now: datetime) -> None:
+def test_an_end_from_a_late_sender_neither_retries_nor_counts(store: Store, customer: Customer, now: datetime) -> None:
     subscription = subscribed(store, customer, now, max_retries=2, pause_after=1)
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
@@ -185,11 +185,11 @@ def test_who_comes_back_late_neither_retries_nor_counts(store: Store, customer: 
     assert record(store, [ended(claimed, now)]) == []
     (delivery,) = log(store)
     assert (delivery.status, len(delivery.attempts)) == (DeliveryStatus.DUE, 1)
-    assert as_it_is(store, subscription).failure_streak == 0
+    assert read_subscription(store, subscription).failure_streak == 0
 
 
 def test_retries_end_with_their_subscription(store: Store, customer: Customer, now: datetime) -> None:
-    """One that waits is cancelled, one under way fails for good."""
+    """A waiting retry is cancelled, and a delivery in progress fails without a retry."""
     subscription = subscribed(store, customer, now, max_retries=5)
     enqueue(store, an_event(customer, now), an_event(customer, now))
     waits, under_way = claim(store, now)
@@ -202,18 +202,18 @@ def test_retries_end_with_their_subscription(store: Store, customer: Customer, n
     assert make_retries_due(store, now + timedelta(days=400)) == 0
 
 
-def test_a_resend_by_hand_begins_anew_with_all_retries(store: Store, customer: Customer, now: datetime) -> None:
+def test_a_manual_resend_has_all_retries_again(store: Store, customer: Customer, now: datetime) -> None:
     subscribed(store, customer, now, max_retries=1)
     enqueue(store, an_event(customer, now))
     for _ in range(2):
         [claimed] = claim(store, now)
         record(store, [ended(claimed, now)])
         waiting(store)
-        with store.db.writing() as w:  # which need not wait for the retry
+        with store.db.writing() as w:  # a resend needn't wait for the retry
             delivery_log.resend(w, None, claimed.delivery_id, now)
 
 
-def test_a_storm_of_retries_becomes_due_in_parts(
+def test_many_retries_become_due_in_parts(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "RETRIES_AT_ONCE", 3)
@@ -230,12 +230,12 @@ def test_a_streak_of_failures_pauses_and_a_success_ends_it(store: Store, custome
     one, two, three, four = claim(store, now)
     assert record(store, [ended(one, now), ended(two, now)]) == []
     assert record(store, [ended(three, now + SECOND, 200)]) == []
-    reported = as_it_is(store, subscription)
+    reported = read_subscription(store, subscription)
     assert (reported.failure_streak, reported.last_failed_at, reported.last_delivered_at) == (0, now, now + SECOND)
     failures = [ended(each, now + n * SECOND) for n, each in enumerate([four, *claim(store, now)])]
     [pause] = record(store, failures)
     assert pause == Pause(subscription.subscription_id, customer.client_id, 3, now + 2 * SECOND)
-    reported = as_it_is(store, subscription)
+    reported = read_subscription(store, subscription)
     assert (reported.paused_at, reported.paused_by, reported.failure_streak) == (now + 2 * SECOND, "failures", 3)
     assert reported.last_delivered_at == now + SECOND
     with store.db.reading() as r:
@@ -244,7 +244,7 @@ def test_a_streak_of_failures_pauses_and_a_success_ends_it(store: Store, custome
     assert entry.resource == {"subscriptionId": str(subscription.subscription_id)}
 
 
-def test_a_pause_tells_what_it_is_for_though_a_success_followed(
+def test_a_pause_reports_its_failures_even_if_a_success_followed(
     store: Store, customer: Customer, now: datetime
 ) -> None:
     subscription = subscribed(store, customer, now, pause_after=2)
@@ -253,30 +253,30 @@ def test_a_pause_tells_what_it_is_for_though_a_success_followed(
     ends = [ended(each, now + n * SECOND, codes[n]) for n, each in enumerate(claim(store, now))]
     [pause] = record(store, ends)
     assert (pause.failures, pause.paused_at) == (2, now + SECOND)
-    assert as_it_is(store, subscription).failure_streak == 0
+    assert read_subscription(store, subscription).failure_streak == 0
 
 
-def test_tests_and_our_own_failures_say_nothing_of_the_receiver(
-    store: Store, customer: Customer, now: datetime
-) -> None:
+def test_tests_and_our_own_failures_do_not_count(store: Store, customer: Customer, now: datetime) -> None:
     subscription = subscribed(store, customer, now, max_retries=2, pause_after=1)
     sampled(store, customer, subscription, now)
     [sample] = claim(store, now)
     assert record(store, [ended(sample, now)]) == []
-    assert [each.status for each in log(store)] == [DeliveryStatus.FAILED]  # and is not tried again
+    assert [each.status for each in log(store)] == [DeliveryStatus.FAILED]  # without a retry
     enqueue(store, an_event(customer, now))
     [claimed] = claim(store, now)
     assert record(store, [ended(claimed, now, None, "secret")]) == []
-    assert as_it_is(store, subscription).failure_streak == 0
+    assert read_subscription(store, subscription).failure_streak == 0
 
 
-def test_while_it_is_paused_nothing_is_sent_and_nothing_lost(store: Store, customer: Customer, now: datetime) -> None:
+def test_while_a_subscription_is_paused_nothing_is_sent_or_lost(
+    store: Store, customer: Customer, now: datetime
+) -> None:
     paused, other = subscribed(store, customer, now), subscribed(store, customer, now)
     earlier, later = an_event(customer, now), an_event(customer, now)
     enqueue(store, earlier)
     with store.db.writing() as w:
         subscriptions.pause(w, customer.client_id, paused.subscription_id, "client", now)
-        assert outbox.due_since(w) == now  # the other one's
+        assert outbox.due_since(w) == now  # the delivery of the other subscription
     enqueue(store, later)
     claimed = claim(store, now)
     assert {each.subscription_id for each in claimed} == {other.subscription_id}
@@ -287,7 +287,9 @@ def test_while_it_is_paused_nothing_is_sent_and_nothing_lost(store: Store, custo
     assert [each.event_id for each in claim(store, now)] == [earlier.event_id, later.event_id]
 
 
-def test_deleting_a_paused_subscription_cancels_what_waits(store: Store, customer: Customer, now: datetime) -> None:
+def test_deleting_a_paused_subscription_cancels_waiting_deliveries(
+    store: Store, customer: Customer, now: datetime
+) -> None:
     subscription = subscribed(store, customer, now)
     enqueue(store, an_event(customer, now))
     with store.db.writing() as w:
@@ -313,7 +315,7 @@ def test_pausing_and_resuming_twice_changes_nothing(store: Store, customer: Cust
                 subscriptions.change(w, stranger, mine[1], {"max_retries": 1})
 
 
-def test_many_paused_queues_hold_nobody_up(store: Store, customer: Customer, now: datetime) -> None:
+def test_many_paused_queues_do_not_delay_others(store: Store, customer: Customer, now: datetime) -> None:
     for _ in range(30):
         paused = subscribed(store, customer, now)
         with store.db.writing() as w:
@@ -345,7 +347,7 @@ def test_a_test_is_sent_even_while_paused_and_one_at_a_time(store: Store, custom
     assert sampled(store, customer, subscription, now).delivery_id != made.delivery_id
 
 
-def test_even_tests_keep_to_the_clients_bound(
+def test_tests_count_towards_the_clients_limit(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "PER_CLIENT", 3)
@@ -358,7 +360,7 @@ def test_even_tests_keep_to_the_clients_bound(
 
 
 def failed_at(store: Store, customer: Customer, times: Sequence[datetime]) -> list[UUID]:
-    """Deliveries made at these times, all of them failed; by their times."""
+    """Create deliveries at these times, let them fail, and return their ids in that order."""
     for at in times:
         enqueue(store, an_event(customer, at))
     while taken := claim(store, times[0]):
@@ -366,7 +368,7 @@ def failed_at(store: Store, customer: Customer, times: Sequence[datetime]) -> li
     return [each.delivery_id for each in sorted(log(store), key=lambda each: each.created_at)]
 
 
-def test_all_failed_since_a_time_are_sent_again_once(store: Store, customer: Customer, now: datetime) -> None:
+def test_all_failed_deliveries_since_a_time_are_resent_once(store: Store, customer: Customer, now: datetime) -> None:
     subscription = subscribed(store, customer, now)
     ids = failed_at(store, customer, [now + n * SECOND for n in range(4)])
     since, until = now + SECOND, now + 3 * SECOND
@@ -381,9 +383,7 @@ def test_all_failed_since_a_time_are_sent_again_once(store: Store, customer: Cus
     assert [each.delivery_id for each in claim(store, now)] == ids[1:3]
 
 
-def test_of_all_that_failed_only_what_is_asked_for_is_sent_again(
-    store: Store, customer: Customer, now: datetime
-) -> None:
+def test_only_the_selected_failed_deliveries_are_resent(store: Store, customer: Customer, now: datetime) -> None:
     mine, gone = subscribed(store, customer, now), subscribed(store, customer, now)
     neighbour = a_customer(store, customer.client_id, now)
     enqueue(store, an_event(customer, now), an_event(neighbour, now))
@@ -402,7 +402,7 @@ def test_of_all_that_failed_only_what_is_asked_for_is_sent_again(
     assert {each.status for each in log(store) if each.delivery_id == made.delivery_id} == {DeliveryStatus.FAILED}
 
 
-def test_one_request_sends_a_bounded_number_again(
+def test_one_request_resends_a_bounded_number(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 3)
@@ -413,7 +413,7 @@ def test_one_request_sends_a_bounded_number_again(
             assert delivery_log.resend_all(w, now, now + SECOND) == expected
 
 
-def test_what_fails_again_comes_after_what_was_not_tried_since(
+def test_deliveries_that_failed_again_are_resent_last(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 3)
@@ -429,7 +429,7 @@ def test_what_fails_again_comes_after_what_was_not_tried_since(
     assert len(tried) == 5
 
 
-def test_what_fails_again_meanwhile_is_not_met_again_by_the_same_order(
+def test_a_delivery_that_fails_again_is_not_resent_by_the_same_request(
     store: Store, customer: Customer, now: datetime
 ) -> None:
     subscribed(store, customer, now)
@@ -444,10 +444,10 @@ def test_what_fails_again_meanwhile_is_not_met_again_by_the_same_order(
 @pytest.mark.slow  # compares times, which a busy machine changes
 @pytest.mark.parametrize("rows", [8_000, 100_000])
 @pytest.mark.parametrize("status", [DeliveryStatus.DUE, DeliveryStatus.RETRYING])
-def test_a_claim_costs_the_same_however_many_wait(
+def test_the_cost_of_a_claim_does_not_depend_on_the_queue_length(
     store: Store, customer: Customer, now: datetime, status: DeliveryStatus, rows: int
 ) -> None:
-    """With 100 undelivered rows and with many, looking and claiming stay within a small multiple."""
+    """The time to check and claim with many undelivered rows is a small multiple of that with 100."""
     subscription = subscribed(store, customer, now, max_retries=5)
     numbers = count()
 
@@ -481,7 +481,7 @@ def test_a_claim_costs_the_same_however_many_wait(
     assert many < 4 * few + 0.01
 
 
-def test_retries_that_are_not_due_are_not_searched(store: Store, now: datetime) -> None:
+def test_retries_that_are_not_due_are_not_scanned(store: Store, now: datetime) -> None:
     if not store.db.is_sqlite:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     with store.db.reading() as r:

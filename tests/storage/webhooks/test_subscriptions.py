@@ -39,7 +39,7 @@ def test_a_subscription_is_read_back_without_its_secret(store: Store, now: datet
     assert stored_key(store, made) == key_of(secret)
 
 
-def test_the_same_url_may_be_subscribed_twice_with_secrets_of_their_own(store: Store, now: datetime) -> None:
+def test_two_subscriptions_with_the_same_url_have_separate_secrets(store: Store, now: datetime) -> None:
     client = a_client(store, now)
     (first, one), (second, other) = subscribe(store, client, now), subscribe(store, client, now)
     assert one != other
@@ -50,7 +50,9 @@ def test_the_same_url_may_be_subscribed_twice_with_secrets_of_their_own(store: S
         }
 
 
-def test_a_client_may_have_so_many(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_subscriptions_of_a_client_is_limited(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(subscriptions, "MOST_SUBSCRIPTIONS", 2)
     client = a_client(store, now)
     (first, _), _ = subscribe(store, client, now), subscribe(store, client, now)
@@ -63,7 +65,9 @@ def test_a_client_may_have_so_many(store: Store, now: datetime, monkeypatch: pyt
     subscribe(store, client, now)
 
 
-def test_no_two_at_once_come_past_the_most(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_creations_can_not_exceed_the_limit(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(subscriptions, "MOST_SUBSCRIPTIONS", 3)
     client = a_client(store, now)
 
@@ -140,7 +144,7 @@ def test_another_clients_subscription_is_not_found(store: Store, now: datetime) 
         assert subscriptions.find(r, stranger).total == 0
 
 
-def test_deleting_gives_it_as_it_was_and_then_it_is_gone(store: Store, now: datetime) -> None:
+def test_deleting_returns_the_subscription_and_removes_it(store: Store, now: datetime) -> None:
     client = a_client(store, now)
     made, _ = subscribe(store, client, now, [a_customer(store, client, now).customer_id])
     with store.db.writing() as w:

@@ -1,3 +1,5 @@
+"""Several API processes share a port, and a failure to start is reported clearly."""
+
 import os
 import subprocess
 import sys
@@ -33,18 +35,18 @@ def answers(port: int) -> bool:
 
 
 def servers(root: psutil.Process, count: int) -> list[psutil.Process]:
-    """The root's API processes, once all of them answer."""
+    """Return the root's API processes when all of them answer."""
     deadline = monotonic() + 30
     while monotonic() < deadline:
-        found = [child for child in root.children() if child.status() != psutil.STATUS_ZOMBIE]
-        if len(found) == count and all(answering(child) for child in found):
-            return found
+        children = [child for child in root.children() if child.status() != psutil.STATUS_ZOMBIE]
+        if len(children) == count and all(has_event_loop(child) for child in children):
+            return children
         sleep(0.1)
     raise TimeoutError(f"{count} API processes did not start")
 
 
-def answering(process: psutil.Process) -> bool:
-    """Whether it has begun to accept connections: until then it has no event loop."""
+def has_event_loop(process: psutil.Process) -> bool:
+    """Return whether the process accepts connections: before that it has no event loop."""
     return any(".epoll" in file or "eventpoll" in file for file in open_files(process))
 
 
@@ -53,7 +55,7 @@ def open_files(process: psutil.Process) -> list[str]:
     return [os.readlink(file) for file in folder.iterdir() if file.is_symlink()]
 
 
-def test_everybody_is_answered_while_a_process_is_started_again(tmp_path: Path) -> None:
+def test_requests_are_answered_while_a_process_restarts(tmp_path: Path) -> None:
     port = free_port()
     with api(tmp_path / "home", port, processes=2) as root:
         first, second = servers(root, 2)
@@ -64,7 +66,7 @@ def test_everybody_is_answered_while_a_process_is_started_again(tmp_path: Path) 
         assert answers(port)
 
 
-def test_a_port_that_is_taken_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     with create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         command = [sys.executable, "-m", "api.cli", "api", "--port", port]
@@ -74,7 +76,7 @@ def test_a_port_that_is_taken_is_one_clear_line(tmp_path: Path) -> None:
     assert ended.stderr.splitlines() == [f"tidemark: can't listen on 127.0.0.1:{port}: Address already in use"]
 
 
-def test_a_home_that_can_not_be_used_is_said_once_and_not_tried_again(tmp_path: Path) -> None:
+def test_an_unusable_home_is_reported_once_and_not_retried(tmp_path: Path) -> None:
     (tmp_path / "lake").write_text("a file, where a folder is needed")
     environment = os.environ | {"TIDEMARK_HOME": str(tmp_path), "TIDEMARK_DATABASE_URL": ""}
     command = [sys.executable, "-m", "api.cli", "api", "--port", str(free_port())]

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -22,7 +22,8 @@ from dagster._core.workspace.load_target import GrpcServerTarget
 from dagster._daemon.controller import DagsterDaemonController, create_daemons_from_instance
 from dagster._grpc.client import DagsterGrpcClient
 from dagster_postgres.utils import DagsterPostgresException
-from dagster_webserver.app import create_app_from_workspace_process_context
+from dagster_webserver.webserver import DagsterWebserver
+from graphql import GraphQLError, GraphQLResolveInfo
 from sqlalchemy.exc import SQLAlchemyError
 
 from assets.access.gate import Gate, allowed_hosts, role_of
@@ -36,6 +37,10 @@ from storage.core.settings import Settings
 log = logging.getLogger("dagster.daemon")
 
 CODE_SERVER_WITHIN_S = 120.0
+MOST_FIELDS = (
+    100_000  # that a reader's query resolves: two seconds; Dagster's largest pages need a tenth. Our judgement
+)
+QUERY_WITHIN_S = 20.0  # a reader's; what follows in it is refused
 SERVER: dict[str, Any] = {
     "http": Connection,
     "ws_max_size": 64 * 1024,  # bytes of a message; a subscription is parsed while nobody else is answered
@@ -84,7 +89,45 @@ class Workspace(WorkspaceProcessContext):
     def create_request_context(self, source: object | None = None) -> WorkspaceRequestContext:
         context = super().create_request_context(source)
         context._read_only = role_of(source) is Role.READER
+        context.spent = Spent()  # pyrefly: ignore[missing-attribute]  # for `bound_readers`
         return context
+
+
+class Spent:
+    """What a query has cost so far."""
+
+    def __init__(self) -> None:
+        self.fields = 0
+        self.began_at = time.monotonic()
+
+    @property
+    def too_much(self) -> bool:
+        return self.fields > MOST_FIELDS or time.monotonic() - self.began_at > QUERY_WITHIN_S
+
+
+def bound_readers(
+    resolve: Callable[..., object], root: object, info: GraphQLResolveInfo, **arguments: object
+) -> object:
+    """Resolve a field, unless a reader's query has cost too much already.
+
+    Dagster's types lead back to each other (a job's repository has jobs), so 200 bytes can ask for gigabytes. What a
+    query costs depends on the data, so it is counted while the query runs.
+
+    Raises:
+        GraphQLError: the field is refused, and so is the rest of the query.
+    """
+    context = info.context
+    context.spent.fields += 1
+    if context._read_only and context.spent.too_much:
+        raise GraphQLError("This query costs more than a reader's may.")
+    return resolve(root, info, **arguments)
+
+
+class WebServer(DagsterWebserver):
+    """Dagster's web server, with a bound on what readers ask for."""
+
+    def build_graphql_middleware(self) -> list[Callable[..., object]]:
+        return [bound_readers]
 
 
 def _workspace(instance: DagsterInstance, socket: str) -> Workspace:
@@ -117,7 +160,7 @@ def _watch(controller: DagsterDaemonController) -> None:
 
 def gated(workspace: WorkspaceProcessContext, host: str, settings: Settings) -> Gate:
     """Return the web server's application behind its gate."""
-    app = create_app_from_workspace_process_context(workspace)
+    app = WebServer(workspace).create_asgi_app()
     return Gate(app, tokens(settings), allowed_hosts(host, settings.dagster_hosts))
 
 

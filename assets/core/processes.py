@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from storage.core.heartbeat import beat
+from storage.core.heartbeat import beat, beat_by
 
 STANDARD_INPUT = 0
 LONGEST_SOCKET_PATH = 100  # the system's limit is 104 or 108 bytes
@@ -64,13 +64,17 @@ def end_with_parent() -> None:
 
 
 def stop_requested(tethered: bool) -> threading.Event:
-    """Set by SIGTERM or SIGINT, and, when tethered, by the end of the standard input: the parent's end."""
+    """Set by SIGTERM or SIGINT, and, when tethered, by the end of the standard input: the parent's end. The process's
+    loops are watched in either case: whatever started it starts it again.
+    """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     if tethered:
         beat(STANDARD_INPUT)
         _when_parent_is_gone(stop.set)
+    else:
+        beat_by(lambda: None)
     return stop
 
 

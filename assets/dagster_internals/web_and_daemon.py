@@ -32,6 +32,7 @@ from assets.access.gate_tokens import Role, tokens
 from assets.core.processes import end_with_parent
 from assets.core.runs import CODE_LOCATION
 from storage.core import logs
+from storage.core.heartbeat import watched_loop
 from storage.core.settings import Settings
 
 log = logging.getLogger("dagster.daemon")
@@ -47,6 +48,7 @@ SERVER: dict[str, Any] = {
     "log_config": None,
     "log_level": "warning",
     "timeout_graceful_shutdown": 2,
+    "timeout_notify": 2,  # seconds between rounds of the event loop that are noted
 }
 
 
@@ -165,7 +167,12 @@ def gated(workspace: WorkspaceProcessContext, host: str, settings: Settings) -> 
 
 
 def serve(app: Gate, host: str, port: int) -> None:
-    uvicorn.run(app, host=host, port=port, **SERVER)
+    with watched_loop("event loop") as come_around:
+
+        async def note_round() -> None:
+            come_around()
+
+        uvicorn.Server(uvicorn.Config(app, host=host, port=port, callback_notify=note_round, **SERVER)).run()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from assets.core.processes import Child, end, spawn
-from storage.core.heartbeat import Pulse, take_beats
+from storage.core.heartbeat import Pulse, take_beats, watched_loop
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +53,11 @@ def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
         NeverStartedError: what is wrong is nothing that starting it again would change.
     """
     try:
-        while not stop.wait(POLL_EVERY_S):
-            for part in parts:
-                part.look_after()
+        with watched_loop("parts") as come_around:
+            while not stop.wait(POLL_EVERY_S):
+                come_around()
+                for part in parts:
+                    part.look_after()
     finally:
         with ThreadPoolExecutor(len(parts)) as ending:  # side by side: each may need the whole grace
             list(ending.map(Part.end, parts))

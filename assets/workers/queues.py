@@ -6,6 +6,7 @@ the ledger's business.
 """
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -17,13 +18,14 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from assets.core.processes import Child
-from storage.core.heartbeat import Pulse, beat_by
+from storage.core.heartbeat import Pulse, beat_by, watched_loop
 
 log = logging.getLogger(__name__)
 
 FREE = "free"  # from the process: it is warm, or its run is over, however that went
 ALIVE = "alive"  # from the process, again and again, whatever it does
 RUN = "run"  # to the process: execute this run
+ENDED_WITHIN_S = 30.0  # after an interrupt; Dagster then counts the run as canceled
 INTERRUPT = "interrupt"  # to the process: stop the run that executes
 STOP = "stop"  # to the process: end after the run that executes
 
@@ -78,6 +80,7 @@ class WarmQueue:
         self._executing: Run | None = None
         self._child: Child | None = None
         self._ready = False
+        self._end_by = math.inf  # monotonic; for the run that executes
         self._stopping = threading.Event()
         self._wanted = threading.Event()
         if idle_s is None:
@@ -109,10 +112,11 @@ class WarmQueue:
             return [*([self._executing] if self._executing else []), *self._waiting]
 
     def interrupt(self, run_id: str) -> bool:
-        """Stop a run. True when it was executing and will report its end; one that waited is just dropped."""
+        """Stop a run: True when it was executing and will end, if need be by force; one that waited is just dropped."""
         with self._lock:
             if self._executing and self._executing.run_id == run_id:
                 self._send(INTERRUPT)
+                self._end_by = min(self._end_by, time.monotonic() + ENDED_WITHIN_S)
                 return True
             dropped = [run for run in self._waiting if run.run_id == run_id]
             for run in dropped:
@@ -170,13 +174,17 @@ class WarmQueue:
     def _listen(self, line: Connection) -> bool:
         """Follow the process until its end; True when it is no longer needed, False when it died or hangs."""
         pulse, busy_at = Pulse(), time.monotonic()
-        with suppress(EOFError, OSError):
+        with suppress(EOFError, OSError), watched_loop(f"queue {self.name}") as come_around:
             while not pulse.silent:
+                come_around()
                 said = line.recv() if line.poll(POLL_EVERY_S) else None
                 pulse.note(heard=said is not None)
                 if said == FREE:
                     busy_at = time.monotonic()
                     self._free()
+                if time.monotonic() > self._end_by:
+                    log.error("the %s process hangs: killing it, for its run does not end when interrupted", self.name)
+                    return False
                 if self._idle_s is not None and time.monotonic() - busy_at > self._idle_s and self._retire():
                     return True
             log.error("the %s process hangs: killing it, for it gave no sign of life for too long", self.name)
@@ -199,7 +207,7 @@ class WarmQueue:
         """The process is free: send it the next run. Which one is over, if one is."""
         with self._lock:
             self._ready = True
-            over, self._executing = self._executing, None
+            over, self._executing, self._end_by = self._executing, None, math.inf
             self._send_next()
             return over
 
@@ -217,7 +225,7 @@ class WarmQueue:
     def _bury(self, retired: bool) -> None:
         with self._lock:
             child, self._child, self._ready = self._child, None, False
-            interrupted, self._executing = self._executing, None
+            interrupted, self._executing, self._end_by = self._executing, None, math.inf
         assert child is not None
         child.process.kill()
         child.process.wait()

@@ -3,20 +3,74 @@
 A process that dies is noticed by itself; one that hangs is not: it holds its port, its leases and its work. So each
 sends a byte every two seconds from a thread of its own, however long a pass its other threads are in: only a process
 that is stopped, or whose interpreter one call never lets go, falls silent.
+
+A process whose heart beats may still do nothing: a thread waits for a dead disk, or for another thread. So the loops
+that a component's work hangs on report each round, and the process ends when one is overdue: it is then started again.
 """
 
+import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 
 BEAT_EVERY_S = 2.0
 HUNG_AFTER_S = 20.0  # ten beats
 FIRST_BEAT_WITHIN_S = 300.0  # until a process has imported what it needs, on a busy machine
+ROUND_WITHIN_S = 180.0  # of a loop, whose waits for databases, workers and Dagster end within 20 s each. Our judgement
+LAST_WORDS_S = 1.0
 LONGEST_CHECK_S = 1.0  # whoever listens looks four times a second; for longer it was not awake itself
+
+log = logging.getLogger(__name__)
+
+
+class Loop:
+    """A loop that is watched, in time that this process was awake: counted in beats, so a machine that was suspended or
+    busy says nothing about it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._beats = 0
+
+    def come_around(self) -> None:
+        self._beats = 0
+
+    def is_overdue(self) -> bool:
+        """Return whether it is, as of one beat later than when this was last asked."""
+        self._beats += 1
+        return self._beats * BEAT_EVERY_S > ROUND_WITHIN_S
+
+
+_loops: set[Loop] = set()
+
+
+@contextmanager
+def watched_loop(name: str) -> Iterator[Callable[[], None]]:
+    """Watch a loop for as long as the context lasts; what it gives is to be called every round."""
+    loop = Loop(name)
+    _loops.add(loop)
+    try:
+        yield loop.come_around
+    finally:
+        _loops.discard(loop)
+
+
+def overdue_loops() -> list[str]:
+    """Return the names of loops that have not come around in time; to be asked once a beat."""
+    return [loop.name for loop in list(_loops) if loop.is_overdue()]
+
+
+def _end_if_overdue() -> None:
+    """End the process when a loop is overdue. Saying so is left to another thread: the log may be what is blocked."""
+    if names := overdue_loops():
+        message = "ending this process, for its work hangs (%s): no round within %d s"
+        threading.Thread(target=log.error, args=(message, ", ".join(names), ROUND_WITHIN_S), daemon=True).start()
+        time.sleep(LAST_WORDS_S)
+        os._exit(1)
 
 
 def beat(descriptor: int) -> None:
@@ -29,7 +83,7 @@ def beat(descriptor: int) -> None:
 
 
 def beat_by(send: Callable[[], object]) -> None:
-    """Call `send` every two seconds in a thread, until nobody holds the other end.
+    """Call `send` every two seconds in a thread, until nobody holds the other end. The thread watches the loops, too.
 
     The process ends at once if a thread found no memory to begin: whoever started that thread waits for ever
     (`Thread.start` waits for its first step), and no other thread can tell. Python only reports it, and a function of
@@ -42,6 +96,7 @@ def beat_by(send: Callable[[], object]) -> None:
         with suppress(OSError):  # what happens without a parent is decided elsewhere
             while True:
                 _report(failures)
+                _end_if_overdue()
                 send()
                 time.sleep(BEAT_EVERY_S)
 

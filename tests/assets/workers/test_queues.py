@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from assets.core.processes import Child, spawn
+from assets.workers import queues
 from assets.workers.queues import Run, WarmQueue
 from storage.core import heartbeat
 from tests.patience import until
@@ -89,6 +90,17 @@ def test_an_executing_run_is_interrupted_and_ends_by_itself(queue: WarmQueue, no
     queue.take(run("longer"))
     assert queue.interrupt("longer")
     until(lambda: notes.ended_runs == ["longer"])
+
+
+def test_a_run_that_does_not_end_when_interrupted_is_over_and_the_next_process_goes_on(
+    queue: WarmQueue, notes: Notes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(queues, "ENDED_WITHIN_S", 0.5)
+    queue.take(run("blocked"))
+    queue.take(run("next"))
+    assert queue.interrupt("blocked")
+    until(lambda: notes.ended_runs == ["blocked", "next"])
+    assert "does not end when interrupted" in caplog.text
 
 
 def test_a_waiting_run_that_is_interrupted_is_given_back(queue: WarmQueue, notes: Notes) -> None:

@@ -107,6 +107,9 @@ class Part:
         if self._pulse.silent:
             log.error("the %s hangs: killing it, for it gave no sign of life for too long", self._name)
             child.process.kill()
+            self._pulse = (
+                Pulse()
+            )  # one that waits for a dead disk stays for as long: it is not said four times a second
 
     def _begin_again(self) -> None:
         try:

@@ -30,6 +30,17 @@ from pipelines.vocabulary.checkpoints import asking
 from pipelines.vocabulary.errors import InvalidRequest, TooLarge
 
 Dependency = TypeVar("Dependency")
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Response])
+
+_heavy: set[object] = set()
+
+
+def heavy(endpoint: Endpoint) -> Endpoint:
+    """Mark a route that computes for a second, in Python: only as many run at a time as there are cores. Each one more
+    makes every other request wait 5 ms longer whenever it needs the interpreter.
+    """
+    _heavy.add(endpoint)
+    return endpoint
 
 
 class Route(APIRoute):
@@ -100,7 +111,7 @@ class Route(APIRoute):
 
     def _turn(self, request: Request, caller: Caller) -> AbstractAsyncContextManager[None]:
         """A coroutine takes no thread, and needs no turn."""
-        return nullcontext() if iscoroutinefunction(self.endpoint) else _turn(request, caller)
+        return nullcontext() if iscoroutinefunction(self.endpoint) else _turn(request, caller, self.endpoint in _heavy)
 
     def _refused(self, error: RequestValidationError) -> InvalidRequest:
         """The first step of a fault's place says that it is in the query: it is not part of its pointer."""
@@ -109,14 +120,15 @@ class Route(APIRoute):
 
 
 @asynccontextmanager
-async def _turn(request: Request, caller: Caller) -> AsyncIterator[None]:
+async def _turn(request: Request, caller: Caller, is_heavy: bool) -> AsyncIterator[None]:
     """One client's heavy requests must not take every thread from the others.
 
     The turn begins once the body is there, or slow senders would hold all turns, and it ends with the answer's head:
     what is streamed afterwards is bound by how fast the client reads.
     """
     limits: Limits = request.app.state.limits
-    async with limits.working.turn(caller.asker):
+    computing = limits.computing.turn(caller.asker) if is_heavy else nullcontext()
+    async with computing, limits.working.turn(caller.asker):
         with asking(StillWanted(request)):
             yield
 

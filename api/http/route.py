@@ -30,6 +30,18 @@ from pipelines.vocabulary.checkpoints import asking
 from pipelines.vocabulary.errors import InvalidRequest, TooLarge
 
 Dependency = TypeVar("Dependency")
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Response])
+
+_heavy: set[object] = set()
+
+
+def heavy(endpoint: Endpoint) -> Endpoint:
+    """Mark a route that computes in Python for about a second, so that at most one runs per core.
+
+    Each further one makes every other request wait 5 ms longer whenever that request needs the interpreter.
+    """
+    _heavy.add(endpoint)
+    return endpoint
 
 
 class Route(APIRoute):
@@ -100,7 +112,7 @@ class Route(APIRoute):
 
     def _turn(self, request: Request, caller: Caller) -> AbstractAsyncContextManager[None]:
         """Wait for the caller's turn. An async function takes no thread, and needs none."""
-        return nullcontext() if iscoroutinefunction(self.endpoint) else _turn(request, caller)
+        return nullcontext() if iscoroutinefunction(self.endpoint) else _turn(request, caller, self.endpoint in _heavy)
 
     def _refused(self, error: RequestValidationError) -> InvalidRequest:
         """Return the refusal of an invalid query. FastAPI's `loc` begins with "query", which is not for the pointer."""
@@ -109,14 +121,15 @@ class Route(APIRoute):
 
 
 @asynccontextmanager
-async def _turn(request: Request, caller: Caller) -> AsyncIterator[None]:
+async def _turn(request: Request, caller: Caller, is_heavy: bool) -> AsyncIterator[None]:
     """Wait for the caller's turn, so that one client's heavy requests don't take every thread.
 
     A turn begins when the body has been received, or slow senders would hold all turns. It ends when the answer begins,
     because what is streamed afterwards depends on how fast the client reads.
     """
     limits: Limits = request.app.state.limits
-    async with limits.working.turn(caller.asker):
+    computing = limits.computing.turn(caller.asker) if is_heavy else nullcontext()
+    async with computing, limits.working.turn(caller.asker):
         with asking(StillWanted(request)):
             yield
 

@@ -41,6 +41,7 @@ from api.service.routes import docs
 from api.webhooks import events
 from api.webhooks.routes import webhooks
 from storage.core import logs
+from storage.core.heartbeat import watched_loop
 from storage.core.store import Store
 from storage.webhooks import delivery_figures
 from storage.webhooks.delivery_figures import Load
@@ -138,8 +139,13 @@ class _Server(uvicorn.Server):
 
     checked_at = 0.0
 
+    async def main_loop(self) -> None:
+        with watched_loop("event loop") as self._come_around:
+            await super().main_loop()
+
     async def on_tick(self, counter: int) -> bool:
         if counter % TICKS_PER_CHECK == 0:
+            self._come_around()
             now = time.monotonic()
             check_progress(self.server_state.connections, now - self.checked_at)
             self.checked_at = now

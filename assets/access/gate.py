@@ -3,7 +3,7 @@ an image on any web page could stop every schedule.
 
 Every request and websocket passes four checks: its host is one of ours (otherwise an attacker could point a name of
 theirs at this machine) and its path is printable; it carries a session or a token; it comes from our own pages; its
-role allows the action. A reader may only send queries. GraphQL by GET is always refused.
+role allows the action. A reader may only send queries, of which few run at a time. GraphQL by GET is always refused.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import AsyncExitStack
 from urllib.parse import parse_qs
 
 from graphql import GraphQLError, OperationDefinitionNode, OperationType, parse
@@ -34,6 +35,7 @@ LONGEST_FORM = 4_096  # bytes
 BODY_WITHIN_S = 10.0
 NOT_ALLOWED = 1008  # RFC 6455, 7.4.1
 MOST_TOKENS = 10_000  # of a reader's query: parsing them takes under a second
+READERS_AT_ONCE = 2  # queries of readers; each slows everything else in the process. Our judgement
 ROLE = "tidemark.role"  # the key of the role in the scope of an allowed request
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::[0-9]{1,5})?")
@@ -93,6 +95,7 @@ class Gate:
         self._tokens = tokens
         self._hosts = hosts
         self._clock = clock
+        self._readers_turns = asyncio.Semaphore(READERS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -123,10 +126,23 @@ class Gate:
             check_method(connection)
         check_origin(connection, required=not _is_safe(connection) and "authorization" not in connection.headers)
         if not is_http:
+            check_subscriber(role)
             return self._app, self._while_signed_in(connection, receive)
-        if not _is_safe(connection):
-            receive = await _check_action(connection, role, receive)
-        return self._app, receive
+        if _is_safe(connection):
+            return self._app, receive
+        receive = await _check_action(connection, role, receive)
+        return (self._app if role is Role.OPERATOR else self._in_turn), receive
+
+    async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run few of the readers' queries at a time, because runs are launched in the same threads."""
+        async with AsyncExitStack() as turn:
+            await turn.enter_async_context(self._readers_turns)
+
+            async def send_after_turn(message: Message) -> None:
+                await turn.aclose()  # a reader that receives the answer slowly delays nobody
+                await send(message)
+
+            await self._app(scope, receive, send_after_turn)
 
     def _while_signed_in(self, websocket: HTTPConnection, receive: Receive) -> Receive:
         """Return a `receive` that ends a websocket together with its session; a websocket with a token has no end."""
@@ -223,6 +239,15 @@ def check_origin(connection: HTTPConnection, *, required: bool) -> None:
     ours = {f"http://{host}", f"https://{host}"}  # a proxy may end TLS
     if any(origin not in ours for origin in origins) or (required and not origins):
         raise Refused(403, "This request does not come from Dagster's own pages.")
+
+
+def check_subscriber(role: Role) -> None:
+    """Refuse a reader's websocket, because subscriptions are computed in the event loop without a limit.
+
+    Dagster's pages poll when they get no websocket.
+    """
+    if role is not Role.OPERATOR:
+        raise Refused(403, "Readers get no websocket.")
 
 
 async def _check_action(connection: HTTPConnection, role: Role, receive: Receive) -> Receive:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from storage.core.heartbeat import beat
+from storage.core.heartbeat import beat, beat_by
 
 STANDARD_INPUT = 0
 LONGEST_SOCKET_PATH = 100  # the system's limit is 104 or 108 bytes
@@ -64,13 +64,18 @@ def end_with_parent() -> None:
 
 
 def stop_requested(tethered: bool) -> threading.Event:
-    """Return an event that SIGTERM and SIGINT set and, with `tethered`, the end of the parent."""
+    """Return an event that SIGTERM and SIGINT set and, with `tethered`, the end of the parent.
+
+    The process's watched loops are checked in either case, because it is restarted when it ends.
+    """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     if tethered:
         beat(STANDARD_INPUT)
         _call_when_parent_ends(stop.set)
+    else:
+        beat_by(lambda: None)
     return stop
 
 

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -22,7 +22,8 @@ from dagster._core.workspace.load_target import GrpcServerTarget
 from dagster._daemon.controller import DagsterDaemonController, create_daemons_from_instance
 from dagster._grpc.client import DagsterGrpcClient
 from dagster_postgres.utils import DagsterPostgresException
-from dagster_webserver.app import create_app_from_workspace_process_context
+from dagster_webserver.webserver import DagsterWebserver
+from graphql import GraphQLError, GraphQLResolveInfo
 from sqlalchemy.exc import SQLAlchemyError
 
 from assets.access.gate import Gate, allowed_hosts, role_of
@@ -31,17 +32,21 @@ from assets.access.gate_tokens import Role, tokens
 from assets.core.processes import end_with_parent
 from assets.core.runs import CODE_LOCATION
 from storage.core import logs
+from storage.core.heartbeat import watched_loop
 from storage.core.settings import Settings
 
 log = logging.getLogger("dagster.daemon")
 
 CODE_SERVER_WITHIN_S = 120.0
+MOST_FIELDS = 100_000  # of a reader's query: two seconds; Dagster's largest pages need a tenth of it. Our judgement
+QUERY_WITHIN_S = 20.0  # a reader's query; its remaining fields are refused. Our judgement
 SERVER: dict[str, Any] = {
     "http": Connection,
     "ws_max_size": 64 * 1024,  # bytes of a message: parsing a subscription blocks all other requests
     "log_config": None,
     "log_level": "warning",
     "timeout_graceful_shutdown": 2,
+    "timeout_notify": 2,  # seconds between calls of `callback_notify`
 }
 
 
@@ -84,7 +89,45 @@ class Workspace(WorkspaceProcessContext):
     def create_request_context(self, source: object | None = None) -> WorkspaceRequestContext:
         context = super().create_request_context(source)
         context._read_only = role_of(source) is Role.READER
+        context.spent = Spent()  # pyrefly: ignore[missing-attribute]  # for `bound_readers`
         return context
+
+
+class Spent:
+    """What a query has cost so far."""
+
+    def __init__(self) -> None:
+        self.fields = 0
+        self.began_at = time.monotonic()
+
+    @property
+    def too_much(self) -> bool:
+        return self.fields > MOST_FIELDS or time.monotonic() - self.began_at > QUERY_WITHIN_S
+
+
+def bound_readers(
+    resolve: Callable[..., object], root: object, info: GraphQLResolveInfo, **arguments: object
+) -> object:
+    """Resolve a field, unless a reader's query has already cost too much.
+
+    Dagster's types refer to each other (a job's repository has jobs), so 200 bytes can ask for gigabytes. The cost of
+    a query depends on the data, so it is counted while the query runs.
+
+    Raises:
+        GraphQLError: a reader's query has cost too much; this field and all later ones are refused.
+    """
+    context = info.context
+    context.spent.fields += 1
+    if context._read_only and context.spent.too_much:
+        raise GraphQLError("This query costs more than a reader's query may.")
+    return resolve(root, info, **arguments)
+
+
+class WebServer(DagsterWebserver):
+    """Dagster's web server, with limits on readers' queries."""
+
+    def build_graphql_middleware(self) -> list[Callable[..., object]]:
+        return [bound_readers]
 
 
 def _workspace(instance: DagsterInstance, socket: str) -> Workspace:
@@ -117,12 +160,17 @@ def _watch(controller: DagsterDaemonController) -> None:
 
 def gate_application(workspace: WorkspaceProcessContext, host: str, settings: Settings) -> Gate:
     """Return the web server's application behind the gate."""
-    app = create_app_from_workspace_process_context(workspace)
+    app = WebServer(workspace).create_asgi_app()
     return Gate(app, tokens(settings), allowed_hosts(host, settings.dagster_hosts))
 
 
 def serve(app: Gate, host: str, port: int) -> None:
-    uvicorn.run(app, host=host, port=port, **SERVER)
+    with watched_loop("event loop") as come_around:
+
+        async def note_round() -> None:
+            come_around()
+
+        uvicorn.Server(uvicorn.Config(app, host=host, port=port, callback_notify=note_round, **SERVER)).run()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from assets.dagster_internals import dagster_home
 from storage.core import leases
 from storage.core.changes import Changes
 from storage.core.database import Reading
+from storage.core.heartbeat import watched_loop
 from storage.core.models import Queue
 from storage.core.store import Store
 from storage.jobs import batches
@@ -96,11 +97,25 @@ def _is_worker_free(r: Reading, store: Store, queue: Queue, now: datetime) -> bo
 
 def dispatch(store: Store, queue: Queue, launch: Launch, leading: Callable[[], bool], stop: threading.Event) -> None:
     """Dispatch a queue's jobs until `stop` is set."""
+    with watched_loop(f"dispatch {queue}") as come_around:
+        _dispatch(store, queue, launch, leading, stop, come_around)
+
+
+def _dispatch(
+    store: Store,
+    queue: Queue,
+    launch: Launch,
+    leading: Callable[[], bool],
+    stop: threading.Event,
+    come_around: Callable[[], None],
+) -> None:
     pause_s = FIRST_PAUSE_S
     while not stop.is_set():
+        come_around()
         try:
             with Changes(store.db) as changes:
                 while not stop.is_set():
+                    come_around()
                     if leading() and dispatch_queue(store, queue, launch, datetime.now(UTC)) is Turn.REFUSED:
                         break
                     pause_s = FIRST_PAUSE_S
@@ -130,17 +145,22 @@ class Leadership:
 
     def keep(self, stop: threading.Event) -> None:
         """Take the lease when possible and renew it until `stop` is set; then give it up."""
-        while not stop.is_set():
-            try:
-                self.renew(datetime.now(UTC))
-            except SQLAlchemyError as error:
-                log.warning("the dispatcher's lease could not be renewed: %s", type(error).__name__)
-            except Exception:
-                log.exception("the dispatcher's leadership failed and restarts")
-            stop.wait(leases.RENEW_EVERY_S if self.leading() else 0.1)
+        with watched_loop("leadership") as come_around:
+            while not stop.is_set():
+                come_around()
+                self._try_to_renew()
+                stop.wait(leases.RENEW_EVERY_S if self.leading() else 0.1)
         self._leads_until = 0.0
         with suppress(SQLAlchemyError), self._store.db.writing() as w:  # a lease that can't be given up expires
             leases.release(w, leases.DISPATCHER, self._holder)
+
+    def _try_to_renew(self) -> None:
+        try:
+            self.renew(datetime.now(UTC))
+        except SQLAlchemyError as error:
+            log.warning("the dispatcher's lease could not be renewed: %s", type(error).__name__)
+        except Exception:
+            log.exception("the dispatcher's leadership failed and restarts")
 
     def renew(self, now: datetime) -> None:
         started_at = time.monotonic()

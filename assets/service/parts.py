@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from assets.core.processes import Child, end, spawn
-from storage.core.heartbeat import Pulse, take_beats
+from storage.core.heartbeat import Pulse, take_beats, watched_loop
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +53,11 @@ def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
         NeverStartedError: a part can't start, and a restart would not help.
     """
     try:
-        while not stop.wait(POLL_EVERY_S):
-            for part in parts:
-                part.check()
+        with watched_loop("parts") as come_around:
+            while not stop.wait(POLL_EVERY_S):
+                come_around()
+                for part in parts:
+                    part.check()
     finally:
         with ThreadPoolExecutor(len(parts)) as threads:  # in parallel: each may need the whole grace period
             list(threads.map(Part.end, parts))
@@ -106,6 +108,7 @@ class Part:
         if self._pulse.silent:
             log.error("the %s hangs: it has sent no heartbeat for too long and is killed", self._name)
             child.process.kill()
+            self._pulse = Pulse()  # a process that waits for a dead disk survives this: don't log it at every check
 
     def _restart(self) -> None:
         try:

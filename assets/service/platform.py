@@ -25,6 +25,7 @@ from assets.dispatch.dispatcher import Leadership, dispatch
 from assets.service.automation import AutomationWatch
 from assets.service.parts import DAGSTER_PORT, LOOPBACK, POLL_EVERY_S, Address, Part, free_port
 from storage.core import leases, logs
+from storage.core.heartbeat import watched_loop
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
 
@@ -47,8 +48,9 @@ def run(settings: Settings, address: Address, stop: threading.Event, module: str
         lease = PlatformLease(store, holder)
         while lease.wait(stop):
             parts = _start_parts(settings, address, module, environment)
-            with dispatching(store, holder, address.local_url):
+            with dispatching(store, holder, address.local_url), watched_loop("parts") as come_around:
                 while not stop.wait(POLL_EVERY_S) and lease.is_held():
+                    come_around()
                     for part in parts:
                         part.check()
             for part in parts:

@@ -25,6 +25,7 @@ from assets.workers.queues import Run, WarmQueue
 from assets.workers.worker_calls import SLOT, Call, Verb, answering
 from storage.core import leases, logs
 from storage.core.database import Writing
+from storage.core.heartbeat import watched_loop
 from storage.core.models import Queue
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
@@ -101,15 +102,20 @@ class Worker:
         queues are warm, the worker's own.
         """
         every_s = min(leases.RENEW_EVERY_S, self._store.settings.batch_lease_s / RENEWALS_PER_LEASE)
-        while not stop.is_set():
-            try:
-                self._clean_up()
-                self._renew()
-            except SQLAlchemyError as error:
-                log.warning("leases could not be renewed: %s", type(error).__name__)
-            except Exception:
-                log.exception("leases could not be renewed")
-            stop.wait(every_s if self._is_warm() else min(every_s, POLL_AGAIN_S))
+        with watched_loop("leases") as come_around:
+            while not stop.is_set():
+                come_around()
+                self._try_to_renew()
+                stop.wait(every_s if self._is_warm() else min(every_s, POLL_AGAIN_S))
+
+    def _try_to_renew(self) -> None:
+        try:
+            self._clean_up()
+            self._renew()
+        except SQLAlchemyError as error:
+            log.warning("leases could not be renewed: %s", type(error).__name__)
+        except Exception:
+            log.exception("leases could not be renewed")
 
     def leave(self) -> None:
         """Give up the worker's lease, so that nothing more is dispatched to it. Leases of batches are still renewed."""

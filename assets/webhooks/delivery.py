@@ -29,6 +29,7 @@ from pipelines.vocabulary.errors import Corrupt, Unavailable
 from pipelines.webhooks.events import signatures
 from storage.core.changes import Changes
 from storage.core.database import Database
+from storage.core.heartbeat import watched_loop
 from storage.core.models import DeliveryStatus
 from storage.core.store import Store
 from storage.core.vault import Vault
@@ -107,9 +108,11 @@ class _Sender:
         async with self._client() as client:
             with _watching(self._store.db, self._waker()):
                 await self._try(self._in_thread, self._give_back)
-                while not stop.is_set():
-                    if not await self._try(self._round, client, SLOTS):
-                        await self._wait_for_news()
+                with watched_loop("deliveries") as come_around:
+                    while not stop.is_set():
+                        come_around()
+                        if not await self._try(self._round, client, SLOTS):
+                            await self._wait_for_news()
                 await self._drain()
 
     async def up_to(self, limit: int, deadline: float) -> int:

@@ -6,6 +6,7 @@ a run means for its batch.
 """
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -17,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from assets.core.processes import Child
-from storage.core.heartbeat import Pulse, beat_by
+from storage.core.heartbeat import Pulse, beat_by, watched_loop
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ ALIVE = "alive"  # from the process, regularly, even while a run executes
 RUN = "run"  # to the process: execute this run
 INTERRUPT = "interrupt"  # to the process: stop the current run
 STOP = "stop"  # to the process: end after the current run
+
+INTERRUPTED_WITHIN_S = 30.0  # until an interrupted run must have ended; Dagster then counts it as canceled
 
 POLL_EVERY_S = 0.25
 LONG_LIFE_S = 30.0  # after which a process that dies is restarted without a longer pause
@@ -78,6 +81,7 @@ class WarmQueue:
         self._executing: Run | None = None
         self._child: Child | None = None
         self._ready = False
+        self._end_by = math.inf  # monotonic time by which the current run must end
         self._stopping = threading.Event()
         self._wanted = threading.Event()
         if idle_s is None:
@@ -109,10 +113,11 @@ class WarmQueue:
             return [*([self._executing] if self._executing else []), *self._waiting]
 
     def interrupt(self, run_id: str) -> bool:
-        """Stop a run. Return True if it is executing and will report its end; a waiting run is just dropped."""
+        """Stop a run. Return True if it is executing and will end, if necessary by force. Just drop a waiting run."""
         with self._lock:
             if self._executing and self._executing.run_id == run_id:
                 self._send(INTERRUPT)
+                self._end_by = min(self._end_by, time.monotonic() + INTERRUPTED_WITHIN_S)
                 return True
             dropped = [run for run in self._waiting if run.run_id == run_id]
             for run in dropped:
@@ -170,13 +175,17 @@ class WarmQueue:
     def _listen(self, line: Connection) -> bool:
         """Follow the process. Return True when it is no longer needed, False when it died or hangs."""
         pulse, busy_at = Pulse(), time.monotonic()
-        with suppress(EOFError, OSError):
+        with suppress(EOFError, OSError), watched_loop(f"queue {self.name}") as come_around:
             while not pulse.silent:
+                come_around()
                 message = line.recv() if line.poll(POLL_EVERY_S) else None
                 pulse.note(heard=message is not None)
                 if message == FREE:
                     busy_at = time.monotonic()
                     self._start_next()
+                if time.monotonic() > self._end_by:
+                    log.error("the %s process hangs: its run does not end when interrupted, so it is killed", self.name)
+                    return False
                 if self._idle_s is not None and time.monotonic() - busy_at > self._idle_s and self._retire():
                     return True
             log.error("the %s process hangs: it has sent no heartbeat for too long and is killed", self.name)
@@ -186,7 +195,7 @@ class WarmQueue:
         """Send the next run to the process, which is free, and release the batch of the run that has ended, if any."""
         with self._lock:
             self._ready = True
-            ended, self._executing = self._executing, None
+            ended, self._executing, self._end_by = self._executing, None, math.inf
             self._send_next()
         if ended:
             self._ledger.release(ended)
@@ -214,7 +223,7 @@ class WarmQueue:
     def _remove_process(self, retired: bool) -> None:
         with self._lock:
             child, self._child, self._ready = self._child, None, False
-            interrupted, self._executing = self._executing, None
+            interrupted, self._executing, self._end_by = self._executing, None, math.inf
         assert child is not None
         child.process.kill()
         child.process.wait()

@@ -309,6 +309,9 @@ def _with_plain_characters(text: str) -> str:
 
 def _tax_file_numbers(plain: str) -> Iterator[tuple[int, int]]:
     """Start and end of labelled tax file numbers with a valid checksum."""
+    lower = plain.lower()
+    if "tfn" not in lower and "tax" not in lower:  # saves a sixth of the time of a text with a card number
+        return
     for match in _TAX_FILE_NUMBER.finditer(plain):
         digits = match[1].encode().translate(_SINGLE, b" -")
         if sum(map(mul, _TAX_WEIGHTS, digits)) % 11 == 0:

@@ -3,20 +3,76 @@
 The end of a process is noticed without them, but not that it hangs: then it still holds its port, its leases and its
 work. So each process sends a byte every two seconds from a separate thread, even during long computations. Only a
 process that is stopped, or in which one call never releases the interpreter, falls silent.
+
+A process that sends heartbeats may still do no work, because a thread waits for a dead disk or for another thread. So
+the loops that do a component's work report each round. When one is overdue, the process ends, and it is then restarted.
 """
 
+import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 
 BEAT_EVERY_S = 2.0
 HUNG_AFTER_S = 20.0  # ten beats
 FIRST_BEAT_WITHIN_S = 300.0  # until a process has imported what it needs, on a busy machine
+ROUND_WITHIN_S = 180.0  # of a watched loop; its waits for databases, workers and Dagster take 20 s each. Our judgement
+LAST_WORDS_S = 1.0  # for the log, before a process with an overdue loop ends
 LONGEST_CHECK_S = 1.0  # the listener checks four times a second; after a longer gap it was suspended or too busy
+
+log = logging.getLogger(__name__)
+
+
+class Loop:
+    """A watched loop.
+
+    Time is counted in heartbeats of this process, so that time in which the machine was suspended or too busy doesn't
+    count.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._beats = 0
+
+    def come_around(self) -> None:
+        self._beats = 0
+
+    def is_overdue(self) -> bool:
+        """Count one more heartbeat. Return whether the loop has made no round for too long."""
+        self._beats += 1
+        return self._beats * BEAT_EVERY_S > ROUND_WITHIN_S
+
+
+_loops: set[Loop] = set()
+
+
+@contextmanager
+def watched_loop(name: str) -> Iterator[Callable[[], None]]:
+    """Watch a loop inside the block. Yield a function that the loop must call in each round."""
+    loop = Loop(name)
+    _loops.add(loop)
+    try:
+        yield loop.come_around
+    finally:
+        _loops.discard(loop)
+
+
+def overdue_loops() -> list[str]:
+    """Return the names of overdue loops. Call this once for each heartbeat."""
+    return [loop.name for loop in list(_loops) if loop.is_overdue()]
+
+
+def _end_if_overdue() -> None:
+    """End the process if a loop is overdue. Another thread logs it, because the log itself may be blocked."""
+    if names := overdue_loops():
+        message = "ending this process because its work hangs (%s): no round within %d s"
+        threading.Thread(target=log.error, args=(message, ", ".join(names), ROUND_WITHIN_S), daemon=True).start()
+        time.sleep(LAST_WORDS_S)
+        os._exit(1)
 
 
 def beat(descriptor: int) -> None:
@@ -31,6 +87,8 @@ def beat(descriptor: int) -> None:
 def beat_by(send: Callable[[], object]) -> None:
     """Call `send` every two seconds in a thread, until it raises OSError because the other end is closed.
 
+    The thread also ends the process when a watched loop is overdue.
+
     The process exits if a thread had no memory to start: `Thread.start` then waits forever, and no other thread can
     notice it. Python only calls `sys.unraisablehook`. A function of our own as hook would need memory, too; a list's
     `append` needs almost none.
@@ -42,6 +100,7 @@ def beat_by(send: Callable[[], object]) -> None:
         with suppress(OSError):  # other code decides what to do without a parent
             while True:
                 _report(failures)
+                _end_if_overdue()
                 send()
                 time.sleep(BEAT_EVERY_S)
 

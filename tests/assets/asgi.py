@@ -21,7 +21,13 @@ class Answer:
 def ask(
     app: ASGIApp, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", scheme: str = "http"
 ) -> Answer:
-    sent = asyncio.run(_sent(app, _scope(url, headers, type="http", method=method, scheme=scheme), body))
+    return asyncio.run(ask_async(app, method, url, headers, body, scheme))
+
+
+async def ask_async(
+    app: ASGIApp, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", scheme: str = "http"
+) -> Answer:
+    sent = await _sent(app, _scope(url, headers, type="http", method=method, scheme=scheme), body)
     start = next(message for message in sent if message["type"] == "http.response.start")
     content = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
     return Answer(start["status"], Headers(raw=start["headers"]), content)

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from queue import SimpleQueue
 
 from assets.core.processes import line_to_parent
@@ -31,6 +32,8 @@ def main() -> None:
     while (run_id := waiting.get()) is not None:
         if run_id.startswith("hangs"):
             os.kill(os.getpid(), signal.SIGSTOP)
+        if run_id.startswith("blocked"):
+            time.sleep(600)
         if run_id.startswith("dies"):
             os._exit(9)
         if run_id.startswith("long"):

@@ -26,7 +26,7 @@ from api.http.answers import answer, listing
 from api.http.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug
 from api.http.documented import DAMAGED_FILE, enveloped, refuses
 from api.http.idempotency import IDEMPOTENT
-from api.http.route import Route
+from api.http.route import Route, heavy
 from api.reports import replay
 from api.reports.schemas.reports import FigureQuery, LineageView
 from pipelines.decisions import Node, Plan, evaluated, metric_of, readings, sensitivity
@@ -73,6 +73,7 @@ def evaluate_decision_policy(
     response_model=enveloped(SensitivitiesView),
     responses=refuses(*REFUSED, "DecisionPolicy.UnknownNumber", "DecisionPolicy.SameNumber"),
 )
+@heavy
 def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, sent: SentSensitivity) -> Response:
     """Report how far the decision is from a different one.
 

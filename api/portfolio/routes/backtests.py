@@ -11,7 +11,7 @@ from api.http.answers import accepted_job, answer, totals
 from api.http.dependencies import Allow, BacktestId, Caller, PolicySlug
 from api.http.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
 from api.http.idempotency import IDEMPOTENT
-from api.http.route import Route
+from api.http.route import Route, heavy
 from api.portfolio import backtesting
 from api.portfolio.portfolio_jobs import page_answer, require_done, rows_answer, start, unfinished_code
 from api.portfolio.schemas.backtests import (
@@ -82,6 +82,7 @@ def list_changed_customers(
 
 
 @router.get("/backtests/{backtestId}/page.html", response_class=Page, responses=refuses(UNFINISHED, *DAMAGED_FILE))
+@heavy
 def get_backtest_page(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> Response:
     """Read a backtest as one printable page with charts, which fetches nothing and runs no script."""
     with caller.reading() as r:

@@ -11,7 +11,7 @@ from api.http.answers import accepted_job, answer, totals
 from api.http.dependencies import Allow, Caller, RulesetId, SimulationId
 from api.http.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
 from api.http.idempotency import IDEMPOTENT
-from api.http.route import Route
+from api.http.route import Route, heavy
 from api.portfolio import simulating
 from api.portfolio.portfolio_jobs import page_answer, require_done, rows_answer, start, unfinished_code
 from api.portfolio.schemas.simulations import FiringListView, SentSimulation, SimulationListView, SimulationResultView
@@ -77,6 +77,7 @@ def list_firings(caller: Watcher, simulation_id: SimulationId, query: Annotated[
 @router.get(
     "/simulations/{simulationId}/page.html", response_class=Page, responses=refuses(UNFINISHED, CORRUPT, *DAMAGED_FILE)
 )
+@heavy
 def get_simulation_page(caller: Watcher, simulation_id: SimulationId) -> Response:
     """Read a simulation as one printable page with charts, which fetches nothing and runs no script."""
     with caller.reading() as r:

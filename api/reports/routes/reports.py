@@ -12,7 +12,7 @@ from api.http.answers import accepted_job, answer
 from api.http.dependencies import Allow, Caller, CustomerId
 from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
 from api.http.idempotency import IDEMPOTENT
-from api.http.route import Route
+from api.http.route import Route, heavy
 from api.reports import replay
 from api.reports.schemas.reports import (
     CompletenessReportView,
@@ -76,6 +76,7 @@ def get_completeness(
 
 
 @router.get("/diff", response_model=enveloped(DiffView), responses=refuses(*VERSIONS, *DAMAGED_FILE))
+@heavy
 def diff_reports(caller: Reader, customer_id: CustomerId, query: Annotated[DiffQuery, Query()]) -> Response:
     """List the figures that changed between two versions of the customer's transactions, and why."""
     with caller.reading() as r:

@@ -1,6 +1,8 @@
 """Every request to Dagster's pages passes the gate, which allows only what the role permits."""
 
+import asyncio
 import json
+from collections import Counter
 from http.cookies import SimpleCookie
 from pathlib import Path
 from urllib.parse import urlencode
@@ -12,11 +14,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from assets.access.gate import COOKIE, LONGEST_BODY, SESSION_S, Gate, allowed_hosts, role_of
+from assets.access.gate import COOKIE, LONGEST_BODY, READERS_AT_ONCE, SESSION_S, Gate, allowed_hosts, role_of
 from assets.access.gate_tokens import Role, token, token_file
 from assets.service.up import shown_token
 from storage.core.settings import Settings, SettingsError
-from tests.assets.asgi import Answer, ask, open_websocket
+from tests.assets.asgi import Answer, ask, ask_async, open_websocket
 
 TOKENS = {Role.OPERATOR: "operator's", Role.READER: "reader's"}
 ORIGIN = "http://localhost:3000"
@@ -327,7 +329,7 @@ def test_dagster_reads_the_same_query_as_the_gate(subtests: pytest.Subtests) -> 
 
 
 def test_websockets_pass_the_same_checks(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
-    browser.sign_in(TOKENS[Role.READER])
+    browser.sign_in(TOKENS[Role.OPERATOR])
     session = {"Cookie": f"{COOKIE}={browser.cookie}"}
     browser.cookie = ""
     refused = [
@@ -336,15 +338,16 @@ def test_websockets_pass_the_same_checks(browser: Browser, dagster: Dagster, sub
         session | {"Origin": "http://evil.example"},
         session | {"Origin": ORIGIN, "Host": "evil.example"},
         bearer(Role.OPERATOR) | {"Origin": "http://localhost:8000"},
+        bearer(Role.READER),
     ]
     for headers in refused:
         with subtests.test(headers=headers):
             assert browser.open_websocket(**headers).status == 403
     assert dagster.reached == []
-    for headers, role in ((session | {"Origin": ORIGIN}, Role.READER), (bearer(Role.OPERATOR), Role.OPERATOR)):
+    for headers in (session | {"Origin": ORIGIN}, bearer(Role.OPERATOR)):
         with subtests.test(headers=headers):
             assert browser.open_websocket(**headers).status == 101
-            assert dagster.reached.pop() == ("websocket", "/graphql", role, b"")
+            assert dagster.reached.pop() == ("websocket", "/graphql", Role.OPERATOR, b"")
 
 
 def test_other_sites_may_not_frame_pages(browser: Browser) -> None:
@@ -379,3 +382,31 @@ def test_a_token_file_that_is_empty_or_readable_by_others_is_refused(tmp_path: P
     token_file(settings, Role.READER).chmod(0o600)
     with pytest.raises(SettingsError, match="empty"):
         token(settings, Role.READER)
+
+
+def test_few_queries_of_readers_run_at_a_time() -> None:
+    under_way, done = Counter[Role | None](), Counter[Role | None]()
+
+    async def slow(request: Request) -> Response:
+        under_way[role_of(request)] += 1
+        await release.wait()
+        return Response()
+
+    async def query(gate: Gate, role: Role) -> None:
+        headers = {"Host": "localhost", "Content-Type": "application/json", **bearer(role)}
+        await ask_async(gate, "POST", "/graphql", headers, QUERY)
+        done[role] += 1
+
+    async def crowd() -> None:
+        gate = Gate(Starlette(routes=[Route("/graphql", slow, methods=["POST"])]), TOKENS, {"localhost"})
+        async with asyncio.TaskGroup() as group:
+            for role in [Role.READER] * 5 + [Role.OPERATOR] * 3:
+                group.create_task(query(gate, role))
+            while under_way[Role.OPERATOR] < 3 or under_way[Role.READER] < READERS_AT_ONCE:
+                await asyncio.sleep(0.01)
+            assert under_way[Role.READER] == READERS_AT_ONCE
+            release.set()
+        assert done == {Role.READER: 5, Role.OPERATOR: 3}
+
+    release = asyncio.Event()
+    asyncio.run(crowd())

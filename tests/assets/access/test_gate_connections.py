@@ -113,7 +113,7 @@ def test_a_signed_in_user_may_send_more(address: tuple[str, int]) -> None:
 
 
 def test_the_size_of_a_websocket_message_is_limited(address: tuple[str, int]) -> None:
-    with connect(f"ws://127.0.0.1:{address[1]}/graphql", additional_headers=READER) as websocket:
+    with connect(f"ws://127.0.0.1:{address[1]}/graphql", additional_headers=OPERATOR) as websocket:
         websocket.send("x" * 60_000)
         assert websocket.recv() == "60000"
         websocket.send("x" * 70_000)
@@ -137,7 +137,7 @@ def test_a_websocket_ends_with_its_session(address: tuple[str, int], monkeypatch
     host = f"localhost:{address[1]}"
     origin = {"Origin": f"http://{host}"}
     with requests.Session() as browser:
-        form = {"token": TOKENS[Role.READER]}
+        form = {"token": TOKENS[Role.OPERATOR]}
         signed_in = browser.post(f"http://{host}/sign-in", form, headers=origin, allow_redirects=False)
         cookie = {"Cookie": f"{gate.COOKIE}={signed_in.cookies[gate.COOKIE]}"}
     with connect(f"ws://{host}/graphql", additional_headers=origin | cookie) as websocket:

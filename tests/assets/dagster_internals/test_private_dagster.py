@@ -39,8 +39,8 @@ from dagster._utils.interrupts import capture_interrupts, pop_captured_interrupt
 from dagster_postgres.event_log import PostgresEventLogStorage
 from dagster_postgres.run_storage import PostgresRunStorage
 from dagster_postgres.schedule_storage import PostgresScheduleStorage
-from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.graphql import GraphQLServer
+from dagster_webserver.webserver import DagsterWebserver
 
 WEB_SERVER = ["self", "statement_timeout", "pool_recycle", "max_overflow"]
 USED: list[tuple[str, Callable[..., Any], list[str]]] = [
@@ -92,7 +92,9 @@ USED: list[tuple[str, Callable[..., Any], list[str]]] = [
     ("web_and_daemon", WorkspaceProcessContext.__init__, ["self", "instance", "workspace_load_target", "version"]),
     ("web_and_daemon", WorkspaceProcessContext.create_request_context, ["self", "source"]),
     ("web_and_daemon", DagsterGrpcClient.ping, ["self", "echo"]),
-    ("web_and_daemon", create_app_from_workspace_process_context, ["workspace_process_context"]),
+    ("web_and_daemon", DagsterWebserver.__init__, ["self", "process_context"]),
+    ("web_and_daemon", DagsterWebserver.build_graphql_middleware, ["self"]),
+    ("web_and_daemon", DagsterWebserver.create_asgi_app, ["self"]),
 ]
 
 
@@ -130,11 +132,9 @@ def test_the_web_server_decides_by_the_headers_that_the_gate_checks() -> None:
     assert "data = await request.json()" in source
 
 
-def test_a_websocket_carries_only_subscriptions() -> None:
-    """Therefore the gate allows readers to open one."""
-    source = inspect.getsource(GraphQLServer.execute_graphql_subscription)
-    assert "self._graphene_schema.subscribe(" in source
-    assert ".execute(" not in source
+def test_a_query_runs_with_our_middleware() -> None:
+    """The middleware limits the cost of a reader's query."""
+    assert "middleware=self._graphql_middleware" in inspect.getsource(GraphQLServer.gen_graphql_response)
 
 
 def test_a_run_that_its_worker_does_not_hold_counts_as_lost() -> None:

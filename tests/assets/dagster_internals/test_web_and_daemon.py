@@ -1,15 +1,21 @@
-"""Dagster's daemons survive an unavailable database, and their process ends when one of them has died."""
+"""Dagster's daemons survive an unavailable database, and their process ends when one of them has died. The cost of a
+reader's query is limited.
+"""
 
 import os
 import signal
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 from dagster._daemon.controller import DagsterDaemonController
 from dagster_postgres.utils import DagsterPostgresException
+from graphql import build_schema, execute, parse
+from graphql.execution import ExecutionResult
 from sqlalchemy.exc import OperationalError
 
 from assets.dagster_internals import web_and_daemon
+from assets.dagster_internals.web_and_daemon import Spent, bound_readers
 
 
 def test_only_a_dead_daemon_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +34,31 @@ def test_only_a_dead_daemon_ends_the_process(monkeypatch: pytest.MonkeyPatch) ->
     web_and_daemon._watch(cast("DagsterDaemonController", Controller()))
     assert not events
     assert reported == [(os.getpid(), signal.SIGTERM)]
+
+
+SCHEMA = build_schema("type Query { jobs: [Job!] } type Job { name: String repository: Query }")
+JOBS = {"jobs": lambda _: [{"name": str(number), "repository": JOBS} for number in range(12)]}
+
+
+def run_query(depth: int, *, reader: bool) -> tuple[ExecutionResult, Spent]:
+    """Ask for all jobs of the repository of each job, and so on."""
+    context = SimpleNamespace(_read_only=reader, spent=Spent())
+    query = "{ jobs { name repository " * depth + "{ jobs { name } }" + "} }" * depth
+    result = execute(SCHEMA, parse(query), JOBS, context, middleware=[bound_readers])
+    assert isinstance(result, ExecutionResult)
+    return result, context.spent
+
+
+def test_a_reader_s_query_that_costs_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_and_daemon, "MOST_FIELDS", 1_000)
+    assert run_query(1, reader=True)[0].errors is None
+    deep, spent = run_query(5, reader=True)  # three million names
+    assert {error.message for error in deep.errors or []} == {"This query costs more than a reader's query may."}
+    assert spent.fields < 1_200
+    assert run_query(3, reader=False)[0].errors is None
+
+
+def test_the_time_of_a_reader_s_query_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_and_daemon, "QUERY_WITHIN_S", 0.0)
+    assert run_query(1, reader=True)[0].errors
+    assert run_query(1, reader=False)[0].errors is None

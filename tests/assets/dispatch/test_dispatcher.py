@@ -15,7 +15,8 @@ from sqlalchemy import select
 from assets.core.graphql import RefusedError, execution_params
 from assets.dagster_internals import dagster_home
 from assets.dispatch.dispatcher import Leadership, Turn, dispatch, dispatch_queue
-from storage.core import leases
+from storage.core import heartbeat, leases
+from storage.core.heartbeat import overdue_loops
 from storage.core.models import Queue, jobs
 from storage.core.store import Store
 from storage.jobs import batches
@@ -162,6 +163,22 @@ def test_an_unexpected_error_does_not_end_the_dispatcher(store: Store) -> None:
     with dispatching(store, launcher, leading):
         submitted(store, now, count=1)
         until(lambda: len(launcher.launched) == 1)
+
+
+def test_a_blocked_dispatcher_is_noticed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "ROUND_WITHIN_S", 5 * heartbeat.BEAT_EVERY_S)
+    free, rounds = threading.Event(), 0
+
+    def leading() -> bool:
+        nonlocal rounds
+        rounds += 1
+        return bool(rounds > 1 and free.wait())
+
+    with dispatching(store, Launcher(), leading):
+        until(lambda: rounds > 1)
+        assert "dispatch enrichment" in [name for _ in range(6) for name in overdue_loops()]
+        free.set()
+        until(lambda: overdue_loops() == [])
 
 
 def test_an_unexpected_error_does_not_end_the_leadership(store: Store) -> None:

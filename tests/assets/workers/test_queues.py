@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from assets.core.processes import Child, spawn
+from assets.workers import queues
 from assets.workers.queues import Run, WarmQueue
 from storage.core import heartbeat
 from tests.patience import until
@@ -89,6 +90,17 @@ def test_an_executing_run_is_interrupted_and_ends_by_itself(queue: WarmQueue, le
     queue.take(run("longer"))
     assert queue.interrupt("longer")
     until(lambda: ledger.released == ["longer"])
+
+
+def test_a_run_that_ignores_an_interrupt_is_ended_and_the_next_process_continues(
+    queue: WarmQueue, ledger: RecordingLedger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(queues, "INTERRUPTED_WITHIN_S", 0.5)
+    queue.take(run("blocked"))
+    queue.take(run("next"))
+    assert queue.interrupt("blocked")
+    until(lambda: ledger.released == ["blocked", "next"])
+    assert "does not end when interrupted" in caplog.text
 
 
 def test_a_waiting_run_that_is_interrupted_is_given_back(queue: WarmQueue, ledger: RecordingLedger) -> None:

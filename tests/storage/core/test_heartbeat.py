@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 from storage.core import heartbeat
-from storage.core.heartbeat import FIRST_BEAT_WITHIN_S, HUNG_AFTER_S, Pulse, beat, take_beats
+from storage.core.heartbeat import (
+    BEAT_EVERY_S,
+    FIRST_BEAT_WITHIN_S,
+    HUNG_AFTER_S,
+    ROUND_WITHIN_S,
+    Pulse,
+    beat,
+    overdue_loops,
+    take_beats,
+    watched_loop,
+)
 from tests.patience import until
 
 POLL_EVERY_S = 0.25
@@ -69,6 +79,18 @@ def test_starting_process_has_more_time() -> None:
     assert not starting.pulse.silent
     starting.passes(1)
     assert starting.pulse.silent
+
+
+def test_a_loop_is_overdue_after_many_beats_without_a_round() -> None:
+    bearable = int(ROUND_WITHIN_S / BEAT_EVERY_S)
+    with watched_loop("leases") as come_around:
+        for _ in range(2 * bearable):
+            come_around()
+            assert overdue_loops() == []
+        for _ in range(bearable - 1):
+            assert overdue_loops() == []
+        assert overdue_loops() == ["leases"]
+    assert overdue_loops() == [], "it has ended"
 
 
 Line = tuple[Connection, Connection]
@@ -142,3 +164,28 @@ def test_closed_line_is_no_sign_of_life(line: Line) -> None:
     ours, theirs = line
     theirs.close()
     assert not take_beats(ours)
+
+
+BLOCKED_LOOP = """
+import logging, sys, threading, time
+from storage.core import heartbeat
+logging.basicConfig(stream=sys.stderr, format="%(message)s")
+heartbeat.BEAT_EVERY_S, heartbeat.ROUND_WITHIN_S, heartbeat.LAST_WORDS_S = 0.02, 0.4, 0.2
+heartbeat.beat(sys.stdout.fileno())
+def work(name, rounds):
+    with heartbeat.watched_loop(name) as come_around:
+        for _ in range(rounds):
+            come_around()
+            time.sleep(0.05)
+        threading.Event().wait()
+threading.Thread(target=work, args=("leases", 10_000), daemon=True).start()
+threading.Thread(target=work, args=("deliveries", 20), daemon=True).start()
+time.sleep(60)
+"""
+
+
+def test_a_process_with_a_blocked_loop_logs_it_and_ends() -> None:
+    ended = subprocess.run([sys.executable, "-c", BLOCKED_LOOP], capture_output=True, timeout=30, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.decode().startswith("ending this process because its work hangs (deliveries)")
+    assert len(ended.stdout) > 20, "it worked for a while first"

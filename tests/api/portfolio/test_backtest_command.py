@@ -151,8 +151,8 @@ def test_without_waiting_the_job_is_printed(store: Store, client: UUID) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reported"),
     [
-        (("--against", "best"), "--against is a version's number"),
-        (("--as-of", "March"), "--as-of is a day"),
+        (("--against", "best"), "--against must be a version's number"),
+        (("--as-of", "March"), "--as-of must be a day"),
         (("--input", "amount"), "--input must be name=value"),
         (("--attribute", "score"), "--attribute must be name=value"),
         ((*NEEDED, "--attribute", "score=high"), "An attribute can't have this value"),

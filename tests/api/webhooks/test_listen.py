@@ -278,7 +278,7 @@ def test_warnings_about_a_delivery_are_shown() -> None:
     assert "!" not in text_of(BODY, {"webhook-timestamp": "1795132800"})
     assert "361 s ago" in text_of(BODY, {"webhook-timestamp": str(1795132800 - 361)})
     assert "361 s ahead" in text_of(BODY, {"webhook-timestamp": str(1795132800 + 361)})
-    assert "3 times by now" in text_of(BODY, {}, before=2)
+    assert "received 3 times" in text_of(BODY, {}, before=2)
 
 
 @pytest.mark.parametrize("body", [b'{"name":"\\u001b[2J[red]\\u009b"}', b"\x1b[2J[red]", b"[[[", b"\xff"])

@@ -153,7 +153,7 @@ def _ends_with_opening(marks: Sequence[Mark], rows: int) -> bool:
 
 
 def _begins_with_only_balance(rows: Sequence[RawRow]) -> bool:
-    """Return whether only the first of several rows has a balance: a bank that prints one a day prints it at its end."""
+    """Return whether only the first of several rows has a balance: a day's only balance is that of its end."""
     return len(rows) > 1 and [index for index, row in enumerate(rows) if row.balance] == [0]
 
 

@@ -23,7 +23,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.monitoring import Ruleset, moves, observed
 from pipelines.monitoring.library import rulesets
 from pipelines.monitoring.moving import FIRING
-from pipelines.monitoring.simulation import Simulation, simulated
+from pipelines.monitoring.simulation import Simulation, simulate
 from pipelines.monitoring.snapshots import Day, Past, Stated, held
 from pipelines.vocabulary.schemas import posted
 
@@ -111,7 +111,7 @@ def _few(file: Path, scale: Scale, try_one: Callable[[Ruleset, pl.DataFrame, Seq
 
 
 def _tried(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
-    parts = simulated(Simulation(RULESET_ID, ruleset, days), rows, _past(rows), KEEP)
+    parts = simulate(Simulation(RULESET_ID, ruleset, days), rows, _past(rows), KEEP)
     return {firing for part in parts for firing in part.firings.select(BY_CUSTOMER, "date", "rule").iter_rows()}
 
 

@@ -34,7 +34,7 @@ def main(target: Path) -> None:
 
 
 def as_page(file: Path, places: dict[Path, Path]) -> str:
-    """The page with each link to another page, picture or schema as from its place in the site."""
+    """Return the page with its links rewritten for its place in the site."""
 
     def link(match: re.Match[str]) -> str:
         sign, text, address = match.groups()

@@ -39,7 +39,7 @@ def main(target: Path) -> None:
 
 
 def pages() -> dict[str, str]:
-    """The text of every page, by its path in docs/reference/."""
+    """Return the text of every page by its path in docs/reference/."""
     document = create_app(cast(Store, None)).openapi()
     return {
         "settings.md": _lines(_settings()),
@@ -90,7 +90,7 @@ def _settings() -> Iterator[str]:
 
 
 def _shown(value: object) -> str:
-    """A default as it is written in the environment."""
+    """Write a default as in an environment variable."""
     match value:
         case bool():
             text = "on" if value else "off"
@@ -185,7 +185,7 @@ def _tags(document: Data) -> list[str]:
 
 
 def _operations(document: Data) -> Iterator[tuple[str, str, Data]]:
-    """Method, path and operation of each."""
+    """Yield method, path and operation of each operation."""
     for path, methods in document["paths"].items():
         yield from ((method.upper(), path, operation) for method, operation in methods.items())
 
@@ -252,7 +252,7 @@ def _fields(schema: Data, *, link: bool = True) -> Iterator[tuple[str, str, str]
 
 
 def _type(schema: Data, *, link: bool = True) -> str:
-    """A JSON Schema in a few words."""
+    """Describe a JSON Schema in a few words."""
     if reference := schema.get("$ref"):
         name = reference.rpartition("/")[2]
         return f"[{name}](models.md#{name.lower()})" if link else name

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 
 from pipelines.decisions import Policy
 from pipelines.decisions.check import Checked, Finding
+from pipelines.pages.wording import counted
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 
 
-def sound(checked: Checked, slug: str | None = None) -> Policy:
+def require_valid(checked: Checked, slug: str | None = None) -> Policy:
     """Return the policy of a checked document.
 
     Args:
@@ -42,7 +43,3 @@ def _slug_faults(policy: Policy | None, slug: str | None) -> list[Fault]:
 
 def _refused(code: str, detail: str, findings: Sequence[Finding]) -> InvalidRequest:
     return InvalidRequest(code, detail, tuple(findings))
-
-
-def counted(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count} {what}s"

@@ -63,7 +63,7 @@ class Body:
         try:
             return self.model.model_validate(body.document, context=context)
         except ValidationError as error:
-            raise refused(
+            raise refusal(
                 self.model, error.errors(include_url=False, include_context=False, include_input=False)
             ) from None
 
@@ -150,7 +150,7 @@ def too_large(limit: int, what: str) -> TooLarge:
     return TooLarge("Request.TooLarge", f"{what} may have {limit:,} bytes at most.")
 
 
-def refused(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> InvalidRequest:
+def refusal(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> InvalidRequest:
     """Return the refusal of a body or query that doesn't fit its model. The errors' `loc` starts inside it.
 
     If all faults have the same code, it is also the code of the request.

@@ -97,7 +97,7 @@ class Caller:
             again: the refusal that a repetition gets instead, for an answer that mustn't be stored.
         """
         if self.keeping is not None:
-            self.keeping(w, answer if again is None else problems.of(self.request, again))
+            self.keeping(w, answer if again is None else problems.from_error(self.request, again))
         return answer
 
     def audit(self, w: Writing, action: str, **resource: audit.Ids) -> None:

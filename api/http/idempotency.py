@@ -110,7 +110,7 @@ def _refuse_key(_w: Writing, _answer: Response) -> None:
 
 def _keep_refusal(claim: Claim, caller: Caller, error: TidemarkError) -> None:
     with caller.writing() as w:
-        _keep(claim, w, problems.of(caller.request, error))
+        _keep(claim, w, problems.from_error(caller.request, error))
 
 
 def _release(claim: Claim, caller: Caller) -> None:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.core.limits import MAX_HEAD_BYTES, Limits, stranger
 from api.http import unknown
 from api.http.dependencies import MAX_KEY_CHARACTERS
-from api.http.problems import of, unexpected
+from api.http.problems import from_error, unexpected
 from pipelines.vocabulary.errors import HeadTooLarge, NotFound, TidemarkError
 from storage.core import logs
 
@@ -51,7 +51,7 @@ class EveryRequest:
         try:
             await self._within_limits(scope, receive, answer.send)
         except TidemarkError as refusal:
-            await of(Request(scope), refusal)(scope, receive, answer.send)
+            await from_error(Request(scope), refusal)(scope, receive, answer.send)
         except Exception:
             log.exception("a request failed")
             if answer.status is not None:

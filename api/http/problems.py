@@ -83,10 +83,10 @@ async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, TidemarkError)
     if isinstance(error, Corrupt):
         log.error("%s", error.detail)
-    return of(request, error)
+    return from_error(request, error)
 
 
-def of(request: Request, error: TidemarkError) -> Response:
+def from_error(request: Request, error: TidemarkError) -> Response:
     return problem(request, error.status, error.code, error.detail, error.faults, _headers(error))
 
 

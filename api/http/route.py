@@ -117,7 +117,7 @@ class Route(APIRoute):
     def _refused(self, error: RequestValidationError) -> InvalidRequest:
         """Return the refusal of an invalid query. FastAPI's `loc` begins with "query", which is not for the pointer."""
         errors = [each | {"loc": each["loc"][1:]} for each in error.errors()]
-        return bodies.refused(self.query_models[0], errors)
+        return bodies.refusal(self.query_models[0], errors)
 
 
 @asynccontextmanager

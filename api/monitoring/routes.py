@@ -14,7 +14,7 @@ from api.http.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
 from api.http.documented import DAMAGED_FILE, enveloped, refuses
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
-from api.monitoring.rulesets import MatchFigures, describe_matches, sound, with_counts
+from api.monitoring.rulesets import MatchFigures, describe_matches, require_valid, with_counts
 from api.monitoring.schemas import (
     LibraryRulesetView,
     LibraryView,
@@ -27,9 +27,9 @@ from api.monitoring.schemas import (
     SavedRulesetView,
     SentRuleset,
     WhichMatches,
+    describe_library_ruleset,
+    describe_version,
     fired_rules,
-    library_shown,
-    version_shown,
 )
 from api.reports import replay
 from api.reports.schemas.reports import FigureQuery, LineageView
@@ -58,7 +58,7 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
     If it is active, all customers that it applies to are evaluated soon, after the work that is already waiting.
     """
     found = checked(sent.document())
-    ruleset = sound(found)
+    ruleset = require_valid(found)
     with caller.writing() as w:
         made = rulesets.create(w, caller.client_id, ruleset, caller.actor.who, caller.now)
         caller.audit(w, "Ruleset.Created", rulesetId=made.ruleset_id)
@@ -94,7 +94,7 @@ def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -
     Rules with the same code keep the customers for whom they have fired. `active` switches the ruleset on and off.
     """
     found = checked(sent.document())
-    ruleset = sound(found)
+    ruleset = require_valid(found)
     with caller.writing() as w:
         saved = rulesets.replace(w, caller.ruleset(w, ruleset_id), ruleset, caller.actor.who, caller.now)
         if saved.updated_at == caller.now:
@@ -129,7 +129,7 @@ def list_ruleset_versions(caller: Watcher, ruleset_id: RulesetId, query: Annotat
     """List all versions, newest first, each with its document and time."""
     with caller.reading() as r:
         found = rulesets.versions(r, caller.ruleset(r, ruleset_id), query.asked())
-    return answer({"versions": [version_shown(each) for each in found.items], **totals(found)})
+    return answer({"versions": [describe_version(each) for each in found.items], **totals(found)})
 
 
 @router.get(
@@ -182,7 +182,7 @@ def explain_match(caller: Watcher, match_id: MatchId, query: Annotated[FigureQue
 @router.get("/library", response_model=enveloped(LibraryView))
 def list_library(_: Watcher) -> Response:
     """List the rulesets that come with the service. They watch nobody until you create them."""
-    return answer({"rulesets": [library_shown(slug, each) for slug, each in library.rulesets().items()]})
+    return answer({"rulesets": [describe_library_ruleset(slug, each) for slug, each in library.rulesets().items()]})
 
 
 @router.get("/library/{librarySlug}", response_model=enveloped(LibraryRulesetView))
@@ -191,7 +191,7 @@ def get_library_ruleset(_: Watcher, slug: LibrarySlug) -> Response:
     found = library.rulesets().get(slug)
     if found is None:
         raise NotFound("Ruleset.NotFound", "There is no such ruleset.")
-    return answer({**library_shown(slug, found), "document": found.document, "text": found.text})
+    return answer({**describe_library_ruleset(slug, found), "document": found.document, "text": found.text})
 
 
 def _in_slices(caller: Caller, found: Sequence[Match]) -> Iterator[bytes]:

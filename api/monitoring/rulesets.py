@@ -5,15 +5,15 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
-from api.core.authoring import counted
 from api.http.dependencies import Caller
-from api.monitoring.schemas import COUNTED_DAYS, FiredRule, match_shown, shown
+from api.monitoring.schemas import COUNTED_DAYS, FiredRule, describe_match, describe_ruleset
 from api.reports import replay
 from api.reports.replay import Basis
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Formula, Trace, no_figure, pointer
 from pipelines.monitoring import Checked, Ruleset
 from pipelines.monitoring.baselines import CAUSES, NO_BASELINE
+from pipelines.pages.wording import counted
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
 from storage.monitoring import rule_matches
@@ -21,7 +21,7 @@ from storage.monitoring.rule_matches import Match
 from storage.monitoring.rulesets import StoredRuleset
 
 
-def sound(checked: Checked) -> Ruleset:
+def require_valid(checked: Checked) -> Ruleset:
     """Return the ruleset of a checked document.
 
     Raises:
@@ -36,12 +36,12 @@ def sound(checked: Checked) -> Ruleset:
 def with_counts(r: Reading, stored: StoredRuleset, today: date) -> dict[str, Any]:
     """Return a ruleset's public fields, with how often its rules fired in the last COUNTED_DAYS days."""
     since = today - timedelta(days=COUNTED_DAYS - 1)
-    return shown(stored, rule_matches.counts(r, stored, since), rule_matches.fired_now(r, stored))
+    return describe_ruleset(stored, rule_matches.counts(r, stored, since), rule_matches.fired_now(r, stored))
 
 
 def describe_matches(r: Reading, matches: Sequence[Match]) -> Iterator[dict[str, Any]]:
     for match in matches:
-        yield match_shown(match, rule_matches.record(r, match))
+        yield describe_match(match, rule_matches.record(r, match))
 
 
 class MatchFigures:

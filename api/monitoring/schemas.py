@@ -209,7 +209,7 @@ class LibraryRulesetView(LibraryItemView):
     text: str = Field(description="The same as YAML, with comments.")
 
 
-def shown(stored: StoredRuleset, counts: Sequence[Count], fired_now: Mapping[str, int]) -> dict[str, Any]:
+def describe_ruleset(stored: StoredRuleset, counts: Sequence[Count], fired_now: Mapping[str, int]) -> dict[str, Any]:
     """Return a ruleset with the counts of its rules, in the document's order."""
     by_code = {count.rule: count for count in counts}
     return {
@@ -232,7 +232,7 @@ def _counted(code: str, count: Count | None, fired_now: Mapping[str, int]) -> di
     return {"code": code, **described, "firedNow": fired_now.get(code, 0)}
 
 
-def version_shown(version: RulesetVersion) -> dict[str, Any]:
+def describe_version(version: RulesetVersion) -> dict[str, Any]:
     return {
         "version": version.version,
         "sha256": version.sha256.hex(),
@@ -286,7 +286,7 @@ def fired_rules(record: bytes) -> list[FiredRule]:
     return _record.decode(record).observed.rules
 
 
-def match_shown(match: Match, record: bytes) -> dict[str, Any]:
+def describe_match(match: Match, record: bytes) -> dict[str, Any]:
     return {
         "matchId": match.match_id,
         "ruleset": {"id": match.ruleset_id, "slug": match.slug, "name": match.name},
@@ -311,5 +311,5 @@ def _rule_shown(rule: FiredRule) -> dict[str, Any]:
     }
 
 
-def library_shown(slug: str, found: LibraryRuleset) -> dict[str, Any]:
+def describe_library_ruleset(slug: str, found: LibraryRuleset) -> dict[str, Any]:
     return {"slug": slug, "name": found.document["name"], "about": found.about}

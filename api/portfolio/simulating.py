@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from api.http.answers import encode
-from api.monitoring.rulesets import sound
+from api.monitoring.rulesets import require_valid
 from api.monitoring.schemas import Read
 from api.portfolio import portfolio_jobs
 from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE, first_rows, require_known
@@ -43,7 +43,7 @@ def new_job(r: Reading, stored: StoredRuleset, sent: SentSimulation, today: date
     first, last = _days(sent, today)
     only = None if sent.customer_ids is None else tuple(sent.customer_ids)
     require_known(r, stored.client_id, only or (), UNKNOWN_CUSTOMER, "/customerIds/{nth}")
-    ruleset = None if sent.document is None else sound(_point_into(checked(sent.document), "/document"))
+    ruleset = None if sent.document is None else require_valid(_point_into(checked(sent.document), "/document"))
     if ruleset is not None and isinstance(ruleset.applies_to, Listed):
         where = "/document/appliesTo/customers/{nth}"
         require_known(r, stored.client_id, ruleset.applies_to.customers, "Ruleset.UnknownCustomer", where)

@@ -23,7 +23,7 @@ from api.core.schemas.rules import (
     OneOfMany,
     Rule,
     choice_parameter,
-    counted,
+    count_between,
     identifier,
     identifier_parameter,
     moment,
@@ -64,7 +64,7 @@ CustomerIdsGiven = list[
 
 
 def _counted(low: int) -> BeforeValidator:
-    return counted(low, MAX_CUSTOMERS, WRONG_COUNT, f"{low} to {MAX_CUSTOMERS:,} customerIds.")
+    return count_between(low, MAX_CUSTOMERS, WRONG_COUNT, f"{low} to {MAX_CUSTOMERS:,} customerIds.")
 
 
 Retries = Annotated[

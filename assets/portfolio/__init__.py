@@ -1,1 +1,1 @@
-"""What is made by night, by week or on request for all customers, a bucket at a time."""
+"""Assets and jobs over all customers: nightly, weekly or on request, one bucket at a time."""

@@ -1,4 +1,4 @@
-"""Backtests: versions of a policy compared over a client's portfolio, as a kind of portfolio job."""
+"""Backtests as a kind of portfolio job: compare versions of a policy over a client's portfolio."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import polars as pl
 
 from assets.portfolio.kinds import day_end
 from pipelines.decisions import Attribute, Attributes, Plan, Recorded, evaluated, planned, readings
-from pipelines.decisions.backtest import COMPARISON, KNOWN_OUTCOMES, Side, compared, decided, merged, recorded, result
+from pipelines.decisions.backtest import COMPARISON, KNOWN_OUTCOMES, Side, compare, decide, merged, recorded, result
 from pipelines.decisions.decision import figures, figures_of
 from pipelines.figures.facts import Facts, as_known
 from pipelines.figures.periods import BY_CUSTOMER
@@ -20,12 +20,12 @@ from storage.decisions.backtests import Against, Knowledge, Request
 from storage.jobs import jobs
 from storage.monitoring import attributes
 from storage.portfolio import portfolio_jobs
-from storage.portfolio.portfolio_jobs import Part, PortfolioJob, Whom
+from storage.portfolio.portfolio_jobs import Part, Population, PortfolioJob
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A day that is looked at: when attributes are asked for, and the last receipt that counts (None: all)."""
+    """A day of the backtest: the time at which attributes are read, and the last receipt that counts (None: all)."""
 
     day: date
     at: datetime
@@ -34,7 +34,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Backtest:
-    """A backtest with all that its slices share. `before`: the other version's plan; None: what was recorded."""
+    """A backtest with all that its slices share. `before`: the other version's plan; None: recorded decisions."""
 
     store: Store
     job: PortfolioJob
@@ -49,12 +49,12 @@ class Backtest:
         return [self.after] if self.before is None else [self.before, self.after]
 
     @property
-    def whom(self) -> Whom:
+    def population(self) -> Population:
         named = self.request.customers
-        return Whom(self.job.client_id, None if named is None else frozenset(named), with_transactions=False)
+        return Population(self.job.client_id, None if named is None else frozenset(named), with_transactions=False)
 
     def narrowed(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
-        """Return the customers who now have the values of attributes that are asked for."""
+        """Return the customers whose attributes now have the requested values."""
         if not (wanted := self.request.attributes):
             return numbers
         held = dict.fromkeys(numbers, 0)
@@ -71,33 +71,33 @@ class Backtest:
         return merged(parts)
 
     def result(self, r: Reading, tallies: Tallies) -> object:
-        return result.described(tallies, self.request.days)
+        return result.describe_days(tallies, self.request.days)
 
 
-def opened(r: Reading, store: Store, job: PortfolioJob) -> Backtest:
-    """Read what the backtest's slices share.
+def open_backtest(r: Reading, store: Store, job: PortfolioJob) -> Backtest:
+    """Read everything that the backtest's slices share.
 
     Raises:
-        Corrupt: a version is not what was written.
+        Corrupt: a stored version is damaged.
     """
-    asked = Request.of_json(job.request)
+    request = Request.of_json(job.request)
     stored = policies.with_id(r, job.subject_id)
-    other = None if asked.other_version is None else policies.version(r, stored, asked.other_version)
+    other = None if request.other_version is None else policies.version(r, stored, request.other_version)
     outcomes = portfolio_jobs.attachment(r, job)
     return Backtest(
         store,
         job,
-        asked,
+        request,
         None if other is None else planned(other.policy),
         planned(policies.version(r, stored, job.version).policy),
-        [_moment(r, store, asked, day, job.started_at or job.created_at) for day in asked.days],
+        [_moment(r, store, request, day, job.started_at or job.created_at) for day in request.days],
         pl.DataFrame(schema=KNOWN_OUTCOMES) if outcomes is None else outcomes,
     )
 
 
-def _moment(r: Reading, store: Store, asked: Request, day: date, now: datetime) -> Moment:
+def _moment(r: Reading, store: Store, request: Request, day: date, now: datetime) -> Moment:
     at = day_end(day, store.settings.zone, now)
-    return Moment(day, at, jobs.last_received_of_all(r, at) if asked.knowledge is Knowledge.THEN else None)
+    return Moment(day, at, jobs.last_received_of_all(r, at) if request.knowledge is Knowledge.THEN else None)
 
 
 def _at(spec: Backtest, moment: Moment, rows: pl.DataFrame, numbers: Sequence[int]) -> tuple[pl.DataFrame, Tallies]:
@@ -112,12 +112,12 @@ def _at(spec: Backtest, moment: Moment, rows: pl.DataFrame, numbers: Sequence[in
         before, after = (recorded.side({number: each[place] for number, each in records.items()}) for place in (0, 1))
     else:
         answered = {number: each[0] for number, each in records.items()}
-        before, after = recorded.side(answered), _decided_again(spec, facts, stated, moment, answered)
-    return compared(moment.day, before, after, spec.outcomes)
+        before, after = recorded.side(answered), _decide_again(spec, facts, stated, moment, answered)
+    return compare(moment.day, before, after, spec.outcomes)
 
 
 def _attributes(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[int]) -> Attributes:
-    """Those that a plan reads."""
+    """Return the customers' attributes that a plan reads."""
     read = {name for plan in spec.plans for name in plan.labels("attribute")}
     by = moment.at if spec.request.knowledge is Knowledge.THEN else None
     stated: dict[int, dict[str, Attribute]] = {}
@@ -128,7 +128,7 @@ def _attributes(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[in
 
 
 def _records(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[int]) -> Mapping[int, Sequence[Recorded]]:
-    """Of each customer the answered evaluation, and that of the challenger where it is asked for."""
+    """Return each customer's recorded decision and, if requested, its shadow run."""
     if spec.before is not None:
         return {}
     shadows = spec.request.against is Against.CHALLENGER
@@ -138,13 +138,13 @@ def _records(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[int])
 def _two_versions(
     spec: Backtest, before: Plan, facts: Facts, stated: Attributes, moment: Moment, numbers: Sequence[int]
 ) -> tuple[Side, Side]:
-    """Figures that both versions define alike are computed once."""
+    """Decide by both versions. Figures that both define in the same way are computed once."""
     earlier, later = _figures(facts, before, spec.after, numbers)
     inputs = spec.request.inputs
 
     def side(plan: Plan, shown: pl.DataFrame) -> Side:
-        given = {each.name: inputs[each.name] for each in plan.policy.declared_inputs}
-        return decided(plan, evaluated(plan, readings.read(plan, shown, stated, given, moment.at)))
+        declared = {each.name: inputs[each.name] for each in plan.policy.declared_inputs}
+        return decide(plan, evaluated(plan, readings.read(plan, shown, stated, declared, moment.at)))
 
     return side(before, earlier), side(spec.after, later)
 
@@ -156,11 +156,11 @@ def _figures(facts: Facts, before: Plan, after: Plan, numbers: Sequence[int]) ->
     return both, both
 
 
-def _decided_again(
+def _decide_again(
     spec: Backtest, facts: Facts, stated: Attributes, moment: Moment, answered: Mapping[int, Recorded]
 ) -> Side:
-    """What the version makes of the customers whose decisions were recorded, each with the inputs that it was given."""
+    """Decide the customers with recorded decisions by the version, each with its recorded inputs."""
     plan = spec.after
     shown = figures(facts, plan, answered).filter(pl.col("customer_number").is_in(list(answered)))
     inputs = {number: {**spec.request.inputs, **given} for number, given in recorded.inputs_of(answered).items()}
-    return decided(plan, evaluated(plan, recorded.read(plan, shown, stated, inputs, moment.at)))
+    return decide(plan, evaluated(plan, recorded.read(plan, shown, stated, inputs, moment.at)))

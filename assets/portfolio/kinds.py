@@ -1,4 +1,4 @@
-"""What a kind of portfolio job supplies: whom a job is about, what comes of some customers, and what all of it says."""
+"""The protocol of a kind of portfolio job: its customers, the computation of some of them, and the result of all."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -9,29 +9,29 @@ import polars as pl
 
 from pipelines.figures.tallies import Tallies
 from storage.core.database import Reading
-from storage.portfolio.portfolio_jobs import Part, Whom
+from storage.portfolio.portfolio_jobs import Part, Population
 
 
 class Work(Protocol):
-    """One job's work. A run makes it anew from the job alone, so that a resumed run computes what the first would."""
+    """The work of one job. Each run creates it from the job alone, so that a resumed run computes the same."""
 
     @property
-    def whom(self) -> Whom:
-        """Whom the job is about, before `narrowed`."""
+    def population(self) -> Population:
+        """The customers of the job, before `narrowed`."""
 
     def narrowed(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
-        """Return those of the customers that the request is about."""
+        """Return those of the customers that meet the request's further conditions."""
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
-        """Compute some customers from all their transactions (facts.COLUMNS); several threads call this."""
+        """Compute some customers from all their transactions (facts.COLUMNS). It must be thread-safe."""
 
     def merged(self, parts: Iterable[Tallies]) -> Tallies:
         """Add up tallies of different customers, in any order."""
 
     def result(self, r: Reading, tallies: Tallies) -> object:
-        """Return what the tallies of all customers say, as data for JSON."""
+        """Return the result from the tallies of all customers, as data for JSON."""
 
 
 def day_end(day: date, zone: ZoneInfo, now: datetime) -> datetime:
-    """Return a day's end in the business's time zone, or now where that is earlier."""
+    """Return a day's end in the business's time zone, or now if that is earlier."""
     return min(datetime.combine(day + timedelta(days=1), time.min, zone).astimezone(UTC), now)

@@ -1,7 +1,7 @@
-"""Long work over a bucket's customers, in slices, at a bounded share of the machine.
+"""Long work over a bucket's customers, in slices, with a bounded share of the machine.
 
-Each slice is a batch of its own that nobody waits for: read, computed, and committed by compare-and-swap like any
-other. So it may be killed after any slice, and who starts it again finds only what is left to do.
+Each slice is a batch of its own: read, computed, and committed by compare-and-swap like any other. So a run may be
+killed after any slice, and the next run does only what is left.
 """
 
 import logging
@@ -22,18 +22,18 @@ from storage.portfolio.maintenance import Task
 log = logging.getLogger(__name__)
 
 SLICE_CUSTOMERS = 2_000
-LONGEST_WAIT_S = 5.0  # for live jobs, after a slice: where they never end, maintenance still gets on
+LONGEST_WAIT_S = 5.0  # for live jobs, after each slice; bounded, so that maintenance goes on if they never end
 POLL_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of some customers."""
+    """Counts of the customers that were worked on."""
 
     customers: int = 0
     changed: int = 0
     failed: int = 0
-    left: int = 0  # to a submission of theirs that is under way, and that does the same work
+    left: int = 0  # skipped, because an unfinished submission of theirs does the same work
 
     def __add__(self, other: "Outcome") -> "Outcome":
         return Outcome(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -48,8 +48,11 @@ def carry_out(
     *,
     yielding: bool = True,
 ) -> Outcome:
-    """Do the task for every customer of the bucket that meets `condition`; each is tried once. `yielding`: those with
-    an unfinished submission are left to it.
+    """Do the task for each customer of the bucket that meets `condition`. Each is tried once.
+
+    Args:
+        do: does the task for the customers of a slice.
+        yielding: skip customers with an unfinished submission, which does the same work.
     """
     with store.db.writing() as w:
         maintenance.begin(w, task, bucket, datetime.now(UTC))
@@ -59,14 +62,14 @@ def carry_out(
     try:
         for customers in slices(due, SLICE_CUSTOMERS, store.settings.portfolio_slice_rows):
             began = time.monotonic()
-            outcome = _one_slice(store, condition, customers, do) if yielding else _attempt(store, customers, do)
+            outcome = _attempt_due(store, condition, customers, do) if yielding else _attempt(store, customers, do)
             total += outcome
             with store.db.writing() as w:
                 maintenance.advance(
                     w, task, bucket, datetime.now(UTC), len(customers), changed=outcome.changed, failed=outcome.failed
                 )
             rest(store, time.monotonic() - began)
-    except BaseException as error:  # stopped from Dagster's pages, too
+    except BaseException as error:  # also when the run is stopped from Dagster's pages
         _end(store, task, bucket, type(error).__name__)
         raise
     _end(store, task, bucket, None)
@@ -74,31 +77,31 @@ def carry_out(
 
 
 def slices(due: Sequence[tuple[int, int]], most_customers: int, most_rows: int) -> Iterator[list[int]]:
-    """Cut customers, each with its number of rows, into slices of their numbers.
+    """Cut customers (number and number of rows) into slices of their numbers.
 
-    No slice has more customers than `most_customers`; more rows than `most_rows` has only a slice of one customer.
+    A slice has at most `most_customers` customers, and at most `most_rows` rows unless it is a single customer.
     """
     customers: list[int] = []
     rows = 0
-    for number, its_rows in due:
-        if customers and (rows + its_rows > most_rows or len(customers) == most_customers):
+    for number, row_count in due:
+        if customers and (rows + row_count > most_rows or len(customers) == most_customers):
             yield customers
             customers, rows = list[int](), 0
         customers.append(number)
-        rows += its_rows
+        rows += row_count
     if customers:
         yield customers
 
 
 def rest(store: Store, worked_s: float) -> None:
-    """Leave the machine to others: in proportion to the work just done, and while somebody waits for a job."""
+    """Leave the machine to other work: in proportion to the time just worked, and while other jobs wait."""
     time.sleep(worked_s * (1 / store.settings.portfolio_share - 1))
     deadline = time.monotonic() + LONGEST_WAIT_S
     while time.monotonic() < deadline and _jobs_wait(store):
         time.sleep(POLL_EVERY_S)
 
 
-def _one_slice(
+def _attempt_due(
     store: Store, condition: ColumnElement[bool], customers: Sequence[int], do: Callable[[Work], Outcome]
 ) -> Outcome:
     with store.db.reading() as r:
@@ -107,13 +110,13 @@ def _one_slice(
 
 
 def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcome]) -> Outcome:
-    """Do it for all at once; where a damaged file forbids that, for each half, down to the customers that lie in it."""
+    """Do it for all customers at once. If a file is damaged, do it for each half, down to the affected customers."""
     try:
         with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), customers) as work:
             return do(work)
     except Corrupt as error:
         if len(customers) == 1:
-            log.error("a customer was passed over: %s", error.detail)
+            log.error("a customer was left out: %s", error.detail)
             return Outcome(customers=1, failed=1)
     middle = len(customers) // 2
     return _attempt(store, customers[:middle], do) + _attempt(store, customers[middle:], do)

@@ -1,9 +1,9 @@
-"""Evaluate the portfolio by rulesets every night, because conditions change with time too. When rulesets or attributes
+"""Evaluate the portfolio by rulesets every night, because conditions also change with time. When rulesets or attributes
 change, the customers concerned are evaluated at once.
 
-Applying the same evaluation again changes nothing, so a run that was killed is repeated: a request is deleted once its
-evaluation has finished. A customer whose transactions changed meanwhile is skipped: the batch that changed them has
-evaluated it.
+Applying the same evaluation twice changes nothing, so a run that was killed is repeated: a request is deleted only when
+its evaluation has finished. A customer whose transactions changed in the meantime is skipped, because the batch that
+changed them has evaluated it.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from storage.portfolio.maintenance import Task
 
 
 def watched() -> ColumnElement[bool]:
-    """Customers with transactions whose client has a ruleset that watches."""
+    """Select customers with transactions whose client has an active ruleset."""
     return and_(maintenance.with_transactions(), rulesets.watching())
 
 
@@ -45,9 +45,9 @@ def watched() -> ColumnElement[bool]:
     freshness_policy=NIGHTLY,
 )
 def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """The bucket's customers, evaluated by their clients' rulesets as of now: rules fire, and are ready again.
+    """Evaluate the bucket's customers by their clients' rulesets as of now, and trigger and reset rules.
 
-    Of a run that a change asked for, they are those whom changes concern; of all others, everybody.
+    A run that a change requested evaluates only the customers concerned; other runs evaluate all.
     """
     everybody = ASKED_TAG not in context.run.tags
     outcome = evaluate(store, int(context.partition_key), lambda: datetime.now(UTC), everybody=everybody)
@@ -61,21 +61,22 @@ def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Sto
 
 
 def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everybody: bool) -> Outcome:
-    """Evaluate the bucket's customers that a ruleset watches: all of them, or those with a request. Either way, the
-    requests made before are answered.
+    """Evaluate the bucket's customers that a ruleset watches: all of them, or those with a request.
+
+    Either way, all requests made before are answered.
     """
     with store.db.reading() as r:
-        asked = evaluation_requests.unanswered(r, bucket)
-    whom = watched() if everybody else and_(watched(), evaluation_requests.concerned(bucket))
+        requests = evaluation_requests.unanswered(r, bucket)
+    condition = watched() if everybody else and_(watched(), evaluation_requests.concerned(bucket))
     do = partial(evaluate_now, store, clock=clock)
-    outcome = carry_out(store, Task.MONITORING, bucket, whom, do, yielding=False)
+    outcome = carry_out(store, Task.MONITORING, bucket, condition, do, yielding=False)
     with store.db.writing() as w:
-        evaluation_requests.answer(w, asked)
+        evaluation_requests.answer(w, requests)
     return outcome
 
 
 def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Outcome:
-    """Evaluate customers as they are stored, and apply the result."""
+    """Evaluate customers by their stored data, and apply the result."""
     with store.db.reading() as r:
         watchings = ruleset_evaluation.watching(r, work.customers)
         places = transactions.current_locations(r, watchings.customers)

@@ -1,8 +1,8 @@
-"""The run of a job over a client's portfolio, whatever its kind: slice by slice, in the portfolio's queue.
+"""Run a job over a client's portfolio, of any kind, slice by slice in the portfolio's queue.
 
-A slice is as many whole customers as memory is meant for; its rows stay as a file of the lake, its tallies until they
-are added up. A run that was killed is resumed at the first slice that was not recorded. A customer who can't be
-computed is left out and counted, and takes nobody else with it. However a run goes wrong, the job ends with it.
+A slice is as many whole customers as memory is meant for. Its rows become a file of the lake; its tallies are stored
+until they are added up. A run that was killed is resumed at the first slice that was not recorded. A customer that
+can't be computed is left out and counted, without affecting others. If a run fails for any reason, its job ends.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,22 +34,22 @@ from storage.enrichment import transactions
 from storage.portfolio import portfolio_jobs
 from storage.portfolio.portfolio_jobs import Kind, Part, PortfolioJob, Slice
 
-# Our judgement: about ten seconds of work a day that is looked at, and so many pieces of `reports.SLICE_ROWS` that a
-# thread that is done before the other matters little.
+# Our judgement: about ten seconds of work for each evaluated day, and enough pieces of `reports.SLICE_ROWS` that it
+# matters little if one thread finishes before the other.
 SLICE_CUSTOMERS = 20_000
 SLICE_ROWS = 4_000_000
-MOST_SILENT = 5_000  # customers without transactions who are computed together
+MOST_SILENT = 5_000  # customers without transactions that are computed together
 NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in COLUMNS})
 
 KINDS: Mapping[Flow, Callable[[Reading, Store, PortfolioJob], Work]] = {
-    Flow.POLICY_BACKTEST: backtests.opened,
-    Flow.RULESET_SIMULATION: simulations.opened,
+    Flow.POLICY_BACKTEST: backtests.open_backtest,
+    Flow.RULESET_SIMULATION: simulations.open_simulation,
 }
 
 
 @op
 def compute_slices(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
-    """Compute the slices of the run's portfolio job that are still to be computed, and end the job."""
+    """Compute the remaining slices of the run's portfolio job, and end the job."""
     ended = run(store, UUID(context.run.tags[PORTFOLIO_JOB_TAG]), lambda: datetime.now(UTC))
     context.add_output_metadata({"customers": ended.customers_done, "customers failed": ended.customers_failed})
 
@@ -67,39 +67,39 @@ def portfolio_job() -> None:
     description="Starts the runs of portfolio jobs that clients asked for, in order of receipt.",
 )
 def requested_portfolio_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request a run of each job until the job has begun; by the run's key, Dagster starts it once."""
+    """Request a run of each job until the job has begun. Because of the run key, Dagster starts it only once."""
     with store.db.reading() as r:
         waiting = portfolio_jobs.waiting(r)
     return [
         RunRequest(run_key=f"{each.flow} {each.job_id}", tags={PORTFOLIO_JOB_TAG: str(each.job_id)}) for each in waiting
-    ] or SkipReason("Nothing was asked for.")
+    ] or SkipReason("There are no requests.")
 
 
 def run(store: Store, job_id: UUID, clock: Callable[[], datetime]) -> PortfolioJob:
-    """Compute what is left of a job, and end it; return the job as it stands then.
+    """Compute the remaining slices of a job, and end it; return the ended job.
 
-    Where that fails or is stopped, the job fails, too. A job that has ended is left alone: a run may be lost after its
-    last word.
+    If the run fails or is stopped, the job fails, too. A job that has ended already is left unchanged, because Dagster
+    may repeat a run that was lost just after it ended its job.
     """
     with store.db.reading() as r:
-        asked = portfolio_jobs.with_id(r, job_id)
-    if asked.status not in TERMINAL:
-        with _failing_with_its_run(store, asked, clock):
-            _run(store, asked, clock)
+        job_ = portfolio_jobs.with_id(r, job_id)
+    if job_.status not in TERMINAL:
+        with _failing_with_its_run(store, job_, clock):
+            _run(store, job_, clock)
     with store.db.reading() as r:
         return portfolio_jobs.with_id(r, job_id)
 
 
-def _run(store: Store, asked: PortfolioJob, clock: Callable[[], datetime]) -> None:
+def _run(store: Store, waiting: PortfolioJob, clock: Callable[[], datetime]) -> None:
     with store.db.writing() as w:
-        begun = portfolio_jobs.begin(w, asked.job_id, clock())
+        begun = portfolio_jobs.begin(w, waiting.job_id, clock())
     with store.db.reading() as r:
         work = KINDS[begun.kind.flow](r, store, begun)
-        everybody = portfolio_jobs.customers_of(r, work.whom)
+        all_customers = portfolio_jobs.customers_of(r, work.population)
     with store.db.writing() as w:
-        portfolio_jobs.list_slices(w, begun, slices(everybody, SLICE_CUSTOMERS, SLICE_ROWS))
+        portfolio_jobs.list_slices(w, begun, slices(all_customers, SLICE_CUSTOMERS, SLICE_ROWS))
     while slice_ := _next_slice(store, begun):
-        part, failed = _computed(store, work, slice_)
+        part, failed = _compute_slice(store, work, slice_)
         file = portfolio_jobs.put_rows(store.lake, begun, part.rows)
         with store.db.writing() as w:
             portfolio_jobs.record(w, store.lake, slice_, part, failed, file, clock())
@@ -114,40 +114,40 @@ def _next_slice(store: Store, begun: PortfolioJob) -> Slice | None:
         return portfolio_jobs.next_slice(r, begun)
 
 
-def _computed(store: Store, work: Work, slice_: Slice) -> tuple[Part, int]:
-    """Compute a slice: its customers with transactions in pieces side by side, then all others.
+def _compute_slice(store: Store, work: Work, slice_: Slice) -> tuple[Part, int]:
+    """Compute a slice: its customers with transactions in parallel pieces, then all others.
 
-    Returns: what comes of them, and how many customers are left out.
+    Returns: the result, and the number of customers left out.
     """
     with store.db.reading() as r:
-        numbers = work.narrowed(r, [number for number, _ in portfolio_jobs.customers_of(r, work.whom, slice_)])
+        numbers = work.narrowed(r, [number for number, _ in portfolio_jobs.customers_of(r, work.population, slice_)])
         places = transactions.current_locations(r, numbers)
     good, damaged = transactions.readable(store.lake, places)
     failed = list(damaged)
     silent = sorted(set(numbers) - {place.customer_number for place in places})
-    pieces = each_slice(store.lake, good, partial(_of_rows, work, failed)) if good else ()
+    pieces = each_slice(store.lake, good, partial(_compute_rows, work, failed)) if good else ()
     parts = list(chain.from_iterable(pieces))
-    if not work.whom.with_transactions:
+    if not work.population.with_transactions:
         for start in range(0, len(silent), MOST_SILENT):
-            parts += _isolated(work, failed, NO_ROWS, silent[start : start + MOST_SILENT])
+            parts += _compute_isolated(work, failed, NO_ROWS, silent[start : start + MOST_SILENT])
     merged = work.merged(part.tallies for part in parts)
     rows = _with_public_ids(store, parts, slice_.job.kind.most_listed)
     return Part(rows, merged, sum(part.customers for part in parts)), len(failed)
 
 
-def _of_rows(work: Work, failed: list[int], rows: pl.DataFrame) -> Sequence[Part]:
-    return _isolated(work, failed, rows, rows[BY_CUSTOMER].unique().sort().to_list())
+def _compute_rows(work: Work, failed: list[int], rows: pl.DataFrame) -> Sequence[Part]:
+    return _compute_isolated(work, failed, rows, rows[BY_CUSTOMER].unique().sort().to_list())
 
 
-def _isolated(work: Work, failed: list[int], rows: pl.DataFrame, numbers: Sequence[int]) -> Sequence[Part]:
-    def compute(some: Sequence[int]) -> Sequence[Part]:
-        return [work.compute(rows.filter(pl.col(BY_CUSTOMER).is_in(list(some))), some)]
+def _compute_isolated(work: Work, failed: list[int], rows: pl.DataFrame, numbers: Sequence[int]) -> Sequence[Part]:
+    def compute(subset: Sequence[int]) -> Sequence[Part]:
+        return [work.compute(rows.filter(pl.col(BY_CUSTOMER).is_in(list(subset))), subset)]
 
     return isolating(compute, numbers, failed)
 
 
 def _with_public_ids(store: Store, parts: Sequence[Part], most: int | None) -> pl.DataFrame:
-    """Return the rows of all parts, `most` at most, with `customer_id`."""
+    """Return the rows of all parts, at most `most`, with `customer_id`."""
     if not parts:
         return pl.DataFrame()
     rows = pl.concat([part.rows for part in parts])
@@ -159,16 +159,16 @@ def _with_public_ids(store: Store, parts: Sequence[Part], most: int | None) -> p
 
 
 @contextmanager
-def _failing_with_its_run(store: Store, asked: PortfolioJob, clock: Callable[[], datetime]) -> Iterator[None]:
+def _failing_with_its_run(store: Store, job_: PortfolioJob, clock: Callable[[], datetime]) -> Iterator[None]:
     try:
         yield
-    except BaseException as error:  # stopped from Dagster's pages, too
+    except BaseException as error:  # also when the run is stopped from Dagster's pages
         with store.db.writing() as w:
-            portfolio_jobs.fail(w, asked, _in_words(error, asked.kind), clock())
+            portfolio_jobs.fail(w, job_, _describe_error(error, job_.kind), clock())
         raise
 
 
-def _in_words(error: BaseException, kind: Kind) -> Mapping[str, str]:
+def _describe_error(error: BaseException, kind: Kind) -> Mapping[str, str]:
     if isinstance(error, TidemarkError):
         return {"code": error.code, "message": error.detail}
     if not isinstance(error, Exception):

@@ -1,8 +1,8 @@
-"""What runs by itself, in the business's time zone: by night the reports and the lake's maintenance, by week the rest.
+"""Schedules in the business's time zone: nightly for reports and the lake's maintenance, weekly for the rest.
 
-Each schedule starts small jobs in the portfolio's queue, one run a bucket, for buckets where there is something to do.
-They are on unless `TIDEMARK_SCHEDULES=off`; either way each can be switched in Dagster's pages. The hours keep clear of
-two to three in the morning, which daylight saving skips or repeats.
+Each schedule starts small jobs in the portfolio's queue, one run for each bucket with work to do. Schedules are on
+unless `TIDEMARK_SCHEDULES=off`; either way each can be switched in Dagster's pages. No schedule starts between two and
+three in the morning, because daylight saving skips or repeats that hour.
 """
 
 from collections.abc import Iterable
@@ -50,8 +50,8 @@ from storage.portfolio import maintenance
 IN_THE_PORTFOLIOS_QUEUE = {QUEUE_TAG: Queue.PORTFOLIO.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 RUNS_AN_EVALUATION = 100
-GIVEN_UP_AFTER = timedelta(hours=1)  # no run is under way for a ruleset evaluation that was asked for so long ago
-LONGEST_CHECK_S = 3_000  # within the hour that a run may take; the next one goes on from there
+GIVEN_UP_AFTER = timedelta(hours=1)  # a requested ruleset evaluation that is still unanswered gets another run
+LONGEST_CHECK_S = 3_000  # less than the hour that a run may take; the next check continues from there
 
 refresh_portfolio = define_asset_job(
     "refresh_portfolio",
@@ -81,13 +81,13 @@ measure_peers = define_asset_job(
     "measure_peers",
     [peer_percentiles],
     tags=IN_THE_PORTFOLIOS_QUEUE,
-    description="Measure how each client's customers spread over each metric.",
+    description="Measure the distribution of each metric over each client's customers.",
 )
 
 
 @op
 def sweep_lake(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
-    """Remove what the retention time is over for: replaced versions, files that nothing names, Dagster's old runs."""
+    """Remove what is older than the retention time: replaced versions, unreferenced files, Dagster's old runs."""
     swept = retention.sweep(store, lambda: datetime.now(UTC))
     runs = forget_runs(context.instance, datetime.now(UTC) - store.settings.retention)
     context.add_output_metadata({**vars(swept), "runs of Dagster": runs})
@@ -100,7 +100,7 @@ def retention_sweep() -> None:
 
 
 def forget_runs(instance: DagsterInstance, before: datetime) -> int:
-    """Delete what Dagster keeps of runs that were created before a time and are over; how many there were."""
+    """Delete Dagster's records of finished runs that were created before a time; return their number."""
     forgotten = 0
     old = RunsFilter(statuses=FINISHED, created_before=before)
     while records := instance.get_run_records(old, limit=RUNS_AN_EVALUATION):
@@ -112,39 +112,39 @@ def forget_runs(instance: DagsterInstance, before: datetime) -> int:
 
 @op
 def check_files(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
-    """Read every file that the database names, and compare its SHA-256 with the one recorded."""
+    """Read every file that the database refers to, and compare its SHA-256 with the recorded one."""
     checked = integrity.check(
         store,
         lambda: datetime.now(UTC),
         bytes_per_s=store.settings.integrity_bytes_per_s,
         stop_after_s=LONGEST_CHECK_S,
     )
-    found = {
+    metadata = {
         "files": checked.files,
         "bytes": checked.bytes,
         "damaged files": len(checked.damages),
         "all files seen": checked.complete,
     }
     if checked.damages:
-        raise Failure("Files are damaged: `tidemark doctor` names them and says what to do.", metadata=found)
-    context.add_output_metadata(found)
+        raise Failure("Files are damaged: `tidemark doctor` lists them and says what to do.", metadata=metadata)
+    context.add_output_metadata(metadata)
 
 
 @job(tags=IN_THE_PORTFOLIOS_QUEUE)
 def integrity_check() -> None:
-    """Find files that are missing or not what was written."""
+    """Find files that are missing or damaged."""
     check_files()
 
 
 def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request the buckets with customers that an older version of the enrichment made."""
+    """Request the buckets with customers whose value an older version of the enrichment made."""
     with store.db.reading() as r:
         due = maintenance.buckets_due(r, outdated())
-    return _runs(due) or SkipReason("Every customer is under the current version of the enrichment.")
+    return _runs(due) or SkipReason("Every customer has the current version of the enrichment.")
 
 
 def nightly_refresh(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request all buckets with transactions: the tables are written anew where nothing was stale, too."""
+    """Request all buckets with transactions, because the tables are rewritten even if no report was stale."""
     return _with_transactions(store)
 
 
@@ -163,61 +163,64 @@ def nightly_ruleset_evaluation(store: ResourceParam[Store]) -> list[RunRequest] 
     """Request the buckets with customers that a ruleset watches."""
     with store.db.reading() as r:
         due = maintenance.buckets_due(r, watched())
-    return _runs(due) or SkipReason("No ruleset watches anybody.")
+    return _runs(due) or SkipReason("No ruleset watches any customer.")
 
 
 @sensor(
     job=backfill,
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
-    description="Starts the runs that `tidemark backfill` asked for.",
+    description="Starts the runs that `tidemark backfill` requested.",
 )
 def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Asks for each until it has begun; Dagster starts it once, by its key."""
+    """Request each run until it has begun. Because of the run key, Dagster starts it only once."""
     with store.db.reading() as r:
         waiting = maintenance.waiting(r, maintenance.Task.BACKFILL)
     return [
         RunRequest(run_key=f"backfill {each.bucket:02d} {each.requested_at}", partition_key=f"{each.bucket:02d}")
         for each in waiting
-    ] or SkipReason("Nothing was asked for.")
+    ] or SkipReason("There are no requests.")
 
 
 @sensor(
     job=evaluate_rulesets,
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
-    description="Starts the ruleset evaluations that changed rulesets and attributes asked for, unless one runs.",
+    description="Starts the ruleset evaluations that changed rulesets and attributes require, unless one runs.",
 )
 def requested_ruleset_evaluations_sensor(
     context: SensorEvaluationContext, store: ResourceParam[Store]
 ) -> list[RunRequest] | SkipReason:
-    """Asks for a run of each bucket until what was asked for is answered. By its key Dagster starts it once; and again
-    for what is asked for later, or where all that was started has failed or was lost.
+    """Request a run of each bucket until its requests are answered.
+
+    Because of the run key, Dagster starts it only once, and again for newer requests or if earlier runs failed or were
+    lost.
     """
     with store.db.reading() as r:
         waiting = evaluation_requests.waiting(r)
     under_way = _evaluations_under_way(context.instance) if waiting else frozenset()
-    runs = [_evaluation_of(each, datetime.now(UTC)) for each in waiting if f"{each.bucket:02d}" not in under_way]
-    return runs or SkipReason("Nothing was asked for that no run is under way for.")
+    runs = [_evaluation_run(each, datetime.now(UTC)) for each in waiting if f"{each.bucket:02d}" not in under_way]
+    return runs or SkipReason("There are no requests without a run.")
 
 
 def _evaluations_under_way(instance: DagsterInstance) -> frozenset[str]:
-    """Partitions with a ruleset evaluation that waits or runs: it answers what was asked for before, and what it
-    doesn't is seen to afterwards.
+    """Return the partitions with a ruleset evaluation that waits or runs.
+
+    It answers the requests made before it; later ones get a run afterwards.
     """
     unfinished = [status for status in DagsterRunStatus if status not in FINISHED]
     runs = instance.get_runs(RunsFilter(job_name=evaluate_rulesets.name, statuses=unfinished))
     return frozenset(run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags)
 
 
-def _evaluation_of(asked: evaluation_requests.Waiting, now: datetime) -> RunRequest:
-    times = (now - asked.since) // GIVEN_UP_AFTER
-    key = f"{MONITORED} {asked.bucket:02d} {asked.newest} {times}"
-    return RunRequest(run_key=key, partition_key=f"{asked.bucket:02d}", tags={ASKED_TAG: "ruleset_evaluation"})
+def _evaluation_run(waiting: evaluation_requests.Waiting, now: datetime) -> RunRequest:
+    attempt = (now - waiting.since) // GIVEN_UP_AFTER
+    key = f"{MONITORED} {waiting.bucket:02d} {waiting.newest} {attempt}"
+    return RunRequest(run_key=key, partition_key=f"{waiting.bucket:02d}", tags={ASKED_TAG: "ruleset_evaluation"})
 
 
-def _runs(of: Iterable[int]) -> list[RunRequest]:
-    return [RunRequest(partition_key=f"{bucket:02d}") for bucket in of]
+def _runs(buckets: Iterable[int]) -> list[RunRequest]:
+    return [RunRequest(partition_key=f"{bucket:02d}") for bucket in buckets]
 
 
 BY_BUCKET = (
@@ -231,7 +234,7 @@ BY_BUCKET = (
         nightly_ruleset_evaluation,
         "15 0 * * *",
         evaluate_rulesets,
-        "Every night: evaluate all customers that a ruleset watches, for rules that move with time.",
+        "Every night: evaluate all customers that a ruleset watches, because conditions change with time.",
     ),
     (
         nightly_refresh,
@@ -251,7 +254,7 @@ WHOLE = (
         "nightly_peers",
         "30 3 * * *",
         measure_peers,
-        "Every night: measure how each client's customers spread over each metric, for the risk report.",
+        "Every night: measure the distribution of each metric over each client's customers, for the risk report.",
     ),
     (
         "nightly_retention",
@@ -263,7 +266,7 @@ WHOLE = (
         "weekly_integrity",
         "0 6 * * 6",
         integrity_check,
-        "Saturdays: find files that are missing or not what was written.",
+        "Saturdays: find files that are missing or damaged.",
     ),
 )
 portfolio_jobs = [refresh_portfolio, evaluate_rulesets, measure_peers, backfill, compact_portfolio]

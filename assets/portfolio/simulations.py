@@ -1,4 +1,4 @@
-"""Simulations: a ruleset tried over a client's past, as a kind of portfolio job."""
+"""Simulations as a kind of portfolio job: try a ruleset on past days of a client's portfolio."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from storage.core.store import Store
 from storage.customers import customers
 from storage.monitoring import attributes, simulations
 from storage.monitoring.simulations import Request
-from storage.portfolio.portfolio_jobs import Part, PortfolioJob, Whom
+from storage.portfolio.portfolio_jobs import Part, Population, PortfolioJob
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """A simulation with all that its slices share."""
+    """A simulation with everything that its slices share."""
 
     store: Store
     request: Request
-    whom: Whom
+    population: Population
     of: simulation.Simulation
 
     def narrowed(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
@@ -35,7 +35,7 @@ class Simulation:
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
         with self.store.db.reading() as r:
             past = _past(r, self.of, numbers)
-        parts = list(simulation.simulated(self.of, rows, past, simulation.MOST_FIRINGS))
+        parts = list(simulation.simulate(self.of, rows, past, simulation.MOST_FIRINGS))
         firings = pl.concat([pl.DataFrame(schema=FIRINGS), *(part.firings for part in parts)])
         return Part(firings, merged(part.tallies for part in parts), len(numbers))
 
@@ -44,29 +44,29 @@ class Simulation:
 
     def result(self, r: Reading, tallies: Tallies) -> object:
         ids = customers.ids_of(r, tallies[MOST_EVENTS][BY_CUSTOMER].unique())
-        return simulated.described(self.of.ruleset, self.request.first, self.request.last, tallies, ids)
+        return simulated.describe_result(self.of.ruleset, self.request.first, self.request.last, tallies, ids)
 
 
-def opened(r: Reading, store: Store, job: PortfolioJob) -> Simulation:
-    """Read what the simulation's slices share.
+def open_simulation(r: Reading, store: Store, job: PortfolioJob) -> Simulation:
+    """Read everything that the simulation's slices share.
 
     Raises:
-        Corrupt: the ruleset's version is not what was written.
+        Corrupt: the ruleset's stored version is damaged.
     """
-    asked, ruleset = Request.of_json(job.request), simulations.simulated_ruleset(r, job)
-    days = _days(store, asked, job.started_at or job.created_at)
+    request, ruleset = Request.of_json(job.request), simulations.simulated_ruleset(r, job)
+    days = _days(store, request, job.started_at or job.created_at)
     return Simulation(
-        store, asked, simulations.whom(job, ruleset), simulation.Simulation(job.subject_id, ruleset, days)
+        store, request, simulations.population(job, ruleset), simulation.Simulation(job.subject_id, ruleset, days)
     )
 
 
-def _days(store: Store, asked: Request, now: datetime) -> list[Day]:
-    every = (asked.first + timedelta(days=nth) for nth in range((asked.last - asked.first).days + 1))
+def _days(store: Store, request: Request, now: datetime) -> list[Day]:
+    every = (request.first + timedelta(days=nth) for nth in range((request.last - request.first).days + 1))
     return [Day(day, day_end(day, store.settings.zone, now)) for day in every]
 
 
 def _past(r: Reading, of: simulation.Simulation, numbers: Sequence[int]) -> Past:
-    """What the ruleset reads of the customers' attributes, with all their changes."""
+    """Return the history of the customers' attributes that the ruleset reads."""
     past: dict[int, dict[str, list[Stated]]] = {}
     for number, each in attributes.changes_of_all(r, numbers, of.watch.attributes):
         stated = Stated(each.set_at, each.value, each.expires_at)

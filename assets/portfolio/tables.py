@@ -1,6 +1,6 @@
-"""The portfolio: every customer, by 64 hash buckets; what is kept up by night, by week, or for chosen buckets by hand.
+"""Assets of the portfolio, partitioned into 64 buckets of customers: made nightly, weekly, or by hand for some buckets.
 
-Nobody waits for these assets. They are made in the portfolio's own queue, by a process that exists only while it works.
+They are not urgent. They are made in the portfolio's own queue, by a process that exists only while it works.
 """
 
 from collections.abc import Sequence
@@ -56,17 +56,17 @@ def columns(of: tables.Columns) -> TableSchema:
 buckets = StaticPartitionsDefinition([f"{bucket:02d}" for bucket in ALL])
 
 
-# What is made every night: a warning after one night missed, a failure after two.
+# For what is made every night: warn after one missed night, fail after two.
 NIGHTLY = FreshnessPolicy.time_window(warn_window=timedelta(hours=30), fail_window=timedelta(hours=54))
 
 
 def outdated() -> ColumnElement[bool]:
-    """Customers that a backfill enriches again."""
+    """Select the customers that a backfill enriches again."""
     return maintenance.outdated(ENRICHMENT_VERSION)
 
 
 def stale(settings: Settings, now: datetime) -> ColumnElement[bool]:
-    """Customers whose reports the night refreshes."""
+    """Select the customers whose reports are refreshed at night."""
     not_before = now.astimezone(settings.zone).date() - timedelta(days=settings.report_max_age_days)
     return maintenance.stale({kind: report.version for kind, report in REPORTS.items()}, not_before)
 
@@ -80,10 +80,10 @@ def stale(settings: Settings, now: datetime) -> ColumnElement[bool]:
     code_version=str(ENRICHMENT_VERSION),
 )
 def reenriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """The bucket's customers under the current version of the enrichment.
+    """Enrich the bucket's customers again with the current version of the enrichment.
 
-    Those already there are skipped, so a run that was killed goes on where it stopped. A customer's version moves only
-    if its rows change. A customer with a submission under way is left to it.
+    Customers that have it are skipped, so a run that was killed continues where it stopped. A customer's data version
+    changes only if its rows do. Customers with an unfinished submission are left to it.
     """
     outcome = carry_out(store, Task.BACKFILL, int(context.partition_key), outdated(), partial(reenrich, store))
     return MaterializeResult(metadata={**_counts(outcome), "enrichment version": ENRICHMENT_VERSION})
@@ -105,7 +105,7 @@ def reenrich(store: Store, work: Work) -> Outcome:
     freshness_policy=NIGHTLY,
 )
 def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """The bucket's live transactions in few, well-filled files, sorted by customer. Only what pays is rewritten."""
+    """Rewrite the bucket's live transactions into few, well-filled files, sorted by customer, where it pays."""
     done = compaction.compact(store, int(context.partition_key), lambda: datetime.now(UTC))
     with store.db.reading() as r:
         places = transactions.locations_in(r, done.bucket)
@@ -139,9 +139,9 @@ def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[
     ],
 )
 def refreshed_reports(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """The bucket's reports that had fallen behind: stale, failed, of an older version, or old. Resumable, too.
+    """Refresh the bucket's reports that are stale, failed, of an older version, or old. A killed run can be resumed.
 
-    Customers that never had a report get none from here: the first is made when the client asks for it.
+    Customers without a report get none here: the client requests the first one.
     """
     condition = stale(store.settings, datetime.now(UTC))
     outcome = carry_out(store, Task.REFRESH, int(context.partition_key), condition, partial(refresh_all, store))
@@ -165,7 +165,7 @@ def _counts(outcome: Outcome) -> dict[str, int]:
 
 
 def _portfolio_table(report: Report) -> AssetsDefinition:
-    """The asset of one kind's table."""
+    """Define the asset of one kind's table."""
     name = tables.NAME_OF[report.kind]
 
     @asset(
@@ -209,7 +209,7 @@ def _portfolio_table(report: Report) -> AssetsDefinition:
     freshness_policy=NIGHTLY,
 )
 def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """Every metric of the bucket's customers as of today, or why it is unavailable, as Parquet."""
+    """Compute every metric of the bucket's customers as of today, or why it is unavailable, as Parquet."""
     bucket, now = int(context.partition_key), datetime.now(UTC)
     as_of = now.astimezone(store.settings.zone).date()
     with store.db.reading() as r:
@@ -234,17 +234,17 @@ def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store
 
 
 def _readings(as_of: date, failed: list[int], rows: pl.DataFrame) -> Sequence[pl.DataFrame]:
-    """Read every metric of the rows' customers (READINGS); one whose metrics can't be computed is left out."""
+    """Read every metric of the rows' customers (READINGS). Customers whose metrics can't be computed are left out."""
 
-    def computed(numbers: Sequence[int]) -> list[pl.DataFrame]:
+    def compute(numbers: Sequence[int]) -> list[pl.DataFrame]:
         return [metrics.readings(Facts(rows.filter(pl.col("customer_number").is_in(list(numbers))), as_of))]
 
-    return isolating(computed, rows["customer_number"].unique().sort().to_list(), failed)
+    return isolating(compute, rows["customer_number"].unique().sort().to_list(), failed)
 
 
 @asset(group_name=GROUP, kinds={"polars"}, deps=[metrics_portfolio], freshness_policy=NIGHTLY)
 def peer_percentiles(store: ResourceParam[Store]) -> MaterializeResult:
-    """How each client's customers spread over each metric: what the risk report compares a customer's readings with."""
+    """Measure the distribution of each metric over each client's customers, for comparisons in the risk report."""
     now = datetime.now(UTC)
     with store.db.reading() as r:
         current = [table for table in tables.current_tables(r) if table.name == tables.METRICS]

@@ -90,7 +90,7 @@ _FEW_GROUPS = 7  # ends of six groups
 
 
 def mask_text(text: str) -> str:
-    """`text` with card numbers as first six, x, last four, and the digits of labelled tax file numbers as x."""
+    """Mask card numbers (all but the first six and last four digits) and labelled tax file numbers (all digits)."""
     plain, places = _normalise(text)
     taxed = [*_tax_file_numbers(plain)]
     untaxed = _edited(plain, [(start, end, _DIGIT.sub("x", plain[start:end])) for start, end in taxed])
@@ -124,7 +124,7 @@ def _edited(text: str, edits: Iterable[_Edit]) -> str:
 
 
 def mask_json(document: str) -> str:
-    """A JSON document with every text in it masked, names of members included."""
+    """Mask every text of a JSON document, names of members included."""
     return _JSON_TEXT.sub(_mask_json_text, document)
 
 
@@ -154,7 +154,7 @@ def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> 
 
 
 def _hyphenated_numbers(text: str) -> Iterator[_Edit]:
-    """Card numbers by hyphens, in groups as on cards."""
+    """Yield card numbers with hyphens, grouped as on cards."""
     for match in _PRINTED.finditer(text) if "-" in text else ():
         number = re.sub("[ -]", "", match[1])
         if _is_valid(number):
@@ -162,7 +162,7 @@ def _hyphenated_numbers(text: str) -> Iterator[_Edit]:
 
 
 def _spaced_numbers(text: str) -> Iterator[_Edit]:
-    """Card numbers by spaces, in groups of any sizes. Whole groups only, so longer ones stay."""
+    """Yield card numbers of whole groups of digits with spaces between them. Longer numbers are not masked."""
     for match in _GROUPS.finditer(text):
         run = match[0]
         if len(run) < SHORTEST:
@@ -180,7 +180,7 @@ def _spaced_numbers(text: str) -> Iterator[_Edit]:
 
 
 def _is_valid(number: str) -> bool:
-    """Whether the digits could be a card's number by length, issuer and check digit."""
+    """Return whether digits have the length, issuer and check digit of a card number."""
     return len(number) in card_lengths(number[:PREFIX]) and _has_check_digit(number)
 
 
@@ -190,7 +190,7 @@ def _has_check_digit(number: str) -> bool:
 
 
 def _valid_of_few(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Return what `_valid_numbers` does, looking at one number after the other: for few groups that is faster."""
+    """Yield the same as `_valid_numbers`, one number at a time, which is faster for few groups."""
     free = 0
     for start in groups:
         if groups[-1] - start < SHORTEST:
@@ -308,7 +308,7 @@ def _with_plain_characters(text: str) -> str:
 
 
 def _tax_file_numbers(plain: str) -> Iterator[tuple[int, int]]:
-    """Start and end of labelled tax file numbers with a valid checksum."""
+    """Yield start and end of labelled tax file numbers with a valid checksum."""
     lower = plain.lower()
     if "tfn" not in lower and "tax" not in lower:  # saves a sixth of the time of a text with a card number
         return

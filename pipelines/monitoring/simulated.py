@@ -1,7 +1,7 @@
-"""What a simulation says, as data: its tallies arranged by month, rule and customer.
+"""The result of a simulation as data: its tallies arranged by month, rule and customer.
 
-`fired` counts firings, which are what a rule moves; rules that fire for one customer on one day make one event
-together. Days are customers' days: a rule that holds for two customers for a week holds on 14.
+`fired` counts firings of rules. All rules that fire for one customer on one day make one event. Days are customer
+days: a rule that is true for two customers for a week is true on 14 days.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ Rows = Sequence[Data]
 _NOTHING = {"observed": 0, "held": 0, "unknown": 0, "fired": 0, "customers": 0}
 
 
-def described(ruleset: Ruleset, first: date, last: date, tallies: Tallies, ids: Mapping[int, UUID]) -> Data:
+def describe_result(ruleset: Ruleset, first: date, last: date, tallies: Tallies, ids: Mapping[int, UUID]) -> Data:
     """Return the result of a simulation from `first` to `last` day.
 
     Args:
@@ -68,14 +68,19 @@ def _rule(rule: Any, rows: Mapping[str, Rows]) -> Data:
 
 
 def _counts(rows: Mapping[str, Rows], months: Sequence[date], of_fired: date | None, code: str) -> Data:
-    """Of a rule in some months; `of_fired`: the month in which it fires, None for all of them."""
+    """Count a rule's firings, days and causes.
+
+    Args:
+        months: the months of days and causes.
+        of_fired: the month of firings; None: all months.
+    """
     [fired] = _of(rows["fired"], of_fired, code) or [_NOTHING]
     days = [row for row in rows["days"] if row["rule"] == code and row["month"] in months]
     causes: dict[tuple[str, str, str], int] = {}
     for row in rows["causes"]:
         if row["rule"] == code and row["month"] in months:
-            what = row["kind"], row["name"], row["cause"]
-            causes[what] = causes.get(what, 0) + row["days"]
+            key = row["kind"], row["name"], row["cause"]
+            causes[key] = causes.get(key, 0) + row["days"]
     return {
         "fired": fired["fired"],
         "customers": fired["customers"],

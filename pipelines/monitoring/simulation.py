@@ -1,10 +1,10 @@
-"""A simulation: how often, and for whom, a ruleset would have fired over past days, had it been switched on before.
+"""Simulate a ruleset: how often, and for which customers, it would have fired over past days.
 
-Each day is evaluated with the rows dated up to it, of all rows that are held today, with what enrichment says of them
-today. Attributes are as they were at the day's end; before one was first set, as it is now. Everybody starts ready;
-then rules move day after day as they do in life (`moving`).
+Each day is evaluated with the rows dated up to it, out of all rows held today, and with today's enrichment. Attributes
+have their values at the end of the day; before an attribute was first set, its value of today. All rules start ready
+and then trigger and reset day by day as in production (`moving`).
 
-Customers are gone through in groups: of a group only its firings stay, and tallies that add up.
+Customers are simulated in groups. Only the firings of a group, and tallies that add up, stay in memory.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,30 +28,30 @@ from pipelines.monitoring.moving import FIRING, OUTCOMES
 from pipelines.monitoring.snapshots import Day, FactsOfDays, Past, held, snapshots, together
 from pipelines.vocabulary.schemas import posted
 
-MOST_SNAPSHOTS = 50_000  # of the customers that are gone through together
-ALL = "*"  # in the place of a rule's code, which it can't be: any of them
+MOST_SNAPSHOTS = 50_000  # in a group of customers (our judgement: about what fits in memory)
+ALL = "*"  # instead of a rule's code, and never one: any rule
 
-MOST_CUSTOMERS = 1_000  # that are listed one by one, those with the most events first
-MOST_FIRINGS = 200_000  # that are listed one by one, in order of the customers' numbers; of more, all are counted
+MOST_CUSTOMERS = 1_000  # listed, those with the most events first
+MOST_FIRINGS = 200_000  # listed, in order of the customers' numbers; further ones are only counted
 
 FIRINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "rule": pl.String(), "read": pl.String()})
-"""A rule that fires: `read`, as JSON, is what its condition read that day. Sorted, rules in the document's order."""
+"""Firings of rules: `read` is the JSON of what the condition read that day. Sorted, rules in the document's order."""
 CUSTOMERS = pl.Schema({BY_CUSTOMER: pl.Int64(), "rule": pl.String(), "fired": pl.UInt32(), "last": pl.Date()})
-"""How often each rule, or any (ALL: days on which one does), fires for a customer, and when last."""
+"""How often each rule fires for a customer, and when last. ALL counts the days on which any rule fires."""
 _CAUSE = dict.fromkeys(("rule", "kind", "name", "cause"), pl.String())
 TALLIES: Mapping[str, Tally] = {
-    # Customers on whom the ruleset was tried, on any day.
+    # Customers that were evaluated on any day.
     "evaluated": Tally(pl.Schema(), counts("customers")),
-    # Of each month (its first day) a customer's days: evaluated, on which the condition is true, and is unknown.
+    # Customer days by month (its first day): evaluated, with a true condition, and with an unknown condition.
     "days": Tally(pl.Schema({"month": pl.Date(), "rule": pl.String()}), counts("observed", "held", "unknown")),
-    # A customer's days on which a rule's condition is unknown, by what it reads and hasn't; there may be several.
+    # Customer days with an unknown condition, by the missing value; a day may have several.
     "causes": Tally(pl.Schema({**_CAUSE, "month": pl.Date()}), counts("days")),
-    # How often a rule, or any (ALL: days on which one does), fires, and for how many customers. `month` null: in all.
+    # How often a rule fires, and for how many customers. ALL: days on which any rule fires. `month` null: all months.
     "fired": Tally(pl.Schema({"month": pl.Date(), "rule": pl.String()}), counts("fired", "customers")),
-    # For how many customers it fires on the first day.
+    # Customers for whom it fires on the first day.
     "starts": Tally(pl.Schema({"rule": pl.String()}), counts("customers")),
 }
-MOST_EVENTS = "most_events"  # beside TALLIES: CUSTOMERS of the MOST_CUSTOMERS with the most events
+MOST_EVENTS = "most_events"  # a further table of the tallies: CUSTOMERS of the MOST_CUSTOMERS with the most events
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -66,20 +66,20 @@ class Simulation:
 
     @cached_property
     def watch(self) -> Watch:
-        """Whoever is given is evaluated: whom the ruleset lists is for the caller to choose."""
+        """A watch of all given customers: if the ruleset lists customers, the caller has chosen them already."""
         listed = isinstance(self.ruleset.applies_to, Listed)
-        everybody = self.ruleset.model_copy(update={"applies_to": "all"}) if listed else self.ruleset
-        return watch([Watched(self.ruleset_id, 0, everybody, None)])
+        for_all = self.ruleset.model_copy(update={"applies_to": "all"}) if listed else self.ruleset
+        return watch([Watched(self.ruleset_id, 0, for_all, None)])
 
     @cached_property
     def metrics(self) -> Sequence[Metric]:
-        """All that it reads, of the day and of baselines."""
+        """All metrics that it reads, including those of baselines."""
         every = [self.watch.metrics, *(baseline.metrics for baseline in self.watch.baselines)]
         return [metric for metrics in every for metric in metrics.values()]
 
     @cached_property
     def reach(self) -> int:
-        """Of how many days single rows are evaluated (`sources.reach`)."""
+        """The number of past days whose rows its metrics read (`sources.reach`)."""
         return max(map(reach, self.metrics), default=0)
 
     @cached_property
@@ -93,24 +93,24 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What comes of some customers: tallies with MOST_EVENTS, and the first of their FIRINGS."""
+    """The result for some customers: tallies with MOST_EVENTS, and the first of their FIRINGS."""
 
     tallies: Tallies
     firings: pl.DataFrame
 
 
-def simulated(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int) -> Iterator[Simulated]:
+def simulate(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int) -> Iterator[Simulated]:
     """Simulate the customers, group by group.
 
     Args:
-        transactions: TRANSACTIONS of whole customers, in SORT_KEY's order.
-        past: their attributes.
-        keep: so many firings, the first ones, are listed one by one; all are counted.
+        transactions: TRANSACTIONS of whole customers, in the order of SORT_KEY.
+        past: the history of their attributes.
+        keep: the number of firings to list; further ones are only counted.
     """
     rows = transactions.filter(posted(), pl.col("date") <= of.days[-1].date)
     all_snapshots = snapshots(rows, of.ruleset, of.watch.metrics, past, of.days)
     for group in _groups(all_snapshots):
-        part = _simulated(of, rows, group, past, keep)
+        part = _simulate_group(of, rows, group, past, keep)
         keep -= part.firings.height
         yield part
 
@@ -124,35 +124,34 @@ def merged(parts: Iterable[Tallies]) -> Tallies:
 
 def _most_events(customers: pl.DataFrame) -> pl.DataFrame:
     """Return CUSTOMERS of the MOST_CUSTOMERS with the most events, in this order, then by number and rule."""
-    in_all = customers.filter(pl.col("rule") == ALL).select(BY_CUSTOMER, events="fired")
-    first = in_all.sort("events", BY_CUSTOMER, descending=[True, False]).head(MOST_CUSTOMERS)
+    totals = customers.filter(pl.col("rule") == ALL).select(BY_CUSTOMER, events="fired")
+    first = totals.sort("events", BY_CUSTOMER, descending=[True, False]).head(MOST_CUSTOMERS)
     theirs = customers.join(first, on=BY_CUSTOMER, validate="m:1")
     return theirs.sort("events", BY_CUSTOMER, "rule", descending=[True, False, False]).select(CUSTOMERS.names())
 
 
 def _groups(all_snapshots: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Whole customers, with so many snapshots as memory is meant for."""
+    """Group whole customers, with about MOST_SNAPSHOTS snapshots in each group."""
     if all_snapshots.is_empty():
         return
     group = pl.col("snapshot").last().over(BY_CUSTOMER) // MOST_SNAPSHOTS
     yield from all_snapshots.with_columns(group=group).partition_by("group", maintain_order=True, include_key=False)
 
 
-def _simulated(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Past, keep: int) -> Simulated:
+def _simulate_group(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Past, keep: int) -> Simulated:
     theirs = rows.filter(pl.col(BY_CUSTOMER).is_in(group[BY_CUSTOMER].unique().implode()))
     plain = Facts(theirs, of.days[-1].date)
-    together_ = together(plain, group, of.reach, balances=of.reads_balances)
-    parts = [_observed(of, plain, part, past) for part in together_]
+    parts = [_observe(of, plain, part, past) for part in together(plain, group, of.reach, balances=of.reads_balances)]
     seen = pl.concat(part.outcomes.rename({BY_CUSTOMER: "snapshot"}) for part in parts)
     outcomes = seen.join(group, on="snapshot", validate="m:1")
     causes = pl.concat(part.causes.rename({BY_CUSTOMER: "snapshot"}) for part in parts)
-    fired = _fired(of, outcomes)
+    fired = _find_firings(of, outcomes)
     return Simulated(
         {
             "evaluated": outcomes.select(customers=pl.col(BY_CUSTOMER).n_unique()),
             "days": _days(outcomes),
             "causes": _causes(causes.join(group, on="snapshot", validate="m:1")),
-            "fired": _counted(fired),
+            "fired": _count_firings(fired),
             "starts": _starts(fired, of.days[0].date),
             MOST_EVENTS: _most_events(_by_customer(fired)),
         },
@@ -163,15 +162,15 @@ def _simulated(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Pa
 # Snapshots
 
 
-def _observed(of: Simulation, plain: Facts, part: pl.DataFrame, past: Past) -> Observed:
-    """Some snapshots, each as a customer with its number."""
+def _observe(of: Simulation, plain: Facts, part: pl.DataFrame, past: Past) -> Observed:
+    """Evaluate some snapshots. Each counts as a customer, with the snapshot's number as the customer's number."""
     facts = FactsOfDays(plain, part, of.reach)
     stated, now = _stated(of, part, past), of.days[-1].at
     return observed_of(of.watch, figures(of.watch, facts, part["snapshot"].to_list(), stated, now), stated, now)
 
 
 def _stated(of: Simulation, part: pl.DataFrame, past: Past) -> Attributes:
-    """Of each snapshot the attributes that are read."""
+    """Return for each snapshot the attributes that the ruleset reads."""
     at = {day.date: day.at for day in of.days}
     read = of.watch.attributes
     return {
@@ -183,10 +182,11 @@ def _stated(of: Simulation, part: pl.DataFrame, past: Past) -> Attributes:
 # Days
 
 
-def _fired(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """What fires when: customer, `rule`, `date` and the `snapshot` that holds then; rules in the document's order.
+def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return the firings: customer, `rule`, `date` and the `snapshot` of that date; rules in the document's order.
 
-    What is unknown, or as it was when last known, moves no rule, but those which fire again after days.
+    A condition that is unknown, or unchanged since it was last known, neither triggers nor resets a rule. So only days
+    with a change are computed, and every day for rules that fire again after some days.
     """
     known = outcomes.filter(pl.col("holds").is_not_null())
     before = pl.col("holds").shift().over(BY_CUSTOMER, "rule", order_by="date")
@@ -200,8 +200,8 @@ def _fired(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
         now = datetime.combine(day, time.min, UTC)
         moved = moves(of_day.select(OUTCOMES.names()), firing, of.watch.rearm, day, str(UTC))
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
-        gone = pl.concat([moved.reset, moved.fired])
-        firing = pl.concat([firing.join(gone, on=gone.columns, how="anti"), new])
+        replaced = pl.concat([moved.reset, moved.fired])
+        firing = pl.concat([firing.join(replaced, on=replaced.columns, how="anti"), new])
         fired.append(new.with_columns(date=pl.lit(day)))
     key = (BY_CUSTOMER, "ruleset_id", "rule", "date")
     found = pl.concat(fired).join(seen.select(*key, "snapshot"), on=key, validate="1:1")
@@ -228,7 +228,7 @@ def _causes(causes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_month(spans: pl.DataFrame) -> pl.DataFrame:
-    """From `date` to before `until` → the same for each `month` (its first day), with how many `days` lie in it."""
+    """Split spans from `date` to before `until` by `month` (its first day), with the number of `days` in each."""
     first, until = pl.col("date"), pl.col("until")
     months = pl.date_ranges(first.dt.truncate("1mo"), until - pl.duration(days=1), "1mo")
     start = pl.max_horizontal("date", "month")
@@ -243,26 +243,26 @@ def _by_month(spans: pl.DataFrame) -> pl.DataFrame:
 # Firings
 
 
-def _either(fired: pl.DataFrame) -> pl.DataFrame:
-    """What fired by its own rule, and once a customer's day as ALL."""
+def _with_all(fired: pl.DataFrame) -> pl.DataFrame:
+    """Return the firings of each rule, and in addition one of ALL for each customer and day."""
     own = fired.select(BY_CUSTOMER, "date", pl.col("rule").cast(pl.String))
     return pl.concat([own, own.select(BY_CUSTOMER, "date", rule=pl.lit(ALL)).unique()])
 
 
-def _counted(fired: pl.DataFrame) -> pl.DataFrame:
-    of_month = _either(fired).with_columns(month=pl.col("date").dt.truncate("1mo"))
-    in_all = of_month.with_columns(month=pl.lit(None, pl.Date))
-    by_month = pl.concat([of_month, in_all]).group_by("month", "rule")
+def _count_firings(fired: pl.DataFrame) -> pl.DataFrame:
+    of_month = _with_all(fired).with_columns(month=pl.col("date").dt.truncate("1mo"))
+    total = of_month.with_columns(month=pl.lit(None, pl.Date))
+    by_month = pl.concat([of_month, total]).group_by("month", "rule")
     return by_month.agg(fired=pl.len(), customers=pl.col(BY_CUSTOMER).n_unique())
 
 
 def _starts(fired: pl.DataFrame, first: date) -> pl.DataFrame:
-    on_first = _either(fired).filter(pl.col("date") == first)
+    on_first = _with_all(fired).filter(pl.col("date") == first)
     return on_first.group_by("rule").agg(customers=pl.len())
 
 
 def _by_customer(fired: pl.DataFrame) -> pl.DataFrame:
-    by_rule = _either(fired).group_by(BY_CUSTOMER, "rule").agg(fired=pl.len(), last=pl.col("date").max())
+    by_rule = _with_all(fired).group_by(BY_CUSTOMER, "rule").agg(fired=pl.len(), last=pl.col("date").max())
     return by_rule.select(CUSTOMERS.names()).cast(CUSTOMERS)
 
 
@@ -274,7 +274,7 @@ def _firings(of: Simulation, fired: pl.DataFrame, parts: Sequence[Observed]) -> 
 
 
 def _read(of: Simulation, part: Observed, fired: pl.DataFrame) -> Iterator[str]:
-    """What was read of each that fires in a part's snapshots, which follow each other."""
+    """Yield as JSON what the firings in a part's snapshots read; a part's snapshots have consecutive numbers."""
     snapshots = part.evaluated[BY_CUSTOMER]
     mine = fired.filter(pl.col("snapshot").is_between(snapshots[0], snapshots[-1]))
     for snapshot, rule in mine.select("snapshot", pl.col("rule").cast(pl.String)).iter_rows():

@@ -107,7 +107,7 @@ class Impact:
         return self.figures.filter(pl.col("before").ne_missing(pl.col("after")))
 
     def summed_figures(self) -> pl.DataFrame:
-        """SUMMED, over all customers: money and counts are added, scores and ratios averaged."""
+        """Return SUMMED over all customers: money and counts are added, scores and ratios averaged."""
         adds = pl.col("figure").is_in(_ADDED)
         changed = pl.col("before").ne_missing(pl.col("after")).sum()
         return (
@@ -119,7 +119,7 @@ class Impact:
 
 
 def releases() -> tuple[Release, ...]:
-    """The recorded releases, oldest first.
+    """Return the recorded releases, oldest first.
 
     Raises:
         RuleError: naming the file and every fault.
@@ -189,9 +189,9 @@ def _entry_fault(entry: Any) -> str | None:
 
 
 def compare(before: pl.DataFrame, after: pl.DataFrame, as_of: date) -> Impact:
-    """What lies between two versions of the same customers' transactions (schema TRANSACTIONS).
+    """Compare two versions of the same customers' transactions (schema TRANSACTIONS).
 
-    Only what both have is compared, transaction by transaction: one may hold submissions that the other did not know.
+    Only transactions of both versions are compared, as one may have submissions that the other did not know.
 
     Args:
         as_of: the day for which reports are computed, for both.
@@ -212,7 +212,7 @@ def compare(before: pl.DataFrame, after: pl.DataFrame, as_of: date) -> Impact:
 
 
 def merged(impacts: Iterable[Impact]) -> Impact:
-    """The impact on all customers from that on parts of them, such as buckets."""
+    """Add up the impacts on parts of the customers, such as buckets."""
     parts = list(impacts)
     moved = pl.concat([pl.DataFrame(schema=MOVED), *(part.moved for part in parts)])
     examples = pl.concat([pl.DataFrame(schema=MOVED_ROWS), *(part.examples for part in parts)])
@@ -259,8 +259,10 @@ def _figures(before: pl.DataFrame, after: pl.DataFrame, as_of: date) -> pl.DataF
 
 
 def headline_figures(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """What a reader looks at first in each report, and every metric: `customer_number`, `report`, `figure`, `reading`
-    (four decimals)."""
+    """Return each report's headline figures and every metric.
+
+    Columns: `customer_number`, `report`, `figure`, `reading` (four decimals).
+    """
     facts = Facts(rows, as_of)
     readings = [
         (number, kind, name, value)
@@ -281,7 +283,7 @@ def _of_risk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_aggregate(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Sums over all months."""
+    """Add up all months."""
     [months] = [table["values"] for table in data["tables"] if table["id"] == "monthly_cash_flow"]
     return ((name, sum(month[name] for month in months)) for name in _ADDED)
 

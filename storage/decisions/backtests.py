@@ -1,4 +1,4 @@
-"""Backtests: what a portfolio job that compares versions of a policy is asked for, and the decisions it reads."""
+"""The request of a backtest, which is a portfolio job, and the recorded decisions that it reads."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,20 +25,20 @@ class Against(StrEnum):
     """What a version is compared with."""
 
     VERSION = "version"  # another version
-    RECORDED = "recorded"  # what was decided: of each customer the last evaluation that was answered
-    CHALLENGER = "challenger"  # what was decided, and what the version's shadow runs made of the same
+    RECORDED = "recorded"  # each customer's last decision
+    CHALLENGER = "challenger"  # decisions on which the version was shadow-run, compared with the shadow runs
 
 
 class Knowledge(StrEnum):
-    """Of past days, what is looked at."""
+    """Which data are used for a past day."""
 
-    NOW = "now"  # all that is known by now of the time up to the day
-    THEN = "then"  # what had been received, and which attributes were set, by the end of the day
+    NOW = "now"  # everything known now about the time up to the day
+    THEN = "then"  # only what was received, and the attributes set, by the end of the day
 
 
 @dataclass(frozen=True)
 class Request:
-    """`customers` and `attributes` narrow the portfolio down: these ids (None: all), with these values now."""
+    """The request of a backtest. `customers` (None: all) and `attributes` (their values now) restrict the portfolio."""
 
     against: Against
     other_version: int | None
@@ -53,26 +53,26 @@ class Request:
 
     @classmethod
     def of_json(cls, text: str) -> "Request":
-        said = json.loads(text, parse_int=Decimal, parse_float=Decimal)
-        only, other = said["customers"], said["other_version"]
+        fields = json.loads(text, parse_int=Decimal, parse_float=Decimal)
+        only, other = fields["customers"], fields["other_version"]
         return cls(
-            Against(said["against"]),
+            Against(fields["against"]),
             None if other is None else int(other),
-            tuple(map(date.fromisoformat, said["days"])),
-            Knowledge(said["knowledge"]),
-            said["inputs"],
+            tuple(map(date.fromisoformat, fields["days"])),
+            Knowledge(fields["knowledge"]),
+            fields["inputs"],
             None if only is None else tuple(map(UUID, only)),
-            said["attributes"],
+            fields["attributes"],
         )
 
 
 def latest_records(
     r: Reading, job: PortfolioJob, customer_numbers: Sequence[int], by: datetime, *, shadows: bool
 ) -> dict[int, tuple[Recorded, ...]]:
-    """Return each customer's last evaluation by the policy that was answered by a time, what-ifs left out.
+    """Return the record of each customer's last decision by the policy up to a time, without what-ifs.
 
     Args:
-        shadows: only evaluations that the job's version was shadow-run on; that run's record is the second.
+        shadows: use only evaluations on which the job's version was shadow-run; the second record is the shadow run's.
     """
     shadow = evaluations.alias("shadow")
     ran = (shadow.c.shadow_of == evaluations.c.evaluation_id) & (shadow.c.version == job.version)

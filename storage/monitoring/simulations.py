@@ -1,4 +1,4 @@
-"""Simulations: what a portfolio job that tries a ruleset on past days is asked for."""
+"""The request of a simulation, which is a portfolio job."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -9,13 +9,17 @@ import msgspec
 from pipelines.monitoring import Listed, Ruleset
 from storage.core.database import Reading
 from storage.monitoring import rulesets
-from storage.portfolio.portfolio_jobs import PortfolioJob, Whom
+from storage.portfolio.portfolio_jobs import Population, PortfolioJob
 
 
 @dataclass(frozen=True)
 class Request:
-    """`first` to `last` day, both included. `customers`: only these (None: all). `document`: what the ruleset shall
-    say, as canonical JSON (None: what its version says).
+    """The request of a simulation.
+
+    Args:
+        first, last: the days, both included.
+        customers: only these customers; None: all.
+        document: the ruleset to try, as canonical JSON; None: the ruleset's version.
     """
 
     first: date
@@ -32,10 +36,10 @@ class Request:
 
 
 def simulated_ruleset(r: Reading, job: PortfolioJob) -> Ruleset:
-    """Return what a simulation tries: the document that was sent along, or the version.
+    """Return the ruleset that a simulation tries: the document in the request, or the version.
 
     Raises:
-        Corrupt: the version is not what was written.
+        Corrupt: the stored version is damaged.
     """
     document = Request.of_json(job.request).document
     if document is not None:
@@ -43,11 +47,11 @@ def simulated_ruleset(r: Reading, job: PortfolioJob) -> Ruleset:
     return rulesets.version(r, job.subject_id, job.version).ruleset
 
 
-def whom(job: PortfolioJob, ruleset: Ruleset) -> Whom:
-    """Return whom a simulation is about: customers with transactions, asked for, and listed by the ruleset."""
-    narrowed = [
+def population(job: PortfolioJob, ruleset: Ruleset) -> Population:
+    """Return the customers of a simulation: with transactions, in the request, and listed by the ruleset."""
+    restrictions = [
         Request.of_json(job.request).customers,
         ruleset.applies_to.customers if isinstance(ruleset.applies_to, Listed) else None,
     ]
-    named = [frozenset(ids) for ids in narrowed if ids is not None]
-    return Whom(job.client_id, frozenset.intersection(*named) if named else None, with_transactions=True)
+    named = [frozenset(ids) for ids in restrictions if ids is not None]
+    return Population(job.client_id, frozenset.intersection(*named) if named else None, with_transactions=True)

@@ -1,1 +1,1 @@
-"""Tables over all of a client's customers, and the jobs that work through them."""
+"""Tables of all of a client's customers, and jobs over them."""

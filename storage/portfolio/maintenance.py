@@ -1,7 +1,7 @@
-"""The portfolio's long work: for which customers it is due, what was asked for, and how far each bucket has come.
+"""Maintenance of the portfolio: the customers for whom it is due, requests for it, and the progress of each bucket.
 
-What is due is read from the data, never from a list: a customer is brought up to date in one commit and is then due
-no more. So a run that was killed goes on where it stopped, whoever starts it again.
+What is due follows from the data, not from a list: a customer is brought up to date in one commit and is then no longer
+due. So a run that was killed continues where it stopped when it is started again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,14 +17,14 @@ from storage.core.database import AnyRow, Reading, Writing, insert_into, values_
 from storage.core.models import LIVE, QUEUE_OF, Queue, customers, jobs, maintenance, reports
 from storage.jobs.jobs import with_unfinished_submission
 
-SILENT_AFTER = timedelta(minutes=2)  # longer than a slice of work takes
+SILENT_AFTER = timedelta(minutes=2)  # without a heartbeat a run counts as dead; longer than a slice takes
 _OF_THE_PORTFOLIO = [flow for flow, queue in QUEUE_OF.items() if queue is Queue.PORTFOLIO]
 
 
 class Task(StrEnum):
-    BACKFILL = "backfill"  # enrich again those whose value an older version of the enrichment made
+    BACKFILL = "backfill"  # enrich customers again whose value an older version of the enrichment made
     REFRESH = "refresh"  # compute stale and old reports again
-    MONITORING = "monitoring"  # look at customers by their clients' rulesets
+    MONITORING = "monitoring"  # evaluate customers by their clients' rulesets
 
 
 class State(StrEnum):
@@ -37,7 +37,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class BucketProgress:
-    """A task of a bucket, as it was last asked for or done."""
+    """The latest request and run of a task for a bucket."""
 
     task: Task
     bucket: int
@@ -59,8 +59,8 @@ class BucketProgress:
         assert self.beat_at is not None
         return State.RUNNING if now - self.beat_at < SILENT_AFTER else State.INTERRUPTED
 
-    def will_do(self, now: datetime) -> bool:
-        """Whether asking for it again would be in vain. What waits for long may have lost its run before it began."""
+    def is_under_way(self, now: datetime) -> bool:
+        """Return whether it runs or was requested recently. After a long wait, its run may have been lost."""
         if self.state(now) is not State.WAITING:
             return self.state(now) is State.RUNNING
         assert self.requested_at is not None
@@ -72,14 +72,15 @@ def with_transactions() -> ColumnElement[bool]:
 
 
 def outdated(enrichment_version: int) -> ColumnElement[bool]:
-    """Customers whose value another version of the enrichment made."""
+    """Select customers whose value was made by another version of the enrichment."""
     return and_(with_transactions(), customers.c.enrichment_version != enrichment_version)
 
 
 def stale(report_versions: Mapping[str, int], not_before: date) -> ColumnElement[bool]:
-    """Customers with a report that failed, covers older data, is of another version, or was made before `not_before`.
+    """Select customers with a report that failed, covers older data, has another version, or is older than
+    `not_before`.
 
-    A first report is made when the client asks for it, never from here.
+    Customers without a report are not selected: the client requests the first one.
     """
     of_this_customer = reports.c.customer_number == customers.c.number
     versions = report_versions.items()
@@ -87,59 +88,62 @@ def stale(report_versions: Mapping[str, int], not_before: date) -> ColumnElement
         *(and_(reports.c.kind == kind, reports.c.report_version != newest) for kind, newest in versions)
     )
     behind = or_(reports.c.data_version != customers.c.data_version, reports.c.as_of < not_before)
-    wanting = exists().where(of_this_customer, or_(reports.c.failed.is_(True), other_version, behind))
-    return and_(customers.c.enriched_rows > 0, wanting)
+    stale_report = exists().where(of_this_customer, or_(reports.c.failed.is_(True), other_version, behind))
+    return and_(customers.c.enriched_rows > 0, stale_report)
 
 
 def due(r: Reading, condition: ColumnElement[bool], bucket: int) -> list[tuple[int, int]]:
-    """The bucket's customers that meet the condition, in order of number, each with the number of its rows."""
+    """Return the bucket's customers that meet the condition, in order of number, each with its number of rows."""
     query = select(customers.c.number, customers.c.enriched_rows).where(in_bucket(bucket), condition)
     return [(number, rows) for number, rows in r.execute(query.order_by(customers.c.number))]
 
 
 def buckets_due(r: Reading, condition: ColumnElement[bool]) -> list[int]:
-    """The buckets with at least one customer that meets the condition."""
+    """Return the buckets with at least one customer that meets the condition."""
     query = select(customers.c.number % BUCKETS).where(condition).distinct()
     return sorted(r.execute(query).scalars())
 
 
 def still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequence[int]) -> list[int]:
-    """Those of the customers that still meet it, without those whose unfinished submission will see to it."""
+    """Return the customers that still meet the condition, without those with an unfinished submission.
+
+    Such a submission does the same work when it is enriched.
+    """
     query = select(customers.c.number).where(customers.c.number.in_(customer_numbers), condition)
-    left = with_unfinished_submission(r, customer_numbers)
-    return [number for number in r.execute(query.order_by(customers.c.number)).scalars() if number not in left]
+    submitted = with_unfinished_submission(r, customer_numbers)
+    return [number for number in r.execute(query.order_by(customers.c.number)).scalars() if number not in submitted]
 
 
 def jobs_wait(r: Reading) -> bool:
-    """Whether somebody waits for a job of another queue to end: those of the portfolio wait for each other."""
+    """Return whether an unfinished job of another queue exists; the portfolio's own jobs don't count."""
     waiting = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_PORTFOLIO))
     return r.execute(waiting.limit(1)).first() is not None
 
 
 def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
-    """Ask for a task; where it runs, or was asked for just now, that will do."""
+    """Request a task for the buckets where it is not under way."""
     wanted = set(buckets)
-    enough = {each.bucket for each in progress(w, task, wanted) if each.will_do(now)}
-    _upsert(w, [{"task": task, "bucket": bucket, "requested_at": now} for bucket in sorted(wanted - enough)])
+    under_way = {each.bucket for each in progress(w, task, wanted) if each.is_under_way(now)}
+    _upsert(w, [{"task": task, "bucket": bucket, "requested_at": now} for bucket in sorted(wanted - under_way)])
 
 
 def waiting(r: Reading, task: Task) -> list[BucketProgress]:
-    """What was asked for and has not begun."""
-    asked, begun = maintenance.c.requested_at, maintenance.c.started_at
+    """Return the requests of a task that have not begun, oldest first."""
+    requested, begun = maintenance.c.requested_at, maintenance.c.started_at
     query = select(maintenance).where(
-        maintenance.c.task == task, asked.is_not(None), or_(begun.is_(None), begun < asked)
+        maintenance.c.task == task, requested.is_not(None), or_(begun.is_(None), begun < requested)
     )
-    return [_progress(row) for row in r.execute(query.order_by(asked, maintenance.c.bucket))]
+    return [_progress(row) for row in r.execute(query.order_by(requested, maintenance.c.bucket))]
 
 
 def progress(r: Reading, task: Task, buckets: Iterable[int]) -> list[BucketProgress]:
-    """What is known of the task in these buckets, in their order; nothing for those where it never ran."""
+    """Return the task's progress in these buckets, by bucket, without those where it never ran."""
     query = select(maintenance).where(maintenance.c.task == task, maintenance.c.bucket.in_(list(buckets)))
     return [_progress(row) for row in r.execute(query.order_by(maintenance.c.bucket))]
 
 
 def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
-    """A run begins. What an interrupted one did before it stays counted."""
+    """Record that a run begins. The counts of an interrupted run before it are kept."""
     before = progress(w, task, [bucket])
     resumed = bool(before) and before[0].completed_at is None and before[0].state(now) is not State.WAITING
     done = before[0].done if resumed else 0
@@ -149,25 +153,25 @@ def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
 
 
 def expect(w: Writing, task: Task, bucket: int, remaining: int) -> None:
-    """The run that has begun is for `remaining` customers."""
-    w.execute(_of(task, bucket).values(total=maintenance.c.total + remaining))
+    """Record the number of customers that the run still has to do."""
+    w.execute(_update(task, bucket).values(total=maintenance.c.total + remaining))
 
 
 def advance(w: Writing, task: Task, bucket: int, now: datetime, done: int, *, changed: int, failed: int) -> None:
-    """Count a slice of customers in."""
+    """Add a slice of customers to the counts."""
     more = {
         "done": maintenance.c.done + done,
         "changed": maintenance.c.changed + changed,
         "failed": maintenance.c.failed + failed,
     }
-    w.execute(_of(task, bucket).values(beat_at=now, **more))
+    w.execute(_update(task, bucket).values(beat_at=now, **more))
 
 
 def end(w: Writing, task: Task, bucket: int, now: datetime, error: str | None = None) -> None:
-    w.execute(_of(task, bucket).values(beat_at=now, completed_at=now, error=error))
+    w.execute(_update(task, bucket).values(beat_at=now, completed_at=now, error=error))
 
 
-def _of(task: Task, bucket: int) -> Any:
+def _update(task: Task, bucket: int) -> Any:
     return update(maintenance).where(maintenance.c.task == task, maintenance.c.bucket == bucket)
 
 

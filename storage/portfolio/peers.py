@@ -1,7 +1,7 @@
-"""Peers: how a client's customers spread over each metric, night by night.
+"""Peers: the distribution of each metric over a client's customers, night by night.
 
-A report of a day is compared with the night before it, so computing it again gives the same percentiles. Nights older
-than the retention time of replaced versions are of no use to anybody, and go.
+A report is compared with the last night before its day, so computing it again gives the same percentiles. Old nights
+are removed, because no stored version of the data is old enough to need them.
 """
 
 from collections import defaultdict
@@ -27,10 +27,10 @@ SPREAD = pl.Schema(
 
 
 def percentiles(lake: Lake, tables: Iterable[PortfolioTable]) -> pl.DataFrame:
-    """Tables of metrics → SPREAD, of each client and metric with enough customers.
+    """Compute SPREAD from tables of metrics, for each client and metric with enough customers.
 
-    Each is a reading that occurs: the p-th is the last that stands no more than p hundredths of the way from the
-    least to the greatest.
+    Percentiles are lower percentiles: always values that occur. Of n sorted values, the p-th percentile is the one at
+    index ⌊p (n − 1) / 100⌋.
     """
     columns = {"client_id": UUID_TYPE, "metric": pl.String(), "value": FIGURE}
     frames = [pl.scan_parquet(lake.verified(each.path, each.sha256)).select(*columns) for each in tables]
@@ -48,7 +48,7 @@ def percentiles(lake: Lake, tables: Iterable[PortfolioTable]) -> pl.DataFrame:
 
 
 def put(w: Writing, spread: pl.DataFrame, day: date) -> None:
-    """Keep a night's SPREAD, in the place of what this night had before."""
+    """Store a night's SPREAD, replacing what this night had before; remove old nights."""
     w.execute(delete(peers).where((peers.c.day == day) | (peers.c.day < day - RETAINED)))
     rows = [
         {
@@ -64,8 +64,8 @@ def put(w: Writing, spread: pl.DataFrame, day: date) -> None:
         w.execute(insert(peers), rows)
 
 
-def of_clients(r: Reading, client_ids: Iterable[UUID], as_of: date) -> dict[UUID, pl.DataFrame]:
-    """Schema `context.PEERS` of the clients that have any: of the last night before `as_of`."""
+def latest_before(r: Reading, client_ids: Iterable[UUID], as_of: date) -> dict[UUID, pl.DataFrame]:
+    """Return each client's peers (`context.PEERS`) of the last night before `as_of`, if it has any."""
     last = (
         select(peers.c.client_id, func.max(peers.c.day).label("day"))
         .where(peers.c.client_id.in_(set(client_ids)), peers.c.day < as_of)
@@ -73,7 +73,7 @@ def of_clients(r: Reading, client_ids: Iterable[UUID], as_of: date) -> dict[UUID
         .subquery()
     )
     query = select(peers).join(last, (peers.c.client_id == last.c.client_id) & (peers.c.day == last.c.day))
-    found: dict[UUID, list[tuple[str, list[Decimal]]]] = defaultdict(list)
+    by_client: dict[UUID, list[tuple[str, list[Decimal]]]] = defaultdict(list)
     for row in r.execute(query.order_by(peers.c.metric)):
-        found[row.client_id].append((row.metric, [Decimal(each) for each in row.percentiles]))
-    return {client_id: pl.DataFrame(rows, schema=PEERS, orient="row") for client_id, rows in found.items()}
+        by_client[row.client_id].append((row.metric, [Decimal(each) for each in row.percentiles]))
+    return {client_id: pl.DataFrame(rows, schema=PEERS, orient="row") for client_id, rows in by_client.items()}

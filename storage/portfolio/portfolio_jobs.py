@@ -1,8 +1,8 @@
-"""Jobs over a client's portfolio and of no single customer: what was asked for, how far each has come, its result.
+"""Jobs over a client's portfolio rather than one customer: their requests, progress and results.
 
-A job's slices are listed once, when it begins, and recorded one by one: each with tallies that add up, and with its
-rows in the lake. A run that was killed is resumed at the first slice that is not recorded. What a kind asks for, and
-what its tallies say, is the kind's own; no webhook reports these jobs.
+A job's slices are listed when it begins, and recorded one by one, each with tallies that add up and with rows in the
+lake. A run that was killed is resumed at the first slice that is not recorded. Requests and tallies differ by kind. No
+webhook reports these jobs.
 """
 
 import json
@@ -31,7 +31,7 @@ from storage.jobs.jobs import Ending, Job, as_job, finish, select_jobs
 from storage.jobs.jobs import get as get_job
 from storage.portfolio.maintenance import with_transactions
 
-ROWS_AT_ONCE = 1_000  # that are read of the lake for a list
+ROWS_AT_ONCE = 1_000  # of a list, converted and sent at once
 
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 _frames = msgspec.msgpack.Decoder(dict[str, bytes]).decode
@@ -39,16 +39,16 @@ _frames = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 
 @dataclass(frozen=True)
 class Kind:
-    """What distinguishes kinds of portfolio jobs in storage."""
+    """A kind of portfolio job, as far as storage distinguishes them."""
 
     flow: Flow
-    noun: str  # in messages and codes of errors
-    listed_by: str | None  # rows whose value in this column is null are stored but not listed; None: all are listed
-    most_listed: int | None  # rows; None: all
+    noun: str  # for messages and codes of errors
+    listed_by: str | None  # rows with null in this column are stored but not listed; None: all are listed
+    most_listed: int | None  # maximum number of listed rows; None: all
 
     @property
     def folder(self) -> str:
-        """Return the folder of the lake for its rows."""
+        """The folder of the lake for its rows."""
         return f"{self.noun}s"
 
     def code(self, reason: str) -> str:
@@ -63,12 +63,12 @@ KINDS = {kind.flow: kind for kind in (BACKTEST, SIMULATION)}
 
 @dataclass(frozen=True)
 class NewPortfolioJob:
-    """What is asked for.
+    """A requested portfolio job.
 
     Args:
-        subject_id: the policy or the ruleset, by `version`.
+        subject_id: the policy or the ruleset, with its `version`.
         request: JSON.
-        attachment: what the request brings along.
+        attachment: further data of the request, such as known outcomes.
     """
 
     kind: Kind
@@ -81,7 +81,7 @@ class NewPortfolioJob:
 
 @dataclass(frozen=True)
 class PortfolioJob:
-    """A job as it stands. `customers_total` is null until it has begun."""
+    """A portfolio job with its progress. `customers_total` is null until it has begun."""
 
     job_id: UUID
     client_id: UUID
@@ -131,14 +131,14 @@ def get(r: Reading, kind: Kind, client_id: UUID, job_id: UUID, subject_id: UUID 
     """Return the client's job of this kind.
 
     Args:
-        subject_id: only if it is about this policy or ruleset.
+        subject_id: the policy or ruleset that the job must be about.
 
     Raises:
-        NotFound: unknown, another client's, of another kind or about something else.
+        NotFound: there is no such job of this client, kind and subject.
     """
     about = [] if subject_id is None else [portfolio_jobs.c.subject_id == subject_id]
     row = r.execute(
-        _shown().where(_is(job_id), jobs.c.client_id == client_id, jobs.c.flow == kind.flow, *about)
+        _select().where(_is(job_id), jobs.c.client_id == client_id, jobs.c.flow == kind.flow, *about)
     ).first()
     if row is None:
         raise NotFound(kind.code("NotFound"), f"There is no {kind.noun} with this id.")
@@ -146,13 +146,13 @@ def get(r: Reading, kind: Kind, client_id: UUID, job_id: UUID, subject_id: UUID 
 
 
 def with_id(r: Reading, job_id: UUID) -> PortfolioJob:
-    """Return any client's job, for its run, which knows nothing but this id."""
-    return _portfolio_job(r.execute(_shown().where(_is(job_id))).one())
+    """Return a job of any client, for its run, which knows only the id."""
+    return _portfolio_job(r.execute(_select().where(_is(job_id))).one())
 
 
 def find(r: Reading, subject_id: UUID, page: Page | None = None) -> Paged[PortfolioJob]:
     """Return the jobs about a policy or a ruleset, newest first."""
-    query = _shown().where(portfolio_jobs.c.subject_id == subject_id).order_by(jobs.c.received_seq.desc())
+    query = _select().where(portfolio_jobs.c.subject_id == subject_id).order_by(jobs.c.received_seq.desc())
     rows = r.execute(limited(query, page))
     return Paged([_portfolio_job(row) for row in rows], total_of(r, query), page)
 
@@ -169,26 +169,26 @@ def attachment(r: Reading, job: PortfolioJob) -> pl.DataFrame | None:
 
 
 def result(r: Reading, job: PortfolioJob) -> Any:
-    """Return what came of it, numbers with a point as decimals; None until it is done."""
+    """Return the job's result, with decimals for numbers with a point; None until it is done."""
     text = r.execute(select(portfolio_jobs.c.result).where(_is(job.job_id))).scalar_one()
     return None if text is None else json.loads(text, parse_float=Decimal)
 
 
-# Whom a job is about, and its slices
+# The customers of a job, and its slices
 
 
 @dataclass(frozen=True)
-class Whom:
-    """The client's customers that a job is about: of `named` alone, if they are named."""
+class Population:
+    """The customers of a job: all of the client's, or only those in `named`."""
 
     client_id: UUID
     named: frozenset[UUID] | None
-    with_transactions: bool  # nobody else
+    with_transactions: bool  # only customers that have some
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A job's customers by a range of their numbers, both included."""
+    """A part of a job's customers: a range of their numbers, both ends included."""
 
     job: PortfolioJob
     number: int
@@ -196,40 +196,41 @@ class Slice:
     last_customer: int
 
 
-def customers_of(r: Reading, whom: Whom, within: Slice | None = None) -> list[tuple[int, int]]:
-    """Return the numbers of the customers, in order, each with how many rows it has."""
+def customers_of(r: Reading, population: Population, within: Slice | None = None) -> list[tuple[int, int]]:
+    """Return the numbers of the customers, in order, each with its number of rows."""
     query = select(customers.c.number, customers.c.enriched_rows, customers.c.customer_id).where(
-        customers.c.client_id == whom.client_id
+        customers.c.client_id == population.client_id
     )
-    if whom.with_transactions:
+    if population.with_transactions:
         query = query.where(with_transactions())
     if within is not None:
         query = query.where(customers.c.number.between(within.first_customer, within.last_customer))
-    found = r.execute(query.order_by(customers.c.number))
-    return [(number, rows) for number, rows, id_ in found if whom.named is None or id_ in whom.named]
+    named = population.named
+    selected = r.execute(query.order_by(customers.c.number))
+    return [(number, rows) for number, rows, id_ in selected if named is None or id_ in named]
 
 
 def begin(w: Writing, job_id: UUID, now: datetime) -> PortfolioJob:
-    """Begin a run, perhaps after one that was killed."""
+    """Record that a run begins; it may follow one that was killed."""
     begun = {"attempts": jobs.c.attempts + 1, "started_at": func.coalesce(jobs.c.started_at, now)}
     w.execute(update(jobs).where(jobs.c.job_id == job_id).values(status=JobStatus.RUNNING, **begun))
     return with_id(w, job_id)
 
 
 def list_slices(w: Writing, job: PortfolioJob, parts: Iterable[Sequence[int]]) -> None:
-    """List the slices of a job, unless they are listed: whole customers, in order.
+    """List the slices of a job, unless they are listed already: whole customers, in order.
 
-    A job about nobody has one empty slice.
+    A job without customers has one empty slice.
     """
-    w.execute(select(portfolio_jobs.c.job_id).where(_is(job.job_id)).with_for_update())  # one run at a time gets here
+    w.execute(select(portfolio_jobs.c.job_id).where(_is(job.job_id)).with_for_update())  # of two runs, one waits here
     if with_id(w, job.job_id).customers_total is not None:
         return
     rows = [
         {"slice": nth, "first_customer": part[0], "last_customer": part[-1], "customers": len(part)}
         for nth, part in enumerate(parts)
     ]
-    nobody = {"slice": 0, "first_customer": 0, "last_customer": 0, "customers": 0}
-    w.execute(insert(slices), [{"job_id": job.job_id, **row} for row in rows or [nobody]])
+    empty = {"slice": 0, "first_customer": 0, "last_customer": 0, "customers": 0}
+    w.execute(insert(slices), [{"job_id": job.job_id, **row} for row in rows or [empty]])
 
 
 def next_slice(r: Reading, job: PortfolioJob) -> Slice | None:
@@ -242,7 +243,7 @@ def next_slice(r: Reading, job: PortfolioJob) -> Slice | None:
 
 @dataclass(frozen=True)
 class Part:
-    """What comes of some customers: rows for the lake, tallies, and how many customers were computed."""
+    """The result for some customers: rows for the lake, tallies, and the number of customers computed."""
 
     rows: pl.DataFrame
     tallies: Tallies
@@ -250,15 +251,16 @@ class Part:
 
 
 def put_rows(lake: Lake, job: PortfolioJob, rows: pl.DataFrame) -> Stored | None:
-    """Write a slice's rows to a file of the lake, which `record` then names; None if there are none."""
+    """Write a slice's rows to a file of the lake, for `record`; return None if there are no rows."""
     return lake.put_frame(f"{job.kind.folder}/{job.job_id}/{uuid4()}.parquet", rows) if rows.height else None
 
 
 def record(w: Writing, lake: Lake, slice_: Slice, part: Part, failed: int, file: Stored | None, now: datetime) -> None:
-    """Record a slice, of which `failed` customers are left out. Of two runs that compute it, the first is recorded.
+    """Record a slice. If two runs compute it, only the first is recorded.
 
     Args:
-        file: of `put_rows`.
+        failed: the number of customers left out.
+        file: the result of `put_rows`.
 
     Raises:
         Unavailable: the file is gone; the transaction must not commit.
@@ -273,13 +275,13 @@ def record(w: Writing, lake: Lake, slice_: Slice, part: Part, failed: int, file:
 
 
 def recorded_tallies(r: Reading, job: PortfolioJob) -> list[Tallies]:
-    """Return the tallies of the slices that are recorded."""
+    """Return the tallies of the recorded slices."""
     query = select(slices.c.tallies).where(slices.c.job_id == job.job_id, slices.c.tallies.is_not(None))
     return [_unpacked(content) for content in r.execute(query.order_by(slices.c.slice)).scalars()]
 
 
 def end(w: Writing, job: PortfolioJob, result: Any, now: datetime) -> None:
-    """End a job whose slices are all recorded, with what their tallies come to, as data for JSON."""
+    """End a job whose slices are all recorded, with its result as data for JSON."""
     failed = with_id(w, job.job_id).customers_failed
     status = JobStatus.COMPLETED_WITH_ERRORS if failed else JobStatus.COMPLETED
     _end(w, job, status, now, result=_encode(result).decode())
@@ -297,7 +299,7 @@ def _end(
     result: str | None = None,
     error: Mapping[str, str] | None = None,
 ) -> None:
-    """End a job once, whichever of two runs comes first, and remove the tallies."""
+    """End a job, unless another run has ended it already, and remove the tallies."""
     live = get_job(w, job.client_id, job.job_id)
     if live.status in TERMINAL:
         return
@@ -317,7 +319,7 @@ def _unpacked(content: bytes) -> Tallies:
     return {name: pl.read_ipc(BytesIO(frame)) for name, frame in _frames(content).items()}
 
 
-# The rows of a job that is done
+# The rows of a finished job
 
 
 def _row_counts(kind: Kind, rows: pl.DataFrame) -> dict[str, int]:
@@ -328,7 +330,7 @@ def _row_counts(kind: Kind, rows: pl.DataFrame) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Listing:
-    """The rows of a job that are listed: `files` holds a path, a SHA-256 and a number of such rows each."""
+    """The listed rows of a job. Each of `files` has a path, a SHA-256 and its number of listed rows."""
 
     files: Sequence[tuple[str, bytes, int]]
     wanted: pl.Expr
@@ -336,16 +338,15 @@ class Listing:
 
 
 def listing(r: Reading, job: PortfolioJob, value: str | None = None) -> Listing:
-    """Return the listing of a job that is done.
+    """Return the listing of a finished job.
 
     Args:
-        value: only rows with this value in the kind's column `listed_by`.
+        value: list only rows with this value in the kind's column `listed_by`.
     """
     query = select(segments.c.path, segments.c.sha256, slices.c.row_counts).join_from(slices, segments)
-    found = r.execute(query.where(slices.c.job_id == job.job_id).order_by(slices.c.slice))
+    rows = r.execute(query.where(slices.c.job_id == job.job_id).order_by(slices.c.slice))
     files = [
-        (path, sha256, sum(counts.values()) if value is None else counts.get(value, 0))
-        for path, sha256, counts in found
+        (path, sha256, sum(counts.values()) if value is None else counts.get(value, 0)) for path, sha256, counts in rows
     ]
     total = sum(count for _, _, count in files)
     return Listing(files, _wanted(job.kind, value), min(total, job.kind.most_listed or total))
@@ -359,10 +360,10 @@ def _wanted(kind: Kind, value: str | None) -> pl.Expr:
 
 
 def rows_of(lake: Lake, of: Listing, page: Page | None) -> Iterator[pl.DataFrame]:
-    """Read a page's rows, in the order of the slices, some at a time, one file at a time, and no file without them.
+    """Yield a page's rows in pieces, in the order of the slices. Only files with rows of the page are read.
 
     Raises:
-        Corrupt: a file is not what was written.
+        Corrupt: a file is damaged.
     """
     first = 0 if page is None else page.offset
     left = of.total - first if page is None else min(page.count, of.total - first)
@@ -381,20 +382,20 @@ def _is(job_id: UUID) -> ColumnElement[bool]:
     return portfolio_jobs.c.job_id == job_id
 
 
-def _shown() -> AnySelect:
-    """Jobs by the names of PortfolioJob's fields, but for `kind`."""
+def _select() -> AnySelect:
+    """Select jobs with the fields of PortfolioJob, except `kind`."""
     return select(
         *(jobs.c[name] for name in ("job_id", "client_id", "flow", "status", "created_at", "started_at")),
         *(portfolio_jobs.c[name] for name in ("subject_id", "version", "request", "created_by")),
         portfolio_jobs.c.attachment.is_not(None).label("has_attachment"),
-        _counted(slices.c.customers).label("customers_total"),
-        func.coalesce(_counted(slices.c.done), 0).label("customers_done"),
-        func.coalesce(_counted(slices.c.failed), 0).label("customers_failed"),
+        _sum_over_slices(slices.c.customers).label("customers_total"),
+        func.coalesce(_sum_over_slices(slices.c.done), 0).label("customers_done"),
+        func.coalesce(_sum_over_slices(slices.c.failed), 0).label("customers_failed"),
     ).join_from(portfolio_jobs, jobs)
 
 
-def _counted(column: ColumnElement[int]) -> ColumnElement[int]:
-    """Sum a column over a job's slices; null where there is nothing to sum."""
+def _sum_over_slices(column: ColumnElement[int]) -> ColumnElement[int]:
+    """Sum a column over a job's slices; null if there are none."""
     mine = slices.c.job_id == portfolio_jobs.c.job_id
     # PostgreSQL's sum of whole numbers is a decimal, hence the cast.
     return select(cast(func.sum(column), BigInteger)).where(mine).correlate(portfolio_jobs).scalar_subquery()

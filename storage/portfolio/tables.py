@@ -1,8 +1,7 @@
-"""The portfolio's tables: customers' current reports of one kind, and their metrics, as Parquet for who reads the lake.
-Each table is written a bucket at a time.
+"""The portfolio's tables: customers' current reports, and their metrics, as Parquet files for readers of the lake.
 
-A table is written like every other file of the lake: durable first, then named, with its SHA-256, by the one
-transaction that makes it the current one. What it replaces is kept for the retention time.
+A table is written one bucket at a time. As with every file of the lake, it is stored durably first, and then the
+transaction that makes it current records its path and SHA-256. Replaced tables are kept for the retention time.
 """
 
 from collections.abc import Mapping
@@ -33,18 +32,18 @@ _CUSTOMER: Columns = {
     "customer_number": (pl.Int64(), "internal number of the customer"),
     "customer_id": (UUID_TYPE, "16 bytes of the UUID"),
     "client_id": (UUID_TYPE, "16 bytes of the UUID"),
-    "data_version": (pl.Int64(), "version of the customer's transactions that is covered"),
+    "data_version": (pl.Int64(), "version of the customer's transactions that it covers"),
 }
 _REPORT: Columns = {
     **_CUSTOMER,
-    "is_current": (pl.Boolean(), "nothing newer was held, and the latest attempt succeeded, when this was written"),
+    "is_current": (pl.Boolean(), "when this was written, it covered the newest data and the latest attempt succeeded"),
     "report_version": (pl.Int32(), "version of the formulas"),
     "as_of": (pl.Date(), "the service's date of computation"),
-    "data_through": (pl.Date(), "the last transaction's"),
+    "data_through": (pl.Date(), "date of the last transaction"),
     "generated_at": (TIMESTAMP, "UTC"),
     "data": (pl.String(), "the report's `data`: the exact JSON text that the API answers with"),
 }
-# What is asked for first of a report, out of its data: the path there.
+# The most important figures of a report as columns of their own, with their paths in its data.
 _HEADLINES: Mapping[str, Mapping[str, str]] = {
     "completeness": {
         "completeness_score": "$.summary.completenessScore",
@@ -76,7 +75,7 @@ METRIC_COLUMNS: Columns = {
     **_CUSTOMER,
     "as_of": (pl.Date(), "the service's date of computation"),
     "metric": (pl.String(), "slug in the registry"),
-    "value": (FIGURE, "in the metric's unit; null where it is unavailable"),
+    "value": (FIGURE, "in the metric's unit; null if it is unavailable"),
     "cause": (pl.String(), "why it is unavailable"),
 }
 
@@ -97,7 +96,7 @@ class PortfolioTable:
 
 
 def reports_of(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
-    """The bucket's reports of one kind, with REPORT_COLUMNS of the kind."""
+    """Return the bucket's reports of one kind, with REPORT_COLUMNS of the kind."""
     query: AnySelect = (
         select(
             customers.c.number,
@@ -125,7 +124,7 @@ def reports_of(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
 
 
 def metrics_of(r: Reading, readings: pl.DataFrame, versions: Mapping[int, int], as_of: date) -> pl.DataFrame:
-    """`customer_number, metric, value, cause` of customers → the same with METRIC_COLUMNS, sorted."""
+    """Return readings (`customer_number, metric, value, cause`) with METRIC_COLUMNS, sorted."""
     query = select(customers.c.number, customers.c.customer_id, customers.c.client_id)
     mine = query.where(customers.c.number.in_(list(versions)))
     reported = [(number, id_.bytes, client.bytes, versions[number]) for number, id_, client in r.execute(mine)]
@@ -136,7 +135,7 @@ def metrics_of(r: Reading, readings: pl.DataFrame, versions: Mapping[int, int], 
 
 
 def put(store: Store, name: str, bucket: int, table: pl.DataFrame, now: datetime) -> Stored:
-    """Make `table` the current one of its name and bucket."""
+    """Store `table` and make it the current one of its name and bucket."""
     stored = store.lake.put_frame(f"portfolio/{name}/{bucket:02d}/{uuid4()}.parquet", table)
     with store.db.writing() as w:
         current = (
@@ -152,7 +151,7 @@ def put(store: Store, name: str, bucket: int, table: pl.DataFrame, now: datetime
 
 
 def current_tables(r: Reading) -> list[PortfolioTable]:
-    """All current tables, by name and bucket."""
+    """Return all current tables, by name and bucket."""
     query = (
         select(portfolio_tables.c.name, portfolio_tables.c.bucket, segments.c.path, segments.c.sha256, segments.c.rows)
         .join_from(portfolio_tables, segments)

@@ -1,4 +1,4 @@
-"""The HTTP API over a real store: called in this process, or behind its server where the socket is the subject."""
+"""The HTTP API over a real store: called in this process, or behind its server for tests of the socket."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,8 +29,8 @@ from tests.api.worker import end_extractions, end_submissions, evaluate
 from tests.conftest import open_store
 
 ABN = "51824753556"
-HTTP = requests.Session()  # for addresses that `answering` gives as well as for those of `serving`
-HTTP.trust_env = False  # no proxies to look up for each request
+HTTP = requests.Session()  # for URLs of `answering` and of `serving`
+HTTP.trust_env = False  # saves the lookup of proxies for each request
 ITEM = {"date": "2026-06-01", "description": "COFFEE", "amount": -4.5}
 
 
@@ -61,7 +61,7 @@ class Client:
         return str(made.json()["data"]["customerId"])
 
     def submitted(self, customer_id: str, items: Sequence[object] = (ITEM,), **account: object) -> str:
-        """The job of a submission."""
+        """Submit transactions and return the id of the job."""
         body = {"transactions": list(items), "accountNumber": "12345678", "bsb": "062-000"} | account
         accepted = self.post(f"/v1/customer/{customer_id}/transactions", body)
         assert accepted.status_code == 202, accepted.text
@@ -70,7 +70,7 @@ class Client:
 
 @contextmanager
 def connected(base_url: str) -> Iterator[HTTPConnection]:
-    """A connection to say things on that no HTTP library would say."""
+    """Open a connection for requests that no HTTP library would send."""
     connection = HTTPConnection(urlsplit(base_url).netloc, timeout=10)
     try:
         yield connection
@@ -80,7 +80,7 @@ def connected(base_url: str) -> Iterator[HTTPConnection]:
 
 @contextmanager
 def answering(store: Store) -> Iterator[str]:
-    """The application in this process; gives an address at which HTTP finds it."""
+    """Run the application in this process; yield a URL at which `HTTP` reaches it."""
     url = f"http://{uuid4()}.tidemark"
     with running(cast(FastAPI, server(store).config.app)) as transport:
         HTTP.mount(url, transport)
@@ -90,7 +90,7 @@ def answering(store: Store) -> Iterator[str]:
 
 @contextmanager
 def serving(store: Store) -> Iterator[str]:
-    """The application behind uvicorn, in a thread; gives its address."""
+    """Run the application behind uvicorn, in a thread; yield its URL."""
     served, listener = server(store), create_server(("127.0.0.1", 0))
     thread = Thread(target=served.run, args=([listener],), daemon=True)
     thread.start()
@@ -105,7 +105,7 @@ def serving(store: Store) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """One Tidemark for all tests of the API: each test brings clients of its own."""
+    """One Tidemark for all tests of the API; each test creates its own clients."""
     settings = Settings(
         home=tmp_path_factory.mktemp("home"),
         max_json_bytes=200_000,
@@ -119,7 +119,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture
 def own_store(tmp_path: Path) -> Iterator[Store]:
-    """A Tidemark of this test alone."""
+    """A Tidemark for this test only."""
     opened = open_store(Settings(home=tmp_path / "home"))
     yield opened
     opened.close()
@@ -127,14 +127,14 @@ def own_store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def base_url(store: Store) -> Iterator[str]:
-    """Where the application answers in this process."""
+    """URL of the application in this process."""
     with answering(store) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def socket_url(store: Store) -> Iterator[str]:
-    """Where the application answers behind its server, for what is said on a socket."""
+    """URL of the application behind its server, for tests of the socket."""
     with serving(store) as url, HTTP:
         yield url
 
@@ -148,7 +148,7 @@ def new_client(store: Store, base_url: str, scopes: Sequence[str] = keys.SCOPES)
 
 
 def with_scopes(store: Store, client: Client, scopes: Sequence[str]) -> Client:
-    """The same client, calling with another key."""
+    """Return the same client with a key of these scopes."""
     with store.db.writing() as w:
         _, text = keys.create_key(w, client.client_id, scopes, None, store.settings.key_prefix, datetime.now(UTC))
     return replace(client, key=text)
@@ -162,12 +162,12 @@ def client(store: Store, base_url: str) -> Client:
 
 @pytest.fixture
 def other_client(store: Store, base_url: str) -> Client:
-    """Somebody else, with every scope."""
+    """Another client with every scope."""
     return new_client(store, base_url)
 
 
 def spending_ruleset(slug: str, customer_ids: Sequence[str]) -> dict[str, Any]:
-    """A document with a rule that is true of whoever spent anything."""
+    """Return a document with a rule that is true for customers that spent anything."""
     spent = {
         "slug": "spent_30d",
         "name": "Spent, last 30 days",
@@ -189,12 +189,12 @@ def spending_ruleset(slug: str, customer_ids: Sequence[str]) -> dict[str, Any]:
         "condition": {"moreThan": [{"metric": "spent_30d"}, "0"]},
         "recommendedActions": ["Ask what for."],
     }
-    whom = {"customers": list(customer_ids)}
-    return {"slug": slug, "name": "Spending", "appliesTo": whom, "metrics": [spent], "rules": [rule]}
+    listed = {"customers": list(customer_ids)}
+    return {"slug": slug, "name": "Spending", "appliesTo": listed, "metrics": [spent], "rules": [rule]}
 
 
 class Belongings(Mapping[str, str]):
-    """One thing of each kind that a client owns, by the name of its id in a path; each is made when first asked for."""
+    """One resource of each kind of a client, by the name of its id in a path. Each is created on first access."""
 
     def __init__(self, store: Store, client: Client) -> None:
         self._store, self._client = store, client
@@ -227,7 +227,7 @@ class Belongings(Mapping[str, str]):
         return self._made[kind]
 
     def _customer(self) -> dict[str, str]:
-        """With a submission, of which a subscription is told."""
+        """Create a customer with a submission, a correction and a delivery."""
         customer_id = self._client.new_customer()
         hook = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
         subscription = self._posted("/v1/webhooks/subscriptions", hook)["webhookSubscriptionId"]
@@ -254,7 +254,7 @@ class Belongings(Mapping[str, str]):
         return {"statementId": statement["statementId"], "transactionId": transaction["transactionId"]}
 
     def _policy(self) -> dict[str, str]:
-        """With a published version, and a draft."""
+        """Create a policy with a published version and a draft."""
         slug = f"policy-{uuid4()}"
         for notes in ("", "A draft."):
             saved = self._client.call(
@@ -276,7 +276,7 @@ class Belongings(Mapping[str, str]):
         return {"evaluationId": self._posted(path, {"inputs": {"requestedAmount": 1}})["evaluationId"]}
 
     def _ruleset(self) -> dict[str, str]:
-        """That has fired."""
+        """Create a ruleset that has fired."""
         customer_id = self["customerId"]
         document = spending_ruleset(f"ruleset-{uuid4()}", [customer_id])
         ruleset_id = self._posted("/v1/monitoring/rulesets", document)["rulesetId"]
@@ -299,5 +299,5 @@ class Belongings(Mapping[str, str]):
 
 
 def belongings(store: Store, client: Client) -> dict[str, str]:
-    """One thing of each kind, all of them made."""
+    """Create one resource of each kind and return their ids."""
     return dict(Belongings(store, client))

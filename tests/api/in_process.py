@@ -1,4 +1,4 @@
-"""Requests answered by an application in this process: as over HTTP, with no server and no socket between."""
+"""Requests answered by an application in this process: as over HTTP, but without server and socket."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ PIECE_BYTES = 64 * 1024
 
 
 class InProcess(HTTPAdapter):
-    """A transport of requests that calls an application on its event loop."""
+    """A transport for `requests` that calls an application on its event loop."""
 
     def __init__(self, app: FastAPI, portal: BlockingPortal) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class InProcess(HTTPAdapter):
 
 
 class _Exchange:
-    """What the application receives of a request, and what it sends."""
+    """One request as the application receives it, and the answer that it sends."""
 
     def __init__(self, request: PreparedRequest) -> None:
         self._method = request.method or ""
@@ -41,7 +41,7 @@ class _Exchange:
         self._completed = anyio.Event()
 
     async def receive(self) -> Message:
-        """The next piece of the body; behind its end the client stays until it is answered."""
+        """Return the next piece of the body; after its end, wait for the answer, as a client would."""
         if self._pieces is not None:
             piece = next(self._pieces, None)
             if piece is not None:
@@ -71,7 +71,7 @@ class _Exchange:
 
 
 def _pieces(body: Any) -> Iterator[bytes]:
-    """A body piece by piece, as long as a server would read them, or as an iterable gives them."""
+    """Split a body into pieces as a server would read them, or as an iterable yields them."""
     if body is None:
         return iter(())
     if isinstance(body, str | bytes):
@@ -81,10 +81,10 @@ def _pieces(body: Any) -> Iterator[bytes]:
 
 
 def _scope(request: PreparedRequest) -> Scope:
-    """What uvicorn tells of a request."""
+    """Return the scope that uvicorn would make of a request."""
     address = urlsplit(cast("str", request.url))
-    given = cast("Mapping[str | bytes, str | bytes]", request.headers)
-    headers = {"host": address.netloc} | {_text(name).lower(): value for name, value in given.items()}
+    sent = cast("Mapping[str | bytes, str | bytes]", request.headers)
+    headers = {"host": address.netloc} | {_text(name).lower(): value for name, value in sent.items()}
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -102,12 +102,12 @@ def _scope(request: PreparedRequest) -> Scope:
     }
 
 
-def _text(given: str | bytes) -> str:
-    return given.decode("latin-1") if isinstance(given, bytes) else given
+def _text(value: str | bytes) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
 @contextmanager
 def running(app: FastAPI) -> Iterator[InProcess]:
-    """The application between its start and its end, on an event loop of its own."""
+    """Run the application, with startup and shutdown, on an event loop of its own."""
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(app.router.lifespan_context(app)):
         yield InProcess(app, portal)

@@ -1,4 +1,4 @@
-"""Every place where an operation takes an id, read from the OpenAPI document."""
+"""All places where operations take an id, from the OpenAPI document."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -15,7 +15,7 @@ Step = str | int
 
 @dataclass(frozen=True)
 class Place:
-    """Where an operation takes an id: in its path, in its query, or somewhere in its body."""
+    """A place where an operation takes an id: in its path, in its query, or somewhere in its body."""
 
     operation: Operation
     within: str
@@ -26,7 +26,7 @@ class Place:
 
     @property
     def kind(self) -> str:
-        """Which of a client's belongings it names."""
+        """The kind of resource that the id names."""
         name = next(step for step in reversed(self.steps) if isinstance(step, str))
         return (LISTS_OF | ALSO_CALLED).get(name, name)
 
@@ -49,7 +49,7 @@ def _places_of(operation: Operation) -> Iterator[Place]:
 
 
 def ids_within(schema: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> Iterator[tuple[Step, ...]]:
-    """The way to every id in a document of this schema."""
+    """Yield the steps to each id in a document of this schema."""
     if (reference := schema.get("$ref")) is not None:
         if reference not in seen:
             yield from ids_within(document()["components"]["schemas"][reference.rpartition("/")[2]], seen | {reference})
@@ -69,7 +69,7 @@ def is_id(schema: Mapping[str, Any]) -> bool:
 
 
 def example_with(operation: Operation, own: Mapping[str, str]) -> Any:
-    """The documented body with these ids in every place where it takes one."""
+    """Return the documented body with these ids in all places that take one."""
     body = deepcopy(operation.example)
     for place in places():
         if place.operation == operation and place.within == "body":
@@ -78,7 +78,7 @@ def example_with(operation: Operation, own: Mapping[str, str]) -> Any:
 
 
 def put(given: Any, place: Place, an_id: str) -> None:
-    """Set an id in what is sent in the path, the query or the body; lists on the way are made as long as needed."""
+    """Set an id in a path, query or body; lists on the way are extended as needed."""
     found, steps = given, place.steps
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         if isinstance(step, int) and len(found) <= step:

@@ -1,4 +1,4 @@
-"""What callers and the operator do, and are refused, stands in the audit trail."""
+"""Actions of callers and the operator, and refused requests, are in the audit trail."""
 
 import json
 import time
@@ -34,7 +34,7 @@ def entries(store: Store, client_id: UUID | None = None) -> Sequence[Entry]:
 
 
 def awaited(store: Store, request_id: str) -> Entry:
-    """The entry of a refused request, which a thread writes."""
+    """Wait for the entry of a refused request, which a thread writes."""
     deadline = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline:
         for entry in entries(store):
@@ -44,7 +44,7 @@ def awaited(store: Store, request_id: str) -> Entry:
     raise AssertionError("nothing was written down")
 
 
-def test_what_a_caller_does_is_written_down(store: Store, client: Client) -> None:
+def test_actions_of_a_caller_are_in_the_audit_trail(store: Store, client: Client) -> None:
     ids = belongings(store, client)
     fail_deliveries(store)
     hook, customer = f"{HOOKS}/{ids['subscriptionId']}", ids["customerId"]
@@ -79,12 +79,12 @@ def test_what_a_caller_does_is_written_down(store: Store, client: Client) -> Non
     assert {entry.request_id for entry in newest_first[:5]} == {"lender-7"}
 
 
-def test_what_fails_is_not_written_down(store: Store, client: Client) -> None:
+def test_failed_actions_are_not_in_the_audit_trail(store: Store, client: Client) -> None:
     client.delete(f"{HOOKS}/{uuid4()}")
     assert entries(store, client.client_id) == []
 
 
-def test_a_missing_scope_is_written_down(store: Store, base_url: str) -> None:
+def test_a_missing_scope_is_in_the_audit_trail(store: Store, base_url: str) -> None:
     reader = new_client(store, base_url, ["transactions:enrich"])
     request_id = str(uuid4())
     assert reader.get(HOOKS, headers={"X-Request-Id": request_id}).status_code == 403
@@ -93,7 +93,7 @@ def test_a_missing_scope_is_written_down(store: Store, base_url: str) -> None:
     assert entry.resource == {"operation": "listSubscriptions"}
 
 
-def test_a_wrong_key_is_written_down_without_key_and_address(own_store: Store) -> None:
+def test_a_wrong_key_is_in_the_audit_trail_without_key_and_address(own_store: Store) -> None:
     request_id = str(uuid4())
     headers = {"x-api-key": "tm_sandbox_wrong", "X-Request-Id": request_id}
     with answering(own_store) as url:
@@ -105,7 +105,7 @@ def test_a_wrong_key_is_written_down_without_key_and_address(own_store: Store) -
     assert "wrong" not in str(entry)
 
 
-def test_of_an_ended_key_it_is_known_which(store: Store, client: Client) -> None:
+def test_an_ended_key_is_identified_in_the_audit_trail(store: Store, client: Client) -> None:
     with store.db.writing() as w:
         [key] = keys.find_keys(w, client.client_id)
         keys.revoke(w, key.key_id, key.created_at)
@@ -127,7 +127,7 @@ def test_a_flood_of_refusals_is_two_entries(own_store: Store) -> None:
     assert [(entry.times, entry.request_id) for entry in entries(own_store)] == [(999, None), (1, "request-0")]
 
 
-def test_a_flood_from_everywhere_is_bounded_too(own_store: Store) -> None:
+def test_entries_for_refusals_from_many_addresses_are_bounded(own_store: Store) -> None:
     refusals = Refusals(own_store.db)
     for number in range(10 * MOST_KINDS):
         refusals.note(Refusal(Actor(ANONYMOUS), "Authentication.Failed", "addressHash", f"{number}"))
@@ -142,7 +142,7 @@ def away(_w: object, *_: object, **__: object) -> None:
     raise OperationalError("INSERT", None, Exception("the database is away"))
 
 
-def test_refusals_outlast_a_database_that_is_away(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_are_written_after_the_database_is_back(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = Event()
 
     def append(*arguments: object, **named: object) -> None:
@@ -172,7 +172,7 @@ def test_refusals_that_wait_for_the_database_are_bounded(own_store: Store, monke
     assert MOST_KINDS < len(entries(own_store)) <= MOST_STORED + MOST_KINDS + 2
 
 
-def test_whatever_goes_wrong_with_one_refusal_is_survived(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_with_one_refusal_does_not_stop_others(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = Event()
 
     def append(*_: object, **__: object) -> None:
@@ -190,7 +190,7 @@ def test_whatever_goes_wrong_with_one_refusal_is_survived(own_store: Store, monk
     assert [entry.resource for entry in entries(own_store)] == [{"addressHash": "elsewhere"}]
 
 
-def test_the_operators_acts_are_written_down_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operators_actions_are_in_the_audit_trail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_HOME", str(prepare_home(tmp_path / "home")))
 
     def run(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""What is expected to go wrong is one line on standard error, never a traceback."""
+"""Expected errors are one line on standard error, never a traceback."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ LIST = ["clients", "list"]
 
 
 def fails(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], home: Path, *command: str) -> str:
-    """The one line that a command says on standard error."""
+    """Return the one line that a command prints on standard error."""
     monkeypatch.setattr(sys, "argv", ["tidemark", "--home", str(home), *command])
     monkeypatch.setenv("TIDEMARK_HOME", str(home))
     with pytest.raises(SystemExit) as ended:
@@ -34,7 +34,7 @@ def fails(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], ho
         ("ALTER TABLE clients RENAME TO others", "the database can't be used: no such table: clients"),
     ],
 )
-def test_tables_that_are_not_ours(
+def test_foreign_tables_are_one_line(
     tmp_path: Path, change: str, line: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store = Store.open(Settings(home=tmp_path))
@@ -44,21 +44,21 @@ def test_tables_that_are_not_ours(
     assert line in fails(monkeypatch, capfd, tmp_path, *LIST)
 
 
-def test_a_file_that_is_no_database(
+def test_a_file_that_is_not_a_database_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "tidemark.db").write_bytes(b"no database" * 100)
     assert "file is not a database" in fails(monkeypatch, capfd, tmp_path, *LIST)
 
 
-def test_a_database_without_an_address(
+def test_an_unreachable_database_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TIDEMARK_DATABASE_URL", "nowhere")
     assert "the database can't be used" in fails(monkeypatch, capfd, tmp_path, *LIST)
 
 
-def test_each_listed_command_explains_itself(subtests: pytest.Subtests) -> None:
+def test_each_listed_command_has_help(subtests: pytest.Subtests) -> None:
     for name in cli.COMMANDS:
         with subtests.test(name):
             answer = CliRunner().invoke(cli.app, [name, "--help"])
@@ -77,7 +77,7 @@ def test_version_is_that_of_the_package() -> None:
 
 
 def test_help_and_version_import_nothing_that_a_command_needs(subtests: pytest.Subtests) -> None:
-    """They answer at once: importing all that commands use takes seconds."""
+    """They must answer at once, and importing everything that commands use takes seconds."""
     for option in ("--help", "--version"):
         with subtests.test(option):
             program = f"import runpy, sys; sys.argv = ['tidemark', '{option}']; sys.modules.pop('api.cli', None)\n"

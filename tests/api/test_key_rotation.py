@@ -1,4 +1,4 @@
-"""The operator rotates a key while two API processes answer on one home."""
+"""The operator rotates a key while two API processes serve one home."""
 
 import json
 from pathlib import Path

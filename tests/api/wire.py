@@ -1,4 +1,4 @@
-"""HTTP spoken by hand: bytes on a socket, to say what no client library would say."""
+"""HTTP by hand: bytes on a socket, for requests that no client library would send."""
 
 import json
 import re
@@ -13,7 +13,7 @@ LONGEST_S = 30
 
 @contextmanager
 def line(base_url: str, receive_buffer: int | None = None) -> Iterator[socket.socket]:
-    """A connection to the service."""
+    """Open a connection to the service."""
     address = urlsplit(base_url)
     with closing(socket.socket()) as made:
         if receive_buffer:
@@ -24,12 +24,12 @@ def line(base_url: str, receive_buffer: int | None = None) -> Iterator[socket.so
 
 
 def head(method: str, path: str, *headers: str) -> bytes:
-    """The head of a request, with its empty line."""
+    """Return the head of a request, with its empty line."""
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: tidemark", *headers, "", ""]).encode()
 
 
 def rest_of(made: socket.socket) -> bytes:
-    """All that comes until the service closes the connection."""
+    """Receive everything until the service closes the connection."""
     received = bytearray()
     try:
         while piece := made.recv(65536):
@@ -40,7 +40,7 @@ def rest_of(made: socket.socket) -> bytes:
 
 
 def until_closed(base_url: str, *pieces: bytes) -> bytes:
-    """What the service says to these bytes, until it closes the connection."""
+    """Send these bytes and return everything that the service answers until it closes the connection."""
     with line(base_url) as made:
         for piece in pieces:
             made.sendall(piece)
@@ -48,11 +48,11 @@ def until_closed(base_url: str, *pieces: bytes) -> bytes:
 
 
 def statuses(received: bytes) -> list[int]:
-    """Of every answer."""
+    """Return the status of each answer."""
     return [int(status) for status in re.findall(rb"^HTTP/1\.1 (\d{3}) ", received, re.MULTILINE)]
 
 
 def problem(received: bytes) -> dict[str, Any]:
-    """The one answer's body."""
-    found: dict[str, Any] = json.loads(received.partition(b"\r\n\r\n")[2])
-    return found
+    """Return the body of the only answer."""
+    body: dict[str, Any] = json.loads(received.partition(b"\r\n\r\n")[2])
+    return body

@@ -1,4 +1,4 @@
-"""Plays the worker: ends jobs with given rows, through the same commit as the real one."""
+"""A fake worker: ends jobs with given rows, through the same commit as the real one."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,10 +40,9 @@ EXAMPLES: Mapping[str, Any] = example(ReportBundleView)
 def end_submissions(
     store: Store, rows: Sequence[Row] = ({},), rejected: Sequence[Row] = (), duplicates: Sequence[Row] = ()
 ) -> None:
-    """End every queued submission: each brings `rows`, and had `rejected` and `duplicates` besides.
+    """End every queued submission with `rows`, `rejected` and `duplicates`.
 
-    That replaces what a customer's earlier submissions brought, but for rows of PDFs. Whatever else was queued ends,
-    too, and changes nothing.
+    The rows replace all earlier rows of the customer except those from PDFs. Other queued jobs end without a change.
     """
     now = datetime.now(UTC)
     with store.db.writing() as w:
@@ -78,7 +77,7 @@ def end_submissions(
 
 
 def end_extractions(store: Store) -> None:
-    """Read every PDF that waits: each is a statement of one row."""
+    """End every queued extraction: each PDF becomes a statement of one row."""
 
     def read(_content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
         return extraction(statement(RENT))
@@ -88,7 +87,7 @@ def end_extractions(store: Store) -> None:
 
 
 def _landed(store: Store, job: Job) -> Sequence[Row]:
-    """What a transaction says of the row of a statement that it comes from."""
+    """Return the columns of a transaction that refer to its statement."""
     columns = ("statement_id", "account_id", "account_number", "bsb")
     return pl.read_parquet(store.lake.root / (job.landing_path or "")).select(columns).to_dicts()
 
@@ -116,7 +115,7 @@ def end_refreshes(store: Store, data: Mapping[str, str]) -> None:
 
 
 def fail_deliveries(store: Store) -> None:
-    """Send everything that is due to receivers that answer 500 with bytes that are no text."""
+    """Send all due deliveries to receivers that answer 500 with bytes that are not text."""
     now, holder = datetime.now(UTC), uuid4()
     with store.db.writing() as w:
         for claimed in outbox.claim_due(w, holder, 1_000, 60, now):
@@ -126,7 +125,7 @@ def fail_deliveries(store: Store) -> None:
 
 @contextmanager
 def working(store: Store) -> Iterator[None]:
-    """Plays dispatcher and worker for as long as needed: what is queued ends within a moment."""
+    """Play dispatcher and worker for the length of the block: queued jobs end within a moment."""
     us = uuid4()
 
     def work() -> None:
@@ -148,7 +147,7 @@ def working(store: Store) -> Iterator[None]:
 
 
 def transactions(job: Job, rows: Sequence[Row]) -> pl.DataFrame:
-    """TRANSACTIONS that a job brought, with the fields that matter given."""
+    """Return TRANSACTIONS of a job; `rows` has only the fields that matter."""
     return pl.DataFrame([_row(job, position) | dict(row) for position, row in enumerate(rows)], schema=TRANSACTIONS)
 
 

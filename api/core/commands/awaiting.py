@@ -12,7 +12,7 @@ from storage.jobs.jobs import Job
 POLL_EVERY_S = 0.5
 
 
-def completed(store: Store, job: Job) -> None:
+def wait_until_completed(store: Store, job: Job) -> None:
     """Wait until a job has ended.
 
     Raises:

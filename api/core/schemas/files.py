@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from api.core.schemas.common import Received
-from api.core.schemas.rules import OneOfMany, Rule, counted, optional_text
+from api.core.schemas.rules import OneOfMany, Rule, count_between, optional_text
 
 MAX_FILES = 20
 MAX_PASSWORD_BYTES = 1024
@@ -66,7 +66,7 @@ class SentFiles(Received):
 
     files: Annotated[
         list[Annotated[SentPdf, OneOfMany()]],
-        counted(1, MAX_FILES, "Statement.WrongCount", f"A request has 1 to {MAX_FILES} files."),
+        count_between(1, MAX_FILES, "Statement.WrongCount", f"A request has 1 to {MAX_FILES} files."),
     ] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
 
 

@@ -114,7 +114,7 @@ class OneOfMany:
             raise
 
 
-def counted(low: int, high: int, code: str, message: str) -> BeforeValidator:
+def count_between(low: int, high: int, code: str, message: str) -> BeforeValidator:
     """Refuse a list with a wrong number of items before its items are checked."""
 
     def check(value: Any) -> Any:

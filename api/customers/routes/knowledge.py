@@ -11,7 +11,7 @@ from api.customers.schemas.attributes import (
     AttributeHistoryView,
     AttributesView,
     SentAttributes,
-    shown,
+    describe_attributes,
 )
 from api.customers.schemas.related_parties import PartiesView, PartyHistoryView, PartyListView, PartyView, SentParties
 from api.http.answers import answer, totals
@@ -38,7 +38,7 @@ def set_attributes(caller: AttributesCaller, customer_id: CustomerId, sent: Sent
         attributes.put(w, customer, sent.records(), caller.actor.who, caller.now)
         caller.audit(w, "Customer.AttributesSet", customerId=customer.customer_id)
         found = attributes.current(w, customer)
-    return answer(AttributesView(attributes=shown(found, caller.now)))
+    return answer(AttributesView(attributes=describe_attributes(found, caller.now)))
 
 
 @router.get("/attributes", response_model=enveloped(AttributeHistoryView))
@@ -49,7 +49,7 @@ def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: Ann
         changes = attributes.history(r, customer, query.asked())
         found = attributes.current(r, customer)
     history = [AttributeChangeView.of(change) for change in changes.items]
-    return answer({"attributes": shown(found, caller.now), "history": history, **totals(changes)})
+    return answer({"attributes": describe_attributes(found, caller.now), "history": history, **totals(changes)})
 
 
 @router.put("/related-parties", response_model=enveloped(PartiesView), responses=refuses("RelatedParty.TooMany"))

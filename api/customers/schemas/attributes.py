@@ -182,7 +182,7 @@ class AttributeHistoryView(Counts):
     history: list[AttributeChangeView] = Field(description="Every change, newest first. Pages count these.")
 
 
-def shown(found: Sequence[Attribute], now: datetime) -> dict[str, AttributeView]:
+def describe_attributes(found: Sequence[Attribute], now: datetime) -> dict[str, AttributeView]:
     """Return the current attributes by name, without expired values."""
     return {attribute.name: _view(attribute, available=attribute.available(now)) for attribute in found}
 

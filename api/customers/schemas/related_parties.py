@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 from stdnum.au import abn as check_digits
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import OneOfMany, Rule, counted, masked, one_of, optional, required_text
+from api.core.schemas.rules import OneOfMany, Rule, count_between, masked, one_of, optional, required_text
 from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, eleven_digits
 from storage.enrichment.related_parties import Party
 
@@ -45,7 +45,7 @@ class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
 
     root: Annotated[
         list[Annotated[SentParty, OneOfMany()]],
-        counted(0, MAX_PARTIES, "RelatedParty.TooMany", f"A customer has at most {MAX_PARTIES} related parties."),
+        count_between(0, MAX_PARTIES, "RelatedParty.TooMany", f"A customer has at most {MAX_PARTIES} related parties."),
     ] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
 
     def records(self) -> list[Party]:

@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 import yaml
 
-from api.core.authoring import as_records, require_acknowledged, sound
+from api.core.authoring import as_records, require_acknowledged, require_valid
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
 from api.decisions.reach import unreached
@@ -46,7 +46,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
         print_json({"fingerprint": None if policy is None else fingerprint(policy), **shown})
     else:
         print_records([*shown["faults"], *shown["warnings"]], as_json=False, empty="Nothing is wrong with it.")
-    sound(checked)
+    require_valid(checked)
 
 
 @policies.command("push")
@@ -67,8 +67,8 @@ def push(
     with opened_store() as store:
         with store.db.reading() as r:
             stored_policies.require_enabled(r, client)
-        with findings_described(as_json=as_json):
-            policy = sound(checked)
+        with printing_faults(as_json=as_json):
+            policy = require_valid(checked)
             warnings = [*checked.warnings, *unreached(store, client, policy, now())]
             require_acknowledged(warnings, lambda warning: warning.code in (acknowledge or ()))
         with store.db.writing() as w:
@@ -225,7 +225,7 @@ def _read(file: Path) -> Checked:
 
 
 @contextmanager
-def findings_described(*, as_json: bool) -> Iterator[None]:
+def printing_faults(*, as_json: bool) -> Iterator[None]:
     """List the faults of a refused document before the error is raised."""
     try:
         yield

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import Response
 
-from api.core.authoring import as_records, require_acknowledged, sound
+from api.core.authoring import as_records, require_acknowledged, require_valid
 from api.core.derived import BYTES_A_ROW
 from api.core.schemas.common import Paging
 from api.decisions.reach import PART_ROWS, unreached
@@ -25,8 +25,8 @@ from api.decisions.schemas.policies import (
     VersionView,
     WhichTwo,
     WhichVersion,
-    shown,
-    shown_whole,
+    describe_policy,
+    describe_version,
 )
 from api.http.answers import answer, listing
 from api.http.dependencies import Allow, Caller, NewPolicySlug, PolicySlug
@@ -64,7 +64,7 @@ def list_decision_policies(caller: Lister, query: Annotated[PolicyPaging, Query(
     """List policies by slug, except those that were never published."""
     with caller.reading() as r:
         found = policies.find(r, caller.client_id, include_archived=query.include_archived, page=query.asked())
-    items = [shown(stored, version) for stored, version in found.items]
+    items = [describe_policy(stored, version) for stored, version in found.items]
     page = found.current_page or 1
     return answer({"items": items, "page": page, "pageSize": found.page_size, "totalCount": found.total})
 
@@ -87,7 +87,7 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
     All faults are listed at once. Warnings, about leniency and unreachable parts, must be acknowledged.
     """
     checked = check.read(sent.document(slug))
-    policy = sound(checked, slug)
+    policy = require_valid(checked, slug)
     with caller.request.app.state.memory.taken(caller.asker, PART_ROWS * BYTES_A_ROW):
         findings = [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]
     accepted = sent.acknowledged()
@@ -99,7 +99,7 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
         is_new = saved.created_at == caller.now
         if is_new:
             _audit(caller, w, "Policy.Saved", stored, saved.version)
-    reported = {**shown_whole(stored, saved), "warnings": warnings}
+    reported = {**describe_version(stored, saved), "warnings": warnings}
     location = {"Location": f"/v1/decision-policies/{slug}?version={saved.version}"}
     return answer(reported, status=201, headers=location) if is_new else answer(reported)
 
@@ -109,7 +109,7 @@ def get_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[Which
     """Read a policy's published version, or any other version."""
     with caller.reading() as r:
         stored = caller.policy(r, slug)
-        return answer(shown_whole(stored, policies.version(r, stored, query.version)))
+        return answer(describe_version(stored, policies.version(r, stored, query.version)))
 
 
 @router.get("/{slug}/versions", response_model=enveloped(VersionListView))
@@ -143,7 +143,7 @@ def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPubli
         version = policies.publish(w, before, sent.version, caller.actor.who, caller.now)
         if version.published_at == caller.now:
             _audit(caller, w, "Policy.Published", before, version.version)
-        return answer(shown_whole(caller.policy(w, slug), version))
+        return answer(describe_version(caller.policy(w, slug), version))
 
 
 @router.post("/{slug}/archive", response_model=enveloped(PolicyStateView))

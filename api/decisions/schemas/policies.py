@@ -248,7 +248,7 @@ class PolicySchemaView(View):
     schema_: Any = Field(serialization_alias="schema", description="JSON Schema of a policy's document.")
 
 
-def shown(stored: StoredPolicy, version: PolicyVersion) -> dict[str, Any]:
+def describe_policy(stored: StoredPolicy, version: PolicyVersion) -> dict[str, Any]:
     """Return a policy with the content of a version, in the contract's fields."""
     document: dict[str, Any] = json.loads(version.document)
     plan = planned(version.policy)
@@ -265,10 +265,10 @@ def shown(stored: StoredPolicy, version: PolicyVersion) -> dict[str, Any]:
     }
 
 
-def shown_whole(stored: StoredPolicy, version: PolicyVersion) -> dict[str, Any]:
+def describe_version(stored: StoredPolicy, version: PolicyVersion) -> dict[str, Any]:
     """Return a policy with a version's content, history and document."""
     history = VersionView.of(version).model_dump(by_alias=True)
-    return {**shown(stored, version), **history, "document": json.loads(version.document)}
+    return {**describe_policy(stored, version), **history, "document": json.loads(version.document)}
 
 
 def _challenger(challenger: Challenger | None) -> dict[str, int] | None:

@@ -31,7 +31,7 @@ from api.intake.commands.exports import (
     ExportFile,
     RefusedRow,
     SaveColumnsOption,
-    described,
+    describe_other_lines,
     open_exports,
     show_indented,
     show_refused,
@@ -133,7 +133,7 @@ def _show_reading(file: ExportFile, money: InOneCurrency, used: int, refused: Se
     rows = counted(used + len(refused), "row")
     line = f"{file.path}: {used:,} of {rows} categorised, {money.currency} {money.basis}, signs {contents.signs}"
     err.print(printable(line), markup=False, highlight=False)
-    if apart := described(contents):
+    if apart := describe_other_lines(contents):
         show_indented(err, f"no rows: {apart}", "dim")
     for note in contents.notes:
         show_indented(err, note, "yellow")

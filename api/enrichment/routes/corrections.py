@@ -13,8 +13,8 @@ from api.enrichment.schemas.corrections import (
     CorrectionListView,
     MadeCorrectionView,
     SentCorrection,
-    described,
-    shown,
+    describe_correction,
+    describe_made,
 )
 from api.http.answers import accepted, accepted_job, answer, totals
 from api.http.dependencies import Allow, Caller, CorrectionId, CustomerId, as_uuid
@@ -52,11 +52,11 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentC
     found_rows = _find_rows(caller, customer, new)
     with caller.writing() as w:
         if sent.preview:
-            return caller.keep(w, answer(described(found_rows[1], None)))
+            return caller.keep(w, answer(describe_made(found_rows[1], None)))
         correction, job = corrections.make(w, customer, new, found_rows, caller.actor.who, caller.now)
         ids = {"correction_id": correction.correction_id, "job_id": job.job_id}
         caller.audit(w, "Correction.Made", customerId=customer.customer_id, correctionId=correction.correction_id)
-        return caller.keep(w, accepted(described(found_rows[1], ids), f"/v1/jobs/{job.job_id}/status"))
+        return caller.keep(w, accepted(describe_made(found_rows[1], ids), f"/v1/jobs/{job.job_id}/status"))
 
 
 @router.get("", response_model=enveloped(CorrectionListView), responses=refuses(*DAMAGED_FILE))
@@ -67,7 +67,7 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotate
         found = corrections.find(r, customer, query.asked())
         on = corrections.grounds(r, caller.store.lake, customer, client_wide=False)
     counts = corrections.counts(caller.store.lake, on)
-    items = [shown(each, counts.get(each.correction_id, 0)) for each in found.items]
+    items = [describe_correction(each, counts.get(each.correction_id, 0)) for each in found.items]
     return answer({"corrections": items, **totals(found)})
 
 

@@ -222,7 +222,7 @@ class MadeCorrectionView(View):
     )
 
 
-def described(reached: Reach, made: Mapping[str, UUID] | None) -> MadeCorrectionView:
+def describe_made(reached: Reach, made: Mapping[str, UUID] | None) -> MadeCorrectionView:
     """Return the answer to a correction. `made` holds the ids of the correction and its job; None in a preview."""
     counts = sorted(reached.by_category.items(), key=lambda pair: (-pair[1], pair[0]))
     return MadeCorrectionView(
@@ -269,7 +269,7 @@ class CorrectionListView(Counts):
     corrections: list[CorrectionView]
 
 
-def shown(correction: Correction, count: int) -> CorrectionView:
+def describe_correction(correction: Correction, count: int) -> CorrectionView:
     return CorrectionView.of(
         {
             **vars(correction),

@@ -136,7 +136,7 @@ def show_indented(console: Console, line: str, style: str) -> None:
     console.print(Padding(f"[{style}]{escape(printable(line))}[/]", (0, 0, 0, 2)), highlight=False)
 
 
-def described(contents: Contents) -> str:
+def describe_other_lines(contents: Contents) -> str:
     """Describe the lines that are not rows, as `1 heading, 2 blank, 1 states a balance (line 9)`."""
     headings = contents.headings
     parts = [f"{headings} heading{'s' * (headings > 1)}"] if headings else []

@@ -38,7 +38,7 @@ class TransactionItem(BaseModel):
     date: str = Field(description="ISO date or date-time. A date-time in `Z` is converted to business time.")
     description: str = Field(description="1 to 1,000 characters.")
     amount: Decimal | str = Field(description="At most 2 decimals. Negative is money out.")
-    type: Literal["debit", "credit"] | None = Field(None, description="Direction of a positive amount.")
+    type: Literal["credit", "debit"] | None = Field(None, description="Direction of a positive amount.")
     balance: Decimal | str | None = Field(None, description="Balance of the account after this transaction.")
     transactionId: str | None = Field(None, description="The client's own id, at most 128 characters.")  # noqa: N815
     currency: Literal["AUD"] | None = None

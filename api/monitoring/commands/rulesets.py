@@ -12,8 +12,8 @@ import yaml
 from api.core.authoring import as_records
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
-from api.decisions.commands.policies import findings_described
-from api.monitoring.rulesets import describe_matches, sound, with_counts
+from api.decisions.commands.policies import printing_faults
+from api.monitoring.rulesets import describe_matches, require_valid, with_counts
 from pipelines.decisions.canonical import fingerprint
 from pipelines.monitoring import Checked, Ruleset, checked, library, read_text, schema
 from pipelines.monitoring.library.listing import as_markdown
@@ -50,7 +50,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
         print_json({"fingerprint": None if ruleset is None else fingerprint(ruleset), **shown})
     else:
         print_records([*shown["faults"], *shown["warnings"]], as_json=False, empty="Nothing is wrong with it.")
-    sound(found)
+    require_valid(found)
 
 
 @rulesets.command("push")
@@ -62,9 +62,9 @@ def push(file: File, client: ForClient, as_json: AsJson = False) -> None:
 
     Example: tidemark rulesets push after-the-loan.yaml --client 2f0c…
     """
-    with findings_described(as_json=as_json):
-        ruleset = sound(_read(file))
-    with opened_store() as store, findings_described(as_json=as_json), store.db.writing() as w:
+    with printing_faults(as_json=as_json):
+        ruleset = require_valid(_read(file))
+    with opened_store() as store, printing_faults(as_json=as_json), store.db.writing() as w:
         saved = _save(w, client, ruleset)
     print_record(_record(saved), as_json=as_json)
 
@@ -174,7 +174,7 @@ def adopt(
     found = library.rulesets().get(slug)
     if found is None:
         raise NotFound("Ruleset.NotFound", f"The library has no ruleset {slug}: see tidemark rulesets library.")
-    ruleset = sound(checked({**found.document, "active": not inactive}))
+    ruleset = require_valid(checked({**found.document, "active": not inactive}))
     with opened_store() as store, store.db.writing() as w:
         if not _is_as_shipped(w, client, ruleset):
             raise Conflict("Ruleset.SlugTaken", f"{slug} was changed after it was adopted: pull, edit and push it.")

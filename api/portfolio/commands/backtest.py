@@ -11,10 +11,10 @@ from uuid import UUID
 import polars as pl
 import typer
 
-from api.core.commands.awaiting import completed
+from api.core.commands.awaiting import wait_until_completed
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.core.commands.files import csv_of, write
-from api.decisions.commands.policies import ForClient, Slug, findings_described, policies
+from api.decisions.commands.policies import ForClient, Slug, policies, printing_faults
 from api.portfolio import backtesting
 from api.portfolio.portfolio_jobs import first_rows, numbers_of, start
 from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
@@ -80,7 +80,7 @@ def backtest(
             sent = _sent(champion, against, as_of or [], inputs or [], known_then=known_then)
             sent = sent.model_copy(update=_filters(champion, customer or [], attribute or []))
             _require_another(newest, sent)
-            with findings_described(as_json=as_json):
+            with printing_faults(as_json=as_json):
                 new = backtesting.new_job(r, policy, sent, now().astimezone(store.settings.zone).date())
             if outcomes is not None:
                 new = replace(new, attachment=_read_outcomes(r, client, outcomes))
@@ -89,7 +89,7 @@ def backtest(
         if not wait:
             print_record({"jobId": job.job_id, "status": job.status}, as_json=as_json)
             return
-        completed(store, job)
+        wait_until_completed(store, job)
         with store.db.reading() as r:
             done = portfolio_jobs.with_id(r, job.job_id)
             result, listing = portfolio_jobs.result(r, done), portfolio_jobs.listing(r, done)

@@ -9,12 +9,12 @@ from uuid import UUID
 
 import typer
 
-from api.core.commands.awaiting import completed
+from api.core.commands.awaiting import wait_until_completed
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.core.commands.files import text_of, write
-from api.decisions.commands.policies import findings_described
+from api.decisions.commands.policies import printing_faults
 from api.monitoring.commands.rulesets import rulesets as commands
-from api.monitoring.rulesets import sound
+from api.monitoring.rulesets import require_valid
 from api.portfolio import simulating
 from api.portfolio.portfolio_jobs import start
 from api.portfolio.schemas.simulations import SentSimulation
@@ -56,18 +56,18 @@ def simulate(
     Example: tidemark rulesets simulate after-the-loan.yaml --client 2f0c… --from 2026-01-01 --page out.html
     """
     file = Path(ruleset)
-    with findings_described(as_json=as_json):
+    with printing_faults(as_json=as_json):
         document = _read_file(file) if file.is_file() else None
     sent = _sent(document, first, last, customer or [])
     with opened_store() as store:
-        with findings_described(as_json=as_json), store.db.writing() as w:
+        with printing_faults(as_json=as_json), store.db.writing() as w:
             stored = rulesets.with_slug(w, client, ruleset) if document is None else _find_or_save(w, client, document)
             today = now().astimezone(store.settings.zone).date()
             job = start(w, simulating.new_job(w, stored, sent, today), OPERATOR, now())
         if not wait:
             print_record({"jobId": job.job_id, "status": job.status}, as_json=as_json)
             return
-        completed(store, job)
+        wait_until_completed(store, job)
         with store.db.reading() as r:
             done = portfolio_jobs.with_id(r, job.job_id)
             result, listing = portfolio_jobs.result(r, done), portfolio_jobs.listing(r, done)
@@ -81,7 +81,7 @@ def simulate(
 
 
 def _read_file(file: Path) -> Ruleset:
-    return sound(read_text(text_of(file), yaml=file.suffix != ".json"))
+    return require_valid(read_text(text_of(file), yaml=file.suffix != ".json"))
 
 
 def _sent(document: Ruleset | None, first: str | None, last: str | None, customers: Sequence[UUID]) -> SentSimulation:

@@ -25,7 +25,7 @@ from api.intake.commands.exports import (
     ExportFile,
     RefusedRow,
     SaveColumnsOption,
-    described,
+    describe_other_lines,
     no_rows,
     open_exports,
     show_indented,
@@ -416,7 +416,7 @@ def _print_files(analysed: _Analysed) -> None:
         if each["unused"]:
             parts = (f"{count:,} {why}" for why, count in each["unused"].items())
             show_indented(out, f"not used: {', '.join(parts)}", "yellow")
-        if apart := described(file.contents):
+        if apart := describe_other_lines(file.contents):
             show_indented(out, f"no rows: {apart}", "dim")
         for note in each["notes"]:
             show_indented(out, note, "yellow")

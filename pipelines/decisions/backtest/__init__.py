@@ -1,13 +1,12 @@
-"""A backtest: two ways of deciding compared over a portfolio, two versions of a policy, or a version and what was
-decided.
+"""Backtests: compare two versions of a policy, or a version with recorded decisions, over a portfolio.
 
-    sides       what one side makes of some customers: decisions, limits, and what it counts
-      recorded    the side that was decided already, with the inputs of each customer's own
-      causes      what keeps customers from being decided: `unsettled.missing` of many at once
-    comparison  the two sides beside each other, a row a customer
-    tallies     counts and sums, which add up: a portfolio is gone through in parts, and only these stay in memory
-    result      what the tallies say, as data
-    page/       the same for people
+    sides       one side of the comparison: its decisions, limits and counts
+      recorded    the side of recorded decisions, with each customer's own inputs
+      causes      why customers could not be decided: `unsettled.missing` for many customers
+    comparison  the two sides compare, one row per customer
+    tallies     counts and sums that add up: a portfolio is computed in parts, and only these stay in memory
+    result      the tallies as data for the API
+    page/       the result as a page
 
 `recorded`, `result` and `page` are imported by name; the rest is here.
 """
@@ -17,9 +16,9 @@ from pipelines.decisions.backtest.comparison import (
     KNOWN_OUTCOMES,
     LIMITS_CHANGED,
     OUTCOME_CHANGED,
-    compared,
+    compare,
 )
-from pipelines.decisions.backtest.sides import Side, decided
+from pipelines.decisions.backtest.sides import Side, decide
 from pipelines.decisions.backtest.tallies import AFTER, BEFORE, TALLIES, UP_TO, merged
 
 __all__ = [
@@ -32,7 +31,7 @@ __all__ = [
     "TALLIES",
     "UP_TO",
     "Side",
-    "compared",
-    "decided",
+    "compare",
+    "decide",
     "merged",
 ]

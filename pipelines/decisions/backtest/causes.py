@@ -1,7 +1,7 @@
-"""What keeps values from being known, of many customers at once: `unsettled.missing`, counted.
+"""Count why values are unknown, for many customers at once: `unsettled.missing`, counted.
 
-The way goes down from what is unknown, level by level, to the leaves that have no reading, and to calculations that
-came to nothing although all they need is there.
+The search goes down from the unknown values, level by level, to leaves without a reading, and to calculations that have
+no result although all their operands are known.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,45 +19,50 @@ MISSING = pl.Schema(
     {
         "node": pl.String(),
         "operator": pl.String(),
-        "name": pl.String(),  # the leaf's; null: a calculation
+        "name": pl.String(),  # the name of the leaf; null for a calculation
         "cause": pl.String(),
         "customers": pl.Int64(),
     }
 )
 
 
-def counted(plan: Plan, evaluated: pl.DataFrame, asked: Mapping[str, pl.Expr]) -> pl.DataFrame:
-    """Customers' rows (`evaluate.evaluated`) → MISSING: how many of them lack what, and why.
+def count_missing(plan: Plan, evaluated: pl.DataFrame, needed: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """Count how many customers lack which value, and why (MISSING).
 
     Args:
-        asked: nodes whose value is wanted, by name, each with the customers of whom it is (Boolean, never null).
+        evaluated: a frame of `evaluate.evaluated`.
+        needed: nodes whose values are needed, by name, each with the customers that need it (Boolean, never null).
     """
-    wanted = _wanted(plan, evaluated, asked)
-    found = (_by_cause(wanted.filter(missing), node, cause) for node, missing, cause in _ends(plan))
-    return pl.concat([pl.DataFrame(schema=MISSING), *found])
+    marked = _mark_unknown(plan, evaluated, needed)
+    counts = (_by_cause(marked.filter(missing), node, cause) for node, missing, cause in _ends(plan))
+    return pl.concat([pl.DataFrame(schema=MISSING), *counts])
 
 
-def _wanted(plan: Plan, evaluated: pl.DataFrame, asked: Mapping[str, pl.Expr]) -> pl.DataFrame:
-    """Beside each node's column one that says of whom it is asked and unknown; from the top down."""
+def _mark_unknown(plan: Plan, evaluated: pl.DataFrame, needed: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """Add a column for each node, from the top down: whether its value is needed and unknown."""
     above = {name: list[pl.Expr]() for name in plan.nodes}
-    for name, of_whom in asked.items():
-        above[name].append(of_whom)
+    for name, customers in needed.items():
+        above[name].append(customers)
     for node in plan.nodes.values():
-        for operand, counts in zip(node.of, _counting(node), strict=True):
-            above[operand].append(pl.col(_asked(node.name)) & counts)
+        for operand, counts in zip(node.of, _relevant(node), strict=True):
+            above[operand].append(pl.col(_unknown(node.name)) & counts)
     frame = evaluated
     for level in reversed(plan.levels):
         frame = frame.with_columns(
             (pl.any_horizontal([pl.lit(value=False), *above[node.name]]) & pl.col(node.name).is_null()).alias(
-                _asked(node.name)
+                _unknown(node.name)
             )
             for node in level
         )
     return frame
 
 
-def _counting(node: Node) -> Iterator[pl.Expr]:
-    """Of each operand, for whom it counts: of tiers the one that is placed, then the value of its band alone."""
+def _relevant(node: Node) -> Iterator[pl.Expr]:
+    """Yield for each operand the customers for whom it matters.
+
+    The first operand of tiers is the value that chooses the band, and matters to all. The others are the bands' values,
+    and only the chosen one matters.
+    """
     if node.operator != "tiers":
         yield from (pl.lit(value=True) for _ in node.of)
         return
@@ -70,13 +75,13 @@ def _counting(node: Node) -> Iterator[pl.Expr]:
 
 
 def _ends(plan: Plan) -> Iterator[tuple[Node, pl.Expr, pl.Expr]]:
-    """Nodes where the way down ends: for whom, and why."""
+    """Yield the nodes where the search may end, with the customers for whom it does, and the cause."""
     for node in plan.nodes.values():
-        asked = pl.col(_asked(node.name))
+        unknown = pl.col(_unknown(node.name))
         if node.is_leaf:
-            yield node, asked, pl.col(cause_of(column_of(node)))
-        elif node.of and node.operator != "tiers":  # of tiers the placed one or the chosen value is unknown
-            yield node, asked & pl.all_horizontal(pl.col(each).is_not_null() for each in node.of), _own_cause(node)
+            yield node, unknown, pl.col(cause_of(column_of(node)))
+        elif node.of and node.operator != "tiers":  # tiers are unknown only if one of their operands is
+            yield node, unknown & pl.all_horizontal(pl.col(each).is_not_null() for each in node.of), _own_cause(node)
 
 
 def _own_cause(node: Node) -> pl.Expr:
@@ -86,12 +91,12 @@ def _own_cause(node: Node) -> pl.Expr:
 
 
 def _by_cause(lacking: pl.DataFrame, node: Node, cause: pl.Expr) -> pl.DataFrame:
-    counted = lacking.with_columns(cause=cause).group_by("cause").len("customers")
-    described = counted.with_columns(
+    counts = lacking.with_columns(cause=cause).group_by("cause").len("customers")
+    described = counts.with_columns(
         node=pl.lit(node.name), operator=pl.lit(node.operator), name=pl.lit(node.label if node.is_leaf else None)
     )
     return described.select(pl.col(name).cast(kind) for name, kind in MISSING.items())
 
 
-def _asked(name: str) -> str:
-    return f"asked {name}"
+def _unknown(name: str) -> str:
+    return f"unknown {name}"  # node names have no space, so the columns can't collide

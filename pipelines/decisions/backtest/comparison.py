@@ -1,4 +1,4 @@
-"""Two sides set beside each other: a row a customer, and tallies."""
+"""Compare two sides: one row per customer, and tallies."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -22,26 +22,26 @@ COMPARISON = pl.Schema(
     {
         "customer_number": pl.Int64(),
         "as_of": pl.Date(),
-        "change": CHANGE,  # null: none; of who changes in both, the outcome
+        "change": CHANGE,  # null: no change; if outcome and limits change, the outcome
         "before": OUTCOME,
         "after": OUTCOME,
         "before_step": pl.String(),
         "after_step": pl.String(),
         "before_rules": pl.List(pl.String()),
         "after_rules": pl.List(pl.String()),
-        "changed_by": pl.List(pl.String()),  # decisive rules with another result; none: order, outcomes or limits
-        "limits": pl.List(_LIMIT_PAIR),  # of every product that either side prices, by its slug
-        "defaulted": pl.Boolean(),  # null: not known
+        "changed_by": pl.List(pl.String()),  # decisive rules with another result; empty: order, outcomes or limits
+        "limits": pl.List(_LIMIT_PAIR),  # of each product that either side prices, by slug
+        "defaulted": pl.Boolean(),  # null: unknown
     }
 )
 
 
-def compared(as_of: date, before: Side, after: Side, outcomes: pl.DataFrame) -> tuple[pl.DataFrame, Tallies]:
-    """COMPARISON, sorted by customer, and TALLIES, of the customers whom both sides decide.
+def compare(as_of: date, before: Side, after: Side, outcomes: pl.DataFrame) -> tuple[pl.DataFrame, Tallies]:
+    """Compare the customers that both sides decide. Return COMPARISON, sorted by customer, and TALLIES.
 
     Args:
-        before, after: of the same customers, or their tallies count some that the comparison doesn't have.
-        outcomes: KNOWN_OUTCOMES; of customers not in it nothing is known.
+        before, after: sides of the same customers; the tallies of a side count all its customers.
+        outcomes: KNOWN_OUTCOMES; for other customers it is unknown whether they defaulted.
     """
     priced = _paired_limits(before, after)
     rows = _paired(before, after, outcomes).pipe(_with_limits, priced).with_columns(as_of=pl.lit(as_of))
@@ -72,15 +72,15 @@ def _paired(before: Side, after: Side, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _changed_by() -> pl.Expr:
-    """Of the rules that decided on either side, those with another result on the other side."""
-    gone = pl.col("before_rules").list.set_difference(pl.col("results_after"))
-    come = pl.col("after_rules").list.set_difference(pl.col("results"))
-    codes = gone.list.concat(come).list.eval(pl.element().str.strip_suffix(UNDECIDABLE)).list.unique().list.sort()
+    """Return the rules that decided on one side and have another result on the other side."""
+    removed = pl.col("before_rules").list.set_difference(pl.col("results_after"))
+    added = pl.col("after_rules").list.set_difference(pl.col("results"))
+    codes = removed.list.concat(added).list.eval(pl.element().str.strip_suffix(UNDECIDABLE)).list.unique().list.sort()
     return pl.when(pl.col("before") != pl.col("after")).then(codes).otherwise(pl.lit([], pl.List(pl.String())))
 
 
 def _paired_limits(before: Side, after: Side) -> pl.DataFrame:
-    """`customer_number, product`, `before` and `after` (AUD), and for each whether that side prices it."""
+    """Join both sides' limits: `customer_number, product`, each side's amount (AUD), and whether it has a price."""
     sides = (
         side.limits.rename({"amount": f"{name}_amount"}).with_columns(pl.lit(value=True).alias(f"{name}_priced"))
         for name, side in ((BEFORE, before), (AFTER, after))
@@ -112,24 +112,24 @@ def _with_limits(rows: pl.DataFrame, priced: pl.DataFrame) -> pl.DataFrame:
 def _transitions(comparison: pl.DataFrame) -> pl.DataFrame:
     return comparison.group_by("before", "after").agg(
         customers=pl.len(),
-        limits_changed=(pl.col("limits").list.eval(_moved()).list.any()).sum(),
+        limits_changed=(pl.col("limits").list.eval(_differs()).list.any()).sum(),
         judged=pl.col("defaulted").count(),
         defaulted=pl.col("defaulted").sum(),
     )
 
 
 def _changes(comparison: pl.DataFrame) -> pl.DataFrame:
-    """Customers with another outcome, by the rules that make it so; null: no rule's own result differs."""
-    moved = comparison.filter(pl.col("change") == OUTCOME_CHANGED)
+    """Count customers with another outcome by the rules that cause it; null: no rule has another result."""
+    changed = comparison.filter(pl.col("change") == OUTCOME_CHANGED)
     return (
-        moved.select(code="changed_by")
+        changed.select(code="changed_by")
         .explode("code", keep_nulls=True, empty_as_null=True)
         .group_by("code")
         .len("customers")
     )
 
 
-def _moved() -> pl.Expr:
+def _differs() -> pl.Expr:
     return pl.element().struct.field(BEFORE).ne_missing(pl.element().struct.field(AFTER))
 
 

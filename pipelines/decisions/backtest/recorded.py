@@ -1,4 +1,4 @@
-"""Recorded decisions as one side of a backtest: what they came to, and the inputs that they were given."""
+"""Recorded decisions as one side of a backtest, and their inputs for the other side."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -20,9 +20,7 @@ Data = Mapping[str, Any]
 
 
 def side(records: Records) -> Side:
-    """What was decided of each customer. Its rules are told by the trace, not counted: what stood in force differed
-    from one customer to the next.
-    """
+    """Return recorded decisions as a side. It has no tallies, because different versions decided the customers."""
     decisions = [_decision(number, each.content) for number, each in records.items()]
     limits = [limit for number, each in records.items() for limit in _limits(number, each.content)]
     return Side(
@@ -37,25 +35,26 @@ def inputs_of(records: Records) -> dict[int, Mapping[str, Value]]:
 def read(
     plan: Plan, metrics: pl.DataFrame, attributes: Attributes, inputs: Mapping[int, Mapping[str, Value]], now: datetime
 ) -> pl.DataFrame:
-    """As `readings.read`, with inputs of each customer's own. One that a customer wasn't given, or that was of another
-    kind, is unavailable.
+    """Read the leaves as `readings.read` does, but with each customer's own inputs.
+
+    An input that a customer doesn't have, or has with another kind, is unavailable.
     """
     leaves = [node for node in plan.nodes.values() if node.operator == "input"]
-    same_for_all: dict[str, Value] = {node.label: _BLANKS[node.kind] for node in leaves}
-    alike = readings.read(plan, metrics, attributes, same_for_all, now)
-    customers = alike[BY_CUSTOMER].to_list()
-    return alike.with_columns(
+    blanks: dict[str, Value] = {node.label: _BLANKS[node.kind] for node in leaves}
+    frame = readings.read(plan, metrics, attributes, blanks, now)
+    customers = frame[BY_CUSTOMER].to_list()
+    return frame.with_columns(
         column
         for node in leaves
         for column in columns_of(node, [_reading(inputs[each].get(node.label), node.kind) for each in customers])
     )
 
 
-_BLANKS: Mapping[Kind, Value] = {"decimal": Decimal(0), "boolean": False, "string": ""}  # all are replaced
+_BLANKS: Mapping[Kind, Value] = {"decimal": Decimal(0), "boolean": False, "string": ""}  # placeholders, all replaced
 
 
-def _reading(given: Value | None, kind: Kind) -> Reading:
-    return (None, NOT_SET) if given is None or not is_of_kind(given, kind) else usable(given)
+def _reading(value: Value | None, kind: Kind) -> Reading:
+    return (None, NOT_SET) if value is None or not is_of_kind(value, kind) else usable(value)
 
 
 def _decision(number: int, content: Data) -> tuple[Any, ...]:
@@ -77,6 +76,6 @@ def _described(rule: Data) -> str:
 
 
 def _limits(number: int, content: Data) -> Iterator[tuple[Any, ...]]:
-    """The answer names products by their ids, the trace, in the same order, by their slugs."""
+    """Yield the limits with the products' slugs, which are in the trace; the answer has them in the same order."""
     priced = zip(content["trace"]["limits"], content["answer"]["computedLimits"], strict=True)
     return ((number, traced["product"], limit.get("amount")) for traced, limit in priced)

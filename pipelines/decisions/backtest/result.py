@@ -1,7 +1,7 @@
-"""What a backtest says, as data: the tallies arranged by day, with names, shares and totals.
+"""The result of a backtest as data: the tallies arranged by day, with names, shares and totals.
 
-Amounts are AUD; a share is a decimal of four places, null where there is nothing to take it of. A side that was
-recorded has no rules, steps or causes of its own: null.
+Amounts are in AUD. A share is a decimal with four places, or null if the whole is zero. The rules, steps and causes of
+a recorded side are null.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ Data = dict[str, Any]
 Rows = Sequence[Data]
 
 
-def described(tallies: Tallies, days: Iterable[date]) -> list[Data]:
-    """One entry a day, in the order of the days."""
+def describe_days(tallies: Tallies, days: Iterable[date]) -> list[Data]:
+    """Return one entry for each day, in the order of the days."""
     return [_day({name: _of(frame, day) for name, frame in tallies.items()}, day) for day in days]
 
 
@@ -55,7 +55,7 @@ def _day(rows: Mapping[str, Rows], day: date) -> Data:
 
 
 def _outcome(transitions: Rows, outcome: str) -> Data:
-    """How many are decided so on either side, and how many of those whose end is known went bad."""
+    """Count the customers with an outcome on each side, and how many of them defaulted, where that is known."""
     return {
         "outcome": outcome,
         **{side: _counted(row for row in transitions if row[side] == outcome) for side in _SIDES},
@@ -106,7 +106,7 @@ def _band(bands: Rows, side: str, bound: int | None) -> Iterator[Data]:
 
 
 def _totals(bands: Rows) -> Data | None:
-    """`offered`: customers with more than nothing; null where the side doesn't price the product."""
+    """Total a product's limits on one side; null if the side doesn't price it. `offered` counts limits above zero."""
     if not bands:
         return None
     offered = [row for row in bands if row["up_to"]]

@@ -1,4 +1,4 @@
-"""What one side of a comparison makes of some customers."""
+"""One side of a comparison: the decisions of a version for some customers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ DECISIONS = pl.Schema(
     {
         "customer_number": pl.Int64(),
         "outcome": OUTCOME,
-        "step": pl.String(),  # the deciding or undecidable one; null: none did
-        "decisive": pl.List(pl.String()),  # codes of the rules that decided it, or that could not be decided
-        "results": pl.List(pl.String()),  # codes of all rules that matched or could not be decided, in any step
+        "step": pl.String(),  # the step that decided or was undecidable; null: none
+        "decisive": pl.List(pl.String()),  # codes of its rules that decided, or that were undecidable
+        "results": pl.List(pl.String()),  # codes of all rules that matched or were undecidable, in any step
     }
 )
 LIMITS = pl.Schema({"customer_number": pl.Int64(), "product": pl.String(), "amount": MONEY})  # null: indeterminate
@@ -29,15 +29,15 @@ LIMITS = pl.Schema({"customer_number": pl.Int64(), "product": pl.String(), "amou
 
 @dataclass(frozen=True)
 class Side:
-    """What one side decides of some customers: DECISIONS, LIMITS, and tallies without `as_of` and `side`."""
+    """One side's results for some customers: DECISIONS, LIMITS, and tallies without `as_of` and `side`."""
 
     decisions: pl.DataFrame
     limits: pl.DataFrame
     tallies: Tallies
 
 
-def decided(plan: Plan, evaluated: pl.DataFrame) -> Side:
-    """What a version decides of the customers in a frame of `evaluate.evaluated`."""
+def decide(plan: Plan, evaluated: pl.DataFrame) -> Side:
+    """Return a version's results for the customers in a frame of `evaluate.evaluated`."""
     return Side(
         evaluated.select(
             BY_CUSTOMER,
@@ -48,8 +48,8 @@ def decided(plan: Plan, evaluated: pl.DataFrame) -> Side:
         ),
         _long_limits(plan, evaluated),
         {
-            "steps": _of_steps(plan, evaluated),
-            "rules": _of_rules(plan, evaluated),
+            "steps": _count_steps(plan, evaluated),
+            "rules": _count_rules(plan, evaluated),
             "causes": pl.concat(_causes(plan, evaluated)),
         },
     )
@@ -60,7 +60,7 @@ def _step_names(plan: Plan) -> pl.Expr:
     return pl.col("step").replace_strict(names, default=None, return_dtype=pl.String)
 
 
-Named = Iterator[tuple[str, pl.Expr]]  # a rule's code, and its result where it counts: true, false, or null
+Named = Iterator[tuple[str, pl.Expr]]  # a rule's code, and its result: true, false, or null (undecidable)
 
 
 def _results(plan: Plan) -> Named:
@@ -72,10 +72,10 @@ def _results(plan: Plan) -> Named:
 def _decisive(plan: Plan) -> Named:
     undecided = pl.col("outcome") == INDETERMINATE
     for nth, planned in enumerate(plan.steps):
-        here = (pl.col("step") == nth).fill_null(value=False)
+        at_step = (pl.col("step") == nth).fill_null(value=False)
         for place, each in enumerate(planned.rules):
             result = pl.col(rule_column(nth, place))
-            counts = here & pl.when(undecided).then(result.is_null()).otherwise(result.fill_null(value=False))
+            counts = at_step & pl.when(undecided).then(result.is_null()).otherwise(result.fill_null(value=False))
             yield each.rule.code, pl.when(counts).then(result).otherwise(pl.lit(value=False))
 
 
@@ -95,8 +95,8 @@ def _long_limits(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=LIMITS), *each])
 
 
-def _of_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
-    """A step is reached by those whom no step before it has decided, or left undecided."""
+def _count_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
+    """Count customers by step. A customer reaches a step if no earlier step decided or was undecidable."""
     at = pl.col("step")
     described = [
         evaluated.select(
@@ -111,8 +111,8 @@ def _of_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([bare("steps"), *described])
 
 
-def _of_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
-    """Over all customers, whether or not the rule's step was reached; decisive it is only where it was."""
+def _count_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
+    """Count each rule's results over all customers; only `decisive` depends on whether its step was reached."""
     decisive = iter(_decisive(plan))
     described = [
         evaluated.select(
@@ -130,26 +130,26 @@ def _of_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
 
 
 def _causes(plan: Plan, evaluated: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """What kept verdicts from being reached; and, where one was reached, limits from being told."""
+    """Count why verdicts are indeterminate and, for customers with a verdict, why limits are."""
     undecided = evaluated.filter(pl.col("outcome") == INDETERMINATE)
-    yield _about(None, causes.counted(plan, undecided, _undecided(plan)))
+    yield _about(None, causes.count_missing(plan, undecided, _undecided(plan)))
     for nth, planned in enumerate(plan.limits):
         unpriced = evaluated.filter(pl.col("outcome") != INDETERMINATE, pl.col(f"amount_{nth}").is_null())
-        yield _about(planned.limit.product, causes.counted(plan, unpriced, _needed(planned)))
+        yield _about(planned.limit.product, causes.count_missing(plan, unpriced, _needed(planned)))
 
 
 def _undecided(plan: Plan) -> Mapping[str, pl.Expr]:
-    asked: dict[str, pl.Expr] = {}
+    needed: dict[str, pl.Expr] = {}
     for nth, planned in enumerate(plan.steps):
         for place, each in enumerate(planned.rules):
-            here = (pl.col("step") == nth).fill_null(value=False) & pl.col(rule_column(nth, place)).is_null()
-            asked[each.condition] = asked.get(each.condition, pl.lit(value=False)) | here
-    return asked
+            blocked = (pl.col("step") == nth).fill_null(value=False) & pl.col(rule_column(nth, place)).is_null()
+            needed[each.condition] = needed.get(each.condition, pl.lit(value=False)) | blocked
+    return needed
 
 
 def _needed(planned: PlannedLimit) -> Mapping[str, pl.Expr]:
     return dict.fromkeys(planned.required, pl.lit(value=True))
 
 
-def _about(product: str | None, counted: pl.DataFrame) -> pl.DataFrame:
-    return counted.select(pl.lit(product, pl.String).alias("about"), *causes.MISSING)
+def _about(product: str | None, counts: pl.DataFrame) -> pl.DataFrame:
+    return counts.select(pl.lit(product, pl.String).alias("about"), *causes.MISSING)

@@ -1,6 +1,4 @@
-"""What is counted of a portfolio: TALLIES by name. Those of some customers and of others add up to those of all,
-exactly.
-"""
+"""The tallies of a backtest, by name. Tallies of different customers add up exactly to those of all."""
 
 from collections.abc import Iterable, Mapping
 
@@ -36,7 +34,7 @@ TALLIES: Mapping[str, Tally] = {
         pl.Schema({**_SIDE, "place": pl.Int64(), "step": pl.String(), "code": pl.String()}),
         counts("matched", "decisive", "undecidable"),
     ),
-    "causes": Tally(  # `about`: the product whose limit could not be told; null: the verdict
+    "causes": Tally(  # `about`: the product whose limit is indeterminate; null: the verdict
         pl.Schema({**_SIDE, "about": pl.String(), **{n: MISSING[n] for n in MISSING if n != "customers"}}),
         counts("customers"),
     ),

@@ -55,7 +55,7 @@ def in_one_currency(statements: Sequence[Statement], declared: str | None) -> In
 
 
 def _is_other(basis: Basis, currency: str) -> pl.Expr:
-    """Whether a row is in another currency. What a shared mark leaves open is what the user declares, if not AUD."""
+    """Return whether a row is in another currency. A shared mark is in the declared one, unless that is AUD."""
     own = (currency, UNKNOWN) if basis is Basis.DECLARED and currency != CURRENCY else (currency,)
     return (~pl.col("currency").is_in(own)).fill_null(value=False)
 
@@ -69,7 +69,7 @@ def _rows_in(statement: Statement, basis: Basis, currency: str) -> Statement:
 
 
 def _refused_rows(statement: Statement, basis: Basis, currency: str) -> pl.DataFrame:
-    """A row in another currency, with the code that the service gives it."""
+    """Return the rows in another currency, with the code that the service gives them."""
     others = statement.rows.with_columns(line=statement.lines).filter(_is_other(basis, currency))
     is_unknown = pl.col("currency") == UNKNOWN
     return others.select(

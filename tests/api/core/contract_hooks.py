@@ -1,8 +1,8 @@
-"""Loaded by Schemathesis itself, in its own process.
+"""Hooks that Schemathesis loads in its own process.
 
-Requests made from examples and by enumeration get ids that exist, and good ones a new idempotency key, where the schema
-alone would make a 404 or a 422 of every good request. Ids in a path belong together, however they were made. What is
-deleted was made for it, so that the others never ask for something that is gone.
+With ids made from the schema alone, every valid request would get a 404 or a 422. So requests from examples and
+enumeration get ids that exist, and valid ones a new idempotency key. Ids in one path belong together. A resource is
+created for each deletion, so that other requests find theirs.
 """
 
 import json
@@ -31,7 +31,7 @@ from pipelines.vocabulary.taxonomy import TAXONOMY
 OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # lists by the name of a parameter, or of a list in a body, as JSON
 API_KEY = "TIDEMARK_TEST_API_KEY"
 KEY = "Idempotency-Key"
-# What no schema can ask for: names that are known to a document, and what its policy can be asked.
+# Operations whose valid bodies depend on stored data, which no schema can express.
 SAVES_A_POLICY = "PUT /v1/decision-policies/{slug}"
 ASKS_A_POLICY = (
     "POST /v1/customer/{customerId}/decision-policies/{slug}/evaluate",
@@ -41,7 +41,7 @@ ASKS_A_POLICY = (
 SENDS_A_RULESET = ("POST /v1/monitoring/rulesets", "PUT /v1/monitoring/rulesets/{rulesetId}")
 SIMULATES = "POST /v1/monitoring/rulesets/{rulesetId}/simulate"
 SENDS_FILES = "POST /v1/customer/{customerId}/statements"
-# What deletes something: the parameter that names it, and where and from what one more is made.
+# Deletions: the parameter of the deleted resource, and the path and body that create another one.
 DELETES: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "DELETE /v1/customer/{customerId}/submissions/{jobId}": (
         "jobId",
@@ -63,16 +63,14 @@ LONG_AGO = date(2026, 6, 30)
 OTHER_CATEGORIES = list(TAXONOMY.categories)[2:]
 WORDS = ("published", "recorded", "challenger")  # instead of a version
 
-sets = json.loads(os.environ[OWN_IDS])  # the n-th ids of all lists belong together
+sets = json.loads(os.environ[OWN_IDS])  # the n-th ids of all lists belong to each other
 own = {name: cycle(ids) for name, ids in sets.items()}
 numbers = cycle(range(len(sets["customerId"])))
 
 
 @schemathesis.hook
 def filter_case(_context: HookContext, case: Case[Any]) -> bool:
-    """One category is as good as another: all of them, beside every choice of the other fields, would be a fifth of all
-    requests.
-    """
+    """Drop most categories: all combinations of categories with other fields would be a fifth of all requests."""
     enumerated = case.meta is not None and case.meta.phase.name is TestPhase.COVERAGE
     category = case.body.get("category") if enumerated and isinstance(case.body, dict) else None
     return category not in OTHER_CATEGORIES
@@ -91,11 +89,11 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
         span = {"from": str(LONG_AGO - timedelta(days=90)), "to": str(LONG_AGO)}
         case.body |= span | {"document": None, "customerIds": sets["customerId"][:2]}
     if is_good(case, ParameterLocation.BODY) and case.operation.label == SENDS_FILES and isinstance(case.body, dict):
-        case.body |= of_pdfs(case.body)
+        case.body |= as_pdfs(case.body)
     if is_good(case, ParameterLocation.BODY) and case.operation.label in ASKS_A_POLICY and isinstance(case.body, dict):
-        case.body |= askable(case.body)
+        case.body |= valid_values(case.body)
     if is_good(case, ParameterLocation.PATH):
-        case.path_parameters |= belonging_together(case.path_parameters)
+        case.path_parameters |= align_ids(case.path_parameters)
     enumerated = case.meta is None or case.meta.phase.name in (TestPhase.EXAMPLES, TestPhase.COVERAGE)
     if enumerated and is_good(case, ParameterLocation.PATH):
         nth = next(numbers)
@@ -103,17 +101,17 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
     if enumerated and is_good(case, ParameterLocation.BODY) and isinstance(case.body, dict):
         case.body |= with_own_ids(case.body, case.path_parameters.get("customerId"))
     if is_good(case, ParameterLocation.PATH) and case.operation.label in DELETES:
-        case.path_parameters |= made_for_it(case, *DELETES[case.operation.label])
+        case.path_parameters |= create_to_delete(case, *DELETES[case.operation.label])
 
 
 def is_good(case: Case[Any], place: ParameterLocation) -> bool:
-    """Whether what stands there is as the schema asks."""
+    """Return whether this part of the request is valid by the schema."""
     made = case.meta.components.get(place) if case.meta else None
     return made is None or made.mode is GenerationMode.POSITIVE
 
 
 def with_own_ids(body: dict[str, Any], customer_id: object) -> dict[str, Any]:
-    """The lists of ids in a body, each as long as it was, and single ids of what is the customer's in the path."""
+    """Return a body's ids replaced by existing ones: lists of the same length, single ids of the path's customer."""
     nth = sets["customerId"].index(customer_id) if customer_id in sets["customerId"] else 0
     known = {name: sent for name, sent in body.items() if name in own and sent}
     return {
@@ -122,15 +120,15 @@ def with_own_ids(body: dict[str, Any], customer_id: object) -> dict[str, Any]:
     }
 
 
-def belonging_together(path: dict[str, Any]) -> dict[str, Any]:
-    """The ids that exist, all of the same set as the first of them."""
+def align_ids(path: dict[str, Any]) -> dict[str, Any]:
+    """Return the existing ids of a path, replaced by those of the same set as the first."""
     known = [name for name, value in path.items() if value in sets[name]]
     nth = sets[known[0]].index(path[known[0]]) if known else 0
     return {name: sets[name][nth] for name in known}
 
 
-def made_for_it(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> dict[str, str]:
-    """One more of what the path names, where that is one of those that the others ask for."""
+def create_to_delete(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> dict[str, str]:
+    """Create a resource to delete, if the path has one that other requests use."""
     if case.path_parameters[name] not in sets[name]:
         return {}
     url, headers = case.operation.schema.get_base_url().rstrip("/"), {"x-api-key": os.environ[API_KEY]}
@@ -142,8 +140,8 @@ def made_for_it(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> 
     return {name: next(made[key] for key in (name, "webhookSubscriptionId") if key in made)}
 
 
-def of_pdfs(body: dict[str, Any]) -> dict[str, Any]:
-    """Instead of the files that were made, as a form or in JSON, as many that are PDFs; one password is for all."""
+def as_pdfs(body: dict[str, Any]) -> dict[str, Any]:
+    """Replace generated files, in a form or JSON, by as many PDFs; a form has one password for all."""
     content = example(SentFiles)["files"][0]["contentBase64"]
     if "file" in body:
         pdf = b64decode(content).decode()
@@ -151,9 +149,9 @@ def of_pdfs(body: dict[str, Any]) -> dict[str, Any]:
     return {"files": [{**sent, "contentBase64": content} for sent in body["files"]]}
 
 
-def askable(body: dict[str, Any]) -> dict[str, Any]:
-    """Instead of what was made: the inputs that the policies of the sets declare, their versions, numbers that they
-    read, days that are over, and customers who are there.
+def valid_values(body: dict[str, Any]) -> dict[str, Any]:
+    """Replace generated values by valid ones: declared inputs, existing versions and customers, numbers that the policy
+    reads, and past days.
     """
     known = {"inputs": {"requestedAmount": 1}, "version": 2, "against": 1, "grid": example(SentSensitivity)["grid"]}
     if body.get("asOf"):

@@ -1,4 +1,4 @@
-"""Every operation of the OpenAPI document, so that a test can go through all of them and forget none."""
+"""All operations of the OpenAPI document, so that a test can try each of them."""
 
 import re
 from collections.abc import Mapping
@@ -47,12 +47,12 @@ class Operation:
 
     @property
     def scopes(self) -> list[str]:
-        """As the description names them."""
+        """The scopes in the description."""
         return re.findall("`([a-z-]+:[a-z]+)`", self.documented["description"].rpartition("Scope: ")[2])
 
     @property
     def ids(self) -> list[str]:
-        """Of what has to be there."""
+        """Names of the ids in the path whose resources must exist."""
         if self.documented["operationId"] in MADE_BY_PUT:
             return []
         return [name for name in re.findall("{(.+?)}", self.path) if name not in NO_IDS]
@@ -71,7 +71,7 @@ class Operation:
         return self.documented["requestBody"]["content"]["application/json"]["example"] if self.has_body else None
 
     def path_for(self, ids: Mapping[str, str] = MappingProxyType({})) -> str:
-        """The path with these ids; what is not given is unknown to the service."""
+        """Return the path with these ids; missing ones become unknown ids."""
 
         def in_its_place(match: re.Match[str]) -> str:
             name = match[1]

@@ -1,5 +1,5 @@
-"""What Schemathesis makes of the OpenAPI document: examples, enumerated and generated requests, good and bad, and
-chains of them along the links, against the real server.
+"""Schemathesis against the real server: examples, enumerated and generated requests, valid and invalid, and chains of
+requests along the links of the OpenAPI document.
 
 All of its checks are on, and a warning is a failure.
 """
@@ -21,17 +21,17 @@ from tests.api.places import LISTS_OF, places
 from tests.api.worker import working
 
 HOOKS = Path(__file__).with_name("contract_hooks.py")
-SETS = 6  # of things that exist; none is ever deleted
-SHARES = 6  # of the operations, each tried in a short run of its own
-OFTEN = 0.9  # how many generated requests name something that exists; where there is but one, it does
-# A good request may meet a bad state: an unknown id in the body (400), nothing enriched yet (422), a refresh that runs.
+SETS = 6  # of existing resources; none is ever deleted
+SHARES = 6  # of the operations, each with a short run of its own
+OFTEN = 0.9  # share of generated requests with existing ids; with one example per operation, all have them
+# A valid request may meet a bad state: an unknown id in the body (400), nothing enriched (422), a refresh that runs.
 MEETING_A_STATE = ["2xx", "400", "404", "409", "422"]
 
 
 CONFIG = """
 continue-on-failure = true
 request-timeout = 60
-suppress-health-check = ["all"]  # they tell of a slow machine and of large examples, not of the service
+suppress-health-check = ["all"]  # they complain about slow machines and large examples, not about the service
 hooks = {hooks}
 headers = {{ x-api-key = {key} }}
 generation = {{ allow-x00 = false }}  # NUL is refused in every text, in ignored fields too
@@ -42,7 +42,7 @@ checks.positive_data_acceptance = {{ expected-statuses = {expected} }}
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A Tidemark whose limits a long run does not reach."""
+    """A Tidemark with limits that a long run does not reach."""
     settings = Settings(
         home=tmp_path_factory.mktemp("home"),
         max_json_bytes=200_000,
@@ -57,14 +57,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def client(store: Store) -> Iterator[Client]:
-    """A client of a service at work."""
+    """A client of a running service."""
     with serving(store) as url:
         yield new_client(store, url)
 
 
 @pytest.fixture(scope="module")
 def own(store: Store, client: Client) -> Iterator[Mapping[str, list[str]]]:
-    """Ids of what the client owns, by their name in a path, and of lists by theirs in a body."""
+    """Ids of the client's resources, by their name in a path, and for lists by their name in a body."""
     sets = [belongings(store, client) for _ in range(SETS)]
     ids = {name: [each[name] for each in sets] for name in sets[0]} | {
         name: [one] * SETS for name, one in NO_IDS.items()
@@ -76,10 +76,10 @@ def own(store: Store, client: Client) -> Iterator[Mapping[str, list[str]]]:
 def run(
     client: Client, own: Mapping[str, list[str]], folder: Path, seed: int, examples: int, only: Sequence[str] = ()
 ) -> None:
-    """All checks that Schemathesis has, against this service; it fails with what was found.
+    """Run all checks of Schemathesis against this service; fail with its findings.
 
     Args:
-        only: more options, to leave something out.
+        only: further options, to run only a part.
     """
     written = folder / "schemathesis.toml"
     written.write_text(config(client, own, OFTEN if examples > 1 else 1.0))

@@ -1,4 +1,4 @@
-"""PostgreSQL that is down, silent or locked: 503 with Retry-After, and all is well again when it is back."""
+"""PostgreSQL that is down, silent or locked: 503 with Retry-After, and recovery when it is back."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def line() -> Iterator[Network]:
 def store(
     line: Network, postgres_database: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Store]:
-    """A store whose patience is a fraction of what it is in life; see `tests/storage/core/test_postgres.py`."""
+    """A store with much shorter timeouts than in production; see `tests/storage/core/test_postgres.py`."""
     for name, value in {"ALIVE_WITHIN_S": 0.2, "POOL_WITHIN_S": 0.5, "LOCK_WITHIN_MS": 300}.items():
         monkeypatch.setattr(postgres, name, value)
     monkeypatch.setattr(postgres.Connection, "silence_s", 0.5)
@@ -45,7 +45,7 @@ def base_url(store: Store) -> Iterator[str]:
 
 @pytest.fixture
 def client(store: Store, base_url: str) -> Client:
-    """With a key from before the trouble."""
+    """A client whose key was issued before the database went down."""
     return new_client(store, base_url)
 
 

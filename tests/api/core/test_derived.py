@@ -74,7 +74,7 @@ def moved(digits: str, **fields: Any) -> dict[str, Any]:
 
 
 def shown(what: Derived, found: pl.DataFrame, page: Page | None = None) -> list[dict[str, Any]]:
-    """Items as the API shows them, numbers as exact decimals."""
+    """Return items as the API shows them, with numbers as exact decimals."""
     text = b"[" + b",".join(what.as_json(found, page)) + b"]"
     read: list[dict[str, Any]] = json.loads(text, parse_float=Decimal)
     return read
@@ -82,7 +82,7 @@ def shown(what: Derived, found: pl.DataFrame, page: Page | None = None) -> list[
 
 @pytest.fixture
 def brought(store: Store, client: Client) -> str:
-    """A customer with rent, a loan and a transfer to somewhere; rows that don't count stand between."""
+    """A customer with rent, a loan, a transfer to another account, and some rows that don't count."""
     customer_id = client.new_customer()
     client.submitted(customer_id)
     end_submissions(
@@ -100,7 +100,7 @@ def brought(store: Store, client: Client) -> str:
     return customer_id
 
 
-def test_series_are_told(client: Client, brought: str) -> None:
+def test_series_are_listed(client: Client, brought: str) -> None:
     data = client.get(f"/v1/customer/{brought}/series").json()["data"]
     [rents] = [one for one in data["series"] if one["category"] == "rent"]
     reported = {"period": "monthly", "direction": "debit", "status": "active", "occurrences": 8, "missedDates": []}
@@ -112,7 +112,7 @@ def test_series_are_told(client: Client, brought: str) -> None:
     assert {row["account"]["accountId"] for row in rows} == {rents["accountId"]}
 
 
-def test_facilities_are_told_from_booked_rows_alone(client: Client, brought: str) -> None:
+def test_facilities_are_derived_from_booked_rows_only(client: Client, brought: str) -> None:
     [loan] = client.get(f"/v1/customer/{brought}/facilities").json()["data"]["facilities"]
     reported = {"lenderName": "Lumi", "lenderId": "lumi", "product": "term_loan", "frequency": "monthly"}
     assert {name: loan[name] for name in reported} == reported
@@ -122,7 +122,7 @@ def test_facilities_are_told_from_booked_rows_alone(client: Client, brought: str
     assert str(UUID(account_id)) == account_id
 
 
-def test_mentioned_accounts_are_told_from_booked_rows_alone(client: Client, brought: str) -> None:
+def test_mentioned_accounts_are_derived_from_booked_rows_only(client: Client, brought: str) -> None:
     data = client.get(f"/v1/customer/{brought}/mentioned-accounts").json()["data"]
     assert data["mentionedAccounts"] == [
         {
@@ -140,7 +140,7 @@ def test_mentioned_accounts_are_told_from_booked_rows_alone(client: Client, brou
 
 
 @named(("path", "name"), PATHS.items())
-def test_without_transactions_there_is_nothing(client: Client, path: str, name: str) -> None:
+def test_lists_are_empty_without_transactions(client: Client, path: str, name: str) -> None:
     data = client.get(f"/v1/customer/{client.new_customer()}/{path}").json()["data"]
     assert data == {name: [], "totalCount": 0, "currentPage": None, "pageSize": 0, "totalPages": 0}
     data = client.get(f"/v1/customer/{client.new_customer()}/{path}?page=2&count=5").json()["data"]
@@ -172,8 +172,8 @@ def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: 
 
 
 @named(("zone", "repayments"), [("Pacific/Kiritimati", 2), ("Etc/GMT+12", 1)])
-def test_facilities_are_seen_from_the_services_own_day(tmp_path: Path, zone: str, repayments: int) -> None:
-    """The date is never the same at both ends of the world."""
+def test_facilities_are_as_of_the_services_own_day(tmp_path: Path, zone: str, repayments: int) -> None:
+    """Use two zones whose dates always differ."""
     latest = datetime.now(UTC).astimezone(ZoneInfo("Pacific/Kiritimati")).date()
     store = open_store(Settings(home=tmp_path / "home", timezone=zone))
     with answering(store) as url:
@@ -188,7 +188,7 @@ def test_facilities_are_seen_from_the_services_own_day(tmp_path: Path, zone: str
 
 @pytest.fixture(scope="module")
 def lived() -> pl.DataFrame:
-    """A year of some businesses, enriched; one account of each isn't supplied, so the others mention it."""
+    """A year of some businesses, enriched; one account of each is left out, so that the others mention it."""
     parts = []
     for number in (2, 7, 8):
         made = business(number, 12, seed=7, until=UNTIL)
@@ -205,14 +205,14 @@ def lived() -> pl.DataFrame:
 
 
 @each_list
-def test_the_columns_that_are_read_are_enough(lived: pl.DataFrame, what: Derived) -> None:
+def test_computing_from_the_read_columns_gives_the_same_items(lived: pl.DataFrame, what: Derived) -> None:
     whole = what.compute(lived, UNTIL)
     assert not whole.is_empty()
     assert_frame_equal(what.compute(lived.select(what.columns), UNTIL), whole)
 
 
 @each_list
-def test_no_column_is_read_in_vain(what: Derived) -> None:
+def test_every_read_column_is_needed(what: Derived) -> None:
     rows = known(rent(1), rent(2), moved("5678"), *(repaid(date(2025, month, 17)) for month in range(1, 7)))
     for column in what.columns:
         with pytest.raises(pl.exceptions.ColumnNotFoundError):
@@ -220,7 +220,7 @@ def test_no_column_is_read_in_vain(what: Derived) -> None:
 
 
 @each_list
-def test_items_are_what_is_documented(lived: pl.DataFrame, what: Derived) -> None:
+def test_items_match_their_documentation(lived: pl.DataFrame, what: Derived) -> None:
     view = VIEWS[what.name]
     for item in shown(what, what.compute(lived, UNTIL)):
         read = view.model_validate(by_field(item)).model_dump(by_alias=True)
@@ -228,7 +228,7 @@ def test_items_are_what_is_documented(lived: pl.DataFrame, what: Derived) -> Non
 
 
 def by_field(shown: Any) -> Any:
-    """With the names that our models give to what is shown."""
+    """Rename the fields of an item to those of our models."""
     match shown:
         case dict():
             return {FIELDS.get(name, snake(name)): by_field(each) for name, each in shown.items()}
@@ -269,7 +269,7 @@ SCALARS: Mapping[pl.DataType, st.SearchStrategy[Any]] = {
 
 
 def value(kind: Any) -> st.SearchStrategy[Any]:
-    """Any value that a column of this type may hold."""
+    """Generate values that a column of this type may have."""
     match kind:
         case pl.List(inner=inner):
             return st.lists(value(inner), max_size=3)
@@ -283,7 +283,7 @@ def value(kind: Any) -> st.SearchStrategy[Any]:
 
 
 def plain(value: Any, decimals: int) -> Any:
-    """The JSON value that a plain loop would write."""
+    """Return the JSON value that a plain loop would write."""
     match value:
         case bytes():
             return str(UUID(bytes=value))
@@ -311,7 +311,7 @@ NOT_SHOWN = ("customer_number", "yearly_rate", "grown_balance")  # the last two:
 
 
 def plain_item(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The item that a plain loop would make of a row."""
+    """Return the item that a plain loop would make of a row."""
     item = {
         RENAMED.get(name, camel(name)): plain(each, 2 if name == "repayment_spread" else 4)
         for name, each in row.items()
@@ -337,7 +337,7 @@ NULLABLE = {"counterparty_name", "lender_name", "funding_amount", "renewed_by", 
 @each_list
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_items_read_back_as_what_a_plain_loop_would_write(what: Derived, data: st.DataObject) -> None:
+def test_items_equal_those_of_a_plain_loop(what: Derived, data: st.DataObject) -> None:
     schema = SCHEMAS[what.name]
     columns = {name: value(kind) for name, kind in schema.items()}
     columns |= {name: st.none() | columns[name] for name in NULLABLE & columns.keys()}
@@ -349,7 +349,7 @@ def test_items_read_back_as_what_a_plain_loop_would_write(what: Derived, data: s
     assert shown(what, pl.DataFrame(rows, schema=schema), page) == [plain_item(row) for row in asked]
 
 
-def test_money_leaves_as_a_number_with_two_digits() -> None:
+def test_money_is_a_number_with_two_decimals() -> None:
     rows = known(moved("5678", amount=Decimal("0.10")), moved("5678", amount=Decimal(-1000))).collect()
     text = b"".join(MENTIONED_ACCOUNTS.as_json(MENTIONED_ACCOUNTS.compute(rows, UNTIL), None))
     assert b'"totalIn":0.10,"totalOut":1000.00,' in text
@@ -369,7 +369,7 @@ def test_amounts_at_both_ends_of_the_range_are_summed_exactly(what: Derived) -> 
         assert found[0]["usualAmount"] == -most
 
 
-def test_rows_beyond_the_limit_are_refused_until_others_end() -> None:
+def test_rows_beyond_the_limit_are_refused_until_other_requests_end() -> None:
     limit = ConcurrencyLimit(100)
     with limit.taken(ONE, 30):
         with pytest.raises(Unavailable, match="busy"), limit.taken(ONE, 27):
@@ -386,14 +386,14 @@ def test_one_client_can_only_take_its_share_of_the_limit() -> None:
         pass
 
 
-def test_a_diff_is_let_in_by_what_it_takes_not_by_its_rows() -> None:
-    """Eight callers at 200,000 rows each took 3.3 GB, and were all let in."""
+def test_a_diff_counts_against_the_limit_by_its_memory_not_its_rows() -> None:
+    """A regression: eight requests with 200,000 rows each took 3.3 GB, and all were admitted."""
     limit, diff = ConcurrencyLimit(MOST_BYTES), 200_000 * BYTES_A_ROW_OF_DIFF
     with limit.taken(ONE, diff), limit.taken(OTHER, diff), pytest.raises(Unavailable), limit.taken(ONE, 6 * diff):
         pass
 
 
-def test_what_fails_releases_its_share_of_the_limit() -> None:
+def test_a_failed_request_releases_its_share_of_the_limit() -> None:
     limit = ConcurrencyLimit(10)
     with pytest.raises(ZeroDivisionError), limit.taken(ONE, 10):
         raise ZeroDivisionError
@@ -401,7 +401,7 @@ def test_what_fails_releases_its_share_of_the_limit() -> None:
         pass
 
 
-def test_what_would_never_fit_is_let_in_alone() -> None:
+def test_a_request_larger_than_the_limit_is_admitted_alone() -> None:
     limit = ConcurrencyLimit(10)
     with limit.taken(ONE, 11), pytest.raises(Unavailable), limit.taken(ONE, 1):
         pass

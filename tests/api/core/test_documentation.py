@@ -32,11 +32,11 @@ DELETE /v1/webhooks/subscriptions/{subscriptionId}/customers
 """.strip().splitlines()
 
 
-def test_the_contracts_operations_are_all_there() -> None:
+def test_all_operations_of_the_contract_exist() -> None:
     assert set(CONTRACT) <= set(map(str, OPERATIONS))
 
 
-def test_the_document_is_served_to_anybody(base_url: str) -> None:
+def test_the_document_needs_no_key(base_url: str) -> None:
     answer = HTTP.get(f"{base_url}/openapi.json", timeout=10)
     assert answer.status_code == 200
     assert answer.json() == document()
@@ -55,7 +55,7 @@ def test_every_answer_has_a_schema_and_an_example(subtests: pytest.Subtests) -> 
                 assert content.get("example") or content["examples"]
 
 
-def test_every_refusal_is_documented_where_it_can_happen(subtests: pytest.Subtests) -> None:
+def test_every_refusal_is_documented_at_its_operations(subtests: pytest.Subtests) -> None:
     for operation in OPERATIONS:
         with subtests.test(str(operation)):
             assert_refusals_documented(operation)
@@ -74,7 +74,7 @@ def assert_refusals_documented(operation: Operation) -> None:
     assert can_misfit or "422" not in operation.documented["responses"]
 
 
-def test_the_events_that_are_sent_are_described() -> None:
+def test_sent_events_are_described() -> None:
     events = document()["webhooks"]
     assert set(events) == set(EVENT_TYPES)
     payload = document()["components"]["schemas"]["JobCompletedEvent"]["required"]
@@ -82,7 +82,7 @@ def test_the_events_that_are_sent_are_described() -> None:
     assert set(payload) == common | {"totalProcessedTransactions", "totalReceivedTransactions"}
 
 
-def test_the_page_and_all_it_loads_come_from_here(base_url: str) -> None:
+def test_the_page_loads_nothing_from_elsewhere(base_url: str) -> None:
     page = HTTP.get(f"{base_url}/docs", timeout=10)
     assert page.headers["Content-Type"].startswith("text/html")
     loaded = re.findall('(?:src|href)="([^"]+)"', page.text)
@@ -93,7 +93,7 @@ def test_the_page_and_all_it_loads_come_from_here(base_url: str) -> None:
 
 
 @pytest.mark.parametrize("docs", [None, True])
-def test_production_shows_its_documentation_only_when_told_to(tmp_path: Path, docs: bool | None) -> None:
+def test_production_shows_its_documentation_only_if_configured(tmp_path: Path, docs: bool | None) -> None:
     settings = Settings(
         home=tmp_path, environment=Environment.PRODUCTION, master_key=SecretStr(key_text(new_key()).decode()), docs=docs
     )
@@ -104,7 +104,7 @@ def test_production_shows_its_documentation_only_when_told_to(tmp_path: Path, do
     assert statuses == {200 if docs else 404}
 
 
-def test_a_problems_type_leads_to_the_page_about_its_code(base_url: str) -> None:
+def test_type_of_a_problem_leads_to_the_page_of_its_code(base_url: str) -> None:
     problem = HTTP.get(f"{base_url}/v1/nothing", timeout=10).json()
     page = HTTP.get(base_url + problem["type"], timeout=10)
     assert page.headers["Content-Type"].startswith("text/html")
@@ -114,6 +114,6 @@ def test_a_problems_type_leads_to_the_page_about_its_code(base_url: str) -> None
     assert (unknown.status_code, "<b>" in unknown.text) == (404, False)
 
 
-def test_every_reference_in_the_document_leads_somewhere() -> None:
+def test_every_reference_in_the_document_resolves() -> None:
     schemas: dict[str, Any] = document()["components"]["schemas"]
     assert set(re.findall("#/components/schemas/([A-Za-z_]+)", str(document()))) <= schemas.keys()

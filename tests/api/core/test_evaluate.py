@@ -1,4 +1,4 @@
-"""Deciding on a customer over HTTP: the contract's answer, every refusal, and what is kept of it."""
+"""Evaluations over HTTP: the contract's answer, every refusal, and the record."""
 
 import json
 from collections.abc import Mapping
@@ -91,7 +91,7 @@ def saved(
 
 
 def with_score(client: Client, score: Any = 684) -> str:
-    """A customer with this score."""
+    """Create a customer with this score."""
     customer_id = client.new_customer()
     sent = client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": {"score": score}})
     assert sent.status_code == 200, sent.text
@@ -128,7 +128,7 @@ def refused(answer: requests.Response) -> tuple[int, str, list[tuple[str, str]]]
 # The contract
 
 
-def test_the_default_outcome_with_a_limit_capped_by_what_is_asked(store: Store, client: Client) -> None:
+def test_default_outcome_has_a_limit_capped_by_the_requested_amount(store: Store, client: Client) -> None:
     saved(store, client)
     found = decided(client, with_score(client), inputs=INPUTS)
     assert found["verdict"] == {
@@ -155,7 +155,7 @@ def test_the_default_outcome_with_a_limit_capped_by_what_is_asked(store: Store, 
     assert (found["policyVersion"], found["dataVersion"], found["pendingJobs"], found["whatIf"]) == (1, 0, [], False)
 
 
-def test_every_matched_rule_of_the_deciding_step_recommends(store: Store, client: Client) -> None:
+def test_every_matched_rule_of_the_deciding_step_adds_its_recommendations(store: Store, client: Client) -> None:
     saved(store, client)
     found = decided(client, with_score(client), inputs=INPUTS | {"amount": 100000.01, "secured": False})
     assert found["verdict"]["outcome"] == "conditional"
@@ -164,7 +164,7 @@ def test_every_matched_rule_of_the_deciding_step_recommends(store: Store, client
     assert found["computedLimits"][0]["amount"] == 0
 
 
-def test_an_attribute_that_is_not_set_leaves_it_undecided_and_says_what_would_settle_it(
+def test_missing_attribute_makes_the_outcome_indeterminate_and_says_what_would_resolve_it(
     store: Store, client: Client
 ) -> None:
     saved(store, client)
@@ -181,9 +181,7 @@ def test_an_attribute_that_is_not_set_leaves_it_undecided_and_says_what_would_se
     assert found["attributes"] == [{"name": "score", "value": None, "source": "stored"}]
 
 
-def test_a_metric_without_transactions_is_unavailable_and_the_customer_still_evaluated(
-    store: Store, client: Client
-) -> None:
+def test_customer_without_transactions_is_evaluated_with_unavailable_metrics(store: Store, client: Client) -> None:
     saved(store, client, WITHOUT_INPUTS)
     found = decided(client, client.new_customer(), "plain")
     [reason] = found["verdict"]["reasons"]
@@ -214,7 +212,7 @@ def test_overrides_are_a_what_if_and_change_nothing_stored(store: Store, client:
     assert decided(client, customer_id, inputs=INPUTS)["verdict"]["outcome"] == "proceed"
 
 
-def test_an_override_applies_where_nothing_is_stored_and_null_takes_away(store: Store, client: Client) -> None:
+def test_override_applies_to_an_unset_attribute_and_null_removes_one(store: Store, client: Client) -> None:
     saved(store, client)
     assert (
         decided(client, client.new_customer(), inputs=INPUTS, attributeOverrides={"score": 700})["verdict"]["outcome"]
@@ -225,7 +223,9 @@ def test_an_override_applies_where_nothing_is_stored_and_null_takes_away(store: 
     assert unset["attributes"] == [{"name": "score", "value": None, "source": "overridden"}]
 
 
-def test_an_override_that_nobody_reads_is_ignored_and_named(store: Store, client: Client) -> None:
+def test_override_of_an_attribute_that_the_policy_does_not_read_is_ignored_and_named(
+    store: Store, client: Client
+) -> None:
     saved(store, client)
     overrides = {"shoe_size": {"not": "a value"}, "loan.purpose": "x", "<b>": 1}
     answer = evaluate(client, with_score(client), inputs=INPUTS, attributeOverrides=overrides)
@@ -251,7 +251,7 @@ def test_a_policy_without_inputs_needs_none(store: Store, client: Client) -> Non
 # Refusals
 
 
-def test_missing_inputs_go_before_unknown_ones_and_all_are_listed(store: Store, client: Client) -> None:
+def test_missing_inputs_are_listed_before_unknown_ones(store: Store, client: Client) -> None:
     saved(store, client)
     inputs = {"amount": "1,000", "colour": "red", "secured": True}
     assert refused(evaluate(client, with_score(client), inputs=inputs)) == (
@@ -293,21 +293,21 @@ def test_a_value_of_the_wrong_kind_is_refused_and_not_repeated(
 
 
 @named("raw", [b'{"inputs": {"amount": 1e400}}', b'{"inputs": {"amount": NaN}}', b"[" * 100_000])
-def test_json_that_is_none_and_numbers_beyond_all_bounds_are_refused(store: Store, client: Client, raw: bytes) -> None:
+def test_invalid_json_and_numbers_out_of_range_are_refused(store: Store, client: Client, raw: bytes) -> None:
     saved(store, client, {**WITHOUT_INPUTS, "declaredInputs": [{"name": "amount", "kind": "decimal"}]})
     path = f"/v1/customer/{client.new_customer()}/decision-policies/plain/evaluate"
     assert client.call("POST", path, data=raw, headers={"content-type": "application/json"}).status_code == 400
 
 
 @named(("value", "read"), [(5, "5"), ("5.10", "5.1"), (0.1, "0.1"), ("1e3", "1000"), ("0.000000005", "0"), (-0.0, "0")])
-def test_decimals_come_as_numbers_or_texts(store: Store, client: Client, value: Any, read: str) -> None:
+def test_decimals_may_be_numbers_or_texts(store: Store, client: Client, value: Any, read: str) -> None:
     saved(store, client)
     found = decided(client, with_score(client), inputs=INPUTS | {"amount": value})
     text = client.get(f"/v1/evaluations/{found['evaluationId']}").text
     assert json.loads(text, parse_float=str, parse_int=str)["data"]["record"]["case"]["inputs"]["amount"] == read
 
 
-def test_a_name_that_is_none_is_not_repeated(store: Store, client: Client) -> None:
+def test_an_invalid_input_name_is_not_repeated(store: Store, client: Client) -> None:
     saved(store, client)
     answer = evaluate(client, with_score(client), inputs=INPUTS | {"x" * 50_000: 1})
     assert refused(answer)[2] == [("/inputs", "DecisionPolicy.UnknownInputs")]
@@ -330,7 +330,7 @@ def test_a_malformed_body_is_refused(store: Store, client: Client, body: dict[st
     assert evaluate(client, with_score(client), **sent).status_code == 400
 
 
-def test_a_draft_is_not_found_by_its_slug_but_by_its_version(store: Store, client: Client) -> None:
+def test_a_draft_decides_only_if_its_version_is_given(store: Store, client: Client) -> None:
     draft = saved(store, client, publish=False)
     customer_id = with_score(client)
     assert refused(evaluate(client, customer_id, inputs=INPUTS))[:2] == (404, "DecisionPolicy.NotFound")
@@ -342,7 +342,7 @@ def test_a_draft_is_not_found_by_its_slug_but_by_its_version(store: Store, clien
     )
 
 
-def test_a_retired_version_still_decides_when_asked_for(store: Store, client: Client) -> None:
+def test_a_retired_version_still_evaluates_if_its_version_is_given(store: Store, client: Client) -> None:
     saved(store, client)
     saved(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []})
     customer_id = with_score(client)
@@ -350,14 +350,14 @@ def test_a_retired_version_still_decides_when_asked_for(store: Store, client: Cl
     assert decided(client, customer_id, inputs=INPUTS, version=1)["verdict"]["outcome"] == "proceed"
 
 
-def test_an_archived_policy_is_a_conflict_whatever_is_sent(store: Store, client: Client) -> None:
+def test_evaluating_an_archived_policy_is_a_conflict(store: Store, client: Client) -> None:
     saved(store, client)
     with store.db.writing() as w:
         policies.archive(w, policies.get(w, client.client_id, SLUG))
     assert refused(evaluate(client, with_score(client)))[:2] == (409, "DecisionPolicy.Archived")
 
 
-def test_what_is_unknown_or_anothers_is_not_found(store: Store, client: Client, other_client: Client) -> None:
+def test_unknown_and_foreign_ids_are_not_found(store: Store, client: Client, other_client: Client) -> None:
     saved(store, client)
     customer_id = with_score(client)
     assert refused(evaluate(client, customer_id, "nothing"))[:2] == (404, "DecisionPolicy.NotFound")
@@ -386,7 +386,7 @@ def test_a_client_without_decision_policies_gets_404_everywhere(store: Store, ba
     assert [refused(each)[:2] for each in answers] == [(404, "DecisionPolicy.NotEnabled")] * len(answers)
 
 
-def test_the_scope_is_evaluating(store: Store, base_url: str) -> None:
+def test_evaluating_needs_its_own_scope(store: Store, base_url: str) -> None:
     client = new_client(store, base_url, ["decision-policies:read", "transactions:enrich"])
     assert evaluate(client, client.new_customer()).status_code == 403
 
@@ -394,7 +394,7 @@ def test_the_scope_is_evaluating(store: Store, base_url: str) -> None:
 # What is kept
 
 
-def test_an_evaluation_is_recorded_with_all_that_it_read_under_its_hash(store: Store, client: Client) -> None:
+def test_an_evaluation_is_recorded_with_everything_that_it_read_and_a_hash(store: Store, client: Client) -> None:
     version = saved(store, client)
     customer_id = with_score(client, {"value": 684, "source": "bureau", "evidenceDate": "2026-06-28"})
     answer = decided(client, customer_id, inputs=INPUTS)
@@ -436,7 +436,7 @@ OF_ITS_OWN = {
 }
 
 
-def test_a_metric_of_the_policy_s_own_leads_to_its_transactions_as_they_were_read(store: Store, client: Client) -> None:
+def test_lineage_of_a_policys_own_metric_lists_the_transactions_that_were_read(store: Store, client: Client) -> None:
     saved(store, client, OF_ITS_OWN)
     customer_id = client.new_customer()
     today = datetime.now(store.settings.zone).date()
@@ -477,7 +477,7 @@ def test_evaluations_are_listed_newest_first(store: Store, client: Client) -> No
     assert client.get(path, params={"policy": "nothing"}).json()["code"] == "DecisionPolicy.NotFound"
 
 
-def test_a_repeated_request_is_one_evaluation(store: Store, client: Client) -> None:
+def test_a_repeated_request_makes_one_evaluation(store: Store, client: Client) -> None:
     saved(store, client)
     customer_id = with_score(client)
     twice = [
@@ -487,7 +487,7 @@ def test_a_repeated_request_is_one_evaluation(store: Store, client: Client) -> N
     assert client.get(f"/v1/customer/{customer_id}/evaluations").json()["data"]["totalCount"] == 1
 
 
-def test_an_override_is_kept_beside_the_evaluation(store: Store, client: Client) -> None:
+def test_an_override_is_stored_with_the_evaluation(store: Store, client: Client) -> None:
     saved(store, client)
     evaluation_id = decided(client, with_score(client), inputs=INPUTS)["evaluationId"]
     before = recorded(client, evaluation_id)
@@ -507,7 +507,7 @@ def test_an_override_is_kept_beside_the_evaluation(store: Store, client: Client)
     assert client.post(f"/v1/evaluations/{evaluation_id}/override", {"outcome": "proceed"}).status_code == 400
 
 
-def test_what_decided_nothing_is_not_overridden(store: Store, client: Client) -> None:
+def test_what_ifs_and_shadow_runs_can_not_be_overridden(store: Store, client: Client) -> None:
     challenge(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 100)
     customer_id = with_score(client)
     [beside] = recorded(client, decided(client, customer_id, inputs=INPUTS)["evaluationId"])["shadows"]
@@ -518,7 +518,7 @@ def test_what_decided_nothing_is_not_overridden(store: Store, client: Client) ->
         assert refused(answer)[:2] == (409, "Evaluation.NotADecision")
 
 
-def test_by_a_retired_version_it_is_a_what_if(store: Store, client: Client) -> None:
+def test_evaluation_by_a_retired_version_is_a_what_if(store: Store, client: Client) -> None:
     saved(store, client)
     saved(store, client, DOCUMENT | {"notes": "Second."})
     customer_id = with_score(client)
@@ -526,7 +526,7 @@ def test_by_a_retired_version_it_is_a_what_if(store: Store, client: Client) -> N
     assert by_version == {1: True, 2: False}
 
 
-def test_a_card_number_in_an_input_is_masked_before_it_is_kept(store: Store, client: Client) -> None:
+def test_a_card_number_in_an_input_is_masked_before_it_is_stored(store: Store, client: Client) -> None:
     saved(store, client)
     found = decided(client, with_score(client), inputs=INPUTS | {"purpose": "card 4111 1111 1111 1111"})
     assert "4111 1111 1111 1111" not in client.get(f"/v1/evaluations/{found['evaluationId']}").text
@@ -542,7 +542,7 @@ def challenge(store: Store, client: Client, document: Mapping[str, Any], percent
         policies.set_challenger(w, policies.get(w, client.client_id, SLUG), draft.version, percent)
 
 
-def test_a_challenger_runs_beside_and_answers_nobody(store: Store, client: Client) -> None:
+def test_a_challenger_is_recorded_but_not_answered(store: Store, client: Client) -> None:
     challenge(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 100)
     customer_id = with_score(client)
     found = decided(client, customer_id, inputs=INPUTS)
@@ -561,7 +561,7 @@ def test_a_challenger_runs_beside_and_answers_nobody(store: Store, client: Clien
     assert recorded(client, asked["evaluationId"])["shadows"] == []
 
 
-def test_a_challenger_runs_for_its_share_of_the_customers_always_the_same(store: Store, client: Client) -> None:
+def test_a_challenger_always_runs_for_the_same_share_of_customers(store: Store, client: Client) -> None:
     challenge(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 50)
     ran = []
     for _ in range(30):
@@ -572,7 +572,7 @@ def test_a_challenger_runs_for_its_share_of_the_customers_always_the_same(store:
     assert 3 < sum(ran) < 27
 
 
-def test_a_challenger_may_need_fewer_inputs_but_none_of_its_own(store: Store, client: Client) -> None:
+def test_a_challenger_may_need_fewer_inputs_but_no_others(store: Store, client: Client) -> None:
     fewer = DOCUMENT["declaredInputs"][:2]
     challenge(store, client, DOCUMENT | {"declaredInputs": fewer}, 100)
     found = decided(client, with_score(client), inputs=INPUTS)
@@ -593,7 +593,7 @@ def vary(client: Client, customer_id: str, **body: Any) -> requests.Response:
     return client.post(f"/v1/customer/{customer_id}/decision-policies/{SLUG}/sensitivity", body)
 
 
-def test_the_nearest_value_that_changes_the_outcome_is_told_for_each_number(store: Store, client: Client) -> None:
+def test_sensitivity_gives_the_nearest_value_that_changes_the_outcome(store: Store, client: Client) -> None:
     saved(store, client)
     customer_id = with_score(client)
     answer = vary(client, customer_id, inputs=INPUTS)
@@ -617,7 +617,7 @@ def test_the_nearest_value_that_changes_the_outcome_is_told_for_each_number(stor
     assert client.get(f"/v1/customer/{customer_id}/evaluations").json()["data"]["totalCount"] == 2
 
 
-def test_of_an_unavailable_number_is_told_what_it_would_have_to_be(store: Store, client: Client) -> None:
+def test_sensitivity_gives_the_value_that_an_unavailable_number_would_need(store: Store, client: Client) -> None:
     saved(store, client)
     customer_id = client.new_customer()
     reported = vary(client, customer_id, inputs=INPUTS).json()["data"]
@@ -631,7 +631,7 @@ def test_of_an_unavailable_number_is_told_what_it_would_have_to_be(store: Store,
         assert found["verdict"]["outcome"] == each["outcome"]
 
 
-def test_a_grid_over_two_numbers(store: Store, client: Client) -> None:
+def test_a_grid_decides_for_all_values_of_two_numbers(store: Store, client: Client) -> None:
     saved(store, client)
     grid = {
         "across": {"attribute": "score", "values": [400, "600.5"]},
@@ -655,14 +655,14 @@ def test_a_grid_over_two_numbers(store: Store, client: Client) -> None:
         ({"input": "amount", "values": [1]}, "DecisionPolicy.SameNumber"),
     ],
 )
-def test_an_axis_that_is_none_is_refused(store: Store, client: Client, across: Any, code: str) -> None:
+def test_an_invalid_axis_is_refused(store: Store, client: Client, across: Any, code: str) -> None:
     saved(store, client)
     grid = {"across": across, "down": {"input": "amount", "values": [1]}}
     assert refused(vary(client, with_score(client), inputs=INPUTS, grid=grid))[:2] == (400, code)
 
 
-def test_evaluations_beside_a_commit_each_see_one_version(store: Store, client: Client) -> None:
-    """What is answered belongs together: the version that is named, and its figures."""
+def test_evaluations_during_a_commit_each_read_one_version(store: Store, client: Client) -> None:
+    """The version in an answer and its figures must belong together."""
     saved(store, client, WITHOUT_INPUTS)
     customer_id = client.new_customer()
     with ThreadPoolExecutor(4) as pool:

@@ -84,7 +84,7 @@ def ids(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
             yield SAME_AS.get(singular, re.sub("^[a-z]+By$", "setBy", singular)), value
 
 
-def test_all_examples_speak_of_the_same_things() -> None:
+def test_all_examples_use_the_same_ids_for_the_same_things() -> None:
     found: dict[str, set[str]] = defaultdict(set)
     for name, value in ids(list(FILES.values())):
         found[name].add(value)

@@ -1,4 +1,4 @@
-"""Files that commands write: the same for every command."""
+"""Files that commands write."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import api
 from api.core.commands.files import as_csv
 
 
-def test_text_that_a_spreadsheet_would_run_is_made_inert_and_figures_are_not() -> None:
+def test_spreadsheet_formulas_are_escaped_and_figures_are_not() -> None:
     texts = ["=1+1", "+61 2 9999", "-cmd", "@SUM(A1)", "\tx", "\rx", "Rent", None, "1=1"]
     frame = pl.DataFrame({"text": texts, "amount": [-5] * len(texts)})
     shown = pl.read_csv(as_csv(frame).encode(), infer_schema=False)
@@ -18,7 +18,7 @@ def test_text_that_a_spreadsheet_would_run_is_made_inert_and_figures_are_not() -
     assert not as_csv(frame, heading=False).startswith("text")
 
 
-def test_every_command_writes_csv_by_that_one_function() -> None:
+def test_every_command_writes_csv_with_the_same_function() -> None:
     others = [
         path.name
         for path in Path(api.__file__).parent.glob("*/commands/*.py")

@@ -43,7 +43,7 @@ def test_a_queued_job_has_no_counts_yet(client: Client, queued: str) -> None:
     assert job["errors"] == []
 
 
-def test_an_ended_job_tells_what_became_of_every_row(store: Store, client: Client) -> None:
+def test_an_ended_job_counts_the_outcome_of_every_row(store: Store, client: Client) -> None:
     job_id = client.submitted(client.new_customer(), [ITEM] * 4)
     repeated = uuid4()
     end_submissions(store, [{}, {}], [REJECTED], [{"position": 3, "transaction_id": repeated.bytes}])
@@ -58,7 +58,7 @@ def test_an_ended_job_tells_what_became_of_every_row(store: Store, client: Clien
     assert duplicates == [{"index": 3, "transactionId": str(repeated)}]
 
 
-def test_a_jobs_end_is_told_though_the_list_of_its_refused_rows_is_damaged(
+def test_status_of_a_job_is_shown_although_the_file_of_its_refused_rows_is_damaged(
     client: Client, store: Store, queued: str
 ) -> None:
     end_submissions(store, [], [REJECTED])
@@ -70,7 +70,7 @@ def test_a_jobs_end_is_told_though_the_list_of_its_refused_rows_is_damaged(
     assert client.get(f"/v1/jobs/{queued}/errors").json()["code"] == "Lake.ChecksumMismatch"
 
 
-def test_the_status_shows_a_hundred_errors_and_the_list_all_of_them(store: Store, client: Client) -> None:
+def test_status_shows_a_hundred_errors_and_the_list_shows_all(store: Store, client: Client) -> None:
     job_id = client.submitted(client.new_customer())
     end_submissions(store, [{}], [REJECTED | {"position": position} for position in range(150)])
     assert len(status(client, job_id)["errors"]) == 100
@@ -107,14 +107,14 @@ def test_waiting_ends_when_the_time_is_up(client: Client, queued: str) -> None:
     assert 0.9 < time.monotonic() - started < 3
 
 
-def test_an_ended_job_is_not_waited_for(store: Store, client: Client, queued: str) -> None:
+def test_status_of_an_ended_job_is_answered_at_once(store: Store, client: Client, queued: str) -> None:
     end_submissions(store)
     started = time.monotonic()
     assert status(client, queued, "?wait=20")["status"] == "Completed"
     assert time.monotonic() - started < 2
 
 
-def test_many_waiters_hold_no_threads_and_all_wake(store: Store, client: Client) -> None:
+def test_many_waiting_requests_hold_no_threads_and_all_are_answered(store: Store, client: Client) -> None:
     jobs = [client.submitted(client.new_customer()) for _ in range(3)]
     before = active_count()
     with ThreadPoolExecutor(60) as pool:
@@ -186,7 +186,7 @@ def test_a_foreign_customer_in_a_filter_is_not_found(client: Client, other_clien
     assert (answer.status_code, answer.json()["code"]) == (404, "Customer.NotFound")
 
 
-def test_a_service_that_stops_lets_its_waiters_go(tmp_path: Path) -> None:
+def test_a_stopping_service_answers_its_waiting_requests(tmp_path: Path) -> None:
     opened = open_store(Settings(home=tmp_path))
     with ThreadPoolExecutor() as pool:
         with serving(opened) as url:

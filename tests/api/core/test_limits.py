@@ -1,4 +1,4 @@
-"""How much one key may ask for, how many wrong keys one address may send, and how everybody is told."""
+"""Rate limits of keys and of wrong keys from an address, and the headers that report them."""
 
 import os
 import re
@@ -29,7 +29,7 @@ Serve = Callable[..., tuple[Store, str]]
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts services over one home, each with settings of its own."""
+    """Start services over one home, each with its own settings."""
     with ExitStack() as stack:
 
         def started(at: Where = answering, **settings: object) -> tuple[Store, str]:
@@ -41,7 +41,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 
 def limit_state(answer: requests.Response) -> tuple[str, int, int]:
-    """Policy, requests that remain and seconds until there are more, as the answer's fields say."""
+    """Return the policy, remaining requests and seconds to renewal from the answer's headers."""
     reported = re.fullmatch('"(key|address)";r=([0-9]+);t=([0-9]+)', answer.headers["RateLimit"])
     policy = re.fullmatch('"(key|address)";q=[0-9]+;w=[0-9]+', answer.headers["RateLimit-Policy"])
     assert reported
@@ -56,7 +56,7 @@ def wrong(base_url: str, **headers: str) -> requests.Response:
 
 @contextmanager
 def called_from(source: str, base_url: str) -> Iterator[HTTPConnection]:
-    """A connection from another address of this machine."""
+    """Open a connection from another address of this machine."""
     connection = HTTPConnection(urlsplit(base_url).netloc, timeout=10, source_address=(source, 0))
     try:
         yield connection
@@ -66,13 +66,13 @@ def called_from(source: str, base_url: str) -> Iterator[HTTPConnection]:
 
 @named("path", ["/v1/jobs", "/v1/jobs?page=0", "/v1/customer/unknown", "/v1/nothing", "/health/live", "/docs"])
 @named("method", ["GET", "PUT"])
-def test_every_answer_says_where_its_asker_stands(client: Client, method: str, path: str) -> None:
+def test_every_answer_has_rate_limit_headers(client: Client, method: str, path: str) -> None:
     _, remaining, reset_s = limit_state(client.call(method, path))
     assert remaining > 0
     assert 0 < reset_s <= 60
 
 
-def test_a_key_may_ask_so_often_and_is_then_told_when_to_come_again(serve: Serve) -> None:
+def test_a_key_over_its_quota_is_refused_with_retry_after(serve: Serve) -> None:
     store, url = serve(rate_limit=Quota(3, HOUR))
     client, other = new_client(store, url), new_client(store, url)
     assert [limit_state(client.get("/v1/jobs"))[:2] for _ in range(3)] == [("key", 2), ("key", 1), ("key", 0)]
@@ -84,7 +84,7 @@ def test_a_key_may_ask_so_often_and_is_then_told_when_to_come_again(serve: Serve
     assert client.get("/health/live").status_code == 200
 
 
-def test_what_is_refused_counts_and_one_too_many_does_nothing(serve: Serve) -> None:
+def test_refused_requests_count_and_a_request_over_the_quota_does_nothing(serve: Serve) -> None:
     store, url = serve(rate_limit=Quota(3, HOUR))
     client = new_client(store, url, ["customer:reports"])
     asked = [
@@ -102,7 +102,7 @@ def test_what_is_refused_counts_and_one_too_many_does_nothing(serve: Serve) -> N
         assert r.exec_driver_sql("SELECT count(*) FROM customers").scalar() == 3
 
 
-def test_wrong_keys_from_one_address_are_refused_unread(serve: Serve) -> None:
+def test_too_many_wrong_keys_from_one_address_are_refused_unchecked(serve: Serve) -> None:
     store, url = serve(serving, wrong_key_limit=Quota(5, HOUR))
     client = new_client(store, url)
     assert [wrong(url).status_code for _ in range(5)] == [401] * 5
@@ -117,13 +117,13 @@ def test_wrong_keys_from_one_address_are_refused_unread(serve: Serve) -> None:
             assert (answer.status, bool(answer.read())) == (status, True)
 
 
-def test_a_thousand_wrong_keys_a_minute_are_too_many_by_default() -> None:
+def test_default_limit_of_wrong_keys_is_below_a_thousand_a_minute() -> None:
     limit = Settings().wrong_key_limit
     assert limit.requests < 1000
     assert limit.window_s == 60
 
 
-def test_a_forged_forwarding_header_makes_nobody_anew(serve: Serve) -> None:
+def test_a_forged_forwarding_header_does_not_change_the_address(serve: Serve) -> None:
     _, url = serve(serving, wrong_key_limit=Quota(2, HOUR))
     headers = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Client-IP", "True-Client-IP")
     answers = [wrong(url, **{name: f"for=198.51.100.{number}"}) for number, name in enumerate(headers)]
@@ -131,7 +131,7 @@ def test_a_forged_forwarding_header_makes_nobody_anew(serve: Serve) -> None:
     assert [answer.status_code for answer in answers] == [401] * 2 + [429] * 6
 
 
-def test_a_trusted_proxy_says_for_whom_it_asks(serve: Serve) -> None:
+def test_the_address_behind_a_trusted_proxy_is_counted(serve: Serve) -> None:
     _, url = serve(serving, wrong_key_limit=Quota(2, HOUR), trusted_proxies="127.0.0.1/32, 10.0.0.0/8")
     forged = [
         "198.51.100.7",
@@ -163,7 +163,7 @@ def test_an_asker_is_an_address_or_the_network_of_one_subscriber(host: str, aske
 
 @pytest.fixture
 def redis_url() -> Iterator[str]:
-    """A Redis, left as it was found: every key in it of this test's counts bears one environment's prefix."""
+    """A Redis without keys of this test before and after it; they have the prefix of one environment."""
     url = "redis://127.0.0.1:6379/13"
     server = redis.Redis.from_url(url)
     try:
@@ -190,14 +190,14 @@ def test_processes_that_share_a_redis_share_their_limits(
     assert [wrong(url).status_code for url in (one, other, one, other)] == [401] * 3 + [429]
 
 
-def test_a_service_whose_redis_is_away_counts_for_itself(serve: Serve) -> None:
+def test_a_service_counts_for_itself_while_redis_is_away(serve: Serve) -> None:
     store, url = serve(rate_limit=Quota(3, HOUR), redis_url="redis://127.0.0.1:1/0")
     client = new_client(store, url)
     assert [client.get("/v1/jobs").status_code for _ in range(4)] == [200, 200, 200, 429]
 
 
 @named("written", ["600", "600/1x", "0/1m", "-1/1m", "600/0m", "6e2/1m", "1/1m;", ""])
-def test_a_limit_that_is_none_is_refused_at_the_start(written: str) -> None:
+def test_an_invalid_limit_is_refused_at_the_start(written: str) -> None:
     with pytest.raises(ValueError, match="600/1m"):
         Settings(rate_limit=written)
 

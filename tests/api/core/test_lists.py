@@ -1,4 +1,4 @@
-"""Pages to the letter, over every list of the service."""
+"""Paging of every list of the service."""
 
 from itertools import product
 from typing import Any
@@ -24,7 +24,7 @@ def three(client: Client) -> Client:
 
 @pytest.fixture(scope="module")
 def owner(store: Store, base_url: str) -> tuple[Client, dict[str, str]]:
-    """A client and one thing of each kind that it owns, for tests that only read."""
+    """A client with one resource of each kind, for tests that only read."""
     client = new_client(store, base_url)
     return client, belongings(store, client)
 
@@ -46,7 +46,7 @@ def counts(data: dict[str, Any]) -> tuple[int, int | None, int, int]:
         ("?unknown=1&unknown=2", [0, 1, 2], (3, None, 3, 1)),
     ],
 )
-def test_pages_are_counted_from_one_and_no_page_means_everything(
+def test_pages_start_at_one_and_no_page_returns_everything(
     three: Client, query: str, shown: list[int], reported: tuple[int, int | None, int, int]
 ) -> None:
     data = three.get(f"/v1/customers{query}").json()["data"]
@@ -54,14 +54,12 @@ def test_pages_are_counted_from_one_and_no_page_means_everything(
     assert counts(data) == reported
 
 
-def test_nothing_at_all_is_no_page(client: Client) -> None:
+def test_an_empty_list_has_no_pages(client: Client) -> None:
     assert counts(client.get("/v1/customers").json()["data"]) == (0, None, 0, 0)
     assert counts(client.get("/v1/customers?page=1").json()["data"]) == (0, 1, 20, 0)
 
 
-def test_a_page_or_count_that_is_no_plain_number_in_range_is_refused(
-    subtests: pytest.Subtests, owner: tuple[Client, dict[str, str]]
-) -> None:
+def test_an_invalid_page_or_count_is_refused(subtests: pytest.Subtests, owner: tuple[Client, dict[str, str]]) -> None:
     client, own = owner
     for operation, text in product(LISTS, NOT_IN_RANGE):
         with subtests.test(str(operation), text=text[:20]):
@@ -78,7 +76,7 @@ def test_a_parameter_given_twice_or_out_of_range_is_refused(client: Client, quer
     assert client.get(f"/v1/customers?{query}").status_code == 400
 
 
-def test_every_list_can_be_had_whole_and_by_the_page(
+def test_every_list_can_be_read_whole_and_by_pages(
     subtests: pytest.Subtests, owner: tuple[Client, dict[str, str]]
 ) -> None:
     client, own = owner

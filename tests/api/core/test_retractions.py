@@ -22,7 +22,7 @@ def submission(store: Store, client: Client, customer_id: str) -> str:
 
 
 def retract(client: Client, customer_id: str, job_id: str) -> tuple[int, str]:
-    """The answer's status, and its code or the retraction's job id."""
+    """Retract a submission; return the status, and the code or the retraction's job id."""
     answer = client.delete(f"/v1/customer/{customer_id}/submissions/{job_id}")
     body = answer.json()
     return answer.status_code, body["code"] if "code" in body else body["data"]["jobId"]
@@ -49,7 +49,7 @@ def test_a_retraction_is_a_job_to_poll(store: Store, client: Client, customer_id
     assert [each["jobId"] for each in listed] == [job["jobId"]]
 
 
-def test_asked_again_the_answer_names_the_same_job(client: Client, customer_id: str, submission: str) -> None:
+def test_a_repeated_retraction_answers_with_the_same_job(client: Client, customer_id: str, submission: str) -> None:
     first = retract(client, customer_id, submission)
     assert retract(client, customer_id, submission) == first
 
@@ -59,7 +59,7 @@ def test_an_unfinished_submission_is_not_retracted(client: Client, customer_id: 
     assert retract(client, customer_id, waiting) == (409, "Submission.Unfinished")
 
 
-def test_what_is_no_submission_of_this_customer_is_not_found(
+def test_a_job_that_is_no_submission_of_the_customer_is_not_found(
     client: Client, other_client: Client, customer_id: str, submission: str
 ) -> None:
     refresh = client.post(f"/v1/customer/{customer_id}/reports/refresh").json()["data"]["jobId"]

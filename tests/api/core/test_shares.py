@@ -1,4 +1,4 @@
-"""What the service can bear at once is shared by clients, and by each client's keys: nobody's is ever all of it."""
+"""Capacity is shared by clients, and by each client's keys; nobody ever gets all of it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ ONE, TWIN, OTHER = Asker("one", "key"), Asker("one", "another key"), Asker("othe
 
 
 def taken(shares: Shares, asker: Asker) -> int:
-    """How many the asker gets."""
+    """Return how much the asker can take."""
     number = 0
     while shares.fits(asker, 1):
         shares.take(asker, 1)
@@ -21,13 +21,13 @@ def taken(shares: Shares, asker: Asker) -> int:
     return number
 
 
-def test_a_key_and_a_client_leave_something_for_the_next() -> None:
+def test_a_key_and_a_client_always_leave_something_for_others() -> None:
     shares = Shares(256)
     assert [taken(shares, asker) for asker in (ONE, TWIN, OTHER)] == [144, 36, 42]
     assert shares.fits(Asker("third", "key"), 1)
 
 
-def test_what_one_has_taken_is_there_again_once_it_is_given_back() -> None:
+def test_an_amount_is_available_again_after_it_is_given_back() -> None:
     shares = Shares(256)
     for _ in range(2):
         with shares.held(ONE) as held:
@@ -42,7 +42,7 @@ def test_the_smallest_service_does_one_thing_at_a_time() -> None:
 
 
 def order(turns: Turns, askers: Sequence[Asker]) -> list[str]:
-    """Whose turn came when, of askers who come at once and each end their work before the next begins."""
+    """Return the order of turns of askers that come at once, if each ends its work before the next begins."""
 
     async def work() -> list[str]:
         async with asyncio.timeout(5), asyncio.TaskGroup() as all_of_them:
@@ -60,13 +60,13 @@ def order(turns: Turns, askers: Sequence[Asker]) -> list[str]:
     return served
 
 
-def test_who_has_fewest_turns_is_next() -> None:
+def test_the_asker_with_the_fewest_turns_is_next() -> None:
     served = order(Turns(2), [ONE] * 5 + [TWIN] + [OTHER] * 2)
     assert len(served) == 8
     assert served[:2] == ["one key", "other key"]
 
 
-def test_who_leaves_while_waiting_takes_no_turn() -> None:
+def test_an_asker_that_leaves_while_waiting_takes_no_turn() -> None:
     async def leave() -> bool:
         turns = Turns(1)
         async with asyncio.timeout(5), AsyncExitStack() as working:

@@ -1,4 +1,4 @@
-"""Work whose caller has left, or that takes too long, stops at its next step."""
+"""Work whose caller has disconnected, or that takes too long, stops at its next checkpoint."""
 
 import json
 import time
@@ -23,7 +23,7 @@ from tests.api.wire import head, line
 
 
 class Checks:
-    """A request that counts how often it was looked at, and whose caller leaves when told."""
+    """A request that counts the checks of its connection, and whose caller can be made to disconnect."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -35,7 +35,7 @@ class Checks:
 
 
 def asked_at(*moments: float, request: Checks) -> Callable[[], None]:
-    """Ask at these moments, in a thread as routes have."""
+    """Reach checkpoints at these times, in a thread as routes do."""
     clock = iter((0.0, 0.0, *moments))
 
     def work() -> None:
@@ -46,7 +46,7 @@ def asked_at(*moments: float, request: Checks) -> Callable[[], None]:
     return lambda: anyio.run(to_thread.run_sync, work)
 
 
-def test_the_caller_is_looked_for_now_and_then() -> None:
+def test_the_connection_is_checked_at_intervals() -> None:
     request = Checks()
     asked_at(0.1, POLL_EVERY_S, POLL_EVERY_S + 0.1, 2 * POLL_EVERY_S, request=request)()
     assert request.count == 2
@@ -56,20 +56,20 @@ def test_the_caller_is_looked_for_now_and_then() -> None:
         asked_at(1.0, request=request)()
 
 
-def test_work_ends_when_its_time_is_over() -> None:
+def test_work_stops_when_its_time_is_up() -> None:
     asked_at(LONGEST_S - 0.01, request=Checks())()
     with pytest.raises(Unavailable) as ended:
         asked_at(LONGEST_S, request=Checks())()
     assert ended.value.code == "Service.TookTooLong"
 
 
-def test_without_anybody_who_asks_work_goes_on() -> None:
+def test_work_without_a_checkpoint_goes_on() -> None:
     checkpoint()
 
 
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A search that takes a minute unless it is stopped: when it began, and what stopped it."""
+    """A sensitivity that takes a minute unless it is stopped; the object says when it began and what stopped it."""
     reported = SimpleNamespace(begun=Event(), over=Event(), why=None)
 
     def search(*_: Any) -> list[Any]:
@@ -89,7 +89,7 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return reported
 
 
-def test_work_for_a_caller_who_hangs_up_stops(
+def test_work_for_a_disconnected_caller_stops(
     store: Store, client: Client, socket_url: str, endless: SimpleNamespace
 ) -> None:
     saved(store, client)

@@ -18,7 +18,7 @@ def customer_id(client: Client) -> str:
 
 
 def put(client: Client, customer_id: str, attributes: object) -> dict[str, Any]:
-    """What holds afterwards."""
+    """Put attributes and return the current ones."""
     answer = client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": attributes})
     assert answer.status_code == 200, answer.text
     held: dict[str, Any] = answer.json()["data"]["attributes"]
@@ -66,7 +66,7 @@ def test_numbers_are_exact(client: Client, customer_id: str, sent: str, shown: s
     assert client.get(path).text.count(f'"value":{shown},') == 4  # two that hold, two in the history
 
 
-def test_what_is_given_is_merged_and_null_removes(client: Client, customer_id: str) -> None:
+def test_sent_attributes_are_merged_and_null_removes_one(client: Client, customer_id: str) -> None:
     put(client, customer_id, {"a": 1, "b": 2})
     assert values(put(client, customer_id, {"b": 3, "c": "x"})) == {"a": 1, "b": 3, "c": "x"}
     assert values(put(client, customer_id, {"a": None, "never_set": None})) == {"b": 3, "c": "x"}
@@ -126,7 +126,7 @@ def test_a_number_with_an_exponent_beyond_reason_is_refused(client: Client, cust
         (10**400, "InvalidValue"),
     ],
 )
-def test_a_value_that_is_none_is_refused_where_it_stands(
+def test_an_invalid_value_is_refused_with_its_pointer(
     client: Client, customer_id: str, value: object, code: str
 ) -> None:
     assert refusal(client, customer_id, {"x": value}) == (400, [("/attributes/x", f"Attribute.{code}")])
@@ -153,23 +153,23 @@ def test_a_value_that_is_none_is_refused_where_it_stands(
         ({"value": 1, "expiresAt": "2026-02-28T00:00:00"}, "expiresAt", "InvalidExpiry"),
     ],
 )
-def test_what_is_wrong_with_an_attribute_is_told_where_it_stands(
+def test_faults_of_an_attribute_have_pointers(
     client: Client, customer_id: str, whole: object, pointer: str, code: str
 ) -> None:
     assert refusal(client, customer_id, {"x": whole}) == (400, [(f"/attributes/x/{pointer}", f"Attribute.{code}")])
 
 
 @named("name", ["", "1st", "with space", "naïve", "x" * 65, "a/b", "_hidden"])
-def test_a_name_that_is_none_is_refused_without_repeating_it(client: Client, customer_id: str, name: str) -> None:
+def test_an_invalid_name_is_refused_without_repeating_it(client: Client, customer_id: str, name: str) -> None:
     assert refusal(client, customer_id, {name: 1, "good": 1}) == (400, [("/attributes", "Attribute.InvalidName")])
 
 
 @named("attributes", [None, [], "x", 7])
-def test_attributes_are_an_object(client: Client, customer_id: str, attributes: object) -> None:
+def test_attributes_must_be_an_object(client: Client, customer_id: str, attributes: object) -> None:
     assert refusal(client, customer_id, attributes) == (400, [("/attributes", "Request.WrongType")])
 
 
-def test_there_is_a_limit_to_how_many(client: Client, customer_id: str) -> None:
+def test_the_number_of_attributes_is_limited(client: Client, customer_id: str) -> None:
     many = {f"a{number}": number for number in range(200)}
     assert refusal(client, customer_id, many | {"one_more": 1}) == (400, [("/attributes", "Attribute.InvalidCount")])
     put(client, customer_id, many)
@@ -183,7 +183,7 @@ def test_card_numbers_are_masked(client: Client, customer_id: str) -> None:
     assert "41111111" not in str(held).replace(" ", "")
 
 
-def test_customers_keep_their_own(store: Store, client: Client, customer_id: str) -> None:
+def test_attributes_belong_to_one_customer(store: Store, client: Client, customer_id: str) -> None:
     put(client, customer_id, {"x": 1})
     assert read(client, client.new_customer())["attributes"] == {}
     with store.db.reading() as r:

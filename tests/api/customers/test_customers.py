@@ -7,7 +7,7 @@ from tests.api.conftest import ABN, Client
 named = pytest.mark.parametrize
 
 
-def test_a_customer_is_created_and_found_where_the_answer_says(client: Client) -> None:
+def test_a_created_customer_is_found_at_its_location(client: Client) -> None:
     made = client.post("/v1/customer", {"abn": "51 824 753 556", "name": "Harbour Coffee", "state": "NSW"})
     data = made.json()["data"]
     assert made.status_code == 201
@@ -25,7 +25,7 @@ def test_a_customer_is_created_and_found_where_the_answer_says(client: Client) -
     assert shown == {key: value for key, value in data.items() if key != "created"}
 
 
-def test_an_abn_with_wrong_check_digits_is_kept_and_marked(client: Client) -> None:
+def test_an_abn_with_wrong_check_digits_is_stored_and_marked(client: Client) -> None:
     made = client.post("/v1/customer", {"abn": "51824753557"})
     assert (made.status_code, made.json()["data"]["abnChecksumValid"]) == (201, False)
 
@@ -46,7 +46,7 @@ def test_without_a_reference_each_post_creates_and_the_message_names_the_others(
     assert first in second.json()["message"]
 
 
-def test_of_very_many_others_the_message_names_the_first_ten(client: Client) -> None:
+def test_the_message_names_at_most_ten_other_customers(client: Client) -> None:
     made = [client.new_customer() for _ in range(12)]
     message = client.post("/v1/customer", {"abn": ABN}).json()["message"]
     assert [customer_id for customer_id in made if customer_id in message] == made[:10]
@@ -59,7 +59,7 @@ def test_the_message_names_no_other_clients_customers(client: Client, other_clie
     assert (made.status_code, made.json()["message"]) == (201, None)
 
 
-def test_an_id_is_understood_in_either_case(client: Client) -> None:
+def test_an_id_may_be_in_upper_or_lower_case(client: Client) -> None:
     assert client.get(f"/v1/customer/{client.new_customer().upper()}").status_code == 200
 
 
@@ -69,7 +69,7 @@ def test_names_in_any_script_come_back_as_they_were_sent(client: Client) -> None
     assert client.get(f"/v1/customer/{customer_id}").json()["data"]["name"] == name
 
 
-def test_a_list_holds_only_the_clients_own(client: Client, other_client: Client) -> None:
+def test_a_list_contains_only_the_clients_own_customers(client: Client, other_client: Client) -> None:
     other_client.new_customer()
     mine = client.new_customer()
     listed = client.get("/v1/customers").json()["data"]
@@ -77,5 +77,5 @@ def test_a_list_holds_only_the_clients_own(client: Client, other_client: Client)
 
 
 @named("path", [f"/v1/customer/{UUID(int=7)}", "/v1/customer/x"])
-def test_an_unknown_customer_is_a_problem_of_its_own(client: Client, path: str) -> None:
+def test_an_unknown_customer_has_its_own_error_code(client: Client, path: str) -> None:
     assert client.get(path).json()["code"] == "Customer.NotFound"

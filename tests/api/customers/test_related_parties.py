@@ -21,14 +21,14 @@ def put(client: Client, path: str, parties: object) -> list[dict[str, Any]]:
     return shown
 
 
-def test_the_list_comes_back_with_its_abns_checked(client: Client, path: str) -> None:
+def test_the_list_is_returned_with_checked_abns(client: Client, path: str) -> None:
     shown = put(client, path, [DIRECTOR, COMPANY, DIRECTOR | {"role": "guarantor", "abn": "51824753557"}])
     assert [party["abn"] for party in shown] == [None, ABN, "51824753557"]
     assert [party["abnChecksumValid"] for party in shown] == [None, True, False]
     assert client.get(path).json()["data"]["relatedParties"] == shown
 
 
-def test_a_list_replaces_the_one_before_which_stays_in_the_history(client: Client, path: str) -> None:
+def test_a_new_list_replaces_the_previous_one_which_stays_in_the_history(client: Client, path: str) -> None:
     assert client.get(path).json()["data"]["relatedParties"] == []
     for parties in ([DIRECTOR], [DIRECTOR], [DIRECTOR, COMPANY], []):
         put(client, path, parties)

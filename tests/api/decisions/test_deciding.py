@@ -1,4 +1,4 @@
-"""What a process keeps from one evaluation for the next: bounded, and never another's."""
+"""The caches of evaluations: bounded, and correct with several threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -9,7 +9,7 @@ from api.decisions.deciding import Recent
 
 
 def made_of(cached: Recent[int, str], *keys: int) -> list[int]:
-    """The keys whose value had to be made."""
+    """Return the keys whose value had to be made."""
     made: list[int] = []
 
     def make(key: int) -> str:
@@ -21,14 +21,14 @@ def made_of(cached: Recent[int, str], *keys: int) -> list[int]:
     return made
 
 
-def test_what_was_asked_for_last_is_kept_and_the_oldest_forgotten() -> None:
+def test_recently_used_values_are_cached_and_the_oldest_is_dropped() -> None:
     cached = Recent[int, str](2)
     assert made_of(cached, 1, 2, 1, 1) == [1, 2]
     assert made_of(cached, 3, 1) == [3]
     assert made_of(cached, 2) == [2]
 
 
-def test_many_at_once_each_get_their_own() -> None:
+def test_concurrent_callers_each_get_the_right_value() -> None:
     cached = Recent[int, str](5)
     with ThreadPoolExecutor(8) as pool:
         for each in [pool.submit(made_of, cached, *(number % 9 for number in range(500))) for _ in range(8)]:
@@ -36,7 +36,7 @@ def test_many_at_once_each_get_their_own() -> None:
     assert len(made_of(cached, *range(9))) >= 4  # no more than five are kept
 
 
-def test_what_could_not_be_made_is_made_again() -> None:
+def test_a_value_that_failed_is_made_again() -> None:
     cached = Recent[int, str](2)
 
     def fails() -> str:

@@ -1,4 +1,4 @@
-"""`tidemark evaluations …`: what was decided, and that it comes out the same again."""
+"""`tidemark evaluations …`: list, show and replay decisions."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from tests.api.worker import end_submissions
 
 @pytest.fixture
 def client(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    """A client of a Tidemark that the commands find."""
+    """A client of the Tidemark that the commands use."""
     monkeypatch.setenv("TIDEMARK_HOME", str(own_store.settings.home))
     with answering(own_store) as url:
         yield new_client(own_store, url)
@@ -45,7 +45,7 @@ def with_rows(store: Store, client: Client, days: int = 10) -> str:
 
 
 def past_the_guard(store: Store, change: str) -> None:
-    """Change what the database itself lets nobody change."""
+    """Change a row that a trigger protects from changes."""
     with store.db.writing() as w:
         for (name,) in w.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).all():
             w.execute(text(f'DROP TRIGGER "{name}"'))
@@ -63,7 +63,7 @@ def test_evaluations_are_listed_and_shown(own_store: Store, client: Client) -> N
     assert run("list", "--client", client.client_id, "--customer", client.new_customer()) == []
 
 
-def test_challengers_are_listed_when_asked_for(own_store: Store, client: Client) -> None:
+def test_shadow_evaluations_are_listed_on_request(own_store: Store, client: Client) -> None:
     challenge(own_store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 100)
     decided(client, with_score(client), inputs=INPUTS)
     assert [each["outcome"] for each in run("list", "--client", client.client_id, "--shadows")] == [
@@ -74,7 +74,7 @@ def test_challengers_are_listed_when_asked_for(own_store: Store, client: Client)
         assert run("replay", each["evaluationId"])["reproduced"]
 
 
-def test_people_are_shown_who_overrode_it_and_why(own_store: Store, client: Client) -> None:
+def test_an_override_is_shown_with_person_and_reason(own_store: Store, client: Client) -> None:
     saved(own_store, client)
     evaluation_id = decided(client, with_score(client), inputs=INPUTS)["evaluationId"]
     said = {"outcome": "blocked", "reason": "A call.", "decidedBy": "A. Person"}
@@ -88,8 +88,8 @@ def test_people_are_shown_who_overrode_it_and_why(own_store: Store, client: Clie
     assert listed.splitlines()[1].split()[:3] == [evaluation_id, "proceed", "blocked"]
 
 
-def test_a_decision_comes_out_the_same_whatever_has_happened_since(own_store: Store, client: Client) -> None:
-    """Another version of the policy, other attributes, later transactions: none of them was read."""
+def test_a_replay_is_identical_after_later_changes(own_store: Store, client: Client) -> None:
+    """Another version of the policy, other attributes and later transactions must not matter."""
     saved(own_store, client, WITHOUT_INPUTS)
     customer_id = with_rows(own_store, client)
     evaluation_id = decided(client, customer_id, "plain", attributeOverrides={})["evaluationId"]
@@ -104,7 +104,7 @@ def test_a_decision_comes_out_the_same_whatever_has_happened_since(own_store: St
 
 @pytest.mark.service  # starts another process
 @pytest.mark.parametrize(("threads", "seed"), [("4", "0"), ("1", "1"), ("2", "77")])
-def test_another_process_reproduces_it(own_store: Store, client: Client, threads: str, seed: str) -> None:
+def test_another_process_reproduces_a_decision(own_store: Store, client: Client, threads: str, seed: str) -> None:
     saved(own_store, client, WITHOUT_INPUTS)
     evaluation_id = decided(client, with_rows(own_store, client), "plain")["evaluationId"]
     command = [str(Path(sys.executable).with_name("tidemark")), "evaluations", "replay", evaluation_id, "--json"]
@@ -113,7 +113,7 @@ def test_another_process_reproduces_it(own_store: Store, client: Client, threads
     assert json.loads(reported.stdout)["reproduced"]
 
 
-def test_where_the_data_are_kept_no_longer_it_says_so(own_store: Store, client: Client) -> None:
+def test_a_replay_reports_data_that_are_no_longer_stored(own_store: Store, client: Client) -> None:
     saved(own_store, client, WITHOUT_INPUTS)
     customer_id = with_rows(own_store, client)
     evaluation_id = decided(client, customer_id, "plain")["evaluationId"]
@@ -126,7 +126,7 @@ def test_where_the_data_are_kept_no_longer_it_says_so(own_store: Store, client: 
     assert "no longer stored" in again["notes"][0]
 
 
-def test_a_policy_that_is_not_what_it_was_is_told(own_store: Store, client: Client) -> None:
+def test_a_replay_reports_a_changed_policy(own_store: Store, client: Client) -> None:
     saved(own_store, client, WITHOUT_INPUTS)
     evaluation_id = decided(client, with_rows(own_store, client), "plain")["evaluationId"]
     past_the_guard(own_store, "UPDATE policy_versions SET document = replace(document, 'SHORT', 'OTHER')")
@@ -134,7 +134,7 @@ def test_a_policy_that_is_not_what_it_was_is_told(own_store: Store, client: Clie
     assert (again["reproduced"], again["differs"]) == (False, ["policy"])
 
 
-def test_a_record_that_was_changed_is_refused(own_store: Store, client: Client) -> None:
+def test_a_changed_record_is_refused(own_store: Store, client: Client) -> None:
     saved(own_store, client, WITHOUT_INPUTS)
     evaluation_id = decided(client, with_rows(own_store, client), "plain")["evaluationId"]
     past_the_guard(own_store, "UPDATE evaluations SET record = x'7B7D'")
@@ -144,6 +144,6 @@ def test_a_record_that_was_changed_is_refused(own_store: Store, client: Client) 
 
 
 @pytest.mark.usefixtures("client")
-def test_what_is_unknown_is_one_line() -> None:
+def test_an_unknown_evaluation_is_one_line() -> None:
     result = CliRunner().invoke(app, ["evaluations", "replay", str(uuid4())])
     assert isinstance(result.exception, NotFound)

@@ -1,4 +1,4 @@
-"""Decision policies over HTTP: saved, published, listed, compared and put away."""
+"""Decision policies over HTTP: save, publish, list, compare and archive them."""
 
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ def document(**changes: object) -> dict[str, Any]:
 
 
 def lenient() -> dict[str, Any]:
-    """A document with a cap that counts for nothing while it is unknown."""
+    """Return a document with a cap that is ignored while its value is unknown."""
     cap = {
         "code": "REQUESTED",
         "message": "No more than the bureau's score allows.",
@@ -87,7 +87,7 @@ def states(client: Client, slug: str) -> dict[int, str]:
 # The list
 
 
-def test_the_list_is_the_contracts(client: Client) -> None:
+def test_the_list_has_the_contracts_fields(client: Client) -> None:
     published(client, "overdraft")
     data = listed(client)
     assert data.keys() == {"items", "page", "pageSize", "totalCount"}
@@ -103,7 +103,7 @@ def test_the_list_is_the_contracts(client: Client) -> None:
         assert item[name] == document()[name]
 
 
-def test_a_list_of_nothing_is_one_empty_page(client: Client) -> None:
+def test_an_empty_list_is_one_empty_page(client: Client) -> None:
     assert listed(client) == {"items": [], "page": 1, "pageSize": 0, "totalCount": 0}
 
 
@@ -150,7 +150,7 @@ def test_a_malformed_query_is_refused(client: Client, query: str, code: str) -> 
 # Saving
 
 
-def test_a_new_draft_is_shown_whole(client: Client) -> None:
+def test_a_new_draft_is_returned_whole(client: Client) -> None:
     answer = put(client, "overdraft", document())
     assert answer.status_code == 201
     assert answer.headers["Location"] == f"{BASE}/overdraft?version=1"
@@ -161,7 +161,7 @@ def test_a_new_draft_is_shown_whole(client: Client) -> None:
     assert client.get(answer.headers["Location"]).json()["data"] == {k: v for k, v in data.items() if k != "warnings"}
 
 
-def test_the_same_document_again_is_the_same_version(client: Client) -> None:
+def test_an_equal_document_makes_no_new_version(client: Client) -> None:
     first = saved(client, "overdraft")
     again = put(client, "overdraft", first["document"])
     assert (again.status_code, again.json()["data"]["version"]) == (200, 1)
@@ -181,7 +181,7 @@ def test_the_examples_can_be_saved_and_published(client: Client, slug: str) -> N
     assert [item["slug"] for item in listed(client)["items"]] == [slug]
 
 
-def test_all_faults_are_told_at_once_where_they_stand(client: Client) -> None:
+def test_all_faults_are_listed_at_once_with_pointers(client: Client) -> None:
     [step] = document()["steps"]
     [rule] = step["rules"]
     wrong = rule | {"condition": {"moreThan": [{"metric": "no_such_metric"}, 0.35]}, "colour": "red"}
@@ -217,13 +217,13 @@ def test_warnings_are_saved_once_they_are_acknowledged(client: Client) -> None:
     "acknowledge",
     [None, {}, "X", ["X"], [{}], [{"code": 1, "pointer": "/a"}], [{"code": "X"}], [{"code": "", "pointer": "/a"}]],
 )
-def test_acknowledgements_that_are_none_are_refused(client: Client, acknowledge: object) -> None:
+def test_invalid_acknowledgements_are_refused(client: Client, acknowledge: object) -> None:
     refused = put(client, "overdraft", document(acknowledge=acknowledge))
     assert refused.status_code == 400
     assert all(pointer.startswith("/acknowledge") for pointer, _ in faults(refused))
 
 
-def test_the_path_and_the_document_name_the_same_policy(client: Client) -> None:
+def test_slug_of_path_and_document_must_be_equal(client: Client) -> None:
     refused = put(client, "overdraft", document(slug="loan"))
     assert refusal(refused) == (400, "DecisionPolicy.Invalid")
     assert faults(refused) == [("/slug", "DecisionPolicy.SlugMismatch")]
@@ -234,7 +234,7 @@ def test_the_path_and_the_document_name_the_same_policy(client: Client) -> None:
 
 
 @named("number", ["1e400", "-0", "1" * 4_000, "0.1", "1E+2"])
-def test_numbers_where_texts_belong_are_faults(client: Client, number: str) -> None:
+def test_numbers_instead_of_texts_are_faults(client: Client, number: str) -> None:
     body = f'{{"name": "X", "defaultOutcome": {number}, "declaredInputs": [{{"name": {number}}}]}}'
     headers = {"Content-Type": "application/json"}
     refused = client.call("PUT", f"{BASE}/x", data=body, headers=headers)
@@ -243,7 +243,7 @@ def test_numbers_where_texts_belong_are_faults(client: Client, number: str) -> N
 
 
 @named("depth", [100, 900, 50_000])
-def test_documents_without_bottom_are_refused_in_time(client: Client, depth: int) -> None:
+def test_deeply_nested_documents_are_refused_quickly(client: Client, depth: int) -> None:
     condition = '{"not":' * depth + '{"isKnown":{"input":"requestedAmount"}}' + "}" * depth
     rule = f'{{"code":"X","message":"X","customerMessage":"X","condition":{condition}}}'
     step = f'{{"name":"X","outcome":"blocked","rules":[{rule}]}}'
@@ -254,7 +254,7 @@ def test_documents_without_bottom_are_refused_in_time(client: Client, depth: int
     assert refused.elapsed.total_seconds() < 10
 
 
-def test_nothing_is_saved_for_another_client(client: Client, other_client: Client) -> None:
+def test_a_policy_is_saved_for_its_own_client_only(client: Client, other_client: Client) -> None:
     published(client, "overdraft", document(notes="Ours."))
     assert put(other_client, "overdraft", document(notes="Theirs.")).status_code == 201
     assert client.get(f"{BASE}/overdraft").json()["data"]["notes"] == "Ours."
@@ -283,7 +283,7 @@ def test_versions_are_published_one_after_another(client: Client) -> None:
 
 
 @named("version", [0, -1, 1.5, "1", True, 10_001, []])
-def test_a_version_that_is_no_number_is_refused(client: Client, version: object) -> None:
+def test_a_version_must_be_a_number(client: Client, version: object) -> None:
     saved(client, "overdraft")
     refused = client.post(f"{BASE}/overdraft/publish", {"version": version})
     assert refusal(refused) == (400, "DecisionPolicy.InvalidVersion")
@@ -291,14 +291,14 @@ def test_a_version_that_is_no_number_is_refused(client: Client, version: object)
     assert version == "1" or refusal(refused) == (400, "DecisionPolicy.InvalidVersion")
 
 
-def test_a_draft_is_no_policy_yet(client: Client) -> None:
+def test_a_policy_with_only_a_draft_is_not_found(client: Client) -> None:
     saved(client, "overdraft")
     assert refusal(client.get(f"{BASE}/overdraft")) == (404, "DecisionPolicy.NotFound")
     assert client.get(f"{BASE}/overdraft?version=1").status_code == 200
     assert refusal(client.get(f"{BASE}/overdraft?version=2")) == (404, "DecisionPolicy.VersionNotFound")
 
 
-def test_the_versions_tell_who_made_them(client: Client) -> None:
+def test_versions_show_who_made_them(client: Client) -> None:
     published(client, "overdraft")
     data = client.get(f"{BASE}/overdraft/versions?page=1&count=5").json()["data"]
     [version] = data["versions"]
@@ -325,7 +325,7 @@ def test_two_versions_are_compared_in_words(client: Client) -> None:
 # Archive and challenger
 
 
-def test_an_archived_policy_can_be_taken_back(client: Client) -> None:
+def test_an_archived_policy_can_be_unarchived(client: Client) -> None:
     published(client, "overdraft")
     for _ in range(2):
         archived = client.post(f"{BASE}/overdraft/archive").json()["data"]
@@ -338,7 +338,7 @@ def test_an_archived_policy_can_be_taken_back(client: Client) -> None:
     assert [item["slug"] for item in listed(client)["items"]] == ["overdraft"]
 
 
-def test_a_challenger_is_set_and_taken_away(client: Client) -> None:
+def test_a_challenger_is_set_and_removed(client: Client) -> None:
     published(client, "overdraft")
     saved(client, "overdraft", document(notes="Second."))
     path = f"{BASE}/overdraft/challenger"
@@ -373,7 +373,7 @@ def test_a_challenger_is_set_and_taken_away(client: Client) -> None:
         ("DELETE", "/overdraft/challenger"),
     ],
 )
-def test_without_decision_policies_there_are_none(store: Store, base_url: str, method: str, path: str) -> None:
+def test_a_client_without_decision_policies_finds_none(store: Store, base_url: str, method: str, path: str) -> None:
     now = datetime.now(UTC)
     with store.db.writing() as w:
         made = keys.create_client(w, "Lender", decision_policies=False, now=now)
@@ -382,7 +382,7 @@ def test_without_decision_policies_there_are_none(store: Store, base_url: str, m
     assert refusal(answer) == (404, "DecisionPolicy.NotEnabled")
 
 
-def test_reading_needs_no_right_to_write(store: Store, base_url: str, client: Client) -> None:
+def test_reading_needs_no_write_scope(store: Store, base_url: str, client: Client) -> None:
     published(client, "overdraft")
     with store.db.writing() as w:
         _, text = keys.create_key(
@@ -400,7 +400,7 @@ def test_the_schema_is_served(client: Client) -> None:
     assert {"slug", "steps", "defaultOutcome"} <= schema["properties"].keys()
 
 
-def test_the_trail_tells_what_was_done(store: Store, base_url: str) -> None:
+def test_the_audit_trail_lists_all_actions(store: Store, base_url: str) -> None:
     client = new_client(store, base_url)
     policy_id = published(client, "overdraft")["policyId"]
     put(client, "overdraft", document())
@@ -421,7 +421,7 @@ def test_the_trail_tells_what_was_done(store: Store, base_url: str) -> None:
 
 
 def stepped(first: dict[str, Any]) -> dict[str, Any]:
-    """A document whose second step is reached where the first one's condition isn't certain."""
+    """Return a document whose second step is reached unless the first one's condition is certainly true."""
     [step] = document()["steps"]
     [rule] = step["rules"]
     earlier = {"name": "First", "outcome": "conditional", "rules": [rule | {"code": "FIRST", "condition": first}]}
@@ -436,7 +436,7 @@ def warned(client: Client, first: dict[str, Any]) -> list[tuple[str, str]]:
     return faults(answer)
 
 
-def test_a_step_that_nobody_in_the_portfolio_reaches_is_warned_of(store: Store, client: Client) -> None:
+def test_a_step_that_no_customer_reaches_gets_a_warning(store: Store, client: Client) -> None:
     everybody = {"atMost": [{"metric": "months_of_history"}, "1000"]}
     whoever_asks = {"atLeast": [{"input": "requestedAmount"}, "5"]}
     assert warned(client, everybody) == []  # there is no portfolio yet
@@ -451,7 +451,7 @@ def test_a_step_that_nobody_in_the_portfolio_reaches_is_warned_of(store: Store, 
     assert saved(client, "stepped", stepped(everybody) | {"acknowledge": accepted})["state"] == "draft"
 
 
-def test_stored_attributes_lead_to_steps_or_away(store: Store, client: Client) -> None:
+def test_stored_attributes_decide_whether_a_step_is_reached(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
     client.submitted(customer_id)
     end_submissions(store)

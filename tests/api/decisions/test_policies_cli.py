@@ -42,7 +42,7 @@ def run(*arguments: str | Path) -> Any:
 
 
 def refused(*arguments: str | Path) -> tuple[str, str]:
-    """What is printed, and the one line of the refusal."""
+    """Return what is printed, and the one line of the refusal."""
     result = invoked(*arguments)
     assert isinstance(result.exception, TidemarkError), result.output
     return result.stdout, result.exception.detail
@@ -107,7 +107,7 @@ def test_every_policy_is_listed_with_its_newest_version(client: str, tmp_path: P
     assert {each["clientId"] for each in run("policies", "list", "--client", client)} == {client}
 
 
-def test_a_faulty_file_is_told_fault_by_fault(client: str, tmp_path: Path) -> None:
+def test_all_faults_of_a_file_are_listed(client: str, tmp_path: Path) -> None:
     file = written(tmp_path, defaultOutcome="perhaps", colour="red")
     result = invoked("check", file, "--json")
     assert {fault["pointer"] for fault in json.loads(result.stdout)["faults"]} == {"/defaultOutcome", "/colour"}
@@ -118,17 +118,17 @@ def test_a_faulty_file_is_told_fault_by_fault(client: str, tmp_path: Path) -> No
     assert run("policies", "list") == []
 
 
-def test_checking_needs_no_home(tmp_path: Path, home: Path) -> None:
+def test_checking_needs_no_server(tmp_path: Path, home: Path) -> None:
     assert "Nothing is wrong" in invoked("check", written(tmp_path)).stdout
     assert not home.exists()
 
 
-def test_a_slug_that_is_an_address_is_reserved(client: str, tmp_path: Path) -> None:
+def test_a_slug_that_is_also_a_path_is_reserved(client: str, tmp_path: Path) -> None:
     listed, _ = refused("push", written(tmp_path, slug="schema"), "--client", client, "--json")
     assert [fault["code"] for fault in json.loads(listed)] == ["DecisionPolicy.ReservedSlug"]
 
 
-def test_warnings_have_to_be_acknowledged(client: str, tmp_path: Path) -> None:
+def test_warnings_must_be_acknowledged(client: str, tmp_path: Path) -> None:
     file = lenient(tmp_path)
     [warning] = run("policies", "check", file)["warnings"]
     printed, line = refused("push", file, "--client", client, "--json")
@@ -138,14 +138,14 @@ def test_warnings_have_to_be_acknowledged(client: str, tmp_path: Path) -> None:
 
 
 @named("content", [b"", b"\xff\xfe", b"- 1", b"{", b"a: &a [*a]", b"slug: \x00", b'slug: "\\ud800"', b"[" * 100_000])
-def test_a_file_that_is_no_policy_is_refused(client: str, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_policy_is_refused(client: str, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "policy.yaml"
     file.write_bytes(content)
     for command in (("check", file), ("push", file, "--client", client)):
         assert refused(*command)[1]
 
 
-def test_what_is_not_there_is_told_in_one_line(client: str, tmp_path: Path) -> None:
+def test_unknown_policies_and_versions_are_one_line(client: str, tmp_path: Path) -> None:
     assert "can't be read" in refused("check", tmp_path / "none.yaml")[1]
     for command in ("publish", "pull", "archive", "unarchive", "diff"):
         assert refused(command, "none", "--client", client)[1] == "There is no decision policy with this slug."
@@ -172,7 +172,7 @@ def test_the_examples_can_be_written_and_pushed(client: str, tmp_path: Path) -> 
     assert "can't be made" in refused("examples", "--write", tmp_path / "file" / "x")[1]
 
 
-def test_the_statement_tells_of_published_policies(client: str, tmp_path: Path) -> None:
+def test_the_statement_describes_published_policies(client: str, tmp_path: Path) -> None:
     run("policies", "push", written(tmp_path), "--client", client, "--publish")
     run("policies", "push", written(tmp_path, slug="draft", name="Never published"), "--client", client)
     markdown = invoked("adm-statement", "--client", client)

@@ -1,4 +1,4 @@
-"""`tidemark risk …`: what it prints, keeps and refuses."""
+"""`tidemark risk …`: what it prints, stores and refuses."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -26,7 +26,7 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def portfolio(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Businesses of which those that live near nothing default more often; no descriptions."""
+    """Businesses without descriptions; those with low balances default more often."""
     draws = np.random.default_rng(8)
     rows, outcomes = list[str](), ["customer,asOf,defaulted,loan"]
     for number in range(CUSTOMERS):
@@ -56,7 +56,7 @@ def run(*arguments: str | Path) -> Any:
 
 
 def refused(*arguments: str | Path) -> str:
-    """The one line of a refusal."""
+    """Return the one line of a refusal."""
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert isinstance(result.exception, TidemarkError), result.output
     return result.exception.detail

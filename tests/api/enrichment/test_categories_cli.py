@@ -1,4 +1,4 @@
-"""`tidemark categorise` and `tidemark categories …`: what they print, keep and refuse."""
+"""`tidemark categorise` and `tidemark categories …`: what they print, store and refuse."""
 
 import json
 from pathlib import Path
@@ -42,14 +42,14 @@ def run(*arguments: str | Path) -> Any:
 
 
 def refused(*arguments: str | Path) -> str:
-    """The one line of a refusal."""
+    """Return the one line of a refusal."""
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert isinstance(result.exception, TidemarkError), result.output
     return result.exception.detail
 
 
 def in_taxonomy(labels: Path) -> Path:
-    """The same file with categories for labels."""
+    """Return the same file with categories as labels."""
     slugs = {"food": "meals", "motor": "vehicle_maintenance", "office": "office_supplies", "takings": "card_settlement"}
     pl.read_csv(labels, infer_schema=False).with_columns(pl.col("label").replace(slugs)).write_csv(labels)
     return labels
@@ -77,7 +77,7 @@ def test_a_file_is_categorised_without_a_home(tmp_path: Path, home: Path) -> Non
     assert not home.exists()
 
 
-def test_a_model_of_other_labels_decides_alone(tmp_path: Path, labels: Path) -> None:
+def test_a_model_with_other_labels_decides_without_rules(tmp_path: Path, labels: Path) -> None:
     run("categories", "train", "--labels", labels, "--out", tmp_path / "model.npz")
     said = run("categorise", labels, "--model", tmp_path / "model.npz")
     assert {row["source"] for row in said} == {"learned"}
@@ -102,7 +102,7 @@ def test_from_training_to_use_and_back(labels: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_file_is_kept_when_it_is_activated(tmp_path: Path, labels: Path) -> None:
+def test_activating_a_file_stores_it(tmp_path: Path, labels: Path) -> None:
     run("categories", "train", "--labels", in_taxonomy(labels), "--out", tmp_path / "model.npz")
     assert run("categories", "list") == []
     run("categories", "activate", tmp_path / "model.npz")
@@ -116,7 +116,7 @@ def test_only_categories_decide_on_transactions(labels: Path) -> None:
     assert run("categories", "list")[0]["usedFor"] == []
 
 
-def test_evaluation_says_how_good_it_is_beside_the_baseline(labels: Path) -> None:
+def test_evaluation_compares_the_model_with_the_baseline(labels: Path) -> None:
     measured = run("categories", "evaluate", "--labels", labels, "--split-date", "2025-03-10")
     assert measured["trained_rows"] + measured["tested_rows"] == 400
     assert {"accuracy", "seen", "unseen", "macro_f1"} == set(measured["model"]) == set(measured["baseline"])
@@ -127,7 +127,7 @@ def test_evaluation_says_how_good_it_is_beside_the_baseline(labels: Path) -> Non
     )
 
 
-def test_random_labels_are_warned_of(tmp_path: Path, labels: Path) -> None:
+def test_random_labels_get_a_warning(tmp_path: Path, labels: Path) -> None:
     garbage = tmp_path / "garbage.csv"
     pl.read_csv(labels, infer_schema=False).with_columns(pl.col("label").shuffle(seed=1)).write_csv(garbage)
     for arguments in (["train", "--out", str(tmp_path / "m.npz")], ["evaluate"]):
@@ -178,7 +178,7 @@ def test_rows_that_cannot_be_read_are_named_and_the_others_categorised(tmp_path:
     assert "line 4: date is not a date" in " ".join(result.stderr.split())
 
 
-def test_the_currency_is_the_one_stated_and_formulas_are_inert(tmp_path: Path) -> None:
+def test_the_stated_currency_is_used_and_formulas_are_escaped(tmp_path: Path) -> None:
     file = tmp_path / "card.csv"
     file.write_text("Date,Description,Amount (GBP)\n2025-01-03,=1+1,5.00\n2025-01-04,PAYMENT THANK YOU,-9.00\n")
     rows = pl.read_csv(CliRunner().invoke(app, ["categorise", str(file)]).stdout.encode())
@@ -187,7 +187,7 @@ def test_the_currency_is_the_one_stated_and_formulas_are_inert(tmp_path: Path) -
     assert set(rows["currency"]) == {"GBP"}
 
 
-def test_a_file_that_is_not_there_and_one_that_is_no_model(tmp_path: Path, labels: Path) -> None:
+def test_a_missing_file_and_a_file_that_is_not_a_model_are_refused(tmp_path: Path, labels: Path) -> None:
     missing = CliRunner().invoke(app, ["categorise", str(tmp_path / "nothing.csv")])
     assert (missing.exit_code, "can't be read" in missing.stderr) == (1, True)
     assert "not a model" in refused("categorise", labels, "--model", labels)

@@ -21,7 +21,7 @@ SALE: Row = {
 
 @pytest.fixture
 def customer_id(store: Store, client: Client) -> str:
-    """Of two coffees and a sale."""
+    """A customer with two coffees and a sale."""
     return with_rows(store, client, MEALS, MEALS, SALE)
 
 
@@ -37,7 +37,7 @@ def path_of(customer_id: str) -> str:
 
 
 def correct(client: Client, customer_id: str, status: int = 202, **body: object) -> dict[str, Any]:
-    """The answer's data, or the problem."""
+    """Make a correction; return the answer's data, or the problem."""
     answer = client.post(path_of(customer_id), body)
     assert answer.status_code == status, answer.text
     found: dict[str, Any] = answer.json()
@@ -72,7 +72,7 @@ def test_a_correction_is_a_job_to_poll(store: Store, client: Client, customer_id
     assert client.get(answer.headers["Location"]).json()["data"]["status"] == "Completed"
 
 
-def test_a_preview_tells_what_would_change_and_changes_nothing(client: Client, customer_id: str) -> None:
+def test_a_preview_shows_the_changes_and_changes_nothing(client: Client, customer_id: str) -> None:
     reported = correct(client, customer_id, 200, counterparty="HARBOUR coffee", category="repairs", preview=True)
     assert (reported["preview"], reported["correctionId"], reported["jobId"]) == (True, None, None)
     assert (reported["transactionCount"], reported["changedCount"]) == (2, 2)
@@ -81,7 +81,7 @@ def test_a_preview_tells_what_would_change_and_changes_nothing(client: Client, c
     assert listed(client, customer_id) == []
 
 
-def test_a_preview_shows_no_more_than_twenty(store: Store, client: Client) -> None:
+def test_a_preview_shows_at_most_twenty_rows(store: Store, client: Client) -> None:
     customer_id = with_rows(store, client, *[MEALS] * 25)
     reported = correct(client, customer_id, 200, pattern="coffee", counterpartyName="The Cart", preview=True)
     assert (reported["changedCount"], len(reported["examples"])) == (25, 20)
@@ -112,7 +112,7 @@ def test_corrections_are_listed_newest_first_and_revoked_ones_stay(client: Clien
     assert ([each["correctionId"] for each in page["corrections"]], page["totalCount"]) == ([first], 2)
 
 
-def test_a_list_counts_the_rows_that_each_decides_now(store: Store, client: Client) -> None:
+def test_the_list_counts_the_rows_that_each_correction_decides(store: Store, client: Client) -> None:
     customer_id = client.new_customer()
     made = correct(client, customer_id, pattern="coffee", category="repairs")["correctionId"]
     client.submitted(customer_id)
@@ -120,7 +120,7 @@ def test_a_list_counts_the_rows_that_each_decides_now(store: Store, client: Clie
     assert [each["transactionCount"] for each in listed(client, customer_id)] == [1]
 
 
-def test_one_for_all_customers_reaches_every_one_and_stands_in_every_list(
+def test_a_correction_for_all_customers_applies_to_each_and_is_in_every_list(
     store: Store, client: Client, other_client: Client, customer_id: str
 ) -> None:
     neighbour, idle = with_rows(store, client, MEALS), client.new_customer()
@@ -138,7 +138,7 @@ def test_one_for_all_customers_reaches_every_one_and_stands_in_every_list(
     assert [each["dateRevoked"] is None for each in listed(client, neighbour)] == [False]
 
 
-def test_the_same_said_twice_is_one_correction(client: Client, customer_id: str) -> None:
+def test_an_equal_correction_is_not_made_twice(client: Client, customer_id: str) -> None:
     said: dict[str, Any] = {"pattern": "coffee", "category": "repairs"}
     first, again = correct(client, customer_id, **said), correct(client, customer_id, **said)
     assert first["correctionId"] == again["correctionId"]
@@ -148,7 +148,7 @@ def test_the_same_said_twice_is_one_correction(client: Client, customer_id: str)
     assert len(listed(client, customer_id)) == 3
 
 
-def test_sent_again_with_its_key_it_is_answered_again(client: Client, customer_id: str) -> None:
+def test_a_repetition_with_its_key_gets_the_first_answer(client: Client, customer_id: str) -> None:
     said, key = {"pattern": "coffee", "category": "repairs"}, {"Idempotency-Key": str(uuid4())}
     first, again = (client.post(path_of(customer_id), said, headers=key) for _ in range(2))
     assert (first.json()["data"], first.headers["Location"]) == (again.json()["data"], again.headers["Location"])
@@ -178,21 +178,21 @@ def test_sent_again_with_its_key_it_is_answered_again(client: Client, customer_i
         ({"pattern": "a", "category": "rent", "preview": "yes"}, [("/preview", "Correction.InvalidPreview")]),
     ],
 )
-def test_a_fault_is_refused_with_its_place(
+def test_a_fault_is_refused_with_its_pointer(
     client: Client, customer_id: str, body: dict[str, object], expected: list[tuple[str, str]]
 ) -> None:
     assert faults(correct(client, customer_id, 400, **body)) == expected
     assert listed(client, customer_id) == []
 
 
-def test_the_category_must_be_for_the_transactions_side(client: Client, customer_id: str) -> None:
+def test_the_category_must_fit_the_transactions_direction(client: Client, customer_id: str) -> None:
     rows = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]
     [sale] = [row["transactionId"] for row in rows if row["direction"] == "credit"]
     problem = correct(client, customer_id, 400, transactionId=sale, category="rent")
     assert faults(problem) == [("/category", "Correction.WrongSide")]
 
 
-def test_no_regular_expression_comes_from_outside(client: Client, customer_id: str) -> None:
+def test_regular_expressions_are_taken_as_plain_text(client: Client, customer_id: str) -> None:
     made = correct(client, customer_id, 200, pattern="(CO+|.*)", category="repairs", preview=True)
     assert made["transactionCount"] == 0
 
@@ -203,7 +203,9 @@ def test_card_numbers_are_masked(client: Client, customer_id: str) -> None:
     assert shown["pattern"] == "card 411111xxxxxx1111"
 
 
-def test_only_so_many_hold_at_once(client: Client, customer_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_corrections_is_limited(
+    client: Client, customer_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(corrections, "MOST_LIVE", 2)
     first = correct(client, customer_id, pattern="a", category="rent")["correctionId"]
     correct(client, customer_id, pattern="b", category="rent")
@@ -213,7 +215,9 @@ def test_only_so_many_hold_at_once(client: Client, customer_id: str, monkeypatch
     correct(client, customer_id, pattern="c", category="rent")
 
 
-def test_what_is_not_ones_own_is_not_found(client: Client, other_client: Client, customer_id: str) -> None:
+def test_foreign_transactions_and_corrections_are_not_found(
+    client: Client, other_client: Client, customer_id: str
+) -> None:
     rows = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]
     foreign_row, neighbours = rows[0]["transactionId"], client.new_customer()
     for who, customer, transaction in (

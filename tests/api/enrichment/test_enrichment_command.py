@@ -1,4 +1,4 @@
-"""`tidemark enrichment`: what a version changes is told from what is stored, from what was replaced, or computed."""
+"""`tidemark enrichment`: compare versions from stored, replaced or computed values."""
 
 import dataclasses
 import json
@@ -35,7 +35,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def older(*arguments: Any, **named: Any) -> Enriched:
-    """The version before: it took coffee for a transfer."""
+    """A home with values of an older version, which categorised coffee as a transfer."""
     enriched = enrich(*arguments, **named)
     coffee = pl.col("description") == "COFFEE"
     rows = enriched.transactions.with_columns(
@@ -48,7 +48,7 @@ def older(*arguments: Any, **named: Any) -> Enriched:
 
 @pytest.fixture
 def lender(store: Store) -> Lender:
-    """Its customer's rows were enriched by the version before."""
+    """A lender whose customer's rows were enriched by the older version."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transactions, "enrich", older)
         patch.setattr(commit, "ENRICHMENT_VERSION", OLD)
@@ -67,7 +67,7 @@ def compared(*arguments: str, before: int = OLD, after: int = NEW) -> Any:
     return json.loads(run("diff", "--from", str(before), "--to", str(after), "--json", *arguments))
 
 
-def test_the_programs_own_version_is_computed_and_nothing_is_written(lender: Lender) -> None:
+def test_the_current_version_is_computed_and_nothing_is_written(lender: Lender) -> None:
     held = lender.rows()
     impact = compared()
     assert (impact["customers"], impact["skipped"], impact["transactions"]) == (1, 0, 2)
@@ -79,7 +79,7 @@ def test_the_programs_own_version_is_computed_and_nothing_is_written(lender: Len
     assert lender.rows() == held
 
 
-def test_a_value_that_was_replaced_since_is_still_compared(lender: Lender) -> None:
+def test_a_replaced_value_is_still_compared(lender: Lender) -> None:
     lender.sent(SALE)
     assert lender.customer.enrichment_version == NEW
     impact = compared()
@@ -87,7 +87,7 @@ def test_a_value_that_was_replaced_since_is_still_compared(lender: Lender) -> No
     assert [moved["from"] for moved in impact["moved"]] == ["own_transfer"]
 
 
-def test_who_is_not_held_under_both_is_left_out_and_counted(store: Store, lender: Lender) -> None:
+def test_customers_not_stored_under_both_versions_are_left_out_and_counted(store: Store, lender: Lender) -> None:
     newcomer = Lender(store)
     newcomer.sent(COFFEE)
     impact = compared()
@@ -98,7 +98,7 @@ def test_who_is_not_held_under_both_is_left_out_and_counted(store: Store, lender
 
 
 @pytest.mark.usefixtures("lender")
-def test_people_read_it_as_tables() -> None:
+def test_the_comparison_is_printed_as_tables() -> None:
     text = run("diff", "--from", str(OLD), "--to", str(NEW))
     assert f"Version {OLD} → {NEW}: 2 transactions of 1 customer" in text
     for words in ("Categories moved", "own_transfer", "Figures of the reports", "Largest examples", "COFFEE"):
@@ -106,7 +106,7 @@ def test_people_read_it_as_tables() -> None:
 
 
 @pytest.mark.usefixtures("lender")
-def test_versions_that_nobody_holds_are_answered_with_those_there_are(
+def test_an_unknown_version_is_refused_with_the_stored_ones(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["tidemark", "enrichment", "diff", "--from", "77", "--to", str(NEW), "--json"])
@@ -119,7 +119,7 @@ def test_versions_that_nobody_holds_are_answered_with_those_there_are(
 
 
 @pytest.mark.usefixtures("store")
-def test_releases_are_listed_with_the_fingerprint_of_the_rules_here() -> None:
+def test_releases_are_listed_with_the_fingerprint_of_the_current_rules() -> None:
     result = CliRunner().invoke(app, ["enrichment", "releases", "--json"])
     reported = json.loads(result.stdout)
     assert [release["version"] for release in reported["releases"]] == list(range(1, len(reported["releases"]) + 1))

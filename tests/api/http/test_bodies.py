@@ -1,4 +1,4 @@
-"""Every kind of malformed body is a 400 that names each fault once, echoes nothing and stores nothing."""
+"""Every kind of malformed body is a 400 that lists each fault once, echoes nothing and stores nothing."""
 
 import json
 import socket
@@ -79,7 +79,7 @@ def test_a_malformed_customer_is_refused_with_its_code(client: Client, body: byt
     assert client.get("/v1/customers").json()["data"]["totalCount"] == 0
 
 
-def test_all_faults_are_told_at_once_with_their_pointers(client: Client) -> None:
+def test_all_faults_are_listed_at_once_with_their_pointers(client: Client) -> None:
     problem = client.post("/v1/customer", {"abn": "secret", "name": 7, "reference": []}).json()
     assert problem["code"] == "Request.Invalid"
     assert {fault["pointer"]: fault["code"] for fault in problem["errors"]} == {
@@ -175,8 +175,8 @@ def test_a_large_body_is_refused_like_a_small_one(own_store: Store) -> None:
             assert nobody.status_code == 404
 
 
-def test_no_more_faults_are_found_than_are_told_and_that_there_are_more_is_said() -> None:
-    """Of a million wrong outcomes pydantic would keep two million faults, several hundred bytes each."""
+def test_validation_stops_at_the_most_faults_and_says_that_there_are_more() -> None:
+    """For a million wrong outcomes pydantic would store two million faults of several hundred bytes each."""
     body = json.dumps({"outcomes": [{}] * 20_000}).encode()
     tracemalloc.start()
     try:
@@ -189,8 +189,8 @@ def test_no_more_faults_are_found_than_are_told_and_that_there_are_more_is_said(
     assert pointers == [f"/outcomes/{n}/{name}" for n in range(MAX_FAULTS // 2) for name in ("customerId", "defaulted")]
 
 
-def test_of_as_many_faults_as_can_be_told_none_is_left_out(client: Client) -> None:
-    """The sandbox of these tests takes 30 rows; parties are bounded by 100, with a fault each."""
+def test_exactly_the_most_faults_are_all_listed(client: Client) -> None:
+    """Submissions of these tests may have 30 rows, so use related parties: 100 of them, with a fault each."""
     customer_id = client.new_customer()
     parties = [{"name": "A", "role": "owner"}] * MAX_FAULTS
     answer = client.call("PUT", f"/v1/customer/{customer_id}/related-parties", data=json.dumps(parties), headers=JSON)
@@ -199,8 +199,8 @@ def test_of_as_many_faults_as_can_be_told_none_is_left_out(client: Client) -> No
     assert "Only the first" not in answer.text
 
 
-def test_every_list_of_a_body_stops_at_the_faults_that_are_told(subtests: pytest.Subtests) -> None:
-    """A list whose items one rule reads as a whole has one fault."""
+def test_every_list_of_a_body_stops_at_the_most_faults(subtests: pytest.Subtests) -> None:
+    """A list that one rule parses as a whole has one fault."""
     for model in received_models():
         for name, field in model.model_fields.items():
             if any(isinstance(each, Rule) for each in field.metadata):
@@ -211,7 +211,7 @@ def test_every_list_of_a_body_stops_at_the_faults_that_are_told(subtests: pytest
 
 
 def received_models() -> list[type[BaseModel]]:
-    """Every model of a body, those within others included."""
+    """Yield the models of all bodies, including nested ones."""
     found, waiting = list[type[BaseModel]](), [Received, SentParties]
     while waiting:
         found.append(waiting.pop())
@@ -221,7 +221,7 @@ def received_models() -> list[type[BaseModel]]:
 
 
 def items_of(annotation: object) -> list[object]:
-    """What the lists in an annotation hold."""
+    """Yield the types of the items of lists in an annotation."""
     inner = [each for argument in get_args(annotation) for each in items_of(argument)]
     return [get_args(annotation)[0], *inner] if get_origin(annotation) is list else inner
 
@@ -240,7 +240,7 @@ def test_a_submission_needs_transactions(client: Client) -> None:
         {"date": ["x"], "amount": {"a": 1}, "unheard": "of"},
     ],
 )
-def test_whatever_is_wrong_inside_a_row_is_the_rows_fault(client: Client, item: dict[str, Any]) -> None:
+def test_faults_inside_a_row_do_not_refuse_the_submission(client: Client, item: dict[str, Any]) -> None:
     assert client.submitted(client.new_customer(), [item])
 
 
@@ -250,7 +250,7 @@ HUGE = [2**53 + 1, 2**63, -(2**63) - 1, int("9" * 400), "inf", "1", True, None, 
 @named(
     "field", ["date", "amount", "balance", "type", "transactionId", "currency", "status", "valueDate", "description"]
 )
-def test_whatever_stands_in_a_row_is_never_a_failure(client: Client, field: str) -> None:
+def test_odd_values_in_a_row_never_cause_a_failure(client: Client, field: str) -> None:
     dates: list[Any] = [
         0,
         "86400",
@@ -284,7 +284,7 @@ def test_whatever_stands_in_a_row_is_never_a_failure(client: Client, field: str)
         " x ",
     ],
 )
-def test_text_is_kept_to_the_letter_and_compared_by_it(client: Client, text: str) -> None:
+def test_text_is_stored_and_compared_exactly(client: Client, text: str) -> None:
     client.new_customer(reference="another")
     made = client.new_customer(reference=text, name=text)
     retained = client.get(f"/v1/customer/{made}").json()["data"]
@@ -293,7 +293,7 @@ def test_text_is_kept_to_the_letter_and_compared_by_it(client: Client, text: str
     assert [customer["customerId"] for customer in found] == [made]
 
 
-def test_two_forms_of_one_letter_are_two_references(client: Client) -> None:
+def test_different_unicode_forms_are_different_references(client: Client) -> None:
     composed, decomposed = (client.new_customer(reference=text) for text in ("\u00e9", "e\u0301"))
     assert composed != decomposed
 
@@ -372,14 +372,14 @@ def test_an_unknown_name_is_masked(client: Client) -> None:
     assert said == "Unknown, and ignored: card 411111xxxxxx1111."
 
 
-def test_of_very_many_unknown_names_a_few_are_named(client: Client) -> None:
+def test_only_a_few_of_many_unknown_names_are_listed(client: Client) -> None:
     many = {f"name{number}": 1 for number in range(900)}
     said = client.post("/v1/customer", {"abn": ABN} | many).json()["message"]
     assert said.endswith(" and others.")
     assert len(said) < 1_000
 
 
-def test_a_wrong_value_of_an_enumeration_is_told_the_valid_ones(client: Client) -> None:
+def test_a_wrong_value_of_an_enumeration_is_answered_with_the_valid_ones(client: Client) -> None:
     body = {"eventType": "job.done", "webhookUrl": "http://lender.example/hook", "customerIds": [str(uuid4())]}
     faults = client.post("/v1/webhooks/subscriptions", body).json()["errors"]
     assert {fault["pointer"] for fault in faults} == {"/eventType", "/webhookUrl", "/customerIds/0"}

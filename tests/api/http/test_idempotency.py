@@ -1,4 +1,4 @@
-"""`Idempotency-Key`, on every operation that takes one: answered again, done once."""
+"""`Idempotency-Key` on every operation that takes one: the work is done once, and the answer repeated."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -86,9 +86,7 @@ def test_a_key_belongs_to_one_request_and_one_client(
             assert (reused.status_code, reused.json()["code"]) == (422, "Idempotency.KeyReused")
 
 
-def test_a_key_that_is_none_is_refused_and_nothing_is_done(
-    subtests: pytest.Subtests, store: Store, client: Client
-) -> None:
+def test_an_invalid_key_is_refused_and_nothing_is_done(subtests: pytest.Subtests, store: Store, client: Client) -> None:
     ids = dict(things(store, client))
     before = held(client)
     for operation, key in product(ADDED, ("", "x" * 256, "a key", "é", "a\tb")):
@@ -99,7 +97,7 @@ def test_a_key_that_is_none_is_refused_and_nothing_is_done(
             assert held(client) == before
 
 
-def test_two_keys_are_no_key(client: Client, socket_url: str) -> None:
+def test_two_keys_are_refused(client: Client, socket_url: str) -> None:
     with connected(socket_url) as connection:
         connection.putrequest("POST", "/v1/customer")
         connection.putheader("x-api-key", client.key)
@@ -113,7 +111,7 @@ def test_two_keys_are_no_key(client: Client, socket_url: str) -> None:
     assert held(client)[0] == 0
 
 
-def test_twins_at_once_make_one_job(client: Client) -> None:
+def test_two_equal_requests_at_once_make_one_job(client: Client) -> None:
     path = f"/v1/customer/{client.new_customer()}/transactions"
 
     def submit(_: int) -> requests.Response:
@@ -137,7 +135,7 @@ def test_a_key_outlives_the_process(store: Store, client: Client) -> None:
     assert again.content == first.content
 
 
-def test_a_refusal_is_kept_like_any_answer(client: Client) -> None:
+def test_a_refusal_is_stored_like_any_answer(client: Client) -> None:
     path = f"/v1/customer/{uuid4()}/transactions"
     first, second = (client.post(path, {"transactions": [ITEM]}, headers={HEADER: "lost"}) for _ in range(2))
     assert (first.status_code, second.status_code) == (404, 404)
@@ -148,10 +146,10 @@ def test_a_refusal_is_kept_like_any_answer(client: Client) -> None:
 
 @named("cut", ["before the commit", "after the commit"])
 @named("attempt", range(2))
-def test_a_request_that_failed_is_done_once_by_its_repetition(
+def test_a_failed_request_is_done_once_when_repeated(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch, cut: str, attempt: int
 ) -> None:
-    """The database goes away in the claim, or in what the claim is for; nobody can tell whether the commit went in."""
+    """The database goes away during the claim or the work itself; it is unknown whether the commit succeeded."""
     path, headers = f"/v1/customer/{client.new_customer()}/transactions", {HEADER: "again"}
     writing, countdown = store.db.writing, iter([attempt == 0, attempt == 1])
 
@@ -174,7 +172,7 @@ def test_a_request_that_failed_is_done_once_by_its_repetition(
 
 
 def things(store: Store, client: Client) -> Mapping[str, str]:
-    """One thing of each kind, and a delivery that may be sent again."""
+    """One resource of each kind, and a delivery that can be resent."""
     ids = Belongings(store, client)
     assert ids["deliveryId"]
     fail_deliveries(store)
@@ -182,7 +180,7 @@ def things(store: Store, client: Client) -> Mapping[str, str]:
 
 
 def held(client: Client) -> list[int]:
-    """How many customers, jobs and subscriptions the client has."""
+    """Return how many customers, jobs and subscriptions the client has."""
     return [
         client.get(path).json()["data"]["totalCount"]
         for path in ("/v1/customers", "/v1/jobs", "/v1/webhooks/subscriptions")

@@ -1,4 +1,4 @@
-"""401 before 403 before 404 before 400, on every route that the OpenAPI document names."""
+"""401 before 403 before 404 before 400, on every route of the OpenAPI document."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -21,7 +21,7 @@ WRONG_KEYS = (None, "", "wrong", "tm_sandbox_", "x" * 257, "tm_live_" + "a" * 49
 UNKNOWN_IDS = (str(UUID(int=7)), "not-an-id", "%00", "'; --", "0" * 32, "{" + str(UUID(int=7)) + "}")
 
 
-def test_without_a_good_key_nothing_answers(subtests: pytest.Subtests, base_url: str) -> None:
+def test_without_a_valid_key_no_route_answers(subtests: pytest.Subtests, base_url: str) -> None:
     for operation, key in product(KEYED, WRONG_KEYS):
         with subtests.test(str(operation), key=key):
             headers = {} if key is None else {"x-api-key": key}
@@ -36,7 +36,7 @@ def test_health_and_documentation_need_no_key() -> None:
 
 
 def ended_keys(store: Store) -> dict[str, str]:
-    """Keys that were good once, or are somewhere else."""
+    """Keys that are no longer valid, or are valid elsewhere only."""
     now = datetime.now(UTC)
     past = now - timedelta(seconds=1)
     with store.db.writing() as w:
@@ -48,7 +48,7 @@ def ended_keys(store: Store) -> dict[str, str]:
     return {"revoked": revoked_text, "expired": expired_text, "of the other environment": foreign_text}
 
 
-def test_a_key_that_ended_reads_like_any_wrong_one(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
+def test_an_ended_key_is_refused_like_any_wrong_one(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
     ended = ended_keys(store)
     for operation in KEYED:
         url = base_url + operation.path_for()
@@ -65,7 +65,7 @@ def test_a_key_that_ended_reads_like_any_wrong_one(subtests: pytest.Subtests, st
                 assert wrong[0] == 401
 
 
-def test_two_keys_are_no_key(client: Client, socket_url: str) -> None:
+def test_two_keys_are_refused(client: Client, socket_url: str) -> None:
     with connected(socket_url) as connection:
         connection.putrequest("GET", "/v1/jobs")
         for _ in range(2):
@@ -74,7 +74,7 @@ def test_two_keys_are_no_key(client: Client, socket_url: str) -> None:
         assert connection.getresponse().status == 401
 
 
-def test_a_key_in_the_query_is_no_key(client: Client) -> None:
+def test_a_key_in_the_query_is_ignored(client: Client) -> None:
     assert HTTP.get(f"{client.base_url}/v1/jobs?x-api-key={client.key}").status_code == 401
 
 
@@ -99,7 +99,7 @@ def test_without_its_scope_every_route_is_forbidden(subtests: pytest.Subtests, s
             assert (answer.status_code, answer.json()["code"]) == (403, "Authorization.MissingScope")
 
 
-def test_what_decides_about_customers_has_scopes_of_its_own() -> None:
+def test_decisions_about_customers_have_their_own_scopes() -> None:
     scopes = {operation.path: operation.scopes for operation in KEYED if operation.method == "POST"}
     assert scopes["/v1/decision-policies/{slug}/publish"] == ["decision-policies:publish"]
     assert scopes["/v1/evaluations/{evaluationId}/override"] == ["decision-policies:override"]
@@ -114,7 +114,7 @@ def test_each_of_its_scopes_opens_a_route(subtests: pytest.Subtests, store: Stor
                 assert answer.status_code not in (401, 403)
 
 
-def test_an_unknown_id_is_not_found_even_when_all_else_is_wrong(subtests: pytest.Subtests, client: Client) -> None:
+def test_an_unknown_id_is_not_found_even_if_everything_else_is_wrong(subtests: pytest.Subtests, client: Client) -> None:
     for operation, text in product(WITH_IDS, UNKNOWN_IDS):
         with subtests.test(str(operation), id=text):
             path = operation.path_for(dict.fromkeys(operation.ids, text)) + "?page=0&wait=x&count=x"
@@ -136,7 +136,7 @@ def test_only_json_in_utf8_is_read(subtests: pytest.Subtests, client: Client) ->
             assert (answer.status_code, answer.json()["code"]) == (415, "Request.NotJson")
 
 
-def test_a_compressed_body_is_never_inflated(subtests: pytest.Subtests, client: Client) -> None:
+def test_a_compressed_body_is_refused(subtests: pytest.Subtests, client: Client) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     for operation in WITH_BODY:
         with subtests.test(str(operation)):
@@ -144,7 +144,7 @@ def test_a_compressed_body_is_never_inflated(subtests: pytest.Subtests, client: 
             assert (answer.status_code, answer.json()["code"]) == (415, "Request.EncodedBody")
 
 
-def test_what_headers_decide_is_answered_before_the_body_is_sent(
+def test_faults_of_headers_are_answered_before_the_body_is_sent(
     subtests: pytest.Subtests, client: Client, socket_url: str
 ) -> None:
     decided: list[tuple[dict[str, str], int]] = [

@@ -1,4 +1,4 @@
-"""Every answer that is no success is a problem, whatever went wrong and wherever."""
+"""Every answer that is not a success is a problem, whatever went wrong."""
 
 import json
 import logging
@@ -65,7 +65,7 @@ UNKNOWN = [
 ]
 
 
-def test_an_unknown_path_is_not_found_and_leads_nowhere_else(
+def test_an_unknown_path_is_not_found_and_not_redirected(
     subtests: pytest.Subtests, client: Client, socket_url: str
 ) -> None:
     for path in UNKNOWN:
@@ -76,7 +76,7 @@ def test_an_unknown_path_is_not_found_and_leads_nowhere_else(
             assert b"Request.UnknownPath" in answer.read()
 
 
-def test_a_wrong_method_is_told_every_right_one(subtests: pytest.Subtests, base_url: str) -> None:
+def test_a_wrong_method_is_answered_with_the_allowed_ones(subtests: pytest.Subtests, base_url: str) -> None:
     for path in PATHS:
         right = {operation.method for operation in documented() if operation.path == path}
         for method in sorted(METHODS - right):
@@ -87,7 +87,7 @@ def test_a_wrong_method_is_told_every_right_one(subtests: pytest.Subtests, base_
 
 
 @named("given", ["lender-7", "a" * 128, "with space ~!"])
-def test_the_callers_request_id_is_kept(client: Client, given: str) -> None:
+def test_the_callers_request_id_is_returned(client: Client, given: str) -> None:
     assert client.get("/v1/jobs", headers={"X-Request-Id": given}).headers["X-Request-Id"] == given
 
 
@@ -117,7 +117,7 @@ def test_an_unusable_request_id_is_replaced(client: Client, given: str) -> None:
     "path", ["/v1/jobs", "/v1/nothing", "/health/live", "/v1/transactions", "/openapi.json", "/docs", "/docs/assets"]
 )
 def test_every_answer_has_an_id_and_may_not_be_cached(client: Client, method: str, path: str) -> None:
-    """Lists that are streamed, unknown paths, wrong methods and files included."""
+    """This includes streamed lists, unknown paths, wrong methods and files."""
     answer = client.call(method, path)
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -141,7 +141,7 @@ def test_a_database_that_is_down_is_503_and_the_service_recovers(own_store: Stor
     assert fragile.get("/v1/jobs").status_code == 200
 
 
-def test_a_lake_that_takes_nothing_is_503_and_leaves_no_job(own_store: Store, fragile: Client) -> None:
+def test_a_lake_that_can_not_be_written_is_503_and_leaves_no_job(own_store: Store, fragile: Client) -> None:
     customer_id = fragile.new_customer()
     (own_store.lake.root / "landing").write_text("a file where the folder should be")
     body: object = {"transactions": [{}]}
@@ -150,7 +150,7 @@ def test_a_lake_that_takes_nothing_is_503_and_leaves_no_job(own_store: Store, fr
     assert fragile.get(f"/v1/customer/{customer_id}").status_code == 200
 
 
-def test_an_unforeseen_failure_says_nothing_but_its_request_id(
+def test_an_unexpected_failure_shows_only_its_request_id(
     own_store: Store, fragile: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with own_store.db.writing() as w:
@@ -164,7 +164,7 @@ def test_an_unforeseen_failure_says_nothing_but_its_request_id(
     assert answer.json()["requestId"] in caplog.text
 
 
-def test_the_log_holds_no_key_and_no_address(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_contains_no_key_and_no_path(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         client.get(f"/v1/customers?abn={ABN}")
         client.get("/health/live")  # by now the line of the first has been written
@@ -173,5 +173,5 @@ def test_the_log_holds_no_key_and_no_address(client: Client, caplog: pytest.LogC
     assert client.key not in caplog.text
 
 
-def test_a_word_that_is_no_http_method_is_refused_before_it_is_routed(socket_url: str) -> None:
+def test_an_unknown_http_method_is_refused_before_routing(socket_url: str) -> None:
     assert HTTP.request("BREW", f"{socket_url}/v1/jobs", timeout=10).status_code == 400

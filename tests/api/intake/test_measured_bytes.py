@@ -1,4 +1,4 @@
-"""What a row of a customer takes in memory is no more than what is reserved for it."""
+"""The memory that a customer's row takes is no more than is reserved for it."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ def compared(store: Store, place: Location) -> int:
 
 
 def listed(store: Store, place: Location) -> int:
-    """Eight readers at once: how many rows they hold together."""
+    """List rows with eight readers at once; return how many rows they have in memory together."""
 
     def read(_: int) -> int:
         with store.db.reading() as r:
@@ -67,7 +67,7 @@ WORK: Mapping[str, tuple[Callable[[Store, Location], int], int]] = {
 
 
 def bytes_a_row(home: Path, what: str) -> float:
-    """How much a new process grows, by the rows that it says it held."""
+    """Return how much memory a new process takes for each of the rows that it reports."""
     store = Store.open(Settings(home=home))
     with store.db.reading() as r:
         [place] = transactions.locations_in(r, 1)
@@ -77,12 +77,12 @@ def bytes_a_row(home: Path, what: str) -> float:
 
 
 def most_bytes() -> int:
-    """The most memory that this process ever had. `getrusage` would count what its parent had, too."""
+    """Return this process's peak memory. `getrusage` would include that of its parent."""
     [kibibytes] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(kibibytes) * 1024
 
 
-def test_a_row_takes_no_more_than_is_asked_for_it(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_a_row_takes_no_more_memory_than_is_reserved(tmp_path: Path, subtests: pytest.Subtests) -> None:
     store = Store.open(Settings(home=tmp_path))
     with store.db.writing() as w:
         client = keys.create_client(w, "lender", decision_policies=False, now=datetime.now(UTC))

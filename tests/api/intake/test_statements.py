@@ -1,4 +1,4 @@
-"""PDF statements sent to the API, as a form and as JSON, and what is shown of them once they were read."""
+"""PDF statements: sent as a form and as JSON, and shown when they have been read."""
 
 import base64
 import os
@@ -58,7 +58,7 @@ def job_of(client: Client, answer: requests.Response) -> dict[str, Any]:
 
 
 def retained(store: Store) -> list[dict[str, Any]]:
-    """The files that the database names, in the order of their requests."""
+    """Return the files that the database refers to, in the order of their requests."""
     with store.db.reading() as r:
         rows = r.execute(statement_files.select().order_by(statement_files.c.created_at, statement_files.c.position))
         return [dict(row._mapping) for row in rows]
@@ -83,7 +83,7 @@ def test_files_are_accepted_as_a_job_with_two_stages(client: Client, customer_id
     ]
 
 
-def test_both_stages_are_followed_to_their_end(store: Store, client: Client, customer_id: str) -> None:
+def test_both_stages_of_a_job_are_shown_until_their_end(store: Store, client: Client, customer_id: str) -> None:
     accepted = as_form(client, customer_id, JUNE)
     end_extractions(store)
     landed = job_of(client, accepted)
@@ -97,7 +97,7 @@ def test_both_stages_are_followed_to_their_end(store: Store, client: Client, cus
     assert ended["status"] == "Completed"
 
 
-def test_what_was_sent_is_kept_sealed_under_a_name_of_ours(store: Store, client: Client, customer_id: str) -> None:
+def test_sent_files_are_stored_encrypted_under_our_own_names(store: Store, client: Client, customer_id: str) -> None:
     job_of(client, as_form(client, customer_id, ("../../etc/June 2026.pdf", pdf("june")), passwords=["s3cret"]))
     [row] = of_customer(store, client, customer_id)
     stored = store.lake.root / row["path"]
@@ -123,8 +123,10 @@ def test_what_was_sent_is_kept_sealed_under_a_name_of_ours(store: Store, client:
         ("", ""),
     ],
 )
-def test_a_files_name_is_only_ever_shown(store: Store, client: Client, customer_id: str, name: str, shown: str) -> None:
-    """As a form, for in JSON a NUL is refused whole."""
+def test_a_files_name_is_never_used_as_a_path(
+    store: Store, client: Client, customer_id: str, name: str, shown: str
+) -> None:
+    """Sent as a form, because a NUL in JSON is refused."""
     boundary = b"b0undary"
     disposition = b'Content-Disposition: form-data; name="file"; filename="' + name.encode() + b'"'
     body = b"--" + boundary + b"\r\n" + disposition + b"\r\n\r\n" + pdf("june") + b"\r\n--" + boundary + b"--\r\n"
@@ -159,7 +161,7 @@ def test_passwords_for_some_files_are_refused(client: Client, customer_id: str) 
 
 
 def test_a_password_with_a_nul_is_refused(client: Client, customer_id: str) -> None:
-    """To what opens the file, it would end there: `s3cret` would do."""
+    """The PDF library would take the NUL for the end, so that `s3cret` would open the file."""
     answer = as_form(client, customer_id, ("june.pdf", pdf("june")), passwords=["s3cret\0"])
     assert (answer.status_code, answer.json()["code"]) == (400, "Statement.InvalidPassword")
 
@@ -187,18 +189,18 @@ def test_one_to_twenty_files(client: Client, customer_id: str, submit: Any, file
 
 @named("submit", [as_form, as_json])
 @named("content", [b"", b"PK\x03\x04 a zip", b" " * 1_024 + b"%PDF-1.7", b"<html>"])
-def test_no_pdf_at_all_is_refused_at_once(client: Client, customer_id: str, submit: Any, content: bytes) -> None:
+def test_a_request_without_any_pdf_is_refused(client: Client, customer_id: str, submit: Any, content: bytes) -> None:
     answer = submit(client, customer_id, ("a.pdf", content), ("b.pdf", content))
     assert (answer.status_code, answer.json()["code"]) == (400, "Statement.NotPdf")
     assert [fault["pointer"] for fault in answer.json()["errors"]] == ["/files/0", "/files/1"]
     assert client.get("/v1/jobs").json()["data"]["totalCount"] == 0
 
 
-def test_a_pdf_may_begin_a_little_late(client: Client, customer_id: str) -> None:
+def test_a_pdf_may_begin_after_a_few_bytes(client: Client, customer_id: str) -> None:
     job_of(client, as_form(client, customer_id, ("june.pdf", b"\xef\xbb\xbf junk " * 50 + b"%PDF-1.7")))
 
 
-def test_one_file_that_is_no_pdf_fails_alone(store: Store, client: Client, customer_id: str) -> None:
+def test_a_file_that_is_not_a_pdf_fails_by_itself(store: Store, client: Client, customer_id: str) -> None:
     accepted = as_form(client, customer_id, ("zip.pdf", b"PK"), JUNE)
     end_extractions(store)
     end_submissions(store)
@@ -221,7 +223,7 @@ def test_one_file_that_is_no_pdf_fails_alone(store: Store, client: Client, custo
         (7, "/files/0", "Request.WrongType"),
     ],
 )
-def test_malformed_json_is_refused_where_it_is_wrong(
+def test_malformed_json_is_refused_with_a_pointer(
     client: Client, customer_id: str, file: object, pointer: str, code: str
 ) -> None:
     answer = client.post(path_of(customer_id), {"files": [file]})
@@ -268,14 +270,14 @@ def test_a_malformed_form_is_refused_and_nothing_is_left_of_it(client: Client, c
     assert client.get("/v1/jobs").json()["data"]["totalCount"] == 0
 
 
-def test_a_form_may_have_some_parts_that_nobody_reads(client: Client, customer_id: str) -> None:
+def test_a_form_may_have_some_unknown_parts(client: Client, customer_id: str) -> None:
     others = [(f"x{n}", (None, "y")) for n in range(MAX_PARTS - 1)]
     june = ("file", ("june.pdf", pdf("june")))
     job_of(client, client.call("POST", path_of(customer_id), files=[*others, june]))
 
 
 def nameless_files() -> list[str]:
-    """Files of this process, which is the server's, too, that have no name (any more)."""
+    """Return this process's open files that have no name on disk. The server runs in this process."""
     found = []
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
@@ -289,7 +291,7 @@ def nameless_files() -> list[str]:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[tuple[Store, Client]]:
-    """A service that takes little, and a client of it."""
+    """A service with low limits, and a client of it."""
     settings = Settings(home=tmp_path / "home", max_file_bytes=1_500_000, max_multipart_bytes=4_000_000)
     store = open_store(settings)
     with serving(store) as url:
@@ -309,7 +311,7 @@ def test_a_file_over_the_limit_is_refused_and_nothing_is_left_of_it(small: tuple
     assert not list(store.lake.files("statements"))
 
 
-def test_a_request_over_the_limit_is_cut_off_whatever_it_says_of_its_length(small: tuple[Store, Client]) -> None:
+def test_a_request_over_the_limit_is_cut_off_with_and_without_a_length(small: tuple[Store, Client]) -> None:
     _, client = small
     path = path_of(client.new_customer())
     parts = [("file", (f"{n}.pdf", pdf(str(n)) + b" " * 1_400_000)) for n in range(3)]
@@ -336,7 +338,7 @@ def test_large_files_arrive_as_they_were_sent(small: tuple[Store, Client]) -> No
     until(lambda: not nameless_files())
 
 
-def test_an_upload_that_is_cut_leaves_nothing(small: tuple[Store, Client]) -> None:
+def test_an_interrupted_upload_leaves_nothing(small: tuple[Store, Client]) -> None:
     store, client = small
     path = path_of(client.new_customer())
     headers = [f"x-api-key: {client.key}", f"Content-Type: {FORM}", "Content-Length: 3000000"]
@@ -348,12 +350,12 @@ def test_an_upload_that_is_cut_leaves_nothing(small: tuple[Store, Client]) -> No
     assert not list(store.lake.files("statements"))
 
 
-def test_what_stands_behind_the_form_is_not_read(client: Client, customer_id: str) -> None:
+def test_bytes_after_the_form_are_ignored(client: Client, customer_id: str) -> None:
     body = PART + pdf("june") + b"\r\n--b0undary--\r\nan epilogue"
     job_of(client, client.call("POST", path_of(customer_id), data=body, headers={"Content-Type": FORM}))
 
 
-def test_the_customer_is_looked_for_before_the_form_is_read(client: Client, socket_url: str) -> None:
+def test_the_customer_is_looked_up_before_the_form_is_read(client: Client, socket_url: str) -> None:
     address = urlsplit(socket_url)
     body = b"garbage"
     headers = [f"x-api-key: {client.key}", f"Content-Type: {FORM}", f"Content-Length: {len(body)}", "Connection: close"]
@@ -365,8 +367,8 @@ def test_the_customer_is_looked_for_before_the_form_is_read(client: Client, sock
 # Sent again
 
 
-def test_a_form_sent_again_with_its_key_is_answered_again(store: Store, client: Client, customer_id: str) -> None:
-    """Each time with another boundary."""
+def test_a_form_sent_again_with_its_key_gets_the_first_answer(store: Store, client: Client, customer_id: str) -> None:
+    """The form has another boundary each time."""
     again = {"headers": {"Idempotency-Key": "june"}}
     first, second = (as_form(client, customer_id, JUNE, passwords=["a"], **again) for _ in range(2))
     assert second.content == first.content
@@ -385,7 +387,7 @@ def test_a_form_sent_again_with_its_key_is_answered_again(store: Store, client: 
 
 @pytest.fixture
 def statement_id(store: Store, client: Client, customer_id: str) -> str:
-    """Of one that was read and enriched."""
+    """A statement that was read and enriched."""
     pdf = base64.b64decode(example(SentFiles)["files"][0]["contentBase64"])
     job_of(client, as_form(client, customer_id, ("june.pdf", pdf)))
     end_extractions(store)
@@ -409,7 +411,7 @@ def test_a_statement_is_shown_with_its_rows_and_their_places(
     assert row["boxes"] == [{"page": 1, "left": 40.0, "top": 102.0, "right": 550.0, "bottom": 112.0}]
 
 
-def test_a_transaction_leads_back_to_its_place(client: Client, customer_id: str, statement_id: str) -> None:
+def test_a_transaction_has_its_place_on_the_page(client: Client, customer_id: str, statement_id: str) -> None:
     [row] = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]
     found = client.get(f"/v1/customer/{customer_id}/transactions/{row['transactionId']}/source").json()["data"]
     assert (found["statementId"], found["row"], found["jobId"]) == (statement_id, 1, row["jobId"])
@@ -437,7 +439,7 @@ def test_a_transaction_that_came_as_json_has_no_place(store: Store, client: Clie
         ("1", "?row=2", "Statement.RowNotFound"),
     ],
 )
-def test_a_page_or_row_that_is_not_there_is_not_found(
+def test_an_unknown_page_or_row_is_not_found(
     client: Client, customer_id: str, statement_id: str, page: str, query: str, code: str
 ) -> None:
     answer = client.get(f"{path_of(customer_id)}/{statement_id}/pages/{page}.png{query}")
@@ -445,7 +447,7 @@ def test_a_page_or_row_that_is_not_there_is_not_found(
 
 
 @named("query", ["?row=0", "?row=x", "?row=1&row=1"])
-def test_a_row_is_a_whole_number(client: Client, customer_id: str, statement_id: str, query: str) -> None:
+def test_a_row_must_be_a_whole_number(client: Client, customer_id: str, statement_id: str, query: str) -> None:
     answer = client.get(f"{path_of(customer_id)}/{statement_id}/pages/1.png{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "Statement.InvalidRow")
 

@@ -1,4 +1,4 @@
-"""`tidemark statements extract`: PDF files in, rows and their proof out, without a service."""
+"""`tidemark statements extract`: read PDF files without a service."""
 
 import csv
 import io
@@ -53,7 +53,7 @@ def table(*arguments: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(result.stdout)))
 
 
-def test_json_is_all_that_was_read(home: Path) -> None:
+def test_json_contains_everything_that_was_read(home: Path) -> None:
     (one,) = found(file("march.pdf"))
     (account,), (statement,) = MADE.accounts, one["statements"]
     assert (one["file"], one["pages"], one["refusal"]) == ("march.pdf", MADE.pages, None)
@@ -66,7 +66,7 @@ def test_json_is_all_that_was_read(home: Path) -> None:
     assert not home.exists()
 
 
-def test_a_table_says_what_was_found_and_how_far_it_is_proved() -> None:
+def test_the_table_shows_the_rows_and_how_many_are_proved() -> None:
     result = ran(file("march.pdf"))
     (account,) = MADE.accounts
     assert result.exit_code == 0
@@ -94,7 +94,7 @@ def test_rows_as_csv_can_be_analysed() -> None:
     assert account["accountNumberMasked"] == f"xxxx{MADE.accounts[0].account_number[-4:]}"
 
 
-def test_the_currency_is_the_one_that_a_statement_states_or_the_user_declares() -> None:
+def test_the_currency_is_stated_by_the_statement_or_declared_by_the_user() -> None:
     stated = four_rows(drawn_statement().line((45, "Currency: INR")).line(*HEADING)).done()
     names = [file("mumbai.pdf", stated), file("march.pdf")]
     assert [row["currency"] for row in table(names[0])] == ["INR"] * 4
@@ -107,7 +107,7 @@ def test_the_currency_is_the_one_that_a_statement_states_or_the_user_declares() 
     assert ran("--currency", "DOLLAR", names[1]).exit_code == 2
 
 
-def test_what_several_currencies_share_is_what_the_user_declares_but_never_aud() -> None:
+def test_an_ambiguous_currency_sign_takes_the_declared_currency_but_never_aud() -> None:
     shared = four_rows(drawn_statement().line((45, "Currency: Rupees")).line(*HEADING)).done()
     name = file("lahore.pdf", shared)
     assert {row["currency"] for row in table(name)} == {"XXX"}
@@ -116,7 +116,7 @@ def test_what_several_currencies_share_is_what_the_user_declares_but_never_aud()
     assert refused["refusal"] == "unsupported_currency"
 
 
-def test_of_a_card_only_the_last_digits_are_told() -> None:
+def test_only_the_last_digits_of_a_card_are_shown() -> None:
     name = file("card.pdf", CARD.content)
     number = CARD.accounts[0].account_number
     (one,) = found(name)
@@ -124,7 +124,7 @@ def test_of_a_card_only_the_last_digits_are_told() -> None:
     assert all(row["account_number"] == f"xxxx{number[-4:]}" for row in table(name))
 
 
-def test_one_refused_file_leaves_the_others() -> None:
+def test_a_refused_file_does_not_affect_the_others() -> None:
     names = [file("long.pdf", hostile.pages(500)), file("march.pdf"), file("empty.pdf", b"")]
     long, march, empty = found(*names, status=1)
     assert [each["refusal"] for each in (long, march, empty)] == ["too_many_pages", None, "corrupt"]
@@ -147,7 +147,7 @@ def test_a_password_from_a_file() -> None:
     assert found(name, "--password-file", "password")[0]["refusal"] is None
 
 
-def test_a_password_is_asked_for_where_somebody_sits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_is_asked_for_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     name = file("locked.pdf", hostile.locked(MADE.content, owner="of the bank", user="19850612"))
     monkeypatch.setattr("api.intake.commands.statements._is_interactive", lambda: True)
     result = ran(name, "--csv", given="19850612\n")
@@ -157,7 +157,7 @@ def test_a_password_is_asked_for_where_somebody_sits(monkeypatch: pytest.MonkeyP
     assert result.stdout.count(",reconciled\n") == len(MADE.rows)
 
 
-def test_pages_are_drawn_for_whoever_wants_to_see(tmp_path: Path) -> None:
+def test_pages_are_drawn_on_request(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     names = [file("march.pdf"), file("other/march.pdf", statement_pdf("westpac", 8, pages=2).content)]
     assert ran(*names, "--explain", "drawn/here").exit_code == 0
@@ -169,7 +169,7 @@ def test_pages_are_drawn_for_whoever_wants_to_see(tmp_path: Path) -> None:
         assert len(picture.convert("RGB").getcolors(1 << 24) or ()) > 2
 
 
-def test_a_name_speaks_to_no_terminal() -> None:
+def test_control_characters_in_names_are_escaped() -> None:
     name = file("[red]\x1b[31m\nmarch.pdf", b"")
     shown = ran(name)
     assert "\x1b" not in shown.stdout
@@ -187,12 +187,12 @@ def test_a_name_speaks_to_no_terminal() -> None:
         (["march.pdf", "--explain", "march.pdf"], 1),
     ],
 )
-def test_what_is_not_understood_is_said(arguments: list[str], status: int) -> None:
+def test_unusable_options_and_files_are_refused(arguments: list[str], status: int) -> None:
     file("march.pdf")
     result = ran(*arguments)
     assert result.exit_code == status
     assert result.stdout == ""
 
 
-def test_it_shows_an_example() -> None:
+def test_the_help_shows_an_example() -> None:
     assert "Example" in ran("--help").stdout

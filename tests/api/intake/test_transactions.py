@@ -49,7 +49,7 @@ BASE: dict[str, Any] = dict.fromkeys(TRANSACTIONS) | {
 
 
 def shown(**fields: Any) -> dict[str, Any]:
-    """One row as the API shows it, numbers as exact decimals."""
+    """Return one row as the API shows it, with numbers as exact decimals."""
     frame = pl.DataFrame([BASE | fields], schema=TRANSACTIONS)
     found: dict[str, Any] = json.loads(as_json(frame, {7: CUSTOMER}), parse_float=Decimal)
     return found
@@ -69,7 +69,7 @@ def test_ids_are_uuids_and_the_account_number_is_masked() -> None:
     assert row["account"]["accountNumberMasked"] == "xxxx5678"
 
 
-def test_money_keeps_its_two_digits() -> None:
+def test_money_has_two_decimals() -> None:
     frame = pl.DataFrame([BASE | {"amount": Decimal("-1000"), "balance": Decimal("0.1")}], schema=TRANSACTIONS)
     text = as_json(frame, {7: CUSTOMER})
     assert b'"amount":-1000.00,' in text
@@ -104,7 +104,7 @@ def test_text_that_looks_like_money_stays_text() -> None:
         max_size=5,
     )
 )
-def test_rows_read_back_as_what_a_plain_loop_would_write(rows: list[dict[str, Any]]) -> None:
+def test_rows_equal_those_of_a_plain_loop(rows: list[dict[str, Any]]) -> None:
     frame = pl.DataFrame([BASE | row for row in rows], schema=TRANSACTIONS)
     found = json.loads(b"[" + as_json(frame, {7: CUSTOMER}) + b"]", parse_float=Decimal)
     for row, read in zip(rows, found, strict=True):
@@ -119,7 +119,7 @@ def test_rows_read_back_as_what_a_plain_loop_would_write(rows: list[dict[str, An
         assert UUID(read["transactionId"]).bytes == row["transaction_id"]
 
 
-def test_a_submission_lies_in_its_landing_file_before_it_is_accepted(store: Store, client: Client) -> None:
+def test_a_submission_is_stored_in_its_landing_file_before_it_is_accepted(store: Store, client: Client) -> None:
     item = ITEM | {"amount": "0.10", "memo": "tea", "description": "card 4111 1111 1111 1111"}
     answer = client.post(f"/v1/customer/{client.new_customer()}/transactions", {"transactions": [item, ITEM]})
     job_id = answer.json()["data"]["jobId"]
@@ -165,7 +165,7 @@ def test_superseded_rows_are_not_listed(store: Store, client: Client) -> None:
     assert len(client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]) == 1
 
 
-def test_all_transactions_are_those_of_the_clients_customers(
+def test_the_list_of_all_transactions_has_only_the_clients_customers(
     store: Store, client: Client, other_client: Client
 ) -> None:
     mine = [client.new_customer(), client.new_customer()]
@@ -178,7 +178,7 @@ def test_all_transactions_are_those_of_the_clients_customers(
     assert {row["customerId"] for row in data["transactions"]} == set(mine)
 
 
-def test_a_job_in_the_filter_must_be_the_customers_own(client: Client, other_client: Client) -> None:
+def test_a_filter_by_job_accepts_only_jobs_of_the_customer(client: Client, other_client: Client) -> None:
     first, second = client.new_customer(), client.new_customer()
     for job_id in (str(uuid4()), client.submitted(second), other_client.submitted(other_client.new_customer())):
         answer = client.get(f"/v1/customer/{first}/transactions?jobId={job_id}")
@@ -187,7 +187,7 @@ def test_a_job_in_the_filter_must_be_the_customers_own(client: Client, other_cli
     assert (answer.status_code, answer.json()["code"]) == (400, "Transaction.InvalidJobId")
 
 
-def test_long_lists_arrive_whole(store: Store, client: Client) -> None:
+def test_long_lists_are_sent_completely(store: Store, client: Client) -> None:
     client.submitted(client.new_customer())
     end_submissions(store)  # whatever other tests left in the queue
     customer_id = client.new_customer()
@@ -207,7 +207,7 @@ def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: 
     assert (answer.status_code, answer.json()["code"]) == (500, "Lake.ChecksumMismatch")
 
 
-def test_a_listing_holds_memory_until_its_last_slice_or_until_nobody_reads_on() -> None:
+def test_a_list_reserves_memory_until_its_last_slice_or_a_disconnect() -> None:
     limit = ConcurrencyLimit(10)
     asker = Asker("client", "key")
     caller: Any = SimpleNamespace(

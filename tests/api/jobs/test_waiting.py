@@ -1,4 +1,4 @@
-"""The watch for ended jobs: nothing of what it is told may pile up, and nobody may hold up a service that stops."""
+"""The watch for ended jobs: changes must not pile up, and waiting requests must not delay shutdown."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from storage.core.store import Store
 from tests.storage.examples import a_client
 
 
-def test_changes_are_read_while_nobody_waits(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_are_read_while_no_request_waits(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[float] = []
 
     class Heard(Changes):
@@ -41,7 +41,7 @@ def test_changes_are_read_while_nobody_waits(own_store: Store, monkeypatch: pyte
     asyncio.run(follow())
 
 
-def test_a_wait_that_begins_while_the_service_stops_is_over_at_once(own_store: Store) -> None:
+def test_a_wait_that_begins_during_shutdown_ends_at_once(own_store: Store) -> None:
     async def begin_late() -> None:
         watcher = Watcher(own_store)
         with watcher.watching(uuid4()) as early:

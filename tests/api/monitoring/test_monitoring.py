@@ -1,4 +1,4 @@
-"""Monitoring over HTTP: rulesets sent, replaced and put away; what matched, with its values and their lineage."""
+"""Monitoring over HTTP: create, replace and archive rulesets; matches with their values and lineage."""
 
 import json
 import re
@@ -39,7 +39,7 @@ ROWS = [
 
 
 def sent(client: Client, document: object) -> dict[str, Any]:
-    """The ruleset of a document that is taken."""
+    """Create a ruleset and return it."""
     answer = client.post(RULESETS, document)
     assert answer.status_code == 201, answer.text
     data: dict[str, Any] = answer.json()["data"]
@@ -66,12 +66,12 @@ def pointers(answer: requests.Response) -> list[str]:
 
 
 def plain(**changes: object) -> dict[str, Any]:
-    """A document for all customers."""
+    """Return a document for all customers."""
     return spending_ruleset("spending", []) | {"appliesTo": "all"} | changes
 
 
 def since_the_loan() -> dict[str, Any]:
-    """Compares with the day that the customer's loan began."""
+    """Return a document that compares with the day on which the customer's loan began."""
     document = deepcopy(plain(slug="since-the-loan"))
     document["attributes"] = [{"name": "loanStart", "kind": "string"}]
     document["baseline"] = {
@@ -84,7 +84,7 @@ def since_the_loan() -> dict[str, Any]:
 
 @pytest.fixture
 def customer_id(store: Store, client: Client) -> str:
-    """Has spent 350.00 in all, 50.00 of it in the last 30 days."""
+    """A customer that has spent 350.00 in total, 50.00 of it in the last 30 days."""
     made = client.new_customer()
     client.submitted(made)
     end_submissions(store, ROWS)
@@ -93,7 +93,7 @@ def customer_id(store: Store, client: Client) -> str:
 
 @pytest.fixture
 def match(store: Store, client: Client, customer_id: str) -> dict[str, Any]:
-    """Of the rule of `plain`."""
+    """A match of the rule of `plain`."""
     sent(client, plain())
     evaluate(store, customer_id)
     [found] = read(client, "/matches")["matches"]
@@ -101,7 +101,7 @@ def match(store: Store, client: Client, customer_id: str) -> dict[str, Any]:
 
 
 def since_start(store: Store, client: Client, customer_id: str, start: str | None = LOAN_START) -> dict[str, Any]:
-    """The match of `since_the_loan`, for a customer whose loan began on that day."""
+    """Return the match of `since_the_loan` for a customer whose loan began on that day."""
     if start is not None:
         client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": {"loanStart": start}})
     sent(client, since_the_loan())
@@ -145,7 +145,7 @@ def test_what_is_left_out_is_shown_with_its_default(client: Client) -> None:
 
 
 @named("method", ["POST", "PUT"])
-def test_every_fault_is_told_at_once_with_its_place(client: Client, method: str) -> None:
+def test_every_fault_is_listed_at_once_with_its_pointer(client: Client, method: str) -> None:
     path = RULESETS if method == "POST" else f"{RULESETS}/{sent(client, plain())['rulesetId']}"
     faulty = plain(color="red", slug="Not A Slug")
     faulty["rules"] = [
@@ -163,7 +163,7 @@ def test_every_fault_is_told_at_once_with_its_place(client: Client, method: str)
 
 
 @named("document", [{}, {"slug": "empty", "name": "Empty", "rules": []}, {"rules": "all of them"}])
-def test_what_is_no_ruleset_is_refused(client: Client, document: object) -> None:
+def test_a_document_that_is_not_a_ruleset_is_refused(client: Client, document: object) -> None:
     assert refusal(client.post(RULESETS, document)) == (400, "Ruleset.Invalid")
 
 
@@ -178,7 +178,7 @@ def test_only_ones_own_customers_can_be_listed(client: Client, other_client: Cli
     assert refusal(put(client, made["rulesetId"], document)) == (400, "Ruleset.UnknownCustomer")
 
 
-def test_a_slug_is_taken_once(client: Client, other_client: Client) -> None:
+def test_a_slug_can_be_used_once(client: Client, other_client: Client) -> None:
     sent(client, plain())
     other = sent(client, plain(slug="other"))
     assert refusal(client.post(RULESETS, plain(name="Again"))) == (409, "Ruleset.SlugTaken")
@@ -186,7 +186,7 @@ def test_a_slug_is_taken_once(client: Client, other_client: Client) -> None:
     assert sent(other_client, plain())["slug"] == "spending"
 
 
-def test_replacing_makes_a_version_and_saying_the_same_makes_none(store: Store, client: Client) -> None:
+def test_replacing_makes_a_version_unless_the_document_is_equal(store: Store, client: Client) -> None:
     made = sent(client, plain())
     ruleset_id = made["rulesetId"]
     again = put(client, ruleset_id, dict(reversed(plain(active=True).items()))).json()["data"]
@@ -208,7 +208,7 @@ def test_replacing_makes_a_version_and_saying_the_same_makes_none(store: Store, 
     ]
 
 
-def test_an_archived_ruleset_is_out_of_the_list_until_it_is_taken_back(store: Store, client: Client) -> None:
+def test_an_archived_ruleset_is_not_listed_until_it_is_unarchived(store: Store, client: Client) -> None:
     retained, away = sent(client, plain(slug="retained")), sent(client, plain(slug="away"))
     path = f"{RULESETS}/{away['rulesetId']}"
     for _ in range(2):
@@ -241,7 +241,7 @@ def test_with_an_idempotency_key_a_ruleset_is_created_once(client: Client) -> No
 # Matches
 
 
-def test_a_match_tells_what_fired_and_what_it_read(client: Client, customer_id: str, match: dict[str, Any]) -> None:
+def test_a_match_shows_what_fired_and_what_it_read(client: Client, customer_id: str, match: dict[str, Any]) -> None:
     [ruleset] = read(client, "/rulesets")["rulesets"]
     assert match.keys() == example(MatchView).keys()
     assert match["ruleset"] == {"id": ruleset["rulesetId"], "slug": "spending", "name": "Spending"}
@@ -261,7 +261,7 @@ def test_a_match_tells_what_fired_and_what_it_read(client: Client, customer_id: 
     assert read(client, f"/matches/{match['matchId']}") == match
 
 
-def test_the_event_that_is_sent_bears_the_matchs_id(store: Store, client: Client, customer_id: str) -> None:
+def test_the_event_has_the_id_of_the_match(store: Store, client: Client, customer_id: str) -> None:
     hook = {"eventType": "monitoring.rule.triggered", "webhookUrl": "https://lender.example/hook"}
     made = client.post("/v1/webhooks/subscriptions", hook).json()["data"]["webhookSubscriptionId"]
     sent(client, plain())
@@ -272,7 +272,9 @@ def test_the_event_that_is_sent_bears_the_matchs_id(store: Store, client: Client
     assert read(client, "/matches")["totalCount"] == 1
 
 
-def test_counts_tell_of_looks_and_of_whom_a_rule_has_fired_for(store: Store, client: Client, customer_id: str) -> None:
+def test_counts_show_evaluations_and_customers_for_whom_a_rule_has_fired(
+    store: Store, client: Client, customer_id: str
+) -> None:
     document = plain()
     blind = {"code": "BLIND", "message": "Never known.", "condition": {"atLeast": [{"attribute": "score"}, "1"]}}
     document["attributes"] = [{"name": "score", "kind": "decimal"}]
@@ -289,7 +291,7 @@ def test_counts_tell_of_looks_and_of_whom_a_rule_has_fired_for(store: Store, cli
     assert [each["firedNow"] for each in archived["counts"]] == [0, 0]
 
 
-def test_an_inactive_ruleset_looks_at_nobody(store: Store, client: Client, customer_id: str) -> None:
+def test_an_inactive_ruleset_evaluates_nobody(store: Store, client: Client, customer_id: str) -> None:
     made = sent(client, plain(active=False))
     evaluate(store, customer_id)
     assert read(client, "/matches")["matches"] == []
@@ -330,9 +332,7 @@ def test_a_bad_filter_is_refused(client: Client, query: dict[str, str], code: st
     assert refusal(client.get(f"{BASE}/matches", params=query)) == (400, code)
 
 
-def test_a_filter_by_what_is_unknown_or_another_clients_is_not_found(
-    other_client: Client, match: dict[str, Any]
-) -> None:
+def test_a_filter_by_an_unknown_or_foreign_id_is_not_found(other_client: Client, match: dict[str, Any]) -> None:
     for name, code in (("customerId", "Customer.NotFound"), ("rulesetId", "Ruleset.NotFound")):
         foreign = match["customerId"] if name == "customerId" else match["ruleset"]["id"]
         for unknown in (foreign, str(uuid4())):
@@ -343,7 +343,7 @@ def test_a_filter_by_what_is_unknown_or_another_clients_is_not_found(
 # Lineage
 
 
-def test_a_metrics_lineage_adds_up_to_the_value_that_was_read(client: Client, match: dict[str, Any]) -> None:
+def test_the_lineage_of_a_metric_adds_up_to_the_value_read(client: Client, match: dict[str, Any]) -> None:
     named_, default = (
         read(client, f"/matches/{match['matchId']}/lineage", **query) for query in ({"figure": "/spent_30d"}, {})
     )
@@ -358,7 +358,7 @@ def test_a_registry_metric_can_be_explained_too(client: Client, match: dict[str,
     assert found["figure"] == "/months_of_history"
 
 
-def test_a_baseline_metric_is_of_the_rows_up_to_its_day(store: Store, client: Client, customer_id: str) -> None:
+def test_the_lineage_of_a_baseline_ends_at_its_day(store: Store, client: Client, customer_id: str) -> None:
     match = since_start(store, client, customer_id)
     values = {each["name"]: each for each in match["rules"][0]["values"]}
     assert (values["spent_30d"]["value"], values["spent_30d"]["baseline"]) == (Decimal(50), None)
@@ -370,7 +370,7 @@ def test_a_baseline_metric_is_of_the_rows_up_to_its_day(store: Store, client: Cl
     assert [(row["date"], row["contribution"]) for row in found["transactions"]] == [("2026-04-01", Decimal(100))]
 
 
-def test_without_a_baselines_day_its_metric_is_unavailable(store: Store, client: Client, customer_id: str) -> None:
+def test_a_baseline_without_a_day_is_unavailable(store: Store, client: Client, customer_id: str) -> None:
     document = since_the_loan()
     document["rules"][0]["condition"] = {"not": {"isKnown": {"metric": "spent_30d_at_start"}}}
     sent(client, document)
@@ -385,7 +385,7 @@ def test_without_a_baselines_day_its_metric_is_unavailable(store: Store, client:
 
 
 @named("figure", ["/no_such_metric", "spent_30d", "/spent_30d/deeper", "/"])
-def test_a_figure_that_is_none_is_not_found(client: Client, match: dict[str, Any], figure: str) -> None:
+def test_an_unknown_figure_is_not_found(client: Client, match: dict[str, Any], figure: str) -> None:
     answer = client.get(f"{BASE}/matches/{match['matchId']}/lineage", params={"figure": figure})
     assert refusal(answer) == (404, "Report.FigureNotFound")
 
@@ -401,7 +401,7 @@ def test_the_rows_of_a_lineage_need_a_scope_that_reads_them(
     assert ("customer:reports" in (answer["message"] or "")) == (not more)
 
 
-def test_lineage_ends_with_the_version_that_was_looked_at(
+def test_lineage_is_gone_when_the_evaluated_version_is(
     store: Store, client: Client, customer_id: str, match: dict[str, Any]
 ) -> None:
     client.submitted(customer_id)
@@ -419,7 +419,7 @@ def test_lineage_ends_with_the_version_that_was_looked_at(
 # The library
 
 
-def test_every_ruleset_of_the_library_can_be_sent_and_none_watches_before(client: Client) -> None:
+def test_every_ruleset_of_the_library_can_be_created_and_none_watches_before(client: Client) -> None:
     listed = read(client, "/library")["rulesets"]
     assert {each["slug"] for each in listed} == library.rulesets().keys()
     for each in listed:
@@ -430,7 +430,7 @@ def test_every_ruleset_of_the_library_can_be_sent_and_none_watches_before(client
         assert sent(client, found["document"])["slug"] == each["slug"]
 
 
-def test_a_ruleset_that_the_library_has_not_is_not_found(client: Client) -> None:
+def test_an_unknown_ruleset_of_the_library_is_not_found(client: Client) -> None:
     assert refusal(client.get(f"{BASE}/library/none-such")) == (404, "Ruleset.NotFound")
 
 
@@ -441,7 +441,7 @@ def page_blocks(language: str) -> list[str]:
     return re.findall(f"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 
 
-def test_the_example_of_the_page_is_sound() -> None:
+def test_the_example_of_the_page_is_valid() -> None:
     [text] = page_blocks("yaml")
     found = checked(yaml.safe_load(text))
     assert (found.faults, found.warnings) == ([], [])
@@ -455,7 +455,7 @@ def test_the_event_of_the_page_is_the_schemas_example() -> None:
     assert json.loads(text) == schema["examples"][0]
 
 
-def test_the_days_of_the_page_are_what_happens() -> None:
+def test_the_days_of_the_page_are_correct() -> None:
     days = re.findall(
         r"^\| (\d{4}-\d\d-\d\d) \| (true|false|unknown) \| (ready|fired) \| (.*?)\|$",
         PAGE.read_text("utf-8"),

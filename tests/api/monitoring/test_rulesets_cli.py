@@ -46,7 +46,7 @@ def run(*arguments: str | Path) -> Any:
 
 
 def refused(*arguments: str | Path) -> tuple[str, str]:
-    """What is printed, and the one line of the refusal."""
+    """Return what is printed, and the one line of the refusal."""
     result = invoked(*arguments)
     assert isinstance(result.exception, TidemarkError), result.output
     return result.stdout, result.exception.detail
@@ -86,7 +86,7 @@ def test_from_a_file_to_a_ruleset_and_back(client: str, tmp_path: Path) -> None:
     assert invoked("pull", "spending", *of_client, "--version", "9").exit_code == 2
 
 
-def test_an_archived_ruleset_is_listed_when_asked_for(client: str, tmp_path: Path) -> None:
+def test_an_archived_ruleset_is_listed_on_request(client: str, tmp_path: Path) -> None:
     of_client = ("--client", client)
     run("rulesets", "push", written(tmp_path), *of_client)
     assert run("rulesets", "archive", "spending", *of_client)["isArchived"] is True
@@ -116,7 +116,7 @@ def test_every_fault_of_a_file_is_listed(tmp_path: Path, client: str) -> None:
     assert run("rulesets", "list") == []
 
 
-def test_a_sound_file_needs_no_server(tmp_path: Path, home: Path) -> None:
+def test_checking_a_file_needs_no_server(tmp_path: Path, home: Path) -> None:
     assert "Nothing is wrong with it." in invoked("check", written(tmp_path)).stdout
     as_json = tmp_path / "ruleset.json"
     as_json.write_text(json.dumps(DOCUMENT))
@@ -126,11 +126,11 @@ def test_a_sound_file_needs_no_server(tmp_path: Path, home: Path) -> None:
     assert not home.exists()
 
 
-def test_the_schema_is_the_documentations() -> None:
+def test_the_printed_schema_is_the_documented_one() -> None:
     assert invoked("schema").stdout == (DOCS / "ruleset.schema.json").read_text("utf-8")
 
 
-def test_what_cannot_be_read_is_one_line(tmp_path: Path, client: str) -> None:
+def test_an_unreadable_file_is_one_line(tmp_path: Path, client: str) -> None:
     assert "can't be read" in refused("check", tmp_path / "none.yaml")[1]
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff")
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path, client: str) -> None:
     assert "/appliesTo/customers/0" in printed
 
 
-def test_a_ruleset_of_the_library_is_adopted_switched_on_or_not(client: str, tmp_path: Path) -> None:
+def test_a_ruleset_of_the_library_is_adopted_active_or_inactive(client: str, tmp_path: Path) -> None:
     listed = [each["slug"] for each in run("rulesets", "library")]
     assert listed == list(library.rulesets())
     first, second = listed[:2]

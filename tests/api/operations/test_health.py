@@ -1,4 +1,4 @@
-"""Health says what is missing, to anybody, however often and however slowly the parts answer."""
+"""Health endpoints need no key, and report failing parts even if these are slow and polls are frequent."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ def get(url: str, path: str = "/health/ready") -> requests.Response:
 
 
 def work(store: Store) -> None:
-    """Somebody dispatches, somebody works."""
+    """Hold the leases of a dispatcher and a worker."""
     now, us = datetime.now(UTC), uuid4()
     with store.db.writing() as w:
         assert leases.hold(w, leases.DISPATCHER, us, 60, now)
@@ -37,7 +37,7 @@ def work(store: Store) -> None:
 
 
 def ailing(answer: requests.Response) -> dict[str, Any]:
-    """The parts of a 503 that aren't well, with their reasons."""
+    """Return the failing parts of a 503, with their reasons."""
     found = answer.json()
     assert (answer.status_code, found["code"]) == (503, "Service.NotReady")
     assert int(answer.headers["Retry-After"]) >= 1
@@ -55,7 +55,7 @@ def test_readiness_follows_the_work(own_store: Store) -> None:
     assert (ready.status_code, ready.json()["data"]) == (200, {"status": "ready", "parts": parts})
 
 
-def test_without_its_database_the_service_lives_and_is_not_ready(own_store: Store) -> None:
+def test_without_its_database_the_service_is_live_but_not_ready(own_store: Store) -> None:
     work(own_store)
     with answering(own_store) as url:
         with own_store.db.writing() as w:
@@ -69,7 +69,7 @@ def test_without_its_database_the_service_lives_and_is_not_ready(own_store: Stor
         assert get(url, "/health/live").status_code == 200
 
 
-def test_a_lake_that_takes_nothing_is_named_without_its_path(own_store: Store) -> None:
+def test_a_lake_that_can_not_be_written_is_named_without_its_path(own_store: Store) -> None:
     work(own_store)
     own_store.lake.root.rmdir()
     own_store.lake.root.write_text("a file where the folder should be")
@@ -85,14 +85,12 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     full.close()
 
 
-def test_a_look_leaves_nothing_in_the_lake(own_store: Store) -> None:
+def test_a_check_leaves_nothing_in_the_lake(own_store: Store) -> None:
     assert health.check_disk(own_store) == {"lake": Part(), "disk": Part()}
     assert list(own_store.lake.root.iterdir()) == []
 
 
-def test_a_database_that_hangs_holds_nobody_up_and_is_asked_once(
-    own_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hanging_database_delays_no_poll_and_is_asked_once(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, answers = list[int](), threading.Event()
 
     def hangs(_store: Store, _now: datetime) -> health.Parts:

@@ -1,4 +1,4 @@
-"""The operator's maintenance commands: JSON for scripts, and an exit status that says whether somebody is needed."""
+"""The operator's maintenance commands: JSON for scripts, and an exit status for problems."""
 
 import json
 from pathlib import Path
@@ -26,18 +26,18 @@ def run(*arguments: str, status: int = 0) -> Any:
 
 
 @pytest.mark.usefixtures("home")
-def test_compact_says_what_came_of_each_bucket() -> None:
+def test_compact_reports_each_bucket() -> None:
     nothing = {"moved": 0, "skipped": 0, "unreadable": 0, "files": 0, "bytesRead": 0, "bytesWritten": 0}
     assert run("compact", "--bucket", "7", "--bucket", "9") == [{"bucket": 7, **nothing}, {"bucket": 9, **nothing}]
     assert len(run("compact")) == 64
 
 
 @pytest.mark.usefixtures("home")
-def test_sweep_says_what_it_removed() -> None:
+def test_sweep_reports_what_it_removed() -> None:
     assert run("sweep") == {"versions": 0, "files": 0, "orphans": 0, "idempotencyKeys": 0, "bytesFreed": 0}
 
 
-def test_the_doctors_exit_status_says_whether_somebody_is_needed(home: Path) -> None:
+def test_exit_status_of_doctor_says_whether_there_are_problems(home: Path) -> None:
     assert {finding["severity"] for finding in run("doctor")} == {"note"}
     (home / "master.key").unlink()
     (finding,) = run("doctor", status=1)

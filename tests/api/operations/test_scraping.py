@@ -1,4 +1,4 @@
-"""Metrics for the operator's monitoring: counts of everybody together, for anybody, at no cost to speak of."""
+"""Metrics for the operator's monitoring: counts of all clients together, without a key, at little cost."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ IDLE = Load(
 
 
 def samples(text: str) -> dict[tuple[str, ...], float]:
-    """Values by name and labels."""
+    """Return the values by name and labels."""
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
@@ -37,7 +37,7 @@ def scraped(base_url: str) -> requests.Response:
     return HTTP.get(f"{base_url}/metrics", timeout=10)
 
 
-def test_anybody_may_scrape_and_learns_nothing_but_numbers(store: Store, client: Client) -> None:
+def test_scraping_needs_no_key_and_shows_only_numbers(store: Store, client: Client) -> None:
     customer = client.new_customer()
     subscription = subscribed(client)
     happen(store, client, customer)
@@ -58,7 +58,7 @@ def test_anybody_may_scrape_and_learns_nothing_but_numbers(store: Store, client:
         assert secret not in answer.text
 
 
-def test_the_numbers_are_those_of_the_database(own_store: Store) -> None:
+def test_the_numbers_agree_with_the_database(own_store: Store) -> None:
     with answering(own_store) as url:
         found = samples(scraped(url).text)
     assert found["tidemark_webhook_deliveries", "due"] == 0
@@ -85,7 +85,7 @@ def test_the_numbers_are_those_of_the_database(own_store: Store) -> None:
     }
 
 
-def test_for_a_while_nothing_is_counted_twice() -> None:
+def test_a_result_is_reused_for_a_while() -> None:
     reads: list[Load] = []
     times = iter([0.0, 0.5, GOOD_FOR_S - 0.01, GOOD_FOR_S, GOOD_FOR_S + 0.5])
 
@@ -98,7 +98,7 @@ def test_for_a_while_nothing_is_counted_twice() -> None:
     assert len(reads) == 2
 
 
-def test_what_can_not_be_counted_is_503(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_count_is_503(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> Load:
         raise RuntimeError("nobody foresaw it")
 

@@ -1,4 +1,4 @@
-"""`tidemark secrets`: which keys there are, new ones in their place, and never a key on the terminal."""
+"""`tidemark secrets`: status and rotation of keys, and never a key on the terminal."""
 
 import json
 from base64 import b64encode
@@ -41,7 +41,7 @@ def run(*arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_status_tells_what_is_sealed_under_which_key_and_shows_none(home: Path) -> None:
+def test_status_counts_the_secrets_of_each_key_and_shows_no_key(home: Path) -> None:
     reported = run("secrets", "status")
     assert (reported["source"], reported["rotationUnfinished"]) == (str(home / "master.key"), False)
     sealing, names = reported["dataKeys"]
@@ -76,7 +76,7 @@ def test_a_master_key_from_the_environment_is_replaced(home: Path, monkeypatch: 
     assert run("secrets", "status")["masterKey"] == rotated["masterKey"]
 
 
-def test_everything_is_sealed_anew(home: Path) -> None:
+def test_rotation_encrypts_every_secret_again(home: Path) -> None:
     done = run("secrets", "rotate", "--reseal")
     assert (done["made"], done["webhookSecrets"], done["unreadable"], done["forgottenKeys"]) == (True, 1, [], [])
     reported = {key["id"]: (key["state"], key["webhookSecrets"]) for key in run("secrets", "status")["dataKeys"]}
@@ -85,7 +85,7 @@ def test_everything_is_sealed_anew(home: Path) -> None:
     assert (home / "master.key").exists()
 
 
-def test_what_cannot_be_sealed_anew_is_named_and_the_exit_status_is_1(home: Path) -> None:
+def test_secrets_that_can_not_be_encrypted_again_are_named_with_exit_status_1(home: Path) -> None:
     (home / "master.key").unlink()
     run("secrets", "abandon", "--yes")
     result = CliRunner().invoke(app, ["secrets", "rotate", "--reseal", "--json"])
@@ -97,7 +97,7 @@ def test_what_cannot_be_sealed_anew_is_named_and_the_exit_status_is_1(home: Path
 
 
 @pytest.mark.usefixtures("home")
-def test_nothing_is_given_up_without_a_word_or_a_loss() -> None:
+def test_a_key_in_use_is_not_removed() -> None:
     for arguments, code in (([], "Key.NotConfirmed"), (["--yes"], "Key.StillUsable")):
         result = CliRunner().invoke(app, ["secrets", "abandon", *arguments])
         assert isinstance(result.exception, Conflict)
@@ -105,7 +105,7 @@ def test_nothing_is_given_up_without_a_word_or_a_loss() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_backup_tells_which_master_key_it_needs(tmp_path: Path) -> None:
+def test_a_backup_says_which_master_key_it_needs(tmp_path: Path) -> None:
     made = run("backup", str(tmp_path / "backup"))
     assert made["masterKey"] == run("secrets", "status")["masterKey"]
     assert not list((tmp_path / "backup").rglob("master.key*"))

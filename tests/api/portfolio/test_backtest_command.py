@@ -1,4 +1,4 @@
-"""`tidemark policies backtest`: asked for on the command line, done beside it, shown and written to a file."""
+"""`tidemark policies backtest`: requested on the command line, computed by a run, shown and written to a file."""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @pytest.fixture
 def client(store: Store) -> UUID:
-    """With a policy of two versions, the first published, and customers with scores 400 and 600."""
+    """A client with a policy of two versions, the first published, and customers with scores 400 and 600."""
     made = invoked("clients", "create", "Harbour Lending", "--json")
     client_id, now = UUID(json.loads(made.stdout)["clientId"]), datetime.now(UTC)
     with store.db.writing() as w:
@@ -90,7 +90,7 @@ def test_versions_are_compared_and_the_page_is_written(store: Store, client: UUI
     assert "version 2 against version 1" in page.read_text()
 
 
-def test_people_are_shown_outcomes_of_each_day(store: Store, client: UUID) -> None:
+def test_outcomes_of_each_day_are_printed(store: Store, client: UUID) -> None:
     with working(store):
         result = asked(client, *NEEDED, "--as-of", "2026-03-31", "--as-of", "2026-06-30", "--known-then")
     assert result.exit_code == 0, result.output
@@ -99,7 +99,7 @@ def test_people_are_shown_outcomes_of_each_day(store: Store, client: UUID) -> No
     assert "Before: version 1. After: version 2." in result.stdout
 
 
-def test_people_are_shown_who_changes_and_by_which_rule(store: Store, client: UUID) -> None:
+def test_changed_customers_are_printed_with_the_rules(store: Store, client: UUID) -> None:
     with store.db.reading() as r:
         [changed] = [each for each in customers.find(r, client).items if attributes.current(r, each)[0].value == 600]
     for narrowed in ((), ("--customer", changed.customer_id), ("--attribute", "score=600")):
@@ -116,7 +116,7 @@ def test_what_is_missing_is_named(client: UUID) -> None:
     assert "/inputs/amount" in result.stdout
 
 
-def test_a_policy_with_one_version_has_nothing_to_be_compared_with(store: Store, client: UUID) -> None:
+def test_a_policy_with_one_version_can_not_be_compared(store: Store, client: UUID) -> None:
     only = Policy.model_validate({"slug": "new", **DOCUMENT})
     with store.db.writing() as w:
         policies.save_draft(w, client, only, [], "test", datetime.now(UTC))
@@ -141,7 +141,7 @@ def test_outcomes_that_can_not_be_read_are_refused(client: UUID, tmp_path: Path,
     assert "risk model" not in refusal
 
 
-def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
+def test_without_waiting_the_job_is_printed(store: Store, client: UUID) -> None:
     result = asked(client, *NEEDED, "--no-wait", "--json")
     with store.db.reading() as r:
         [job] = portfolio_jobs.waiting(r)
@@ -151,8 +151,8 @@ def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reported"),
     [
-        (("--against", "best"), "--against is a version's number"),
-        (("--as-of", "March"), "--as-of is a day"),
+        (("--against", "best"), "--against must be a version's number"),
+        (("--as-of", "March"), "--as-of must be a day"),
         (("--input", "amount"), "--input must be name=value"),
         (("--attribute", "score"), "--attribute must be name=value"),
         ((*NEEDED, "--attribute", "score=high"), "An attribute can't have this value"),
@@ -161,7 +161,7 @@ def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
         (("--version", "9"), "no such version"),
     ],
 )
-def test_what_makes_no_sense_is_refused(client: UUID, arguments: tuple[str, ...], reported: str) -> None:
+def test_invalid_requests_are_refused(client: UUID, arguments: tuple[str, ...], reported: str) -> None:
     result = asked(client, *arguments)
     assert result.exit_code != 0
     assert reported in f"{result.output} {result.exception}"

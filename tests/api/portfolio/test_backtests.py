@@ -1,4 +1,4 @@
-"""Backtests over HTTP: asked for, done by the work's own run, read as JSON, as a list and as a page."""
+"""Backtests over HTTP: requested, computed by their run, and read as JSON, as a list and as a page."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -88,7 +88,7 @@ def portfolio(store: Store, base_url: str) -> Portfolio:
     return Portfolio(store, new_client(store, base_url))
 
 
-def test_the_result_day_by_day(portfolio: Portfolio) -> None:
+def test_the_result_has_each_day(portfolio: Portfolio) -> None:
     job_id = portfolio.done(outcomes=[{"customerId": portfolio.customers[1], "defaulted": True}])
     found = portfolio.read(job_id)
     assert (found["status"], found["version"], found["againstVersion"]) == ("Completed", 2, 1)
@@ -105,7 +105,7 @@ def test_the_result_day_by_day(portfolio: Portfolio) -> None:
     assert (proceed["before"]["badRate"], proceed["after"]["badRate"]) == (Decimal(1), None)
 
 
-def test_the_swap_set_names_customers_and_pages(portfolio: Portfolio) -> None:
+def test_changed_customers_are_listed_by_pages(portfolio: Portfolio) -> None:
     job_id = portfolio.done()
     found = portfolio.read(job_id, "/customers")
     [changed] = found["customers"]
@@ -133,7 +133,7 @@ def test_the_page_escapes_names_and_allows_nothing_but_its_style(portfolio: Port
     assert portfolio.customers[1] in answer.text
 
 
-def test_the_job_is_of_no_customer_and_the_list_has_it(portfolio: Portfolio) -> None:
+def test_the_job_has_no_customer_and_is_in_the_list(portfolio: Portfolio) -> None:
     job_id = portfolio.asked()
     job = portfolio.client.get(f"/v1/jobs/{job_id}/status").json()["data"]
     assert (job["flow"], job["customerId"], job["status"]) == ("PolicyBacktest", None, "Queued")
@@ -147,12 +147,12 @@ def test_the_job_is_of_no_customer_and_the_list_has_it(portfolio: Portfolio) -> 
 
 
 @named("rest", ["/customers", "/page.html"])
-def test_what_has_no_result_has_nothing_to_show(portfolio: Portfolio, rest: str) -> None:
+def test_an_unfinished_backtest_has_no_customers_and_no_page(portfolio: Portfolio, rest: str) -> None:
     answer = portfolio.client.get(f"{portfolio.path}/backtests/{portfolio.asked()}{rest}")
     assert (answer.status_code, answer.json()["code"]) == (409, "Backtest.Unfinished")
 
 
-def test_a_filter_and_the_other_direction(portfolio: Portfolio) -> None:
+def test_customers_are_filtered_by_attributes_in_both_directions(portfolio: Portfolio) -> None:
     job_id = portfolio.done(version=1, against=2, customerIds=portfolio.customers[:2], attributes={"score": 600})
     [day] = portfolio.read(job_id)["days"]
     assert day["customers"] == 1
@@ -168,7 +168,7 @@ def test_against_recorded_decisions_inputs_may_be_left_out(portfolio: Portfolio)
     assert [(each["before"], each["after"]) for each in day["transitions"]] == [("proceed", "blocked")]
 
 
-def test_a_challenger_is_compared_with_what_was_answered(portfolio: Portfolio) -> None:
+def test_a_challenger_is_compared_with_the_recorded_decisions(portfolio: Portfolio) -> None:
     challenger = {"version": 2, "percent": 100}
     assert portfolio.client.call("PUT", f"{portfolio.path}/challenger", json=challenger).status_code == 200
     path = f"/v1/customer/{portfolio.customers[1]}/decision-policies/{portfolio.slug}/evaluate"
@@ -202,7 +202,7 @@ def test_refusals(portfolio: Portfolio, body: dict[str, Any], status: int, code:
     assert portfolio.refused(**body) == (status, code, pointers)
 
 
-def test_an_outcome_of_an_unknown_customer_or_told_twice(portfolio: Portfolio) -> None:
+def test_unknown_and_repeated_customers_of_outcomes_are_refused(portfolio: Portfolio) -> None:
     unknown = {"customerId": str(uuid4()), "defaulted": True}
     reported = {"customerId": portfolio.customers[0], "defaulted": False}
     assert portfolio.refused(outcomes=[reported, unknown]) == (
@@ -213,7 +213,7 @@ def test_an_outcome_of_an_unknown_customer_or_told_twice(portfolio: Portfolio) -
     assert portfolio.refused(outcomes=[reported, reported]) == (400, "Backtest.CustomerTwice", [])
 
 
-def test_a_repeated_request_is_one_backtest(portfolio: Portfolio) -> None:
+def test_a_repeated_request_makes_one_backtest(portfolio: Portfolio) -> None:
     headers = {"Idempotency-Key": str(uuid4())}
     first, second = (
         portfolio.client.post(f"{portfolio.path}/backtest", {"inputs": INPUTS}, headers=headers).json()

@@ -1,4 +1,4 @@
-"""`tidemark rulesets simulate`: asked for on the command line, done beside it, shown and written to a file."""
+"""`tidemark rulesets simulate`: requested on the command line, computed by a run, shown and written to a file."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @pytest.fixture
 def lender(store: Store) -> Lender:
-    """With a ruleset `spending`, and a customer who spent 150 forty days ago and little ten days ago."""
+    """A lender with a ruleset `spending`, and a customer that spent 150 forty days ago and little ten days ago."""
     lender, today = Lender(store), datetime.now(store.settings.zone).date()
     rows = ((40, "-150.00"), (10, "-20.00"))
     lender.submit(*({"date": str(today - timedelta(days=ago)), "description": "SHOP", "amount": a} for ago, a in rows))
@@ -75,7 +75,7 @@ def test_a_ruleset_is_simulated_and_the_page_is_written(store: Store, lender: Le
     assert "Spending &amp; &lt;more&gt;" in page.read_text()
 
 
-def test_people_are_shown_months_rules_and_customers(store: Store, lender: Lender) -> None:
+def test_months_rules_and_customers_are_printed(store: Store, lender: Lender) -> None:
     first = datetime.now(store.settings.zone).date() - timedelta(days=60)
     with working(store):
         result = asked(lender, "spending", "--from", str(first))
@@ -102,23 +102,23 @@ def test_a_file_is_simulated_before_it_watches(store: Store, lender: Lender, tmp
     assert (stored.active, Request.of_json(job.request).document is not None) == (False, True)
 
 
-def test_only_the_customers_that_are_named(lender: Lender) -> None:
+def test_only_the_named_customers_are_simulated(lender: Lender) -> None:
     result = asked(lender, "spending", "--customer", str(UUID(int=1)), "--no-wait")
     assert "/customerIds/0" in result.stdout
     assert result.exit_code != 0
 
 
-def test_without_waiting_the_job_is_told(lender: Lender) -> None:
+def test_without_waiting_the_job_of_a_simulation_is_printed(lender: Lender) -> None:
     result = asked(lender, "spending", "--no-wait", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["status"] == "Queued"
 
 
-def test_a_day_that_is_none_is_refused(lender: Lender) -> None:
-    assert "--from is a day" in asked(lender, "spending", "--from", "March").stderr
+def test_an_invalid_day_is_refused(lender: Lender) -> None:
+    assert "--from must be a day" in asked(lender, "spending", "--from", "March").stderr
 
 
-def test_a_day_of_long_ago_is_refused(lender: Lender) -> None:
+def test_a_day_too_long_ago_is_refused(lender: Lender) -> None:
     result = asked(lender, "spending", "--to", "0001-01-01")
     assert isinstance(result.exception, InvalidRequest)
     assert result.exception.code == "Simulation.InvalidDays"

@@ -1,4 +1,4 @@
-"""Simulations over HTTP: asked for, done by the work's own run, read as JSON, as a list and as a page."""
+"""Simulations over HTTP: requested, computed by their run, and read as JSON, as a list and as a page."""
 
 import json
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ def test_the_result_of_the_past_year(portfolio: Portfolio) -> None:
     assert (customer["lastFired"], customer["rules"]) == (portfolio.day(20), [{"code": "SPENT", "fired": 2}])
 
 
-def test_the_days_that_are_asked_for_and_the_first_of_them(portfolio: Portfolio) -> None:
+def test_only_the_requested_days_are_simulated(portfolio: Portfolio) -> None:
     found = portfolio.read(portfolio.done(**{"from": portfolio.day(195), "to": portfolio.day(50)}))
     assert (found["from"], found["to"]) == (portfolio.day(195), portfolio.day(50))
     result = found["result"]
@@ -124,7 +124,7 @@ def test_firings_name_customers_with_what_matched(portfolio: Portfolio) -> None:
     assert second == found["firings"][1]
 
 
-def test_a_document_is_tried_instead_and_changes_nothing(portfolio: Portfolio) -> None:
+def test_a_sent_document_is_tried_and_changes_nothing(portfolio: Portfolio) -> None:
     job_id = portfolio.done(document=document("another", more_than="10"))
     found = portfolio.read(job_id)
     assert (found["ofDocument"], found["result"]["customersFired"]) == (True, 2)
@@ -132,18 +132,18 @@ def test_a_document_is_tried_instead_and_changes_nothing(portfolio: Portfolio) -
     assert (stored["version"], stored["document"]["rules"][0]["condition"]["moreThan"][1]) == (1, "100")
 
 
-def test_only_the_customers_that_are_named(portfolio: Portfolio) -> None:
+def test_only_the_named_customers_are_simulated(portfolio: Portfolio) -> None:
     found = portfolio.read(portfolio.done(customerIds=[portfolio.customers[1]]))
     assert (found["customersNamed"], found["customersTotal"], found["result"]["events"]) == (1, 1, 0)
 
 
-def test_whom_a_document_lists(portfolio: Portfolio) -> None:
+def test_only_customers_that_the_document_lists_are_simulated(portfolio: Portfolio) -> None:
     listed = document("another", more_than="10") | {"appliesTo": {"customers": [portfolio.customers[1]]}}
     result = portfolio.read(portfolio.done(document=listed))["result"]
     assert [each["customerId"] for each in result["byCustomer"]] == [portfolio.customers[1]]
 
 
-def test_the_page_stands_alone(portfolio: Portfolio) -> None:
+def test_the_page_loads_nothing_else(portfolio: Portfolio) -> None:
     job_id = portfolio.done()
     answer = portfolio.client.get(f"/v1/monitoring/simulations/{job_id}/page.html")
     assert answer.status_code == 200
@@ -168,12 +168,12 @@ def test_it_is_listed_with_its_job(portfolio: Portfolio) -> None:
 
 
 @named("rest", ["/firings", "/page.html"])
-def test_what_has_come_to_no_result_is_refused(portfolio: Portfolio, rest: str) -> None:
+def test_an_unfinished_simulation_has_no_firings_and_no_page(portfolio: Portfolio, rest: str) -> None:
     answer = portfolio.client.get(f"/v1/monitoring/simulations/{portfolio.asked()}{rest}")
     assert (answer.status_code, answer.json()["code"]) == (409, "Simulation.Unfinished")
 
 
-def test_what_makes_no_sense_is_refused(portfolio: Portfolio) -> None:
+def test_invalid_requests_are_refused(portfolio: Portfolio) -> None:
     unknown = str(uuid4())
     assert portfolio.refused(to=portfolio.day(-1)) == (400, "Simulation.DayToCome", [])
     assert portfolio.refused(**{"from": portfolio.day(1), "to": portfolio.day(2)}) == (
@@ -195,7 +195,7 @@ def test_what_makes_no_sense_is_refused(portfolio: Portfolio) -> None:
     assert portfolio.refused(document=listed) == (400, "Ruleset.UnknownCustomer", ["/document/appliesTo/customers/0"])
 
 
-def test_a_repeated_request_is_one_simulation(portfolio: Portfolio) -> None:
+def test_a_repeated_request_makes_one_simulation(portfolio: Portfolio) -> None:
     headers = {"Idempotency-Key": str(uuid4())}
     first, second = (portfolio.client.post(f"{portfolio.path}/simulate", {}, headers=headers).json() for _ in range(2))
     assert first["data"]["jobId"] == second["data"]["jobId"]

@@ -1,4 +1,4 @@
-"""`tidemark analyse`: files in, the three reports out, without a service."""
+"""`tidemark analyse`: the three reports of files, without a service."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def history() -> Iterator[tuple[date, str, Decimal, Decimal]]:
-    """Half a year of a café, oldest first: takings on weekdays, coffee on Mondays, rent on the first."""
+    """Return half a year of a café, oldest first: takings on weekdays, coffee on Mondays, rent on the first."""
     balance = Decimal("10000.00")
     for day in (FIRST + timedelta(days=each) for each in range(DAYS)):
         rows = [("Direct Credit 141000 TYRO PAYMENTS", Decimal("512.40"))] if day.weekday() < 5 else []
@@ -43,7 +43,7 @@ ROWS = list(history())
 
 
 def commonwealth(path: Path, rows: Sequence[tuple[date, str, Decimal, Decimal]]) -> str:
-    """An export without heading, newest first."""
+    """Return an export without heading, newest first."""
     lines = [f'{day:%d/%m/%Y},"{amount:+}","{what}","{balance:+}"\n' for day, what, amount, balance in reversed(rows)]
     path.write_text("".join(lines), "utf-8")
     return path.name
@@ -88,7 +88,7 @@ def net_by_month() -> dict[str, Decimal]:
     return net
 
 
-def test_json_holds_the_reports_and_what_became_of_the_rows(tmp_path: Path, home: Path) -> None:
+def test_json_contains_the_reports_and_the_counts_of_rows(tmp_path: Path, home: Path) -> None:
     found = analysed(commonwealth(tmp_path / "cheque.csv", ROWS))
     reports = {"completeness", "risk", "aggregate"}
     assert set(found) == reports | {"currency", "currencyBasis", "rejected", "files"}
@@ -129,13 +129,13 @@ def test_overlapping_exports_of_one_account_count_once(tmp_path: Path) -> None:
 
 
 @whole_command
-def test_files_that_do_not_meet_are_one_account_when_told_so(tmp_path: Path) -> None:
+def test_files_that_do_not_overlap_are_one_account_on_request(tmp_path: Path) -> None:
     files = [commonwealth(tmp_path / "a.csv", ROWS[:40]), commonwealth(tmp_path / "b.csv", ROWS[100:])]
     assert len(analysed(*files)["completeness"]["accounts"]) == 2
     assert len(analysed(*files, "--one-account")["completeness"]["accounts"]) == 1
 
 
-def test_a_person_sees_score_rating_months_and_what_was_refused(tmp_path: Path) -> None:
+def test_score_rating_months_and_refused_rows_are_printed(tmp_path: Path) -> None:
     file = tmp_path / "cheque.csv"
     commonwealth(file, ROWS)
     with file.open("a") as more:
@@ -166,7 +166,7 @@ def test_the_page_is_written(tmp_path: Path) -> None:
 
 
 @whole_command
-def test_several_customers_are_a_line_each_or_one_is_chosen(tmp_path: Path) -> None:
+def test_several_customers_are_a_line_each_unless_one_is_chosen(tmp_path: Path) -> None:
     file = plain(tmp_path / "plain.csv", ["Harbour", "Pier"])
     lines = [line.split() for line in run(file).splitlines()]
     revenue = sum(amount for _, what, amount, _ in ROWS if "TYRO" in what) / 6
@@ -200,7 +200,7 @@ def test_the_apis_json_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_what_cannot_be_used_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
+def test_unusable_files_are_one_line_and_exit_status_1(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "bad.csv").write_text("Date,Description,Amount\n31/01/1960,A,-1.00\n31/01/2026,B,1.005\n")
     assert "none.csv can't be read: No such file or directory" in refusal("none.csv")
@@ -215,7 +215,7 @@ def test_what_cannot_be_used_is_one_line_and_exit_status_1(tmp_path: Path) -> No
 
 
 def exported(path: Path, amount: str = "Amount", status: str = "posted") -> str:
-    """With headings; every third row has the status."""
+    """Return an export with headings, in which every third row has the status."""
     lines = [
         f"{day},{what},{amount},{balance},{status if number % 3 == 0 else 'posted'}\n"
         for number, (day, what, amount, balance) in enumerate(ROWS)
@@ -238,7 +238,7 @@ def test_rows_that_are_not_posted_are_counted_and_named(tmp_path: Path) -> None:
 
 
 @whole_command
-def test_all_is_in_the_currency_that_the_file_states(tmp_path: Path) -> None:
+def test_amounts_are_in_the_currency_that_the_file_states(tmp_path: Path) -> None:
     file = exported(tmp_path / "uk.csv", "Amount (GBP)")
     found = analysed(file)
     assert (found["currency"], found["currencyBasis"]) == ("GBP", "stated")
@@ -267,7 +267,7 @@ def test_rows_in_another_currency_than_declared_are_refused_and_never_summed(tmp
 
 
 @whole_command
-def test_columns_by_hand_can_be_saved_and_given_again(tmp_path: Path) -> None:
+def test_given_columns_can_be_saved_and_reused(tmp_path: Path) -> None:
     lines = [f"{what};{-amount};{day}\n" for day, what, amount, _ in ROWS]
     (tmp_path / "odd.csv").write_text("".join(lines), "utf-8")
     by_hand = analysed("odd.csv", "--columns", "date=3,amount=-2,description=1", "--save-columns", "odd.columns")
@@ -277,7 +277,7 @@ def test_columns_by_hand_can_be_saved_and_given_again(tmp_path: Path) -> None:
     assert "--columns must name the columns date and amount" in refusal("odd.csv", "--columns", "date=1")
 
 
-def test_a_table_fits_80_columns_and_is_wider_only_for_figures_that_do_not(tmp_path: Path) -> None:
+def test_a_table_fits_80_columns_unless_figures_need_more(tmp_path: Path) -> None:
     for factor, most in ((100, 80), (10_000, 100)):
         lines = [f"{day},{what},{amount * factor},{balance * factor}\n" for day, what, amount, balance in ROWS]
         (tmp_path / "large.csv").write_text("Date,Description,Amount,Balance\n" + "".join(lines), "utf-8")
@@ -288,8 +288,8 @@ def test_a_table_fits_80_columns_and_is_wider_only_for_figures_that_do_not(tmp_p
 
 
 @whole_command
-def test_rows_that_their_statement_does_not_prove_are_told_of(tmp_path: Path) -> None:
-    """As `tidemark statements extract --csv` writes them."""
+def test_rows_that_their_statement_does_not_prove_are_reported(tmp_path: Path) -> None:
+    """The file is as `tidemark statements extract --csv` writes it."""
     verdicts = {True: "no,unreconciled", False: "yes,reconciled"}
     lines = (f"{day},{what},{amount},{balance},{verdicts[amount < 0]}\n" for day, what, amount, balance in ROWS)
     (tmp_path / "rows.csv").write_text("date,description,amount,balance,proved,verdict\n" + "".join(lines), "utf-8")
@@ -303,7 +303,7 @@ def test_rows_that_their_statement_does_not_prove_are_told_of(tmp_path: Path) ->
 
 
 @whole_command
-def test_of_several_customers_each_line_tells_what_rests_on_such_rows(tmp_path: Path) -> None:
+def test_unproved_rows_are_reported_for_each_of_several_customers(tmp_path: Path) -> None:
     doubted = [("Harbour", "no,partial"), ("Pier", "yes,reconciled")]
     lines = [f"{name},{day},{what},{amount},{says}\n" for name, says in doubted for day, what, amount, _ in ROWS]
     lines.append("Mole,soon,LUNCH,-12.00,no,partial\n")

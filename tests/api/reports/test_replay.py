@@ -1,4 +1,4 @@
-"""Reports of another day, from what was known by then, and the transactions behind every figure."""
+"""Reports as of another day or as known at another time, and the transactions behind every figure."""
 
 import json
 import re
@@ -26,7 +26,7 @@ SECOND = [*FIRST, {**SALE, "date": date(2026, 6, 2), "amount": Decimal("50.00"),
 
 @pytest.fixture
 def path(store: Store, client: Client) -> str:
-    """The reports of a customer whose transactions stand in their second version."""
+    """The path of the reports of a customer whose transactions have their second version."""
     customer_id = client.new_customer()
     for rows in (FIRST, SECOND):
         client.submitted(customer_id)
@@ -45,7 +45,7 @@ def months(bundle: Any) -> dict[str, Any]:
     return {month["month"]: month for month in table["values"]}
 
 
-def test_a_replay_counts_only_what_is_dated_up_to_the_day(client: Client, path: str) -> None:
+def test_a_replay_counts_only_rows_up_to_the_day(client: Client, path: str) -> None:
     until = data(client, path, asOf="2026-05-31")
     assert list(months(until)) == ["2026-05-01"]
     assert (until["risk"]["asOf"], until["risk"]["dataThrough"]) == ("2026-05-31", "2026-05-20")
@@ -58,22 +58,22 @@ def test_the_same_moment_gives_the_same_bytes(client: Client, path: str) -> None
     assert client.get(path, params=query).content == client.get(path, params=query).content
 
 
-def test_an_earlier_version_shows_what_stood_then(client: Client, path: str) -> None:
+def test_an_earlier_version_gives_its_own_reports(client: Client, path: str) -> None:
     before = data(client, path, asOf="2026-06-30", dataVersion=1)
     assert (list(months(before)), before["aggregate"]["dataVersion"]) == (["2026-05-01"], 1)
 
 
-def test_before_the_first_transaction_reports_are_of_nothing(client: Client, path: str) -> None:
+def test_reports_before_the_first_transaction_are_pending(client: Client, path: str) -> None:
     nothing = data(client, path, dataVersion=0)
     assert {member["status"] for member in nothing.values()} == {"pending"}
 
 
-def test_a_version_that_never_was_is_not_found(client: Client, path: str) -> None:
+def test_an_unknown_version_is_not_found(client: Client, path: str) -> None:
     answer = client.get(path, params={"dataVersion": 9})
     assert (answer.status_code, answer.json()["code"]) == (404, "Report.VersionUnknown")
 
 
-def test_a_version_that_is_kept_no_longer_is_gone(store: Store, client: Client, path: str) -> None:
+def test_a_version_that_is_no_longer_stored_is_gone(store: Store, client: Client, path: str) -> None:
     with store.db.writing() as w:
         number = w.execute(select(func.max(customers.c.number))).scalar_one()
         w.execute(delete(locations).where(locations.c.customer_number == number, locations.c.data_version == 1))
@@ -81,7 +81,7 @@ def test_a_version_that_is_kept_no_longer_is_gone(store: Store, client: Client, 
     assert (answer.status_code, answer.json()["code"]) == (410, "Report.VersionExpired")
 
 
-def test_what_was_received_later_was_not_known(client: Client, path: str) -> None:
+def test_rows_received_later_are_not_known(client: Client, path: str) -> None:
     past = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
     assert {member["status"] for member in data(client, path, knownAt=past).values()} <= {"pending", "ready"}
     assert months_or_none(data(client, path, knownAt=past)) == []
@@ -100,12 +100,12 @@ def months_or_none(bundle: Any) -> list[str]:
         ({"dataVersion": "-1"}, "Report.InvalidVersion"),
     ],
 )
-def test_moments_that_are_none_are_refused(client: Client, path: str, query: dict[str, str], code: str) -> None:
+def test_invalid_moments_are_refused(client: Client, path: str, query: dict[str, str], code: str) -> None:
     answer = client.get(path, params=query)
     assert (answer.status_code, answer.json()["code"]) == (400, code)
 
 
-def test_a_figure_leads_to_the_transactions_that_add_up_to_it(client: Client, path: str) -> None:
+def test_the_transactions_of_a_figure_add_up_to_it(client: Client, path: str) -> None:
     figure = "/tables/monthly_cash_flow/values/0/moneyIn"
     found = data(client, f"{path}/aggregate/lineage", figure=figure, asOf="2026-06-30")
     assert (found["by"], found["value"], found["total"]) == ("sum", Decimal("812.4"), Decimal("812.4"))
@@ -125,7 +125,7 @@ def numbers(node: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def one_of_a_kind(figures: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Of figures that differ only in their places in lists, the last."""
+    """Return one figure of each kind: of those that differ only by positions in lists, the last."""
     return list({re.sub("/[0-9]+", "/#", pointer): (pointer, value) for pointer, value in figures}.values())
 
 
@@ -188,12 +188,14 @@ def test_every_metric_has_a_value_or_a_cause(client: Client, path: str) -> None:
         ("weather", "/x", "Request.UnknownPath"),
     ],
 )
-def test_what_is_no_figure_is_not_found(client: Client, path: str, kind: str, figure: str, code: str) -> None:
+def test_an_unknown_figure_of_a_report_is_not_found(
+    client: Client, path: str, kind: str, figure: str, code: str
+) -> None:
     answer = client.get(f"{path}/{kind}/lineage", params={"figure": figure})
     assert (answer.status_code, answer.json()["code"]) == (404, code)
 
 
-def test_a_diff_names_what_the_new_rows_moved(client: Client, path: str) -> None:
+def test_a_diff_lists_the_figures_that_new_rows_changed(client: Client, path: str) -> None:
     found = data(client, f"{path}/diff", **{"from": 1, "to": 2, "asOf": "2026-06-30"})
     assert (found["from"], found["to"], found["rowsAdded"]) == (1, 2, 3)  # the test's worker gives rows new ids
     june = [each for each in found["figures"] if each["key"] == "month 2026-06-01"]
@@ -209,6 +211,6 @@ def test_the_page_is_one_document_that_fetches_nothing(client: Client, path: str
     assert "http://" not in answer.text.replace("http://www.w3.org/", "")
 
 
-def test_somebody_elses_customer_has_no_reports(other_client: Client, path: str) -> None:
+def test_reports_of_a_foreign_customer_are_not_found(other_client: Client, path: str) -> None:
     for each in ("", "/diff", "/risk/lineage?figure=/value", ".html"):
         assert other_client.get(path + each).status_code == 404

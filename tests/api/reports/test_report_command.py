@@ -1,4 +1,4 @@
-"""`tidemark report`: the stored reports on the terminal, as JSON, as a page and on paper."""
+"""`tidemark report`: the stored reports on the terminal, as JSON, as a page and as PDF."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def lender(store: Store) -> Lender:
-    """Its customer's reports are computed."""
+    """A lender with a customer whose reports are computed."""
     made = Lender(store)
     made.sent(RENT, SALE)
     made.ask_for_reports()
@@ -46,7 +46,7 @@ def run(lender: Lender, *arguments: str) -> Result:
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line that the command says on standard error."""
+    """Return the one line that the command prints on standard error."""
     monkeypatch.setattr(sys, "argv", ["tidemark", "report", *arguments])
     with pytest.raises(SystemExit) as ended:
         cli.main()
@@ -61,12 +61,12 @@ def test_the_terminal_shows_the_summary(lender: Lender) -> None:
         assert words in text
 
 
-def test_what_is_not_computed_yet_is_said(store: Store) -> None:
+def test_a_report_that_is_not_computed_yet_is_reported(store: Store) -> None:
     lender = Lender(store)
     assert "The risk report has not been computed yet." in run(lender).stdout
 
 
-def test_scripts_get_the_bundle_as_the_api_gives_it(lender: Lender) -> None:
+def test_json_is_the_bundle_of_the_api(lender: Lender) -> None:
     reported = json.loads(run(lender, "--json").stdout)
     assert list(reported) == ["completeness", "risk", "aggregate"]
     assert {each["status"] for each in reported.values()} == {"ready"}
@@ -97,7 +97,7 @@ def test_an_unknown_customer_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd:
     assert refused(monkeypatch, capfd, str(uuid4())) == "tidemark: There is no customer with this id."
 
 
-def test_without_a_browser_it_says_what_to_install(
+def test_without_a_browser_the_error_says_what_to_install(
     lender: Lender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -120,7 +120,7 @@ def test_a_browser_that_never_ends_is_ended(
 
 
 def alive(process: int) -> bool:
-    """Not gone, and not waiting for somebody to take notice."""
+    """Return whether the process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def alive(process: int) -> bool:
 
 @pytest.mark.service
 @pytest.mark.skipif(browser.installed() is None, reason="install Chromium or Chrome (apt install chromium) to run this")
-def test_paper_shows_the_page(lender: Lender, tmp_path: Path) -> None:
+def test_the_page_is_printed_to_pdf(lender: Lender, tmp_path: Path) -> None:
     run(lender, "--pdf", str(tmp_path / "page.pdf"))
     printed = (tmp_path / "page.pdf").read_bytes()
     assert printed.startswith(b"%PDF-")

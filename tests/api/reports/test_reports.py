@@ -64,7 +64,7 @@ def test_a_second_refresh_is_a_conflict_while_one_is_live(store: Store, client: 
     end_refreshes(store, DATA)
 
 
-def test_there_is_nothing_to_refresh_without_enriched_transactions(client: Client) -> None:
+def test_a_refresh_without_enriched_transactions_is_refused(client: Client) -> None:
     customer_id = client.new_customer()
     client.submitted(customer_id)
     answer = client.post(f"/v1/customer/{customer_id}/reports/refresh")

@@ -1,4 +1,4 @@
-"""What a connection may cost, and what isn't HTTP: told or cut off, and never read as a request."""
+"""Limits of connections, and input that isn't HTTP: refused or cut off, and never read as a request."""
 
 import time
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ MB = 2**20
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """On one database only: connections are the same before every other."""
+    """A store on SQLite only, because connections don't depend on the database."""
     opened = open_store(Settings(home=tmp_path_factory.mktemp("home"), max_json_bytes=200_000))
     yield opened
     opened.close()
@@ -50,7 +50,7 @@ def key(client: Client) -> str:
 
 @pytest.fixture
 def smuggled(key: str) -> bytes:
-    """A whole request that would make a customer, if anybody read it."""
+    """Return a whole request that would create a customer if it were read."""
     return head("POST", "/v1/customer", key, JSON, f"Content-Length: {len(CUSTOMER)}") + CUSTOMER
 
 
@@ -81,7 +81,7 @@ def customers_of(client: Client) -> int:
     ],
     ids="; ".join,
 )
-def test_a_length_in_doubt_is_refused_and_nothing_after_it_is_read(
+def test_an_ambiguous_length_is_refused_and_nothing_after_it_is_read(
     client: Client, key: str, smuggled: bytes, framing: list[str]
 ) -> None:
     said = until_closed(client.base_url, head("POST", "/v1/customer", key, JSON, *framing) + CUSTOMER + smuggled)
@@ -112,15 +112,13 @@ def test_a_malformed_chunk_is_refused_and_nothing_is_done(client: Client, key: s
         b"\0" * 100,
     ],
 )
-def test_what_is_not_http_is_told_so_as_a_problem(base_url: str, not_http: bytes) -> None:
+def test_input_that_is_not_http_is_answered_with_a_problem(base_url: str, not_http: bytes) -> None:
     said = until_closed(base_url, not_http)
     assert (statuses(said), problem(said)["code"]) == ([400], "Request.Malformed")
     assert UUID(problem(said)["requestId"])
 
 
-def test_the_rest_of_a_body_that_was_said_to_be_shorter_is_no_request(
-    client: Client, key: str, smuggled: bytes
-) -> None:
+def test_the_rest_of_a_body_longer_than_its_length_is_not_a_request(client: Client, key: str, smuggled: bytes) -> None:
     short = head("POST", "/v1/customer", key, JSON, f"Content-Length: {len(CUSTOMER)}")
     assert statuses(until_closed(client.base_url, short + CUSTOMER + b"garbage")) == [201]
     assert statuses(until_closed(client.base_url, short + CUSTOMER + smuggled + smuggled)) == [201]
@@ -137,7 +135,7 @@ def test_a_body_that_ends_before_its_length_does_nothing(client: Client, key: st
     assert customers_of(client) == 0
 
 
-def test_who_asks_for_another_protocol_is_answered_in_this_one(client: Client, key: str, smuggled: bytes) -> None:
+def test_a_request_to_upgrade_is_answered_in_http_1_1(client: Client, key: str, smuggled: bytes) -> None:
     upgrade = ("Connection: Upgrade, close", "Upgrade: websocket", "Sec-WebSocket-Key: eA==")
     assert statuses(until_closed(client.base_url, head("GET", "/v1/jobs", key, *upgrade))) == [200]
     sent = head(
@@ -153,7 +151,7 @@ def test_who_asks_for_another_protocol_is_answered_in_this_one(client: Client, k
     assert customers_of(client) == 1
 
 
-def test_who_wants_to_be_told_to_go_on_is_told_so_only_with_a_good_key(client: Client, key: str) -> None:
+def test_expect_continue_is_answered_only_with_a_valid_key(client: Client, key: str) -> None:
     length = f"Content-Length: {len(CUSTOMER)}"
     with line(client.base_url) as made:
         made.sendall(head("POST", "/v1/customer", JSON, length, "Expect: 100-continue"))
@@ -186,7 +184,7 @@ def test_a_head_over_the_limit_is_refused(client: Client, key: str, size: int) -
 
 @contextmanager
 def flat_memory(most_mb: int) -> Iterator[None]:
-    """The service runs in this process: what it keeps is seen here."""
+    """Check that this process, in which the service runs, takes no more memory."""
     process = psutil.Process()
     before = process.memory_info().rss
     yield
@@ -194,7 +192,7 @@ def flat_memory(most_mb: int) -> Iterator[None]:
 
 
 def flood(base_url: str, start: bytes, piece: bytes, most_mb: int = 200) -> bytes:
-    """Send `piece` over and over until the service ends the connection or has seen `most_mb`; give what it said."""
+    """Send `piece` repeatedly until the service ends the connection or has received `most_mb`; return its answer."""
     with line(base_url) as made:
         made.sendall(start)
         try:
@@ -210,20 +208,20 @@ def flood(base_url: str, start: bytes, piece: bytes, most_mb: int = 200) -> byte
 
 
 @named("start", [b"GET /v1/jobs HTTP/1.1\r\nx-api-key: ", b"GET /v1/jobs HTTP/1.1\r\nX: ", b"GET /"])
-def test_a_head_without_end_costs_no_memory(base_url: str, start: bytes) -> None:
+def test_an_endless_head_takes_no_memory(base_url: str, start: bytes) -> None:
     with flat_memory(40):
         assert statuses(flood(base_url, start, b"x" * MB)) in ([401], [431], [400])
 
 
 @named("piece", [b"100000\r\n" + b" " * MB + b"\r\n", b"1;" + b"x" * MB + b"\r\n ", b"0\r\n" + b"X: y\r\n" * 100_000])
-def test_a_body_without_end_is_answered_early_and_costs_no_memory(client: Client, key: str, piece: bytes) -> None:
+def test_an_endless_body_is_answered_early_and_takes_no_memory(client: Client, key: str, piece: bytes) -> None:
     start = head("POST", "/v1/customer", key, JSON, "Transfer-Encoding: chunked")
     with flat_memory(40):
         assert statuses(flood(client.base_url, start, piece)) in ([413], [400])
     assert customers_of(client) == 0
 
 
-def test_a_body_that_nobody_asked_for_costs_no_memory(base_url: str) -> None:
+def test_an_unexpected_body_takes_no_memory(base_url: str) -> None:
     start = head("POST", "/v1/customer", JSON, f"Content-Length: {10**12}")
     with flat_memory(40):
         assert statuses(flood(base_url, start, b" " * MB)) == [401]
@@ -231,7 +229,7 @@ def test_a_body_that_nobody_asked_for_costs_no_memory(base_url: str) -> None:
 
 @contextmanager
 def service(home: Path, **settings: Any) -> Iterator[tuple[Store, Client]]:
-    """A service with these settings, and a client of it."""
+    """Run a service with these settings; yield it and a client of it."""
     opened = open_store(Settings(home=home, **settings))
     with serving(opened) as url:
         yield opened, new_client(opened, url)
@@ -240,20 +238,20 @@ def service(home: Path, **settings: Any) -> Iterator[tuple[Store, Client]]:
 
 @pytest.fixture
 def impatient(tmp_path: Path) -> Iterator[Client]:
-    """A client of a service that waits for half a second at most."""
+    """A client of a service that waits for at most half a second."""
     with service(tmp_path, client_timeout_s=0.5) as (_, client):
         yield client
 
 
 @pytest.fixture
 def narrow(tmp_path: Path) -> Iterator[Client]:
-    """A client of a service that does five things at once, three of them for one client, two of these for one key."""
+    """A client of a service that handles five requests at once, three for one client, two of these for one key."""
     with service(tmp_path, max_requests=5) as (_, client):
         yield client
 
 
 def drip(base_url: str, start: bytes, byte: bytes) -> bytes:
-    """Send a byte now and then for as long as the service takes it; give what it said."""
+    """Send a byte at intervals until the service ends the connection; return its answer."""
     with line(base_url) as made:
         made.sendall(start)
         for _ in range(300):
@@ -272,23 +270,23 @@ def drip(base_url: str, start: bytes, byte: bytes) -> bytes:
     raise AssertionError("the service took it for ever")
 
 
-def test_a_head_that_drips_is_cut_off(impatient: Client) -> None:
+def test_a_slow_head_is_cut_off(impatient: Client) -> None:
     said = drip(impatient.base_url, b"GET /v1/jobs HTTP/1.1\r\nX-Slow: ", b"x")
     assert (statuses(said), problem(said)["code"]) == ([408], "Request.TooSlow")
 
 
-def test_a_body_that_drips_is_cut_off_and_nothing_is_done(impatient: Client) -> None:
+def test_a_slow_body_is_cut_off_and_nothing_is_done(impatient: Client) -> None:
     start = head("POST", "/v1/customer", f"x-api-key: {impatient.key}", JSON, "Content-Length: 100000")
     said = drip(impatient.base_url, start + CUSTOMER, b" ")
     assert (statuses(said), problem(said)["code"]) == ([408], "Request.TooSlow")
     assert customers_of(impatient) == 0
 
 
-def test_a_connection_that_says_nothing_is_closed(impatient: Client) -> None:
+def test_a_silent_connection_is_closed(impatient: Client) -> None:
     assert until_closed(impatient.base_url) == b""
 
 
-def test_who_does_not_read_the_answer_is_cut_off(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> None:
     with service(tmp_path, client_timeout_s=0.5) as (store, client):
         customer_id = client.new_customer()
         client.submitted(customer_id)
@@ -316,21 +314,21 @@ def test_a_busy_service_says_so_and_stays_healthy(narrow: Client) -> None:
     assert narrow.get("/v1/jobs").status_code == 200
 
 
-def test_silent_connections_end_for_those_that_ask(narrow: Client) -> None:
+def test_silent_connections_are_closed_for_requests(narrow: Client) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(line(narrow.base_url)) for _ in range(30)]
         assert requests.get(f"{narrow.base_url}/health/live", timeout=10).status_code == 200
         assert silent[0].recv(1) == b""
 
 
-def test_connections_that_were_refused_end_for_others(narrow: Client) -> None:
+def test_refused_connections_are_closed_for_others(narrow: Client) -> None:
     with ExitStack() as stack:
         for _ in range(30):
             stack.enter_context(line(narrow.base_url)).sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000)
         assert narrow.get("/v1/jobs").status_code == 200
 
 
-def test_bodies_take_so_much_memory_together_and_no_more(tmp_path: Path) -> None:
+def test_memory_of_all_bodies_together_is_limited(tmp_path: Path) -> None:
     with service(tmp_path, max_json_bytes=1000) as (store, client), ExitStack() as stack:
         start = head("POST", "/v1/customer", f"x-api-key: {client.key}", JSON, "Transfer-Encoding: chunked")
         lines = [stack.enter_context(line(client.base_url)) for _ in range(MAX_HELD_BODIES + 1)]

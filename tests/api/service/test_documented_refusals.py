@@ -1,4 +1,4 @@
-"""Every error that is raised on purpose is in the catalogue of codes, with the status that it is answered with."""
+"""Every error that is raised deliberately is in the catalogue of codes, with its status."""
 
 import ast
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ STATUS = {
 
 
 def raised() -> Iterator[tuple[str, int, str]]:
-    """Code, status and place of every refusal whose code stands in the source."""
+    """Return code, status and place of every refusal whose code is a literal in the source."""
     for file in (file for package in PACKAGES for file in sorted(package.rglob("*.py"))):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in STATUS:

@@ -28,7 +28,7 @@ class Asker:
     own: Mapping[str, str]
 
     def ask(self, place: Place, an_id: str) -> requests.Response:
-        """Ask with this id in this place, and otherwise with one's own."""
+        """Send a request with this id in this place, and the client's own ids elsewhere."""
         operation = place.operation
         ids = {
             "path": {name: self.own[name] for name in operation.ids},
@@ -42,7 +42,7 @@ class Asker:
 
 
 def new_asker(store: Store, base_url: str) -> Asker:
-    """Everything is made at once: after what the tests ask for, there would be several things of a kind."""
+    """Create all resources at once, because later the tests create further ones of the same kinds."""
     client = new_client(store, base_url)
     return Asker(client, dict(Belongings(store, client)))
 
@@ -54,7 +54,7 @@ def owner(store: Store, base_url: str) -> Asker:
 
 @pytest.fixture(scope="module")
 def stranger(store: Store, base_url: str) -> Asker:
-    """Another client, whose every request here is refused, so that it keeps what it owns."""
+    """Another client. All its requests here are refused, so its own resources stay unchanged."""
     return new_asker(store, base_url)
 
 
@@ -69,8 +69,8 @@ def test_another_clients_id_is_as_unknown_as_a_random_one(
             assert (foreign.status_code, foreign.text) == (unknown.status_code, unknown.text)
 
 
-def test_ones_own_id_is_known(subtests: pytest.Subtests, store: Store, base_url: str, owner: Asker) -> None:
-    """Where something was changed by an earlier request, another client asks with things of its own."""
+def test_an_id_of_ones_own_is_found(subtests: pytest.Subtests, store: Store, base_url: str, owner: Asker) -> None:
+    """After a request that changes something, use another client with fresh resources."""
     for place in places():
         with subtests.test(str(place)):
             known, unknown = owner.ask(place, owner.own[place.kind]), owner.ask(place, str(uuid4()))
@@ -81,7 +81,7 @@ def test_ones_own_id_is_known(subtests: pytest.Subtests, store: Store, base_url:
             assert unknown.status_code in (400, 404)
 
 
-def test_nothing_is_served_that_is_not_documented(store: Store) -> None:
+def test_every_route_is_documented(store: Store) -> None:
     routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
     documented_routes = [route for route in routes if isinstance(route, APIRoute) and route.include_in_schema]
     assert {route.path_format for route in documented_routes} <= document()["paths"].keys()
@@ -89,5 +89,5 @@ def test_nothing_is_served_that_is_not_documented(store: Store) -> None:
     assert {path for path in others if not path.startswith(("/docs/assets", "/docs/errors"))} <= PUBLIC
 
 
-def test_whatever_is_not_public_needs_a_key() -> None:
+def test_every_private_route_needs_a_key() -> None:
     assert {operation.path for operation in documented() if not operation.keyed} <= PUBLIC

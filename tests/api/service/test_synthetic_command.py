@@ -1,4 +1,4 @@
-"""`tidemark synthetic`: what it writes, what it refuses. Seeding a service that runs is among the flows."""
+"""`tidemark synthetic`: what it writes and refuses. Seeding a running service is tested in tests/flows."""
 
 import json
 from datetime import date
@@ -61,21 +61,21 @@ def test_the_same_command_writes_the_same_bytes(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
-def test_a_portfolio_to_train_on_knows_no_held_out_bank(tmp_path: Path) -> None:
+def test_a_portfolio_for_training_has_no_held_out_bank(tmp_path: Path) -> None:
     generated(tmp_path / "portfolio", "--part", "train")
     banks = set(pl.read_csv(tmp_path / "portfolio" / "labels.csv")["context_bank"])
     assert banks
     assert not banks & held_out_banks()
 
 
-def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     ran = CliRunner().invoke(app, [*GENERATE, "--out", str(tmp_path)])
     assert ran.exit_code == 1
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_statements_are_files_with_their_truth_beside_them(tmp_path: Path) -> None:
+def test_statements_are_files_each_with_a_file_of_its_truth(tmp_path: Path) -> None:
     command = ("synthetic", "statements", "--layout", "westpac", "--files", "2", "--seed", "4", "--pages", "1")
     ran = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--json"])
     assert ran.exit_code == 0, ran.output
@@ -88,13 +88,13 @@ def test_statements_are_files_with_their_truth_beside_them(tmp_path: Path) -> No
     assert json.loads(ran.stdout)["statements"] == 2
 
 
-def test_a_layout_that_does_not_exist_is_named(tmp_path: Path) -> None:
+def test_an_unknown_layout_is_refused(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["synthetic", "statements", "--layout", "monopoly", "--out", str(tmp_path / "new")])
     assert ran.exit_code == 1
     assert not (tmp_path / "new").exists()
 
 
-def test_production_refuses_made_up_customers_in_one_line(
+def test_production_refuses_synthetic_customers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))

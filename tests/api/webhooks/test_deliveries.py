@@ -1,4 +1,4 @@
-"""The delivery log and what is done with it: filters, pages, resending, tests, summaries, retries and pauses."""
+"""The delivery log: filters, pages, resending, tests, summaries, retries and pauses."""
 
 import json
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def happen(store: Store, client: Client, customer_id: str, event_type: str = "jo
 
 
 def answered(store: Store, client: Client, status_code: int | None = 500, error: str | None = None) -> list[Claimed]:
-    """Everything of the client's that is due is sent and answered like this."""
+    """Send all due deliveries of the client, answered like this."""
     now, holder, mine = datetime.now(UTC), uuid4(), list[Claimed]()
     fine = status_code is not None and status_code < 300
     while True:
@@ -97,7 +97,7 @@ def test_the_log_of_all_holds_every_subscriptions_deliveries(
     ]
 
 
-def test_every_filter_and_all_together(store: Store, client: Client) -> None:
+def test_deliveries_are_filtered_by_each_filter_and_by_all(store: Store, client: Client) -> None:
     mine = subscribed(client)
     subscribed(client, "job.failed")
     one, other = client.new_customer(), client.new_customer()
@@ -144,13 +144,15 @@ def test_every_filter_and_all_together(store: Store, client: Client) -> None:
         ("before", "last", "Webhook.InvalidBefore"),
     ],
 )
-def test_a_filter_that_can_not_be_is_refused(client: Client, parameter: str, value: str, code: str) -> None:
+def test_an_invalid_filter_of_deliveries_is_refused(client: Client, parameter: str, value: str, code: str) -> None:
     answer = client.get(LOG, params={parameter: value})
     assert (answer.status_code, answer.json()["code"]) == (400, code)
     assert [fault["pointer"] for fault in answer.json()["errors"]] == [f"/{parameter}"]
 
 
-def test_anothers_customer_or_delivery_is_not_filtered_by(store: Store, client: Client, other_client: Client) -> None:
+def test_a_filter_by_a_foreign_customer_or_delivery_is_not_found(
+    store: Store, client: Client, other_client: Client
+) -> None:
     theirs = other_client.new_customer()
     subscribed(other_client)
     happen(store, other_client, theirs)
@@ -164,11 +166,11 @@ def test_anothers_customer_or_delivery_is_not_filtered_by(store: Store, client: 
         assert (answer.status_code, answer.json()["code"]) == (404, code)
 
 
-def test_the_classes_that_can_be_asked_for_are_those_there_are() -> None:
+def test_the_documented_failure_classes_are_all_that_exist() -> None:
     assert set(delivery_log.CLASSES) == {*Failure, delivery_log.ANSWERED}
 
 
-def test_paging_under_writes_leaves_nothing_out_and_shows_nothing_twice(store: Store, client: Client) -> None:
+def test_paging_during_writes_skips_and_repeats_nothing(store: Store, client: Client) -> None:
     subscribed(client)
     customer = client.new_customer()
     happen(store, client, customer, count=10)
@@ -182,7 +184,7 @@ def test_paging_under_writes_leaves_nothing_out_and_shows_nothing_twice(store: S
     assert seen == there
 
 
-def test_retries_and_the_pause_are_a_subscriptions_choice(client: Client) -> None:
+def test_retries_and_pause_are_set_by_the_subscription(client: Client) -> None:
     path = f"{HOOKS}/{subscribed(client)}"
     plain = client.get(path).json()["data"]
     assert (plain["maxRetries"], plain["pauseAfterFailures"], plain["isPaused"]) == (0, None, False)
@@ -210,7 +212,7 @@ def test_retries_and_the_pause_are_a_subscriptions_choice(client: Client) -> Non
         ({"pauseAfterFailures": 1_001}, ["Webhook.InvalidPauseAfterFailures"]),
     ],
 )
-def test_patience_has_bounds(client: Client, body: dict[str, object], codes: list[str]) -> None:
+def test_retries_and_pause_have_bounds(client: Client, body: dict[str, object], codes: list[str]) -> None:
     hook = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
     path = f"{HOOKS}/{subscribed(client)}"
     for answer in (client.call("PATCH", path, json=body), client.post(HOOKS, hook | body)):
@@ -218,7 +220,7 @@ def test_patience_has_bounds(client: Client, body: dict[str, object], codes: lis
         assert [fault["code"] for fault in answer.json()["errors"]] == codes
 
 
-def test_a_pause_holds_everything_and_resuming_lets_it_go(store: Store, client: Client) -> None:
+def test_a_pause_holds_deliveries_until_resumed(store: Store, client: Client) -> None:
     path = f"{HOOKS}/{subscribed(client)}"
     paused = client.post(f"{path}/pause").json()["data"]
     assert (paused["isPaused"], paused["pausedBy"]) == (True, "client")
@@ -230,7 +232,7 @@ def test_a_pause_holds_everything_and_resuming_lets_it_go(store: Store, client: 
     assert [str(each.delivery_id) for each in answered(store, client, 204)] == ids(listed(client))[::-1]
 
 
-def test_only_what_a_pause_changed_stands_in_the_audit_trail(store: Store, client: Client) -> None:
+def test_only_an_effective_pause_is_in_the_audit_trail(store: Store, client: Client) -> None:
     path = f"{HOOKS}/{subscribed(client)}"
     for _ in range(2):
         assert client.post(f"{path}/pause").status_code == 200
@@ -251,7 +253,7 @@ def test_a_subscription_pauses_after_its_streak(store: Store, client: Client) ->
     assert client.post(f"{path}/resume").json()["data"]["failureStreak"] == 0
 
 
-def test_a_retrying_delivery_says_when(store: Store, client: Client) -> None:
+def test_a_retrying_delivery_shows_its_next_attempt(store: Store, client: Client) -> None:
     subscribed(client, maxRetries=1)
     happen(store, client, client.new_customer())
     answered(store, client)
@@ -259,7 +261,7 @@ def test_a_retrying_delivery_says_when(store: Store, client: Client) -> None:
     assert delivery["dateOfRetry"] > delivery["dateCreated"]
 
 
-def test_all_that_failed_since_a_time_is_sent_again(store: Store, client: Client) -> None:
+def test_all_failed_deliveries_since_a_time_are_resent(store: Store, client: Client) -> None:
     subscription = subscribed(client)
     one, other = client.new_customer(), client.new_customer()
     for customer in (one, one, other):
@@ -288,7 +290,7 @@ def test_all_that_failed_since_a_time_is_sent_again(store: Store, client: Client
         ({"since": "2026-07-01T00:00:00Z", "customerId": 7}, "Webhook.UnknownCustomer", "/customerId"),
     ],
 )
-def test_what_can_not_be_resent_is_refused(client: Client, body: dict[str, object], code: str, pointer: str) -> None:
+def test_an_invalid_resend_is_refused(client: Client, body: dict[str, object], code: str, pointer: str) -> None:
     answer = client.post(f"{HOOKS}/{subscribed(client)}/resend", body)
     assert (answer.status_code, answer.json()["code"]) == (400, code)
     assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
@@ -315,7 +317,7 @@ def test_a_test_sends_a_sample_of_the_subscriptions_type(store: Store, client: C
     assert (summary["failureStreak"], summary["periods"][0]["attempts"]) == (0, 0)
 
 
-def test_a_summary_tells_how_the_receiver_fares(store: Store, client: Client) -> None:
+def test_a_summary_counts_deliveries_and_failures(store: Store, client: Client) -> None:
     subscription = subscribed(client, maxRetries=1)
     customer = client.new_customer()
     for status_code in (200, 503):

@@ -1,4 +1,4 @@
-"""What the service sends, what it says that it sends, and the contract: the same, for every type of event."""
+"""Sent events, their documentation and the contract agree for every type of event."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ REASON = {"code": "Job.AllRowsRejected", "message": "Zeile fÃ¼r Zeile \u2028 ðŸ™
 
 
 def made() -> Iterator[Event]:
-    """Every event that the service can make, failures with a reason and without one."""
+    """Yield every event that the service can make, and failures with and without a reason."""
     yield webhooks.extraction_completed(OUTCOME, NOW)
     yield from webhooks.job_events(OUTCOME, NOW)
     for error in (REASON, None):
@@ -71,7 +71,7 @@ MADE = list(made())
 
 
 def schema(event_type: str) -> dict[str, Any]:
-    """As it lies in the folder of the documentation."""
+    """Return the schema in the folder of the documentation."""
     found: dict[str, Any] = json.loads((FOLDER / f"{event_type}.schema.json").read_text("utf-8"))
     return found
 
@@ -101,7 +101,7 @@ def test_a_rules_event_names_its_ruleset_by_the_contracts_fields() -> None:
 
 
 @named("event_type", CONTRACT)
-def test_a_schema_asks_for_exactly_the_contracts_fields(event_type: str) -> None:
+def test_a_schema_requires_exactly_the_contracts_fields(event_type: str) -> None:
     reported = schema(event_type)
     assert jsonschema_rs.meta.is_valid(reported)
     assert set(reported["required"]) == set(reported["properties"]) == CONTRACT[event_type]
@@ -109,7 +109,7 @@ def test_a_schema_asks_for_exactly_the_contracts_fields(event_type: str) -> None
 
 
 @named("event_type", CONTRACT)
-def test_an_example_fits_and_what_is_missing_or_wrong_does_not(event_type: str) -> None:
+def test_an_example_fits_its_schema_and_changed_ones_do_not(event_type: str) -> None:
     [example] = schema(event_type)["examples"]
     assert faults(event_type, example) == []
     assert example.keys() == CONTRACT[event_type]
@@ -123,7 +123,7 @@ def test_an_example_fits_and_what_is_missing_or_wrong_does_not(event_type: str) 
 
 
 @named("event_type", CONTRACT)
-def test_the_openapi_document_says_the_same(event_type: str) -> None:
+def test_the_openapi_document_has_the_same_schemas(event_type: str) -> None:
     reported = document()["webhooks"][event_type]["post"]
     reference = reported["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
     shown = document()["components"]["schemas"][reference]
@@ -134,7 +134,7 @@ def test_the_openapi_document_says_the_same(event_type: str) -> None:
     assert reported["responses"].keys() == {"2XX"}
 
 
-def test_the_files_are_the_programs() -> None:
+def test_the_documented_files_are_up_to_date() -> None:
     found = {file.name: file.read_text("utf-8") for file in FOLDER.iterdir()}
     assert found == event_schemas.files(), "run `make generated`"
 

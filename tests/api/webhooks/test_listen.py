@@ -38,7 +38,7 @@ def post(receiver: Receiver, body: bytes = BODY, signature: str = "") -> int:
     return requests.post(receiver.url, data=body, headers=headers, verify=str(receiver.ca_path), timeout=5).status_code
 
 
-def test_a_delivery_is_kept_as_it_came_and_verified(tmp_path: Path) -> None:
+def test_a_delivery_is_stored_as_received_and_verified(tmp_path: Path) -> None:
     with Receiver(tmp_path, secrets=[OTHER]) as receiver:
         receiver.learn(SECRET)
         assert post(receiver, signature=sign(BODY, key_of(SECRET))) == 204
@@ -48,7 +48,7 @@ def test_a_delivery_is_kept_as_it_came_and_verified(tmp_path: Path) -> None:
     assert received.json["name"] == "Café"
 
 
-def test_a_wrong_signature_is_told_from_an_unknown_secret(tmp_path: Path) -> None:
+def test_a_wrong_signature_differs_from_an_unknown_secret(tmp_path: Path) -> None:
     with Receiver(tmp_path) as receiver:
         post(receiver, signature=sign(BODY, key_of(SECRET)))
         receiver.learn(OTHER)
@@ -63,7 +63,7 @@ def test_waiting_ends_with_the_delivery_or_with_the_time(tmp_path: Path) -> None
         assert receiver.wait_for(lambda each: each.body == BODY, timeout_s=5) is not None
 
 
-def test_the_certificate_is_kept_and_taken_again(tmp_path: Path) -> None:
+def test_the_certificate_is_reused(tmp_path: Path) -> None:
     with Receiver(tmp_path) as first, Receiver(tmp_path) as second:
         assert first.ca_path.read_bytes() == second.ca_path.read_bytes()
         assert post(first) == post(second) == 204
@@ -76,13 +76,13 @@ def test_an_authority_that_does_not_belong_to_the_certificate_is_replaced(tmp_pa
         assert post(receiver) == 204
 
 
-def test_its_key_is_for_its_owner_only(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_key(tmp_path: Path) -> None:
     with Receiver(tmp_path) as receiver:
         folder = receiver.ca_path.parent
     assert {path.stat().st_mode & 0o077 for path in folder.iterdir()} == {0}
 
 
-def test_nobody_else_is_vouched_for(tmp_path: Path) -> None:
+def test_the_authority_signs_only_its_own_certificate(tmp_path: Path) -> None:
     with Receiver(tmp_path) as receiver, pytest.raises(requests.exceptions.SSLError):
         requests.post(receiver.url, data=BODY, timeout=5)
     trusting = ssl.create_default_context(cafile=str(receiver.ca_path))
@@ -91,7 +91,7 @@ def test_nobody_else_is_vouched_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [str(MAX_BODY_BYTES + 1), "-1", "many"])
-def test_a_body_that_is_too_long_is_not_even_read(tmp_path: Path, length: str) -> None:
+def test_a_body_that_is_too_long_is_not_read(tmp_path: Path, length: str) -> None:
     with Receiver(tmp_path) as receiver:
         trusting = ssl.create_default_context(cafile=str(receiver.ca_path))
         line = HTTPSConnection(receiver.url.split("/")[2], context=trusting, timeout=5)
@@ -109,7 +109,7 @@ def send(receiver: Receiver, headers: Mapping[str, str], body: bytes = BODY, tim
     return requests.post(receiver.url, data=body, headers=headers, verify=str(receiver.ca_path), timeout=timeout_s)
 
 
-def test_each_signature_is_judged_by_itself(tmp_path: Path) -> None:
+def test_each_signature_is_verified_separately(tmp_path: Path) -> None:
     good = signed()
     wrong_body, wrong_standard = "sha256=" + "0" * 64, "v1,AAAA"
     without = {"X-Service-Webhook-Signature": good["X-Service-Webhook-Signature"]}
@@ -137,13 +137,13 @@ def test_old_timestamps_and_repeated_events_are_noticed(tmp_path: Path) -> None:
     assert all(each.verified for each in deliveries[:3])
 
 
-def test_it_answers_as_it_is_told(tmp_path: Path) -> None:
+def test_it_answers_with_the_given_status(tmp_path: Path) -> None:
     with Receiver(tmp_path, behaviour=Behaviour(status=503)) as receiver:
         assert send(receiver, {}).status_code == 503
     assert receiver.received[0].answered == 503
 
 
-def test_it_can_hang(tmp_path: Path) -> None:
+def test_a_hanging_receiver_never_answers(tmp_path: Path) -> None:
     with Receiver(tmp_path, behaviour=Behaviour(hang=True)) as receiver:
         with pytest.raises(requests.exceptions.ReadTimeout):
             send(receiver, {}, timeout_s=0.3)
@@ -151,7 +151,9 @@ def test_it_can_hang(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("status", "answered"), [(201, 201), (204, 200)])
-def test_it_can_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, answered: int) -> None:
+def test_a_dripping_receiver_sends_byte_by_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, answered: int
+) -> None:
     monkeypatch.setattr(listen, "DRIP_S", 0.1)
     with Receiver(tmp_path, behaviour=Behaviour(status=status, drip=True)) as receiver:
         answer = requests.post(receiver.url, data=BODY, verify=str(receiver.ca_path), timeout=5, stream=True)
@@ -162,7 +164,7 @@ def test_it_can_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: in
             assert 0.15 < time.monotonic() - begun < 2
 
 
-def test_it_passes_on_what_it_gets_and_answers_as_the_other_does(tmp_path: Path) -> None:
+def test_deliveries_are_forwarded_and_answered_with_the_other_status(tmp_path: Path) -> None:
     headers = signed()
     with Receiver(tmp_path / "behind", behaviour=Behaviour(status=418)) as behind:
         with plain_server(to=behind) as url, Receiver(tmp_path, behaviour=Behaviour(forward_to=url)) as receiver:
@@ -174,7 +176,7 @@ def test_it_passes_on_what_it_gets_and_answers_as_the_other_does(tmp_path: Path)
 
 @contextmanager
 def plain_server(to: Receiver) -> Iterator[str]:
-    """A server of a developer's own, without TLS, that notes what it gets with another receiver."""
+    """A developer's server without TLS, and the requests that it received."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -192,7 +194,7 @@ def plain_server(to: Receiver) -> Iterator[str]:
         server.shutdown()
 
 
-def test_where_nobody_takes_what_is_passed_on_it_answers_502(tmp_path: Path) -> None:
+def test_a_failed_forward_is_answered_with_502(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
     with Receiver(tmp_path, behaviour=Behaviour(forward_to=url)) as receiver:
@@ -211,7 +213,7 @@ def test_where_nobody_takes_what_is_passed_on_it_answers_502(tmp_path: Path) -> 
         ("--secret", "not base64!"),
     ],
 )
-def test_what_makes_no_sense_is_said(options: Sequence[str]) -> None:
+def test_conflicting_options_are_refused(options: Sequence[str]) -> None:
     refused = CliRunner().invoke(app, ["listen", "--port", "0", *options])
     assert refused.exit_code == 2
     assert "Invalid value" in refused.output
@@ -241,7 +243,7 @@ def test_each_delivery_is_a_line_of_json_for_scripts(tmp_path: Path) -> None:
         (Behaviour(forward_to="http://127.0.0.1:3000/"), "forwarding to 'http://127.0.0.1:3000/'"),
     ],
 )
-def test_it_says_where_it_is_and_how_it_answers(tmp_path: Path, behaviour: Behaviour, said: str) -> None:
+def test_the_url_and_the_behaviour_are_printed(tmp_path: Path, behaviour: Behaviour, said: str) -> None:
     console = Console(file=io.StringIO(), width=200, color_system=None)
     with showing(tmp_path, 0, [], behaviour, console, as_json=False) as receiver:
         assert isinstance(console.file, io.StringIO)
@@ -272,15 +274,15 @@ def test_a_delivery_is_shown_with_its_verdict() -> None:
     assert "no answer" in text_of(BODY, {}, answered=None)
 
 
-def test_a_delivery_is_shown_with_what_a_receiver_should_beware_of() -> None:
+def test_warnings_about_a_delivery_are_shown() -> None:
     assert "!" not in text_of(BODY, {"webhook-timestamp": "1795132800"})
     assert "361 s ago" in text_of(BODY, {"webhook-timestamp": str(1795132800 - 361)})
     assert "361 s ahead" in text_of(BODY, {"webhook-timestamp": str(1795132800 + 361)})
-    assert "3 times by now" in text_of(BODY, {}, before=2)
+    assert "received 3 times" in text_of(BODY, {}, before=2)
 
 
 @pytest.mark.parametrize("body", [b'{"name":"\\u001b[2J[red]\\u009b"}', b"\x1b[2J[red]", b"[[[", b"\xff"])
-def test_what_is_shown_can_not_steer_the_terminal(body: bytes) -> None:
+def test_control_characters_of_a_delivery_are_escaped(body: bytes) -> None:
     hostile = "\x1b]0;title\x07"
     text = text_of(body, {"x-service-webhook-signature": hostile, "webhook-signature": hostile})
     text += json.dumps(as_record(received(body, {hostile: hostile})))
@@ -290,7 +292,7 @@ def test_what_is_shown_can_not_steer_the_terminal(body: bytes) -> None:
 
 @pytest.mark.service  # each starts a process
 @pytest.mark.parametrize("behaviour", [(), ("--hang",), ("--drip",)], ids=["at once", "hanging", "dripping"])
-def test_an_interrupt_ends_it_whatever_it_is_doing(tmp_path: Path, behaviour: Sequence[str]) -> None:
+def test_an_interrupt_always_ends_the_receiver(tmp_path: Path, behaviour: Sequence[str]) -> None:
     command = [sys.executable, "-m", "api.cli", "--home", str(tmp_path), "listen", "--port", "0", "--json", *behaviour]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""What the operator does with webhooks on the command line."""
+"""The operator's commands for webhooks."""
 
 import json
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def store(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 @pytest.fixture
 def subscription(store: Store) -> Subscription:
-    """With two deliveries that failed."""
+    """A subscription with two failed deliveries."""
     customer = a_customer(store, a_client(store, NOW), NOW)
     made = subscribed(store, customer, NOW)
     enqueue(store, an_event(customer, NOW), an_event(customer, NOW))
@@ -76,7 +76,7 @@ def test_a_summary_is_shown(subscription: Subscription) -> None:
     assert "500=2" in run("subscriptions", "summary", this)
 
 
-def test_all_that_failed_since_a_time_is_sent_again(store: Store, subscription: Subscription) -> None:
+def test_all_failed_deliveries_since_a_time_are_resent(store: Store, subscription: Subscription) -> None:
     this = str(subscription.subscription_id)
     assert reported("deliveries", "resend", "--failed-since", "1h", "--subscription", this) == {"resent": 2}
     assert reported("deliveries", "resend", "--failed-since", "2020-01-01T00:00:00Z") == {"resent": 0}
@@ -87,7 +87,7 @@ def test_all_that_failed_since_a_time_is_sent_again(store: Store, subscription: 
 
 
 @pytest.mark.usefixtures("subscription")
-def test_of_many_failed_each_is_sent_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_many_failed_deliveries_is_resent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 1)
     assert reported("deliveries", "resend", "--failed-since", "1h") == {"resent": 2}
 
@@ -102,5 +102,5 @@ def test_of_many_failed_each_is_sent_again_once(monkeypatch: pytest.MonkeyPatch)
         [str(uuid4()), "--customer", str(uuid4())],
     ],
 )
-def test_an_unclear_order_is_refused(words: list[str]) -> None:
+def test_conflicting_arguments_are_refused(words: list[str]) -> None:
     run("deliveries", "resend", *words, status=2)

@@ -1,4 +1,4 @@
-"""The programs that docs/how-to/webhooks.md gives to receivers, run on a real delivery over real HTTPS."""
+"""The example programs of docs/how-to/webhooks.md, run on a real delivery over real HTTPS."""
 
 import base64
 import json
@@ -37,7 +37,7 @@ def examples(language: str) -> list[str]:
 
 
 def tool(name: str) -> str:
-    """Its path; absent, the test is skipped, except where everything must be there."""
+    """Return the tool's path; if it is missing, skip the test, or fail where all tools are required."""
     path = shutil.which(name)
     if path is None and os.environ.get("CI"):
         pytest.fail(f"{name} is needed to run the example")
@@ -48,7 +48,7 @@ def tool(name: str) -> str:
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a receiver holds in its hands."""
+    """A delivery as a receiver gets it."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -70,7 +70,7 @@ def delivered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Delivered]:
 
 
 def sent(store: Store, url: str) -> str:
-    """One event to one subscription, by the delivery loop; the secret."""
+    """Send one event to one subscription by the delivery loop; return the delivery and the secret."""
     now = datetime.now(UTC)
     customer = a_customer(store, a_client(store, now), now)
     with store.db.writing() as w:
@@ -83,7 +83,7 @@ def sent(store: Store, url: str) -> str:
 
 
 def signed_at(delivered: Delivered, moment: datetime) -> Delivered:
-    """The same delivery, made at another time."""
+    """Return the same delivery, signed at another time."""
     headers = signatures(EVENT_ID, delivered.body, key_of(delivered.secret), moment)
     lower = {name.lower(): value for name, value in headers.items()}
     return Delivered({**delivered.headers, **lower}, delivered.body, delivered.secret)

@@ -47,7 +47,7 @@ def test_equal_subscriptions_are_two_with_a_secret_each(client: Client) -> None:
     assert client.get(PATH).json()["data"]["totalCount"] == 2
 
 
-def test_a_scope_grows_and_shrinks_and_without_customers_catches_all(client: Client) -> None:
+def test_customers_are_added_and_removed_and_an_empty_scope_means_all(client: Client) -> None:
     first, second = client.new_customer(), client.new_customer()
     path = f"{PATH}/{subscribed(client, customerIds=[first])['webhookSubscriptionId']}/customers"
     scope = client.post(path, {"customerIds": [second, first]}).json()["data"]
@@ -58,7 +58,7 @@ def test_a_scope_grows_and_shrinks_and_without_customers_catches_all(client: Cli
     assert (emptied["customerIds"], emptied["isCatchAll"]) == ([], True)
 
 
-def test_foreign_and_unknown_customers_are_named_by_their_pointers(client: Client, other_client: Client) -> None:
+def test_foreign_and_unknown_customers_are_refused_with_pointers(client: Client, other_client: Client) -> None:
     ids = [client.new_customer(), other_client.new_customer(), str(uuid4())]
     subscription = subscribed(client)["webhookSubscriptionId"]
     for path, body in (
@@ -79,14 +79,14 @@ def test_changing_a_scope_needs_customers(client: Client, body: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("count", [0, MAX_CUSTOMERS + 1])
-def test_a_scope_changes_by_a_bounded_number_of_customers(client: Client, count: int) -> None:
+def test_the_customers_of_a_change_of_scope_are_limited(client: Client, count: int) -> None:
     path = f"{PATH}/{subscribed(client)['webhookSubscriptionId']}/customers"
     for answer in (client.post(path, {"customerIds": ids(count)}), client.delete(path, {"customerIds": ids(count)})):
         assert (answer.status_code, answer.json()["code"]) == (400, "Webhook.WrongCount")
         assert [fault["pointer"] for fault in answer.json()["errors"]] == ["/customerIds"]
 
 
-def test_a_subscription_is_made_for_a_bounded_number_of_customers(client: Client) -> None:
+def test_the_customers_of_a_new_subscription_are_limited(client: Client) -> None:
     refused = client.post(PATH, HOOK | {"customerIds": ids(MAX_CUSTOMERS + 1)})
     assert (refused.status_code, refused.json()["code"]) == (400, "Webhook.WrongCount")
     assert subscribed(client, customerIds=[])["isCatchAll"]
@@ -97,7 +97,7 @@ def ids(count: int) -> list[str]:
     return [str(uuid4()) for _ in range(count)]
 
 
-def test_a_forbidden_url_and_unknown_customers_are_told_at_once(client: Client) -> None:
+def test_a_forbidden_url_and_unknown_customers_are_reported_together(client: Client) -> None:
     hook = HOOK | {"webhookUrl": "https://10.0.0.1/hook", "customerIds": [client.new_customer(), str(uuid4())]}
     problem = client.post(PATH, hook).json()
     assert (problem["status"], problem["code"]) == (400, "Request.Invalid")
@@ -125,7 +125,7 @@ def test_a_deleted_subscription_is_gone(client: Client) -> None:
     assert client.delete(path).status_code == 404
 
 
-def test_deliveries_are_listed_and_sent_again_on_request(store: Store, client: Client) -> None:
+def test_deliveries_are_listed_and_resent_on_request(store: Store, client: Client) -> None:
     owned = belongings(store, client)
     path = f"{PATH}/{owned['subscriptionId']}/deliveries"
     delivery, _ = client.get(path).json()["data"]["deliveries"]
@@ -142,7 +142,7 @@ def test_deliveries_are_listed_and_sent_again_on_request(store: Store, client: C
     assert again.json()["data"]["eventId"] == delivery["eventId"]
 
 
-def test_any_number_of_deliveries_is_listed_a_few_at_a_time(
+def test_long_lists_of_deliveries_are_sent_in_slices(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhooks, "DELIVERIES_A_SLICE", 2)
@@ -161,7 +161,7 @@ def test_any_number_of_deliveries_is_listed_a_few_at_a_time(
     assert client.get(path, params={"page": 3, "count": 3}).json()["data"]["deliveries"] == []
 
 
-def test_a_delivery_of_a_deleted_subscription_is_not_sent_again(store: Store, client: Client) -> None:
+def test_a_delivery_of_a_deleted_subscription_is_not_resent(store: Store, client: Client) -> None:
     owned = belongings(store, client)
     fail_deliveries(store)
     client.delete(f"{PATH}/{owned['subscriptionId']}")

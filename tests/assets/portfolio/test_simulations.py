@@ -220,14 +220,14 @@ def test_a_customer_whose_file_is_damaged_is_left_out(portfolio: Portfolio) -> N
 
 
 def test_a_customer_who_cant_be_computed_is_left_out(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, bad = simulation.simulated, portfolio.number(1)
+    real, bad = simulation.simulate, portfolio.number(1)
 
     def broken(of: Any, rows: Any, *rest: Any) -> Any:
         if bad in rows["customer_number"].to_list():
             raise ValueError
         return real(of, rows, *rest)
 
-    monkeypatch.setattr(simulation, "simulated", broken)
+    monkeypatch.setattr(simulation, "simulate", broken)
     job = portfolio.ask(portfolio.ruleset())
     result = portfolio.run(job)
     done = portfolio.simulation(job)

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from pipelines.decisions import backtest
 from pipelines.decisions.answer import build_answer
-from pipelines.decisions.backtest import TALLIES, UP_TO, Side, compared, decided, merged
+from pipelines.decisions.backtest import TALLIES, UP_TO, Side, compare, decide, merged
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import Policy
@@ -125,7 +125,7 @@ def frames(metrics: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 @pytest.fixture(scope="module")
 def whole(frames: tuple[pl.DataFrame, pl.DataFrame]) -> tuple[pl.DataFrame, Tallies]:
     before, after = frames
-    return compared(AS_OF, decided(BEFORE, before), decided(AFTER, after), outcomes(400))
+    return compare(AS_OF, decide(BEFORE, before), decide(AFTER, after), outcomes(400))
 
 
 # The oracle: one customer at a time
@@ -303,7 +303,7 @@ def unknown(plan: Plan, row: Mapping[str, Any]) -> dict[str | None, list[str]]:
 
 
 def test_decisive_rules_are_those_that_the_answer_names(frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
-    side = decided(BEFORE, frames[0])
+    side = decide(BEFORE, frames[0])
     shown = dict.fromkeys(BEFORE.metrics)
     for row, found in zip(frames[0].to_dicts(), side.decisions.to_dicts(), strict=True):
         verdict = build_answer(BEFORE, row, {}, shown)["verdict"]
@@ -318,7 +318,7 @@ def test_parts_add_up_to_one_pass(metrics: pl.DataFrame, whole: tuple[pl.DataFra
     found = []
     for part in range(parts):
         before, after = sides(metrics.filter(pl.col("customer_number") % parts == part))
-        found.append(compared(AS_OF, decided(BEFORE, before), decided(AFTER, after), outcomes(400)))
+        found.append(compare(AS_OF, decide(BEFORE, before), decide(AFTER, after), outcomes(400)))
     comparison, tallies = whole
     assert_frame_equal(pl.concat([each for each, _ in found]).sort("customer_number"), comparison)
     together = merged(each for _, each in found)
@@ -328,7 +328,7 @@ def test_parts_add_up_to_one_pass(metrics: pl.DataFrame, whole: tuple[pl.DataFra
 
 def test_nobody_makes_empty_tallies() -> None:
     before, after = sides(readings(0, seed=1))
-    comparison, tallies = compared(AS_OF, decided(BEFORE, before), decided(AFTER, after), outcomes(0))
+    comparison, tallies = compare(AS_OF, decide(BEFORE, before), decide(AFTER, after), outcomes(0))
     assert comparison.is_empty()
     assert {name: frame.filter(pl.lit(name not in ("steps", "rules"))).height for name, frame in tallies.items()} == (
         dict.fromkeys(TALLIES, 0)
@@ -337,7 +337,7 @@ def test_nobody_makes_empty_tallies() -> None:
 
 def test_recorded_decisions_stand_in_for_a_version(frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     """A version against what it decided itself: nothing changes, and there are no rules to count on that side."""
-    side = decided(BEFORE, frames[0])
-    comparison, tallies = compared(AS_OF, Side(side.decisions, side.limits, {}), side, outcomes(0))
+    side = decide(BEFORE, frames[0])
+    comparison, tallies = compare(AS_OF, Side(side.decisions, side.limits, {}), side, outcomes(0))
     assert comparison["change"].null_count() == comparison.height == 400
     assert tallies["rules"]["side"].unique().to_list() == ["after"]

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from pipelines.decisions.backtest import Side, compared, decided, merged
+from pipelines.decisions.backtest import Side, compare, decide, merged
 from pipelines.decisions.backtest.page import About, page, read
-from pipelines.decisions.backtest.result import described
+from pipelines.decisions.backtest.result import describe_days
 from pipelines.pages import CONTENT_POLICY, Figures, Grid, Matrix
 from tests.pipelines.decisions.test_backtest import AFTER, AS_OF, BEFORE, outcomes, readings, sides
 from tests.pipelines.pages.documents import parsed
@@ -25,10 +25,10 @@ ABOUT = About("Loan", "version 1", "version 2", [("As of", "30 Jun 2026")])
 def days(*of: date, from_records: bool = False) -> list[Any]:
     """As the API reads them back."""
     before, after = sides(readings(300, seed=5))
-    one = decided(BEFORE, before)
+    one = decide(BEFORE, before)
     first = Side(one.decisions, one.limits, {}) if from_records else one
-    parts = [compared(day, first, decided(AFTER, after), outcomes(300))[1] for day in of]
-    written = msgspec.json.Encoder(decimal_format="number").encode(described(merged(parts), of))
+    parts = [compare(day, first, decide(AFTER, after), outcomes(300))[1] for day in of]
+    written = msgspec.json.Encoder(decimal_format="number").encode(describe_days(merged(parts), of))
     found: list[Any] = json.loads(written, parse_float=Decimal)
     return found
 
@@ -107,6 +107,6 @@ def test_what_was_recorded_has_no_rules_of_its_own() -> None:
 
 
 def test_nobody_to_compare_is_no_error() -> None:
-    [nothing] = json.loads(msgspec.json.encode(described(merged([]), [AS_OF])))
+    [nothing] = json.loads(msgspec.json.encode(describe_days(merged([]), [AS_OF])))
     html = page([nothing], ABOUT, [], 0)
     assert "Customers compared 0" in text_of(html)

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from pipelines.monitoring.page import About, page, read
-from pipelines.monitoring.simulated import described
-from pipelines.monitoring.simulation import MOST_EVENTS, Simulation, merged, simulated
+from pipelines.monitoring.simulated import describe_result
+from pipelines.monitoring.simulation import MOST_EVENTS, Simulation, merged, simulate
 from pipelines.pages import CONTENT_POLICY, Figure, Figures, Grid
 from tests.pipelines.metrics.customers import START, customer
 from tests.pipelines.monitoring.test_simulation import RULESET_ID, days, frame, ruleset
@@ -40,10 +40,10 @@ def result() -> Any:
     of, every = ruleset(["SUM", "SCORE", "QUIET"]), days(START + timedelta(days=91), 100)
     chance = random.Random(3)
     rows = frame([row for number in (1, 2, 3) for row in customer(chance, number, rows=60, days=250)])
-    [part] = simulated(Simulation(RULESET_ID, of, every), rows, {}, 1_000)
+    [part] = simulate(Simulation(RULESET_ID, of, every), rows, {}, 1_000)
     tallies = merged([part.tallies])
     ids = {number: uuid5(RULESET_ID, str(number)) for number in tallies[MOST_EVENTS]["customer_number"]}
-    found = described(of, every[0].date, every[-1].date, tallies, ids)
+    found = describe_result(of, every[0].date, every[-1].date, tallies, ids)
     return json.loads(msgspec.json.Encoder(decimal_format="number").encode(found), parse_float=Decimal)
 
 

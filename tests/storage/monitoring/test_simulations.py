@@ -57,9 +57,9 @@ def test_only_who_is_named_and_listed_is_looked_at(store: Store) -> None:
     of, (one, other, third) = created(store), (UUID(int=1), UUID(int=2), UUID(int=3))
     everybody, named = asked(store, of, Request(DAY, DAY)), asked(store, of, Request(DAY, DAY, (one, other)))
     listing = ruleset(appliesTo={"customers": [str(other), str(third)]})
-    assert simulations.whom(everybody, ruleset()).named is None
-    assert simulations.whom(everybody, listing).named == {other, third}
-    assert simulations.whom(named, listing).named == {other}
+    assert simulations.population(everybody, ruleset()).named is None
+    assert simulations.population(everybody, listing).named == {other, third}
+    assert simulations.population(named, listing).named == {other}
 
 
 def test_nobody_without_transactions_is_looked_at(store: Store) -> None:
@@ -67,4 +67,4 @@ def test_nobody_without_transactions_is_looked_at(store: Store) -> None:
     customer = a_customer(store, of.client_id, NOW)
     job = asked(store, of, Request(DAY, DAY, (customer.customer_id,)))
     with store.db.reading() as r:
-        assert portfolio_jobs.customers_of(r, simulations.whom(job, ruleset())) == []
+        assert portfolio_jobs.customers_of(r, simulations.population(job, ruleset())) == []

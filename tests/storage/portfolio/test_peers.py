@@ -63,7 +63,7 @@ def test_a_client_is_compared_with_the_last_night_before_the_day(store: Store, n
 
     def on(day: date) -> dict[UUID, Decimal]:
         with store.db.reading() as r:
-            found = peers.of_clients(r, [client_id, other], day)
+            found = peers.latest_before(r, [client_id, other], day)
         return {of: frame["quantiles"][0][0] for of, frame in found.items()}
 
     assert on(NIGHT) == {}
@@ -79,5 +79,5 @@ def test_a_night_measured_again_replaces_itself_and_old_nights_go(store: Store, 
         with store.db.writing() as w:
             peers.put(w, spread(store), day)
     with store.db.reading() as r:
-        assert peers.of_clients(r, [client_id], NIGHT) == {}
-        assert peers.of_clients(r, [client_id], NIGHT + timedelta(days=1))[client_id]["metric"].to_list() == ["m"]
+        assert peers.latest_before(r, [client_id], NIGHT) == {}
+        assert peers.latest_before(r, [client_id], NIGHT + timedelta(days=1))[client_id]["metric"].to_list() == ["m"]

@@ -22,9 +22,9 @@ from storage.portfolio.portfolio_jobs import (
     Kind,
     NewPortfolioJob,
     Part,
+    Population,
     PortfolioJob,
     Slice,
-    Whom,
 )
 from tests.storage.examples import a_client, a_customer
 
@@ -153,11 +153,11 @@ def test_nobody_is_one_slice(store: Store, client_id: UUID) -> None:
 def test_a_slice_holds_the_clients_customers_of_its_range(store: Store, client_id: UUID) -> None:
     numbers = [a_customer(store, client_id, NOW).number for _ in range(3)]
     a_customer(store, a_client(store, NOW), NOW)
-    whom = Whom(client_id, None, with_transactions=False)
+    population = Population(client_id, None, with_transactions=False)
     with store.db.reading() as r:
-        assert [number for number, _ in portfolio_jobs.customers_of(r, whom)] == numbers
+        assert [number for number, _ in portfolio_jobs.customers_of(r, population)] == numbers
         within = Slice(asked(store, client_id), 0, numbers[1], numbers[2])
-        assert [number for number, _ in portfolio_jobs.customers_of(r, whom, within)] == numbers[1:]
+        assert [number for number, _ in portfolio_jobs.customers_of(r, population, within)] == numbers[1:]
 
 
 def test_of_two_runs_the_first_records_a_slice(store: Store, client_id: UUID) -> None:

@@ -1,4 +1,4 @@
-"""A backtest as one page for people: what would change, for whom, and which rules make it so."""
+"""A backtest as an HTML page: what would change, for which customers, and which rules cause it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ def page(
     """Return the page, a whole HTML document.
 
     Args:
-        days: `result.described`, or its JSON.
+        days: `result.describe_days`, or its JSON.
         changed: the first customers of the swap set, as the API lists them.
         changed_in_all: how many customers are in the swap set.
     """

@@ -1,4 +1,4 @@
-"""What the page shows of a backtest, in which order and in which words."""
+"""The content of a backtest's page: its sections in order, with all words."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class About:
-    """What was compared: `before` and `after` as people call them; `facts` are shown below the title."""
+    """A description of what was compared. `before` and `after` are names of the sides; `facts` go below the title."""
 
     policy: str
     before: str
@@ -68,7 +68,7 @@ class About:
 
     @property
     def sides(self) -> tuple[tuple[str, str], ...]:
-        """Return both sides, each with what people call it."""
+        """Both sides, each with its name."""
         return (BEFORE, self.before), (AFTER, self.after)
 
 
@@ -186,7 +186,7 @@ def _cell(before: str, after: str, row: Data | None, outcome: Data) -> Cell:
 
 
 def _way(before: str, after: str) -> str:
-    """Return in which way customers move: a class of the style sheet."""
+    """Return the style sheet's class for the direction in which customers move."""
     if before == after:
         return "same"
     if INDETERMINATE in (before, after):
@@ -200,7 +200,7 @@ def _way(before: str, after: str) -> str:
 def _pairs(
     id_: str, title: str, says: str, rows: Sequence[tuple[str, str, Any, Any]], about: About, table: Grid | None = None
 ) -> Figure:
-    """Draw label, figure, size before and size after: one bar below the other."""
+    """Draw a pair of bars for each row: label, figure, size before and size after."""
     chart = bar_chart([(label, figure, {"was": was, "will": will}) for label, figure, was, will in rows])
     return Figure(id_, title, says, chart, table, (("was", about.before), ("will", about.after)))
 

@@ -141,13 +141,20 @@ def _runs_backwards(
     if forwards != backwards:
         return backwards > forwards
     dates = _resolve_printed(rows, details, made).dates
-    return is_newest_first(dates) or (len(set(dates)) == 1 and _ends_with_opening(marks, len(rows)))
+    if len(set(dates)) == 1:
+        return _ends_with_opening(marks, len(rows)) or _begins_with_only_balance(rows)
+    return is_newest_first(dates)
 
 
 def _ends_with_opening(marks: Sequence[Mark], rows: int) -> bool:
     """Return whether the opening balance is below all rows, or the closing one above them."""
     places = {mark.kind: mark.before for mark in marks}
     return rows > 0 and (places.get("opening") == rows or places.get("closing") == 0)
+
+
+def _begins_with_only_balance(rows: Sequence[RawRow]) -> bool:
+    """Return whether only the first of several rows has a balance: a day's only balance is that of its end."""
+    return len(rows) > 1 and [index for index, row in enumerate(rows) if row.balance] == [0]
 
 
 def _reverse(rows: tuple[RawRow, ...], marks: Sequence[Mark]) -> tuple[tuple[RawRow, ...], tuple[Mark, ...]]:

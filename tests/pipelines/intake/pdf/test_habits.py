@@ -133,6 +133,16 @@ def test_a_reconciled_statement_has_the_printed_rows(rows: list[Row], habits: Ha
     assert (found.verdict in PROVED) == expected, found.reasons
 
 
+def test_one_day_printed_newest_first_with_a_balance_at_its_end_is_read_in_order() -> None:
+    """No date tells the order, but a day's only balance belongs to its last transaction."""
+    day, cent, lines = date(2023, 12, 20), Decimal("0.01"), ("CARD xx1234",)
+    rows = [Row(day, lines, cent, Decimal("1000.00") + (index + 1) * cent) for index in range(3)]
+    habits = Habits("%d %b", False, False, True, False, True, 520.0, 10.0, 20)
+    (found,) = extract(printed(rows, habits)).statements
+    assert [each.balance for each in found.entries] == [row.balance for row in rows]
+    assert found.verdict in PROVED
+
+
 @EXAMPLES
 @given(histories(), HABITS, st.data())
 def test_a_row_deleted_from_the_page_is_never_reconciled(rows: list[Row], habits: Habits, data: st.DataObject) -> None:

@@ -27,6 +27,12 @@ from tests.patience import until
 POLL_EVERY_S = 0.25
 
 
+@pytest.fixture(autouse=True)
+def only_loops_of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests run servers in this process, whose loops are watched, too."""
+    monkeypatch.setattr(heartbeat, "_loops", set())
+
+
 class Watched:
     """A pulse with a clock that the test sets."""
 

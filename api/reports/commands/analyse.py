@@ -137,7 +137,7 @@ def analyse(
         str | None, typer.Option(help="The business's name. Payments to and from it are its own transfers.")
     ] = None,
     one_account: Annotated[
-        bool, typer.Option("--one-account", help="Files that name no account are all of the same account.")
+        bool, typer.Option("--one-account", help="Treat all files that name no account as one account.")
     ] = False,
     currency: CurrencyOption = None,
     columns: ColumnsOption = None,

@@ -138,5 +138,5 @@ def _is_cut() -> pl.Expr:
 
 @cache
 def _whole_words() -> list[str]:
-    """List known whole words, at which no bank cut a name."""
+    """List known whole words. A name that ends in one was not cut there."""
     return sorted({word.lower().replace("'", "") for word in name_words.load().letters})

@@ -118,8 +118,8 @@ def _duration(seconds: int) -> str:
 
 def _commands() -> Iterator[str]:
     yield from ("# Commands", "", NOTICE, "")
-    yield "Every command takes `--home DIR` before its name (`tidemark --home DIR doctor`). A failure that was foreseen"
-    yield "is one line on standard error and exit status 1."
+    yield "Every command takes `--home DIR` before its name (`tidemark --home DIR doctor`). An expected failure"
+    yield "prints one line on standard error; the exit status is 1."
     yield ""
     for panel, listed in groupby(COMMANDS, lambda name: COMMANDS[name].panel):
         yield from (f"## {panel}", "")

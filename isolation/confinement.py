@@ -1,8 +1,8 @@
 """Give up a process's rights, for good, before it reads an untrusted file.
 
-Resource limits apply on every system. On Linux the process also loses the network (by a namespace of its own, where it
-may create one) and the file system (by Landlock, since 5.13): it writes no file, and reads programs and their data but
-no key and no file of the lake.
+Resource limits apply on every system. On Linux the process also loses the network (by its own network namespace, where
+it may create one). Since Linux 5.13, Landlock also restricts files: the process can't write any, and can read programs
+and their data, but no key and no file of the lake.
 
 This file imports only the standard library, so that it can be run as a script, which confines itself and then executes
 another program:

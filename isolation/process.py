@@ -61,7 +61,7 @@ class Process:
         self._deadline += more_s
 
     def read_output(self) -> Iterator[bytes]:
-        """Yield its output in pieces until it closes it.
+        """Yield the output in pieces until the process closes it.
 
         Raises:
             Overdue: it isn't finished by the deadline.

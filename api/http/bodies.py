@@ -72,7 +72,7 @@ class Body:
 async def received(model: type[BaseModel], request: Request) -> AsyncIterator[Body]:
     """Receive a JSON body within the limit, and count its memory as taken for the length of the block.
 
-    Faults of the content are not raised here but by `Body.read`, because 404 goes before 400.
+    Faults of the content are not raised here but by `Body.read`, because 404 takes precedence over 400.
 
     Raises:
         UnsupportedMedia: not JSON in UTF-8, or compressed.

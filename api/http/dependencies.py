@@ -248,7 +248,7 @@ class Named:
         not_found: the code of the 404 when it doesn't exist.
         given_by: the operation and status whose answer contains such an id, and a pointer to it.
         find: looks it up by all ids in the path, and raises NotFound. Needed if the route has a query or a body,
-            because 404 goes before 400.
+            because 404 takes precedence over 400.
     """
 
     not_found: str

@@ -1,8 +1,8 @@
 """`Idempotency-Key`: a POST sent again with the same key gets the first answer again and creates nothing.
 
-A route declares `dependencies=[IDEMPOTENT]`, and passes its answer to `caller.keep` inside the transaction that
-creates. A refusal is stored like any answer; only one that asks to try again (429, 5xx) leaves the key free. A
-malformed key is refused last, instead of the commit, because 404 goes before 400.
+A route declares `dependencies=[IDEMPOTENT]`, and passes its answer to `caller.keep` in the same transaction as its
+changes. A refusal is stored like any answer; only one that asks to try again (429, 5xx) leaves the key free. A
+malformed key is refused just before the commit, so that an unknown resource is answered with 404 first, not with 400.
 """
 
 import hashlib

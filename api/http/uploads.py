@@ -1,8 +1,8 @@
 """Receive files, as multipart/form-data or as Base64 in JSON.
 
 Multipart is parsed while it arrives. Small files stay in memory; larger ones go to unnamed temporary files, so that
-nothing is left of them however a request ends. Faults of the form are raised when it is read, because 404 goes before
-400.
+nothing is left of them however a request ends. Faults of the form are raised when it is read, because 404
+takes precedence over 400.
 """
 
 import hashlib

@@ -181,7 +181,7 @@ def explain_match(caller: Watcher, match_id: MatchId, query: Annotated[FigureQue
 
 @router.get("/library", response_model=enveloped(LibraryView))
 def list_library(_: Watcher) -> Response:
-    """List the rulesets that come with the service. They watch nobody until you create them."""
+    """List the rulesets that come with the service. They watch customers only after you create them."""
     return answer({"rulesets": [describe_library_ruleset(slug, each) for slug, each in library.rulesets().items()]})
 
 

@@ -141,7 +141,7 @@ class RulesetNameView(View):
 class ReadBaselineView(View):
     metric: str = Field(serialization_alias="of", description="The metric that it is an earlier reading of.")
     day: date | None = Field(
-        serialization_alias="date", description="The day as of which it was read; null if there was none."
+        serialization_alias="date", description="The day whose value was read; null if there was none."
     )
 
 
@@ -255,7 +255,7 @@ class Read(msgspec.Struct, rename="camel"):
 
 
 class ReadBaseline(msgspec.Struct):
-    """The baseline of a value: the metric, and the day as of which it was read, or None if there was none."""
+    """The baseline of a value: the metric, and the day whose value was read; None if there was none."""
 
     of: str
     day: date | None = msgspec.field(name="date")

@@ -124,10 +124,10 @@ def _facts(job: PortfolioJob) -> Iterator[tuple[str, str]]:
 
 def _notices(job: PortfolioJob, ruleset: Ruleset) -> Iterator[str]:
     yield (
-        "Each day is evaluated with the transactions dated up to it, out of all that are held today, and with "
-        "today's enrichment of them."
+        "Each day is evaluated with the transactions that are stored today and dated up to that day, and with today's "
+        "enrichment."
     )
     if ruleset.attributes:
-        yield "Attributes have the values of each day; before an attribute was first set, its value of today."
+        yield "Attributes have the values of each day. Before an attribute was first set, today's value is used."
     if job.customers_failed:
         yield f"{counted(job.customers_failed, 'customer')} left out: their data could not be read or computed."

@@ -103,7 +103,7 @@ def _allowed_url(url: str, info: ValidationInfo) -> str:
 
 
 def _of_the_caller(customer_ids: list[UUID] | None, info: ValidationInfo) -> list[UUID] | None:
-    """Refuse customers who are not the caller's, together with whatever else is wrong with the body."""
+    """Refuse customers of other clients, and report this together with all other faults of the body."""
     assert info.context is not None
     if not customer_ids:
         return customer_ids

@@ -80,8 +80,9 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
 
 
 def _refusal(run: DagsterRun, reason: str) -> DagsterError:
-    """Return the error for a run that no worker took. A run of the portfolio came from Dagster's queue, which retries
-    after this error but after no other.
+    """Return the error for a run that no worker took.
+
+    Runs of the portfolio come from Dagster's queue, which retries only after DagsterUserCodeUnreachableError.
     """
     if run.tags.get(QUEUE_TAG) == Queue.PORTFOLIO:
         return DagsterUserCodeUnreachableError(reason)

@@ -122,7 +122,7 @@ class Computed:
 
 
 def recompute(store: Store, work: Work) -> tuple[Computed, Committed]:
-    """Enrich the batch's customers whole, with its new rows if it has any, and commit."""
+    """Enrich all rows of the batch's customers, including new rows if there are any, and commit."""
     reading = _read(store, work)
     computed = _compute(reading)
     return computed, _write(store, work, reading, computed)

@@ -159,7 +159,7 @@ def _figures(facts: Facts, before: Plan, after: Plan, numbers: Sequence[int]) ->
 def _decide_again(
     spec: Backtest, facts: Facts, stated: Attributes, moment: Moment, answered: Mapping[int, Recorded]
 ) -> Side:
-    """Decide the customers with recorded decisions by the version, each with its recorded inputs."""
+    """Apply the version to every customer with a recorded decision, using the recorded inputs."""
     plan = spec.after
     shown = figures(facts, plan, answered).filter(pl.col("customer_number").is_in(list(answered)))
     inputs = {number: {**spec.request.inputs, **given} for number, given in recorded.inputs_of(answered).items()}

@@ -24,7 +24,7 @@ def object_text(schema: Mapping[str, pl.DataType]) -> pl.Expr:
     encoder, neighbouring ones together.
 
     Raises:
-        ValueError: inside nested columns a decimal and something else have the same name.
+        ValueError: in nested columns, a decimal and a member of another type have the same name.
     """
     parts: list[pl.Expr] = []
     for plain, names in groupby(schema, lambda name: _is_plain(schema[name])):
@@ -80,15 +80,15 @@ def _plain(name: str, kind: pl.DataType) -> pl.Expr:
 def _encoded(columns: Mapping[str, pl.DataType]) -> pl.Expr:
     """Return the columns as JSON members, without the braces around them.
 
-    The regular expression below removes quotes only around a member's decimal. It can't match inside a text, because
-    quotes are escaped there, but it would match a text member of the same name as a decimal: that is refused.
+    The regular expression below removes the quotes around decimals. It can't match inside a text, because quotes are
+    escaped there. But it can't distinguish a decimal from a text member with the same name, so such names are refused.
     """
     decimals, others = set[str](), set[str]()
     for name, kind in columns.items():
         for member, leaf in _members(name, kind):
             (decimals if leaf.is_decimal() else others).add(member)
     if both := decimals & others:
-        raise ValueError(f"A decimal and something else are called {', '.join(sorted(both))}.")
+        raise ValueError(f"Decimals and other members share the names {', '.join(sorted(both))}.")
     text = pl.struct(*columns).struct.json_encode()
     if decimals:
         names = "|".join(sorted(decimals))

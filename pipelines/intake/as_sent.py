@@ -77,8 +77,10 @@ def _digest_changed(texts: pl.Series, changed: Mapping[str, str], digest_text: D
 
 
 def comparable_or_digest(text: str, plain: str, of: Digest) -> str:
-    """Return what stands for a text in an identity, whose parts are joined by colons: `plain`, the form in which it is
-    compared, with its own colons escaped, or the digest of that form where either would be masked.
+    """Return the part of an identity that represents a text.
+
+    This is `plain`, the normalised text, or its digest if the text or `plain` would be masked. Parts of an identity are
+    joined by colons, so colons in `plain` are escaped.
     """
     if mask_text(text) == text and mask_text(plain) == plain:
         return plain.replace("\\", r"\\").replace(":", r"\:")

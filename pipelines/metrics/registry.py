@@ -63,14 +63,14 @@ def _faults_between(metrics: Sequence[Metric]) -> Iterator[Fault]:
         list(in_order({metric.slug: metric for metric in metrics}))
     except CycleError as error:
         cycle = error.args[1]
-        yield (places[cycle[0]], "definition", "operands"), f"made of itself: {' ← '.join(cycle)}"
+        yield (places[cycle[0]], "definition", "operands"), f"computed from itself: {' ← '.join(cycle)}"
 
 
 def in_order(metrics: Metrics) -> Iterator[Metric]:
-    """Yield each metric after those that it is made of.
+    """Yield each metric after those that it is computed from.
 
     Raises:
-        CycleError: a metric is made of itself.
+        CycleError: a metric is computed from itself.
     """
     inputs = {slug: [of for of in metric.inputs if of in metrics] for slug, metric in metrics.items()}
     return (metrics[slug] for slug in TopologicalSorter(inputs).static_order())

@@ -53,7 +53,7 @@ class RulesetEvaluation:
     outcomes: pl.DataFrame  # OUTCOMES of all that was seen
     rearm: pl.DataFrame  # REARM of all rulesets
     versions: Mapping[int, int]  # data version that each customer was evaluated at
-    attributes_read: Mapping[int, AbstractSet[str]]  # names; only customers of whom any were read
+    attributes_read: Mapping[int, AbstractSet[str]]  # names; only of customers with at least one
     attribute_changes: Mapping[int, int]  # number of the last change of these attributes
     failed: frozenset[int]  # customers that could not be evaluated
 

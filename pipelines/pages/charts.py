@@ -101,7 +101,7 @@ class Scale:
 def line_chart(
     balances: Sequence[tuple[date, Decimal | None]], through: date, gaps: Iterable[tuple[date, date]]
 ) -> Chart:
-    """Draw balances, each of which stands until the next; an unknown one leaves a hole.
+    """Draw balances, each as a level line until the next. An unknown balance leaves a gap.
 
     Args:
         balances: day and balance, in order of the days; at least one.

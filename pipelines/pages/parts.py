@@ -158,7 +158,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """`kind` says what the page is and `title` of whom; `notices` are what must be read before anything else."""
+    """`kind` names the type of page, `title` its subject. `notices` must be read before anything else."""
 
     kind: str
     title: str

@@ -89,10 +89,10 @@ class Release:
 
 @dataclass(frozen=True)
 class Impact:
-    """What lies between two versions, for the customers and the transactions that both have.
+    """The differences between two versions, for the customers and transactions that both have.
 
     `moved` (MOVED): most dollars first. `figures` (FIGURES): all headline figures, changed or not. `examples`
-    (MOVED_ROWS): the largest. `rows`: transactions compared; `only_one`: those that only one version has.
+    (MOVED_ROWS): the largest. `rows`: transactions compared; `only_one`: transactions that only one version has.
     """
 
     customers: int
@@ -135,7 +135,7 @@ def checked(entries: Any) -> tuple[Release, ...]:
 
 
 def fingerprint() -> str:
-    """SHA-256 over name and content of every data file that the enrichment decides by, but the list of releases."""
+    """Return the SHA-256 over name and content of all data files that enrichment reads, except the list of releases."""
     whole = hashlib.sha256()
     for name, content in sorted(_data_files()):
         whole.update(f"{name}\n{hashlib.sha256(content).hexdigest()}\n".encode())

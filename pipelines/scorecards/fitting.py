@@ -6,8 +6,8 @@ show, explain and vary. A missing reading gets the median's rank and a mark of i
 scikit-learn's, with an L2 penalty whose strength is chosen by cross-validation.
 
 A coefficient that contradicts what is known (more dishonours, less risk) is chance or the effect of another feature:
-that feature is removed and the rest is fitted again. The same goes for a mark by which missing data would lower the
-risk. So a fitted scorecard is as monotone as the default one.
+that feature is removed and the rest is fitted again. The same is done if missing data would lower the risk. So a fitted
+scorecard is as monotone as the default one.
 
 Its quality is measured on cases that the fit did not see; each fold repeats all of the above.
 """

@@ -24,8 +24,8 @@ def portfolio(
     """Yield `customers` businesses, one at a time: memory doesn't grow with their number.
 
     Each is seen over the `months` months that end on `until`. `faults=True` injects gaps and re-submissions.
-    `part="train"` gives other businesses, which meet no brand and no bank that is held out. `part="test"` gives
-    others again, which meet what is held out wherever there is a choice (`brands`).
+    `part="train"` gives other businesses, without the brands and banks that are held out. `part="test"` gives yet
+    others, with held-out brands and banks where possible (`brands`).
     """
     return (business(n, months, seed, until, faults, part) for n in range(customers))
 

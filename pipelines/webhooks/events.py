@@ -101,7 +101,7 @@ def extraction_completed(outcome: JobOutcome, timestamp: datetime) -> Event:
 
 
 def extraction_failed(outcome: JobOutcome, timestamp: datetime) -> Event:
-    """Build the event for a submission of which no file could be read."""
+    """Build the event for a submission without a readable file."""
     return _event(EventType.EXTRACTION_FAILED, outcome, {"error": outcome.error}, timestamp)
 
 

@@ -79,7 +79,7 @@ class SharedCounters:
             log.warning("Redis is available again: processes count together")
 
     def _changes_state(self, *, is_down: bool) -> bool:
-        """Set the state; return whether it changed, so that only one of the threads that notice it logs it."""
+        """Set the state. Return True to the one thread that changed it, so that the change is logged once."""
         with self._lock:
             changed, self._is_down = self._is_down != is_down, is_down
         return changed

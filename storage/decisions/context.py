@@ -22,7 +22,7 @@ from storage.portfolio import peers
 def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) -> Context:
     """Return the current data of these customers, without expired attributes.
 
-    Peers are those of the last night before `as_of`, so that a report of a past day can be computed again.
+    Peers are taken from the last night before `as_of`, so that a report of a past day can be computed again.
 
     Args:
         versions: customer number → data version.

@@ -99,7 +99,7 @@ def activate(w: Writing, model_id: UUID, client_id: UUID, who: str, now: datetim
         some = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
         raise Unprocessable(
             "RiskModel.UnknownFeatures",
-            f"Reports have no {some}: fit to stored transactions, or with --registry-only.",
+            f"Reports don't have these metrics: {some}. Fit to stored transactions, or use --registry-only.",
         )
     _use(w, model_id, client_id, who, now)
 

@@ -127,7 +127,7 @@ def place_of(r: Reading, customer: Customer, data_version: int | None = None) ->
 def version_at(r: Reading, customer: Customer, moment: datetime) -> int:
     """Return the version of the customer's value that was in force at a time; 0 before the first.
 
-    Locations of old versions are deleted and moved, so jobs are read too: each names the version at its end.
+    Locations of old versions may have been deleted or moved, so jobs are read too: each has the version it ended with.
     """
     of_places = select(func.max(locations.c.data_version)).where(
         locations.c.customer_number == customer.number, locations.c.created_at <= moment
@@ -177,7 +177,7 @@ def _segment(lake: Lake, path: str, sha256: bytes) -> pl.LazyFrame:
 def of_customer(
     r: Reading, lake: Lake, customer: Customer, job_id: UUID | None = None, page: Page | None = None
 ) -> Listing:
-    """Return the customer's current transactions by date and position; of one job, those it added or revised."""
+    """Return the customer's current transactions by date and position, or only those that one job added or revised."""
     places = current_locations(r, [customer.number])
     if not places:
         return Listing([], 0, page, 0)
@@ -209,7 +209,7 @@ def booked(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -
     return rows.filter(posted()).select(columns)
 
 
-def standing(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
+def booked_or_pending(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
     """Return these columns of the customer's current transactions, booked or pending."""
     places = current_locations(r, [customer.number])
     rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
@@ -217,7 +217,7 @@ def standing(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str])
 
 
 def _by_date(rows: pl.LazyFrame, page: Page | None) -> Iterator[pl.LazyFrame]:
-    """Yield the rows in LISTING_ORDER, some days at a time. Of other days only dates are read, to count the rows."""
+    """Yield the page's rows in LISTING_ORDER, some days at a time. Other days are only counted by their dates."""
     first, last = (0, sys.maxsize) if page is None else (page.offset, page.offset + page.count)
     counted = rows.group_by("date").agg(rows=pl.len().cast(pl.Int64())).sort("date")
     days = counted.with_columns(start=pl.col("rows").cum_sum() - pl.col("rows"))

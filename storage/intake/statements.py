@@ -291,7 +291,7 @@ def refuse(
     w: Writing, token: int, job: Job, files: Sequence[ReadFile], warnings: Sequence[Mapping[str, str]],
     error: Mapping[str, str], now: datetime,
 ) -> None:  # fmt: skip
-    """Let a job fail of which no file could be read.
+    """Fail a job because none of its files could be read.
 
     Raises:
         Superseded: as with `land`.

@@ -291,7 +291,7 @@ def _subscription(row: AnyRow, customer_ids: tuple[UUID, ...]) -> Subscription:
 
 
 def own_customers(r: Reading, client_id: UUID, customer_ids: Sequence[UUID]) -> list[int]:
-    """Return the numbers of the customers, all of which must be the client's own.
+    """Return the numbers of the customers, who must all belong to the client.
 
     Raises:
         InvalidRequest: `Webhook.UnknownCustomer`, as for `create`.

@@ -179,7 +179,7 @@ class AttributesView(View):
 
 class AttributeHistoryView(Counts):
     attributes: dict[str, AttributeView] = Field(description="The current attributes, by name.")
-    history: list[AttributeChangeView] = Field(description="Every change, newest first. Pages count these.")
+    history: list[AttributeChangeView] = Field(description="Every change, newest first. Paging applies to this field.")
 
 
 def describe_attributes(found: Sequence[Attribute], now: datetime) -> dict[str, AttributeView]:

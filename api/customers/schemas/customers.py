@@ -72,7 +72,9 @@ class CustomersQuery(Paging):
 class CustomerView(View):
     customer_id: UUID
     abn: str
-    abn_checksum_valid: bool = Field(description="Whether the ABN's check digits are right. Nothing is refused if not.")
+    abn_checksum_valid: bool = Field(
+        description="Whether the ABN's check digits are right. A customer is accepted even if not."
+    )
     name: str | None
     reference: str | None
     state: str | None

@@ -55,7 +55,9 @@ class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
 class PartyView(View):
     name: str
     abn: str | None
-    abn_checksum_valid: bool | None = Field(description="Null without an ABN. Nothing is refused if it is false.")
+    abn_checksum_valid: bool | None = Field(
+        description="Null without an ABN. A party is accepted even if this is false."
+    )
     role: str
 
 
@@ -71,4 +73,4 @@ class PartiesView(View):
 
 class PartyHistoryView(Counts):
     related_parties: list[PartyView] = Field(description="The current list.")
-    history: list[PartyListView] = Field(description="Every list, newest first. Pages count these.")
+    history: list[PartyListView] = Field(description="Every list, newest first. Paging applies to this field.")

@@ -241,7 +241,7 @@ def activate(
 
 @categories.command("deactivate")
 def deactivate(client: ForClient = None, as_json: AsJson = False) -> None:
-    """Stop using a model: a client falls back to the model for all, and all to the built-in one.
+    """Stop using a model. A client then uses the model for all clients; without --client, all use the built-in one.
 
     Example: tidemark categories deactivate --client 2f0c…
     """

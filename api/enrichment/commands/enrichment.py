@@ -79,7 +79,8 @@ def _release_line(release: Release) -> dict[str, Any]:
 def diff(
     from_version: Annotated[int, typer.Option("--from", help="The earlier version, which must be stored.")],
     to_version: Annotated[
-        int, typer.Option("--to", help="The later version: stored, or that of this program, which is computed.")
+        int,
+        typer.Option("--to", help="The later version: a stored one, or that of this program, which is then computed."),
     ],
     client: Client = None,
     sample: Sample = None,

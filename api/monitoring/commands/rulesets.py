@@ -142,7 +142,7 @@ def list_library(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/reference/monitoring-library.md.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the library of rulesets. None watches anybody until it is adopted or pushed.
+    """List the library of rulesets. They watch customers only after you adopt or push them.
 
     Example: tidemark rulesets library --write rulesets
     """

@@ -49,8 +49,8 @@ def compact(bucket: Buckets = None, as_json: AsJson = False) -> None:
 def sweep(confirm: Confirm = False, as_json: AsJson = False) -> None:
     """Delete versions older than TIDEMARK_RETENTION, unused files and old idempotency keys.
 
-    An unexpectedly large share, as after a wrong clock, is only deleted with
-    --confirm.
+    Needs --confirm to delete an unexpectedly large share, which may be due to a
+    wrong clock.
 
     Example: tidemark sweep
     """

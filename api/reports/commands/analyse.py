@@ -111,8 +111,9 @@ _EXCERPTS = (
 
 @dataclass(frozen=True)
 class _Analysed:
-    """The result of all files. `used` and `unused` count the rows of each statement that the reports are based on, and
-    those that they are not, by reason.
+    """The result of all files.
+
+    `used` counts the rows of each statement that the reports use; `unused` counts the others, by reason.
     """
 
     facts: Facts
@@ -137,7 +138,7 @@ def analyse(
         str | None, typer.Option(help="The business's name. Payments to and from it are its own transfers.")
     ] = None,
     one_account: Annotated[
-        bool, typer.Option("--one-account", help="Files that name no account are all of the same account.")
+        bool, typer.Option("--one-account", help="Treat all files that name no account as one account.")
     ] = False,
     currency: CurrencyOption = None,
     columns: ColumnsOption = None,
@@ -241,7 +242,7 @@ def _by_statement(rows: pl.DataFrame) -> Mapping[int, int]:
 def _unused(
     money: InOneCurrency, rejected: pl.DataFrame, duplicates: pl.DataFrame, transactions: pl.DataFrame, today: date
 ) -> Mapping[str, Mapping[int, int]]:
-    """Count the rows of each statement that the reports are not based on, by their one reason."""
+    """Count the rows of each statement that the reports don't use, by reason. Each row has one reason."""
     pending, stands = pl.col("status") == "pending", current()
     return {
         REFUSED: _by_statement(rejected),
@@ -427,7 +428,7 @@ def _print_files(analysed: _Analysed) -> None:
 _BASES = {
     Basis.STATED: "as stated by the files or their columns",
     Basis.DECLARED: "as given by --currency",
-    Basis.ASSUMED: "assumed: the files state none; --currency gives another",
+    Basis.ASSUMED: "assumed, because the files state none; use --currency for another",
 }
 
 
@@ -463,7 +464,8 @@ def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
     is_series = bool(grid.columns) and grid.columns[0].heading == "Month"
     rows = grid.rows[-MOST_MONTHS:] if is_series else grid.rows[:MOST_LINES]
     cells = [[_shown(in_currency(row[place], currency, mark="")) for place in shown] for row in rows]
-    # Only headings and words may wrap. Figures are never cut: rather, the table is wider than the terminal.
+    # Only headings and words may wrap. Figures are never cut, even if the table gets wider than the
+    # terminal.
     needed = 0
     for number, column in enumerate(grid.columns[place] for place in shown):
         longest = 1 if column.kind in ("text", "prose") else max((len(row[number]) for row in cells), default=1)

@@ -66,8 +66,8 @@ def generate(
     """Write a portfolio: transactions with their labels, customers with outcomes, accounts and facilities.
 
     `tidemark categories train --labels` reads labels.csv. JSON is one object a
-    line. Businesses for training have no held-out brand and no held-out bank;
-    those for testing have them wherever there is a choice.
+    line. Some brands and banks are held out: businesses for training never
+    have them, and businesses for testing have them where possible.
 
     Example: tidemark synthetic generate --customers 500 --months 12 --seed 7 --out portfolio
     """
@@ -92,7 +92,7 @@ def statements(
 ) -> None:
     """Write bank statements as PDF files, and the truth about each as JSON.
 
-    They look as Australian banks print them, with rows of the synthetic
+    They look like statements of Australian banks, with rows of the synthetic
     portfolio. In the JSON, "accounts" has the details of the account, and
     "shown" lists those that the statement prints.
 
@@ -126,7 +126,7 @@ def seed_(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Send synthetic customers to a client, the last days one by one.
+    """Send synthetic customers to a client: first their history, then the last days one by one.
 
     Each customer's history is sent up to a start date. Then the new rows of
     each day are sent as a new submission, as from a live bank feed.

@@ -7,8 +7,8 @@
     ranges      conditions that are never or always true (`truth`: by `spans` of values; `folding`: by constants)
     leniency    places where a customer with less data gets a better result
 
-A fault of one sort hides none of another, with two exceptions: a broken bound ends the check, and a reference of a
-wrong kind hides contradictions that depend on it.
+All kinds of faults are reported at once, with two exceptions: a broken bound ends the check, and a reference of a wrong
+kind hides contradictions that depend on it.
 """
 
 from collections.abc import Iterable, Mapping

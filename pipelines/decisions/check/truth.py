@@ -1,7 +1,7 @@
 """Derive when a condition can be true, and when it can be false.
 
-This covers comparisons of one value with constants, and of the same two values with each other. What it calls
-impossible is impossible; it doesn't find every impossible condition.
+This covers comparisons of one value with constants, and of the same two values with each other. It never
+calls a possible condition impossible, but it doesn't find every impossible one.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ from pipelines.decisions.policy import (
 
 @dataclass(frozen=True)
 class Truth:
-    """Where a condition can be true, and where false. None: nowhere."""
+    """The values for which a condition can be true, and those for which it can be false; None if there are none."""
 
     true: Box | None
     false: Box | None
@@ -117,7 +117,7 @@ def _compare_with_constant(operator: str, subject: Hashable, at: int, read: Iter
 
 
 def _truth_of_spans(subject: Hashable, true: Spans, false: Spans, read: Iterable[Reference]) -> Truth:
-    """Return the truth of a condition on one subject. Whether true or false, all its readings must be known."""
+    """Return the truth of a condition on one subject. It is true or false only if all its readings are known."""
     known = {_known(each): point(1) for each in read}
     return Truth({subject: true, **known}, {subject: false, **known})
 

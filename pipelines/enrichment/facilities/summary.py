@@ -70,8 +70,8 @@ FACILITIES = pl.Schema(
 
 # The numbers are our judgement.
 RECENT_DAYS, RECENT_PERIODS = 90, 3  # missed repayments older than both don't count as arrears
-ARREARS, ARREARS_DAILY = 0.5, 3.0  # instalments short from which a facility is in arrears
-STOPPED, STOPPED_DAILY = 2, 5  # overdue repayments from which repayments have stopped
+ARREARS, ARREARS_DAILY = 0.5, 3.0  # a facility that is short by this many instalments is in arrears
+STOPPED, STOPPED_DAILY = 2, 5  # with this many overdue repayments, repayments have stopped
 RENEWAL_BEFORE_DAYS, RENEWAL_AFTER_DAYS = 10, 45  # of the new funding around the old facility's last repayment
 
 _FACILITY = "facility_id"

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 
 class Assumed(NamedTuple):
-    """A product's usual price. `least`: the ratio repaid ÷ lent from which a facility whose payments end is repaid."""
+    """A product's usual price. `least`: when payments end, the facility is repaid if repaid ÷ lent is at least this."""
 
     factor: str | None = None  # repaid ÷ lent over the whole term
     yearly_rate: float | None = None

@@ -282,7 +282,7 @@ class _Candidate(NamedTuple):
 
 
 def _match_missing_balances(free: pl.DataFrame, left: pl.DataFrame) -> pl.DataFrame:
-    """Pair rows of the same day and amount, at least one of which states no balance."""
+    """Pair rows of the same day and amount if at least one of the two states no balance."""
     free, left = free.join(left, on=_SAME_DAY, how="semi"), left.join(free, on=_SAME_DAY, how="semi")
     of_held, of_sent = _group_by_day(free), _group_by_day(left)
     numbers = [pair for day, sent in of_sent.items() for pair in _pair_by_words(of_held[day], sent)]

@@ -1,4 +1,4 @@
-"""Ids derived from what they name: the same thing has the same id wherever and whenever it is computed."""
+"""Ids derived from what they identify: the same thing always gets the same id."""
 
 from hashlib import sha1
 

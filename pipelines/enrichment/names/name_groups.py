@@ -78,7 +78,8 @@ def business_group(name: pl.Expr) -> pl.Expr:
         .str.strip_prefix("trustee-for-")
         .str.strip_prefix("the-")
     )
-    partners = name.str.to_uppercase().str.contains(r"(?:&|\bAND) CO\b")  # HARRIS & CO; ACME TILING CO is ACME TILING
+    # CO stays in HARRIS & CO, but not in ACME TILING CO.
+    partners = name.str.to_uppercase().str.contains(r"(?:&|\bAND) CO\b")
     alone = pl.when(partners).then(core).otherwise(core.str.strip_suffix("-co"))
     short = alone.str.replace(_CUT_LEGAL, "").str.replace(_COUNTRY, "")
     return pl.when(short.str.len_chars() > 1).then(short).otherwise(key)
@@ -138,5 +139,5 @@ def _is_cut() -> pl.Expr:
 
 @cache
 def _whole_words() -> list[str]:
-    """List known whole words, at which no bank cut a name."""
+    """List known whole words. A name that ends in one was not cut there."""
     return sorted({word.lower().replace("'", "") for word in name_words.load().letters})

@@ -1,8 +1,8 @@
-"""Find the name in the shape of a text, and whether it is a person's or a business's.
+"""Find the name in the shape of a text, and decide whether it names a person or a business.
 
 A shape (`name_words`) is split into runs of words that can belong to a name; purposes, numbers and signs separate them.
-The first of `READINGS` that fits gives a run its score. The run with the highest score is the name; a run right after
-a marker (TO, FROM, SQ *) scores more, and the first of equal runs wins. If a reading only leans towards a person, the
+The first of `READINGS` that fits gives a run its score. A run right after a marker (TO, FROM, SQ *) scores more. The
+run with the highest score is the name, and the first of equal runs wins. If a reading only leans towards a person, the
 way of payment decides (`names`).
 
 The scores are our judgement. Only their order matters.
@@ -16,7 +16,9 @@ import polars as pl
 _RUN = r"[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]*Y|[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]+[WD_]?|[FMWD_]"
 _CALLED, _FAMILY, _PARTICLES = "[GgXxI]", "[SsXx]", "P{0,3}"
 AFTER_MARKER, AFTER_INTERMEDIARY = 8, 40  # added to a run's score for its place
-SURE = 30  # a marker adds nothing to this score or a higher one: LOAN FROM SISTER CO is a purpose if a name precedes it
+# A marker adds nothing to this score or a higher one. So in a text where a name precedes LOAN FROM SISTER CO, the name
+# wins.
+SURE = 30
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,16 @@ READINGS = (
     Reading("a trade alone", r"^([w&oZCd]*)(B)[w&oZCda]*$", 2, "business", generic=True),
     Reading("trades alone", r"^([w&oZd]*)(B[BC&oZ]*B)[w&oZCd]*$", 13, "business", generic=True),
     Reading(
-        "a person, then what for",
+        "a person, then a purpose",
         rf"^([w&o]*)((?:[GX][GgXxI]{{0,2}}|I{{1,2}}){_PARTICLES}{_FAMILY}{{1,2}})w",
         47,
         "person",
     ),
-    Reading("an institution of something", r"^([w&od]*)([^w]*[^wd]O[^w]*[^wd])", 40, "business"),
-    Reading("a trade, then whose", r"^([w&od]*)(H?B[^BNCw]*[^BNCw&oZd])$", 38, "business"),
+    Reading("words joined by OF", r"^([w&od]*)([^w]*[^wd]O[^w]*[^wd])", 40, "business"),
+    Reading("a trade, then other words", r"^([w&od]*)(H?B[^BNCw]*[^BNCw&oZd])$", 38, "business"),
     Reading("a trade ends it", r"^([w&od]*)(.*[BN])", 40, "business"),
     Reading("an address", r"^d?.*(?:a|dP|d[GgSsXxU]{1,2}P)", -100),
-    Reading("the something", r"^([w&o]*)(H[^w]*[^w&oZCd])", 30, "business"),
+    Reading("THE and words", r"^([w&o]*)(H[^w]*[^w&oZCd])", 30, "business"),
     Reading("a titled couple", r"^(.*?T&T)([GgSsXxUIP]{1,5})", 55, "person"),
     Reading("a title begins it", r"^(.*?T)([GgXxI]&[GgXxI][GgSsXxUIP]{1,3}|[GgSsXxUIP]{1,4})", 55, "person"),
     Reading("a couple", rf"^([w&o]*)({_CALLED}I?&{_CALLED}I?{_PARTICLES}[SX])", 52, "person"),
@@ -64,15 +66,15 @@ READINGS = (
     Reading("given and family name", rf"^(.*?)([GX][GgXxI]{{0,2}}{_PARTICLES}{_FAMILY}{{1,2}})", 50, "person"),
     Reading("given and sure family name", rf"^(.*?)([gx][GgXxI]{{0,2}}{_PARTICLES}[SX]{{1,2}})", 48, "person"),
     Reading("given names", r"^([w&o]*)([GX]{2,3}P?)", 46, "person"),
-    Reading("a given name and another", rf"^([w&o]*)([GX][GXI]{{0,2}}{_PARTICLES}U)", 44, leans=True),
-    Reading("another and a given name", r"^([w&o]*)(U[GX])$", 35, leans=True),
+    Reading("a given name and an unknown word", rf"^([w&o]*)([GX][GXI]{{0,2}}{_PARTICLES}U)", 44, leans=True),
+    Reading("an unknown word and a given name", r"^([w&o]*)(U[GX])$", 35, leans=True),
     Reading("given name before a particle", r"^([w&o]*)([GXgx]{1,2}P)$", 40, leans=True),
     Reading("initials and family name", rf"^(.*?)(I{{1,3}}{_PARTICLES}[SX])", 42, "person"),
     Reading("family name and initials", r"^([w&o]*)([SX]I{1,2})", 40, "person"),
     Reading("initials and perhaps a name", rf"^([w&o]*)(I{{1,3}}{_PARTICLES}[sxgGU])", 36, leans=True),
     Reading("given name and initial", r"^([w&o]*)([GX]I)", 36, leans=True),
     Reading("weak given and family name", r"^([w&o]*)([gx][gxI]?[sx])", 34, leans=True),
-    Reading("another and a family name", r"^([w&o]*)(US)[w&oZCd]*$", 33, leans=True),
+    Reading("an unknown word and a family name", r"^([w&o]*)(US)[w&oZCd]*$", 33, leans=True),
     Reading("a given name alone", r"^([w&o]*)([GX])[w&oZCd]*$", 20, leans=True),
     Reading("a family name alone", r"^([w&o]*)(S)[w&oZCd]*$", 19),
     Reading("of a country", r"^([w&oZ]*)([^w]*[^wC&oZd]C)", 32, "business"),
@@ -138,8 +140,8 @@ def _split_into_runs(settled: pl.Series) -> pl.DataFrame:
 def _settle_letters(shape: pl.Expr) -> pl.Expr:
     """Replace letters that depend on their neighbours.
 
-    JAN, MAY and JUNE are names after AND and before a family name, else months. An intermediary's word without an
-    asterisk is a prefix if it is at the start and a name follows, else an ordinary word.
+    JAN, MAY and JUNE are names if AND precedes or a family name follows; else they are months. An intermediary's word
+    without an asterisk is a prefix if it is at the start and a name follows; else it is an ordinary word.
     """
     for pattern, letters in (
         ("&J", "&g"),

@@ -30,7 +30,7 @@ from pipelines.enrichment.recurrence.schedules import SCHEDULES, find_nearest_du
 BAND_GAP = 1.3  # a band ends where the next larger amount is more than this many times the one before
 DOUBLE_STRAYS = 2  # days beyond the tolerance within which an equal amount counts as a doubled payment
 LEAST_TO_ALTERNATE = 2  # payments of each amount before alternating amounts count as two series
-LEAST_SINGLE = 0.9  # share of due dates paid once from which parts of a counterparty's payments are joined again
+LEAST_SINGLE = 0.9  # parts of a counterparty's payments are rejoined if this share of due dates is paid once
 TRIES = 4  # times that the rest of a group is tried
 
 PAYMENTS = pl.Schema(

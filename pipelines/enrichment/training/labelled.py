@@ -1,7 +1,7 @@
 """Read labelled transactions from a file as rows that a model can learn from.
 
 A file has `date,description,amount,label` and any `context_…` columns. Rows that can't be read are left out and
-counted; a file of which more than a tenth can't be read is refused.
+counted. A file is refused if more than a tenth of its rows can't be read.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Find the currency that an export states: in a heading, beside an amount, or in a column of its own.
 
-`¥`, `Rs` and `kr` name none, for several countries print them; but none of these prints dollars.
+`¥`, `Rs` and `kr` don't identify a currency, because several countries use them. They only rule out dollars.
 """
 
 import re

@@ -68,7 +68,7 @@ _ACCOUNT = ("customer", "bsb", "account_number", "account_name", "bank_name", "a
 _CARD_HEADINGS = r"(?i)^card(?: ?(?:no\.?|number|member|holder)|holder name)?$"
 _CARD_NAME = r"(?i)(?<!debit)(?:^|[^a-z])cards?(?:[^a-z]|$)"
 _DAY_ASSUMED = "No date shows whether the day or the month comes first: the day was assumed."
-_LONGEST_PAUSE = 31  # days between two exports of which one continues the other; our judgement
+_LONGEST_PAUSE = 31  # days between an export and the one that continues it; our judgement
 # Two exports without balances that share at least as many rows, and nearly all of the days that both cover, are of one
 # account. Our judgement: a single shared row is often a coincidence.
 _LEAST_SHARED = 3
@@ -232,7 +232,7 @@ def _read_values(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> 
 
 
 def _may_group_by_points(names: Iterable[str]) -> pl.Expr:
-    """Whether an amount may be thousands, and none of the file has cents behind a point."""
+    """Match rows whose amount may group thousands by points, if no amount of the file has cents after a point."""
     cents = [has_decimal_point(pl.col(name)).fill_null(value=False).any() for name in names]
     return pl.any_horizontal(may_group_by_a_point(pl.col(name)) for name in names) & ~pl.any_horizontal(cents)
 
@@ -290,7 +290,7 @@ def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
     messages = {
         "Export.SurplusCells": "The line has more columns than the heading: a text with a comma in it needs quotes.",
         "Export.DebitAndCredit": "Debit and credit are both filled.",
-        "Export.AmbiguousAmount": "Its point may divide thousands or decimals: no amount of the file tells which.",
+        "Export.AmbiguousAmount": "Its point may separate thousands or decimals: no amount of the file shows which.",
         "Export.NotBooked": "Its status says that no money was moved.",
     }
     refusals = rows.select("line", field=pl.lit("amount"), code=_fault())

@@ -77,7 +77,7 @@ def is_day(text: pl.Expr) -> pl.Expr:
 
 
 def is_ambiguous_day(text: pl.Expr) -> pl.Expr:
-    """Match dates in numbers of which either of the first two may be the month."""
+    """Match dates in numbers whose first or second number may be the month."""
     return _normalise_date(text).str.contains(rf"{_NUMBERS}|{_SHORT_YEAR}")
 
 

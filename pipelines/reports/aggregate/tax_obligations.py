@@ -124,11 +124,11 @@ def first_late_payment(facts: Facts) -> pl.LazyFrame:
 
 
 def _unpaid(facts: Facts) -> pl.LazyFrame:
-    """Return `unpaid` by customer and quarter: whether hardly anything of what is implied was paid by the due date.
+    """Return `unpaid` by customer and quarter: whether almost none of the implied tax was paid by the due date.
 
     A payment early in a quarter, before its end, may be late money for the quarter before, if that went unpaid. So a
-    quarter counts as paid if what came after its end is enough, and as unpaid if everything together is too little;
-    in between it is whatever the quarter before was.
+    quarter counts as paid if the payments after its end are enough, and as unpaid if all payments together are too
+    little. In between, it has the result of the quarter before.
     """
     after_end = pl.col("days_past") <= 0
     quarter = pl.when(after_end).then("before").otherwise(due_dates.quarter_end(pl.col("date")))

@@ -61,7 +61,7 @@ def mentioned(facts: Facts) -> pl.LazyFrame:
 
 MENTIONED = Table(
     id="mentionedAccounts",
-    name="Accounts that transfers speak of and nobody supplied",
+    name="Accounts that transfers mention but nobody supplied",
     hierarchy="account",
     type="summary",
     keys=(Column("maskedNumber", "text"), Column("name", "text")),
@@ -104,7 +104,7 @@ def unshared_lenders(facts: Facts) -> pl.LazyFrame:
 
 LENDERS = Table(
     id="unsharedLenders",
-    name="Lenders repaid whose facility nobody shared",
+    name="Lenders that were repaid but whose facility nobody shared",
     hierarchy="lender",
     type="summary",
     keys=(Column("lender", "text"),),

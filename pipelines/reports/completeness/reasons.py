@@ -127,7 +127,7 @@ def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         "OneSidedTransfers",
         transfers.filter(pl.col("oneSidedShare") > _ratio(MUCH_ONE_SIDED)),
         pl.format(
-            "{} % of the money moved went between own accounts of which one isn't there.", _percent("oneSidedShare")
+            "{} % of the money moved went to or from own accounts that were not supplied.", _percent("oneSidedShare")
         ),
         pl.lit("supply the accounts on the other side"),
     )
@@ -168,7 +168,7 @@ def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     yield Reason(
         "UnreconciledStatement",
         listed.filter(pl.col("verdict") == "unreconciled").sort(in_order),
-        pl.format("{} states balances that its rows don't come to, or none.", of_period),
+        pl.format("{} states no balances, or balances that its rows don't add up to.", of_period),
         pl.format("supply the bank's own file of {}{}", "label", "period"),
     )
     differing = pl.any_horizontal((pl.col(name) != 0).fill_null(value=False) for name in _DIFFERENCES)

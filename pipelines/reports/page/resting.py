@@ -1,4 +1,4 @@
-"""Which figures rest on PDF statements that don't reconcile, and how much of them."""
+"""Show which figures use rows of PDF statements that don't reconcile, and what share of each figure these rows are."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -10,11 +10,14 @@ from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import driver_name
 from pipelines.reports.page.tables import Table
 
-Found = tuple[str, str, Decimal]  # where the figure stands, what it is, its share
+Found = tuple[str, str, Decimal]  # the part of the report, the figure, its share
 
 
 def notice(reports: Mapping[str, Fields]) -> str | None:
-    """Return how much of all rows rests on such statements, or None: every report says the same of the same rows."""
+    """Return what share of all rows comes from such statements; None if it is zero.
+
+    All reports give the same share, because they use the same rows. So the first report that has one is enough.
+    """
     for report in reports.values():
         described = report.one("unreconciled")
         if described.number("rows"):
@@ -24,7 +27,7 @@ def notice(reports: Mapping[str, Fields]) -> str | None:
 
 
 def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | None:
-    """Return how many figures of each column rest on such statements in part, and the highest share."""
+    """Return, for each column, how many of its figures use such rows, and the highest share."""
     shares: dict[tuple[str, str], list[Decimal]] = {}
     for where, what, share in _found(reports, tables):
         shares.setdefault((where, what), []).append(share)

@@ -161,7 +161,7 @@ _DIRECTIONS: Mapping[str, str] = {
 
 
 def sections(plans: Sequence[Plan], tables: Mapping[str, Table]) -> tuple[Section, ...]:
-    """Return the sections of which the report has a table."""
+    """Return the sections that have at least one table in the report."""
     return tuple(_section(plan, tables) for plan in plans if any(each.table in tables for each in plan.tables))
 
 

@@ -85,7 +85,7 @@ def _amount(occasion: Occasion, rng: Random) -> int:
 
 
 def _party(occasion: Occasion, profile: Profile, rng: Random) -> Party | None:
-    """Return whom it happens with; None if this business has nobody of the kind."""
+    """Return the other party of the occasion; None if this business has no such party."""
     name = choose_name(rng, occasion.names, profile.part)
     if name == "{owner}":
         return Party(profile.owner, brand=profile.owner, person=True)

@@ -6,9 +6,9 @@ do (`wear`). Tests and benchmarks of extraction need pages whose right answers a
     made = statement_pdf("westpac", seed=7, pages=10)
     made.content, made.accounts[0].rows
 
-Whoever works on extraction does not look at the layouts of `HELD_OUT` (`data/layouts_held_out`): they measure how it
-does on layouts that it never saw. `stress` is one of `STRESSES`, `forgery` one of `FORGERIES`. A forgery changes the
-first account, whose rows are then those printed and no longer those that were true.
+The layouts of `HELD_OUT` (`data/layouts_held_out`) measure extraction on layouts that it was not developed with. Don't
+look at them when you work on extraction. `stress` is one of `STRESSES`, `forgery` one of `FORGERIES`. A forgery changes
+the first account: its `rows` are then the forged rows as printed, not the true ones.
 """
 
 from pipelines.synthetic.pdf.layout import EVERY_LAYOUT, HELD_OUT, LAYOUTS, PdfLayout

@@ -75,7 +75,7 @@ def allowed(things: Sequence[_Thing], brand: Callable[[_Thing], str], part: Part
 
 
 def available(things: Sequence[_Thing], brand: Callable[[_Thing], str], part: Part | None) -> Sequence[_Thing]:
-    """Return the things that a business may choose one of: as `allowed`, but for a test those held out if any are."""
+    """Return the things that a business may choose from: `allowed`, or for a test those held out, if there are any."""
     if part != "test":
         return allowed(things, brand, part)
     return [thing for thing in things if is_held_out(brand(thing))] or things

@@ -27,8 +27,8 @@ class Bill(Record, frozen=True):
     weeks: int = 0  # weeks between payments, instead
     code: str = ""
     incoming: bool = False
-    family: str = ""  # of which a business has one bill at most
-    state: str = ""  # whose businesses have this bill; empty: all
+    family: str = ""  # a business has at most one bill of a family
+    state: str = ""  # only businesses of this state have the bill; empty: all
 
 
 class Spend(Record, frozen=True):

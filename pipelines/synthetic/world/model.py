@@ -36,8 +36,7 @@ Role = Literal["main", "second", "savings", "tax", "card"]
 """What an account is for: trading, trading at another bank, money put aside, tax put aside, credit card."""
 
 Part = Literal["train", "test"]
-"""Which businesses of a portfolio: `train` ones meet nothing held out, `test` ones meet it wherever there is a choice.
-"""
+"""A part of a portfolio. Brands and banks that are held out occur never in `train`, and in `test` where possible."""
 
 Condition = Literal["sound", "start_up", "distressed", "failing"]
 FacilityStatus = Literal["active", "in_arrears", "defaulted", "repaid", "renewed"]
@@ -97,7 +96,7 @@ class Outcome:
     """Whether the business is 90 days or more past due on a facility within 12 months after the window."""
 
     defaults: bool
-    probability: float  # the true one, of which `defaults` is a draw
+    probability: float  # the true one; `defaults` is drawn with it
     latents: Latents
 
 

@@ -84,7 +84,7 @@ def test_from_two_files_to_a_model_in_use_and_back(portfolio: tuple[Path, Path],
     assert len(fitted["calibrationTable"]) == 10
 
     client = run("clients", "create", "Harbour Lending")["clientId"]
-    assert "Reports have no" in refused("risk", "activate", tmp_path / "model.json", "--client", client)
+    assert "don't have these metrics" in refused("risk", "activate", tmp_path / "model.json", "--client", client)
 
     retained = run("risk", "fit", *files, "--registry-only", "--synthetic", "--client", client)
     assert retained["calibration"] == "synthetic"

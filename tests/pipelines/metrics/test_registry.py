@@ -122,8 +122,8 @@ def derived(slug: str, *operands: str) -> str:
     ("more", "reason"),
     [
         (derived("a", "revenue", "unheard_of"), "there is no metric unheard_of"),
-        (derived("a", "b", "1") + derived("b", "a", "1"), "made of itself"),
-        (derived("a", "a", "1"), "made of itself"),
+        (derived("a", "b", "1") + derived("b", "a", "1"), "computed from itself"),
+        (derived("a", "a", "1"), "computed from itself"),
         (derived("revenue", "1", "2"), "revenue is defined 2 times"),
         (derived("a", "revenue"), "at least 2 items"),
         (derived("a", "revenue", "1e400"), "neither the slug of a metric nor a decimal"),

@@ -93,7 +93,7 @@ def test_model_that_reads_unknown_metrics_cannot_be_activated(store: Store) -> N
     with store.db.writing() as w:
         client = a_client(w)
         model = risk_models.add(w, a_scorecard("loan_amount"), client, NOW)
-        with pytest.raises(Unprocessable, match="Reports have no loan_amount"):
+        with pytest.raises(Unprocessable, match="Reports don't have these metrics: loan_amount"):
             risk_models.activate(w, model.model_id, client, "operator", NOW)
 
 

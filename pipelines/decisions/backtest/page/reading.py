@@ -256,7 +256,7 @@ def _bad_rates(id_: str, each: Data, about: About) -> Figure | None:
         [words_of(row["outcome"]), *(whole(row[side][name]) for side in SIDES for name in ("judged", "defaulted"))]
         for row in judged
     ]
-    says = "Share that went bad, of the customers of whom it is known whether they repaid."
+    says = "Share of customers that went bad, among those whose repayment is known."
     return _pairs(f"{id_}-bad", "Bad rate", says, rows, about, Grid.of("Repaid or bad, where known", columns, cells))
 
 

@@ -1,8 +1,9 @@
 """Load the layouts of banks' statements, and recognise the bank of a document.
 
-Pages are read by their contents, whoever printed them. A layout adds the bank's name and the few conventions that a
-page doesn't show. There is one file per bank in `pipelines/intake/layouts`, with the documents that the bank issues. It
-is checked when loaded, and all mistakes are reported at once. To add a bank, add a file: no code names a bank.
+Pages are read by their contents, no matter which bank printed them. A layout adds the bank's name and the few
+conventions that a page doesn't show. There is one file per bank in `pipelines/intake/layouts`, with the documents that
+the bank issues. It is checked when loaded, and all mistakes are reported at once. To add a bank, add a file: no code
+names a bank.
 """
 
 import re

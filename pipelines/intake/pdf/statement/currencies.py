@@ -26,7 +26,7 @@ _ACCOUNT = re.compile(
 )
 # A colon and a name that is neither ours nor a bare dollar's: `Currency: GHS`, `Currency: Ringgit`.
 _NAMED = re.compile(r"\b(?i:currency)(?: (?i:code))? ?: ?(?![^|]*(?i:dollar|austral))([A-Za-z]{3,})")
-_OTHER_SIGN = re.compile(r"[B-Zb-z]*[¢£¥₠-₿][B-Zb-z]*|[B-Zb-z]+\$|\$[B-Zb-z]+")  # of nobody that we know
+_OTHER_SIGN = re.compile(r"[B-Zb-z]*[¢£¥₠-₿][B-Zb-z]*|[B-Zb-z]+\$|\$[B-Zb-z]+")  # of a currency that we don't know
 _APART = 1.6  # of the size of characters: a mark stands closer, as CR and DR do
 _HEADING = re.compile(
     r"\b(?:amount|balance|debits?|credits?|withdrawals?|deposits?|paid (?:in|out)|money (?:in|out))\b", re.IGNORECASE

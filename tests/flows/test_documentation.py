@@ -12,6 +12,7 @@ Ports are replaced by free ones, and `duckdb` is a stand-in made of the package 
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -65,6 +66,9 @@ def test_marks_are_known_and_few(page: str) -> None:
 @pytest.mark.timeout(WITHIN_S + 30)
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_of_page_work_in_a_fresh_folder(page: str, tmp_path: Path) -> None:
+    for tool in ("curl", "jq"):
+        if shutil.which(tool) is None and not os.environ.get("CI"):
+            pytest.skip(f"install {tool} to run the commands of the documentation")
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     tools = tmp_path / ".tools"
     tools.mkdir()
@@ -90,7 +94,7 @@ def test_commands_of_page_work_in_a_fresh_folder(page: str, tmp_path: Path) -> N
 
 
 def script_of(blocks: list[Block], ports: dict[str, str]) -> str:
-    """The page as one script, which ends what it started beside itself."""
+    """Return the page as one script, which ends what it started beside itself."""
     lines = ["set -eo pipefail", "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT"]
     for block in blocks:
         commands = PORT.sub(lambda found: ports[found[1]], block.commands)
@@ -104,7 +108,7 @@ def script_of(blocks: list[Block], ports: dict[str, str]) -> str:
 
 
 def beside(commands: str, port: str) -> str:
-    """Commands that run beside what follows, which begins when the port answers, and the service is ready."""
+    """Return commands that run in the background, and a wait until the port answers and the service is ready."""
     answers = f"(: > /dev/tcp/127.0.0.1/{port}) 2> /dev/null"
     if "tidemark up" in commands:
         answers = f"curl -sf 127.0.0.1:{port}/health/ready -o /dev/null"

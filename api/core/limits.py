@@ -122,7 +122,7 @@ class Shares:
     """A limited amount that is shared by clients and their keys. Not thread-safe: the caller locks.
 
     A client may take at most three quarters of what the other clients leave, and a key three quarters of what the
-    client's other keys leave. So however much one takes, something is left for the next. The deliveries of
+    client's other keys leave. So something is always left for the next one. The deliveries of
     `storage.webhooks.outbox` work the same way, with half for each client; three quarters is our judgement, because
     most services have one busy client.
     """

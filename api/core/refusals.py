@@ -2,8 +2,8 @@
 
 The first refusal of a kind (caller, address, operation) in a minute is written at once. The others become one entry
 with their count when the minute is over. A background thread writes them, so that the time an answer takes doesn't
-depend on whether its refusal was the first: that would let an attacker tell revoked keys from unknown ones. While the
-database is away, a bounded number of entries waits.
+depend on whether its refusal was the first: that would let an attacker distinguish revoked keys from unknown ones.
+While the database is away, a bounded number of entries waits.
 """
 
 import logging

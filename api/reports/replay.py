@@ -38,7 +38,7 @@ from storage.jobs import jobs
 from storage.reports import reports
 
 METRICS = "metrics"
-DEFAULT_FIGURES = {  # by what can be explained
+DEFAULT_FIGURES = {  # by report; the figure to explain if none is named
     "completeness": "/summary/completenessScore",
     "risk": "/value",
     "aggregate": "/tables/monthly_cash_flow/values/0/revenue",

@@ -109,7 +109,7 @@ class Where(Strict):
 
     @property
     def selects_by_purpose(self) -> bool:
-        """Whether it selects rows by what the money was for: they mean the opposite on the account's other side."""
+        """Whether it selects rows by the purpose of the money; on the other account they mean the opposite."""
         named = self.categories or self.groups or self.flags
         return bool(named) or self.recurring is not None or self.facility is not None
 

@@ -2,8 +2,8 @@
 
 A metric's filters and windows say which rows it reads. So the sizes of these rows are computed as metrics as well, all
 in one pass: for each filter the size of all rows and of the unreconciled ones. Money counts by amount; metrics that
-count rows, days or groups go by rows. Arithmetic rests on everything behind its operands, a share on its part and its
-whole. For balances it is not known here which rows state them: they rest on all rows of the window, by rows.
+count rows, days or groups go by rows. Arithmetic uses all rows behind its operands, a share those of its part and its
+whole. It is not known here which rows state a balance, so a balance counts all rows of its window.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,9 +1,9 @@
 """Monitoring rulesets. Each has versions that are never rewritten; the newest one is in force.
 
-A ruleset watches while it is active and not archived. A change of what watches requests, in the same transaction, a
-ruleset evaluation of the customers concerned (`storage.monitoring.evaluation_requests`), so that they need not wait
-for the night. When a ruleset stops watching, the states of its rules are deleted: if it is switched on again, all
-conditions that are true then trigger.
+A ruleset watches while it is active and not archived. Whenever the watching rulesets change, the same transaction
+requests a ruleset evaluation of the customers concerned (`storage.monitoring.evaluation_requests`), so that they need
+not wait for the night. When a ruleset stops watching, the states of its rules are deleted: if it is switched on again,
+all conditions that are true then trigger.
 
 A ruleset evaluation is applied in a transaction that locks the rulesets (`lock_watching`), so a change of a ruleset
 comes before or after, never in between.

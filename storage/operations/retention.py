@@ -81,7 +81,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Swept:
-    """Numbers of what a sweep removed."""
+    """How many objects a sweep removed, by kind."""
 
     versions: int  # replaced locations of customers' transactions, and replaced tables of the portfolio
     files: int  # segments whose last location was removed

@@ -16,14 +16,14 @@ MAX_PAGE = 1_000_000_000
 
 
 class Received(BaseModel):
-    """The base of what callers send. Unknown fields are ignored, and named in the answer's message."""
+    """The base class of request bodies. Unknown fields are ignored, and named in the answer's message."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
     ROWS: ClassVar[str | None] = None  # the member of a body that is a list of transactions
 
 
 class View(BaseModel):
-    """The base of what callers are shown, made from a record of storage."""
+    """The base class of answers, made from a record of storage."""
 
     model_config = ConfigDict(
         alias_generator=AliasGenerator(serialization_alias=to_camel),

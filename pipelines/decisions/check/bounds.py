@@ -27,7 +27,7 @@ Trail: TypeAlias = "tuple[Trail, int | str] | None"  # path from a value back to
 def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | None:
     """Return the first bound that a document breaks.
 
-    The time is limited however large the document is, and there is no recursion that deep nesting could exhaust.
+    The time is limited for documents of any size, and there is no recursion that deep nesting could exhaust.
 
     Args:
         calculating: the members of the document that contain numbers and conditions.

@@ -84,7 +84,7 @@ def _categorise(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
 def _name_parties(listed: pl.DataFrame) -> pl.DataFrame:
     """Name each counterparty by the lists, else from the text itself (schema NAMED, same rows).
 
-    A listed bank is the counterparty only if the text names nobody else: mostly it is just the bank that paid.
+    A listed bank is the counterparty only if the text names no other party: usually it is just the bank that paid.
     """
     other = pl.col("purpose").ne_missing("bank")
     said = [pl.when(other).then(f"counterparty_{each}").alias(f"listed_{each}") for each in ("name", "kind")]

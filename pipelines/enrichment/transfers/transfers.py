@@ -222,7 +222,7 @@ def _names_holder() -> pl.Expr:
 
 
 def _transfer_score() -> pl.Expr:
-    """Return how clearly the text speaks of an own transfer: 2 clearly, 1 some words, 0 not at all."""
+    """Return how clearly the text describes an own transfer: 2 clearly, 1 by some words, 0 not at all."""
     own = pl.col("category").is_in(_TRANSFER_CATEGORIES) | (pl.col("counterparty_kind") == "own") | _names_holder()
     return pl.when(own).then(2).when(_has_transfer_words()).then(1).otherwise(0).cast(pl.Int8)
 

@@ -11,8 +11,8 @@ from pipelines.reports.page.naming import account_name, driver_name, of_most
 EVIDENCE: Mapping[str, str] = {
     "balance_break": "The running balance does not follow",
     "silence": "Silent for longer than its rhythm explains",
-    "series_missing": "A month without any of what recurs in it",
-    "statement_period": "Between what two statements cover",
+    "series_missing": "A month without any of its recurring payments",
+    "statement_period": "Between the periods of two statements",
 }
 
 

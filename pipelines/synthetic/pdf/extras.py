@@ -1,4 +1,4 @@
-"""What stands between rows or below them and is no transaction, although it has words, days and figures.
+"""Print lines between or below the rows that have words, days and figures but are not transactions.
 
 Each function writes from a height on and returns the height below what it wrote.
 """

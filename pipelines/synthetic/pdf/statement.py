@@ -56,7 +56,7 @@ def print_statement(order: Order, layout: PdfLayout) -> PrintedStatement:
 
 
 def _filling(order: Order, layout: PdfLayout, pages: int) -> list[Material]:
-    """Return rows that fill a number of pages, less those whose place is needed by what follows the rows."""
+    """Return rows that fill a number of pages, and leave room for what is printed after the rows."""
     materials = _materials(order, layout, pages * ROWS_A_PAGE)
     sheets, places, _ = _composed(order, layout, materials)
     last = max(1, pages - (len(sheets.sheets) - places[-1][-1]))  # page with rows

@@ -1,7 +1,7 @@
 """Detect that a page of a statement is missing, from what the other pages say.
 
-A total carried to the next page needs a next page, and one brought from the previous page needs that page. A statement
-doesn't end or begin with such a total: if it were accepted, nobody would notice the rows of the missing page.
+A total carried to the next page needs a next page, and a total brought from the previous page needs a previous page. A
+statement doesn't begin or end with such a total. This is checked because rows of a missing page would go unnoticed.
 """
 
 import re

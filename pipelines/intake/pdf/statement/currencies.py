@@ -88,7 +88,10 @@ def currency_at(line: Line, printed: Printed) -> str | None:
 
 
 def _mark(text: str, *, is_close: bool) -> str | None:
-    """Return what a word beside an amount names. A mark stands close to it, for a description may end in `FR`, too."""
+    """Return the currency that a word beside an amount names.
+
+    Only a word close to the amount can be a mark, because a description may end in `FR`, too.
+    """
     if text in CODES or not is_close:
         return text if text in CODES else None
     known = CURRENCY_BY_SYMBOL.get(text) or OF_WORD.get(text) or (text if text in currencies.CODES else None)

@@ -69,7 +69,7 @@ BEFORE = Policy.model_validate(LOAN)
         ("/metrics/0/freshDays", None, "Metric median_monthly_receipts_6m: freshDays changed from 45 to none."),
         ("/products/1", {"slug": "line", "name": "Line"}, "Product line: added (Line)."),
         ("/steps/1/match", "all", "Step Knock-outs: match changed from any to all."),
-        ("/steps/2/outcome", "proceed", "Step For a person to look at: outcome changed from conditional to proceed."),
+        ("/steps/2/outcome", "proceed", "Step Manual review: outcome changed from conditional to proceed."),
         (
             "/steps/1/rules/3/condition/lessThan/1",
             "6",
@@ -126,7 +126,7 @@ def test_moved_rule_and_swapped_steps_are_reported_once() -> None:
     compared["rules"].append(knock_outs["rules"].pop(3))
     document["steps"][1:] = [compared, knock_outs]
     order, moved = describe_changes(BEFORE, Policy.model_validate(document))
-    first, last = "Not this kind of lending", "For a person to look at"
+    first, last = "Not eligible", "Manual review"
     assert order == f"Steps: the order is now {first}, {last}, Knock-outs; it was {first}, Knock-outs, {last}."
     assert moved == f"Rule TRADING_TOO_SHORT: moved from step Knock-outs to step {last}."
 

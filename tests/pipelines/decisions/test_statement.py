@@ -39,7 +39,7 @@ def test_automatic_decisions_are_separate_from_assisted_ones() -> None:
     stated = of(LOAN)
     alone, assisted = stated["decidedAutomatically"], stated["decidedWithAssistance"]
     assert [each.split(":")[0] for each in alone] == [
-        "Not this kind of lending",
+        "Not eligible",
         "Knock-outs",
         "Otherwise the application is let through.",
         "How much is offered of Working capital loan.",
@@ -47,7 +47,7 @@ def test_automatic_decisions_are_separate_from_assisted_ones() -> None:
     assert "refused when any of these are met" in alone[1]
     assert "Five or more dishonoured payments within 180 days." in alone[1]
     assert [each.split(":")[0] for each in assisted] == [
-        "For a person to look at",
+        "Manual review",
         "Applications that can't be decided because information is missing are left to a person.",
     ]
 

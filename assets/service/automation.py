@@ -1,6 +1,7 @@
 """Restart stopped schedules and sensors when Dagster starts, and report those that are stopped later.
 
-One that is stopped in Dagster's pages is stopped until the next start. To stop one for good, use the settings.
+A schedule or sensor that is stopped in Dagster's pages stays stopped until the next start. Use the settings to stop it
+for good.
 """
 
 import logging
@@ -26,8 +27,9 @@ class AutomationWatch:
         self._recorded: set[Automation] | None = None
 
     def check(self) -> bool:
-        """Record what is stopped; the first successful check turns it on again before. Return whether Dagster answers,
-        so that runs could be launched.
+        """Record which schedules and sensors are stopped. The first successful check turns them on beforehand.
+
+        Return whether Dagster answers, so that runs can be launched.
         """
         stopped = self._dagster.list_stopped()
         if stopped and not self._restored:

@@ -1,0 +1,80 @@
+"""What an attack is: a change to a ledger, described in words, with parameters, and the same each time for a seed."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from random import Random
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+Evidence = Literal["words", "balances", "accounts"]
+Detectability = Literal["visible", "partly", "invisible"]
+"""`visible`: the supplied rows show it. `partly`: they do if what `needs` names is supplied. `invisible`: never."""
+
+
+@dataclass(frozen=True, eq=False)
+class Applicant:
+    """A customer on the day of the application. The ledger (schema LEDGER) ends on that day or before."""
+
+    ledger: pl.DataFrame
+    applied_on: date
+    name: str = ""  # of the business, as statements print it
+    owner: str = ""
+    related: tuple[str, ...] = ()  # companies and trusts of the same people
+
+
+Change: TypeAlias = Callable[..., pl.DataFrame]
+"""`(applicant, rng, **parameters)` → the changed ledger; unchanged if the applicant can't do it."""
+
+
+@dataclass(frozen=True)
+class Manipulation:
+    slug: str
+    words: str  # what is done, and what it leaves behind
+    held_out: bool  # written without knowledge of the rules
+    change: Change
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the names of the parameters with their defaults."""
+        declared = inspect.signature(self.change).parameters.values()
+        return {each.name: each.default for each in declared if each.kind is each.KEYWORD_ONLY}
+
+    def apply(self, applicant: Applicant, seed: str, **parameters: object) -> pl.DataFrame:
+        """Return the manipulated ledger. It depends on nothing but these values.
+
+        Args:
+            seed: should name the customer, too, so that not all customers are changed alike.
+
+        Raises:
+            TypeError: there is no such parameter.
+        """
+        return self.change(applicant, Random(f"{seed}/{self.slug}"), **parameters)
+
+
+@dataclass(frozen=True)
+class Attack(Manipulation):
+    """A change that makes a business look better than it is."""
+
+    detectability: Detectability
+    needs: tuple[Evidence, ...]  # for evidence to remain, in addition to dates and amounts
+
+    def leaves_evidence(self, ledger: pl.DataFrame) -> bool:
+        """Return whether the untouched ledger supplies what shows this attack."""
+        return self.detectability != "invisible" and all(_SUPPLIES[each](ledger) for each in self.needs)
+
+
+@dataclass(frozen=True)
+class LookAlike(Manipulation):
+    """An honest change with the surface of an attack: a finding on it is a false alarm."""
+
+    resembles: str  # slug of the attack
+
+
+_SUPPLIES: Mapping[Evidence, Callable[[pl.DataFrame], bool]] = {
+    "words": lambda ledger: bool((ledger["description"] != "").any()),
+    "balances": lambda ledger: bool(ledger["balance"].is_not_null().any()),
+    "accounts": lambda ledger: ledger["account"].n_unique() > 1,
+}

@@ -67,7 +67,7 @@ class Attack(Manipulation):
 
 
 @dataclass(frozen=True)
-class LookAlike(Manipulation):
+class Lookalike(Manipulation):
     """An honest change with the surface of an attack: a finding on it is a false alarm."""
 
     resembles: str  # slug of the attack

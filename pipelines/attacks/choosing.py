@@ -1,0 +1,107 @@
+"""What an attacker reads in a ledger before changing it: accounts, sizes, days, and how the bank words a payment."""
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from random import Random
+
+import polars as pl
+
+from pipelines.attacks.attack import Applicant
+from pipelines.vocabulary.taxonomy import GROUPS
+
+RECENT = 180  # days that say how large the business is
+DAYS_A_MONTH = Decimal("30.4")
+LEAST_TURNOVER = Decimal(2_000)  # a month; a sum in proportion to less would not be worth an attack
+CUSTOMERS = (  # made-up firms
+    "Tarwin Joinery",
+    "Mallee Plastering",
+    "Corinella Fitouts",
+    "Brindle Street Holdings",
+    "Ninderry Landscapes",
+    "Wattle Creek Projects",
+    "Perrin & Oakes",
+    "Lomandra Interiors",
+)
+_BY_TRANSFER = {True: ("customer_transfer",), False: ("wages", "owner_drawings", "suppliers", "subcontractors")}
+_NOT_BY_TRANSFER = re.compile(r"(?i)purchase|direct debit|bpay|visa|eftpos|cheque")
+_RECEIPT_NUMBER = re.compile(r"\b\d{5,}\b")
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_PRINTED_DAY = re.compile(rf"(?i)\b\d{{1,2}}(\s?)(?:{_MONTHS})(?![a-z])")
+
+
+def trading_account(ledger: pl.DataFrame) -> str:
+    """Return the account with the most rows; a transaction account if there is one."""
+    ranked = ledger.group_by("account", maintain_order=True).agg(
+        is_trading=(pl.col("account_type") == "transaction").any().fill_null(value=False), rows=pl.len()
+    )
+    chosen: str = ranked.sort("is_trading", "rows", descending=True, maintain_order=True)["account"][0]
+    return chosen
+
+
+def monthly_turnover(applicant: Applicant) -> Decimal:
+    """Return the receipts in a month of the last 180 days in the trading account, without own transfers and loans."""
+    group = pl.col("category").replace_strict(GROUPS, default="unknown", return_dtype=pl.String).fill_null("unknown")
+    receipts = applicant.ledger.filter(
+        pl.col("account") == trading_account(applicant.ledger),
+        pl.col("amount") > 0,
+        pl.col("date") > applicant.applied_on - timedelta(days=RECENT),
+        ~group.is_in(["transfer", "debt_inflow", "owner"]),
+    )
+    return max(LEAST_TURNOVER, Decimal(receipts["amount"].sum() or 0) / RECENT * DAYS_A_MONTH)
+
+
+def sum_near(rng: Random, target: Decimal, unit: Decimal = Decimal("0.01")) -> Decimal:
+    """Draw a sum within a fifth of a target, in whole units, at least one."""
+    drawn = target * Decimal(rng.randrange(800, 1_201)) / 1_000
+    return max(unit, (drawn / unit).to_integral_value() * unit).quantize(Decimal("0.01"))
+
+
+def business_day(day: date) -> date:
+    """Return the day, or the Friday before a weekend."""
+    return day - timedelta(days=max(0, day.weekday() - 4))
+
+
+def draw_days(rng: Random, last: date, within: int, count: int) -> list[date]:
+    """Draw business days of the `within` days that end on the last one, sorted."""
+    return sorted(business_day(last - timedelta(days=rng.randrange(within))) for _ in range(count))
+
+
+def first_day(ledger: pl.DataFrame) -> date:
+    first: date = ledger["date"].min()  # pyrefly: ignore[bad-assignment]
+    return first
+
+
+def invoice(rng: Random) -> str:
+    return f"{rng.choice(('Inv', 'INV', 'Invoice', 'inv'))} {rng.randrange(1_000, 9_999)}"
+
+
+class Wording:
+    """How an account's bank words payments between people and firms; nothing if the ledger has no texts at all."""
+
+    def __init__(self, ledger: pl.DataFrame, account: str) -> None:
+        rows = ledger.filter(pl.col("account") == account)
+        self._heads = {credit: _heads(rows, credit) for credit in (True, False)}
+        self._has_words = bool((ledger["description"] != "").any())
+
+    def word(self, rng: Random, day: date, credit: bool, party: str, reference: str) -> str:
+        """Return the text of a payment from (`credit`) or to a party."""
+        if not self._has_words:
+            return ""
+        head = rng.choice(self._heads[credit] or [f"Transfer {'from' if credit else 'to'} "])
+        head = _RECEIPT_NUMBER.sub(lambda found: _redraw(rng, found[0]), head)
+        head = _PRINTED_DAY.sub(lambda found: f"{day:%d}{found[1]}{day:%b}", head)
+        return f"{head}{party} {reference}".strip()
+
+
+def _heads(rows: pl.DataFrame, credit: bool) -> Sequence[str]:
+    """Return what comes before the party's name in texts of payments by transfer."""
+    alike = rows.filter(pl.col("category").is_in(_BY_TRANSFER[credit]), (pl.col("amount") > 0) == credit)
+    named = alike.select("description", "counterparty").drop_nulls().iter_rows()
+    places = [(text, text.lower().find(name.lower())) for text, name in named if not _NOT_BY_TRANSFER.search(text)]
+    return [text[:place] for text, place in places if place > 0]
+
+
+def _redraw(rng: Random, digits: str) -> str:
+    return "".join(rng.choice("0123456789") for _ in digits)

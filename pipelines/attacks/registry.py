@@ -1,0 +1,60 @@
+"""All attacks and lookalikes by slug: the words of `attacks.yaml` with the functions that do it."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from random import Random
+
+import msgspec
+
+from pipelines.attacks import held_out
+from pipelines.attacks.attack import Attack, Change, Detectability, Evidence, Lookalike
+from pipelines.vocabulary.rule_files import parse
+
+FILE = "attacks.yaml"
+SHARE_HELD_OUT = 3  # one in so many
+_CHANGES: Mapping[str, Change] = held_out.CHANGES
+
+
+class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An attack in words. `lookalikes`: a paragraph each."""
+
+    words: str
+    detectability: Detectability
+    needs: tuple[Evidence, ...]
+    lookalikes: dict[str, str]
+
+
+@cache
+def described() -> Mapping[str, Described]:
+    """Return all attacks that are described, by slug, whether or not they are implemented."""
+    text = files("pipelines.attacks").joinpath(FILE).read_text("utf-8")
+    return msgspec.convert(parse(text, FILE), dict[str, Described])
+
+
+@cache
+def draw_held_out() -> frozenset[str]:
+    """Draw the third of the attacks that is held out."""
+    slugs = sorted(described())
+    return frozenset(Random("held out").sample(slugs, -(-len(slugs) // SHARE_HELD_OUT)))
+
+
+@cache
+def attacks() -> Mapping[str, Attack]:
+    """Return the implemented attacks by slug."""
+    return {
+        slug: Attack(slug, each.words, slug in draw_held_out(), _CHANGES[slug], each.detectability, each.needs)
+        for slug, each in described().items()
+        if slug in _CHANGES
+    }
+
+
+@cache
+def lookalikes() -> Mapping[str, Lookalike]:
+    """Return the implemented lookalikes by slug."""
+    return {
+        slug: Lookalike(slug, words, attack in draw_held_out(), _CHANGES[slug], attack)
+        for attack, each in described().items()
+        for slug, words in each.lookalikes.items()
+        if slug in _CHANGES
+    }

@@ -106,7 +106,7 @@ def change_amounts(ledger: pl.DataFrame, amounts: Mapping[int, Decimal], rebalan
 def move_rows(ledger: pl.DataFrame, dates: Mapping[int, date]) -> pl.DataFrame:
     """Move rows, by their numbers, to the end of other days. The balances in between change."""
     moved = _replace(_with_openings(ledger), "date", dates).with_columns(_mark("moved", dates))
-    return moved.sort(_is_among(dates), maintain_order=True).pipe(_sort).pipe(_settle)
+    return _settle(_sort(moved, _is_among(dates)))
 
 
 def hide_balances(ledger: pl.DataFrame, rows: Collection[int]) -> pl.DataFrame:
@@ -139,10 +139,10 @@ def _new_schema(column: str) -> pl.Schema:
     return pl.Schema({"row": LEDGER["row"], "_new": LEDGER[column]})
 
 
-def _sort(ledger: pl.DataFrame) -> pl.DataFrame:
-    """Sort by account, in order of appearance, and day. Within a day the order stays."""
+def _sort(ledger: pl.DataFrame, *within_day: pl.Expr) -> pl.DataFrame:
+    """Sort by account, in order of appearance, by day, and by what is given within a day; else the order stays."""
     account = pl.col("_place").min().over("account")
-    return ledger.with_row_index("_place").sort(account, "date", "_place").drop("_place")
+    return ledger.with_row_index("_place").sort(account, "date", *within_day, "_place").drop("_place")
 
 
 def _with_openings(ledger: pl.DataFrame) -> pl.DataFrame:

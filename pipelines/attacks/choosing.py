@@ -9,10 +9,12 @@ from random import Random
 import polars as pl
 
 from pipelines.attacks.attack import Applicant
+from pipelines.attacks.ledger import Movement, insert_rows
 from pipelines.vocabulary.taxonomy import GROUPS
 
 RECENT = 180  # days that say how large the business is
 DAYS_A_MONTH = Decimal("30.4")
+CENT = Decimal("0.01")
 LEAST_TURNOVER = Decimal(2_000)  # a month; a sum in proportion to less would not be worth an attack
 CUSTOMERS = (  # made-up firms
     "Tarwin Joinery",
@@ -63,6 +65,11 @@ def business_day(day: date) -> date:
     return day - timedelta(days=max(0, day.weekday() - 4))
 
 
+def next_business_day(day: date) -> date:
+    """Return the day, or the Monday after a weekend."""
+    return day + timedelta(days=(7 - day.weekday()) % 7) if day.weekday() > 4 else day
+
+
 def draw_days(rng: Random, last: date, within: int, count: int) -> list[date]:
     """Draw business days of the `within` days that end on the last one, sorted."""
     return sorted(business_day(last - timedelta(days=rng.randrange(within))) for _ in range(count))
@@ -105,3 +112,34 @@ def _heads(rows: pl.DataFrame, credit: bool) -> Sequence[str]:
 
 def _redraw(rng: Random, digits: str) -> str:
     return "".join(rng.choice("0123456789") for _ in digits)
+
+
+class Desk:
+    """Draws and words payments of one applicant in one account."""
+
+    def __init__(self, applicant: Applicant, rng: Random, account: str | None = None) -> None:
+        self.applicant, self.rng = applicant, rng
+        self.account = trading_account(applicant.ledger) if account is None else account
+        self.wording = Wording(applicant.ledger, self.account)
+        self.turnover = monthly_turnover(applicant)
+        self.last = applicant.applied_on
+
+    def movement(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
+        text = self.wording.word(self.rng, day, amount > 0, party, reference)
+        return Movement(self.account, day, text, amount.quantize(CENT), category, party)
+
+    def sum(self, share: Decimal, unit: Decimal = CENT) -> Decimal:
+        """Draw a sum near a share of a month's turnover."""
+        return sum_near(self.rng, self.turnover * share, unit)
+
+    def customer(self) -> str:
+        """Draw a customer that pays by transfer, or a made-up one."""
+        of_account = pl.col("account") == self.account
+        paying = of_account & (pl.col("category") == "customer_transfer") & (pl.col("amount") > 0)
+        names = self.applicant.ledger.filter(paying)["counterparty"].drop_nulls().unique().sort().to_list()
+        return self.rng.choice([*names, *CUSTOMERS])
+
+    def insert(self, movements: list[Movement]) -> pl.DataFrame:
+        """Insert what lies within the ledger's days."""
+        first = first_day(self.applicant.ledger)
+        return insert_rows(self.applicant.ledger, [each for each in movements if first <= each.date <= self.last])

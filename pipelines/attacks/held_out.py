@@ -12,16 +12,15 @@ import polars as pl
 from pipelines.attacks.attack import Applicant, Change
 from pipelines.attacks.choosing import (
     CUSTOMERS,
-    Wording,
+    Desk,
     business_day,
     draw_days,
     first_day,
     invoice,
-    monthly_turnover,
-    sum_near,
+    next_business_day,
     trading_account,
 )
-from pipelines.attacks.ledger import Movement, add_account, change_texts, hide_balances, insert_rows, remove_rows
+from pipelines.attacks.ledger import Movement, add_account, change_texts, hide_balances, remove_rows
 from pipelines.vocabulary.taxonomy import GROUPS
 
 LENDERS = ("Prospa", "Moula", "Lumi", "OnDeck", "Capify", "Bizcap", "ScotPac")
@@ -35,37 +34,6 @@ _ADVERSE = (
     "tax_payment_plan",
     "interest_charged",
 )
-
-
-class Desk:
-    """Draws and words payments of one applicant in one account."""
-
-    def __init__(self, applicant: Applicant, rng: Random, account: str | None = None) -> None:
-        self.applicant, self.rng = applicant, rng
-        self.account = trading_account(applicant.ledger) if account is None else account
-        self.wording = Wording(applicant.ledger, self.account)
-        self.turnover = monthly_turnover(applicant)
-        self.last = applicant.applied_on
-
-    def movement(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
-        text = self.wording.word(self.rng, day, amount > 0, party, reference)
-        return Movement(self.account, day, text, amount.quantize(_CENT), category, party)
-
-    def sum(self, share: Decimal, unit: Decimal = _CENT) -> Decimal:
-        """Draw a sum near a share of a month's turnover."""
-        return sum_near(self.rng, self.turnover * share, unit)
-
-    def customer(self) -> str:
-        """Draw a customer that pays by transfer, or a made-up one."""
-        of_account = pl.col("account") == self.account
-        paying = of_account & (pl.col("category") == "customer_transfer") & (pl.col("amount") > 0)
-        names = self.applicant.ledger.filter(paying)["counterparty"].drop_nulls().unique().sort().to_list()
-        return self.rng.choice([*names, *CUSTOMERS])
-
-    def insert(self, movements: list[Movement]) -> pl.DataFrame:
-        """Insert what lies within the ledger's days."""
-        first = first_day(self.applicant.ledger)
-        return insert_rows(self.applicant.ledger, [each for each in movements if first <= each.date <= self.last])
 
 
 def round_trip(
@@ -89,14 +57,10 @@ def _there_and_back(
     desk: Desk, party: str, start: date, share: Decimal, days: int, first: Literal["in", "out"]
 ) -> Iterator[Movement]:
     amount = desk.sum(share)
-    back = _next_business_day(start + timedelta(days=days))
+    back = next_business_day(start + timedelta(days=days))
     on_in, on_out = (start, back) if first == "in" else (back, start)
     yield desk.movement(on_in, amount, party, invoice(desk.rng), "unknown_credit")
     yield desk.movement(on_out, -amount, party, desk.rng.choice(("", "refund", invoice(desk.rng))), "unknown_debit")
-
-
-def _next_business_day(day: date) -> date:
-    return day + timedelta(days=(7 - day.weekday()) % 7) if day.weekday() > 4 else day
 
 
 def deposit_returned(
@@ -107,7 +71,7 @@ def deposit_returned(
     made: list[Movement] = []
     for start in draw_days(rng, applicant.applied_on - timedelta(days=25), 300, count):
         party, amount = desk.customer(), desk.sum(share, Decimal(50))
-        back = _next_business_day(start + timedelta(days=rng.randrange(4, 21)))
+        back = next_business_day(start + timedelta(days=rng.randrange(4, 21)))
         made.append(desk.movement(start, amount, party, "deposit", "customer_transfer"))
         made.append(desk.movement(back, -amount, party, "deposit refund", "refund_paid"))
     return desk.insert(made)
@@ -121,8 +85,8 @@ def invoice_overpaid(
     made: list[Movement] = []
     for start in draw_days(rng, applicant.applied_on - timedelta(days=20), 300, count):
         party, amount, reference = desk.customer(), desk.sum(share), invoice(rng)
-        again = _next_business_day(start + timedelta(days=rng.randrange(1, 8)))
-        back = _next_business_day(again + timedelta(days=rng.randrange(1, 6)))
+        again = next_business_day(start + timedelta(days=rng.randrange(1, 8)))
+        back = next_business_day(again + timedelta(days=rng.randrange(1, 6)))
         made.append(desk.movement(start, amount, party, reference, "customer_transfer"))
         made.append(desk.movement(again, amount, party, reference, "customer_transfer"))
         made.append(desk.movement(back, -amount, party, f"{reference} paid twice", "refund_paid"))
@@ -156,7 +120,7 @@ def bond_paid_and_returned(
     made: list[Movement] = []
     for start in draw_days(rng, applicant.applied_on - timedelta(days=65), 240, count):
         party, amount = rng.choice(CUSTOMERS), desk.sum(share, Decimal(100))
-        back = _next_business_day(start + timedelta(days=rng.randrange(30, 62)))
+        back = next_business_day(start + timedelta(days=rng.randrange(30, 62)))
         made.append(desk.movement(start, -amount, party, "bond", "unknown_debit"))
         made.append(desk.movement(back, amount, party, "bond release", "refund_received"))
     return desk.insert(made)
@@ -171,7 +135,7 @@ def money_held_for_others(
     for start in draw_days(rng, applicant.applied_on - timedelta(days=45), 250, count):
         payer, payee = rng.sample(CUSTOMERS, 2)
         amount, job = desk.sum(share), rng.randrange(100, 999)
-        on = _next_business_day(start + timedelta(days=rng.randrange(14, 42)))
+        on = next_business_day(start + timedelta(days=rng.randrange(14, 42)))
         passed_on = (amount * (100 - fee_percent) / 100).quantize(_CENT)
         made.append(desk.movement(start, amount, payer, f"trust {job}", "unknown_credit"))
         made.append(desk.movement(on, -passed_on, payee, f"settlement {job}", "unknown_debit"))
@@ -188,7 +152,7 @@ def month_end_parking(
     for end in _month_ends(applicant.applied_on, months):
         amount = desk.sum(share, _HUNDRED)
         start = business_day(end)
-        back = _next_business_day(end + timedelta(days=rng.randint(1, days)))
+        back = next_business_day(end + timedelta(days=rng.randint(1, days)))
         made.append(desk.movement(start, amount, party, "", "unknown_credit"))
         made.append(desk.movement(back, -amount, party, "", "unknown_debit"))
     return desk.insert(made)
@@ -215,7 +179,7 @@ def month_end_customer_payments(
         for payer, payee in zip(payers, payees, strict=True):
             amount = desk.sum(share / len(payers))
             cost = (desk.sum(share / len(payers)) * (100 - margin_percent) / 100).quantize(_CENT)
-            on = _next_business_day(end + timedelta(days=rng.randint(1, 4)))
+            on = next_business_day(end + timedelta(days=rng.randint(1, 4)))
             made.append(desk.movement(business_day(end), amount, payer, invoice(rng), "customer_transfer"))
             made.append(desk.movement(on, -cost, payee, invoice(rng), "suppliers"))
     return desk.insert(made)
@@ -239,7 +203,7 @@ def _loan(desk: Desk, lender: str, day: date, amount: Decimal) -> Iterator[Movem
     lent = max(_HUNDRED, amount // 100 * 100)
     agreement = f"{desk.rng.randrange(100_000, 999_999)}"
     yield desk.movement(day, lent, lender, f"loan {agreement}", "term_loan_funding")
-    dues = (_next_business_day(day + timedelta(weeks=week)) for week in range(1, 53))
+    dues = (next_business_day(day + timedelta(weeks=week)) for week in range(1, 53))
     for due in takewhile(lambda due: due <= desk.last, dues):
         yield desk.movement(due, -lent * Decimal("1.2") / 52, lender, agreement, "term_loan_repayment")
 
@@ -258,7 +222,7 @@ def refinancing(
     day = draw_days(rng, applicant.applied_on - timedelta(days=4), within, 1)[0]
     new = rng.choice([lender for lender in LENDERS if lender not in old])
     amount = desk.sum(share)
-    on = _next_business_day(day + timedelta(days=rng.randrange(3)))
+    on = next_business_day(day + timedelta(days=rng.randrange(3)))
     paid = (amount * Decimal("0.97") / len(old)).quantize(_CENT)
     final = [desk.movement(on, -paid, lender, "final payout", "term_loan_repayment") for lender in old]
     return desk.insert([*_loan(desk, new, day, amount), *final])
@@ -271,7 +235,7 @@ def equipment_loan(
     desk = Desk(applicant, rng)
     day = draw_days(rng, applicant.applied_on - timedelta(days=9), within, 1)[0]
     amount = desk.sum(share)
-    on = _next_business_day(day + timedelta(days=rng.randrange(1, 7)))
+    on = next_business_day(day + timedelta(days=rng.randrange(1, 7)))
     price = (amount * Decimal("0.96")).quantize(_CENT)
     bought = desk.movement(on, -price, rng.choice(CUSTOMERS), f"machine {invoice(rng)}", "equipment")
     return desk.insert([*_loan(desk, rng.choice(LENDERS), day, amount), bought])

@@ -243,7 +243,7 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         tables[MENTIONED.id].sort(
             BY_CUSTOMER, moved, pl.coalesce("maskedNumber", "name"), descending=largest, nulls_last=True
         ),
-        pl.format("Transfers speak of {}, which wasn't supplied: {} of them, {} AUD.", called, "transferCount", moved),
+        pl.format("Transfers mention {}, which wasn't supplied: {} of them, {} AUD.", called, "transferCount", moved),
         pl.format("supply {} from {}", called, _day(pl.col("firstDate"))),
     )
     yield Reason(

@@ -86,7 +86,7 @@ def _routes(app: FastAPI) -> Iterator[APIRoute]:
 
 
 def _exact_schemas(routes: Iterable[Route]) -> dict[str, Any]:
-    """Return the schemas of problems, which FastAPI omits, and of bodies, whose bounds FastAPI would turn into floats."""
+    """Return the schemas of problems, which FastAPI omits, and of bodies, whose bounds it would turn into floats."""
     bodies = (route.body_model for route in routes)
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = [(body, "validation") for body in bodies if body is not None]
     _, definitions = models_json_schema([*models, (Problem, "serialization")], ref_template=REF)

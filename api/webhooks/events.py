@@ -26,7 +26,8 @@ def standard_headers(
         str,
         Header(
             description="`v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, which are joined by full "
-            "stops. The key is the same. Follows Standard Webhooks 1.0.0. Refuse deliveries older than five minutes."
+            "stops, as in Standard Webhooks 1.0.0. The key is the subscription's secret, decoded from Base64. Refuse "
+            "deliveries older than five minutes."
         ),
     ],
 ) -> None:

@@ -1,4 +1,4 @@
-"""Flows over other periods: the last 30 to 365 days, financial years, quarters, and months beside the year before."""
+"""Flows over other periods: the last days, financial years, quarters, and months compared with a year before."""
 
 from collections.abc import Callable
 

@@ -88,7 +88,7 @@ class Watcher:
     def _follow(self, changes: Changes) -> None:
         self._wake_ended()  # jobs that ended before the connection was open
         while not self._stopped.is_set():
-            # Changes are read even if no request waits, because unread ones would pile up.
+            # Changes are read even if no request waits, because otherwise they would pile up.
             patience_s = DATABASE_POLL_S if self._has_waiting.wait(DATABASE_POLL_S) else 0.0
             if changes.wait(patience_s) and self._has_waiting.is_set():
                 self._wake_ended()

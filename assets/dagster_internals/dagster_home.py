@@ -46,7 +46,7 @@ def prepare(settings: Settings) -> Mapping[str, str]:
 
 
 def workers(settings: Settings) -> str:
-    """Return the role in the leases of this home's workers. The home's launcher reaches only workers with this role."""
+    """Return the role that this home's workers have in leases. The home's launcher reaches only these workers."""
     identity = settings.dagster_home / "identity"
     if not identity.exists():
         durable.make_folder(settings.dagster_home)

@@ -22,7 +22,8 @@ from storage.webhooks import outbox
 EVERY_S = 5  # the interval of Dagster's sensor loop
 PATIENCE = timedelta(seconds=5)  # before a sensor does the work of the dispatcher or the worker
 DELIVERIES_A_TICK = 200
-LAST_DELIVERY_AFTER_S = 10.0  # into the tick: even if the receiver takes its full 30 s, a tick's 60 s are enough
+# Seconds after the tick began. A delivery may take 30 s, and a tick must end within 60 s.
+LAST_DELIVERY_AFTER_S = 10.0
 
 
 @sensor(

@@ -1,6 +1,6 @@
 """Check a SQLite file with SQLite's own `quick_check`, within a time limit.
 
-It reads every page and follows every tree; it only doesn't compare indexes with their tables.
+It reads every page and follows every tree. The only thing that it leaves out is comparing indexes with their tables.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 
 from storage.core.settings import Settings
 
-STEPS_BETWEEN_CHECKS = 10_000  # of SQLite's virtual machine: well under a millisecond
+STEPS_BETWEEN_CHECKS = 10_000  # instructions of SQLite's virtual machine; they take well under a millisecond
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def database_file(settings: Settings) -> Path | None:
 
 
 def was_left_open(file: Path) -> bool:
-    """Return whether the file's last user ended without closing it: the last one to close it removes the WAL file."""
+    """Return whether the last process that used the file ended without closing it, and so left its WAL file behind."""
     log = file.with_name(f"{file.name}-wal")
     return log.exists() and log.stat().st_size > 0
 

@@ -81,7 +81,7 @@ class SentBacktest(Received):
                 ],
                 "description": "What to compare with: another version; `published` (default), the published version; "
                 "`recorded`, each customer's last evaluation by the end of the day, with its inputs; or `challenger`, "
-                "those of these evaluations on which the version was shadow-run, with the results of the shadow run.",
+                "those of these evaluations beside which the version decided as the challenger, with its decisions.",
             },
         ),
     ] = PUBLISHED

@@ -96,26 +96,26 @@ def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     yield Reason(
         "NoBalances",
         quality.filter(count > 0, with_balance == 0),
-        pl.lit("No row carries a balance, so a missing row can't be noticed."),
+        pl.lit("No row has a balance, so a missing row can't be noticed."),
         pl.lit("supply the balance after each transaction"),
     )
     yield Reason(
         "PartialBalances",
         quality.filter(with_balance > 0, with_balance < count),
-        pl.format("{} of {} rows carry a balance.", with_balance, count),
+        pl.format("Only {} of {} rows have a balance.", with_balance, count),
         pl.lit("supply the balance after each transaction"),
     )
     yield Reason(
         "RejectedRows",
         quality.filter(pl.col("rejectedRows") > 0),
-        pl.format("{} rows were sent and rejected.", "rejectedRows"),
+        pl.format("{} rows were rejected.", "rejectedRows"),
         pl.lit("correct the rows that the jobs' errors name, and send them again"),
     )
     yield Reason(
         "BackdatedRows",
         quality.filter(pl.col("backdatedRows") > 0),
-        pl.format("{} rows were added to a past that had been sent already.", "backdatedRows"),
-        pl.lit("confirm the added rows by statements from the bank"),
+        pl.format("{} rows were added to a period that had already been submitted.", "backdatedRows"),
+        pl.lit("confirm the added rows with statements from the bank"),
     )
     yield Reason(
         "Uncategorised",
@@ -138,20 +138,20 @@ def _of_accounts(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     yield Reason(
         "UnidentifiedAccount",
         accounts.filter(~pl.col("identified")),
-        pl.lit("Some rows came without account details and are kept as one unidentified account."),
+        pl.lit("Some rows came without account details and are treated as one unidentified account."),
         pl.lit("send them again with accountNumber, or with bankName, accountName and accountType"),
     )
     yield Reason(
         "HeldBySomebodyElse",
         tables[HOLDERS.id].filter(pl.col("belongsTo") == "somebody_else").sort(BY_CUSTOMER, "accountId"),
-        pl.format("The account named {} bears neither the customer's name nor a related party's.", "accountName"),
+        pl.format("The account named {} is in neither the customer's name nor a related party's.", "accountName"),
         pl.lit("confirm who holds the account, or declare the holder as a related party"),
     )
     similar = tables[SIMILAR.id].sort(BY_CUSTOMER, "accountId", "otherAccountId")
     yield Reason(
         "SimilarAccounts",
         similar.pipe(_with_label, accounts),
-        pl.format("Two accounts look the same: {} and another; days that agree: {}.", "label", "sameDays"),
+        pl.format("Two accounts look the same: {} and another. They agree on {} days.", "label", "sameDays"),
         pl.lit("retract the submissions of one of them, if they are the same"),
     )
 
@@ -168,15 +168,15 @@ def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     yield Reason(
         "UnreconciledStatement",
         listed.filter(pl.col("verdict") == "unreconciled").sort(in_order),
-        pl.format("{} states no balances, or balances that its rows don't add up to.", of_period),
+        pl.format("{} prints no balances, or balances that don't agree with its rows.", of_period),
         pl.format("supply the bank's own file of {}{}", "label", "period"),
     )
     differing = pl.any_horizontal((pl.col(name) != 0).fill_null(value=False) for name in _DIFFERENCES)
     yield Reason(
         "StatementBalanceDiffers",
         listed.filter(differing).sort(in_order),
-        pl.format("{} opens or closes with another balance than the rows held.", of_period),
-        pl.format("supply {} again from the period before", "label"),
+        pl.format("{} has an opening or closing balance that differs from that of the stored rows.", of_period),
+        pl.format("supply {} again, beginning with the period before", "label"),
     )
     found = tables[SIGNALS.id].filter(pl.col("severity").is_in(_SHOWN_SEVERITIES))
     signalled = (
@@ -194,11 +194,13 @@ def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         "TamperSignals",
         signalled,
         pl.format(
-            "{} is a file that may have been changed since the bank made it: {}. It need not have been.",
+            "{} may have been changed after the bank made the file: {}. There can be a harmless cause.",
             of_period,
             "codes",
         ),
-        pl.format("ask the bank, or the customer's own access to it, for the original file of {}{}", "label", "period"),
+        pl.format(
+            "get the original file of {}{} from the bank, or from the customer's online banking", "label", "period"
+        ),
     )
 
 
@@ -214,11 +216,14 @@ def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     messages = {
         "balance_break": (
             "BalanceBreaks",
-            "Balances of {} that do not follow from what came before: {}. Rows are missing or wrong.",
+            "Balances of {} that do not follow from the rows before them: {}. Rows are missing or wrong.",
         ),
-        "silence": ("Silences", "Silences of {} longer than its rhythm makes plausible: {}."),
+        "silence": ("Silences", "Gaps in {} that are longer than its usual activity explains: {}."),
         "series_missing": ("SeriesMissing", "Months of {} without any of its recurring payments: {}."),
-        "statement_period": ("StatementPeriodMissing", "Periods of {} that lie between two submissions: {}."),
+        "statement_period": (
+            "StatementPeriodMissing",
+            "Periods of {} between two submissions that neither of them covers: {}.",
+        ),
         "statement_missing": ("StatementMissing", "Periods of {} between two statements that no statement covers: {}."),
     }
     for evidence, (code, message) in messages.items():
@@ -243,13 +248,13 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         tables[MENTIONED.id].sort(
             BY_CUSTOMER, moved, pl.coalesce("maskedNumber", "name"), descending=largest, nulls_last=True
         ),
-        pl.format("Transfers speak of {}, which wasn't supplied: {} of them, {} AUD.", called, "transferCount", moved),
+        pl.format("Transfers mention {}, which wasn't supplied: {} of them, {} AUD.", called, "transferCount", moved),
         pl.format("supply {} from {}", called, _day(pl.col("firstDate"))),
     )
     yield Reason(
         "UnsharedLender",
         tables[LENDERS.id].sort(BY_CUSTOMER, "totalRepaid", "lender", descending=largest, nulls_last=True),
-        pl.format("{} AUD were repaid to {}, whose facility wasn't shared.", "totalRepaid", "lender"),
+        pl.format("{} AUD were repaid to {}, whose facility wasn't supplied.", "totalRepaid", "lender"),
         pl.format("supply the facility's statement by {} from {}", "lender", _day(pl.col("firstDate"))),
     )
     far = (pl.col("varianceShare").abs() > _ratio(MUCH_VARIANCE)) & pl.col("isCovered")
@@ -257,7 +262,7 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         "BasVariance",
         tables[BAS.id].filter(far).sort(BY_CUSTOMER, "quarter", descending=[False, True]),
         pl.format("Revenue banked in {} differs from declared G1 by {} AUD.", "quarter", "variance"),
-        pl.format("supply the accounts that sales of {} were banked in, or the lodged statement", "quarter"),
+        pl.format("supply the accounts into which sales of {} were paid, or the lodged statement", "quarter"),
     )
 
 

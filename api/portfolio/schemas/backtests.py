@@ -226,7 +226,7 @@ class StepCountView(View):
     undecidable: int
 
 
-class RuleCountView(View):
+class PolicyRuleCountView(View):
     step: str
     code: str
     matched: int = Field(description="Customers who match the rule, whether or not its step was reached.")
@@ -248,8 +248,10 @@ class StepsView(View):
 
 
 class RulesView(View):
-    before: Sequence[RuleCountView] | None = Field(description="Null for recorded evaluations, and without steps.")
-    after: Sequence[RuleCountView] | None
+    before: Sequence[PolicyRuleCountView] | None = Field(
+        description="Null for recorded evaluations, and without steps."
+    )
+    after: Sequence[PolicyRuleCountView] | None
 
 
 class CausesView(View):

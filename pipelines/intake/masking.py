@@ -280,7 +280,7 @@ def _normalise(text: str) -> tuple[str, Sequence[int]]:
     alike = text if text.isascii() else _with_plain_characters(text)
     dropped = [found.span(found.lastindex or 0) for found in _DROPPED.finditer(alike)]
     starts, ends = [0, *(end for _, end in dropped)], [*(start for start, _ in dropped), len(alike)]
-    plain = "".join(map(alike.__getitem__, map(slice, starts, ends)))
+    plain = "".join(alike[start:end] for start, end in zip(starts, ends, strict=True))
     return plain, list(chain.from_iterable(map(range, starts, ends)))
 
 

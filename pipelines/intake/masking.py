@@ -13,7 +13,7 @@ Masked texts are only for display: rows and accounts are distinguished by the te
 import json
 import re
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain
@@ -27,19 +27,18 @@ SHORTEST, LONGEST, PREFIX = 13, 19, 4  # digits of a card number, and those that
 _SINGLE = bytes(byte - ord("0") if byte >= ord("0") else 0 for byte in range(256))
 _DOUBLE = bytes(sum(divmod(2 * single, 10)) for single in _SINGLE)
 _STARTS, _ENDS = r"(?<![\dA-Za-z])", r"(?![\dA-Za-z])"  # digits that are not part of a longer word
-_GROUPS = re.compile(rf"{_STARTS}(?=[\d ]{{{SHORTEST}}})\d++(?![A-Za-z])(?: \d++(?![A-Za-z]))*+")
+_GROUPS = re.compile(rf"{_STARTS}(?=\d[\d ]{{{SHORTEST - 1}}})\d++(?![A-Za-z])(?: ++\d++(?![A-Za-z]))*+")
 _ON_CARDS = "|".join(  # sizes of groups on cards
-    "[ -]".join(rf"\d{{{size}}}" for size in sizes) for sizes in ("4444", "465", "464", "4333", "44443")
+    "(?: +|-)".join(rf"\d{{{size}}}" for size in sizes) for sizes in ("4444", "465", "464", "4333", "44443")
 )
 # Two cheap lookaheads come before the groups, because they reject most texts at once.
-_PRINTED = re.compile(rf"{_STARTS}(?<!\w-)(?=\d{{4}}[ -])(?=[\d ]{{4,19}}+-)(?=({_ON_CARDS}){_ENDS}(?!-\w))")
+_PRINTED = re.compile(rf"{_STARTS}(?<!\w-)(?=\d{{4}}[ -])(?=(?:\d| ++){{4,19}}+-)(?=({_ON_CARDS}){_ENDS}(?!-\w))")
 _SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )  # other than the plain space
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # what stands before and after is shown as one
-_HAS_UNSEEN = re.compile(rf"[{_UNSEEN}]")
-_DROPPED = re.compile(rf"[{_UNSEEN}]+| ( +)")  # all, or the group if there is one
+_DROPPED = re.compile(rf"[{_UNSEEN}]+")
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
 _MANY_DIGITS = rf"\d(?:[ {_SPACES}{_HYPHENS}{_UNSEEN}-]*\d){{12}}"
 # All that either could be: a cheap look before the exact one.
@@ -53,7 +52,7 @@ _HIDDEN = str.maketrans("0123456789", "xxxxxxxxxx")
 _Edit = tuple[int, int, str]  # from, up to, what is shown instead
 _TAX_WEIGHTS = (1, 4, 3, 7, 5, 8, 6, 9, 10)  # of the digits in the check of a tax file number, as in `stdnum.au.tfn`
 _TAX_FILE_NUMBER = re.compile(
-    r"\b(?:TFN|tax file (?:number|no\.?|num\.?))[\s:#.-]*(\d(?:[ -]?\d){7,8})(?!\d)", re.IGNORECASE
+    r"\b(?:TFN|tax +file +(?:number|no\.?|num\.?))[\s:#.-]*(\d(?:(?: +|-)?\d){7,8})(?!\d)", re.IGNORECASE
 )
 
 # First digits (as a range of prefixes of one length) and lengths. Issuers' own published ranges, as of 2025.
@@ -144,7 +143,7 @@ def may_need_masking(text: str) -> bool:
     """Return whether `mask_text` might change a text. Cheap, to avoid calling it for most texts."""
     lower = text.lower()
     names_tax_file = "tfn" in lower or ("tax" in lower and "file" in lower)  # whatever stands between them
-    return names_tax_file or _HAS_UNSEEN.search(text) is not None or _DIGITS_OF_A_CARD.search(text) is not None
+    return names_tax_file or _DROPPED.search(text) is not None or _DIGITS_OF_A_CARD.search(text) is not None
 
 
 def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> dict[str, str]:
@@ -177,7 +176,7 @@ def _spaced_numbers(text: str) -> Iterator[_Edit]:
         starts = list(accumulate(map(len, run.split(" ")), initial=0))
         find = _valid_of_few if len(starts) <= _FEW_GROUPS else _valid_numbers
         for start, end in find(digits, starts):
-            before, last = bisect_left(starts, start), bisect_left(starts, end) - 1  # spaces
+            before, last = bisect_right(starts, start) - 1, bisect_left(starts, end) - 1  # spaces
             yield first + start + before, first + end + last, _mask_digits(digits[start:end])
 
 
@@ -273,12 +272,14 @@ def _normalise(text: str) -> tuple[str, Sequence[int]]:
     """Return a text in the form that is searched, and the place in `text` of each of its characters.
 
     Digits of any script become 0 to 9 (the compatibility form, which is compared later, does the same), all spaces and
-    hyphens become plain ones, several spaces become one, and invisible characters are removed.
+    hyphens become plain ones, and invisible characters are removed.
     """
-    if text.isascii() and "  " not in text:
+    if text.isascii():
         return text, range(len(text))
-    alike = text if text.isascii() else _with_plain_characters(text)
-    dropped = [found.span(found.lastindex or 0) for found in _DROPPED.finditer(alike)]
+    alike = _with_plain_characters(text)
+    if not _DROPPED.search(alike):
+        return alike, range(len(alike))
+    dropped = [found.span() for found in _DROPPED.finditer(alike)]
     starts, ends = [0, *(end for _, end in dropped)], [*(start for start, _ in dropped), len(alike)]
     plain = "".join(alike[start:end] for start, end in zip(starts, ends, strict=True))
     return plain, list(chain.from_iterable(map(range, starts, ends)))

@@ -88,7 +88,7 @@ def _mask_texts(texts: Mapping[str, str]) -> dict[str, object]:
     shown = {name: _mask_field(name, text) for name, text in texts.items()}
     changed = {name for name, text in shown.items() if text != texts[name]}
     as_sent = {sent: texts[name] for name, sent in SENT.items() if name in changed}
-    return shown | as_sent | {"masked": bool(changed)}
+    return {**shown, **as_sent, "masked": bool(changed)}
 
 
 def _mask_field(name: str, text: str) -> str:

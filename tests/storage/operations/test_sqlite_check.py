@@ -69,7 +69,7 @@ def left_open(folder: Path, commits: int) -> Path:
 
 def rows(database: Path) -> int:
     with closing(sqlite3.connect(database)) as connection:
-        return connection.execute("SELECT count(*) FROM one").fetchone()[0]
+        return int(connection.execute("SELECT count(*) FROM one").fetchone()[0])
 
 
 FRAME_BYTES = PAGE_BYTES + 24

@@ -110,16 +110,23 @@ def _as_stretches(rows: pl.LazyFrame) -> pl.LazyFrame:
 def _stretches(facts: Facts) -> Iterator[pl.LazyFrame]:
     """Yield what the days of each reason would be worth: _STRETCHES."""
     read = _steps(facts)
+    # An empty frame costs as much to plan as a full one: leave out what no customer has.
+    found = read.select(pl.col(*_CAUSES).any(), is_open=(pl.col("open_rows") > 0).any()).collect().row(0, named=True)
     for code, cause in _OF_BREAKS.items():
-        yield from _held(read, _only(cause), code, pl.col("accountId"))
-    unstated = pl.when(pl.col("stated") == 0).then(pl.lit("NoBalances")).otherwise(pl.lit("PartialBalances"))
-    yield from _held(read, _only("is_unstated"), unstated, _nobody())
-    yield from _held(_of_statements(read, facts), _only("is_unreconciled"), "UnreconciledStatement", pl.col("about"))
-    yield from _closed(read, pl.col("open_rows") > 0, "OneSidedTransfers", _nobody())
-    yield from _closed(
-        _of_mentions(read, facts), pl.col("open_rows") == pl.col("found"), "MentionedAccount", _mention()
-    )
-    yield _of_gaps(read, facts)
+        if found[cause]:
+            yield from _held(read, _only(cause), code, pl.col("accountId"))
+    if found["is_unstated"]:
+        unstated = pl.when(pl.col("stated") == 0).then(pl.lit("NoBalances")).otherwise(pl.lit("PartialBalances"))
+        yield from _held(read, _only("is_unstated"), unstated, _nobody())
+    if found["is_unreconciled"]:
+        of_statements = _of_statements(read, facts)
+        yield from _held(of_statements, _only("is_unreconciled"), "UnreconciledStatement", pl.col("about"))
+    if found["is_open"]:
+        yield from _closed(read, pl.col("open_rows") > 0, "OneSidedTransfers", _nobody())
+        mentioned = pl.col("open_rows") == pl.col("found")
+        yield from _closed(_of_mentions(read, facts), mentioned, "MentionedAccount", _mention())
+    if any(found[cause] for cause in _CAUSES):
+        yield _of_gaps(read, facts)
     yield from _supplied(read, facts)
     yield from _together(read, facts)
 

@@ -256,7 +256,7 @@ def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         ),
         "rounding": (
             "Rounding",
-            f"Balances of {{}} that differ by at most {ROUNDING} AUD from what the rows give: {{}}. No rows are missing.",
+            f"Balances of {{}} that differ from their rows by at most {ROUNDING} AUD: {{}}. No rows are missing.",
             "supply the amounts and balances of {}, unrounded, from {} to {}",
         ),
         "ordering": (

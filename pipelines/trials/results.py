@@ -1,8 +1,8 @@
 """What a trial shows: how often each attack improves a result or is noticed, and how often honest customers are.
 
 An attack *improves* a result if it yields a better grade, a value lower by WORTH_VALUE or more, a limit higher by
-WORTH_LIMIT or more, or a more favourable verdict than for the same customer untouched. Customers who are rated A
-untouched have nothing to gain and are left out of these shares. It is *noticed* where there is a finding or a reason
+WORTH_LIMIT per cent or more, or a more favourable verdict than for the same customer untouched. Customers who are rated
+A untouched have nothing to gain and are left out of these shares. It is *noticed* where there is a finding or a reason
 that the untouched customer doesn't have, or a worse grade.
 """
 
@@ -12,10 +12,11 @@ from typing import Any
 import polars as pl
 
 from pipelines.attacks.attack import Attack, Lookalike
+from pipelines.scorecards import measures
 from pipelines.trials.trial import UNTOUCHED
 
 WORTH_VALUE = 0.005
-WORTH_LIMIT = 1.02
+WORTH_LIMIT = 2  # per cent
 BEST = "A"
 GOOD = ("A", "B")
 _IMPROVES = ("grade", "value", "limit", "verdict")
@@ -40,15 +41,25 @@ def of_lookalikes(tried: pl.DataFrame, lookalikes: Iterable[Lookalike]) -> list[
 
 
 def of_untouched(tried: pl.DataFrame) -> dict[str, Any]:
-    """Return the untouched customers, the share rated A or B, and the shares with a finding: any, and each."""
+    """Return the untouched customers: the share rated A or B, and the shares with a finding: any, and each.
+
+    `auc`: of the value as a forecast of defaults; None where outcomes are unknown or all the same.
+    """
     untouched = tried.filter(pl.col("manipulation") == UNTOUCHED)
     each = untouched.explode("findings").group_by("findings").agg(pl.col("subject").n_unique()).drop_nulls()
     return {
         "customers": untouched.height,
+        "auc": _auc(untouched.drop_nulls("defaults")),
         "good": _share(untouched, pl.col("grade").is_in(GOOD)),
         "found": _share(untouched, pl.col("findings").list.len() > 0),
         "foundOf": {code: count / untouched.height for code, count in each.sort("findings").iter_rows()},
     }
+
+
+def _auc(judged: pl.DataFrame) -> float | None:
+    if judged["defaults"].n_unique() < 2:
+        return None
+    return float(measures.auc(judged["defaults"].cast(pl.Int8).to_numpy(), judged["value"].to_numpy()))
 
 
 def _about(each: Attack | Lookalike) -> Mapping[str, Any]:
@@ -65,7 +76,7 @@ def _compared(tried: pl.DataFrame) -> pl.DataFrame:
         "has_evidence",
         grade=_rank("grade") < _rank("grade_before"),
         value=pl.col("value_before") - pl.col("value") >= WORTH_VALUE - 1e-9,
-        limit=pl.col("limit") >= pl.col("limit_before") * WORTH_LIMIT + 0.005,
+        limit=_is_higher("limit"),
         verdict=_rank("verdict") < _rank("verdict_before"),
         is_worse=_rank("grade") > _rank("grade_before"),
         is_below_best=pl.col("grade_before") != BEST,
@@ -79,6 +90,12 @@ _RESULTS = ("grade", "value", "limit", "verdict", "findings", "codes")
 
 def _rank(column: str) -> pl.Expr:
     return pl.col(column).to_physical()
+
+
+def _is_higher(column: str) -> pl.Expr:
+    before = pl.col(f"{column}_before")
+    more = pl.col(column) - before
+    return (more > 0) & (more * 100 >= before * WORTH_LIMIT)
 
 
 def _has_new(column: str) -> pl.Expr:

@@ -10,7 +10,7 @@ from pipelines.attacks.attack import Attack, Manipulation
 from pipelines.trials.rating import RATED, rate
 from pipelines.trials.subjects import Subject, as_accepted
 
-MOST_ROWS = 150_000  # rated together; a row takes about 10 kB while it is enriched
+MOST_ROWS = 100_000  # rated together, in about half a gigabyte
 UNTOUCHED = ""
 
 # One row per customer, untouched, and per customer and manipulation that changed its ledger.

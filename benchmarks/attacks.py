@@ -40,11 +40,7 @@ def measured() -> dict[str, Any]:
     every: list[Manipulation] = [*attacks().values(), *lookalikes().values()]
     subjects = synthetic_subjects(CUSTOMERS, SEED)
     ratings = tried(subjects, lambda place: every if place < ATTACKED else (), SEED)
-    return {
-        "untouched": results.of_untouched(ratings),
-        "attacks": results.of_attacks(ratings, attacks().values()),
-        "lookalikes": results.of_lookalikes(ratings, lookalikes().values()),
-    }
+    return results.report(ratings, every)
 
 
 def _rows(now: Mapping[str, Any], first: Mapping[str, Any]) -> Iterator[Row]:

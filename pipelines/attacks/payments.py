@@ -55,7 +55,7 @@ def round_trip_related(
     """
     desk = Desk(applicant, rng)
     payer, *payees = _related_parties(applicant, rng)
-    movements = []
+    movements: list[Movement] = []
     for day in draw_days(rng, desk.last - timedelta(days=3), within, count):
         amount, back = desk.sum(share), next_business_day(day + timedelta(days=rng.randrange(1, 3)))
         movements += [
@@ -81,7 +81,8 @@ def group_cash_pooling(applicant: Applicant, rng: Random, *, floor: Decimal = De
     desk = Desk(applicant, rng)
     fixed = desk.turnover * floor
     holding = applicant.related[0] if applicant.related else f"{rng.choice(FAMILY)} Group Holdings"
-    movements, pooled = [], Decimal(0)
+    movements: list[Movement] = []
+    pooled = Decimal(0)
     closings = _closing_balances(desk)
     for day in (day for day in closings if day.weekday() == 4):
         ahead = min(closings.get(day + timedelta(days=later), closings[day]) for later in range(8)) - pooled
@@ -110,7 +111,7 @@ def round_trip_similar_name(
     """Get money under one name and pay as much back, a day to four later, under a name that differs a little."""
     desk = Desk(applicant, rng)
     payer, payee = rng.sample(_spellings(rng), 2)
-    movements = []
+    movements: list[Movement] = []
     for day in draw_days(rng, desk.last - timedelta(days=6), within, count):
         amount, back = desk.sum(share), next_business_day(day + timedelta(days=rng.randrange(1, 5)))
         movements += [
@@ -130,7 +131,8 @@ def supplier_with_similar_name(applicant: Applicant, rng: Random, *, share: Deci
     """Have a customer and an unrelated supplier with similar names, each on its own days; some amounts are alike."""
     desk = Desk(applicant, rng)
     place = rng.choice(("Coastal", "Summit", "Riverside"))
-    movements, usual = [], desk.sum(share, HUNDRED)
+    movements: list[Movement] = []
+    usual = desk.sum(share, HUNDRED)
     for month in range(_months(desk)):
         received = desk.last - timedelta(days=30 * month + rng.randrange(8, 20))
         paid = desk.last - timedelta(days=30 * month + rng.randrange(0, 8))
@@ -183,7 +185,7 @@ def job_paid_to_subcontractors(
 ) -> pl.DataFrame:
     """Pay two to four subcontractors 70 to 90 % of a large invoice in the two weeks after it is paid."""
     desk = Desk(applicant, rng)
-    movements = []
+    movements: list[Movement] = []
     for day in draw_days(rng, desk.last - timedelta(days=16), within, count):
         amount, subcontractors = desk.sum(share), rng.sample(SUBCONTRACTORS, rng.randrange(2, 5))
         cost = amount * rng.randrange(70, 91) / 100
@@ -206,7 +208,7 @@ def last_minute_injection(
     family = applicant.owner.split()[-1] if applicant.owner else rng.choice(FAMILY)
     giver = applicant.owner if applicant.owner and rng.random() < 0.5 else f"{rng.choice(RELATIVES)} {family}"
     is_cash = rng.random() < 0.4
-    movements = []
+    movements: list[Movement] = []
     for day in draw_days(rng, desk.last, within, rng.randrange(2, 4)):
         amount = desk.sum(share, Decimal(500))
         of_giver = desk.movement(day, amount, giver, "", "owner_contribution")
@@ -264,7 +266,7 @@ def invoice_circle(
     supplier, customer = rng.choice(SUPPLIERS), rng.choice(CUSTOMERS)
     amount, fee = desk.sum(share, HUNDRED), Decimal(rng.choice((0, 0, 1, 2))) / 100
     step = max(7, within // turns)
-    movements = []
+    movements: list[Movement] = []
     for turn in range(turns):
         day = business_day(desk.last - timedelta(days=within - turn * step + rng.randrange(3)))
         back = next_business_day(day + timedelta(days=rng.randrange(2, 6)))
@@ -278,7 +280,7 @@ def steady_margin_trade(applicant: Applicant, rng: Random, *, share: Decimal = D
     """Buy from one supplier and sell to one customer every two weeks of the whole history, with a steady margin."""
     desk = Desk(applicant, rng)
     supplier, customer, margin = rng.choice(SUPPLIERS), rng.choice(CUSTOMERS), Decimal(rng.randrange(112, 126)) / 100
-    movements = []
+    movements: list[Movement] = []
     for fortnight in range((desk.last - first_day(applicant.ledger)).days // 14):
         day = business_day(desk.last - timedelta(days=14 * fortnight + 6))
         cost, sold = desk.sum(share), next_business_day(day + timedelta(days=rng.randrange(2, 6)))

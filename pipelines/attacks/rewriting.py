@@ -173,7 +173,7 @@ def refunds_netted_by_processor(applicant: Applicant, rng: Random) -> pl.DataFra
     start = (applicant.applied_on - timedelta(days=rng.randrange(60, 300))).replace(day=1)
     later = applicant.ledger.filter(pl.col("date") >= start)
     settlements = later.filter(pl.col("category") == "card_settlement").select("row", "date", "amount").rows()
-    amounts, netted = {row: amount for row, _, amount in settlements}, []
+    amounts, netted = {row: amount for row, _, amount in settlements}, list[int]()
     refunds = later.filter(pl.col("category").is_in(REFUNDS[:2]), pl.col("amount") < 0)
     for refund, day, amount in refunds.select("row", "date", "amount").iter_rows():
         following = (row for row, on, _ in settlements if on >= day and amounts[row] + amount > 0)

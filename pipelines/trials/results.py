@@ -6,12 +6,12 @@ A untouched have nothing to gain and are left out of these shares. It is *notice
 that the untouched customer doesn't have, or a worse grade.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from pipelines.attacks.attack import Attack, Lookalike
+from pipelines.attacks.attack import Attack, Lookalike, Manipulation
 from pipelines.scorecards import measures
 from pipelines.trials.trial import UNTOUCHED
 
@@ -20,6 +20,15 @@ WORTH_LIMIT = 2  # per cent
 BEST = "A"
 GOOD = ("A", "B")
 _IMPROVES = ("grade", "value", "limit", "verdict")
+
+
+def report(tried: pl.DataFrame, manipulations: Sequence[Manipulation]) -> dict[str, Any]:
+    """Return what a trial (schema TRIED) of these manipulations shows, as data for JSON."""
+    return {
+        "untouched": of_untouched(tried),
+        "attacks": of_attacks(tried, [each for each in manipulations if isinstance(each, Attack)]),
+        "lookalikes": of_lookalikes(tried, [each for each in manipulations if isinstance(each, Lookalike)]),
+    }
 
 
 def of_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str, Any]]:

@@ -67,7 +67,9 @@ def cases_without_outcomes(rows: pl.DataFrame) -> pl.DataFrame:
 def as_accepted(number: int, ledger: pl.DataFrame, accounts: Mapping[str, Details]) -> pl.DataFrame:
     """Return a ledger as rows that are ready for enrichment (schema ACCEPTED), as one submission."""
     known = ledger.unique("account", maintain_order=True).select("account", "account_type", "bank").iter_rows()
-    described = [_account(number, *each, accounts.get(each[0], Details())) for each in known]
+    described = [
+        _account(number, account, kind, bank, accounts.get(account, Details())) for account, kind, bank in known
+    ]
     rows = (
         ledger.with_row_index("position")
         .rename({"bank": "bank_name"})

@@ -76,11 +76,7 @@ def attack(
     )
     shown = track(subjects, "attacking", count, console=err, disable=as_json, transient=True)
     ratings = tried(shown, in_turn(chosen, per_customer), seed)
-    report = {
-        "untouched": results.of_untouched(ratings),
-        "attacks": results.of_attacks(ratings, [each for each in chosen if each.slug in attacks()]),
-        "lookalikes": results.of_lookalikes(ratings, [each for each in chosen if each.slug in lookalikes()]),
-    }
+    report = results.report(ratings, chosen)
     if as_json:
         print_json(report)
     else:

@@ -24,7 +24,7 @@ def path(store: Store, client: Client) -> str:
 
 
 def test_a_finding_is_resolved_and_the_reports_are_computed_again(store: Store, client: Client, path: str) -> None:
-    answer = client.put(path, json={"kind": "finding", "key": KEY, "reason": REASON})
+    answer = client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": REASON})
     [resolved] = answer.json()["data"]["resolutions"]
     assert (answer.status_code, resolved["key"], resolved["reason"]) == (200, KEY, REASON)
     assert resolved["madeBy"]
@@ -34,20 +34,23 @@ def test_a_finding_is_resolved_and_the_reports_are_computed_again(store: Store, 
 
 
 def test_a_revoked_resolution_stays_on_the_record(client: Client, path: str) -> None:
-    client.put(path, json={"kind": "finding", "key": KEY, "reason": REASON})
-    assert client.put(path, json={"kind": "finding", "key": KEY, "reason": None}).json()["data"]["resolutions"] == []
+    client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": REASON})
+    assert (
+        client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": None}).json()["data"]["resolutions"]
+        == []
+    )
     history = client.get(path).json()["data"]["history"]
     assert [each["reason"] for each in history] == [None, REASON]
 
 
 def test_the_same_resolution_again_is_no_change(client: Client, path: str) -> None:
     for _ in range(2):
-        client.put(path, json={"kind": "finding", "key": KEY, "reason": REASON})
+        client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": REASON})
     assert client.get(path).json()["data"]["totalCount"] == 1
 
 
 def test_what_the_report_does_not_show_can_not_be_resolved(client: Client, path: str) -> None:
-    answer = client.put(path, json={"kind": "finding", "key": "0" * 32, "reason": REASON})
+    answer = client.call("PUT", path, json={"kind": "finding", "key": "0" * 32, "reason": REASON})
     assert (answer.status_code, answer.json()["code"]) == (404, "Resolution.NothingFound")
 
 
@@ -60,5 +63,5 @@ def test_what_the_report_does_not_show_can_not_be_resolved(client: Client, path:
     ],
 )
 def test_a_resolution_that_is_wrong_is_refused(client: Client, path: str, wrong: dict[str, str], code: str) -> None:
-    answer = client.put(path, json={"kind": "finding", "key": KEY, "reason": REASON, **wrong})
+    answer = client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": REASON, **wrong})
     assert (answer.status_code, answer.json()["code"]) == (400, code)

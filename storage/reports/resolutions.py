@@ -12,10 +12,10 @@ from sqlalchemy import func, insert, select
 
 from pipelines.vocabulary.errors import NotFound
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
-from storage.core.models import Flow, reports, resolutions
+from storage.core.models import reports, resolutions
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.customers.customers import Customer, lock
-from storage.jobs.jobs import request_recomputation
+from storage.jobs.jobs import request_refresh
 
 KINDS = ("finding", "event")
 
@@ -36,6 +36,7 @@ def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None,
 
     Raises:
         NotFound: the customer's risk report has nothing with this key.
+        Conflict: a refresh of the reports is live, which may not see this any more.
     """
     lock(w, customer)
     if not _is_reported(w, customer, key):
@@ -45,7 +46,7 @@ def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None,
         return
     row = {"customer_number": customer.number, "kind": kind, "key": key, "reason": reason}
     w.execute(insert(resolutions).values(**row, made_at=now, made_by=who))
-    request_recomputation(w, customer, Flow.REPORT_REFRESH, now)
+    request_refresh(w, customer, now)
 
 
 def _is_reported(r: Reading, customer: Customer, key: str) -> bool:

@@ -33,8 +33,9 @@ def test_a_finding_is_resolved_and_the_reports_are_computed_again(store: Store, 
     assert (listed["resolutions"], listed["history"]) == ([resolved], [resolved])
 
 
-def test_a_revoked_resolution_stays_on_the_record(client: Client, path: str) -> None:
+def test_a_revoked_resolution_stays_on_the_record(store: Store, client: Client, path: str) -> None:
     client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": REASON})
+    end_refreshes(store, DATA)
     assert (
         client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": None}).json()["data"]["resolutions"]
         == []
@@ -46,6 +47,13 @@ def test_a_revoked_resolution_stays_on_the_record(client: Client, path: str) -> 
 def test_the_same_resolution_again_is_no_change(client: Client, path: str) -> None:
     for _ in range(2):
         client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": REASON})
+    assert client.get(path).json()["data"]["totalCount"] == 1
+
+
+def test_nothing_is_resolved_while_a_refresh_runs_that_would_not_see_it(client: Client, path: str) -> None:
+    client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": REASON})
+    answer = client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": None})
+    assert (answer.status_code, answer.json()["code"]) == (409, "Report.RefreshRunning")
     assert client.get(path).json()["data"]["totalCount"] == 1
 
 

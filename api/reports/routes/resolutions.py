@@ -31,8 +31,7 @@ def resolve_finding(caller: Resolver, customer_id: CustomerId, sent: SentResolut
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
         resolutions.put(w, customer, sent.kind, sent.key, sent.reason, caller.actor.who, caller.now)
-        action = "Finding.ResolutionRevoked" if sent.reason is None else "Finding.Resolved"
-        caller.audit(w, action, customerId=customer.customer_id, key=sent.key)
+        caller.audit(w, "Customer.ResolutionSet", customerId=customer.customer_id, key=sent.key)
         found = resolutions.current(w, customer)
     return answer(ResolutionsView(resolutions=[ResolutionView.of(each) for each in found]))
 

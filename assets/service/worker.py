@@ -1,4 +1,4 @@
-"""The worker (`python -m assets.service.worker`, or `tidemark worker`): warm processes for runs, and deliveries.
+"""The worker (`python -m assets.service.worker`, or `tidemark worker`): runs in warm processes, and webhook deliveries.
 
 This process, the head, doesn't import Dagster. It accepts runs from the launcher, sends each to its queue's warm
 process, renews the leases of their batches, and returns the jobs of a run that died to the queue. Its processes end

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.vocabulary.schemas import MONEY
 
-# Cards and loans state what is owed, so their balance is no money at hand.
+# Cards and loans state what is owed, so their balance is not money at hand.
 CASH_ACCOUNT_TYPES = ("transaction", "savings", "term_deposit", "other")
 
 

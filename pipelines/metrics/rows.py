@@ -91,10 +91,9 @@ def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
         if names := getattr(where, f"{column}s"):
             yield (column, names), _never_null(pl.col(column).is_in(names))
     if where.flags:
-        yield (
-            ("flags", where.flags),
-            _never_null(pl.any_horizontal(pl.col("flags").list.contains(flag) for flag in where.flags)),
-        )
+        yield ("flags", where.flags), _has_any(where.flags)
+    if where.not_flags:
+        yield ("not flags", where.not_flags), ~_has_any(where.not_flags)
     if where.counterparties:
         is_named = pl.col("counterparty_group").is_in(where.counterparties)
         yield ("counterparties", where.counterparties), _never_null(is_named)
@@ -120,6 +119,10 @@ def _is_any_of(categories: Names, groups: Names) -> pl.Expr:
     if categories and groups:
         return _never_null(of_category) | _never_null(of_group)
     return _never_null(of_category if categories else of_group)
+
+
+def _has_any(flags: Names) -> pl.Expr:
+    return _never_null(pl.any_horizontal(pl.col("flags").list.contains(flag) for flag in flags))
 
 
 def _never_null(condition: pl.Expr) -> pl.Expr:

@@ -30,7 +30,7 @@ from pipelines.vocabulary.schemas import TRANSACTIONS, current
 
 FILE = "releases.yaml"
 EXAMPLES = 20
-_DATA = ("rules", "learned")  # folders of the package; of their files, those that are no code
+_DATA = ("rules", "learned")  # folders of the package; of their files, those that are not code
 _KEYS = {"version", "taxonomy", "date", "changes", "impact", "fingerprint"}
 _MONEY = pl.Decimal(38, 2)  # sums over a portfolio
 _FIGURE = pl.Decimal(38, 4)

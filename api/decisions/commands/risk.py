@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 risk = typer.Typer(help="Risk models: fit them to outcomes, compare and activate them.", no_args_is_help=True)
 
 OutcomesFile = Annotated[
-    Path, typer.Option("--outcomes", help="CSV file with the columns customer, asOf, defaulted and any numeric ones.")
+    Path, typer.Option("--outcomes", help="CSV file: customer, asOf, defaulted, and any further numeric columns.")
 ]
 TransactionsFile = Annotated[
     Path | None,
@@ -53,14 +53,15 @@ def fit(
         bool, typer.Option("--registry-only", help="Use only metrics of the registry, which reports can read.")
     ] = False,
     synthetic: Annotated[
-        bool, typer.Option("--synthetic", help="The outcomes are made up: reports keep calling the value indicative.")
+        bool,
+        typer.Option("--synthetic", help="The outcomes are synthetic, so reports still call the value indicative."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to outcomes and measure it on unseen cases. It is not used until activated.
 
     Without --transactions, the client's stored transactions up to the day of
-    each case are used, and the outcomes give each customer's customerId.
+    each case are used. The column customer then contains customerIds.
 
     Example: tidemark risk fit --outcomes outcomes.csv --client 2f0c…
     """
@@ -74,7 +75,7 @@ def fit(
     from pipelines.risk_models import fitted  # noqa: PLC0415  importing scikit-learn takes half a second
 
     if cohort.unknown:
-        _warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions up to their day")
+        _warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions by then")
     scorecard = fitted.fit(cohort, "synthetic" if synthetic else "client", name)
     saved = _saved(scorecard, client, file)
     shown = {**saved, "name": name, "calibration": scorecard.calibration, **_figures(scorecard.facts)}
@@ -83,13 +84,13 @@ def fit(
         print_json({**shown, **facts, "unknown": cohort.unknown})
         return
     print_record(shown, as_json=False)
-    out.print("\nPredicted probability and share of defaults, by tenths of the cases:\n")
+    out.print("\nPredicted probability and share of defaults, for each tenth of the cases:\n")
     print_records(scorecard.facts["calibrationTable"], as_json=False, empty="")
 
 
 @risk.command("score")
 def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as_json: AsJson = False) -> None:
-    """Print the points and value of each case by the default scorecard, as CSV. Needs no server.
+    """Score each case with the default scorecard and print its points and value as CSV. Needs no server.
 
     If the outcomes say who defaulted, the last line on standard error has the
     AUC of the points.
@@ -110,8 +111,10 @@ def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as
         print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown})
         return
     typer.echo(as_csv(shown), nl=False)
-    said = f"AUC {auc}" if judged else "no AUC: outcomes are missing, or all the same"
-    err.print(f"{scores.height} cases, {cohort.unknown} without transactions; {said}", highlight=False, soft_wrap=True)
+    quality = f"AUC {auc}" if judged else "no AUC: outcomes are missing, or all the same"
+    err.print(
+        f"{scores.height} cases, {cohort.unknown} without transactions; {quality}", highlight=False, soft_wrap=True
+    )
 
 
 @risk.command("models")
@@ -167,7 +170,7 @@ def _outcomes(path: Path, *, judged: bool) -> Outcomes:
 
 
 def _cohort_of_files(path: Path, cases: Outcomes, *, registry_only: bool) -> "Cohort":
-    from pipelines.risk_models import cohorts  # noqa: PLC0415  enrichment reads its lists
+    from pipelines.risk_models import cohorts  # noqa: PLC0415  the import reads the lists of enrichment
 
     return cohorts.cohort_of_files(files.parse_transactions(csv_of(path)), cases, registry_only=registry_only)
 

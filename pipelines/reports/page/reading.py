@@ -30,18 +30,8 @@ FINDINGS = (
     "quality",
 )
 _SHOWN = frozenset(
-    {
-        "summary",
-        "accounts",
-        "gaps",
-        "reasons",
-        "drivers",
-        "sensitivity",
-        "errorCodes",
-        "integrity",
-        "unreconciled",
-        *FINDINGS,
-    }
+    {"summary", "accounts", "gaps", "reasons", "resolvedTogether", "unreconciled"}
+    | {"drivers", "sensitivity", "errorCodes", "integrity", *FINDINGS}
 )
 
 
@@ -114,13 +104,27 @@ def read(bundle: Mapping[str, Member], about: About) -> Page:
 def _summary(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) -> Section:
     cards = Cards(tuple(_cards(completeness, risk, tables)))
     reasons = _points("What keeps completeness down", completeness.many("reasons"))
+    together = _together(completeness.one("resolvedTogether")) if reasons else None
     cautions = _points("What to know about the risk figure", risk.many("errorCodes"))
-    return Section("summary", "Summary", drop_none(cards, reasons, cautions))
+    return Section("summary", "Summary", drop_none(cards, reasons, together, cautions))
 
 
 def _points(title: str, reasons: Sequence[Fields]) -> Points | None:
-    points = ((each.text("message"), each.text("code") or "", each.text("settledBy")) for each in reasons)
+    points = ((each.text("message"), each.text("code") or "", _remedy(each)) for each in reasons)
     return Points(title, tuple(Point(says or code, code, remedy) for says, code, remedy in points)) if reasons else None
+
+
+def _remedy(reason: Fields) -> str | None:
+    """Say what resolves the reason, and by how many points completeness would rise by that alone."""
+    remedy, effect = reason.text("settledBy"), reason.number("effect")
+    return f"{remedy} (+{plain(effect)} points)" if remedy and effect else remedy
+
+
+def _together(resolved: Fields) -> Note | None:
+    score, effect = resolved.number("completenessScore"), resolved.number("effect")
+    if score is None or not effect:
+        return None
+    return Note(f"If all of this were resolved, completeness would be {plain(score)}: {plain(effect)} points more.")
 
 
 def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | None) -> Section:

@@ -336,6 +336,7 @@ def _meets(row: Row, where: Where) -> bool:
             not where.counterparties or row["counterparty_group"] in where.counterparties,
             not where.channels or row["channel"] in where.channels,
             not where.flags or bool(set(where.flags) & set(row["flags"] or ())),
+            not set(where.not_flags) & set(row["flags"] or ()),
             not where.account_types or row["account_type"] in where.account_types,
             where.direction != "credit" or row["amount"] > 0,
             where.direction != "debit" or row["amount"] < 0,

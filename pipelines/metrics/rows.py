@@ -1,11 +1,13 @@
 """Which rows a metric reads and what each counts: `Where` and `Measure` as expressions over `Facts.rows`."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
 
 import polars as pl
 
+from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity import with_exclusions
 from pipelines.metrics.definition import SIDES, Key, Measure, Names, Where
 from pipelines.vocabulary.schemas import MONEY
 
@@ -45,7 +47,16 @@ COLUMNS = (
     "series_id",
     "facility_id",
 )
-"""All columns that metrics read."""
+"""All columns that metrics read, apart from `is_excluded`."""
+
+
+def read_rows(facts: Facts, filters: Iterable[Where]) -> pl.DataFrame:
+    """Return COLUMNS of the rows, and `is_excluded` if a filter needs it: looking for findings takes its time."""
+    return with_exclusions(facts, COLUMNS) if reads_exclusions(filters) else facts.rows.select(COLUMNS)
+
+
+def reads_exclusions(filters: Iterable[Where]) -> bool:
+    return any(where.excluded is not None for where in filters)
 
 
 @lru_cache(_CACHED)
@@ -67,6 +78,7 @@ _MARKS = {
     "recurring": pl.col("series_id").is_not_null(),
     "facility": pl.col("facility_id").is_not_null(),
     "unreconciled": pl.col("is_unreconciled"),
+    "excluded": pl.col("is_excluded"),
 }
 
 

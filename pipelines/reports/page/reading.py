@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, drop_none
 from pipelines.pages.wording import UNKNOWN, abn, day, dollars, month, percent, plain, words_of
-from pipelines.reports.page import pictures, resting
+from pipelines.reports.page import integrity, pictures, resting
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import account_details, driver_details, gap_details
 from pipelines.reports.page.fields import Fields
@@ -31,7 +31,7 @@ FINDINGS = (
 )
 _SHOWN = frozenset(
     {"summary", "accounts", "gaps", "reasons", "resolvedTogether", "unreconciled"}
-    | {"drivers", "sensitivity", "errorCodes", *FINDINGS}
+    | {"drivers", "sensitivity", "errorCodes", "integrity", *FINDINGS}
 )
 
 
@@ -86,6 +86,7 @@ def read(bundle: Mapping[str, Member], about: About) -> Page:
         _summary(data["completeness"], data["risk"], tables),
         _charts(data["completeness"], tables, _latest(bundle, "data_through")),
         _rating(data["risk"]),
+        integrity.section(data["risk"].one("integrity")),
         _accounts(data["completeness"], called),
         *sections(SECTIONS, tables),
         _annex(data, tables, called),

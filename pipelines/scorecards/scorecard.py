@@ -1,16 +1,22 @@
 """A scorecard: the points that each reading earns, and the chance of default that the points stand for.
 
-    points = sum over the features of the points of the band that its reading falls in
-    odds   = 2 ^ ((even − points) / doubling)                    of default within 12 months
-    value  = odds / (1 + odds)                                   the estimated probability, to four decimals
+    points of a feature = worth of its reading × coverage         both 0 or more; coverage is 0–1
+    points              = most of all features × sum of points / most of the expected features
+    odds                = 2 ^ ((even − points) / doubling)        of default within 12 months
+    value               = odds / (1 + odds)                       the estimated probability, to four decimals
+
+Coverage says how much of the evidence for a reading is there (`risk_models.coverage`); what is unknown earns nothing. A
+feature whose evidence is not expected of anybody has no coverage (null) and counts on neither side of the fraction.
 
 More points never mean a higher value, and within a feature a better reading never earns fewer points: a scorecard that
-breaks this can't be created. Powers are computed with decimals, so every machine prints the same digits.
+breaks this can't be created. Points are computed with whole numbers and powers with decimals, so every machine prints
+the same digits.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -19,12 +25,17 @@ import polars as pl
 READING = pl.Decimal(38, 4)
 POINTS = pl.Decimal(38, 2)
 VALUE = pl.Decimal(38, 4)
+COVERAGE = pl.Decimal(38, 4)
 POINTS_OF = "points_of_"  # prefix of a metric's slug in the name of the column with its points
+COVERAGE_OF = "coverage_of_"  # the same, with its coverage
 Calibration = Literal["none", "synthetic", "client"]
 """What a scorecard was fitted to: nothing, the synthetic portfolio, or a client's own outcomes."""
 
 _EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 _FURTHEST = Decimal(60)  # doublings; further away four decimals show 0 or 1 anyway
+_WIDE = pl.Int128()
+_FINE = 10_000  # readings, coverage and worth have four decimals
+_CENT = 100  # points have two
 
 
 @dataclass(frozen=True)
@@ -36,10 +47,25 @@ class Band:
 
 
 @dataclass(frozen=True)
+class _Piece:
+    """The worth of readings that reach `limit`: `worth` there, rising by `rise` over the next `run` (signed).
+
+    All in ten-thousandths.
+    """
+
+    limit: int
+    worth: int
+    run: int = 1
+    rise: int = 0
+
+
+@dataclass(frozen=True)
 class Feature:
     """A metric and its bands, the best first, with falling points.
 
     A reading reaches a limit from above when more is better (reading ≥ limit), from below otherwise (reading ≤ limit).
+    If `stepped`, a reading is worth the points of the first band that it reaches. Otherwise the worth runs in a
+    straight line from limit to limit, and the last band continues what the last limit is worth.
     `missing`: points where there is no reading. `step`: the smallest difference between two readings.
     """
 
@@ -49,27 +75,59 @@ class Feature:
     reason: str
     missing: Decimal = Decimal(0)
     step: Decimal = Decimal("0.0001")
+    stepped: bool = True
 
     @property
     def most(self) -> Decimal:
         return max(self.bands[0].points, self.missing)
 
     def points(self) -> pl.Expr:
-        """Return the points of the reading in the metric's column, as a column POINTS_OF + metric."""
-        reading = pl.col(self.metric)
-        reached = (
-            pl.when(self._reached(reading, pl.lit(band.limit, READING))).then(pl.lit(band.points, POINTS))
-            for band in self.bands[:-1]
-        )
-        known = pl.coalesce(*reached, pl.lit(self.bands[-1].points, POINTS))
-        points = pl.when(reading.is_null()).then(pl.lit(self.missing, POINTS)).otherwise(known)
-        return points.alias(POINTS_OF + self.metric)
+        """Return the points of the reading in the metric's column, as a column POINTS_OF + metric.
 
-    def points_of(self, reading: Decimal | None) -> Decimal:
-        """Return the points of one reading."""
-        if reading is None:
-            return self.missing
-        return next(band.points for band in self.bands if band.limit is None or self._reached(reading, band.limit))
+        The covered share earns what the reading is worth; the rest earns what a missing reading does, or less. Null
+        where the coverage is null. Fractions of a hundredth are dropped.
+        """
+        reading, coverage = (_physical(name) for name in (self.metric, COVERAGE_OF + self.metric))
+        missing = pl.lit(_whole(self.missing), _WIDE)
+        worth = pl.coalesce(self._worth(reading), missing)
+        earned = coverage * worth + (_FINE - coverage) * pl.min_horizontal(worth, missing)
+        return as_points(earned // (_FINE * _FINE // _CENT)).alias(POINTS_OF + self.metric)
+
+    def points_of(self, reading: Decimal | None, coverage: Decimal = Decimal(1)) -> Decimal:
+        """Return the points of one reading with this coverage."""
+        missing, covered = _whole(self.missing), _whole(coverage)
+        worth = missing if reading is None else self._worth_of(_whole(reading))
+        earned = covered * worth + (_FINE - covered) * min(worth, missing)
+        return Decimal(earned // (_FINE * _FINE // _CENT)).scaleb(-2)
+
+    def _worth(self, reading: pl.Expr) -> pl.Expr:
+        """Return the worth of readings in ten-thousandths, in ten-thousandths of a point; null for no reading."""
+        reached = (
+            pl.when(self._reached(reading, each.limit)).then(_on_line(reading.clip(*self._span), each))
+            for each in self._pieces
+        )
+        last = pl.lit(_whole(self.bands[-1].points), _WIDE)
+        return pl.when(reading.is_not_null()).then(pl.coalesce(*reached, last))
+
+    def _worth_of(self, reading: int) -> int:
+        for each in self._pieces:
+            if self._reached(reading, each.limit):
+                return int(_on_line(reading, each))
+        return _whole(self.bands[-1].points)
+
+    @cached_property
+    def _pieces(self) -> tuple[_Piece, ...]:
+        limits = [(_whole(band.limit), _whole(band.points)) for band in self.bands if band.limit is not None]
+        if self.stepped:
+            return tuple(_Piece(*each) for each in limits)
+        lines = (_Piece(*worse, better[0] - worse[0], better[1] - worse[1]) for better, worse in pairwise(limits))
+        return (*(_Piece(*best) for best in limits[:1]), *lines)
+
+    @cached_property
+    def _span(self) -> tuple[pl.Expr, pl.Expr]:
+        """The least and the greatest limit: beyond them the worth is constant, and products could overflow."""
+        limits = [each.limit for each in self._pieces] or [0]
+        return pl.lit(min(limits), _WIDE), pl.lit(max(limits), _WIDE)
 
     def moves(self) -> Iterator[tuple[Decimal, Decimal | None, Decimal | None]]:
         """Yield each band's points, the reading that just enters it from a worse band, and the one from a better band.
@@ -91,10 +149,35 @@ class Feature:
             return
         if any((worse < better) != self.more_is_better or worse == better for better, worse in pairwise(limits)):
             yield f"{self.metric}: the limits must run from the best to the worst"
-        if any(worse.points >= better.points for better, worse in pairwise(self.bands)):
+        falling = self.bands if self.stepped else self.bands[:-1]
+        if any(worse.points >= better.points for better, worse in pairwise(falling)):
             yield f"{self.metric}: the points must fall from band to band"
+        if not self.stepped and self.bands[-1].points != self.bands[-2 if limits else -1].points:
+            yield f"{self.metric}: the last band must continue the last limit"
         if min(self.bands[-1].points, self.missing) < 0:
             yield f"{self.metric}: points must not be negative"
+
+
+def _on_line(reading: Any, piece: _Piece) -> Any:
+    """Return the worth of readings, which reach the piece's limit. Works for one number and for expressions."""
+    if not piece.rise:
+        return piece.worth if isinstance(reading, int) else pl.lit(piece.worth, _WIDE)
+    sign = 1 if piece.run > 0 else -1
+    return piece.worth + sign * (reading - piece.limit) * piece.rise // (sign * piece.run)
+
+
+def _whole(number: Decimal) -> int:
+    """Return a decimal of four places in ten-thousandths."""
+    return int(number.scaleb(4))
+
+
+def _physical(column: str) -> pl.Expr:
+    return pl.col(column).to_physical().cast(_WIDE)
+
+
+def as_points(hundredths: pl.Expr) -> pl.Expr:
+    """Return whole hundredths as POINTS, exactly."""
+    return (hundredths.cast(pl.Decimal(38, 0)).cast(POINTS) * pl.lit(Decimal("0.01"), POINTS)).cast(POINTS)
 
 
 @dataclass(frozen=True)
@@ -147,8 +230,53 @@ class Scorecard:
         return sum((feature.most for feature in self.features), Decimal(0))
 
     def scored(self, readings: pl.DataFrame) -> pl.DataFrame:
-        """Add points, their sum `points`, and `value` to readings (a column of READING for each feature's metric)."""
-        with_points = readings.with_columns(feature.points() for feature in self.features)
-        total = pl.sum_horizontal(*(POINTS_OF + feature.metric for feature in self.features))
-        summed = with_points.with_columns(points=total.cast(POINTS))
-        return summed.with_columns(value=self.link.values(summed["points"]))
+        """Score readings: points before any ceiling.
+
+        Args:
+            readings: READING in a column for each feature's metric, and COVERAGE in COVERAGE_OF + metric.
+
+        Returns:
+            `readings` with POINTS_OF + metric, their sum `earned`, `expected` (the most that could be earned with the
+            expected evidence), `covered` (how much of that is covered, as a share), `points` and `value`.
+        """
+        return (
+            readings.with_columns(feature.points() for feature in self.features)
+            .with_columns(
+                earned=pl.sum_horizontal(POINTS_OF + feature.metric for feature in self.features).cast(POINTS),
+                expected=pl.sum_horizontal(_expected(feature) for feature in self.features).cast(POINTS),
+                covered=pl.sum_horizontal(_covered(feature) for feature in self.features),
+            )
+            .with_columns(covered=share_of(pl.col("covered"), pl.col("expected")), points=self.scaled_points())
+            .pipe(lambda scored: scored.with_columns(value=self.link.values(scored["points"])))
+        )
+
+    def scaled(self, earned: Decimal, expected: Decimal) -> Decimal:
+        """Return the points of a sum of what features earned, given the most that the expected ones could."""
+        if not expected:
+            return Decimal("0.00")
+        return Decimal(int(earned * _CENT) * int(self.most * _CENT) // int(expected * _CENT)).scaleb(-2)
+
+    def scaled_points(self) -> pl.Expr:
+        """Return `scaled` of the columns `earned` and `expected`."""
+        earned, expected = _physical("earned"), _physical("expected")
+        possible = pl.when(expected > 0).then(expected)
+        return as_points((earned * int(self.most * _CENT) // possible).fill_null(0))
+
+
+def _expected(feature: Feature) -> pl.Expr:
+    return pl.when(pl.col(COVERAGE_OF + feature.metric).is_not_null()).then(pl.lit(feature.most, POINTS))
+
+
+def _covered(feature: Feature) -> pl.Expr:
+    return _physical(COVERAGE_OF + feature.metric) * int(feature.most * _CENT)
+
+
+def share_of(covered: pl.Expr, expected: pl.Expr) -> pl.Expr:
+    """Return the share of the expected points (POINTS) that is covered, rounded down; 0 where none are expected.
+
+    Args:
+        covered: the sum of most points × coverage, in millionths of a point.
+    """
+    possible = expected.to_physical().cast(_WIDE)
+    share = (covered // pl.when(possible > 0).then(possible)).fill_null(0)
+    return (share.cast(pl.Decimal(38, 0)).cast(COVERAGE) * pl.lit(Decimal("0.0001"), COVERAGE)).cast(COVERAGE)

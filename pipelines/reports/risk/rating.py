@@ -1,36 +1,131 @@
-"""Ratings, which are bands of the estimated probability, and the interval: the probability a margin of points away."""
+"""Ratings: the worst of what the value says, what the evidence allows, and what events allow; and the interval.
+
+A ceiling is the best rating that is still possible. Where one binds, a value that was not calibrated rises to the
+ceiling's edge, because a value of 1 % beside a rating of D would be read as a probability; a calibrated value stays.
+
+The interval is about unknown evidence alone: what the value would be if it were all known. It is not about chance.
+"""
 
 from decimal import Decimal
 
 import polars as pl
 
-from pipelines.scorecards.scorecard import POINTS, VALUE, Scorecard
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.scorecards.scorecard import COVERAGE, POINTS, VALUE, Scorecard
 
 # A rating and the highest value that still has it. Our judgement: the lines lie where lenders to small businesses
 # commonly stop offering their best terms, stop lending unsecured, require security, and stop lending.
 RATINGS = (("A", Decimal("0.02")), ("B", Decimal("0.05")), ("C", Decimal("0.12")), ("D", Decimal("0.30")))
 WORST = "E"
+LETTERS = (*(name for name, _ in RATINGS), WORST)
+_STEP = Decimal("0.0001")  # of values
 
-# Doublings of the odds to either side of the value: 0.5 at full confidence, 2.5 more at none. Our judgement.
-LEAST_MARGIN, FURTHER_MARGIN = Decimal("0.5"), Decimal("2.5")
+# The best rating that is possible if at least this share of the expected points is covered. Our judgement: of a
+# business of which a quarter is unseen nobody can say that it is among the best, and a rating from half of the evidence
+# or less is a guess.
+EVIDENCE_CEILINGS = (
+    ("A", Decimal("0.75")),
+    ("B", Decimal("0.60")),
+    ("C", Decimal("0.45")),
+    ("D", Decimal("0.20")),
+)
+EVIDENCE = "evidence"  # in `limitedBy`
+
+CEILINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "ceiling": pl.String(), "limited_by": pl.List(pl.String())})
+"""Ceilings by events: the best letter that is still possible (null: any), and the codes of the events that say so."""
+NO_CEILINGS = pl.DataFrame(schema=CEILINGS)
+
+# Of the points that unknown evidence could bring, the share that it brings at its best, and that it takes away at its
+# worst: what is unknown may also show that what is known was too kind. Our judgement, checked in `benchmarks/risk.py`.
+AT_BEST, AT_WORST = Decimal("1.0"), Decimal("0.25")
 
 
 def rating(value: pl.Expr) -> pl.Expr:
+    """Return the rating that a value has by itself."""
     reached = (pl.when(value <= pl.lit(limit, VALUE)).then(pl.lit(name)) for name, limit in RATINGS)
     return pl.coalesce(*reached, pl.lit(WORST))
 
 
-def margin_of(confidence: Decimal, scorecard: Scorecard) -> Decimal:
-    """Return the margin in points, for a confidence of 0–100."""
-    doublings = LEAST_MARGIN + FURTHER_MARGIN * (100 - confidence) / 100
-    return (doublings * scorecard.link.doubling).quantize(Decimal("0.01"))
+def worst(*ratings: pl.Expr) -> pl.Expr:
+    """Return the worst of these ratings; null ones don't count. Letters sort from best to worst."""
+    return pl.max_horizontal(*ratings)
+
+
+def evidence_ceiling() -> pl.Expr:
+    """Return the best rating that `covered` allows."""
+    reached = (
+        pl.when(pl.col("covered") >= pl.lit(least, COVERAGE)).then(pl.lit(name)) for name, least in EVIDENCE_CEILINGS
+    )
+    return pl.coalesce(*reached, pl.lit(WORST))
+
+
+_EDGES = {name: limit + _STEP for name, (_, limit) in zip(LETTERS[1:], RATINGS, strict=True)}
+
+
+def edge_of(letter: str) -> Decimal:
+    """Return the lowest value that has this rating; 0 for the best."""
+    return _EDGES.get(letter, Decimal(0))
+
+
+def edge(letter: pl.Expr) -> pl.Expr:
+    """Return `edge_of` the letter."""
+    return letter.replace_strict(_EDGES, default=Decimal(0), return_dtype=VALUE)
+
+
+def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFrame) -> pl.DataFrame:
+    """Add `rating`, `ceiling` (the worse of both), `limitedBy` and `valueBeforeCeilings`; `value` rises to the edge.
+
+    Args:
+        scored: `customer_number`, `value`, `covered`.
+        ceilings: schema CEILINGS.
+    """
+    by_evidence, by_event = evidence_ceiling(), pl.col("event_ceiling")
+    band, best = rating(pl.col("value")), pl.col("ceiling")
+    binds = (best > band).fill_null(value=False)
+    evidence_binds, event_binds = binds & (by_evidence == best), binds & by_event.eq_missing(best)
+    codes = pl.concat_list(
+        pl.when(evidence_binds).then([EVIDENCE]).otherwise([]), pl.when(event_binds).then("limited_by").otherwise([])
+    )
+    risen = pl.when(binds).then(pl.max_horizontal("value", edge(best))).otherwise("value")
+    return (
+        scored.join(
+            ceilings.rename({"ceiling": "event_ceiling"}),
+            on=BY_CUSTOMER,
+            how="left",
+            validate="1:1",
+            maintain_order="left",
+        )
+        .with_columns(ceiling=worst(by_evidence, by_event))
+        .with_columns(
+            rating=worst(band, best),
+            limitedBy=codes.cast(pl.List(pl.String())),
+            valueBeforeCeilings="value",
+            value=("value" if scorecard.calibration == "client" else risen),
+        )
+    )
+
+
+def margins(covered: Decimal, scorecard: Scorecard) -> tuple[Decimal, Decimal]:
+    """Return the points that unknown evidence adds at its best and takes away at its worst."""
+    unknown = scorecard.most * (1 - covered)
+    up, down = (unknown * share for share in (AT_BEST, AT_WORST))
+    return up.quantize(Decimal("0.01")), down.quantize(Decimal("0.01"))
 
 
 def with_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    """Add `low` and `high` to frames with `points` and `pdConfidenceScore`."""
-    scores = scored["pdConfidenceScore"].unique()
-    margins = pl.Series([margin_of(score, scorecard) for score in scores], dtype=POINTS)
-    margin = scored["pdConfidenceScore"].replace_strict(scores, margins, return_dtype=POINTS)
-    return scored.with_columns(
-        low=scorecard.link.values(scored["points"] + margin), high=scorecard.link.values(scored["points"] - margin)
+    """Add `low` and `high` to frames with `points`, `covered`, `value` and `event_ceiling`."""
+    shares = scored["covered"].unique()
+    both = [margins(share, scorecard) for share in shares]
+    up, down = (
+        scored["covered"].replace_strict(
+            shares, pl.Series([each[side] for each in both], dtype=POINTS), return_dtype=POINTS
+        )
+        for side in (0, 1)
+    )
+    lasting = edge(pl.col("event_ceiling").fill_null("A")) if scorecard.calibration != "client" else pl.lit(0, VALUE)
+    bounds = scored.with_columns(
+        low=scorecard.link.values(scored["points"] + up), high=scorecard.link.values(scored["points"] - down)
+    )
+    return bounds.with_columns(
+        low=pl.min_horizontal("value", pl.max_horizontal("low", lasting)), high=pl.max_horizontal("high", "value")
     )

@@ -50,15 +50,17 @@ from pipelines.metrics.definition import (
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF
 from pipelines.vocabulary.printing import ratio
-from pipelines.vocabulary.taxonomy import TRANSFER
+from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
 LEAST_SURE = 0.7  # confidence of the model; calibrated, so seven in ten of such answers are right
 ALLOWED_SILENCE = 35  # days: whoever is paid monthly has a row by then; our judgement, like the next
 UNPROVEN = Decimal("0.5")
+FEWEST_UNNAMED = 3  # one-sided own transfers that name no account
 ROUNDING = Decimal("0.02")  # balances that differ by no more than two cents agree
 YEAR = 365  # days; the period of readings of all history
 _DAYS_IN_YEAR, _MONTHS = 365, 12
 _BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
+CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
 Kind = Literal["balances", "rows", "history"]
 Side = Literal["credit", "debit"] | None
 
@@ -311,7 +313,9 @@ def _counted(facts: Facts, concerns: Sequence[Concern], expected: Expected) -> p
 def _row_parts(concern: Concern) -> Mapping[str, pl.Expr]:
     size, mine = pl.col("amount").abs(), concerns_row(concern)
     both = mine & is_covered()
-    return dict(zip(_SHARES, (both, mine, pl.when(both).then(size), pl.when(mine).then(size)), strict=True))
+    one = pl.lit(1, pl.Int64)
+    parts = (pl.when(rows).then(part) for part in (one, size) for rows in (both, mine))
+    return dict(zip(_SHARES, parts, strict=True))
 
 
 def concerns_row(concern: Concern) -> pl.Expr:
@@ -403,11 +407,30 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
 
 
 def _mentioned(facts: Facts) -> pl.LazyFrame:
-    """Return the accounts that own transfers mention and nobody supplied, with the ages of their mentions."""
-    named = mentions(facts).lazy().filter(pl.col("category") == TRANSFER.slug)
+    """Return the accounts that transfers mention and nobody supplied, with the ages of their mentions.
+
+    They are those that own transfers and card repayments name, and one more where own transfers without another side
+    name none (`FEWEST_UNNAMED` of them: a single one may be to anybody).
+    """
+    account = (BY_CUSTOMER, "masked_number", "place")
+    columns = ("transaction_id", "date", *account)
+    named = (
+        mentions(facts).lazy().filter(pl.col("category").is_in((TRANSFER.slug, CARD_REPAYMENT.slug))).select(columns)
+    )
+    one_sided = pl.col("category").eq_missing(TRANSFER.slug) & ~pl.col("is_transfer").fill_null(value=False)
+    unnamed = (
+        facts.rows.lazy()
+        .filter(one_sided)
+        .join(mentions(facts).lazy(), on="transaction_id", how="anti")
+        .filter(pl.len().over(BY_CUSTOMER) >= FEWEST_UNNAMED)
+        .select(
+            "transaction_id", "date", BY_CUSTOMER, masked_number=pl.lit(None, pl.String), place=pl.lit(None, pl.String)
+        )
+    )
     return (
-        named.join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
-        .group_by(BY_CUSTOMER, "masked_number", "place")
+        pl.concat([named, unnamed.select(columns)])
+        .join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+        .group_by(account)
         .agg(pl.col("transaction_id").last(), newest=_age(pl.col("date")).min(), oldest=_age(pl.col("date")).max())
         .select(
             BY_CUSTOMER,

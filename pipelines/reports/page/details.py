@@ -6,7 +6,7 @@ from pipelines.pages import Column, Grid, number_columns
 from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, words_of
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.naming import account_name, driver_name, of_most
+from pipelines.reports.page.naming import STATES, account_name, driver_name, of_most
 
 EVIDENCE: Mapping[str, str] = {
     "balance_break": "The running balance does not follow",
@@ -43,7 +43,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
 
 def _reading(driver: Fields) -> str:
     """Write a driver's reading: `92.5 days`, `$410.00 per month`, `0.31`, `3.2 %`."""
-    if driver.number("reading") is None:
+    if driver.number("reading") is None or driver.text("state") in STATES:
         return "Unknown"
     unit, _, each = (driver.text("unit") or "").partition("per ")
     words = figure(driver.raw("reading"), unit.strip(), driver.text("metric") or driver.text("feature") or "")

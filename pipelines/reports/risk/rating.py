@@ -21,13 +21,13 @@ LETTERS = (*(name for name, _ in RATINGS), WORST)
 _STEP = Decimal("0.0001")  # of values
 
 # The best rating that is possible if at least this share of the expected points is covered. Our judgement: of a
-# business of which a quarter is unseen nobody can say that it is among the best, and a rating from half of the evidence
-# or less is a guess.
+# business of which more than an eighth or so is unseen nobody can say that it is among the best; where a third is
+# unseen (one account of three), what is missing may be the worse part; and half of the evidence or less is a guess.
 EVIDENCE_CEILINGS = (
-    ("A", Decimal("0.75")),
-    ("B", Decimal("0.60")),
-    ("C", Decimal("0.45")),
-    ("D", Decimal("0.20")),
+    ("A", Decimal("0.85")),
+    ("B", Decimal("0.75")),
+    ("C", Decimal("0.67")),
+    ("D", Decimal("0.50")),
 )
 EVIDENCE = "evidence"  # in `limitedBy`
 

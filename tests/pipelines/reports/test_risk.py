@@ -186,9 +186,9 @@ def expecting(rows: Sequence[Row], *names: str) -> Data:
 
 
 def test_what_nobody_is_expected_to_send_costs_nobody_points() -> None:
-    rows = without_words(sound_business())
+    rows = with_ids(without_words(sound_business()))
     expected, not_expected = risk(rows), expecting(rows, "balances", "accounts", "months")
-    assert (expected["rating"], not_expected["rating"]) == ("D", "B")
+    assert (expected["rating"], not_expected["rating"]) == ("D", "A")
     states = {each["metric"]: each["state"] for each in not_expected["drivers"]}
     assert states["dishonours_per_month_180d"] == "not_expected"
     assert states["revenue_trend_90d"] == "provisional"
@@ -219,7 +219,8 @@ def with_ceiling(letter: str | None, covered: str = "1", points: str = "95", cal
     scorecard = replace(DEFAULT, calibration=calibration)
     value = scorecard.link.value(Decimal(points))
     columns = {"covered": Decimal(covered), "value": value, "points": Decimal(points)}
-    scored = pl.DataFrame({"customer_number": [1], **columns}, {"covered": RATIO, "value": RATIO, "points": POINTS})
+    kinds = {"covered": RATIO, "value": RATIO, "points": POINTS}
+    scored = pl.DataFrame({"customer_number": [1], **columns}, schema_overrides=kinds)
     ceilings = pl.DataFrame([(1, letter, ["insolvency"])] if letter else [], schema=CEILINGS, orient="row")
     [row] = with_interval(with_rating(scored, scorecard, ceilings), scorecard).to_dicts()
     return {**row, "before": value}
@@ -229,12 +230,12 @@ def with_ceiling(letter: str | None, covered: str = "1", points: str = "95", cal
     ("event", "covered", "rating", "limited_by"),
     [
         (None, "1", "A", []),
-        (None, "0.7499", "B", ["evidence"]),
-        (None, "0.5999", "C", ["evidence"]),
+        (None, "0.8499", "B", ["evidence"]),
+        (None, "0.7499", "C", ["evidence"]),
         ("D", "1", "D", ["insolvency"]),
-        ("D", "0.60", "D", ["insolvency"]),
-        ("C", "0.45", "C", ["evidence", "insolvency"]),
-        ("B", "0.19", "E", ["evidence"]),
+        ("D", "0.75", "D", ["insolvency"]),
+        ("C", "0.67", "C", ["evidence", "insolvency"]),
+        ("B", "0.49", "E", ["evidence"]),
     ],
 )
 def test_the_worst_ceiling_binds(event: str | None, covered: str, rating: str, limited_by: list[str]) -> None:

@@ -17,7 +17,7 @@ ALL = Decimal(1)
 def frame(*readings: Readings, coverage: Readings | None = None) -> pl.DataFrame:
     """Return one row per customer, numbered from 1; what isn't stated to be covered otherwise is covered in full."""
     columns = dict.fromkeys(readings[0], READING)
-    known = pl.DataFrame(list(readings), schema=columns).with_row_index("customer_number", offset=1)
+    known = pl.DataFrame(list(readings), schema=columns).with_columns(customer_number=pl.int_range(1, pl.len() + 1))
     shares = {slug: ALL if coverage is None else coverage[slug] for slug in columns}
     return known.with_columns(pl.lit(share, COVERAGE).alias(COVERAGE_OF + slug) for slug, share in shares.items())
 

@@ -7,8 +7,9 @@ Rows and days are those that the reading concerns: its side, kind of account and
 correction, rule, list or phrase, or by the model if it is sure (LEAST_SURE). Readings that need no words (months of
 history) are covered by the rows themselves.
 
-Days are days of expected accounts in the period. An account is expected if it was supplied, or if an own transfer in
-the period names it. Its days are expected from the beginning of the period, or from its first row if it began at zero.
+Days are days of expected accounts in the period. An account is expected if it was supplied, or if an own transfer or
+card repayment of the last year names it. Its days are expected from the beginning of the period, or from its first row
+if it began at zero.
 
 | a day of an account                                            | counts as seen            |
 |----------------------------------------------------------------|---------------------------|
@@ -334,7 +335,7 @@ def seen_days(facts: Facts) -> pl.DataFrame:
     """Return stretches of an account's days: `customer_number`, `account_id`, `transaction_id` of the row that ends it.
 
     `newest` and `oldest`: ages of its last and first day; `what`: `proven`, `silent` (unproven), `expected`, or
-    `mentioned` (expected of an account that was not supplied; `newest` and `oldest` of the mentions); `is_cash`.
+    `mentioned` (expected of an account that was not supplied); `is_cash`.
     """
     return facts.cached(_seen_days)
 
@@ -407,7 +408,7 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
 
 
 def _mentioned(facts: Facts) -> pl.LazyFrame:
-    """Return the accounts that transfers mention and nobody supplied, with the ages of their mentions.
+    """Return the accounts that transfers of the last YEAR mention and nobody supplied, from the first mention on.
 
     They are those that own transfers and card repayments name, and one more where own transfers without another side
     name none (`FEWEST_UNNAMED` of them: a single one may be to anybody).
@@ -430,8 +431,10 @@ def _mentioned(facts: Facts) -> pl.LazyFrame:
     return (
         pl.concat([named, unnamed.select(columns)])
         .join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+        .with_columns(oldest=_age(pl.col("date")))
+        .filter(pl.col("oldest") < YEAR)
         .group_by(account)
-        .agg(pl.col("transaction_id").last(), newest=_age(pl.col("date")).min(), oldest=_age(pl.col("date")).max())
+        .agg(pl.col("transaction_id").max(), newest=pl.lit(0, pl.Int64), oldest=pl.col("oldest").max())
         .select(
             BY_CUSTOMER,
             "transaction_id",

@@ -1,11 +1,18 @@
 """The scorecard that comes with Tidemark: our judgement, not fitted to outcomes. Its weights are points out of 100.
 
-A weight says how much we would want to know the reading if we could know only some of them. Balances come first (cash
-pays, and a balance needs no interpretation), then existing debt service, then revenue, then the plain signs of
-distress, which are rare but rarely wrong, then behaviour and tenure. Bands are where credit officers usually draw lines
-for small businesses; no feature separates one category of people from another.
+A weight says how much we would want to know the reading if we could know only some of them. Balances come first: cash
+pays, and a balance needs no interpretation, so it also tells about customers of whom nothing else is known. They say
+how near to nothing the money came, how long it stayed there, and whether that is getting worse, in days of the
+customer's own spending and income, so that size does not matter. Then come the plain signs of distress with missed
+instalments, which are rare but rarely wrong; existing debt; revenue; and tenure. Bands are where credit officers
+usually draw lines for small businesses; no feature separates one category of people from another. What owners take out
+is no feature, because it is taken from good years as well as from bad ones; gambling is none, because it says how
+people live.
 
-Points are earned by evidence: a missing reading earns none, so leaving data out never helps.
+Counts have steps. All else is worth what lies on a straight line between two limits, so that no small change of a
+reading is a large one of the points.
+
+Points are earned by evidence: what is unknown earns none, so leaving data out never helps.
 
 The link: at 30 points default is as likely as not, and every 10 points halve the odds. So 100 points are odds of 1 to
 128 (0.8 %), 80 points 1 to 32 (3 %, about the rate of small businesses in a usual year) and 0 points 8 to 1.
@@ -43,12 +50,12 @@ def _bands(text: str) -> tuple[Band, ...]:
 BALANCES = (
     _less(
         "overdrawn_day_share_180d",
-        "0:8 0.02:6 0.10:3 0.25:1 0.40:0",
+        "0:6 0.02:4 0.10:2 0.25:1 0.40:0",
         "Days beyond the approved limit are the plainest sign that money runs out; within it they are no distress.",
     ),
     _more(
         "min_balance_days_180d",
-        "10:10 4:7 1:3 0:0",
+        "10:9 4:6 1:3 0:0",
         "How near to nothing the money came at its worst, in days of usual spending.",
     ),
     _less(
@@ -63,7 +70,7 @@ BALANCES = (
     ),
     _less(
         "longest_below_7d_outflow_180d",
-        "0:4 7:3 30:1 60:0",
+        "0:3 7:2 30:1 60:0",
         "A low balance before the next pay run is common; weeks of it are not.",
     ),
     _less(
@@ -90,7 +97,7 @@ FLOWS = (
     ),
     _less(
         "revenue_volatility_12m",
-        "0.15:4 0.30:3 0.50:1 0.70:0",
+        "0.15:3 0.30:2 0.50:1 0.70:0",
         "Instalments are even: uneven takings miss some of them.",
     ),
     _less(
@@ -112,7 +119,7 @@ DEBT = (
     ),
     _few(
         "lenders_repaid_45d",
-        "1:3 2:2 3:1",
+        "1:2 3:1",
         "Each further lender was needed because the last one was not enough.",
     ),
     _few(
@@ -127,29 +134,29 @@ DEBT = (
     ),
     _few(
         "missed_repayments_180d",
-        "0:4 1:2",
+        "0:5 1:2",
         "Who missed an instalment is nearest to missing the third.",
     ),
 )
 DISTRESS = (
     _less(
         "dishonours_per_month_180d",
-        "0:5 0.20:3 0.60:1 1:0",
+        "0:8 0.20:5 0.60:2 1:0",
         "A payment the bank refused was a promise that could not be kept.",
     ),
     _few(
         "collector_payments_180d",
-        "0:3 1:1",
+        "0:4 1:1",
         "A debt that went to a collector was in default already.",
     ),
     _few(
         "over_limit_fees_180d",
-        "0:2 1:1",
+        "0:3 1:2 3:1",
         "The bank's own word that the limit was passed, also where balances are not known.",
     ),
     _few(
         "tax_arrears_signs_180d",
-        "0:4 1:2",
+        "0:5 1:2",
         "Payment plans, interest and garnishees of the tax office: the creditor who waits longest was not paid.",
     ),
 )
@@ -159,16 +166,11 @@ BEHAVIOUR = (
         "0.05:1 0.30:0",
         "Cash taken out can't be followed, and what can't be seen can't be relied on.",
     ),
-    _less(
-        "owner_drawings_share_180d",
-        "0.10:2 0.20:1 0.35:0",
-        "What owners take out in good months is missing in bad ones.",
-    ),
 )
 TENURE = (
     _many(
         "months_of_history",
-        "12:3 9:2 6:1",
+        "12:4 9:3 6:1",
         "A business seen through a year has shown every season; one seen for a month has shown little.",
     ),
 )

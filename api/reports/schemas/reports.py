@@ -118,7 +118,16 @@ class Completeness(_Resting):
 
 class Risk(_Resting):
     value: float = Field(description="Probability of default in 12 months; indicative until calibrated to a client.")
-    rating: str = Field(description="A (best) to E.")
+    rating: str = Field(description="A (best) to E: the worst of what value, evidence and events allow.")
+    value_before_ceilings: float | None = Field(
+        None, description="The value without ceilings by evidence and events. Missing in older reports."
+    )
+    limited_by: list[str] = Field(
+        [], description="Codes of the ceilings that bind: `evidence`, or events. Missing in older reports."
+    )
+    covered: float | None = Field(
+        None, description="Share of the expected points whose evidence is there, 0 to 1. Missing in older reports."
+    )
     calibration: str = Field(description="The data that the value was calibrated on: none, synthetic or client.")
     pd_confidence_score: float
     pd_confidence_rating: str

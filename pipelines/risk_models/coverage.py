@@ -341,69 +341,81 @@ def seen_days(facts: Facts) -> pl.DataFrame:
 
 
 def _seen_days(facts: Facts) -> pl.DataFrame:
-    days = _days_with_rows(facts)
-    first, last = pl.col("date").min(), pl.col("date").max()
-    accounts = days.group_by(*BY_ACCOUNT, "is_cash", "data_through").agg(
-        pl.col("transaction_id").sort_by("date").last(),
-        first=first,
-        last=last,
-        opened_at_zero=(pl.col("offset").sort_by("date").drop_nulls().first().abs() <= pl.lit(ROUNDING)),
+    days = _days_with_rows(facts).collect(engine="in-memory").lazy()
+    first, last = _age(pl.col("date").first()), _age(pl.col("date").last())
+    accounts = days.group_by("account", maintain_order=True).agg(
+        pl.col(*_ACCOUNT).last(),
+        begun=first,
+        ended=last,
+        opened_at_zero=(pl.col("offset").drop_nulls().first().abs() <= pl.lit(ROUNDING)).fill_null(value=False),
     )
-    steps = days.select(
-        *_ACCOUNT,
-        what=pl.when("holds").then(pl.lit("proven")).otherwise(pl.lit("silent")),
-        newest=_age(pl.col("date")),
-        oldest=_age(pl.col("date"))
-        + pl.when("holds").then("pause").otherwise(pl.min_horizontal("pause", ALLOWED_SILENCE))
-        - 1,
-    )
-    after = accounts.filter(pl.col("last") < pl.col("data_through")).select(
+    after = accounts.filter(pl.col("ended") > 0).select(
         *_ACCOUNT,
         what=pl.lit("silent"),
-        newest=pl.max_horizontal(_age(pl.col("last")) - ALLOWED_SILENCE, 0),
-        oldest=_age(pl.col("last")) - 1,
+        newest=(pl.col("ended") - ALLOWED_SILENCE).clip(lower_bound=0),
+        oldest=pl.col("ended") - 1,
     )
     expected = accounts.select(
         *_ACCOUNT,
+        "begun",
         what=pl.lit("expected"),
         newest=pl.lit(0, pl.Int64),
-        oldest=pl.when(pl.col("opened_at_zero").fill_null(value=False)).then(_age(pl.col("first"))),
-        begun=_age(pl.col("first")),
+        oldest=pl.when("opened_at_zero").then("begun"),
     )
-    return pl.concat([steps, after, expected, _mentioned(facts)], how="diagonal_relaxed").collect(engine="in-memory")
+    parts = [_stretches(days), after, expected, _mentioned(facts)]
+    return pl.concat(parts, how="diagonal_relaxed").collect(engine="in-memory")
 
 
 _ACCOUNT = (*BY_ACCOUNT, "transaction_id", "is_cash")
 
 
+def _stretches(days: pl.LazyFrame) -> pl.LazyFrame:
+    """Join days that follow each other and count alike, with the silent days before each."""
+    long_silence = ~pl.col("holds") & (pl.col("pause") > ALLOWED_SILENCE)
+    differs = (pl.col("account") != pl.col("account").shift()) | (pl.col("holds") != pl.col("holds").shift())
+    silent_days = pl.when("holds").then("pause").otherwise(pl.min_horizontal("pause", ALLOWED_SILENCE))
+    return (
+        days.with_columns(stretch=(differs | long_silence).fill_null(value=True).cum_sum(), documented=silent_days)
+        .group_by("stretch", maintain_order=True)
+        .agg(
+            pl.col(*_ACCOUNT).last(),
+            what=pl.when(pl.col("holds").first()).then(pl.lit("proven")).otherwise(pl.lit("silent")),
+            newest=_age(pl.col("date").last()).first(),
+            oldest=(_age(pl.col("date").first()) + pl.col("documented").first() - 1).first(),
+        )
+        .drop("stretch")
+    )
+
+
 def _age(day: pl.Expr) -> pl.Expr:
-    return (pl.col("data_through") - day).dt.total_days()
+    return (pl.col("data_through").first() - day).dt.total_days()
 
 
 def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     """Return one row per account and day with rows, by account and day.
 
-    `pause`: days since the account's day before (1 on its first); `holds`: its balance and the one before agree with
-    the rows between; `offset`: balance less the sum of all rows so far.
+    `account`: its number; `pause`: days since the account's day before (1 on its first); `holds`: its balance and the
+    one before agree with the rows between; `offset`: balance less the sum of the account's rows so far.
     """
-    kinds = facts.accounts.lazy().select(*BY_ACCOUNT, is_cash=words.is_cash_account())
+    kinds = facts.accounts.lazy().select(*BY_ACCOUNT, is_cash=words.is_cash_account()).with_row_index("account")
+    described = kinds.join(facts.history.lazy().select(BY_CUSTOMER, "data_through"), on=BY_CUSTOMER, how="left")
     stated = facts.stated_closings.lazy().select(*BY_ACCOUNT, "date", "closing_balance")
     offset, known = pl.col("offset"), pl.col("offset").is_not_null()
-    before = offset.forward_fill().shift().over(BY_ACCOUNT)
-    follows = pl.when(known).then((offset - before).abs() <= pl.lit(ROUNDING))
-    is_stated = offset.forward_fill().over(BY_ACCOUNT).is_not_null()
-    pause = (pl.col("date") - pl.col("date").shift()).dt.total_days().over(BY_ACCOUNT)
+    before = offset.forward_fill().shift().over("account")
+    pause = (pl.col("date") - pl.col("date").shift()).dt.total_days().over("account")
+    is_stated = offset.forward_fill().over("account").is_not_null()
     return (
         facts.rows.lazy()
         .group_by(*BY_ACCOUNT, "date")
         .agg(pl.col("transaction_id").last(), net=pl.col("amount").sum())
-        .sort(*BY_ACCOUNT, "date")
-        .join(stated, on=(*BY_ACCOUNT, "date"), how="left", validate="1:1", maintain_order="left")
-        .with_columns(offset=pl.col("closing_balance") - pl.col("net").cum_sum().over(BY_ACCOUNT))
-        .with_columns(follows=follows, pause=pause.fill_null(1))
-        .with_columns(holds=(pl.col("follows").backward_fill().over(BY_ACCOUNT) & is_stated).fill_null(value=False))
-        .join(kinds, on=BY_ACCOUNT, how="left", validate="m:1", maintain_order="left")
-        .join(facts.history.lazy().select(BY_CUSTOMER, "data_through"), on=BY_CUSTOMER, how="left", validate="m:1")
+        .join(stated, on=(*BY_ACCOUNT, "date"), how="left", validate="1:1")
+        .join(described, on=BY_ACCOUNT, how="left", validate="m:1")
+        .sort("account", "date")
+        .with_columns(offset=pl.col("closing_balance") - pl.col("net").cum_sum().over("account"))
+        .with_columns(
+            follows=pl.when(known).then((offset - before).abs() <= pl.lit(ROUNDING)), pause=pause.fill_null(1)
+        )
+        .with_columns(holds=(pl.col("follows").backward_fill().over("account") & is_stated).fill_null(value=False))
     )
 
 
@@ -431,7 +443,7 @@ def _mentioned(facts: Facts) -> pl.LazyFrame:
     return (
         pl.concat([named, unnamed.select(columns)])
         .join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
-        .with_columns(oldest=_age(pl.col("date")))
+        .with_columns(oldest=(pl.col("data_through") - pl.col("date")).dt.total_days())
         .filter(pl.col("oldest") < YEAR)
         .group_by(account)
         .agg(pl.col("transaction_id").max(), newest=pl.lit(0, pl.Int64), oldest=pl.col("oldest").max())

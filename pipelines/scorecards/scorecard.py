@@ -36,6 +36,7 @@ _FURTHEST = Decimal(60)  # doublings; further away four decimals show 0 or 1 any
 _WIDE = pl.Int128()
 _FINE = 10_000  # readings, coverage and worth have four decimals
 _CENT = 100  # points have two
+_SMALL = _FINE * _FINE // _CENT  # from coverage × worth to hundredths of a point
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,25 @@ class Band:
 
 @dataclass(frozen=True)
 class _Piece:
-    """The worth of readings that reach `limit`: `worth` there, rising by `rise` over the next `run` (signed).
+    """What readings gain on the way from `limit`: `rise` over the next `run`, or all at once where there is no run.
 
-    All in ten-thousandths.
+    All in ten-thousandths. `way`: 1 if more is better, else −1.
     """
 
     limit: int
-    worth: int
-    run: int = 1
-    rise: int = 0
+    run: int
+    rise: int
+    way: int
+
+    def gain(self, reading: pl.Expr) -> pl.Expr:
+        ahead = (reading - self.limit) * self.way
+        if not self.run:
+            return (ahead >= 0).cast(_WIDE) * self.rise
+        return ahead.clip(0, self.run) * self.rise // self.run
+
+    def gain_of(self, reading: int) -> int:
+        ahead = (reading - self.limit) * self.way
+        return self.rise * (ahead >= 0) if not self.run else self.rise * max(0, min(ahead, self.run)) // self.run
 
 
 @dataclass(frozen=True)
@@ -87,47 +98,40 @@ class Feature:
         The covered share earns what the reading is worth; the rest earns what a missing reading does, or less. Null
         where the coverage is null. Fractions of a hundredth are dropped.
         """
-        reading, coverage = (_physical(name) for name in (self.metric, COVERAGE_OF + self.metric))
-        missing = pl.lit(_whole(self.missing), _WIDE)
-        worth = pl.coalesce(self._worth(reading), missing)
-        earned = coverage * worth + (_FINE - coverage) * pl.min_horizontal(worth, missing)
-        return as_points(earned // (_FINE * _FINE // _CENT)).alias(POINTS_OF + self.metric)
+        reading, coverage = (physical(name) for name in (self.metric, COVERAGE_OF + self.metric))
+        missing = pl.lit(whole(self.missing), _WIDE)
+        worth = pl.sum_horizontal(pl.lit(self._least, _WIDE), *(each.gain(reading) for each in self._pieces))
+        known = pl.when(reading.is_not_null()).then(worth).otherwise(missing)
+        return earned(coverage, known, missing).alias(POINTS_OF + self.metric)
 
     def points_of(self, reading: Decimal | None, coverage: Decimal = Decimal(1)) -> Decimal:
         """Return the points of one reading with this coverage."""
-        missing, covered = _whole(self.missing), _whole(coverage)
-        worth = missing if reading is None else self._worth_of(_whole(reading))
-        earned = covered * worth + (_FINE - covered) * min(worth, missing)
-        return Decimal(earned // (_FINE * _FINE // _CENT)).scaleb(-2)
+        missing, covered = whole(self.missing), whole(coverage)
+        worth = missing if reading is None else self.worth_of(reading)
+        hundredths = (covered * worth + (_FINE - covered) * min(worth, missing)) // _SMALL
+        return Decimal(hundredths).scaleb(-2)
 
-    def _worth(self, reading: pl.Expr) -> pl.Expr:
-        """Return the worth of readings in ten-thousandths, in ten-thousandths of a point; null for no reading."""
-        reached = (
-            pl.when(self._reached(reading, each.limit)).then(_on_line(reading.clip(*self._span), each))
-            for each in self._pieces
-        )
-        last = pl.lit(_whole(self.bands[-1].points), _WIDE)
-        return pl.when(reading.is_not_null()).then(pl.coalesce(*reached, last))
+    def worth_of(self, reading: Decimal) -> int:
+        """Return what a reading is worth if it is covered in full, in ten-thousandths of a point."""
+        return self._least + sum(each.gain_of(whole(reading)) for each in self._pieces)
 
-    def _worth_of(self, reading: int) -> int:
-        for each in self._pieces:
-            if self._reached(reading, each.limit):
-                return int(_on_line(reading, each))
-        return _whole(self.bands[-1].points)
+    @property
+    def _least(self) -> int:
+        return whole(self.bands[-1].points)
 
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
-        limits = [(_whole(band.limit), _whole(band.points)) for band in self.bands if band.limit is not None]
+        way = 1 if self.more_is_better else -1
+        limits = [(whole(band.limit), whole(band.points)) for band in self.bands if band.limit is not None]
         if self.stepped:
-            return tuple(_Piece(*each) for each in limits)
-        lines = (_Piece(*worse, better[0] - worse[0], better[1] - worse[1]) for better, worse in pairwise(limits))
-        return (*(_Piece(*best) for best in limits[:1]), *lines)
-
-    @cached_property
-    def _span(self) -> tuple[pl.Expr, pl.Expr]:
-        """The least and the greatest limit: beyond them the worth is constant, and products could overflow."""
-        limits = [each.limit for each in self._pieces] or [0]
-        return pl.lit(min(limits), _WIDE), pl.lit(max(limits), _WIDE)
+            worths = [*(worth for _, worth in limits), self._least]
+            return tuple(
+                _Piece(limit, 0, worth - worse, way) for (limit, worth), worse in zip(limits, worths[1:], strict=True)
+            )
+        return tuple(
+            _Piece(worse[0], way * (better[0] - worse[0]), better[1] - worse[1], way)
+            for better, worse in pairwise(limits)
+        )
 
     def moves(self) -> Iterator[tuple[Decimal, Decimal | None, Decimal | None]]:
         """Yield each band's points, the reading that just enters it from a worse band, and the one from a better band.
@@ -138,9 +142,6 @@ class Feature:
         better_limits = [None, *(band.limit for band in self.bands[:-1])]
         for band, better in zip(self.bands, better_limits, strict=True):
             yield band.points, band.limit, None if better is None else better + back
-
-    def _reached(self, reading: Any, limit: Any) -> Any:
-        return reading >= limit if self.more_is_better else reading <= limit
 
     def faults(self) -> Iterator[str]:
         limits = [band.limit for band in self.bands[:-1] if band.limit is not None]
@@ -158,20 +159,18 @@ class Feature:
             yield f"{self.metric}: points must not be negative"
 
 
-def _on_line(reading: Any, piece: _Piece) -> Any:
-    """Return the worth of readings, which reach the piece's limit. Works for one number and for expressions."""
-    if not piece.rise:
-        return piece.worth if isinstance(reading, int) else pl.lit(piece.worth, _WIDE)
-    sign = 1 if piece.run > 0 else -1
-    return piece.worth + sign * (reading - piece.limit) * piece.rise // (sign * piece.run)
+def earned(coverage: pl.Expr, worth: pl.Expr, missing: pl.Expr) -> pl.Expr:
+    """Return the points of which this share is covered. All are whole numbers of ten-thousandths (Int128)."""
+    return as_points((coverage * worth + (_FINE - coverage) * pl.min_horizontal(worth, missing)) // _SMALL)
 
 
-def _whole(number: Decimal) -> int:
+def whole(number: Decimal) -> int:
     """Return a decimal of four places in ten-thousandths."""
     return int(number.scaleb(4))
 
 
-def _physical(column: str) -> pl.Expr:
+def physical(column: str) -> pl.Expr:
+    """Return a decimal column as whole numbers of its smallest unit."""
     return pl.col(column).to_physical().cast(_WIDE)
 
 
@@ -258,7 +257,7 @@ class Scorecard:
 
     def scaled_points(self) -> pl.Expr:
         """Return `scaled` of the columns `earned` and `expected`."""
-        earned, expected = _physical("earned"), _physical("expected")
+        earned, expected = physical("earned"), physical("expected")
         possible = pl.when(expected > 0).then(expected)
         return as_points((earned * int(self.most * _CENT) // possible).fill_null(0))
 
@@ -268,7 +267,7 @@ def _expected(feature: Feature) -> pl.Expr:
 
 
 def _covered(feature: Feature) -> pl.Expr:
-    return _physical(COVERAGE_OF + feature.metric) * int(feature.most * _CENT)
+    return physical(COVERAGE_OF + feature.metric) * int(feature.most * _CENT)
 
 
 def share_of(covered: pl.Expr, expected: pl.Expr) -> pl.Expr:

@@ -17,7 +17,7 @@ from pipelines.metrics import unreconciled as behind_metrics
 from pipelines.metrics.lineage import explain
 from pipelines.reports.risk.confidence import LIMITS, PARTS, Part, limit
 from pipelines.reports.risk.rating import EVIDENCE as BY_EVIDENCE
-from pipelines.reports.risk.rating import edge_of, margins
+from pipelines.reports.risk.rating import edge_of, unknown_points
 from pipelines.reports.risk.resting import explain_value
 from pipelines.risk_models.coverage import concern_of, explain_coverage, explain_documented
 from pipelines.risk_models.evidence import EVIDENCE, evidence
@@ -55,14 +55,14 @@ class _Explaining:
 
     def figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one each
         match path:
-            case ("value", *rest):
+            case ("value", *rest) | ("interval", "high", *rest):
                 return below(self._risen(rest) if self._is_risen() else self._before(rest), rest)
             case ("valueBeforeCeilings", *rest):
                 return below(self._before(rest), rest)
             case ("covered", *rest):
                 return below(self._covered(rest), rest)
-            case ("interval", "low" | "high" as side, *rest):
-                return below(self._bound(side, rest), rest)
+            case ("interval", "low", *rest):
+                return below(self._low(rest), rest)
             case ("pdConfidenceScore", *rest):
                 return below(self._confidence(), rest)
             case ("drivers", place, name, *rest):
@@ -149,16 +149,14 @@ class _Explaining:
     def _coverage(self, slug: str) -> Formula:
         return explain_coverage(self.facts, concern_of(METRICS[slug], METRICS), self.expected)
 
-    def _bound(self, side: str, further: Sequence[str]) -> Formula:
-        sign, place = (1, 0) if side == "low" else (-1, 1)
+    def _low(self, further: Sequence[str]) -> Formula:
         value, lasting = self.data["value"], self._lasting_edge()
 
         def apply(given: Mapping[str, Constant]) -> Decimal:
-            margin = margins(_decimal(given["covered"]), self.scorecard)[place]
-            bound = self.scorecard.link.value(self._total(given) + sign * margin)
-            return min(max(bound, lasting), value) if sign > 0 else max(bound, value)
+            unknown = unknown_points(_decimal(given["covered"]), self.scorecard)
+            return min(max(self.scorecard.link.value(self._total(given) + unknown), lasting), value)
 
-        words = f"the value at {'more' if sign > 0 else 'fewer'} points, by a margin that grows with what is unknown"
+        words = "the value if all that is not covered earned its most points, mostPoints × (1 − covered)"
         return self._probability(words, {"covered": self._covered(further[1:])}, apply, further)
 
     def _lasting_edge(self) -> Decimal:

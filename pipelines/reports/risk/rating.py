@@ -3,15 +3,18 @@
 A ceiling is the best rating that is still possible. Where one binds, a value that was not calibrated rises to the
 ceiling's edge, because a value of 1 % beside a rating of D would be read as a probability; a calibrated value stays.
 
-The interval is about unknown evidence alone: what the value would be if it were all known. It is not about chance.
+The interval is about unknown evidence alone: the value with none of it, and with all of it and all good. It is not
+about chance.
 """
 
+from bisect import bisect_left
 from decimal import Decimal
+from functools import lru_cache
 
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.scorecards.scorecard import COVERAGE, POINTS, VALUE, Scorecard
+from pipelines.scorecards.scorecard import COVERAGE, POINTS, VALUE, Link, Scorecard
 
 # A rating and the highest value that still has it. Our judgement: the lines lie where lenders to small businesses
 # commonly stop offering their best terms, stop lending unsecured, require security, and stop lending.
@@ -35,14 +38,33 @@ CEILINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "ceiling": pl.String(), "limited_
 """Ceilings by events: the best letter that is still possible (null: any), and the codes of the events that say so."""
 NO_CEILINGS = pl.DataFrame(schema=CEILINGS)
 
-# Of the points that unknown evidence could bring, the share that it brings at its best, and that it takes away at its
-# worst: what is unknown may also show that what is known was too kind. Our judgement, checked in `benchmarks/risk.py`.
-AT_BEST, AT_WORST = Decimal("1.0"), Decimal("0.25")
-
 
 def rating(value: pl.Expr) -> pl.Expr:
     """Return the rating that a value has by itself."""
     reached = (pl.when(value <= pl.lit(limit, VALUE)).then(pl.lit(name)) for name, limit in RATINGS)
+    return pl.coalesce(*reached, pl.lit(WORST))
+
+
+@lru_cache(maxsize=100)
+def least_points(link: Link) -> tuple[tuple[str, Decimal], ...]:
+    """Return the fewest points whose value has each rating but the worst, to hundredths."""
+    ends = (int(100 * (link.even + sign * 100 * link.doubling)) for sign in (-1, 1))
+    every = range(*ends)
+    return tuple((name, _points(every[_first(every, limit, link)])) for name, limit in RATINGS)
+
+
+def _first(every: range, limit: Decimal, link: Link) -> int:
+    """Return the place of the fewest points, in hundredths, whose value is not above the limit."""
+    return bisect_left(every, -limit, key=lambda hundredths: -link.value(_points(hundredths)))
+
+
+def _points(hundredths: int) -> Decimal:
+    return Decimal(hundredths).scaleb(-2)
+
+
+def rating_of_points(points: pl.Expr, link: Link) -> pl.Expr:
+    """Return the rating of the points' value without computing it, which takes long for many different points."""
+    reached = (pl.when(points >= pl.lit(least, POINTS)).then(pl.lit(name)) for name, least in least_points(link))
     return pl.coalesce(*reached, pl.lit(WORST))
 
 
@@ -105,27 +127,20 @@ def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFra
     )
 
 
-def margins(covered: Decimal, scorecard: Scorecard) -> tuple[Decimal, Decimal]:
-    """Return the points that unknown evidence adds at its best and takes away at its worst."""
-    unknown = scorecard.most * (1 - covered)
-    up, down = (unknown * share for share in (AT_BEST, AT_WORST))
-    return up.quantize(Decimal("0.01")), down.quantize(Decimal("0.01"))
+def unknown_points(covered: Decimal, scorecard: Scorecard) -> Decimal:
+    """Return the points that unknown evidence adds if all of it is good."""
+    return (scorecard.most * (1 - covered)).quantize(Decimal("0.01"))
 
 
 def with_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    """Add `low` and `high` to frames with `points`, `covered`, `value` and `event_ceiling`."""
+    """Add `low` and `high` to frames with `points`, `covered`, `value` and `event_ceiling`.
+
+    Unknown evidence earns nothing in the value, so the value is `high`; at `low` all of it earns its most. A ceiling by
+    evidence would be lifted by then, one by an event would not.
+    """
     shares = scored["covered"].unique()
-    both = [margins(share, scorecard) for share in shares]
-    up, down = (
-        scored["covered"].replace_strict(
-            shares, pl.Series([each[side] for each in both], dtype=POINTS), return_dtype=POINTS
-        )
-        for side in (0, 1)
-    )
+    gains = pl.Series([unknown_points(share, scorecard) for share in shares], dtype=POINTS)
+    gain = scored["covered"].replace_strict(shares, gains, return_dtype=POINTS)
     lasting = edge(pl.col("event_ceiling").fill_null("A")) if scorecard.calibration != "client" else pl.lit(0, VALUE)
-    bounds = scored.with_columns(
-        low=scorecard.link.values(scored["points"] + up), high=scorecard.link.values(scored["points"] - down)
-    )
-    return bounds.with_columns(
-        low=pl.min_horizontal("value", pl.max_horizontal("low", lasting)), high=pl.max_horizontal("high", "value")
-    )
+    at_best = scored.with_columns(low=scorecard.link.values(scored["points"] + gain))
+    return at_best.with_columns(low=pl.min_horizontal("value", pl.max_horizontal("low", lasting)), high=pl.col("value"))

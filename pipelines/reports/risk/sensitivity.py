@@ -16,8 +16,18 @@ import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS
-from pipelines.reports.risk.rating import rating, worst
-from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS, POINTS_OF, READING, Feature, Scorecard
+from pipelines.reports.risk.rating import rating_of_points, worst
+from pipelines.scorecards.scorecard import (
+    COVERAGE_OF,
+    POINTS,
+    POINTS_OF,
+    READING,
+    Feature,
+    Scorecard,
+    earned,
+    physical,
+    whole,
+)
 from pipelines.vocabulary.printing import SCORE, ratio
 
 MOST = 3  # changes printed
@@ -27,17 +37,15 @@ ONLY_GROWS = "months_of_history"
 _PAST = ("revenue_volatility_12m", "months_under_target_share_12m")
 _STEPS = 4  # targets between two limits of a driver whose points run in a straight line
 _DIGITS = 3  # of a round figure
-_MOVED = pl.Schema(
+_TARGETS = pl.Schema(
     {
-        BY_CUSTOMER: pl.Int64(),
-        "metric": pl.String(),
         "feature": pl.Int32(),
-        "reading": READING,
-        "now": POINTS,
         "to": READING,
         "is_limit": pl.Boolean(),
-        "then": POINTS,
+        "worth": pl.Int128(),
+        "missing": pl.Int128(),
         "most": POINTS,
+        "can_decrease": pl.Boolean(),
     }
 )
 _ORDER = ("size", "gain", "feature", "also_feature")  # a total order of a customer's changes
@@ -63,37 +71,45 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return each driver's moves: `feature` (its number), `reading`, `to`, `gain` (points), `size`, `is_limit`."""
-    state = scored.select(BY_CUSTOMER, *_STATE, rating_from="rating")
-    moved = pl.concat([pl.DataFrame(schema=_MOVED), *(_moved(scored, *each) for each in enumerate(scorecard.features))])
-    gain = pl.col("then") - pl.col("now")
-    can_decrease = pl.col("reading").is_not_null() & (pl.col("metric") != ONLY_GROWS)
+    frame = scored.lazy()
+    now = (_now(frame, number, feature.metric) for number, feature in enumerate(scorecard.features))
+    gain = earned(physical("coverage"), pl.col("worth"), pl.col("missing")) - pl.col("now")
+    can_decrease = pl.col("reading").is_not_null() & pl.col("can_decrease")
     return (
-        moved.with_columns(gain=gain, size=ratio(gain.abs(), pl.col("most")))
+        pl.concat(now)
+        .join(_targets(scorecard).lazy(), on="feature", how="inner")
+        .with_columns(gain=gain)
         .filter(pl.col("gain") != 0, (pl.col("gain") > 0) | can_decrease)
-        .join(state, on=BY_CUSTOMER, how="left", validate="m:1")
-        .select(BY_CUSTOMER, *_STATE, "rating_from", "feature", "reading", "to", "gain", "size", "is_limit")
+        .join(frame.select(BY_CUSTOMER, *_STATE, rating_from="rating"), on=BY_CUSTOMER, how="left", validate="m:1")
+        .select(
+            *(BY_CUSTOMER, *_STATE, "rating_from", "feature", "reading", "to", "gain", "is_limit"),
+            size=ratio(pl.col("gain").abs(), pl.col("most")),
+        )
+        .collect(engine="in-memory")
     )
 
 
 _STATE = ("earned", "expected", "ceiling")
 
 
-def _moved(scored: pl.DataFrame, number: int, feature: Feature) -> pl.DataFrame:
-    """Return the driver's readings and points now, at each of its targets: schema _MOVED."""
-    slug = feature.metric
-    targets = _targets_of(feature)
-    listed = pl.DataFrame(
-        {"to": list(targets), "is_limit": list(targets.values())}, {"to": READING, "is_limit": pl.Boolean()}
+def _now(scored: pl.LazyFrame, number: int, slug: str) -> pl.LazyFrame:
+    return scored.select(
+        BY_CUSTOMER,
+        feature=pl.lit(number, pl.Int32),
+        reading=slug,
+        coverage=COVERAGE_OF + slug,
+        now=POINTS_OF + slug,
     )
-    now = scored.select(BY_CUSTOMER, COVERAGE_OF + slug, reading=slug, now=POINTS_OF + slug)
-    return (
-        now.join(listed, how="cross")
-        .with_columns(pl.col("to").alias(slug))
-        .with_columns(feature.points())
-        .with_columns(then=POINTS_OF + slug, metric=pl.lit(slug), feature=number, most=pl.lit(feature.most, POINTS))
-        .match_to_schema(_MOVED, extra_columns="ignore")
-        .drop_nulls("then")
-    )
+
+
+def _targets(scorecard: Scorecard) -> pl.DataFrame:
+    """Return _TARGETS of all drivers."""
+    rows = [
+        (number, to, is_limit, feature.worth_of(to), whole(feature.missing), feature.most, feature.metric != ONLY_GROWS)
+        for number, feature in enumerate(scorecard.features)
+        for to, is_limit in _targets_of(feature).items()
+    ]
+    return pl.DataFrame(rows, schema=_TARGETS, orient="row")
 
 
 def _targets_of(feature: Feature) -> dict[Decimal, bool]:
@@ -155,10 +171,8 @@ def _pairs(moves: pl.DataFrame) -> Iterator[pl.DataFrame]:
 def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return the changes after which the rating differs, with `rating_to`. More points never make a rating worse."""
     after = changes.with_columns(earned=(pl.col("earned") + pl.col("gain")).cast(POINTS))
-    value = scorecard.link.values(after.select(scorecard.scaled_points()).to_series())
-    return after.with_columns(rating_to=worst(rating(pl.lit(value)), pl.col("ceiling"))).filter(
-        pl.col("rating_to") != pl.col("rating_from")
-    )
+    rating_to = worst(rating_of_points(scorecard.scaled_points(), scorecard.link), pl.col("ceiling"))
+    return after.with_columns(rating_to=rating_to).filter(pl.col("rating_to") != pl.col("rating_from"))
 
 
 def _smallest(changes: pl.DataFrame) -> pl.DataFrame:

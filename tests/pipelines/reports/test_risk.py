@@ -188,7 +188,7 @@ def expecting(rows: Sequence[Row], *names: str) -> Data:
 def test_what_nobody_is_expected_to_send_costs_nobody_points() -> None:
     rows = with_ids(without_words(sound_business()))
     expected, not_expected = risk(rows), expecting(rows, "balances", "accounts", "months")
-    assert (expected["rating"], not_expected["rating"]) == ("D", "A")
+    assert (expected["rating"], not_expected["rating"]) == ("E", "A")
     states = {each["metric"]: each["state"] for each in not_expected["drivers"]}
     assert states["dishonours_per_month_180d"] == "not_expected"
     assert states["revenue_trend_90d"] == "provisional"

@@ -5,7 +5,6 @@ with a split-conformal interval, whose margins (in points per unknown point) are
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from random import Random
 
@@ -120,19 +119,11 @@ def _without_a_month(transactions: pl.DataFrame, until: date, seed: int) -> pl.D
     return transactions.filter(~since.is_between(0, 29))
 
 
-@dataclass(frozen=True)
-class Place:
-    """A customer, how many of its rows are blank, and the row that is blanked next."""
-
-    customer: int
-    blank: int
-
-
 def _path(transactions: pl.DataFrame, until: date, seed: int) -> Iterator[Row]:
     """Blank row after row in random order, measured at random places of the path."""
     draws = Random(seed)
     numbers = transactions[BY_CUSTOMER].unique().sort().to_list()
-    pieces, places = [], []
+    pieces, places = list[pl.DataFrame](), list[tuple[int, float, int]]()
     for customer in draws.sample(numbers, min(40, len(numbers))):
         rows = transactions.filter(pl.col(BY_CUSTOMER) == customer)
         quiet = (

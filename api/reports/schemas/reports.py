@@ -122,8 +122,8 @@ class Risk(_Resting):
     value_before_ceilings: float | None = Field(
         None, description="The value without ceilings by evidence and events. Missing in older reports."
     )
-    limited_by: list[str] = Field(
-        [], description="Codes of the ceilings that bind: `evidence`, or events. Missing in older reports."
+    limited_by: list[str] | None = Field(
+        None, description="Codes of the ceilings that bind: `evidence`, or events. Missing in older reports."
     )
     covered: float | None = Field(
         None, description="Share of the expected points whose evidence is there, 0 to 1. Missing in older reports."

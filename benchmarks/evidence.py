@@ -5,7 +5,6 @@ with a split-conformal interval, whose margins (in points per unknown point) are
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from random import Random
 
@@ -118,14 +117,6 @@ def _without_a_month(transactions: pl.DataFrame, until: date, seed: int) -> pl.D
     ago = (pl.lit(until) - pl.col("date")).dt.total_days()
     since = ago - pl.col(BY_CUSTOMER).replace_strict(starts, return_dtype=pl.Int64)
     return transactions.filter(~since.is_between(0, 29))
-
-
-@dataclass(frozen=True)
-class Place:
-    """A customer, how many of its rows are blank, and the row that is blanked next."""
-
-    customer: int
-    blank: int
 
 
 def _path(transactions: pl.DataFrame, until: date, seed: int) -> Iterator[Row]:

@@ -11,11 +11,13 @@ Days are days of expected accounts in the period. An account is expected if it w
 card repayment of the last year names it. Its days are expected from the beginning of the period, or from its first row
 if it began at zero.
 
-| a day of an account                                            | counts as seen            |
-|----------------------------------------------------------------|---------------------------|
-| its balances follow from those before (`proven`)               | 1                         |
-| at most ALLOWED_SILENCE days after a row, nothing is proven    | UNPROVEN, or 1 where balances are not expected |
-| any other day                                                  | 0                         |
+| a day of an account                                          | counts as seen                             |
+|--------------------------------------------------------------|--------------------------------------------|
+| its balances follow from those before (`proven`)             | 1                                          |
+| with or near a row, but nothing is proven (`silent`)         | half; 1 where balances are not expected    |
+| any other day                                                | 0                                          |
+
+Near is at most ALLOWED_SILENCE days after a row, or before one.
 
 Balances only add to what is seen, and so do words. So leaving them out never raises the coverage.
 """
@@ -54,8 +56,7 @@ from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
 LEAST_SURE = 0.7  # confidence of the model; calibrated, so seven in ten of such answers are right
-ALLOWED_SILENCE = 35  # days: whoever is paid monthly has a row by then; our judgement, like the next
-UNPROVEN = Decimal("0.5")
+ALLOWED_SILENCE = 35  # days: whoever is paid monthly has a row by then; our judgement, like the half and the next
 FEWEST_UNNAMED = 3  # one-sided own transfers that name no account
 ROUNDING = Decimal("0.02")  # balances that differ by no more than two cents agree
 YEAR = 365  # days; the period of readings of all history

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.scorecards.scorecard import READING, Scorecard
 from pipelines.vocabulary.schemas import MONEY, UUID, StatementVerdict
 
@@ -58,12 +59,13 @@ class ClientPortfolio:
     """A client's customers, and what they are compared with and scored by.
 
     `customers`: their numbers. `peers`: schema PEERS; None: not known. `scorecard`: the fitted scorecard that replaces
-    the one that comes with Tidemark.
+    the one that comes with Tidemark. `expected`: the evidence that every customer is expected to supply.
     """
 
     customers: frozenset[int]
     peers: pl.DataFrame | None = None
     scorecard: Scorecard | None = None
+    expected: Expected = EVERYTHING
 
 
 @dataclass(frozen=True, eq=False)

@@ -158,6 +158,8 @@ Monthly = Literal[
     "monthly_share_below",
 ]
 MONTHLY: frozenset[str] = frozenset(get_args(Monthly))
+Short = Literal["share_short", "longest_short", "days_since_short"]
+SHORT: frozenset[str] = frozenset(get_args(Short))
 Key = Literal["counterparty", "lender", "account", "category", "series", "facility", "day", "month", "thirty_days"]
 
 
@@ -210,16 +212,25 @@ class Balances(Strict):
     `days_below`: days below `threshold`. `days_beyond_limit`: days on which at least one account was below zero, or
     below its approved limit where there is one; `share_beyond_limit`: those, divided by the days on which any balance
     is known.
+
+    A day is short if the balance is below `threshold` days of the customer's usual money out (or in, as `usual` says):
+    its mean per day of the window, transfers between own accounts left out. `share_short`: the share of the known days;
+    `longest_short`: the most in a row; `days_since_short`: from the last one to the end of the window, or the known
+    days if none was short.
     """
 
     source: Literal["balances"]
     window: Days
-    aggregate: Literal["mean", "min", "max", "last", "days_below", "days_beyond_limit", "share_beyond_limit", "slope"]
+    aggregate: (
+        Literal["mean", "min", "max", "last", "days_below", "days_beyond_limit", "share_beyond_limit", "slope"] | Short
+    )
     threshold: Exact | None = None
+    usual: Literal["money_in", "money_out"] | None = None
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
-        _check_presence(self.threshold, "threshold", self.aggregate == "days_below")
+        _check_presence(self.threshold, "threshold", self.aggregate == "days_below" or self.aggregate in SHORT)
+        _check_presence(self.usual, "usual", self.aggregate in SHORT)
         return self
 
 

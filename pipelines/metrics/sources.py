@@ -49,6 +49,7 @@ def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -
         *(_rows_counted(each) for each in (*means, *largest)),
         *(_whole(each) for each in (*shares, *largest)),
         *by_month,
+        *(balances.usual_money(each) for each in of_balances if each.usual),
     ]
     marked = [grouped.filter_and_window(each) for each in (*by_row, *largest)]
     running, single = _running(facts, customers, totalled, marked)
@@ -59,7 +60,7 @@ def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -
         _largest_shares(largest, running, single) if largest else None,
         monthly.outcomes(months, running.between(by_month), customers["complete_months"]) if months else None,
         grouped.outcomes(by_row, single) if by_row else None,
-        balances.outcomes(of_balances, facts, customers.height) if of_balances else None,
+        balances.outcomes(of_balances, facts, customers, running) if of_balances else None,
         _of_history(history, customers) if history else None,
     )
     parts = [part for part in figures if part is not None]

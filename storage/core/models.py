@@ -28,6 +28,7 @@ from sqlalchemy import (
     text,
 )
 
+from pipelines.scorecards.expected import NAMES as EVIDENCE
 from storage.core.column_types import UtcDateTime
 from storage.core.guards import guard, refuse
 
@@ -132,6 +133,7 @@ clients = Table(
     Column("decision_policies", Boolean, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("knowledge_version", BigInteger, nullable=False, server_default="0"),  # changes to client-wide corrections
+    Column("expected_evidence", Text, nullable=False, server_default=" ".join(EVIDENCE)),  # names, in their order
 )
 
 api_keys = Table(

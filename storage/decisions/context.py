@@ -73,8 +73,9 @@ def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> lis
     for number, client_id in clients.items():
         of_client[client_id].add(number)
     compared, scorecards = peers.latest_before(r, of_client, as_of), risk_models.in_use(r, of_client)
+    expected = risk_models.expected_of(r, of_client)
     return [
-        ClientPortfolio(frozenset(mine), compared.get(client_id), scorecards.get(client_id))
+        ClientPortfolio(frozenset(mine), compared.get(client_id), scorecards.get(client_id), expected[client_id])
         for client_id, mine in sorted(of_client.items())
     ]
 

@@ -13,6 +13,8 @@ from api.core.commands.files import as_csv, content_of, csv_of, write
 from pipelines.risk_models import files
 from pipelines.risk_models.files import Outcomes
 from pipelines.scorecards import scorecard_file
+from pipelines.scorecards.expected import EVERYTHING, Expected
+from pipelines.scorecards.expected import NAMES as EVIDENCE
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.errors import NotFound
 from storage.core import audit
@@ -40,6 +42,12 @@ TransactionsFile = Annotated[
 ]
 OfClient = Annotated[UUID | None, typer.Option("--client", help="Store the model for this client.")]
 ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
+Expects = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Evidence expected of every case: {', '.join(EVIDENCE)}, separated by commas. Default: decided from all."
+    ),
+]
 
 
 @risk.command("fit")
@@ -56,6 +64,7 @@ def fit(
         bool,
         typer.Option("--synthetic", help="The outcomes are synthetic, so reports still call the value indicative."),
     ] = False,
+    expects: Expects = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to outcomes and measure it on unseen cases. It is not used until activated.
@@ -67,7 +76,7 @@ def fit(
     """
     cases = _outcomes(outcomes, judged=True)
     if transactions_file is not None:
-        cohort = _cohort_of_files(transactions_file, cases, registry_only=registry_only)
+        cohort = _cohort_of_files(transactions_file, cases, _expected(expects), registry_only=registry_only)
     elif client is not None:
         cohort = _stored_cohort(cases, client)
     else:
@@ -89,7 +98,12 @@ def fit(
 
 
 @risk.command("score")
-def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as_json: AsJson = False) -> None:
+def score(
+    outcomes: OutcomesFile,
+    transactions_file: TransactionsFile = None,
+    expects: Expects = None,
+    as_json: AsJson = False,
+) -> None:
     """Score each case with the default scorecard and print its points and value as CSV. Needs no server.
 
     If the outcomes say who defaulted, the last line on standard error has the
@@ -99,7 +113,8 @@ def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as
     """
     if transactions_file is None:
         raise typer.BadParameter("give --transactions")
-    cohort = _cohort_of_files(transactions_file, _outcomes(outcomes, judged=False), registry_only=True)
+    cases = _outcomes(outcomes, judged=False)
+    cohort = _cohort_of_files(transactions_file, cases, _expected(expects), registry_only=True)
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
     from pipelines.scorecards import measures  # noqa: PLC0415  as above
 
@@ -108,12 +123,16 @@ def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as
     judged = scores["defaulted"].null_count() == 0 and scores["defaulted"].n_unique() > 1
     auc = round(measures.auc(cohort.defaulted, fitted.default_risk(cohort)), 4) if judged else None
     if as_json:
-        print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown})
+        expects_ = list(cohort.expected.names)
+        print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown, "expects": expects_})
         return
     typer.echo(as_csv(shown), nl=False)
     quality = f"AUC {auc}" if judged else "no AUC: outcomes are missing, or all the same"
+    expected = ", ".join(cohort.expected.names) or "nothing"
     err.print(
-        f"{scores.height} cases, {cohort.unknown} without transactions; {quality}", highlight=False, soft_wrap=True
+        f"{scores.height} cases, {cohort.unknown} without transactions; expected evidence: {expected}; {quality}",
+        highlight=False,
+        soft_wrap=True,
     )
 
 
@@ -162,6 +181,35 @@ def deactivate(client: ForClient, as_json: AsJson = False) -> None:
     print_record({"modelId": used, "usedFor": None}, as_json=as_json)
 
 
+@risk.command("expect")
+def expect(
+    client: ForClient,
+    evidence: Annotated[
+        list[str] | None, typer.Argument(help=f"What is expected of every customer: {', '.join(EVIDENCE)}.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set the evidence that all customers of a client are expected to supply.
+
+    Without names, it only shows what is expected. Whatever is expected and
+    missing earns no points; what is not expected counts for nobody.
+
+    Example: tidemark risk expect --client 2f0c… balances months
+    """
+    if evidence:
+        given = _expected(",".join(evidence))
+        with opened_store() as store, store.db.writing() as w:
+            risk_models.expect(w, client, given or EVERYTHING, now())
+            audit.append(
+                w, OPERATOR, "Client.EvidenceExpected", {"evidence": " ".join(evidence)}, now(), client_id=client
+            )
+    with opened_store() as store, store.db.reading() as r:
+        found = risk_models.expected_of(r, [client])
+    if client not in found:
+        raise NotFound("Client.NotFound", "There is no client with this id.")
+    print_record({"client": client, "expects": ", ".join(found[client].names)}, as_json=as_json)
+
+
 def _outcomes(path: Path, *, judged: bool) -> Outcomes:
     read = files.parse_outcomes(csv_of(path), judged=judged)
     if read.ignored:
@@ -169,10 +217,18 @@ def _outcomes(path: Path, *, judged: bool) -> Outcomes:
     return read
 
 
-def _cohort_of_files(path: Path, cases: Outcomes, *, registry_only: bool) -> "Cohort":
-    from pipelines.risk_models import cohorts  # noqa: PLC0415  the import reads the lists of enrichment
+def _expected(names: str | None) -> Expected | None:
+    try:
+        return None if names is None else Expected.of(name.strip() for name in names.split(",") if name.strip())
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
-    return cohorts.cohort_of_files(files.parse_transactions(csv_of(path)), cases, registry_only=registry_only)
+
+def _cohort_of_files(path: Path, cases: Outcomes, expected: Expected | None, *, registry_only: bool) -> "Cohort":
+    from pipelines.risk_models import cohorts  # noqa: PLC0415  enrichment reads its lists
+
+    rows = files.parse_transactions(csv_of(path))
+    return cohorts.cohort_of_files(rows, cases, registry_only=registry_only, expected=expected)
 
 
 def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
@@ -183,9 +239,10 @@ def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
         numbers = customers.numbers(r, client, ids.values())
         places = transactions.current_locations(r, numbers.values())
         rows = transactions.scan(store.lake, places).collect()
+        expected = risk_models.expected_of(r, [client]).get(client, EVERYTHING)
     by_text = {text: numbers.get(parsed) for text, parsed in ids.items()}
     number = pl.col("customer").replace_strict(by_text, default=None, return_dtype=pl.Int64)
-    return cohorts.cohort_of_transactions(rows, cases.cases.with_columns(customer_number=number))
+    return cohorts.cohort_of_transactions(rows, cases.cases.with_columns(customer_number=number), expected)
 
 
 def _uuid(text: str) -> UUID | None:

@@ -139,7 +139,10 @@ class Completeness(_Resting):
 
 class Risk(_Resting):
     value: float = Field(description="Probability of default in 12 months; indicative until calibrated to a client.")
-    rating: str = Field(description="A (best) to E.")
+    rating: str = Field(description="A (best) to E: the worst of what value, evidence and events allow.")
+    value_before_ceilings: float = Field(description="The value without ceilings by evidence and events.")
+    limited_by: list[str] = Field(description="Codes of the ceilings that bind: `evidence`, or events.")
+    covered: float | None = Field(description="Share of the expected points whose evidence is there, 0 to 1.")
     calibration: str = Field(description="The data that the value was calibrated on: none, synthetic or client.")
     pd_confidence_score: float
     pd_confidence_rating: str

@@ -13,9 +13,10 @@ The limit: of an unproven step, at most ALLOWED_SILENCE days are plausible, the 
 Rows of a statement whose balances contradict them (verdict `unreconciled`) prove nothing, whatever balances they state:
 a day with such a row can't be checked.
 
-A proven day is only OPEN if nothing shows that it is whole: the account's last day, a day before a step that doesn't
-hold, and a day with an own transfer whose other side is missing. So a day made doubtful by a missing row is worth no
-more than if that row were removed, too. This is what makes the score monotone (see the package).
+A proven day is OPEN instead of PROVEN if nothing shows that it is whole: it is the account's last day, the next step
+doesn't hold, or it has an own transfer whose other side is missing. The three cases have the same worth. So removing
+such a transfer never raises the worth of its day: then a balance of the day doesn't follow, or the next step doesn't
+hold, or the day is still the last. This is what makes the score monotone (see the package).
 
 A day without evidence is worth nothing. Days are counted as days since 1970 (epoch) here, to calculate with them.
 """
@@ -35,7 +36,7 @@ from pipelines.vocabulary.schemas import StatementVerdict
 from pipelines.vocabulary.taxonomy import TRANSFER
 
 PROVEN, OPEN, PLAUSIBLE = Decimal("1"), Decimal("0.85"), Decimal("0.7")  # our judgement, like the limits below
-# Days without a row that mean little in an account without balances. Fixed by the kind of account, not by its own
+# How many days without a row are normal in an account without balances. Fixed by the kind of account, not by its own
 # rhythm: an adaptive allowance would grow if rows were removed.
 ALLOWED_SILENCE = {"transaction": 14, "credit_card": 21, "savings": 35, "loan": 35, "term_deposit": 95, "other": 35}
 # Accounts that are not used for trading say little about the business's money.
@@ -59,8 +60,8 @@ def steps(facts: Facts) -> pl.LazyFrame:
 
     `customer_number`, `account_id`, `account_type`; `day`, `previous_day` (null on the first), `pause` in days;
     `rows`, `rows_with_balance`, `moved_in` and `moved_out` (AUD), `transaction_id` of one of the rows, `received_seq`
-    of the latest; `open_rows`, how many are own transfers without their other side; whether `is_checked`, every
-    balance follows, and whether `is_unreconciled`, a statement contradicts its rows;
+    of the latest; `open_rows`, the number of own transfers without their other side; `is_checked`, whether every
+    balance follows; `is_unreconciled`, whether a statement contradicts its rows;
     `evidence`, `seen_from` (first of the days up to `day` that it documents), `silent_worth` and `day_worth`.
     """
     return (
@@ -150,7 +151,7 @@ def day_worth() -> pl.Expr:
 
 
 def worth_if_proven(holds_after: pl.Expr) -> pl.Expr:
-    """Return what a day is worth that follows from the one before, by whether the next follows from it."""
+    """Return what a proven day is worth, by whether the next step is proven, too."""
     return pl.when(holds_after & (pl.col("open_rows") == 0)).then(worth(PROVEN)).otherwise(worth(OPEN))
 
 
@@ -159,7 +160,7 @@ def silent_worth() -> pl.Expr:
 
 
 def stretches(facts: Facts) -> pl.LazyFrame:
-    """Return runs of days with the same worth, within the three years before `as_of`, which is not over yet.
+    """Return runs of days with the same worth, in the three years that end with the day before `as_of`.
 
     An account's keys and type, `first_day`, `last_day`, `worth` of each day, and the `transaction_id` that documents
     them.
@@ -196,7 +197,7 @@ def before_days(as_of: date) -> pl.Expr:
 
 @cached
 def best_days(facts: Facts) -> pl.LazyFrame:
-    """Return the customer's days, each as the account that documents it best: `customer_number`, `day`, `worth`
+    """Return the customer's days, each as documented by its best account: `customer_number`, `day`, `worth`
     weighted by the kind of account, `weight`, and the `transaction_id` that documents it.
     """
     return best_of(stretches(facts), (BY_CUSTOMER,))

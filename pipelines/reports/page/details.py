@@ -6,7 +6,7 @@ from pipelines.pages import Column, Grid, number_columns
 from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, words_of
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.naming import account_name, driver_name, of_most
+from pipelines.reports.page.naming import STATES, account_name, driver_name, of_most
 
 NOT_MISSING: Mapping[str, str] = {
     "rounding": "only rounding: no row is missing",
@@ -47,7 +47,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
 
 def _reading(driver: Fields) -> str:
     """Write a driver's reading: `92.5 days`, `$410.00 per month`, `0.31`, `3.2 %`."""
-    if driver.number("reading") is None:
+    if driver.number("reading") is None or driver.text("state") in STATES:
         return "Unknown"
     unit, _, each = (driver.text("unit") or "").partition("per ")
     words = figure(driver.raw("reading"), unit.strip(), driver.text("metric") or driver.text("feature") or "")

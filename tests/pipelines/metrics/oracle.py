@@ -278,6 +278,8 @@ class Customer:
                 return max(values)
             case "last":
                 return min(totals)[1]
+            case "share_short" | "longest_short" | "days_since_short":
+                return self.short(each, totals, len(days))
             case "days_below":
                 return Decimal(sum(value < (each.threshold or 0) for value in values))
             case _:
@@ -286,6 +288,22 @@ class Customer:
                 x, y = Decimal(sum(-age for age, _ in totals)) / len(totals), sum(values) / Decimal(len(values))
                 increase = _total((-age - x) * (total - y) for age, total in totals)
                 return 30 * increase / _total((-age - x) ** 2 for age, _ in totals)
+
+    def short(self, each: Balances, totals: list[tuple[int, Decimal]], seen: int) -> Decimal:
+        assert each.usual is not None
+        moved = sum(
+            (abs(value) for _, value in self.matching_rows(Where(external=True), each.usual, each.window)), Decimal(0)
+        )
+        is_short = {age: total * seen < (each.threshold or 0) * moved for age, total in totals}
+        ages = [age for age, low in is_short.items() if low]
+        if each.aggregate == "share_short":
+            return Decimal(len(ages)) / len(totals)
+        if each.aggregate == "days_since_short":
+            return Decimal(min(ages) - each.window.offset if ages else len(totals))
+        spells = [0]
+        for age in range(max(is_short), -1, -1):
+            spells.append(spells[-1] + 1 if is_short.get(age) else 0)
+        return Decimal(max(spells))
 
     # Other metrics
 

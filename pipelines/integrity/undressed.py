@@ -43,6 +43,11 @@ class _Undressed(Facts):
         self._dressed, self._undone = dressed, undone
 
     @cached_property
+    def customers(self) -> pl.DataFrame:
+        """`customer_number` of every customer, even if all of its rows are left out."""
+        return self._undone.select(BY_CUSTOMER).unique().sort(BY_CUSTOMER)
+
+    @cached_property
     def stated_closings(self) -> pl.DataFrame:
         """Closing balances less what the rows left out had moved until then. A day may have no other row."""
         moved = (

@@ -143,7 +143,7 @@ class Worker:
         return all(queue.ready for queue in self._queues.values())
 
     def _clean_up(self) -> None:
-        """Release what the slot's last worker held. Done one time, before a run is accepted: both have the same id."""
+        """Release what the slot's last worker held, before it accepts a run: later, its own batches have this id."""
         if self._cleaned_up:
             return
         with self._store.db.writing() as w:

@@ -111,7 +111,7 @@ class Where(Strict):
 
     @property
     def selects_by_purpose(self) -> bool:
-        """Whether it selects rows by the purpose of the money; on the other account they mean the opposite."""
+        """Whether it selects rows by the purpose of the money, which means the opposite on the other side."""
         named = self.categories or self.groups or self.flags
         return bool(named) or self.recurring is not None or self.facility is not None
 

@@ -84,7 +84,7 @@ def fit(
     from pipelines.risk_models import fitted  # noqa: PLC0415  importing scikit-learn takes half a second
 
     if cohort.unknown:
-        _warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions by then")
+        _warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions up to their day")
     scorecard = fitted.fit(cohort, "synthetic" if synthetic else "client", name)
     saved = _saved(scorecard, client, file)
     shown = {**saved, "name": name, "calibration": scorecard.calibration, **_figures(scorecard.facts)}

@@ -1,8 +1,9 @@
 """Superannuation: what wages imply, against what reached funds and clearing houses by the due date.
 
-Super for a quarter's wages is due 28 days after its end until payday super begins; from then on every payday is a
-period of its own, due seven business days later. Statements show wages net of the tax withheld, so the wage that super
-is computed from is an estimate: the table shows the share assumed to be withheld, and `met` leaves room for its error.
+Until payday super begins, super for a quarter's wages is due 28 days after the quarter's end. From then on every payday
+is a period of its own, due seven business days later. Statements show wages net of the tax withheld, so the wage that
+super is computed from is an estimate: the table shows the share assumed to be withheld, and `met` leaves room for its
+error.
 """
 
 from dataclasses import replace

@@ -7,5 +7,6 @@ did wrong: each has an honest explanation that it can't exclude, and a person ca
 
 from pipelines.integrity.finding import KIND, Described, described, digest, finding_rows, findings
 from pipelines.integrity.revenue import with_exclusions
+from pipelines.integrity.undressed import undressed
 
-__all__ = ["KIND", "Described", "described", "digest", "finding_rows", "findings", "with_exclusions"]
+__all__ = ["KIND", "Described", "described", "digest", "finding_rows", "findings", "undressed", "with_exclusions"]

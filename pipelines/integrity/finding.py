@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import msgspec
 import polars as pl
@@ -81,6 +82,7 @@ class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sentence: str
     honest: str
     excludes: bool
+    undone: Literal["all", "receipts", "none"]
 
 
 @cache

@@ -19,6 +19,7 @@ from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import as_data, join_pieces
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity import undressed
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
 from pipelines.reports.risk.drivers import drivers, with_percentiles
 from pipelines.reports.risk.integrity import section as integrity_section
@@ -42,21 +43,28 @@ def risk_report(facts: Facts) -> pl.DataFrame:
 
     `data` has `value`, `interval`, `rating`, `valueBeforeCeilings`, `limitedBy`, `covered`, `calibration`,
     `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`, `integrity`,
-    `unreconciled`. A customer without posted rows has earned nothing: rating E, confidence 0, `Risk.NoTransactions`.
+    `unreconciled`. Customers with findings of window dressing are read without it (`integrity.undressed`). A customer
+    without posted rows has earned nothing: rating E, confidence 0, `Risk.NoTransactions`.
     """
-    known = evidence(facts)
-    parts = [
-        _of_portfolio(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(portfolio.customers))), portfolio)
-        for portfolio in _portfolios(facts)
-    ]
+    seen = undressed(facts)
+    parts = _parts(facts) if seen is None else [*_parts(facts, frozenset(seen.customers[BY_CUSTOMER])), *_parts(seen)]
     opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
     shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])
     return join_pieces(facts.customers, [opened, ",", *integrity_section(facts), *shares, "}"])
 
 
-def _portfolios(facts: Facts) -> Iterator[ClientPortfolio]:
+def _parts(facts: Facts, without: frozenset[int] = frozenset()) -> list[tuple[pl.DataFrame, list[pl.DataFrame]]]:
+    """Return the parts of each portfolio (`_of_portfolio`), without some customers."""
+    known = evidence(facts)
+    return [
+        _of_portfolio(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(portfolio.customers))), portfolio)
+        for portfolio in _portfolios(facts, without)
+    ]
+
+
+def _portfolios(facts: Facts, without: frozenset[int]) -> Iterator[ClientPortfolio]:
     """Yield the portfolios that the customers belong to; all others are in one without peers and scorecard."""
-    numbers = frozenset(facts.customers[BY_CUSTOMER])
+    numbers = frozenset(facts.customers[BY_CUSTOMER]) - without
     for portfolio in facts.context.portfolios:
         if of_portfolio := numbers & portfolio.customers:
             yield replace(portfolio, customers=of_portfolio)

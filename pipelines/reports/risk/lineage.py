@@ -12,6 +12,7 @@ from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Trace, below, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity import undressed
 from pipelines.metrics import METRICS, values, with_inputs
 from pipelines.metrics import unreconciled as behind_metrics
 from pipelines.metrics.lineage import explain
@@ -48,7 +49,7 @@ class _Explaining:
     """Explains figures of one customer's report."""
 
     def __init__(self, facts: Facts, data: Data) -> None:
-        self.facts, self.data = facts, data
+        self.facts, self.dressed, self.data = undressed(facts) or facts, facts, data
         self.portfolio = _portfolio(facts)
         self.scorecard, self.expected = self.portfolio.scorecard or DEFAULT, self.portfolio.expected
         self.readings: dict[str, Decimal | None] = {each["metric"]: each["reading"] for each in data["drivers"]}
@@ -71,9 +72,9 @@ class _Explaining:
             case ("sensitivity", place, *names) if names:
                 return self._change(self._listed("sensitivity", place), names)
             case ("integrity", *inside):
-                return explain_integrity(self.facts, self.data["integrity"], inside)
+                return explain_integrity(self.dressed, self.data["integrity"], inside)
             case ("unreconciled", *inside):
-                return unreconciled.explain_section(self.facts, self.data["unreconciled"], inside, self._share)
+                return unreconciled.explain_section(self.dressed, self.data["unreconciled"], inside, self._share)
         raise no_figure(path)
 
     def _share(self, figure: tuple[str, ...]) -> Trace:

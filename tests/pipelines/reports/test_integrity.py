@@ -4,7 +4,9 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import value_of
@@ -73,3 +75,24 @@ def test_the_page_says_that_nothing_was_found() -> None:
     assert "That is no proof that there is nothing." in page(
         bundle(json.loads(json.dumps(data, default=float))), About()
     )
+
+
+def test_the_rating_is_that_of_the_customer_without_the_trips() -> None:
+    dressed, honest = reported(Facts(DRESSED, TODAY)), reported(Facts(rows(*TRADE), TODAY))
+    members = ("value", "rating", "drivers", "sensitivity", "pdConfidenceScore")
+    assert {name: dressed[name] for name in members} == {name: honest[name] for name in members}
+
+
+def test_a_driver_of_a_dressed_customer_leads_to_the_rows_that_it_reads() -> None:
+    facts = Facts(DRESSED, TODAY)
+    data = reported(facts)
+    read = [(nth, each["reading"]) for nth, each in enumerate(data["drivers"]) if each["reading"] is not None]
+    assert read
+    for nth, reading in read:
+        assert value_of(explain_risk(facts, data, ("drivers", str(nth), "reading"))) == reading, data["drivers"][nth]
+
+
+def test_customers_with_and_without_findings_are_reported_together() -> None:
+    both = Facts(pl.concat([DRESSED, rows(*TRADE, customer=2)]), TODAY)
+    alone = [risk_report(both.of_customer(number)) for number in (1, 2)]
+    assert_frame_equal(risk_report(both), pl.concat(alone))

@@ -1,0 +1,71 @@
+"""Facts without window dressing: what a rating reads of customers with findings that nobody resolved.
+
+Money that came and went again leaves a rating as it would be without it: its rows are gone, and so is its effect on
+every later balance. What a person resolves counts again.
+"""
+
+from functools import cached_property
+
+import polars as pl
+
+from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity.finding import described, finding_rows, findings
+
+
+def undone_rows(facts: Facts) -> pl.DataFrame:
+    """Return `customer_number`, `transaction_id` of the rows that a rating leaves out, each once."""
+    whole, receipts = (_codes(undone) for undone in ("all", "receipts"))
+    is_receipt = pl.col("finding").is_in(receipts) & (pl.col("contribution") > 0)
+    open_ones = findings(facts).filter(pl.col("resolved_on").is_null()).select(BY_CUSTOMER, "finding", "about")
+    rows = finding_rows(facts).filter(pl.col("finding").is_in(whole) | is_receipt)
+    kept = rows.join(open_ones, on=[BY_CUSTOMER, "finding", "about"], how="semi", nulls_equal=True)
+    return kept.select(BY_CUSTOMER, "transaction_id").unique().sort(BY_CUSTOMER, "transaction_id")
+
+
+def _codes(undone: str) -> list[str]:
+    return [code for code, each in described().items() if each.undone == undone]
+
+
+def undressed(facts: Facts) -> Facts | None:
+    """Return the facts of the customers whose rating leaves rows out; None if there are none."""
+    undone = facts.cached(undone_rows)
+    return None if undone.is_empty() else _Undressed(facts, undone)
+
+
+class _Undressed(Facts):
+    """Customers without some of their rows."""
+
+    def __init__(self, dressed: Facts, undone: pl.DataFrame) -> None:
+        mine = dressed.transactions.join(undone, on=BY_CUSTOMER, how="semi")
+        super().__init__(mine.join(undone, on="transaction_id", how="anti"), dressed.as_of, dressed.context)
+        self._dressed, self._undone = dressed, undone
+
+    @cached_property
+    def customers(self) -> pl.DataFrame:
+        """`customer_number` of every customer, even if all of its rows are left out."""
+        return self._undone.select(BY_CUSTOMER).unique().sort(BY_CUSTOMER)
+
+    @cached_property
+    def stated_closings(self) -> pl.DataFrame:
+        """Closing balances less what the rows left out had moved until then. A day may have no other row."""
+        moved = (
+            self._dressed.rows.join(self._undone, on="transaction_id", how="semi")
+            .group_by(*BY_ACCOUNT, "date")
+            .agg(moved=pl.col("amount").cast(BALANCE).sum())
+            .sort(*BY_ACCOUNT, "date")
+            .with_columns(pl.col("moved").cum_sum().over(BY_ACCOUNT))
+        )
+        closings = self._dressed.stated_closings.join(self._undone, on=BY_CUSTOMER, how="semi")
+        last = self.history.select(BY_CUSTOMER, "data_through")
+        return (
+            closings.join(last, on=BY_CUSTOMER, how="inner", validate="m:1")
+            .filter(pl.col("date") <= pl.col("data_through"))
+            .drop("data_through")
+            .sort("date")
+            .join_asof(moved.sort("date"), on="date", by=BY_ACCOUNT, check_sortedness=False)
+            .with_columns(closing_balance=pl.col("closing_balance") - pl.col("moved").fill_null(0))
+            .drop("moved")
+            .sort(*BY_ACCOUNT, "date")
+        )

@@ -1,0 +1,49 @@
+"""What a rating reads of a customer with findings is what it would read without the money that came and went."""
+
+from decimal import Decimal
+
+import polars as pl
+from polars.testing import assert_frame_equal
+
+from pipelines.figures.facts import Facts
+from pipelines.integrity import findings, undressed
+from pipelines.metrics import METRICS, values, with_inputs
+from tests.pipelines.integrity.test_findings import DRESSED, TODAY, TRADE, TRIPS, resolved, rows
+
+READ = with_inputs(
+    ("revenue_180d", "closing_balance", "min_balance_days_180d", "mean_balance_180d", "outflow_180d"), METRICS
+)
+
+
+def with_balances(given: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the balances that a bank prints, from AUD 900 on."""
+    booked = given.sort("date", "position")
+    return booked.with_columns(balance=(pl.lit(Decimal(900)) + pl.col("amount").cum_sum()).cast(pl.Decimal(18, 2)))
+
+
+def test_readings_are_those_of_the_customer_without_the_trips() -> None:
+    seen = undressed(Facts(with_balances(DRESSED), TODAY))
+    assert seen is not None
+    honest = Facts(with_balances(rows(*TRADE)), TODAY)
+    assert_frame_equal(values(seen, READ), values(honest, READ))
+
+
+def test_money_that_came_last_leaves_no_balance_behind() -> None:
+    lent = [(3, "9000.00", "owner_contribution", "owner")]
+    dressed = Facts(with_balances(rows(*TRADE, *lent)), TODAY)
+    assert findings(dressed)["finding"].to_list() == ["last_minute_injection"]
+    seen = undressed(dressed)
+    assert seen is not None
+    assert_frame_equal(values(seen, READ), values(Facts(with_balances(rows(*TRADE)), TODAY), READ))
+
+
+def test_customers_without_open_findings_are_read_as_they_are() -> None:
+    assert undressed(Facts(rows(*TRADE), TODAY)) is None
+    [key] = findings(Facts(DRESSED, TODAY))["key"]
+    assert undressed(Facts(DRESSED, TODAY, resolved(key))) is None
+
+
+def test_only_customers_with_open_findings_are_read_anew() -> None:
+    seen = undressed(Facts(pl.concat([DRESSED, rows(*TRADE, customer=2), rows(*TRADE, *TRIPS, customer=3)]), TODAY))
+    assert seen is not None
+    assert seen.customers["customer_number"].to_list() == [1, 3]

@@ -76,7 +76,8 @@ class Limits:
         self.bodies = Shares(MAX_HELD_BODIES * settings.max_json_bytes)
         self.uploads = Shares(MAX_HELD_UPLOADS * settings.max_multipart_bytes)
         self.working = Turns(MAX_WORKING)
-        self.computing = Turns(os.cpu_count() or 1)  # of routes that are `heavy`
+        self.computing = Turns(os.cpu_count() or 1)  # for requests of `heavy` routes
+        self.slicing = Turns(os.cpu_count() or 1)  # for pieces of streamed answers
         self.decoding = Turns(os.cpu_count() or 1)  # in child processes
         self.decoding_here = Turns(os.cpu_count() or 1)
 

@@ -4,14 +4,16 @@ Decimals are written as numbers with all their digits, times as UTC with `Z`. Th
 turns money into a float.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
+from api.core.limits import Asker, Limits, Turns
 from api.core.schemas.jobs import JobView
 from api.http import unknown
 from storage.core.paging import Paged
@@ -64,23 +66,48 @@ def totals(paged: Paged[Any]) -> dict[str, int | None]:
 def streamed(
     name: str, counts: Mapping[str, int | None], slices: Iterable[bytes], message: str | None = None
 ) -> Response:
-    """Stream a list of any length; each slice is its items' JSON, joined by commas.
+    """Stream a list of any length; each slice is its items' JSON, joined by commas."""
+    return _InTurns(_pieces(name, counts, slices, unknown.message(message)), media_type=MEDIA_TYPE)
 
-    The first slice is made before the answer begins, so that a failure to read it can still be answered as a problem.
+
+class _InTurns(StreamingResponse):
+    """A streamed answer. Each piece is made when it is the client's turn, so that many listings of one client leave
+    threads to others. While the client reads a piece, it holds no turn.
+
+    The first piece is made before the answer begins, so that a failure can still be answered as a problem.
     """
-    rest = iter(slices)
-    first = next(rest, b"")
-    return StreamingResponse(
-        _pieces(name, counts, chain([first], rest), unknown.message(message)), media_type=MEDIA_TYPE
-    )
+
+    def __init__(self, pieces: Iterator[bytes], media_type: str) -> None:
+        super().__init__(pieces, media_type=media_type)
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limits: Limits = scope["app"].state.limits
+        made = self._made_in_turns(limits.slicing, scope["state"]["held"].asker)
+        self.body_iterator = _continued(await anext(made), made)
+        await super().__call__(scope, receive, send)
+
+    async def _made_in_turns(self, turns: Turns, asker: Asker) -> AsyncGenerator[bytes, None]:
+        while True:
+            async with turns.turn(asker):
+                piece = await run_in_threadpool(next, self._pieces, None)
+            if piece is None:
+                return
+            yield piece
+
+
+async def _continued(first: bytes, rest: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
 
 
 def _pieces(
     name: str, counts: Mapping[str, int | None], slices: Iterable[bytes], message: str | None
 ) -> Iterator[bytes]:
-    yield encode({"data": counts})[:-2] + b"," + encode(name) + b":["
-    comma = b""
+    """Yield the answer; the first piece ends with the first slice."""
+    opening, comma = encode({"data": counts})[:-2] + b"," + encode(name) + b":[", b""
     for items in filter(None, slices):
-        yield comma + items
-        comma = b","
-    yield b']},"message":' + encode(message) + b"}"
+        yield opening + comma + items
+        opening, comma = b"", b","
+    yield opening + b']},"message":' + encode(message) + b"}"

@@ -114,8 +114,8 @@ def _require_whole_path(scope: Scope) -> None:
 def request_id(given: str, own: str) -> str:
     """Return the answer's request id: the caller's if it is printable ASCII of a sane length, else our own.
 
-    Logs and the audit trail contain our own id as well, which callers can't choose, so that requests that share an id
-    can be told apart.
+    Logs and the audit trail contain our own id as well, which callers can't choose. It distinguishes requests that were
+    sent with the same id.
     """
     usable = 0 < len(given) <= MAX_REQUEST_ID_CHARACTERS and given.isascii() and given.isprintable()
     return given if usable else own

@@ -27,7 +27,7 @@ from storage.core.store import Store
 from storage.jobs import jobs, outcomes
 from storage.jobs.jobs import Job
 
-DATABASE_POLL_S = 0.5  # a stop is noticed after this time at the latest
+DATABASE_POLL_S = 0.5  # also the longest time until the thread notices `stop`
 RECONNECT_S = 1.0
 
 log = logging.getLogger("tidemark.api")
@@ -86,9 +86,9 @@ class Watcher:
                 self._stopped.wait(RECONNECT_S)
 
     def _follow(self, changes: Changes) -> None:
-        self._wake_ended()  # jobs that ended while nothing watched
+        self._wake_ended()  # jobs that ended before the connection was open
         while not self._stopped.is_set():
-            # Changes are read even if no request waits, or they would pile up.
+            # Changes are read even if no request waits, because otherwise they would pile up.
             patience_s = DATABASE_POLL_S if self._has_waiting.wait(DATABASE_POLL_S) else 0.0
             if changes.wait(patience_s) and self._has_waiting.is_set():
                 self._wake_ended()

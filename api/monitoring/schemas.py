@@ -166,7 +166,7 @@ class ComparisonView(View):
     holds: bool | None = Field(description="Null: unknown.")
 
 
-class MatchedRuleView(View):
+class MatchRuleView(View):
     code: str
     message: str
     severity: Severity
@@ -187,7 +187,7 @@ class MatchView(View):
         description="data: the customer's transactions changed; time: the nightly evaluation, or a ruleset or "
         "attribute changed."
     )
-    rules: list[MatchedRuleView] = Field(description="All rules that fired in it, as they were then.")
+    rules: list[MatchRuleView] = Field(description="All rules that fired in it, as they were then.")
 
 
 class MatchListView(Counts):

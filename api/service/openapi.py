@@ -1,8 +1,13 @@
 """Complete the OpenAPI 3.1 document that FastAPI generates.
 
 FastAPI generates paths, parameters, bodies, answers and webhooks from the routes' signatures and decorators. This
-module adds headers, examples, links between operations, and the refusals that follow from a signature: 401 and 403 from
-`Allow`, 404 from ids in the path, 400 from the query, 400, 413 and 415 from the body, and those of the idempotency key.
+module adds headers, examples, links between operations, and the errors that can be inferred from a signature:
+
+    `Allow`              401, 403
+    an id in the path    404
+    a query              400
+    a body               400, 413, 415
+    an idempotency key   its own codes
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,8 +50,8 @@ def _header(description: str, kind: str = "string", *, required: bool = False) -
 
 ON_EVERY_ANSWER = {
     "X-Request-Id": _header("Id of the request.", required=True),
-    "RateLimit": _header('What is left: `"key";r=599;t=60`, requests and seconds to renewal.', required=True),
-    "RateLimit-Policy": _header('The limit: `"key";q=600;w=60`, requests in seconds.', required=True),
+    "RateLimit": _header('Requests left, and seconds until the limit renews: `"key";r=599;t=60`.', required=True),
+    "RateLimit-Policy": _header('The limit as requests per number of seconds: `"key";q=600;w=60`.', required=True),
 }
 
 
@@ -67,7 +72,7 @@ def document(app: FastAPI, description: str) -> dict[str, Any]:
             _complete(operation, route)
     _link(documented)
     for receiver in result["webhooks"].values():
-        receiver["post"]["responses"] = {"2XX": {"description": "Any 2xx, within 30 seconds, means received."}}
+        receiver["post"]["responses"] = {"2XX": {"description": "Any 2xx within 30 seconds counts as received."}}
     routes = (route for _, route in documented.values() if isinstance(route, Route))
     result["components"]["schemas"] = _tidy(result["components"]["schemas"] | _exact_schemas(routes))
     return result
@@ -81,7 +86,7 @@ def _routes(app: FastAPI) -> Iterator[APIRoute]:
 
 
 def _exact_schemas(routes: Iterable[Route]) -> dict[str, Any]:
-    """Return the schemas of problems, which FastAPI does not see, and of bodies, whose bounds it turns into floats."""
+    """Return the schemas of problems, which FastAPI omits, and of bodies, whose bounds it would turn into floats."""
     bodies = (route.body_model for route in routes)
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = [(body, "validation") for body in bodies if body is not None]
     _, definitions = models_json_schema([*models, (Problem, "serialization")], ref_template=REF)
@@ -90,7 +95,7 @@ def _exact_schemas(routes: Iterable[Route]) -> dict[str, Any]:
 
 
 def _tidy(schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove FastAPI's own errors, which never occur here, and titles that repeat a property's name."""
+    """Remove FastAPI's own error schemas, which this API never uses, and titles that repeat a property's name."""
     shown = {name: schemas[name] for name in sorted(schemas) if name not in ("HTTPValidationError", "ValidationError")}
     for schema in shown.values():
         for member in schema.get("properties", {}).values():
@@ -140,7 +145,7 @@ def _complete_request(operation: dict[str, Any], route: Route) -> None:
 
 
 def _give_example(content: dict[str, Any], route: APIRoute) -> None:
-    """Add the model's example, or its variant that the route names by `shows`, or the example of a page."""
+    """Add the example of the route's model (a variant, if `documented.shows` names one) or of its response class."""
     for shown in content.values():
         if route.response_model is not None:
             data = next(models_in(route.response_model.model_fields["data"].annotation))
@@ -165,7 +170,7 @@ def _headers(status: HTTPStatus, *, replayed: bool) -> dict[str, Any]:
 
 
 def _codes(route: Route) -> list[str | Fault]:
-    """Return every refusal that follows from the route's signature."""
+    """Return all error codes that can be inferred from the route's signature."""
     codes: list[str | Fault] = [*WITH_KEY, *(each.not_found for each in route.named)]
     if any(allow.needs_policies for allow in route.dependencies_of(Allow)):
         codes.append("DecisionPolicy.NotEnabled")
@@ -180,7 +185,7 @@ def _codes(route: Route) -> list[str | Fault]:
 
 
 def _rules(model: type[BaseModel]) -> Iterator[Fault]:
-    """Yield the refusals of the model's fields, and of nested models."""
+    """Yield the errors that fields of the model and of its nested models can cause."""
     for field in model.model_fields.values():
         yield from (Fault("", rule.code, rule.sentence) for rule in field.metadata if isinstance(rule, Rule))
         for inner in models_in(field.annotation):

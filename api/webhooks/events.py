@@ -25,8 +25,9 @@ def standard_headers(
     webhook_signature: Annotated[
         str,
         Header(
-            description="`v1,` and the Base64 HMAC-SHA256 of id, timestamp and body, joined by full stops; with the "
-            "same key, as in Standard Webhooks 1.0.0. Refuse what is more than five minutes old."
+            description="`v1,` followed by the Base64 HMAC-SHA256 of id, timestamp and body, which are joined by full "
+            "stops, as in Standard Webhooks 1.0.0. The key is the subscription's secret, decoded from Base64. Refuse "
+            "deliveries older than five minutes."
         ),
     ],
 ) -> None:
@@ -126,7 +127,7 @@ class EnrichmentFailedEvent(FailedEvent):
 
 @router.post("job.enrichment.failed", response_model=None)
 def job_enrichment_failed(signature: Signature, event: EnrichmentFailedEvent) -> None:
-    """Report that a job's enrichment failed, and nothing was stored."""
+    """Report that a job's enrichment failed, so that nothing was stored."""
 
 
 class TriggeredRuleset(BaseModel):

@@ -25,7 +25,7 @@ LONGEST_RUN_S = 3_600  # our judgement
 DEQUEUE_EVERY_S = 1
 RETRY_LAUNCH_AFTER_S = 30  # when no worker took a run from the queue
 UNLIMITED = 10**9
-EVENTS_AT_ONCE = 1_000  # that a step with many partitions writes in one statement
+EVENTS_AT_ONCE = 1_000  # how many events a step with many partitions writes in one statement
 IDENTITY_CHARACTERS = 16
 DATABASE_VARIABLE = "TIDEMARK_DATABASE_URL"
 KEEP_TICKS_DAYS = {"skipped": 1, "success": 7, "failure": 30}
@@ -46,7 +46,7 @@ def prepare(settings: Settings) -> Mapping[str, str]:
 
 
 def workers(settings: Settings) -> str:
-    """Return the role (a prefix of leases) of this home's workers, the only ones that its launcher reaches."""
+    """Return the role that this home's workers have in leases. The home's launcher reaches only these workers."""
     identity = settings.dagster_home / "identity"
     if not identity.exists():
         durable.make_folder(settings.dagster_home)

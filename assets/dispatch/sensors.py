@@ -1,7 +1,7 @@
 """Sensors as safety nets: every five seconds they do what the dispatcher and the worker normally do at once.
 
-Both sensors are level-triggered: they read our own tables and have no cursor, so a tick that is lost, late or overlaps
-the next one does no harm.
+Both sensors read the current state from our own tables and have no cursor. So it does no harm if a tick is lost, comes
+late or overlaps the next one.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,8 @@ from storage.webhooks import outbox
 EVERY_S = 5  # the interval of Dagster's sensor loop
 PATIENCE = timedelta(seconds=5)  # before a sensor does the work of the dispatcher or the worker
 DELIVERIES_A_TICK = 200
-LAST_DELIVERY_AFTER_S = 10.0  # with a receiver's timeout of 30 s still well within a tick's 60 s
+# Seconds after the tick began. A delivery may take 30 s, and a tick must end within 60 s.
+LAST_DELIVERY_AFTER_S = 10.0
 
 
 @sensor(
@@ -46,15 +47,17 @@ def submitted_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | Ski
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
     description="Sends overdue webhook events. Normally the worker delivers an event as soon as it happens. This "
-    "sensor makes deliveries due again whose sender has stopped responding or whose retry is due, and sends a bounded "
-    "number of those that have been due for more than five seconds.",
+    "sensor takes deliveries back from senders that have stopped responding, and retries those whose waiting time is "
+    "over. It sends a bounded number of the deliveries that have been due for more than five seconds.",
 )
 def webhook_outbox_sensor(store: ResourceParam[Store]) -> SkipReason:
     """Deliver overdue events within the tick; no run is requested."""
     now = datetime.now(UTC)
     released, retried = _make_due(store, now)
     delivered = deliver_due(store, DELIVERIES_A_TICK, LAST_DELIVERY_AFTER_S) if _deliveries_wait(store, now) else 0
-    return SkipReason(f"{released} taken back from silent senders, {retried} due for a retry, {delivered} sent.")
+    return SkipReason(
+        f"{released} taken back from senders that stopped responding, {retried} due for a retry, {delivered} sent."
+    )
 
 
 def _claim_overdue(store: Store, queue: Queue, now: datetime) -> Batch | None:
@@ -76,9 +79,9 @@ def _run_request(batch: Batch) -> RunRequest:
 
 
 def _make_due(store: Store, now: datetime) -> tuple[int, int]:
-    """Make deliveries with an expired lease and due retries due again. Return the number of each.
+    """Make deliveries due whose lease has expired, and those whose time for a retry has come. Return how many of each.
 
-    It checks in a read transaction first: a commit would wake every process that waits for changes.
+    A read transaction first checks whether there are any: a commit would wake every process that waits for changes.
     """
     with store.db.reading() as r:
         if not (outbox.any_expired(r, now) or outbox.any_retry_due(r, now)):

@@ -63,7 +63,7 @@ def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Sto
 def enriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """Clean, categorise and link all transactions of every customer with a submission that day.
 
-    If a day is materialised by hand, its customers are enriched again from their current rows. Nothing old is restored.
+    If a day is materialised by hand, its customers are enriched again from their current rows.
     """
     with batch_of(context, store, Queue.ENRICHMENT) as work:
         computed, committed = recompute(store, work)
@@ -265,7 +265,7 @@ def _ending(job: Job, rejected: int, duplicates: int, data_version: int, outcome
 
 
 def _status(job: Job, rejected: int) -> JobStatus:
-    """Return a submission's status. One without rows is completed: a statement's month may have no transactions."""
+    """Return a submission's status. One without any rows is completed: a statement may have no transactions."""
     if rejected and rejected == job.received_rows:
         return JobStatus.FAILED
     return JobStatus.COMPLETED_WITH_ERRORS if rejected or job.refused_files else JobStatus.COMPLETED

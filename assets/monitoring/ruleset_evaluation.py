@@ -3,7 +3,7 @@
 This is the slow part and changes nothing. `storage.monitoring.rule_matches` applies the result in a transaction.
 
 A batch evaluates its customers' new values before it commits them. The portfolio is evaluated at night, and when
-rulesets or attributes change. A customer whose evaluation fails is skipped and counted; the next one tries again.
+rulesets or attributes change. A customer whose evaluation fails is skipped and counted, and evaluated again next time.
 """
 
 import logging

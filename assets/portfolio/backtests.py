@@ -128,7 +128,7 @@ def _attributes(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[in
 
 
 def _records(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[int]) -> Mapping[int, Sequence[Recorded]]:
-    """Return each customer's recorded decision and, if requested, its shadow run."""
+    """Return each customer's recorded decision and, if requested, the challenger's decision beside it."""
     if spec.before is not None:
         return {}
     shadows = spec.request.against is Against.CHALLENGER

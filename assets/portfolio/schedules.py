@@ -49,7 +49,7 @@ from storage.portfolio import maintenance
 
 IN_THE_PORTFOLIOS_QUEUE = {QUEUE_TAG: Queue.PORTFOLIO.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
-RUNS_AN_EVALUATION = 100
+RUNS_AT_ONCE = 100
 GIVEN_UP_AFTER = timedelta(hours=1)  # a requested ruleset evaluation that is still unanswered gets another run
 LONGEST_CHECK_S = 3_000  # less than the hour that a run may take; the next check continues from there
 
@@ -75,7 +75,7 @@ evaluate_rulesets = define_asset_job(
     "evaluate_rulesets",
     [monitored_customers],
     tags=IN_THE_PORTFOLIOS_QUEUE,
-    description="Evaluate a bucket's customers by their clients' monitoring rulesets.",
+    description="Apply the clients' monitoring rulesets to a bucket's customers.",
 )
 measure_peers = define_asset_job(
     "measure_peers",
@@ -103,7 +103,7 @@ def forget_runs(instance: DagsterInstance, before: datetime) -> int:
     """Delete Dagster's records of finished runs that were created before a time; return their number."""
     forgotten = 0
     old = RunsFilter(statuses=FINISHED, created_before=before)
-    while records := instance.get_run_records(old, limit=RUNS_AN_EVALUATION):
+    while records := instance.get_run_records(old, limit=RUNS_AT_ONCE):
         for record in records:
             instance.delete_run(record.dagster_run.run_id)
         forgotten += len(records)
@@ -137,19 +137,19 @@ def integrity_check() -> None:
 
 
 def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request the buckets with customers whose value an older version of the enrichment made."""
+    """Request a run for each bucket with customers that were last enriched by an older version of the enrichment."""
     with store.db.reading() as r:
         due = maintenance.buckets_due(r, outdated())
     return _runs(due) or SkipReason("Every customer has the current version of the enrichment.")
 
 
 def nightly_refresh(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request all buckets with transactions, because the tables are rewritten even if no report was stale."""
+    """Request a run for each bucket with transactions: its tables are rewritten even if no report was stale."""
     return _with_transactions(store)
 
 
 def nightly_compaction(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request all buckets with transactions."""
+    """Request a run for each bucket with transactions."""
     return _with_transactions(store)
 
 
@@ -160,7 +160,7 @@ def _with_transactions(store: Store) -> list[RunRequest] | SkipReason:
 
 
 def nightly_ruleset_evaluation(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request the buckets with customers that a ruleset watches."""
+    """Request a run for each bucket with customers that a ruleset watches."""
     with store.db.reading() as r:
         due = maintenance.buckets_due(r, watched())
     return _runs(due) or SkipReason("No ruleset watches any customer.")
@@ -173,7 +173,7 @@ def nightly_ruleset_evaluation(store: ResourceParam[Store]) -> list[RunRequest] 
     description="Starts the runs that `tidemark backfill` requested.",
 )
 def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Request each run until it has begun. Because of the run key, Dagster starts it only once."""
+    """Request each run at every tick until it has begun. Because of the run key, Dagster starts it only once."""
     with store.db.reading() as r:
         waiting = maintenance.waiting(r, maintenance.Task.BACKFILL)
     return [
@@ -186,15 +186,16 @@ def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] 
     job=evaluate_rulesets,
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
-    description="Starts the ruleset evaluations that changed rulesets and attributes require, unless one runs.",
+    description="Starts the ruleset evaluations that are needed because a ruleset or an attribute changed. Each bucket "
+    "has one run at a time.",
 )
 def requested_ruleset_evaluations_sensor(
     context: SensorEvaluationContext, store: ResourceParam[Store]
 ) -> list[RunRequest] | SkipReason:
-    """Request a run of each bucket until its requests are answered.
+    """Request a run for each bucket at every tick until its requests are answered.
 
-    Because of the run key, Dagster starts it only once, and again for newer requests or if earlier runs failed or were
-    lost.
+    Because of the run key, Dagster starts only one run. The key changes if there are newer requests, and after
+    GIVEN_UP_AFTER, because the run may have failed or been lost.
     """
     with store.db.reading() as r:
         waiting = evaluation_requests.waiting(r)
@@ -204,9 +205,9 @@ def requested_ruleset_evaluations_sensor(
 
 
 def _evaluations_under_way(instance: DagsterInstance) -> frozenset[str]:
-    """Return the partitions with a ruleset evaluation that waits or runs.
+    """Return the partitions with a ruleset evaluation that is waiting or running.
 
-    It answers the requests made before it; later ones get a run afterwards.
+    Requests that come too late for it get another run afterwards.
     """
     unfinished = [status for status in DagsterRunStatus if status not in FINISHED]
     runs = instance.get_runs(RunsFilter(job_name=evaluate_rulesets.name, statuses=unfinished))
@@ -228,7 +229,7 @@ BY_BUCKET = (
         weekly_backfill,
         "30 0 * * 0",
         backfill,
-        "Sundays: enrich again the customers whose transactions an older version of the enrichment made.",
+        "Sundays: enrich again all customers that were last enriched by an older version of the enrichment.",
     ),
     (
         nightly_ruleset_evaluation,
@@ -246,7 +247,7 @@ BY_BUCKET = (
         nightly_compaction,
         "0 4 * * *",
         compact_portfolio,
-        "Every night: rewrite scattered transactions into few, well-filled files, where it pays.",
+        "Every night: rewrite scattered transactions into few, well-filled files, if that saves enough.",
     ),
 )
 WHOLE = (

@@ -1,9 +1,9 @@
 """Several API processes behind one port (`python -m assets.service.api_processes`, or `tidemark api --processes N`).
 
-A Python process uses one core. This process opens one listening socket for each API process, which inherits it. (On a
-shared socket, whichever process wakes first would take all connections.) The system distributes connections over the
-sockets, and those of a process that is being restarted wait for it. A port that is in use is reported before anything
-starts.
+A Python process uses only one core, so there can be several. This process opens a listening socket for each, which the
+API process inherits, and the operating system distributes connections over the sockets. (On one shared socket,
+whichever process wakes first would take all connections.) While a process is restarted, connections to its socket wait.
+A port that is in use is reported before anything starts.
 """
 
 import argparse
@@ -21,14 +21,14 @@ BACKLOG = 2_048  # connections that may wait to be accepted
 
 
 class PortTakenError(OSError):
-    """The address can't be listened on, mostly because another process does so."""
+    """Nothing can listen at the address, usually because another process already does."""
 
 
 def open_listeners(address: Address, count: int) -> Sequence[socket.socket]:
     """Open `count` listening sockets at the address. Port 0 means a free port.
 
     Raises:
-        PortTakenError: the address can't be listened on.
+        PortTakenError: nothing can listen at the address.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:

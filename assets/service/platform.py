@@ -60,8 +60,8 @@ def run(settings: Settings, address: Address, stop: threading.Event, module: str
 
 
 class PlatformLease:
-    """The lease for running Dagster on a database: two Dagsters that share its records would each take the other's runs
-    for lost.
+    """The right to run Dagster on a database. If two Dagsters shared its tables, each would report the other's runs as
+    lost.
     """
 
     def __init__(self, store: Store, holder: UUID) -> None:

@@ -1,4 +1,4 @@
-"""The worker (`python -m assets.service.worker`, or `tidemark worker`): warm processes for runs, and deliveries.
+"""The worker (`python -m assets.service.worker`, or `tidemark worker`): runs in warm processes, and webhook deliveries.
 
 This process, the head, doesn't import Dagster. It accepts runs from the launcher, sends each to its queue's warm
 process, renews the leases of their batches, and returns the jobs of a run that died to the queue. Its processes end
@@ -143,7 +143,7 @@ class Worker:
         return all(queue.ready for queue in self._queues.values())
 
     def _clean_up(self) -> None:
-        """Release what the slot's last worker held. Done one time, before a run is accepted: both have the same id."""
+        """Release what the slot's last worker held, before it accepts a run: later, its own batches have this id."""
         if self._cleaned_up:
             return
         with self._store.db.writing() as w:

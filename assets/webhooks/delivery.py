@@ -61,7 +61,7 @@ def run(store: Store, stop: threading.Event, holder: UUID | None = None) -> None
 def deliver_due(store: Store, limit: int, deadline_s: float) -> int:
     """Deliver at most `limit` due deliveries, and start none after `deadline_s` seconds. Return how many were claimed.
 
-    All of them are recorded at the return, so it comes at most a receiver's response time after the deadline.
+    It returns when all of them are recorded, at most a receiver's response time after the deadline.
     """
     return asyncio.run(_Sender(store, uuid4()).up_to(limit, time.monotonic() + deadline_s))
 

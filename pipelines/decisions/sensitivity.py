@@ -28,7 +28,9 @@ MOST_STEPS = 500_000  # operands and rules that one search over all leaves may v
 _EVERY_OUTCOME = frozenset((*OUTCOMES, INDETERMINATE))
 _CENT = ONE // 100
 _UNITS_OF_METRIC = ONE // 10_000  # metrics have four places
-_COUNTS = frozenset(("count", "distinct", "days_since", "days_below", "days_beyond_limit"))
+_COUNTS = frozenset(
+    ("count", "distinct", "days_since", "days_below", "days_beyond_limit", "longest_short", "days_since_short")
+)
 _OF_CENTS = frozenset(("sum", "min", "max", "last", "monthly_min"))  # sums of cents, or one of them
 
 

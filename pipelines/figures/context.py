@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.scorecards.scorecard import READING, Scorecard
 from pipelines.vocabulary.schemas import MONEY, UUID, StatementVerdict
 
@@ -40,6 +41,16 @@ STATEMENTS = pl.Schema(
         "signals": pl.List(SIGNAL),  # of its file
     }
 )
+# What a person has resolved: a finding of window dressing or an event, named by a digest of its transactions.
+RESOLUTIONS = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "kind": pl.String(),  # `finding` or `event`
+        "key": pl.String(),  # a digest of the code and the transactions
+        "reason": pl.String(),  # in the words of whoever resolved it
+        "resolved_on": pl.Date(),
+    }
+)
 PEERS = pl.Schema({"metric": pl.String(), "quantiles": pl.List(READING)})  # by percentile, from 0 to 100
 
 
@@ -48,12 +59,13 @@ class ClientPortfolio:
     """A client's customers, and what they are compared with and scored by.
 
     `customers`: their numbers. `peers`: schema PEERS; None: not known. `scorecard`: the fitted scorecard that replaces
-    the one that comes with Tidemark.
+    the one that comes with Tidemark. `expected`: the evidence that every customer is expected to supply.
     """
 
     customers: frozenset[int]
     peers: pl.DataFrame | None = None
     scorecard: Scorecard | None = None
+    expected: Expected = EVERYTHING
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +81,12 @@ class Context:
     attributes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ATTRIBUTES))
     intake: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=INTAKE))
     statements: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=STATEMENTS))
+    resolutions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RESOLUTIONS))
 
     def of_customer(self, customer_number: int) -> "Context":
         """Return the context of one customer."""
         mine = pl.col("customer_number") == customer_number
-        frames = (self.customers, self.related_parties, self.attributes, self.intake, self.statements)
+        frames = (self.customers, self.related_parties, self.attributes, self.intake, self.statements, self.resolutions)
         return Context(
             [portfolio for portfolio in self.portfolios if customer_number in portfolio.customers],
             *(frame.filter(mine) for frame in frames),

@@ -78,16 +78,17 @@ def _line(row: Mapping[str, object]) -> bytes:
     line = {name: row[name] for name in FIELDS if name in row and name not in malformed}
     extra = {name: value for name, value in row.items() if name not in line}
     line |= {"malformed": malformed, "extra": _encode(extra) if extra else None, "masked": False}
-    encoded = _encode(line)
-    return (_encode(_mask_line(line)) if may_need_masking(encoded) else encoded).encode() + b"\n"
-
-
-def _mask_line(line: dict[str, object]) -> dict[str, object]:
     texts = {name: value for name, value in line.items() if isinstance(value, str)}
+    shown = _mask_texts(texts) if may_need_masking("\n".join(texts.values())) else {}
+    return _encode(line | shown).encode() + b"\n"
+
+
+def _mask_texts(texts: Mapping[str, str]) -> dict[str, object]:
+    """Return the texts as shown, the fields of SENT as sent where that differs, and whether anything does."""
     shown = {name: _mask_field(name, text) for name, text in texts.items()}
     changed = {name for name, text in shown.items() if text != texts[name]}
     as_sent = {sent: texts[name] for name, sent in SENT.items() if name in changed}
-    return line | shown | as_sent | {"masked": bool(changed)}
+    return {**shown, **as_sent, "masked": bool(changed)}
 
 
 def _mask_field(name: str, text: str) -> str:

@@ -12,12 +12,11 @@ Masked texts are only for display: rows and accounts are distinguished by the te
 
 import json
 import re
-import sys
 import unicodedata
-from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import mul
 from typing import TYPE_CHECKING
 
@@ -28,20 +27,19 @@ SHORTEST, LONGEST, PREFIX = 13, 19, 4  # digits of a card number, and those that
 _SINGLE = bytes(byte - ord("0") if byte >= ord("0") else 0 for byte in range(256))
 _DOUBLE = bytes(sum(divmod(2 * single, 10)) for single in _SINGLE)
 _STARTS, _ENDS = r"(?<![\dA-Za-z])", r"(?![\dA-Za-z])"  # digits that are not part of a longer word
-_GROUPS = re.compile(rf"{_STARTS}\d++(?![A-Za-z])(?: \d++(?![A-Za-z]))*+")
+_GROUPS = re.compile(rf"{_STARTS}(?=\d[\d ]{{{SHORTEST - 1}}})\d++(?![A-Za-z])(?: ++\d++(?![A-Za-z]))*+")
 _ON_CARDS = "|".join(  # sizes of groups on cards
-    "[ -]".join(rf"\d{{{size}}}" for size in sizes) for sizes in ("4444", "465", "464", "4333", "44443")
+    "(?: +|-)".join(rf"\d{{{size}}}" for size in sizes) for sizes in ("4444", "465", "464", "4333", "44443")
 )
 # Two cheap lookaheads come before the groups, because they reject most texts at once.
-_PRINTED = re.compile(rf"{_STARTS}(?<!\w-)(?=\d{{4}}[ -])(?=[\d ]{{4,19}}+-)(?=({_ON_CARDS}){_ENDS}(?!-\w))")
+_PRINTED = re.compile(rf"{_STARTS}(?<!\w-)(?=\d{{4}}[ -])(?=(?:\d| ++){{4,19}}+-)(?=({_ON_CARDS}){_ENDS}(?!-\w))")
 _SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )  # other than the plain space
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # what stands before and after is shown as one
-_HAS_UNSEEN = re.compile(rf"[{_UNSEEN}]")
-_DROPPED = re.compile(rf"[{_UNSEEN}]+|(?<= ) +")
-_OTHER_DIGIT = re.compile(r"(?![0-9])\d")
+_DROPPED = re.compile(rf"[{_UNSEEN}]+")
+_OTHER_DIGIT = re.compile(r"[^\D0-9]")
 _MANY_DIGITS = rf"\d(?:[ {_SPACES}{_HYPHENS}{_UNSEEN}-]*\d){{12}}"
 # All that either could be: a cheap look before the exact one.
 _CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax[ {_SPACES}]+file)|[{_UNSEEN}]"
@@ -50,10 +48,11 @@ _MONEY = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # with its quotes and escapes
 _written = json.JSONEncoder(ensure_ascii=False).encode
 _DIGIT = re.compile(r"\d")
+_HIDDEN = str.maketrans("0123456789", "xxxxxxxxxx")
 _Edit = tuple[int, int, str]  # from, up to, what is shown instead
 _TAX_WEIGHTS = (1, 4, 3, 7, 5, 8, 6, 9, 10)  # of the digits in the check of a tax file number, as in `stdnum.au.tfn`
 _TAX_FILE_NUMBER = re.compile(
-    r"\b(?:TFN|tax file (?:number|no\.?|num\.?))[\s:#.-]*(\d(?:[ -]?\d){7,8})(?!\d)", re.IGNORECASE
+    r"\b(?:TFN|tax +file +(?:number|no\.?|num\.?))[\s:#.-]*(\d(?:(?: +|-)?\d){7,8})(?!\d)", re.IGNORECASE
 )
 
 # First digits (as a range of prefixes of one length) and lengths. Issuers' own published ranges, as of 2025.
@@ -82,18 +81,18 @@ _BY_FIRST_DIGIT = bytes(
     )
     for byte in range(256)
 )  # by first digit, a bit for each length that its issuers use
-_IS_ZERO = bytes([1]) + bytes(255)
-_MODULO_10 = bytes(byte % 10 for byte in range(256))
-_SIXFOLD_MODULO_10 = bytes(6 * byte % 10 for byte in range(256))
+_DIVISIBLE_BY_10 = bytes(0 if byte % 10 else 0xFF for byte in range(256))
 _ANY = re.compile(rb"[^\0]")
 _FEW_GROUPS = 7  # ends of six groups
 
 
 def mask_text(text: str) -> str:
     """Mask card numbers (all but the first six and last four digits) and labelled tax file numbers (all digits)."""
+    if not _DIGIT.search(text):
+        return text
     plain, places = _normalise(text)
     taxed = [*_tax_file_numbers(plain)]
-    untaxed = _edited(plain, [(start, end, _DIGIT.sub("x", plain[start:end])) for start, end in taxed])
+    untaxed = _edited(plain, [(start, end, plain[start:end].translate(_HIDDEN)) for start, end in taxed])
     cards = _apart([*_spaced_numbers(untaxed)], [*_hyphenated_numbers(untaxed)])
     if plain is text:
         return _edited(untaxed, cards)
@@ -144,7 +143,7 @@ def may_need_masking(text: str) -> bool:
     """Return whether `mask_text` might change a text. Cheap, to avoid calling it for most texts."""
     lower = text.lower()
     names_tax_file = "tfn" in lower or ("tax" in lower and "file" in lower)  # whatever stands between them
-    return names_tax_file or _HAS_UNSEEN.search(text) is not None or _DIGITS_OF_A_CARD.search(text) is not None
+    return names_tax_file or _DROPPED.search(text) is not None or _DIGITS_OF_A_CARD.search(text) is not None
 
 
 def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> dict[str, str]:
@@ -167,16 +166,18 @@ def _spaced_numbers(text: str) -> Iterator[_Edit]:
         run = match[0]
         if len(run) < SHORTEST:
             continue
-        if run.isdecimal():
-            if _is_valid(run):
-                yield *match.span(), _mask_digits(run)
+        digits, first = run.replace(" ", ""), match.start()
+        last_group = len(run) - 1 - run.rfind(" ")
+        if len(digits) - last_group < SHORTEST and _is_valid(digits):  # without its last group it is too short
+            yield *match.span(), _mask_digits(digits)
+            continue
+        if digits == run:  # of one group
             continue
         starts = list(accumulate(map(len, run.split(" ")), initial=0))
-        number_of = {start: number for number, start in enumerate(starts)}  # of groups
-        digits, first = run.replace(" ", ""), match.start()
         find = _valid_of_few if len(starts) <= _FEW_GROUPS else _valid_numbers
         for start, end in find(digits, starts):
-            yield first + start + number_of[start], first + end + number_of[end] - 1, _mask_digits(digits[start:end])
+            before, last = bisect_right(starts, start) - 1, bisect_left(starts, end) - 1  # spaces
+            yield first + start + before, first + end + last, _mask_digits(digits[start:end])
 
 
 def _is_valid(number: str) -> bool:
@@ -226,50 +227,36 @@ def _valid_lengths(digits: str, groups: Sequence[int]) -> bytes:
     """Return one byte for each digit, with a bit for each length from the shortest: whether whole groups of that many
     digits start there with a valid check digit and an issuer's first digit.
 
-    A number's Luhn sum is the running sum at its end less that at its start, with every second digit doubled and the
-    last one not. So the check digit is valid where both are equal modulo 10. All places are compared in one step, as
-    bytes of long integers. Where no number may start or end, a high bit is set, a different one for each, so that the
-    bytes differ.
+    All places are examined in one step, as bytes of long integers, in which a shift by 8 leads to the next digit.
     """
     size = len(digits) + 1
-    inner = bytearray(b"\x20") * size
+    bounds, every = bytearray(size), int.from_bytes(b"\1" * size, "little")
     for place in groups:
-        inner[place] = 0
-    no_end = int.from_bytes(inner, "little")
-    sums = [int.from_bytes(running, "little") for running in _luhn_sums(digits)]
-    starts, ends = [total | no_end << 1 for total in sums], sums[0] | no_end
-    found = 0
+        bounds[place] = 0xFF
+    bound = int.from_bytes(bounds, "little")
+    issued = bound & int.from_bytes(digits.encode().translate(_BY_FIRST_DIGIT), "little")
+    sum_of, found = _luhn_sums(digits), 0
     for bit, length in enumerate(range(SHORTEST, min(LONGEST, len(digits)) + 1)):
-        differences = (starts[length % 2] ^ ends >> 8 * length).to_bytes(size, "little")
-        found |= int.from_bytes(differences[: size - length].translate(_IS_ZERO), "little") << bit
-    return (found & int.from_bytes(digits.encode().translate(_BY_FIRST_DIGIT), "little")).to_bytes(size, "little")
+        if possible := issued & every << bit & bound >> 8 * length:
+            divisible = sum_of(length).to_bytes(size, "little").translate(_DIVISIBLE_BY_10)
+            found |= possible & int.from_bytes(divisible, "little")
+    return found.to_bytes(size, "little")
 
 
 def _mask_digits(number: str) -> str:
     return f"{number[:6]}{'x' * (len(number) - 10)}{number[-4:]}"
 
 
-def _luhn_sums(digits: str) -> tuple[bytes, bytes]:
-    """Return running sums modulo 10 with every second digit doubled. A sum is compared with one an even number of
-    digits later in the first result, and with one an odd number of digits later in the second.
+def _luhn_sums(digits: str) -> Callable[[int], int]:
+    """Return a function that returns, for a length, the Luhn sum of the number of that length at each place.
+
+    A sum consists of pairs, of which the first digit is doubled, and for an odd length of a first digit by itself. It
+    fits into a byte.
     """
-    single, twice = (digits.encode().translate(table) for table in (_SINGLE, _DOUBLE))
-    even, odd = bytearray(single), bytearray(single)
-    even[::2], odd[1::2] = twice[::2], twice[1::2]  # digits at even places counted twice, and at odd ones
-    sums = [_running_sums(each) for each in (even, odd)]
-    sums[0][1::2], sums[1][1::2] = sums[1][1::2], sums[0][1::2]
-    return bytes(sums[0]), bytes(sums[1])
-
-
-def _running_sums(values: bytearray) -> bytearray:
-    """Return the running sums modulo 10, made of the sums' bytes all at once: 256 and its powers are 6 modulo 10."""
-    sums = array("I", accumulate(values, initial=0))
-    if sys.byteorder == "big":
-        sums.byteswap()
-    lowest, *others = (sums.tobytes()[place :: sums.itemsize] for place in range(sums.itemsize))
-    parts = [lowest.translate(_MODULO_10), *(each.translate(_SIXFOLD_MODULO_10) for each in others if any(each))]
-    total = sum(int.from_bytes(part, "little") for part in parts)  # no byte of it is above 9 times their number
-    return bytearray(total.to_bytes(len(sums), "little").translate(_MODULO_10))
+    single, double = (int.from_bytes(digits.encode().translate(table), "little") for table in (_SINGLE, _DOUBLE))
+    pair = double + (single >> 8)
+    pairs = list(accumulate(pair >> 16 * earlier for earlier in range(LONGEST // 2)))
+    return lambda length: single + (pairs[length // 2 - 1] >> 8) if length % 2 else pairs[length // 2 - 1]
 
 
 @cache
@@ -285,17 +272,17 @@ def _normalise(text: str) -> tuple[str, Sequence[int]]:
     """Return a text in the form that is searched, and the place in `text` of each of its characters.
 
     Digits of any script become 0 to 9 (the compatibility form, which is compared later, does the same), all spaces and
-    hyphens become plain ones, several spaces become one, and invisible characters are removed.
+    hyphens become plain ones, and invisible characters are removed.
     """
-    if text.isascii() and "  " not in text:
+    if text.isascii():
         return text, range(len(text))
-    alike = text if text.isascii() else _with_plain_characters(text)
-    retained, places, rest = list[str](), list[int](), 0
-    for dropped in _DROPPED.finditer(alike):
-        retained.append(alike[rest : dropped.start()])
-        places += range(rest, dropped.start())
-        rest = dropped.end()
-    return "".join([*retained, alike[rest:]]), [*places, *range(rest, len(alike))]
+    alike = _with_plain_characters(text)
+    if not _DROPPED.search(alike):
+        return alike, range(len(alike))
+    dropped = [found.span() for found in _DROPPED.finditer(alike)]
+    starts, ends = [0, *(end for _, end in dropped)], [*(start for start, _ in dropped), len(alike)]
+    plain = "".join(alike[start:end] for start, end in zip(starts, ends, strict=True))
+    return plain, list(chain.from_iterable(map(range, starts, ends)))
 
 
 def _with_plain_characters(text: str) -> str:

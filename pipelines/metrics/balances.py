@@ -7,29 +7,66 @@ import polars as pl
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.metrics.definition import Balances, Days
+from pipelines.metrics.definition import Balances, Days, Where
 from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, NO_BALANCES, SCALE, caused, fractions
-from pipelines.metrics.running import WIDE
+from pipelines.metrics.running import WIDE, Between, Running, measured
+from pipelines.metrics.windows import edges
 
 _CHANGING = ("cents", "known", "unknown", "beyond")
 
 
-def outcomes(definitions: Sequence[Balances], facts: Facts, customers: int) -> pl.LazyFrame:
-    """Return FRACTION of all customers for the first metric, then for the second …"""
+def usual_money(definition: Balances) -> Between:
+    """Return the money that a definition with `usual` compares balances with."""
+    assert definition.usual is not None
+    return measured(Where(external=True), definition.usual), *edges(definition.window)
+
+
+def outcomes(definitions: Sequence[Balances], facts: Facts, customers: pl.DataFrame, running: Running) -> pl.LazyFrame:
+    """Return FRACTION of all customers for the first metric, then for the second …
+
+    Args:
+        customers: their `windows.periods`.
+        running: with the totals of `usual_money`.
+    """
     windows = {window: f"days_{nth}" for nth, window in enumerate({each.window: None for each in definitions})}
+    usual = _usual([each for each in definitions if each.usual], customers, running)
     parts = {}
     for nth, each in enumerate(definitions):
         inside = pl.col(windows[each.window])
         parts[f"top_{nth}"], parts[f"bottom_{nth}"] = _aggregate(each, inside.cast(WIDE))
-    days = steps(facts).with_columns(days_within(window).alias(name) for window, name in windows.items())
+    days = (
+        steps(facts)
+        .with_columns(days_within(window).alias(name) for window, name in windows.items())
+        .join(usual, on="customer", how="left", validate="m:1", maintain_order="left")
+    )
     figures = days.group_by("customer").agg(part.alias(name) for name, part in parts.items())
-    everybody = pl.LazyFrame().select(customer=pl.int_range(customers))
+    everybody = pl.LazyFrame().select(customer=pl.int_range(customers.height))
     joined = everybody.join(figures, on="customer", how="left", validate="1:1", maintain_order="left")
     wide = joined.collect(engine="in-memory")
     top, bottom = (pl.concat(wide[f"{part}_{nth}"] for nth in range(len(definitions))) for part in ("top", "bottom"))
     unknown, one_day = pl.col("top").is_null(), pl.col("bottom") == 0
     cause = pl.coalesce(caused(NO_BALANCES, unknown), caused(INSUFFICIENT_HISTORY, one_day))
     return fractions(pl.LazyFrame({"top": top, "bottom": bottom}), pl.col("top"), pl.col("bottom"), cause)
+
+
+def _usual(definitions: Sequence[Balances], customers: pl.DataFrame, running: Running) -> pl.LazyFrame:
+    """Return `customer`, and for each window and side the cents moved and the days seen of it."""
+    columns = {}
+    for each in {_usual_names(each): each for each in definitions}.values():
+        moved, seen = _usual_names(each)
+        columns[moved] = running.between([usual_money(each)]).abs()
+        columns[seen] = customers.select(days_seen(each.window).cast(WIDE)).to_series()
+    return pl.LazyFrame({"customer": pl.int_range(customers.height, eager=True), **columns})
+
+
+def _usual_names(definition: Balances) -> tuple[str, str]:
+    name = f"{definition.usual}_{definition.window.days}_{definition.window.offset}"
+    return f"moved_{name}", f"seen_{name}"
+
+
+def days_seen(window: Days) -> pl.Expr:
+    """Return how many days of the window the history covers (`days`)."""
+    return (pl.col("days") - window.offset).clip(0, window.days)
 
 
 def steps(facts: Facts) -> pl.LazyFrame:
@@ -118,9 +155,29 @@ def _aggregate(definition: Balances, days: pl.Expr) -> tuple[pl.Expr, pl.Expr]: 
             return pl.when(some.any()).then(days.filter(beyond).sum()), pl.lit(1, WIDE)
         case "share_beyond_limit":
             return pl.when(some.any()).then(days.filter(beyond).sum()), days.filter(some).sum()
+        case "share_short" | "longest_short" | "days_since_short":
+            return _short(definition, known, days)
         case _:
             oldest = pl.min_horizontal("age", pl.lit(definition.window.offset + definition.window.days - 1))
             return _slope(total, known, days, oldest.cast(WIDE))
+
+
+def _short(definition: Balances, known: pl.Expr, days: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    assert definition.threshold is not None
+    moved, seen = (pl.col(name) for name in _usual_names(definition))
+    enough = pl.lit(int(definition.threshold * 10**SCALE), WIDE) * moved
+    short = known & (pl.col("total") * 10**SCALE * seen < enough)
+    match definition.aggregate:
+        case "share_short":
+            return pl.when(known.any()).then(days.filter(short).sum()), days.filter(known).sum()
+        case "longest_short":
+            so_far = pl.when(short).then(days).otherwise(0).cum_sum()
+            before = pl.when(~short).then(so_far).forward_fill().fill_null(0)
+            return pl.when(known.any()).then((so_far - before).max()), pl.lit(1, WIDE)
+        case _:
+            last = pl.max_horizontal(pl.col("age") - pl.col("days") + 1, pl.lit(definition.window.offset))
+            since = (last - definition.window.offset).filter(short).min()
+            return pl.when(known.any()).then(pl.coalesce(since, days.filter(known).sum())), pl.lit(1, WIDE)
 
 
 def _slope(total: pl.Expr, known: pl.Expr, days: pl.Expr, age: pl.Expr) -> tuple[pl.Expr, pl.Expr]:

@@ -91,6 +91,7 @@ class Where(Strict):
     counterparty_kinds: Annotated[Names, _names("counterparty kind", CounterpartyKind.categories.to_list())] = ()
     channels: Annotated[Names, _names("channel", Channel.categories.to_list())] = ()
     flags: Annotated[Names, _names("flag", FLAGS)] = ()
+    not_flags: Annotated[Names, _names("flag", FLAGS)] = ()  # `dishonoured`: without payments that the bank sent back
     account_types: Annotated[Names, _names("account type", ACCOUNT_TYPES)] = ()
     counterparties: Annotated[tuple[GroupName, ...], Field(max_length=100)] = ()  # by `counterparty_group`
     direction: Literal["credit", "debit", "either"] | None = None  # either: both sides count, on purpose
@@ -98,6 +99,7 @@ class Where(Strict):
     recurring: bool | None = None  # belongs to a recurring series
     facility: bool | None = None  # funds or repays a credit facility
     unreconciled: bool | None = None  # stands on a PDF statement whose balances don't prove the row
+    excluded: bool | None = None  # left out of true revenue because of a finding that nobody resolved
     at_least: Size | None = None  # AUD, of the amount without its sign
     at_most: Size | None = None
 
@@ -109,7 +111,7 @@ class Where(Strict):
 
     @property
     def selects_by_purpose(self) -> bool:
-        """Whether it selects rows by the purpose of the money; on the other account they mean the opposite."""
+        """Whether it selects rows by the purpose of the money, which means the opposite on the other side."""
         named = self.categories or self.groups or self.flags
         return bool(named) or self.recurring is not None or self.facility is not None
 
@@ -156,6 +158,8 @@ Monthly = Literal[
     "monthly_share_below",
 ]
 MONTHLY: frozenset[str] = frozenset(get_args(Monthly))
+Short = Literal["share_short", "longest_short", "days_since_short"]
+SHORT: frozenset[str] = frozenset(get_args(Short))
 Key = Literal["counterparty", "lender", "account", "category", "series", "facility", "day", "month", "thirty_days"]
 
 
@@ -208,16 +212,25 @@ class Balances(Strict):
     `days_below`: days below `threshold`. `days_beyond_limit`: days on which at least one account was below zero, or
     below its approved limit where there is one; `share_beyond_limit`: those, divided by the days on which any balance
     is known.
+
+    A day is short if the balance is below `threshold` days of the customer's usual money out (or in, as `usual` says):
+    its mean per day of the window, transfers between own accounts left out. `share_short`: the share of the known days;
+    `longest_short`: the most in a row; `days_since_short`: from the last one to the end of the window, or the known
+    days if none was short.
     """
 
     source: Literal["balances"]
     window: Days
-    aggregate: Literal["mean", "min", "max", "last", "days_below", "days_beyond_limit", "share_beyond_limit", "slope"]
+    aggregate: (
+        Literal["mean", "min", "max", "last", "days_below", "days_beyond_limit", "share_beyond_limit", "slope"] | Short
+    )
     threshold: Exact | None = None
+    usual: Literal["money_in", "money_out"] | None = None
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
-        _check_presence(self.threshold, "threshold", self.aggregate == "days_below")
+        _check_presence(self.threshold, "threshold", self.aggregate == "days_below" or self.aggregate in SHORT)
+        _check_presence(self.usual, "usual", self.aggregate in SHORT)
         return self
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions, no_figure
+from pipelines.metrics.balances import days_seen
 from pipelines.metrics.compute import cause_of, values
 from pipelines.metrics.definition import (
     DECIMAL,
@@ -30,7 +31,7 @@ from pipelines.metrics.definition import (
 )
 from pipelines.metrics.outcome import CAUSES, SCALE
 from pipelines.metrics.registry import METRICS, with_inputs
-from pipelines.metrics.rows import KEYS, is_met, row_value, with_direction
+from pipelines.metrics.rows import KEYS, is_met, read_rows, row_value, with_direction
 from pipelines.metrics.windows import Edge, dates, edges, month_edges, periods
 
 Inputs: TypeAlias = Mapping[str, Trace | Constant]
@@ -94,7 +95,8 @@ class _Explaining:
 
     def rows(self, where: Where, since: Edge, until: Edge) -> pl.LazyFrame:
         day = pl.col("date")
-        return self.facts.rows.lazy().filter(is_met(where), day >= self.date(since), day < self.date(until))
+        rows = read_rows(self.facts, [where]).lazy()
+        return rows.filter(is_met(where), day >= self.date(since), day < self.date(until))
 
     def date(self, edge: Edge) -> date:
         day: date = dates([edge], self.periods)["date"].item()
@@ -214,11 +216,40 @@ class _Explaining:
                 return self.count_days(known.filter(pl.col("date").is_in(below["date"].implode())))
             case "days_beyond_limit":
                 return beyond
+            case "share_short" | "longest_short" | "days_since_short":
+                return self.short_days(definition, known, totals)
             case "share_beyond_limit":
                 known_days = days.filter(balance.is_not_null())["date"].n_unique()
                 return _quotient("days / days known", {"days": beyond, "known": known_days})
             case _:
                 return _slope_of_balances(known, totals)
+
+    def short_days(self, definition: Balances, known: pl.DataFrame, totals: pl.DataFrame) -> Trace:
+        assert definition.usual is not None
+        assert definition.threshold is not None
+        seen = self.periods.select(days_seen(definition.window)).item()
+        rows = self.rows(with_direction(Where(external=True), definition.usual), *edges(definition.window))
+        moved = Sum(contributions(rows, row_value(definition.usual)))
+        enough = pl.lit(definition.threshold * moved.value, pl.Decimal(38, SCALE))
+        short = totals.filter(pl.col("closing_balance") * seen < enough)
+        last = self.date(edges(definition.window)[1]).toordinal() - 1
+        match definition.aggregate:
+            case "longest_short":
+                nth = pl.col("date").rank("ordinal")
+                spell = (pl.col("date").dt.epoch("d") - nth).alias("spell")
+                spells = short.group_by(spell).agg("date").sort(pl.col("date").list.len())["date"]
+                counted_days = spells[-1] if len(spells) else short["date"]
+            case "days_since_short" if not short.is_empty():
+                inputs: Inputs = {"date": short["date"].sort()[-1], "until": date.fromordinal(last)}
+                return Formula("days from `date`, the last short one, to `until`", inputs, _days_between)
+            case "days_since_short":
+                counted_days = totals["date"]
+            case _:
+                counted_days = short["date"]
+        counted = self.count_days(known.filter(pl.col("date").is_in(counted_days.implode())))
+        if definition.aggregate != "share_short":
+            return counted
+        return _quotient("days / days known", {"days": counted, "known": totals.height})
 
     def days(self, window: Window) -> pl.DataFrame:
         """Return one row per account and day of the window, from the account's first row on.

@@ -190,7 +190,7 @@ _WORDS = ("slug", "name", "meaning", "unit", "format", "direction")
 
 
 def _unprintable(value: Any, *steps: int | str) -> Iterator[Finding]:
-    """Yield texts that would be displayed as something else. Notes may have several lines."""
+    """Yield texts that may look different from what they contain. Notes may have several lines."""
     if isinstance(value, (dict, list)):
         for step, each in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _unprintable(each, *steps, step)

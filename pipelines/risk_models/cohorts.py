@@ -17,9 +17,12 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS, Metrics
 from pipelines.metrics.registry import FILE, parse_registry
+from pipelines.risk_models.expecting import decide_expected
 from pipelines.risk_models.files import Outcomes, accepted_rows
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.expected import EVERYTHING, Expected
+from pipelines.scorecards.scorecard import COVERAGE_OF
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.schemas import TRANSACTIONS
 
@@ -34,7 +37,8 @@ class Cohort:
     """Cases and their readings, in the same order.
 
     `cases`: `case, customer, as_of, defaulted` and what was given with them; `readings`: a column of floats for each
-    feature, null where missing; `default_readings`: the exact readings of the scorecard that comes with Tidemark.
+    feature, null where missing; `default_readings`: the exact readings of the scorecard that comes with Tidemark, and
+    their coverage of the evidence `expected` of every case.
     `unknown`: how many cases had no rows up to their day and were left out.
     """
 
@@ -42,19 +46,23 @@ class Cohort:
     readings: pl.DataFrame
     default_readings: pl.DataFrame
     unknown: int
+    expected: Expected
 
     @property
     def defaulted(self) -> NDArray[np.int8]:
         return self.cases["defaulted"].to_numpy()
 
 
-def cohort_of_files(rows: pl.DataFrame, outcomes: Outcomes, *, registry_only: bool = False) -> Cohort:
+def cohort_of_files(
+    rows: pl.DataFrame, outcomes: Outcomes, *, registry_only: bool = False, expected: Expected | None = None
+) -> Cohort:
     """Return the cohort of two plain files, after enriching their rows.
 
     Its readings are those of the default scorecard, the flows, and the columns given with the outcomes.
 
     Args:
         registry_only: leave out flows and given columns, which reports can't read.
+        expected: evidence expected of every case; None: decided from all of them (`decide_expected`).
 
     Raises:
         Unprocessable: no case has any rows.
@@ -62,11 +70,12 @@ def cohort_of_files(rows: pl.DataFrame, outcomes: Outcomes, *, registry_only: bo
     seen = accepted_rows(rows, outcomes.cases)
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), seen).transactions.collect()
     if registry_only:
-        return _cohort(enriched, outcomes.cases, (), METRICS, DEFAULT_METRICS)
-    return _cohort(enriched, outcomes.cases, outcomes.given, with_flows(), (*DEFAULT_METRICS, *_scale_free_flows()))
+        return _cohort(enriched, outcomes.cases, (), METRICS, DEFAULT_METRICS, expected)
+    slugs = (*DEFAULT_METRICS, *_scale_free_flows())
+    return _cohort(enriched, outcomes.cases, outcomes.given, with_flows(), slugs, expected)
 
 
-def cohort_of_transactions(transactions: pl.DataFrame, cases: pl.DataFrame) -> Cohort:
+def cohort_of_transactions(transactions: pl.DataFrame, cases: pl.DataFrame, expected: Expected = EVERYTHING) -> Cohort:
     """Return the cohort of stored transactions, with the readings of the default scorecard.
 
     Args:
@@ -83,7 +92,7 @@ def cohort_of_transactions(transactions: pl.DataFrame, cases: pl.DataFrame) -> C
         .with_columns(pl.col("case").alias(BY_CUSTOMER))
         .select(TRANSACTIONS.names())
     )
-    return _cohort(seen, cases.drop(BY_CUSTOMER), (), METRICS, DEFAULT_METRICS)
+    return _cohort(seen, cases.drop(BY_CUSTOMER), (), METRICS, DEFAULT_METRICS, expected)
 
 
 @cache
@@ -101,7 +110,12 @@ def _scale_free_flows() -> list[str]:
 
 
 def _cohort(
-    seen: pl.DataFrame, cases: pl.DataFrame, given: Sequence[str], metrics: Metrics, slugs: Sequence[str]
+    seen: pl.DataFrame,
+    cases: pl.DataFrame,
+    given: Sequence[str],
+    metrics: Metrics,
+    slugs: Sequence[str],
+    expected: Expected | None,
 ) -> Cohort:
     known = cases.filter(pl.col("case").is_in(seen[BY_CUSTOMER].unique().implode())).sort("case")
     if known.is_empty():
@@ -109,13 +123,15 @@ def _cohort(
             "Risk.UnknownCustomers", "No customer of the outcomes has a transaction dated up to the case's `asOf`."
         )
     facts = Facts(seen, known["as_of"].max())  # pyrefly: ignore[bad-argument-type]
-    exact = readings(facts, [*slugs, *A_DAYS_INFLOW], metrics).sort(BY_CUSTOMER)
+    expected = decide_expected(facts) if expected is None else expected
+    exact = readings(facts, [*slugs, *A_DAYS_INFLOW], metrics, expected).sort(BY_CUSTOMER)
     inflow = pl.col(A_DAYS_INFLOW[0]).cast(pl.Float64) / pl.col(A_DAYS_INFLOW[1]).cast(pl.Float64)
     floats = exact.select(pl.col(slugs).cast(pl.Float64), inflow=pl.when(inflow > 0).then(inflow))
     to_inflow = [(pl.col(name) / pl.col("inflow")).alias(TO_INFLOW.format(name)) for name in given]
     return Cohort(
         cases=known,
         readings=pl.concat([floats, known.select(given)], how="horizontal").with_columns(to_inflow).drop("inflow"),
-        default_readings=exact.select(DEFAULT_METRICS),
+        default_readings=exact.select(*DEFAULT_METRICS, *(COVERAGE_OF + slug for slug in DEFAULT_METRICS)),
         unknown=cases.height - known.height,
+        expected=expected,
     )

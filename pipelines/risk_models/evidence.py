@@ -5,11 +5,11 @@ One row per customer, as a table whose figures know the transactions behind them
 
 import polars as pl
 
-from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
-from pipelines.vocabulary.printing import ratio
+from pipelines.risk_models.coverage import is_covered
+from pipelines.vocabulary.printing import RATIO, ratio
 
 WINDOW = 180  # days before the customer's last row
 
@@ -44,8 +44,9 @@ EVIDENCE = Table(
             _window,
             (
                 Total("moved", "AUD", _SIZE),
-                Total("categorisedMoved", "AUD", pl.when(words.is_categorised()).then(_SIZE)),
+                Total("categorisedMoved", "AUD", pl.when(is_covered()).then(_SIZE)),
                 Total("provenMoved", "AUD", pl.when(pl.col("balance_verified")).then(_SIZE)),
+                Total("unreconciledMoved", "AUD", pl.when("is_unreconciled").then(_SIZE)),
                 Total("revenue", "AUD", pl.when(pl.col("is_revenue")).then(pl.col("amount"))),
             ),
         ),
@@ -66,6 +67,13 @@ EVIDENCE = Table(
             ("provenMoved", "moved"),
             ratio(pl.col("provenMoved"), pl.col("moved")),
             f"share of the money moved in the last {WINDOW} days on rows whose balance follows from the one before",
+        ),
+        Derived(
+            "reconciled",
+            "ratio",
+            ("unreconciledMoved", "moved"),
+            (1 - ratio(pl.col("unreconciledMoved"), pl.col("moved"))).cast(RATIO),
+            f"1 less the share of the money moved in the last {WINDOW} days that its statement doesn't prove",
         ),
     ),
     order=(),

@@ -1,16 +1,22 @@
 """A scorecard: the points that each reading earns, and the chance of default that the points stand for.
 
-    points = sum over the features of the points of the band that its reading falls in
-    odds   = 2 ^ ((even − points) / doubling)                    of default within 12 months
-    value  = odds / (1 + odds)                                   the estimated probability, to four decimals
+    points of a feature = worth of its reading × coverage         both 0 or more; coverage is 0–1
+    points              = most of all features × sum of points / most of the expected features
+    odds                = 2 ^ ((even − points) / doubling)        of default within 12 months
+    value               = odds / (1 + odds)                       the estimated probability, to four decimals
+
+Coverage says how much of the evidence for a reading is there (`risk_models.coverage`); what is unknown earns nothing. A
+feature whose evidence is not expected of anybody has no coverage (null) and counts on neither side of the fraction.
 
 More points never mean a higher value, and within a feature a better reading never earns fewer points: a scorecard that
-breaks this can't be created. Powers are computed with decimals, so every machine prints the same digits.
+breaks this can't be created. Points are computed with whole numbers and powers with decimals, so every machine prints
+the same digits.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -19,12 +25,18 @@ import polars as pl
 READING = pl.Decimal(38, 4)
 POINTS = pl.Decimal(38, 2)
 VALUE = pl.Decimal(38, 4)
+COVERAGE = pl.Decimal(38, 4)
 POINTS_OF = "points_of_"  # prefix of a metric's slug in the name of the column with its points
+COVERAGE_OF = "coverage_of_"  # the same, with its coverage
 Calibration = Literal["none", "synthetic", "client"]
 """What a scorecard was fitted to: nothing, the synthetic portfolio, or a client's own outcomes."""
 
 _EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 _FURTHEST = Decimal(60)  # doublings; further away four decimals show 0 or 1 anyway
+_WIDE = pl.Int128()
+_FINE = 10_000  # readings, coverage and worth have four decimals
+_CENT = 100  # points have two
+_SMALL = _FINE * _FINE // _CENT  # from coverage × worth to hundredths of a point
 
 
 @dataclass(frozen=True)
@@ -36,10 +48,35 @@ class Band:
 
 
 @dataclass(frozen=True)
+class _Piece:
+    """What readings gain on the way from `limit`: `rise` over the next `run`, or all at once where there is no run.
+
+    All in ten-thousandths. `way`: 1 if more is better, else −1.
+    """
+
+    limit: int
+    run: int
+    rise: int
+    way: int
+
+    def gain(self, reading: pl.Expr) -> pl.Expr:
+        ahead = (reading - self.limit) * self.way
+        if not self.run:
+            return (ahead >= 0).cast(_WIDE) * self.rise
+        return ahead.clip(0, self.run) * self.rise // self.run
+
+    def gain_of(self, reading: int) -> int:
+        ahead = (reading - self.limit) * self.way
+        return self.rise * (ahead >= 0) if not self.run else self.rise * max(0, min(ahead, self.run)) // self.run
+
+
+@dataclass(frozen=True)
 class Feature:
     """A metric and its bands, the best first, with falling points.
 
     A reading reaches a limit from above when more is better (reading ≥ limit), from below otherwise (reading ≤ limit).
+    If `stepped`, a reading is worth the points of the first band that it reaches. Otherwise the worth runs in a
+    straight line from limit to limit, and the last band continues what the last limit is worth.
     `missing`: points where there is no reading. `step`: the smallest difference between two readings.
     """
 
@@ -49,27 +86,52 @@ class Feature:
     reason: str
     missing: Decimal = Decimal(0)
     step: Decimal = Decimal("0.0001")
+    stepped: bool = True
 
     @property
     def most(self) -> Decimal:
         return max(self.bands[0].points, self.missing)
 
     def points(self) -> pl.Expr:
-        """Return the points of the reading in the metric's column, as a column POINTS_OF + metric."""
-        reading = pl.col(self.metric)
-        reached = (
-            pl.when(self._reached(reading, pl.lit(band.limit, READING))).then(pl.lit(band.points, POINTS))
-            for band in self.bands[:-1]
-        )
-        known = pl.coalesce(*reached, pl.lit(self.bands[-1].points, POINTS))
-        points = pl.when(reading.is_null()).then(pl.lit(self.missing, POINTS)).otherwise(known)
-        return points.alias(POINTS_OF + self.metric)
+        """Return the points of the reading in the metric's column, as a column POINTS_OF + metric.
 
-    def points_of(self, reading: Decimal | None) -> Decimal:
-        """Return the points of one reading."""
-        if reading is None:
-            return self.missing
-        return next(band.points for band in self.bands if band.limit is None or self._reached(reading, band.limit))
+        The covered share earns what the reading is worth; the rest earns what a missing reading does, or less. Null
+        where the coverage is null. Fractions of a hundredth are dropped.
+        """
+        reading, coverage = (physical(name) for name in (self.metric, COVERAGE_OF + self.metric))
+        missing = pl.lit(whole(self.missing), _WIDE)
+        worth = pl.sum_horizontal(pl.lit(self._least, _WIDE), *(each.gain(reading) for each in self._pieces))
+        known = pl.when(reading.is_not_null()).then(worth).otherwise(missing)
+        return earned(coverage, known, missing).alias(POINTS_OF + self.metric)
+
+    def points_of(self, reading: Decimal | None, coverage: Decimal = Decimal(1)) -> Decimal:
+        """Return the points of one reading with this coverage."""
+        missing, covered = whole(self.missing), whole(coverage)
+        worth = missing if reading is None else self.worth_of(reading)
+        hundredths = (covered * worth + (_FINE - covered) * min(worth, missing)) // _SMALL
+        return Decimal(hundredths).scaleb(-2)
+
+    def worth_of(self, reading: Decimal) -> int:
+        """Return what a reading is worth if it is covered in full, in ten-thousandths of a point."""
+        return self._least + sum(each.gain_of(whole(reading)) for each in self._pieces)
+
+    @property
+    def _least(self) -> int:
+        return whole(self.bands[-1].points)
+
+    @cached_property
+    def _pieces(self) -> tuple[_Piece, ...]:
+        way = 1 if self.more_is_better else -1
+        limits = [(whole(band.limit), whole(band.points)) for band in self.bands if band.limit is not None]
+        if self.stepped:
+            worths = [*(worth for _, worth in limits), self._least]
+            return tuple(
+                _Piece(limit, 0, worth - worse, way) for (limit, worth), worse in zip(limits, worths[1:], strict=True)
+            )
+        return tuple(
+            _Piece(worse[0], way * (better[0] - worse[0]), better[1] - worse[1], way)
+            for better, worse in pairwise(limits)
+        )
 
     def moves(self) -> Iterator[tuple[Decimal, Decimal | None, Decimal | None]]:
         """Yield each band's points, the reading that just enters it from a worse band, and the one from a better band.
@@ -81,9 +143,6 @@ class Feature:
         for band, better in zip(self.bands, better_limits, strict=True):
             yield band.points, band.limit, None if better is None else better + back
 
-    def _reached(self, reading: Any, limit: Any) -> Any:
-        return reading >= limit if self.more_is_better else reading <= limit
-
     def faults(self) -> Iterator[str]:
         limits = [band.limit for band in self.bands[:-1] if band.limit is not None]
         if not self.bands or self.bands[-1].limit is not None or len(limits) < len(self.bands) - 1:
@@ -91,10 +150,33 @@ class Feature:
             return
         if any((worse < better) != self.more_is_better or worse == better for better, worse in pairwise(limits)):
             yield f"{self.metric}: the limits must run from the best to the worst"
-        if any(worse.points >= better.points for better, worse in pairwise(self.bands)):
+        falling = self.bands if self.stepped else self.bands[:-1]
+        if any(worse.points >= better.points for better, worse in pairwise(falling)):
             yield f"{self.metric}: the points must fall from band to band"
+        if not self.stepped and self.bands[-1].points != self.bands[-2 if limits else -1].points:
+            yield f"{self.metric}: the last band must continue the last limit"
         if min(self.bands[-1].points, self.missing) < 0:
             yield f"{self.metric}: points must not be negative"
+
+
+def earned(coverage: pl.Expr, worth: pl.Expr, missing: pl.Expr) -> pl.Expr:
+    """Return the points of which this share is covered. All are whole numbers of ten-thousandths (Int128)."""
+    return as_points((coverage * worth + (_FINE - coverage) * pl.min_horizontal(worth, missing)) // _SMALL)
+
+
+def whole(number: Decimal) -> int:
+    """Return a decimal of four places in ten-thousandths."""
+    return int(number.scaleb(4))
+
+
+def physical(column: str) -> pl.Expr:
+    """Return a decimal column as whole numbers of its smallest unit."""
+    return pl.col(column).to_physical().cast(_WIDE)
+
+
+def as_points(hundredths: pl.Expr) -> pl.Expr:
+    """Return whole hundredths as POINTS, exactly."""
+    return (hundredths.cast(pl.Decimal(38, 0)).cast(POINTS) * pl.lit(Decimal("0.01"), POINTS)).cast(POINTS)
 
 
 @dataclass(frozen=True)
@@ -147,8 +229,53 @@ class Scorecard:
         return sum((feature.most for feature in self.features), Decimal(0))
 
     def scored(self, readings: pl.DataFrame) -> pl.DataFrame:
-        """Add points, their sum `points`, and `value` to readings (a column of READING for each feature's metric)."""
-        with_points = readings.with_columns(feature.points() for feature in self.features)
-        total = pl.sum_horizontal(*(POINTS_OF + feature.metric for feature in self.features))
-        summed = with_points.with_columns(points=total.cast(POINTS))
-        return summed.with_columns(value=self.link.values(summed["points"]))
+        """Score readings: points before any ceiling.
+
+        Args:
+            readings: READING in a column for each feature's metric, and COVERAGE in COVERAGE_OF + metric.
+
+        Returns:
+            `readings` with POINTS_OF + metric, their sum `earned`, `expected` (the most that could be earned with the
+            expected evidence), `covered` (how much of that is covered, as a share), `points` and `value`.
+        """
+        return (
+            readings.with_columns(feature.points() for feature in self.features)
+            .with_columns(
+                earned=pl.sum_horizontal(POINTS_OF + feature.metric for feature in self.features).cast(POINTS),
+                expected=pl.sum_horizontal(_expected(feature) for feature in self.features).cast(POINTS),
+                covered=pl.sum_horizontal(_covered(feature) for feature in self.features),
+            )
+            .with_columns(covered=share_of(pl.col("covered"), pl.col("expected")), points=self.scaled_points())
+            .pipe(lambda scored: scored.with_columns(value=self.link.values(scored["points"])))
+        )
+
+    def scaled(self, earned: Decimal, expected: Decimal) -> Decimal:
+        """Return the points of a sum of what features earned, given the most that the expected ones could."""
+        if not expected:
+            return Decimal("0.00")
+        return Decimal(int(earned * _CENT) * int(self.most * _CENT) // int(expected * _CENT)).scaleb(-2)
+
+    def scaled_points(self) -> pl.Expr:
+        """Return `scaled` of the columns `earned` and `expected`."""
+        earned, expected = physical("earned"), physical("expected")
+        possible = pl.when(expected > 0).then(expected)
+        return as_points((earned * int(self.most * _CENT) // possible).fill_null(0))
+
+
+def _expected(feature: Feature) -> pl.Expr:
+    return pl.when(pl.col(COVERAGE_OF + feature.metric).is_not_null()).then(pl.lit(feature.most, POINTS))
+
+
+def _covered(feature: Feature) -> pl.Expr:
+    return physical(COVERAGE_OF + feature.metric) * int(feature.most * _CENT)
+
+
+def share_of(covered: pl.Expr, expected: pl.Expr) -> pl.Expr:
+    """Return the share of the expected points (POINTS) that is covered, rounded down; 0 where none are expected.
+
+    Args:
+        covered: the sum of most points × coverage, in millionths of a point.
+    """
+    possible = expected.to_physical().cast(_WIDE)
+    share = (covered // pl.when(possible > 0).then(possible)).fill_null(0)
+    return (share.cast(pl.Decimal(38, 0)).cast(COVERAGE) * pl.lit(Decimal("0.0001"), COVERAGE)).cast(COVERAGE)

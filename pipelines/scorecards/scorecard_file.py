@@ -63,6 +63,7 @@ def _feature_content(feature: Feature) -> dict[str, Any]:
         "bands": [[None if band.limit is None else str(band.limit), str(band.points)] for band in feature.bands],
         "missing": str(feature.missing),
         "step": str(feature.step),
+        "stepped": feature.stepped,
         "reason": feature.reason,
     }
 
@@ -90,6 +91,7 @@ def _feature(content: Mapping[str, Any]) -> Feature:
         reason=str(content["reason"]),
         missing=Decimal(content["missing"]),
         step=Decimal(content["step"]),
+        stepped=content["stepped"] is True,
     )
 
 

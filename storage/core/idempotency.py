@@ -2,8 +2,8 @@
 
 A key is claimed in its own transaction before anything is done, so that a concurrent duplicate is refused. The answer
 is stored in the same transaction as the request's effect, so one never exists without the other, even if the process
-dies or the commit is interrupted. A request that dies leaves a claim without an answer, which expires. If that request
-continues later, another claim is in the row, and it can't commit.
+dies or the commit is interrupted. A request that dies or hangs leaves a claim without an answer, which expires. If a
+request that hung continues after another one has claimed the key, it can't commit.
 """
 
 import hashlib

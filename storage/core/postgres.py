@@ -1,9 +1,12 @@
 """Connections to PostgreSQL with limits on every wait, whatever the server, another session or the network does.
 
-The server aborts statements and lock waits that take too long. It can't do so if it is unreachable: then the kernel
-notices a peer that acknowledges nothing, and `Connection` a peer that acknowledges packets but never answers (a stalled
-proxy, a frozen host). The limits below add up to less than ten seconds for a request: waiting for a pooled connection,
-checking that it is alive, and opening a new one; or one statement that is never answered.
+The server aborts statements and lock waits that take too long. If the server itself can't be reached:
+
+- a peer that doesn't even acknowledge packets is noticed by the kernel;
+- a peer that acknowledges packets but never answers (a stalled proxy, a frozen host) is noticed by `Connection`.
+
+So a request fails in less than ten seconds, whether it waits for a pooled connection, finds it dead and opens a new
+one, or sends a statement that is never answered.
 """
 
 import time
@@ -51,7 +54,7 @@ class Connection(psycopg.Connection[Any]):
 
     @contextmanager
     def tolerating(self, silence_s: float) -> Iterator[None]:
-        """Tolerate another length of silence inside the block."""
+        """Allow the server to be silent for another length of time inside the block."""
         before, self.silence_s = self.silence_s, silence_s
         try:
             yield
@@ -80,7 +83,7 @@ class Connection(psycopg.Connection[Any]):
 
 
 def engine(url: URL, isolation_level: IsolationLevel, **session: str) -> Engine:
-    """Create an engine with a pool of such connections.
+    """Create an engine with a pool of `Connection`s.
 
     Args:
         session: further parameters of each session, such as `search_path`.
@@ -142,7 +145,7 @@ def _parameters(**session: str) -> dict[str, Any]:
         "lock_timeout": str(LOCK_WITHIN_MS),
         "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
         "timezone": "UTC",
-        "jit": "off",  # compiling a plan takes seconds, and no statement here runs for one
+        "jit": "off",  # it can take seconds to compile a plan; all statements here are faster than that
     }
     options = " ".join(f"-c {name}={value}" for name, value in session.items())
     limits = {"connect_timeout": CONNECT_WITHIN_S, "tcp_user_timeout": int(SILENCE_S * 1_000)}

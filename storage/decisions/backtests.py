@@ -26,7 +26,7 @@ class Against(StrEnum):
 
     VERSION = "version"  # another version
     RECORDED = "recorded"  # each customer's last decision
-    CHALLENGER = "challenger"  # decisions on which the version was shadow-run, compared with the shadow runs
+    CHALLENGER = "challenger"  # each customer's last decision beside which the version also decided, as the challenger
 
 
 class Knowledge(StrEnum):
@@ -38,7 +38,10 @@ class Knowledge(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """The request of a backtest. `customers` (None: all) and `attributes` (their values now) restrict the portfolio."""
+    """The request of a backtest.
+
+    It covers all customers, or `customers`; of these, only those who have all `attributes` with these values now.
+    """
 
     against: Against
     other_version: int | None
@@ -72,7 +75,8 @@ def latest_records(
     """Return the record of each customer's last decision by the policy up to a time, without what-ifs.
 
     Args:
-        shadows: use only evaluations on which the job's version was shadow-run; the second record is the shadow run's.
+        shadows: consider only evaluations beside which the job's version also decided, as the challenger; add the
+            challenger's record as the second of each pair.
     """
     shadow = evaluations.alias("shadow")
     ran = (shadow.c.shadow_of == evaluations.c.evaluation_id) & (shadow.c.version == job.version)

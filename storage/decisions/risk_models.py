@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from pipelines.metrics import METRICS
 from pipelines.scorecards import scorecard_file
+from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound, Unprocessable
 from storage.core.database import AnyRow, Reading, Writing, values_of
@@ -132,8 +133,31 @@ def in_use(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Scorecard]:
     return found
 
 
+def expect(w: Writing, client_id: UUID, expected: Expected, now: datetime) -> None:
+    """Expect this evidence of all customers of a client. Customers with a risk report get a new one.
+
+    Raises:
+        NotFound: there is no such client.
+    """
+    _require_client(w, client_id)
+    names = " ".join(expected.names)
+    w.execute(update(clients).where(clients.c.client_id == client_id).values(expected_evidence=names))
+    _refresh(w, client_id, now)
+
+
+def expected_of(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Expected]:
+    """Return the evidence that is expected of the customers of each of these clients."""
+    query = select(clients.c.client_id, clients.c.expected_evidence).where(clients.c.client_id.in_(list(client_ids)))
+    return {client_id: Expected.of(names.split()) for client_id, names in r.execute(query)}
+
+
 def _use(w: Writing, model_id: UUID | None, client_id: UUID, who: str, now: datetime) -> None:
     w.execute(insert(risk_model_uses).values(client_id=client_id, model_id=model_id, used_from=now, who=who))
+    _refresh(w, client_id, now)
+
+
+def _refresh(w: Writing, client_id: UUID, now: datetime) -> None:
+    """Queue the client's customers that have a risk report for a new one."""
     waiting = select(jobs.c.customer_number).where(jobs.c.flow == Flow.REPORT_REFRESH, jobs.c.status.in_(LIVE))
     reported = select(reports.c.customer_number).where(reports.c.kind == "risk")
     concerned = select(customers.c.number).where(

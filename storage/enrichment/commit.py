@@ -251,7 +251,7 @@ def _request_evaluations(
     """Request another ruleset evaluation of customers whose attributes changed meanwhile, or whose client has a ruleset
     that they were not evaluated by. Customers that failed are left to the next nightly evaluation.
 
-    Comes last, in the order in which changes of attributes and rulesets lock their rows: first those, then requests.
+    Comes last, because changes of attributes and rulesets also lock their own rows first and then request evaluations.
     """
     used = evaluated.keys if evaluated else frozenset()
     with_new_rulesets = {each.client_id for each in rulesets.active(w, replaced) if each.key not in used}

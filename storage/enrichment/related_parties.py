@@ -34,7 +34,7 @@ class PartyList:
 
 
 def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now: datetime) -> None:
-    """Replace the list, and queue the customer to be enriched with it. An equal list is no change."""
+    """Replace the list, and queue the customer to be enriched with it. An equal list does not count as a change."""
     lock(w, customer)
     if list(current(w, customer)) == list(parties):
         return

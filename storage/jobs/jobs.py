@@ -21,7 +21,8 @@ from storage.core.paging import Page, Paged, limited, total_of
 from storage.customers.customers import Customer
 from storage.webhooks import outbox
 
-RECOMPUTING = (Flow.CORRECTION, Flow.REENRICHMENT)  # flows without rows: what is known about the customer has changed
+# Flows that bring no rows: corrections, related parties or the model have changed.
+RECOMPUTING = (Flow.CORRECTION, Flow.REENRICHMENT)
 # Flows whose end may change a customer's transactions.
 CHANGING = (*SUBMISSIONS, Flow.RETRACTION, *RECOMPUTING)
 
@@ -33,7 +34,7 @@ class Job:
     received_seq: int
     job_id: UUID
     client_id: UUID
-    customer_number: int  # 0: the job is not one customer's
+    customer_number: int  # 0: the job does not belong to one customer
     customer_id: UUID | None
     abn: str | None
     flow: Flow
@@ -87,7 +88,7 @@ class Ending:
 
 
 def select_jobs() -> AnySelect:
-    """Select jobs by the names of Job's fields. The customer's columns are null if the job is not one customer's."""
+    """Select jobs with the fields of Job as columns. The customer's are null if the job does not belong to one."""
     of_customer = ("customer_number", "customer_id", "abn")
     own = [jobs.c[name] for name in Job.__dataclass_fields__ if name not in of_customer]
     number = func.coalesce(jobs.c.customer_number, 0).label("customer_number")
@@ -127,7 +128,8 @@ def submit_enrichment(
 def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_files: int, now: datetime) -> Job:
     """Accept a submission of PDF files, which `storage.intake.statements` adds in the same transaction.
 
-    It gets its final place in the order of receipt when its rows land, after all submissions enriched meanwhile.
+    When the files have been read and their rows stored, it moves to the end of the order of receipt, because later
+    submissions may have been enriched meanwhile.
     """
     row = _new(customer, Flow.EXTRACTION, job_id, now) | {"stage": Stage.EXTRACTION, "refused_files": refused_files}
     w.execute(insert(jobs).values(row))
@@ -135,9 +137,9 @@ def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_file
 
 
 def received_now(w: Writing) -> int:
-    """Draw the next number of receipt, for a job whose rows land now.
+    """Draw the next `received_seq`, for a job whose rows are being stored now.
 
-    Call `lock_receipt` before, as for new jobs.
+    Call `lock_receipt` first, as for a new job.
     """
     if w.dialect.name == "postgresql":
         drawn: int = w.execute(text("SELECT nextval(pg_get_serial_sequence('jobs', 'received_seq'))")).scalar_one()
@@ -151,7 +153,7 @@ def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
 
     Raises:
         Unprocessable: the customer has no enriched transactions.
-        Conflict: a refresh of the customer is live, as a constraint of the database says.
+        Conflict: a refresh of the customer is live. A constraint of the database ensures that there is only one.
     """
     if customer.enriched_rows == 0:
         raise Unprocessable("Report.NoEnrichedTransactions", "The customer has no enriched transactions.")
@@ -159,7 +161,7 @@ def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
     try:
         w.execute(insert(jobs).values(row))
     except IntegrityError as error:
-        raise Conflict("Report.RefreshRunning", "A report refresh is already running for it.") from error
+        raise Conflict("Report.RefreshRunning", "A report refresh is already running for this customer.") from error
     return get(w, customer.client_id, row["job_id"])
 
 
@@ -189,9 +191,9 @@ def request_retraction(w: Writing, customer: Customer, submission: Job, now: dat
 
 
 def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datetime) -> Job:
-    """Queue a job that enriches the customer again, with the knowledge at the time it runs.
+    """Queue a job that enriches the customer again, with the corrections, related parties and model as they are then.
 
-    Call this in the transaction that changes the knowledge, so that neither happens without the other.
+    Call this in the transaction that changes one of these, so that neither happens without the other.
     """
     row = _new(customer, flow, uuid4(), now)
     w.execute(insert(jobs).values(row))
@@ -201,7 +203,7 @@ def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datet
 def request_recomputations(
     w: Writing, client_id: UUID, customer_numbers: Iterable[int], flow: Flow, now: datetime
 ) -> None:
-    """Queue such a job for each of a client's customers."""
+    """Queue a job that enriches again, as `request_recomputation` does, for each of a client's customers."""
     rows = [_queued(client_id, number, flow, uuid4(), now) for number in sorted(customer_numbers)]
     if rows:
         w.execute(insert(jobs), rows)
@@ -268,30 +270,33 @@ def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Jo
 
 
 def received_at() -> ColumnElement[datetime]:
-    """Return SQL: when a job was received, in the order of `received_seq`. PDFs are received once they are read."""
+    """Return the SQL expression for when a job was received: for PDFs, when they had been read.
+
+    Jobs ordered by it are also ordered by `received_seq`.
+    """
     return func.coalesce(jobs.c.landed_at, jobs.c.created_at)
 
 
 def last_received(r: Reading, customer: Customer, by: datetime) -> int:
-    """Return the number of receipt of the customer's last job received by then; 0 if there is none."""
+    """Return the `received_seq` of the customer's last job received up to a time; 0 if there is none."""
     mine = (jobs.c.customer_number == customer.number, received_at() <= by)
     last: int = r.execute(select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(*mine)).scalar_one()
     return last
 
 
 def last_received_of_all(r: Reading, by: datetime) -> int:
-    """Return the number of receipt of the last job of any customer received by then; 0 if there is none."""
+    """Return the `received_seq` of the last job of any customer received up to a time; 0 if there is none."""
     query = select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(received_at() <= by)
     last: int = r.execute(query).scalar_one()
     return last
 
 
 def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[int, int, int]]:
-    """Return each customer's number, its submissions' number of duplicate rows, and of refused rows.
+    """Return for each customer its number, then how many rows its submissions repeated and how many were refused.
 
     Args:
-        versions: customer number → data version. Only submissions that added rows up to that version count. One that
-            sent nothing but duplicates made no version, so it does not count.
+        versions: customer number → data version. Only submissions that added rows up to that version count. A
+            submission of nothing but duplicates added none, so it does not count.
     """
     query = (
         select(jobs.c.customer_number, jobs.c.job_id, jobs.c.retracts, jobs.c.data_version)
@@ -368,9 +373,9 @@ def finish(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
 
 def _forget_passwords(w: Writing, endings: Sequence[Ending]) -> None:
     """Delete the passwords of files that will not be read any more."""
-    waiting_files = [ending.job.job_id for ending in endings if ending.job.stage is Stage.EXTRACTION]
-    if waiting_files:
-        w.execute(update(statement_files).where(statement_files.c.job_id.in_(waiting_files)).values(password=None))
+    extracting = [ending.job.job_id for ending in endings if ending.job.stage is Stage.EXTRACTION]
+    if extracting:
+        w.execute(update(statement_files).where(statement_files.c.job_id.in_(extracting)).values(password=None))
 
 
 def _end_values(ending: Ending, now: datetime) -> dict[str, Any]:
@@ -437,7 +442,7 @@ def lock_receipt(w: Writing, customer_number: int) -> None:
     that both contain would not be found as duplicates. The lock is not the customer's row: a batch that commits locks
     the rows of all its customers, and submitting must not wait for that. SQLite's writers take turns anyway.
     """
-    if w.dialect.name == "postgresql":  # customers 2³¹ numbers apart share a lock: one of them waits, no harm is done
+    if w.dialect.name == "postgresql":  # customers 2³¹ numbers apart share a lock, so one of them may wait needlessly
         w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.RECEIPT, customer_number % 2**31)))
 
 

@@ -49,7 +49,7 @@ class Attribute:
 
 
 def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None], who: str, now: datetime) -> None:
-    """Set the given attributes, and remove those given as null. The others stay. An equal value is no change.
+    """Set the given attributes, and remove those given as null. The others stay. Equal values change nothing.
 
     If a ruleset reads what changes, this requests a ruleset evaluation of the customer.
 

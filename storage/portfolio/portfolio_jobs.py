@@ -1,8 +1,8 @@
 """Jobs over a client's portfolio rather than one customer: their requests, progress and results.
 
-A job's slices are listed when it begins, and recorded one by one, each with tallies that add up and with rows in the
-lake. A run that was killed is resumed at the first slice that is not recorded. Requests and tallies differ by kind. No
-webhook reports these jobs.
+When a job begins, its slices are listed. Then they are computed and recorded one by one: tallies, which can be added
+up, in the database, and rows in the lake. If a run is killed, the next run resumes at the first slice that is not
+recorded. Requests and tallies differ by kind of job. No webhook reports these jobs.
 """
 
 import json
@@ -31,7 +31,7 @@ from storage.jobs.jobs import Ending, Job, as_job, finish, select_jobs
 from storage.jobs.jobs import get as get_job
 from storage.portfolio.maintenance import with_transactions
 
-ROWS_AT_ONCE = 1_000  # of a list, converted and sent at once
+ROWS_AT_ONCE = 1_000  # how many rows of a list are converted and sent at a time
 
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 _frames = msgspec.msgpack.Decoder(dict[str, bytes]).decode
@@ -39,7 +39,7 @@ _frames = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of portfolio job, as far as storage distinguishes them."""
+    """A kind of portfolio job, with what storage has to know about it."""
 
     flow: Flow
     noun: str  # for messages and codes of errors
@@ -183,7 +183,7 @@ class Population:
 
     client_id: UUID
     named: frozenset[UUID] | None
-    with_transactions: bool  # only customers that have some
+    with_transactions: bool  # only customers that have transactions
 
 
 @dataclass(frozen=True)
@@ -218,11 +218,12 @@ def begin(w: Writing, job_id: UUID, now: datetime) -> PortfolioJob:
 
 
 def list_slices(w: Writing, job: PortfolioJob, parts: Iterable[Sequence[int]]) -> None:
-    """List the slices of a job, unless they are listed already: whole customers, in order.
+    """List the slices of a job, unless they are listed already. A job without customers has one empty slice.
 
-    A job without customers has one empty slice.
+    Args:
+        parts: the customer numbers of each slice, in order.
     """
-    w.execute(select(portfolio_jobs.c.job_id).where(_is(job.job_id)).with_for_update())  # of two runs, one waits here
+    w.execute(select(portfolio_jobs.c.job_id).where(_is(job.job_id)).with_for_update())  # a second run waits here
     if with_id(w, job.job_id).customers_total is not None:
         return
     rows = [

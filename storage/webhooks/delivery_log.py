@@ -19,7 +19,7 @@ from storage.core.models import DeliveryStatus, attempts, deliveries, events, su
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.webhooks.outbox import OURS, Attempt, literal_status
 
-RESENT_AT_ONCE = 10_000  # that one request makes due
+RESENT_AT_ONCE = 10_000  # how many deliveries one request makes due
 ANSWERED = "status"  # the class of failures with a complete answer that is not a 2xx
 CLASSES = ("dns", "connect", "tls", "timeout", "refused", "reset", "protocol", OURS, ANSWERED)
 

@@ -60,7 +60,7 @@ from storage.core.models import DeliveryStatus, attempts, deliveries, events, su
 PER_SUBSCRIPTION = 4  # deliveries in progress at once: our judgement, like the next two
 PER_CLIENT = 64  # the same, over all of a client's subscriptions
 SLOTS = 300  # the same, of one sender
-RETRIES_AT_ONCE = 1_000  # that one transaction makes due
+RETRIES_AT_ONCE = 1_000  # how many deliveries one transaction makes due
 CANCELLED_AT_ONCE = 10_000  # when their subscription is deleted
 BY_FAILURES = "failures"  # the value of `paused_by` if failures paused the subscription, not a person
 OURS = "secret"  # the class of failures that the receiver had no part in

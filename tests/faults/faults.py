@@ -1,11 +1,11 @@
-"""Ways to break a running service. Each is a context: inside it things are broken, after it they may heal.
+"""Ways to break a running service. Each is a context manager that breaks something on entry and repairs it on exit.
 
-`injected` says whether it was seen to happen (`bites`): the n-th write of a scenario that has fewer is no fault. A kill
-was carried out, a system call failed, a process stood still; the disk, the database or its network refused the harness
-itself, and so whoever asked meanwhile.
+`injected` says whether the fault was observed (`was_observed`), because it may not happen: a scenario with five writes
+has no sixth at which to kill. Observed means: a kill was carried out, a system call failed, a process stood still; or
+the disk, the database or its network refused the harness itself, and so everybody else at that time.
 
-With `lasting_s` it heals by itself, so many seconds after it first bit, so that a client which asks again gets its
-answer while the context is still open; without, at the context's end.
+With `lasting_s` the fault is repaired that many seconds after it was first observed, so that a client which keeps
+trying gets its answer before the context ends.
 """
 
 import errno
@@ -53,7 +53,7 @@ class Fault(ABC):
     def breaks(self) -> None: ...
 
     @abstractmethod
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         """Return whether the fault has been observed. Called while it is active."""
 
     @abstractmethod
@@ -79,9 +79,9 @@ class Fault(ABC):
     def _lasts(self, seconds: float) -> None:
         try:
             while not (self.injected or self._over.is_set()):
-                self.injected = self.bites()
+                self.injected = self.was_observed()
                 self._over.wait(seconds if self.injected else POLL_EVERY_S)
-            self.injected = self.injected or self.bites()
+            self.injected = self.injected or self.was_observed()
         finally:
             self.heals()
 
@@ -106,12 +106,12 @@ class KillAtWrite(Fault):
         draft.write_text(json.dumps({"id": uuid4().hex, "process": PARTS.get(self.part, self.part), "nth": self.nth}))
         draft.rename(self._order)
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         return self._carried_out.exists()
 
     def heals(self) -> None:
         self._order.unlink(missing_ok=True)
-        self.injected = self.bites()
+        self.injected = self.was_observed()
 
 
 @dataclass
@@ -139,13 +139,13 @@ class SystemCalls(Fault):
         options = ["-e", f"trace={self.calls}", "-e", f"inject={self.calls}:{self.how}"]
         self._strace = traced(self.world.process(self.part), self._log, *options)
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         text = self._log.read_text(errors="replace")
         return "(INJECTED)" in text or "killed by SIGKILL" in text
 
     def heals(self) -> None:
         untrace(self._strace)
-        self.injected = self.bites()
+        self.injected = self.was_observed()
         self._log.unlink()
 
 
@@ -170,7 +170,7 @@ class KillAtCall(Fault):
         options = ["-e", f"trace={self.calls}", "-e", f"inject={self.calls}:signal=KILL:when={self.nth}"]
         self.strace = ["strace", "-f", "-qq", "-o", str(self._log), *options]
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         return "killed by SIGKILL" in self._log.read_text(errors="replace")
 
     def heals(self) -> None:
@@ -231,7 +231,7 @@ class FullDisk(Fault):
                     while file.write(b"\0" * size):
                         pass
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         """Return whether not even one byte can be written."""
         probe = self.disk / "probe"
         try:
@@ -272,14 +272,14 @@ class Limited(Fault):
         self._before = self._process.rlimit(self.limit)
         self._process.rlimit(self.limit, (self.most(self._process), self._before[1]))
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         return self.refusal in self._log.read_text(errors="replace")
 
     def heals(self) -> None:
         with suppress(psutil.NoSuchProcess):
             self._process.rlimit(self.limit, self._before)
         untrace(self._strace)
-        self.injected = self.bites()
+        self.injected = self.was_observed()
         self._log.unlink()
 
 
@@ -322,7 +322,7 @@ class Frozen(Fault):
         self._process = self.world.process(self.part)
         self._process.suspend()
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         return self._process.status() == psutil.STATUS_STOPPED
 
     def heals(self) -> None:
@@ -344,7 +344,7 @@ class ClockJump(Fault):
     def breaks(self) -> None:
         set_clock(self.world.folder.parent, self.to)
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         """Return whether the service's answers have the new time."""
         answer = requests.get(f"{self.world.service.base_url}/health/live", timeout=10)
         reported = parsedate_to_datetime(answer.headers["date"])
@@ -389,7 +389,7 @@ class Repeated(Fault):
     def once(self) -> bool:
         """Do it once. Return whether it was possible."""
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         return self._done > 0
 
     def breaks(self) -> None:

@@ -98,7 +98,7 @@ class Restart(Fault):
     def breaks(self) -> None:
         self.database.stop(self.how)
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         return not database_answers(self.database.port)
 
     def heals(self) -> None:
@@ -130,7 +130,7 @@ class LockedTable(Fault):
         self._session = psycopg.connect(f"postgresql://{USER}@127.0.0.1:{self.database.port}/{DATABASE}")
         self._session.execute(f"LOCK TABLE {self.table} IN ACCESS EXCLUSIVE MODE".encode())
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         """Return whether other sessions can't read the table."""
         try:
             self.database.execute(f"SET lock_timeout = 100; SELECT FROM {self.table} LIMIT 1")

@@ -59,7 +59,7 @@ class Stalled(Fault):
     def breaks(self) -> None:
         self.line.stall()
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         return not database_answers(self.line.port)
 
     def heals(self) -> None:
@@ -76,7 +76,7 @@ class Cut(Fault):
     def breaks(self) -> None:
         self.line.cut()
 
-    def bites(self) -> bool:
+    def was_observed(self) -> bool:
         return not database_answers(self.line.port)
 
     def heals(self) -> None:

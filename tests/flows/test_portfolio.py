@@ -138,7 +138,7 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_queue_and_l
     answered = client.data("GET", f"/v1/customer/{bucket[0]}/reports")["risk"]["data"]
     assert json.loads(held["data"][0]) == answered
     monkeypatch.chdir(tmp_path)
-    assert count_as_documented(service) == 20 * (OF_THE_BUCKET + 1), "tables of reports are no transactions"
+    assert count_as_documented(service) == 20 * (OF_THE_BUCKET + 1), "tables of reports do not count as transactions"
     [metrics_table] = [entry for entry in manifest if entry["dataset"] == "metrics_portfolio"]
     assert metrics_table["rows"] == OF_THE_BUCKET * len(METRICS), "of customers without reports, too"
     assert sum(count for _, count, _ in query_as_documented(service, 1)) == OF_THE_BUCKET - 1

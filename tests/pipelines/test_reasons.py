@@ -3,10 +3,12 @@
 The cases are data beside what gives the reasons. A case is a list of rows, or a mapping of `rows`, `attributes`,
 `inputs` and `history`; what the reason says beside `holds` and `not` is true of all its cases. A row is
 `[days ago, amount, category]`, with several days for several alike, and may name `balance`, `limit`, `account`, `party`
-(by its group), `lender` and `flags`. `history`: days from the first row to today; what ran out of it is unknown, and an
-unknown reason doesn't count as one that isn't given.
+(by its group), `lender` and `flags`; for findings also `name`, `kind`, `channel`, `text` (`{day}` stands for the row's
+day), `number` (of the other account), `series`, `verified` (its balance) and `times` (equal rows). `history`: days from
+the first row to today; what ran out of it is unknown, and an unknown reason doesn't count as one that isn't given.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,6 +31,7 @@ from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.facilities.joining import add_facility_ids
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.facts import Facts
+from pipelines.integrity import described, findings
 from pipelines.metrics import METRICS
 from pipelines.metrics.definition import Transactions, lacks_side
 from pipelines.metrics.rows import is_met
@@ -119,7 +122,8 @@ def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
     quiet: list[list[Any]] = [[case.history - 1, 0, "bank_fees"], [0, 0, "bank_fees"]] if case.history else []
     for days, amount, category, *more in (*quiet, *case.rows):
         said = more[0] if more else {}
-        for ago in days if isinstance(days, list) else [days]:
+        for ago in (days if isinstance(days, list) else [days]) * said.get("times", 1):
+            day = TODAY - timedelta(days=ago)
             yield {
                 "customer_number": number,
                 "account_id": said.get("account", "cash").encode().ljust(16),
@@ -128,7 +132,7 @@ def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
                 "received_seq": 1,
                 "since_seq": 1,
                 "status": "posted",
-                "date": TODAY - timedelta(days=ago),
+                "date": day,
                 "amount": _money(amount),
                 "balance": _money(said.get("balance")),
                 "category": category,
@@ -137,6 +141,13 @@ def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
                 "counterparty_group": said.get("party"),
                 "counterparty_lender_id": said.get("lender"),
                 "flags": said.get("flags", []),
+                "description": said.get("text", "text").replace("{day}", day.strftime("%d %b")),
+                "counterparty_name": said.get("name"),
+                "counterparty_kind": said.get("kind"),
+                "channel": said.get("channel"),
+                "other_account": said.get("number"),
+                "series_id": said["series"].encode() if "series" in said else None,
+                "balance_verified": said.get("verified"),
             }
 
 
@@ -190,11 +201,19 @@ def by_ruleset(slug: str, of: list[Case]) -> Given:
     return [holds.get((number, case.reason)) for number, case in enumerate(of)]
 
 
+def by_finding(of: list[Case]) -> Given:
+    """Given where the customer has the finding."""
+    found = findings(facts(of)).select("customer_number", "finding")
+    given = set(found.iter_rows())
+    return [(number, case.reason) in given for number, case in enumerate(of)]
+
+
 def _data(package: str, name: str) -> Any:
     return parse(files(package).joinpath(name).read_text("utf-8"), name)
 
 
 OF_SCORECARD = _data("pipelines.risk_models", "default_reasons.yaml")
+OF_FINDINGS = _data("pipelines.integrity", "findings_reasons.yaml")
 OF_POLICIES = _data("pipelines.decisions", "examples_reasons.yaml")
 OF_RULESETS = _data("pipelines.monitoring", "library_reasons.yaml")
 
@@ -202,6 +221,7 @@ OF_RULESETS = _data("pipelines.monitoring", "library_reasons.yaml")
 def givers() -> Iterator[Any]:
     """What gives reasons: its cases by reason, the reasons that it can give, and whether it gives each case's."""
     yield pytest.param(OF_SCORECARD, {feature.metric for feature in DEFAULT.features}, by_scorecard, id="scorecard")
+    yield pytest.param(OF_FINDINGS, set(described()), by_finding, id="findings")
     for slug, policy in POLICIES.items():
         codes = {rule.code for step in policy.steps for rule in step.rules}
         default = set() if policy.default_reason is None else {policy.default_reason.code}
@@ -250,3 +270,39 @@ def test_the_tax_office_is_told_from_other_creditors_by_the_text() -> None:
     assert set(garnishees["category"]) == {"garnishee"}
     by_text = garnishees.select("description", is_met(of_tax_office.where).alias("met"))
     assert dict(by_text.iter_rows()) == described
+
+
+# Texts that name what a reason is about, but state something else. Amounts: money out is negative.
+RESEMBLING = {
+    "returned_payment": {
+        "DISHONOUR FEE REVERSAL": 10,
+        "REFUND DISHONOUR FEE": 10,
+        "RETURN OF BOND RENTAL": 2000,
+        "RETURNED OVERPAYMENT J SMITH": 100,
+        "REJECTED INVOICE CREDIT NOTE": 50,
+    },
+    "insolvency": {
+        "BANKRUPTCY SEARCH AFSA": -15,
+        "AFSA BANKRUPTCY REGISTER SEARCH": -15,
+        "OFFICE FURNITURE LIQUIDATORS": -900,
+        "CARPET LIQUIDATORS FYSHWICK": -300,
+        "LIQUIDATORS AUCTION HOUSE PURCHASE VAN": -9000,
+    },
+    "garnishee": {
+        "GARNISHEE DEDUCTION FROM WAGES J SMITH TO SERVICES AUSTRALIA": -120,
+        "CHILD SUPPORT EMPLOYEE DEDUCTIONS": -120,
+        "ATTACHMENT OF EARNINGS ORDER J SMITH": -100,
+    },
+    "debt_collector": {"MERCANTILE HOTEL": -30, "SCRAP METAL RECOVERIES PTY LTD": -300},
+}
+
+
+def test_a_text_that_only_resembles_a_reason_gets_another_category(subtests: pytest.Subtests) -> None:
+    texts_of_all = ChainMap(*RESEMBLING.values())
+    sent = [{"description": text, "amount": Decimal(amount)} for text, amount in texts_of_all.items()]
+    derived = derive(known(*sent).collect().select(KNOWN.names())).collect()
+    found = dict(derived.select("description", "category").iter_rows())
+    for category, texts in RESEMBLING.items():
+        for text in texts:
+            with subtests.test(text):
+                assert found[text] != category

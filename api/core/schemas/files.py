@@ -11,7 +11,6 @@ from api.core.schemas.rules import OneOfMany, Rule, count_between, optional_text
 
 MAX_FILES = 20
 MAX_PASSWORD_BYTES = 1024
-# One empty page: a PDF, though no statement.
 
 
 def _base64(value: Any) -> bytes:

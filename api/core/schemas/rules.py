@@ -30,7 +30,7 @@ from pipelines.intake.masking import mask_text
 from pipelines.vocabulary.strict_json import Number
 
 MAX_INTEGER_DIGITS = 10
-MAX_FAULTS = 100  # of one request that are reported
+MAX_FAULTS = 100  # how many faults of one request are reported
 CENT, NOISE = Decimal("0.01"), Decimal("0.000001")
 MOMENT = "an ISO 8601 date-time with its offset"
 

@@ -13,6 +13,8 @@ from api.core.commands.files import as_csv, content_of, csv_of, write
 from pipelines.risk_models import files
 from pipelines.risk_models.files import Outcomes
 from pipelines.scorecards import scorecard_file
+from pipelines.scorecards.expected import EVERYTHING, Expected
+from pipelines.scorecards.expected import NAMES as EVIDENCE
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.errors import NotFound
 from storage.core import audit
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 risk = typer.Typer(help="Risk models: fit them to outcomes, compare and activate them.", no_args_is_help=True)
 
 OutcomesFile = Annotated[
-    Path, typer.Option("--outcomes", help="CSV file with the columns customer, asOf, defaulted and any numeric ones.")
+    Path, typer.Option("--outcomes", help="CSV file: customer, asOf, defaulted, and any further numeric columns.")
 ]
 TransactionsFile = Annotated[
     Path | None,
@@ -40,6 +42,12 @@ TransactionsFile = Annotated[
 ]
 OfClient = Annotated[UUID | None, typer.Option("--client", help="Store the model for this client.")]
 ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
+Expects = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Evidence expected of every case: {', '.join(EVIDENCE)}, separated by commas. Default: decided from all."
+    ),
+]
 
 
 @risk.command("fit")
@@ -53,20 +61,22 @@ def fit(
         bool, typer.Option("--registry-only", help="Use only metrics of the registry, which reports can read.")
     ] = False,
     synthetic: Annotated[
-        bool, typer.Option("--synthetic", help="The outcomes are made up: reports keep calling the value indicative.")
+        bool,
+        typer.Option("--synthetic", help="The outcomes are synthetic, so reports still call the value indicative."),
     ] = False,
+    expects: Expects = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to outcomes and measure it on unseen cases. It is not used until activated.
 
     Without --transactions, the client's stored transactions up to the day of
-    each case are used, and the outcomes give each customer's customerId.
+    each case are used. The column customer then contains customerIds.
 
     Example: tidemark risk fit --outcomes outcomes.csv --client 2f0c…
     """
     cases = _outcomes(outcomes, judged=True)
     if transactions_file is not None:
-        cohort = _cohort_of_files(transactions_file, cases, registry_only=registry_only)
+        cohort = _cohort_of_files(transactions_file, cases, _expected(expects), registry_only=registry_only)
     elif client is not None:
         cohort = _stored_cohort(cases, client)
     else:
@@ -83,13 +93,18 @@ def fit(
         print_json({**shown, **facts, "unknown": cohort.unknown})
         return
     print_record(shown, as_json=False)
-    out.print("\nPredicted probability and share of defaults, by tenths of the cases:\n")
+    out.print("\nPredicted probability and share of defaults, for each tenth of the cases:\n")
     print_records(scorecard.facts["calibrationTable"], as_json=False, empty="")
 
 
 @risk.command("score")
-def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as_json: AsJson = False) -> None:
-    """Print the points and value of each case by the default scorecard, as CSV. Needs no server.
+def score(
+    outcomes: OutcomesFile,
+    transactions_file: TransactionsFile = None,
+    expects: Expects = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score each case with the default scorecard and print its points and value as CSV. Needs no server.
 
     If the outcomes say who defaulted, the last line on standard error has the
     AUC of the points.
@@ -98,7 +113,8 @@ def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as
     """
     if transactions_file is None:
         raise typer.BadParameter("give --transactions")
-    cohort = _cohort_of_files(transactions_file, _outcomes(outcomes, judged=False), registry_only=True)
+    cases = _outcomes(outcomes, judged=False)
+    cohort = _cohort_of_files(transactions_file, cases, _expected(expects), registry_only=True)
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
     from pipelines.scorecards import measures  # noqa: PLC0415  as above
 
@@ -107,11 +123,17 @@ def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as
     judged = scores["defaulted"].null_count() == 0 and scores["defaulted"].n_unique() > 1
     auc = round(measures.auc(cohort.defaulted, fitted.default_risk(cohort)), 4) if judged else None
     if as_json:
-        print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown})
+        expects_ = list(cohort.expected.names)
+        print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown, "expects": expects_})
         return
     typer.echo(as_csv(shown), nl=False)
-    said = f"AUC {auc}" if judged else "no AUC: outcomes are missing, or all the same"
-    err.print(f"{scores.height} cases, {cohort.unknown} without transactions; {said}", highlight=False, soft_wrap=True)
+    quality = f"AUC {auc}" if judged else "no AUC: outcomes are missing, or all the same"
+    expected = ", ".join(cohort.expected.names) or "nothing"
+    err.print(
+        f"{scores.height} cases, {cohort.unknown} without transactions; expected evidence: {expected}; {quality}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 @risk.command("models")
@@ -159,6 +181,35 @@ def deactivate(client: ForClient, as_json: AsJson = False) -> None:
     print_record({"modelId": used, "usedFor": None}, as_json=as_json)
 
 
+@risk.command("expect")
+def expect(
+    client: ForClient,
+    evidence: Annotated[
+        list[str] | None, typer.Argument(help=f"What is expected of every customer: {', '.join(EVIDENCE)}.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set the evidence that all customers of a client are expected to supply.
+
+    Without names, it only shows what is expected. Whatever is expected and
+    missing earns no points; what is not expected counts for nobody.
+
+    Example: tidemark risk expect --client 2f0c… balances months
+    """
+    if evidence:
+        given = _expected(",".join(evidence))
+        with opened_store() as store, store.db.writing() as w:
+            risk_models.expect(w, client, given or EVERYTHING, now())
+            audit.append(
+                w, OPERATOR, "Client.EvidenceExpected", {"evidence": " ".join(evidence)}, now(), client_id=client
+            )
+    with opened_store() as store, store.db.reading() as r:
+        found = risk_models.expected_of(r, [client])
+    if client not in found:
+        raise NotFound("Client.NotFound", "There is no client with this id.")
+    print_record({"client": client, "expects": ", ".join(found[client].names)}, as_json=as_json)
+
+
 def _outcomes(path: Path, *, judged: bool) -> Outcomes:
     read = files.parse_outcomes(csv_of(path), judged=judged)
     if read.ignored:
@@ -166,10 +217,18 @@ def _outcomes(path: Path, *, judged: bool) -> Outcomes:
     return read
 
 
-def _cohort_of_files(path: Path, cases: Outcomes, *, registry_only: bool) -> "Cohort":
+def _expected(names: str | None) -> Expected | None:
+    try:
+        return None if names is None else Expected.of(name.strip() for name in names.split(",") if name.strip())
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _cohort_of_files(path: Path, cases: Outcomes, expected: Expected | None, *, registry_only: bool) -> "Cohort":
     from pipelines.risk_models import cohorts  # noqa: PLC0415  enrichment reads its lists
 
-    return cohorts.cohort_of_files(files.parse_transactions(csv_of(path)), cases, registry_only=registry_only)
+    rows = files.parse_transactions(csv_of(path))
+    return cohorts.cohort_of_files(rows, cases, registry_only=registry_only, expected=expected)
 
 
 def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
@@ -180,9 +239,10 @@ def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
         numbers = customers.numbers(r, client, ids.values())
         places = transactions.current_locations(r, numbers.values())
         rows = transactions.scan(store.lake, places).collect()
+        expected = risk_models.expected_of(r, [client]).get(client, EVERYTHING)
     by_text = {text: numbers.get(parsed) for text, parsed in ids.items()}
     number = pl.col("customer").replace_strict(by_text, default=None, return_dtype=pl.Int64)
-    return cohorts.cohort_of_transactions(rows, cases.cases.with_columns(customer_number=number))
+    return cohorts.cohort_of_transactions(rows, cases.cases.with_columns(customer_number=number), expected)
 
 
 def _uuid(text: str) -> UUID | None:

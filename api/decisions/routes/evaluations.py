@@ -101,7 +101,10 @@ def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, 
 def list_evaluations(
     caller: Evaluator, customer_id: CustomerId, query: Annotated[EvaluationPaging, Query()]
 ) -> Response:
-    """List the customer's evaluations, newest first. A challenger's has in `shadowOf` the real one that it shadowed."""
+    """List the customer's evaluations, newest first.
+
+    Evaluations by a challenger are included; `shadowOf` names the decision beside which one was made.
+    """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)

@@ -182,7 +182,7 @@ def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Re
 
 @router.delete("/{slug}/challenger", response_model=enveloped(PolicyStateView))
 def remove_challenger(caller: Author, slug: PolicySlug) -> Response:
-    """Stop shadow-running the challenger."""
+    """Remove the challenger, so that it no longer decides beside the published version."""
     with caller.writing() as w:
         stored = policies.remove_challenger(w, caller.policy(w, slug))
         _audit(caller, w, "Policy.ChallengerRemoved", stored)

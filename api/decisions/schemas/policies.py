@@ -150,7 +150,7 @@ class FindingView(View):
 
 class ChallengerView(View):
     version: int
-    percent: int = Field(description="Percentage of evaluations on which it is shadow-run.")
+    percent: int = Field(description="Percentage of evaluations beside which it also decides.")
 
 
 class DeclaredView(View):

@@ -25,7 +25,7 @@ class BoxView(View):
     bottom: float
 
 
-class ReasonView(View):
+class VerdictReasonView(View):
     code: str
     message: str
     page: int | None
@@ -61,7 +61,7 @@ class StatementView(View):
     opening_balance: Money | None
     closing_balance: Money | None
     verdict: Verdict = Field(description="Whether the printed balances agree with the rows.")
-    reasons: Sequence[ReasonView] = Field(description="Why the verdict is not better.")
+    reasons: Sequence[VerdictReasonView] = Field(description="Why the verdict is not better.")
     row_count: int
     first_page: int
     last_page: int

@@ -101,7 +101,7 @@ def _day(option: str, text: str | None) -> date | None:
 
 
 def _find_or_save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
-    """Return the client's ruleset with this slug; if there is none, save this one, switched off."""
+    """Return the client's ruleset with this slug; if there is none, save this one as inactive."""
     try:
         return rulesets.with_slug(w, client, ruleset.slug)
     except NotFound:

@@ -81,7 +81,7 @@ class SentBacktest(Received):
                 ],
                 "description": "What to compare with: another version; `published` (default), the published version; "
                 "`recorded`, each customer's last evaluation by the end of the day, with its inputs; or `challenger`, "
-                "those of these evaluations on which the version was shadow-run, with the results of the shadow run.",
+                "those of these evaluations beside which the version decided as the challenger, with its decisions.",
             },
         ),
     ] = PUBLISHED
@@ -226,7 +226,7 @@ class StepCountView(View):
     undecidable: int
 
 
-class RuleCountView(View):
+class PolicyRuleCountView(View):
     step: str
     code: str
     matched: int = Field(description="Customers who match the rule, whether or not its step was reached.")
@@ -248,8 +248,10 @@ class StepsView(View):
 
 
 class RulesView(View):
-    before: Sequence[RuleCountView] | None = Field(description="Null for recorded evaluations, and without steps.")
-    after: Sequence[RuleCountView] | None
+    before: Sequence[PolicyRuleCountView] | None = Field(
+        description="Null for recorded evaluations, and without steps."
+    )
+    after: Sequence[PolicyRuleCountView] | None
 
 
 class CausesView(View):

@@ -39,7 +39,7 @@ def _day(name: str, means: str) -> Rule:
 class SentSimulation(Received):
     from_: Annotated[
         date | None,
-        _day("from", f"The first day. Default: {USUAL_MONTHS} months before the end of the last."),
+        _day("from", f"The first day. By default {USUAL_MONTHS} months up to `to` are simulated."),
     ] = Field(None, alias="from")
     to: Annotated[
         date | None,

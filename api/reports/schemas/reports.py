@@ -112,13 +112,37 @@ class CompletenessSummary(_Data):
     total_missingness: float
 
 
+class CompletenessReason(View):
+    """Why a reader can't fully rely on the data, and what would resolve it."""
+
+    code: str
+    subject: str | None = Field(description="Account, statement, lender or quarter it is about; null: the customer.")
+    message: str
+    settled_by: str = Field(description="What to supply or do.")
+    effect: float | None = Field(
+        description="Points that `completenessScore` would rise if this alone were resolved; null if unknown."
+    )
+
+
+class ResolvedTogether(View):
+    """The score if all reasons were resolved; null if the customer has no rows."""
+
+    completeness_score: float | None
+    effect: float | None = Field(description="Points that `completenessScore` would rise.")
+
+
 class Completeness(_Resting):
     summary: CompletenessSummary
+    reasons: list[CompletenessReason] = Field(description="The most important of each kind first.")
+    resolved_together: ResolvedTogether
 
 
 class Risk(_Resting):
     value: float = Field(description="Probability of default in 12 months; indicative until calibrated to a client.")
-    rating: str = Field(description="A (best) to E.")
+    rating: str = Field(description="A (best) to E: the worst of what value, evidence and events allow.")
+    value_before_ceilings: float = Field(description="The value without ceilings by evidence and events.")
+    limited_by: list[str] = Field(description="Codes of the ceilings that bind: `evidence`, or events.")
+    covered: float | None = Field(description="Share of the expected points whose evidence is there, 0 to 1.")
     calibration: str = Field(description="The data that the value was calibrated on: none, synthetic or client.")
     pd_confidence_score: float
     pd_confidence_rating: str

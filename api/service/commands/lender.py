@@ -1,4 +1,4 @@
-"""A lender's backend, as the demo and the seed play it: an API key and its few calls over HTTP."""
+"""A simulated lender's backend, for `demo` and `seed`: an API key and the few HTTP calls that it makes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
@@ -17,13 +17,13 @@ from storage.core.store import Store
 
 NAME: Final = "Harbour Lending"
 JOB_WITHIN_S = 60
-WAIT_S = 20  # that the service may hold one poll of a job
+WAIT_S = 20  # how long the service may delay its answer to a poll of a job
 
 Progress = Callable[[], object]
 
 
 class Lender:
-    """A client of one running Tidemark.
+    """A client of one running service.
 
     Raises:
         typer.Exit: a request was refused, or a job took too long; standard error then says what happened.
@@ -57,7 +57,7 @@ class Lender:
         return self._checked(answer).content
 
     def create(self, business: Business) -> dict[str, Any]:
-        """Create the customer. Return the answer with its name and trade, which the service does not return."""
+        """Create the customer. Return the service's answer, with the business's name and trade added."""
         created = self.post("/customer", {"abn": business.abn, "name": business.name, "state": business.state})
         return created | {"name": business.name, "trade": business.trade}
 
@@ -83,7 +83,7 @@ class Lender:
         return ended
 
     def _finished(self, job_id: str) -> dict[str, Any]:
-        """Return a job's status when it is terminal. `wait` holds the answer, so this takes a call or two."""
+        """Return a job's status when it is terminal. The service delays its answer until then, at most WAIT_S."""
         for _ in range(JOB_WITHIN_S // WAIT_S):
             job = self.get(f"/jobs/{job_id}/status", wait=WAIT_S)
             if job["status"] not in ("Queued", "Running"):
@@ -102,7 +102,7 @@ class Lender:
 
 
 def last_day() -> date:
-    """Return the last day of the statements: yesterday, because a decision needs fresh ones."""
+    """Return the last day of the statements: yesterday, because a decision needs fresh data."""
     return now().date() - timedelta(days=1)
 
 

@@ -80,7 +80,7 @@ def api(
 
 
 def worker() -> None:
-    """Start a worker: processes for runs, and webhook deliveries.
+    """Start a worker, which executes runs and delivers webhooks.
 
     Example: tidemark worker
     """
@@ -90,8 +90,8 @@ def worker() -> None:
 def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagster_ui: NoDagsterUi = False) -> None:
     """Start Dagster and the dispatcher.
 
-    Sign in to its pages with the token in the home's operator.token to act,
-    or in reader.token to view.
+    To sign in to its pages, use a token from the home: operator.token allows
+    everything, reader.token only viewing.
 
     Example: tidemark dagster --dagster-port 3000
     """
@@ -101,7 +101,7 @@ def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagst
 
 def _check(settings: Settings) -> None:
     """Report problems of the settings or the database once. The service waits for a database that is down."""
-    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # takes a second, which `tidemark api` does not need
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # takes a second, which `tidemark api` should not lose
 
     from storage.core.store import Store  # noqa: PLC0415
 
@@ -109,7 +109,7 @@ def _check(settings: Settings) -> None:
     try:
         store.db.migrate()
     except OperationalError as error:
-        err.print(f"tidemark: starts, and waits for its database: {error.orig}", markup=False, highlight=False)
+        err.print(f"tidemark: starting, and waiting for the database: {error.orig}", markup=False, highlight=False)
     finally:
         store.close()
 

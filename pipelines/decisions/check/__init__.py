@@ -4,11 +4,11 @@
     files       YAML or JSON text as plain data
     shape       strict reading, with pydantic's errors in plain words
     references  names that occur twice or refer to nothing
-    ranges      conditions that are never or always true (`truth`: by `spans` of values; `folding`: by constants)
+    ranges      conditions that are never or always true, found with `truth`, `spans` and `folding`
     leniency    places where a customer with less data gets a better result
 
-All kinds of faults are reported at once, with two exceptions: a broken bound ends the check, and a reference of a wrong
-kind hides contradictions that depend on it.
+All faults are reported at once, with two exceptions. If a bound is exceeded, the check ends there. Contradictions that
+depend on a reference of the wrong kind are not reported.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ CALCULATING = ("steps", "limits")  # members that contain numbers and conditions
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of a check. `policy`: None if there is a fault. `warnings`: acknowledged by code and pointer."""
+    """The result of a check. `policy` is None if there are faults. Warnings are acknowledged by code and pointer."""
 
     policy: Policy | None
     faults: list[Finding]
@@ -52,7 +52,7 @@ def read(document: object) -> Checked:
 
 
 def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings by their place in the document, each once."""
+    """Sort the findings by their place in the document, and remove duplicates."""
     return sorted(dict.fromkeys(findings), key=lambda each: (_place(each.pointer), each.code))
 
 
@@ -64,8 +64,8 @@ def _unpriced(policy: Policy) -> Iterable[Finding]:
     priced = {limit.product for limit in policy.limits}
     for nth, product in enumerate(policy.products):
         if product.slug not in priced:
-            says = "No limit is computed for this product: no answer will name it."
-            yield finding(f"/products/{nth}", "ProductWithoutLimit", says)
+            message = "No limit is computed for this product, so no answer will include it."
+            yield finding(f"/products/{nth}", "ProductWithoutLimit", message)
 
 
 def read_text(text: str, yaml: bool) -> Checked:
@@ -84,6 +84,6 @@ def find_unreached(plan: Plan, reached: Mapping[int, int], customers: int) -> li
         reached: the number of customers that reached a step, by the step's number from 0.
         customers: the number of customers in the portfolio.
     """
-    says = f"None of the {customers:,} customers in the portfolio has ever reached this step."
+    message = f"None of the {customers:,} customers in the portfolio has ever reached this step."
     never = [nth for nth in range(len(plan.steps)) if customers and not reached.get(nth)]
-    return [finding(f"/steps/{nth}", "StepNeverReached", says) for nth in never]
+    return [finding(f"/steps/{nth}", "StepNeverReached", message) for nth in never]

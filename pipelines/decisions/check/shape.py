@@ -40,7 +40,7 @@ def plain(document: Any) -> Any:
 
 
 def parse_shape(document: object, model: type[Document]) -> tuple[Document | None, list[Finding]]:
-    """Return a plain document within bounds as the model, or all faults of its shape."""
+    """Return a plain document that `bounds` has passed as the model, or all faults of its shape."""
     try:
         return model.model_validate_json(json.dumps(document), strict=True), []
     except ValidationError as error:

@@ -87,8 +87,8 @@ def _add_chains(borrowed: pl.DataFrame) -> pl.DataFrame:
 def _find_streams(repayments: pl.DataFrame) -> pl.DataFrame:
     """Find amounts that are repaid regularly: `first` and `last` date, and the first `row`.
 
-    Gaps are counted in business days, so that daily remittances have gaps of one. Most must be similar to the median:
-    equal for payments every day or two, else within 15 %, to allow for holidays and the lengths of months.
+    Gaps are counted in business days, so that daily remittances have gaps of one. Most gaps must be similar to the
+    median gap: equal for payments every day or two, else within 15 %, to allow for holidays and the lengths of months.
     """
     gap, usual = pl.col("gap"), pl.col("gap").median()
     tolerance = pl.when(usual >= 3).then((usual * 0.15).ceil()).otherwise(0)
@@ -107,7 +107,7 @@ def _find_streams(repayments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _join_streams(streams: pl.DataFrame) -> pl.DataFrame:
-    """Add `chain` to streams: one that starts after another's end continues it, the one that ended first."""
+    """Add `chain` to streams. A stream that starts after others have ended continues the one that ended first."""
     sides = [
         streams.select(*_BORROWING, "row", date=date, opens=pl.lit(opens))
         for date, opens in (("last", True), ("first", False))
@@ -117,7 +117,7 @@ def _join_streams(streams: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_roots(rows: pl.Series, continued: pl.DataFrame) -> pl.DataFrame:
-    """Return the `chain` of each stream, its first stream, found by doubling the length of the step back."""
+    """Return each stream's `chain`: the first of the streams that it continues. Each pass goes back twice as far."""
     back = continued.select(row="closed", chain="opened")
     found = pl.DataFrame({"row": rows}).join(back, on="row", how="left", validate="1:1")
     found = found.with_columns(pl.col("chain").fill_null(pl.col("row")))
@@ -137,7 +137,7 @@ def _assign_by_amount(repayments: pl.DataFrame, chains: pl.DataFrame) -> pl.Data
 
 
 def _assign_by_start(fundings: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
-    """Add to fundings the chain of the stream that starts next; if none starts soon, of the one that started last."""
+    """Add to fundings the chain of the stream that starts next or, if none starts soon, of the one that began last."""
     sides = [
         fundings.select(*_BORROWING, "row", "date", opens=pl.lit(value=True), closes=pl.lit(value=False)),
         chains.select(*_BORROWING, "row", date="first", opens=pl.lit(value=False), closes=pl.lit(value=True)),

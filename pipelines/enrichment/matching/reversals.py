@@ -106,7 +106,7 @@ _DEALING = ("customer_number", "was_out", "party")
 
 
 def _select_booked(numbered: pl.DataFrame) -> pl.LazyFrame:
-    """Select posted rows that are no transfer between own accounts, and add their `party`."""
+    """Select posted rows that are not transfers between own accounts, and add their `party`."""
     return numbered.lazy().filter(posted(), ~_is_transfer()).with_columns(party=party())
 
 

@@ -129,7 +129,7 @@ def _find_whole_groups(distinct: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_cut() -> pl.Expr:
-    """Return whether a group ends in the middle of a word of the next group, and its last part is no whole word."""
+    """Return whether a group ends in the middle of a word of the next group, and its last part is not a whole word."""
     group = pl.col("counterparty_group")
     length = group.str.len_bytes()
     goes_on = pl.col("next").cast(pl.Binary).bin.slice(length, 1) != pl.lit(b"-")

@@ -238,7 +238,7 @@ def _find_amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
     """Return `found` and `amount_changes`.
 
     A change is a step from an amount paid at least twice in a row to the next such amount, or to the latest payment.
-    Amounts that vary from payment to payment are no changes.
+    Amounts that vary from payment to payment do not count as changes.
     """
     of_series = pl.col("found") == pl.col("found").shift(1)
     runs = (

@@ -42,7 +42,7 @@ PAYMENTS = pl.Schema(
         "day": pl.Date(),
         "calendar": Calendar,  # of the branch's state
         "cents": pl.Int64(),  # size, positive
-        "habitual": pl.Boolean(),  # bought in person: a shop's trading days are no schedule
+        "habitual": pl.Boolean(),  # bought in person: a shop's trading days are not a schedule
     }
 )
 MEMBERS = pl.Schema(

@@ -84,7 +84,7 @@ def refuse_unlearnable(labelled: pl.DataFrame) -> None:
     if labels < 2:
         raise _unlearnable(f"every row has the same label ({labelled['label'][0]})")
     if labels > MOST_LABELS:
-        raise _unlearnable(f"there are {labels} different labels; at most {MOST_LABELS} can be told apart")
+        raise _unlearnable(f"there are {labels} different labels; at most {MOST_LABELS} are possible")
     if labels * 2 > rows:
         raise _unlearnable(f"{rows} rows have {labels} different labels: almost every row has one of its own")
 

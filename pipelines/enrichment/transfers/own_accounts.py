@@ -44,7 +44,7 @@ _RAIL_WORDS = (
     r"(?i)\b(?:e-?banking|internet|online|mobile|phone|netbank|banking|electronic|funds?|transfer|transf|tfr|tfer|trf|"
     r"xfer|payment|pymt|debit|credit|deposit|withdrawal|to|from|in|out)\b"
 )
-GUESS = 0.8  # an answer of the model with less confidence is no evidence (our judgement)
+GUESS = 0.8  # an answer of the model with less confidence is not evidence (our judgement)
 _SET_BY_CLIENT = ("client_rule", "correction")  # the client knows whose account it is
 _KINDS_OF_OTHERS = ("business", "government", "processor")  # kinds of counterparties that are not the customer itself
 _NAME_HERE = ("customer_number", "account_id", "name")

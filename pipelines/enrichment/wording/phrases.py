@@ -1,14 +1,15 @@
 """Find phrases in texts. The lists of counterparties and the rules share this search.
 
 A phrase is one or more adjacent whole words. Phrases and texts are compared as bare words: upper case, without
-apostrophes, and with a gap for everything that is neither a letter nor a digit. A number that is in no phrase only
-distinguishes one payment from the next. It becomes `0`, or `0000` if it has six digits or more, together with the rest
-of its word: INV4410 becomes INV 0, while the biller's code 75556 and the 7 of 7 ELEVEN stay. So texts that differ only
-in references become equal.
+apostrophes, and with a space for everything that is neither a letter nor a digit.
 
-If a phrase ends with `*`, its last word may go on, because banks cut names. `^` as the first word stands for the
-beginning of the text, `$` as the last word for its end. All phrases are searched for at once (Aho–Corasick), so the
-time per text does not depend on the length of the lists.
+Numbers in a text that occur in no phrase are only references. Each becomes `0`, or `0000` if it has six digits or more,
+together with any letters that follow it: INV4410 becomes INV 0. So texts that differ only in references become equal.
+Numbers that occur in a phrase stay, such as the 7 of 7 ELEVEN.
+
+`*` at the end of a phrase matches any continuation of its last word, because banks cut names short. `^` as the first
+word stands for the beginning of the text, `$` as the last word for its end. All phrases are searched for at once
+(Aho–Corasick), so the time per text does not depend on the length of the lists.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ _INVISIBLE = r"[\p{Cf}\u{FE00}-\u{FE0F}]"  # zero-width and direction marks, var
 _NUMBER, _LONG_NUMBER = r"\p{N}[\p{L}\p{N}]*", r"\p{N}{6,}[\p{L}\p{N}]*"
 _ANY, _ANY_LONG = "0", "0000"
 _PROTECTED = {str(digit): chr(0xE000 + digit) for digit in range(10)}  # private-use letters hide digits to be kept
-_MARKS = {"\ue00a": _ANY, "\ue00b": _ANY_LONG}  # each stands for a replaced number until gaps are set
-_FEW = 20_000  # texts: with more, filtering the phrases by the texts' words takes longer than it saves
+_MARKS = {"\ue00a": _ANY, "\ue00b": _ANY_LONG}  # each stands for a replaced number until spaces are added around it
+_FEW = 20_000  # texts; for more than these, filtering the phrases by the texts' words costs more time than it saves
 _FOUND = pl.Schema({"text_number": pl.UInt32(), "phrase": pl.UInt32()})
 
 
@@ -33,7 +34,7 @@ def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
     """
     retained = [f" {number} " for number in numbers]
     protected = " " + bare_words(text) + " "
-    for _ in range(2 if retained else 0):  # neighbours share a gap: each pass finds every other one
+    for _ in range(2 if retained else 0):  # adjacent words share a space, so one pass replaces only every other word
         protected = protected.str.replace_many(retained, [_hide_digits(number) for number in retained])
     any_short, any_long = _MARKS
     marked = protected.str.replace_all(_LONG_NUMBER, any_long).str.replace_all(_NUMBER, any_short)
@@ -47,7 +48,7 @@ def _hide_digits(text: str) -> str:
 
 
 def search_literals(phrases: Sequence[str]) -> list[str]:
-    """Return the texts to search for: each phrase's words between gaps, without the last gap if the word may go on."""
+    """Return the text to search for, for each phrase: its words between spaces. No space follows a final `*`."""
     phrase = pl.col("phrase")
     begins = pl.when(phrase.str.starts_with("^ ")).then(pl.lit(" ^ ")).otherwise(pl.lit(" "))
     ends = pl.when(phrase.str.ends_with(" $")).then(pl.lit(" $ ")).otherwise(pl.lit(" "))
@@ -57,9 +58,9 @@ def search_literals(phrases: Sequence[str]) -> list[str]:
 
 
 def bare_words(text: pl.Expr) -> pl.Expr:
-    """Return the words of upper-case text with single spaces between them, numbers as they are.
+    """Return the words of upper-case text with single spaces between them. Numbers stay as they are.
 
-    Apostrophes and invisible marks are removed. Everything else but letters and digits becomes a gap.
+    Apostrophes and invisible marks are removed. Everything else but letters and digits becomes a space.
     """
     visible = text.str.replace_all(_INVISIBLE, "").str.replace_all("['’]", "")
     parted = visible.str.replace_all(r"[^\p{L}\p{N} ]+", " ")
@@ -67,7 +68,7 @@ def bare_words(text: pl.Expr) -> pl.Expr:
 
 
 class Phrasebook:
-    """Phrases by number, prepared for the search. The same words may have several numbers."""
+    """Phrases, numbered from 0 and prepared for the search. The same phrase may occur more than once."""
 
     def __init__(self, phrases: Sequence[str]) -> None:
         searched = pl.DataFrame({"literal": search_literals(phrases)}, {"literal": pl.String})
@@ -82,9 +83,7 @@ class Phrasebook:
         return sorted(word for word in words - {_ANY, _ANY_LONG} if any(each.isnumeric() for each in word))
 
     def find(self, texts: pl.Series) -> pl.DataFrame:
-        """Find all phrases: `text_number` (position in `texts`) and `phrase` (number), in no order.
-
-        A phrase that occurs twice in a text is returned twice.
+        """Return a row for each occurrence: `text_number` (position in `texts`) and `phrase` (its number), in no order.
 
         Args:
             texts: as `words_of` makes them.
@@ -103,12 +102,12 @@ class Phrasebook:
         )
 
     def _possible(self, texts: pl.Series) -> pl.Series:
-        """Return the literals that share a word with the texts: preparing a search for thousands takes long."""
-        said = texts.str.split(" ").explode().unique()
-        return self._literals.filter(self._words.is_in(said.implode()) | self._words.is_null())
+        """Return only literals that share a word with the texts: preparing a search for thousands takes long."""
+        words = texts.str.split(" ").explode().unique()
+        return self._literals.filter(self._words.is_in(words.implode()) | self._words.is_null())
 
 
 def _first_whole_word(literal: str) -> str | None:
-    """Return the first word of the literal that every matching text has; None if its only word may go on."""
+    """Return the literal's first word that is whole in every matching text; None if its only word ended in `*`."""
     whole = literal.split() if literal.endswith(" ") else literal.split()[:-1]
     return next((word for word in whole if word not in ("^", "$")), None)

@@ -10,7 +10,7 @@ import polars as pl
 from pipelines.intake.currencies import CODES, CURRENCY_BY_SYMBOL, UNKNOWN
 
 _NAMES = {**CURRENCY_BY_SYMBOL, "ZŁ": "PLN", "KČ": "CZK", **{code: code for code in CODES}}
-# Behind a colon a name that is no dollar's.
+# After a colon, a name that does not belong to a dollar.
 _NAMED_OTHERWISE = re.compile(r"\b(?:CURRENCY|CCY|WÄHRUNG)(?: CODE)? ?: ?(?!.*(?:DOLLAR|AUSTRAL))[^\W\d]{2,}")
 _SHARED = r"RS\.?|KR\.?|¥"
 _NAMED = "|".join(re.escape(each) for each in sorted(_NAMES, key=len, reverse=True))

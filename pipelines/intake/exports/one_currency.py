@@ -1,4 +1,4 @@
-"""Choose the one currency of an analysis of exports. Rows in another are refused, never added to it."""
+"""Choose the one currency of an analysis of exports. Rows in other currencies are refused, never mixed in."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ class Basis(StrEnum):
 class InOneCurrency:
     """Statements in one currency.
 
-    `statements`: with only the rows in `currency`, which the rows no longer state. `refused` (schema REFUSED): each
-    statement's rows in another currency.
+    `statements` have only the rows in `currency`; their column `currency` is null. `refused` (schema REFUSED): each
+    statement's rows in other currencies.
     """
 
     currency: str
@@ -55,7 +55,10 @@ def in_one_currency(statements: Sequence[Statement], declared: str | None) -> In
 
 
 def _is_other(basis: Basis, currency: str) -> pl.Expr:
-    """Return whether a row is in another currency. A shared mark is in the declared one, unless that is AUD."""
+    """Return whether a row is in another currency.
+
+    A mark that several currencies share is taken for the declared currency, unless that is AUD.
+    """
     own = (currency, UNKNOWN) if basis is Basis.DECLARED and currency != CURRENCY else (currency,)
     return (~pl.col("currency").is_in(own)).fill_null(value=False)
 

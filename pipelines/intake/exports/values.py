@@ -28,7 +28,7 @@ _PLAIN = (
     (_NAME_FIRST, "%b/%d/%Y"),
 )
 _WEEKDAY = r"^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[,.]?\s+"
-# Behind a time nothing separates cells: the rest of a line that is split in the wrong place is no time.
+# Behind a time nothing separates cells: the rest of a line that is split in the wrong place is not a time.
 _CLOCK = r"(?:t|,?\s+)[0-9]{1,2}:[0-9]{2}[^,;|\t]*$"
 _UNIVERSAL = r"(?i)^[0-9]{4}-[0-9]{2}-[0-9]{2}[t ][^,;|\t]*z$"  # its day depends on the zone, which `validate` knows
 

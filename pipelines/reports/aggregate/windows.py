@@ -1,4 +1,4 @@
-"""Flows over other spans of time: the last days, financial years, quarters, and compared with the year before."""
+"""Flows over other periods: the last days, financial years, quarters, and months compared with a year before."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ _DAY = pl.duration(days=1)
 
 
 def windows(facts: Facts) -> pl.DataFrame:
-    """Return `days`, `firstDate`, `lastDate` of each customer's windows, and whether the history is as long."""
+    """Return `days`, `firstDate` and `lastDate` of each customer's windows, and whether the history is that long."""
     first = pl.col("data_through") - pl.duration(days="days") + _DAY
     days = pl.DataFrame({"days": WINDOWS}, schema={"days": pl.Int64()})
     return facts.history.join(days, how="cross").select(
@@ -48,7 +48,10 @@ def in_windows(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
 
 
 def _steps_in_windows(steps: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
-    """Cut steps to the windows: `window` is its length in days, `days` the days of the step in it."""
+    """Return the part of each balance step that lies in each window. A step is a run of days with the same balance.
+
+    `window` is the window's length in days; `days` is how many days of the step lie in it.
+    """
     spans = facts.cached(windows).lazy().select(BY_CUSTOMER, "firstDate", window="days")
     before = (pl.col("firstDate") - pl.col("date")).dt.total_days().clip(lower_bound=0)
     cut = steps.join(spans, on=BY_CUSTOMER, validate="m:m").with_columns(days=pl.col("days") - before)
@@ -70,7 +73,7 @@ ROLLING_WINDOWS = Table(
     name="Last 30 to 365 days",
     hierarchy="customer",
     type="summary",
-    meaning="Windows that end with the customer's last row, whatever today is. Balances as in `monthly_cash_flow`.",
+    meaning="Windows that end on the day of the customer's last row, not today. Balances as in `monthly_cash_flow`.",
     keys=(Column("days", "days", meaning="length of the window"),),
     details=(
         Column("firstDate", "date", meaning="its first day"),
@@ -104,7 +107,7 @@ def _starting(start: Callable[[pl.Expr], pl.Expr]) -> Keyed:
 
 
 def _periods(start: Callable[[pl.Expr], pl.Expr], length: str) -> Callable[[Facts], pl.LazyFrame]:
-    """Return a function that lists the periods the history touches: `start`, `lastDate`, and whether it covers them."""
+    """Return a function that lists the periods which the history touches, and whether it covers them fully."""
     last = pl.col("start").dt.offset_by(length) - _DAY
 
     def listed(facts: Facts) -> pl.LazyFrame:
@@ -180,7 +183,10 @@ def _year_later(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
 
 def _before(total: Total) -> Total:
     return Total(
-        f"{total.name}YearBefore", total.unit, total.part, meaning=f"`{total.name}` of the same month a year before"
+        f"{total.name}YearBefore",
+        total.unit,
+        total.part,
+        meaning=f"`{total.name}` of the same month of the year before",
     )
 
 
@@ -191,12 +197,12 @@ def _growth(total: Total) -> Derived:
         "ratio",
         (total.name, f"{total.name}YearBefore"),
         ratio(now - before, pl.when(before > 0).then(before)),
-        f"({total.name} − {total.name}YearBefore) / {total.name}YearBefore; null unless that is above zero",
+        f"({total.name} − {total.name}YearBefore) / {total.name}YearBefore; null unless the year before is above zero",
     )
 
 
 def _seasons(facts: Facts) -> pl.LazyFrame:
-    """Return the months whose month a year before is also in the history; `partial` if either is."""
+    """Return the months for which the history also has the same month of the year before; `partial` if either is."""
     every = facts.cached(months).lazy()
     earlier = every.select(BY_CUSTOMER, pl.col("month").dt.offset_by("12mo"), partial_before="partial")
     return every.join(earlier, on=(BY_CUSTOMER, "month"), validate="1:1").select(
@@ -218,7 +224,7 @@ SEASONALITY = Table(
     name="Months beside the year before",
     hierarchy="customer",
     type="time_series",
-    meaning="A row for each month whose month a year before is also in the history.",
+    meaning="A row for each month for which the history also has the same month of the year before.",
     keys=(MONTH,),
     details=(Column("partial", "boolean", meaning="the history does not cover one of the two months fully"),),
     listed=_seasons,

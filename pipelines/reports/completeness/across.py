@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from pipelines.enrichment.transfers.own_accounts import find_mentions
 from pipelines.figures import words
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
+from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import with_account_id
@@ -13,24 +13,9 @@ from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_one_sided, steps
 from pipelines.vocabulary.printing import RATIO, ratio
 
+MUCH_ONE_SIDED = "0.05"  # of turnover; our judgement, like the next two
 FEWEST_SAME_DAYS = 5  # before two accounts count as similar; our judgement, like the next
 SAME_SHARE = "0.5"  # of the days with rows of the account with fewer
-_READ = (
-    *(*BY_ACCOUNT, "bsb", "account_number", "transaction_id", "superseded_seq", "date", "amount", "description"),
-    *(
-        "clean_description",
-        "counterparty_name",
-        "counterparty_kind",
-        "channel",
-        "category",
-        "category_source",
-        "confidence",
-        "is_transfer",
-        "other_account",
-        "money_in",
-        "money_out",
-    ),
-)
 _MENTIONED = ("maskedNumber", "name")
 _PAIR = ("accountId", "otherAccountId")
 
@@ -38,18 +23,23 @@ _PAIR = ("accountId", "otherAccountId")
 @cached
 def mentioning_rows(facts: Facts) -> pl.LazyFrame:
     """Return rows that mention an account that was not supplied, with the account's masked number and name."""
-    mentioned_rows = find_mentions(facts.rows.select(_READ))
     usual_name = pl.col("name").drop_nulls().sort().mode(maintain_order=True).first()
     account = (BY_CUSTOMER, "masked_number", "place")
-    return mentioned_rows.lazy().select(
-        BY_CUSTOMER,
-        "transaction_id",
-        "date",
-        "money_in",
-        "money_out",
-        "bank",
-        maskedNumber="masked_number",
-        name=usual_name.over(account),
+    return (
+        mentions(facts)
+        .lazy()
+        .select(
+            BY_CUSTOMER,
+            "transaction_id",
+            "account_id",
+            "date",
+            "money_in",
+            "money_out",
+            "bank",
+            is_one_sided=is_one_sided(),
+            maskedNumber="masked_number",
+            name=usual_name.over(account),
+        )
     )
 
 

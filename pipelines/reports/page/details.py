@@ -6,8 +6,12 @@ from pipelines.pages import Column, Grid, number_columns
 from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, words_of
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.naming import account_name, driver_name, of_most
+from pipelines.reports.page.naming import STATES, account_name, driver_name, of_most
 
+NOT_MISSING: Mapping[str, str] = {
+    "rounding": "only rounding: no row is missing",
+    "ordering": "only in this order of the day's rows: no row is missing",
+}
 EVIDENCE: Mapping[str, str] = {
     "balance_break": "The running balance does not follow",
     "silence": "Silent for longer than its rhythm explains",
@@ -43,7 +47,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
 
 def _reading(driver: Fields) -> str:
     """Write a driver's reading: `92.5 days`, `$410.00 per month`, `0.31`, `3.2 %`."""
-    if driver.number("reading") is None:
+    if driver.number("reading") is None or driver.text("state") in STATES:
         return "Unknown"
     unit, _, each = (driver.text("unit") or "").partition("per ")
     words = figure(driver.raw("reading"), unit.strip(), driver.text("metric") or driver.text("feature") or "")
@@ -111,4 +115,6 @@ def _evidence(gap: Fields) -> str:
     """Say what shows the gap, and what is likely behind it."""
     code, likely = gap.text("evidence") or UNKNOWN, gap.text("likely")
     shown = EVIDENCE.get(code) or words_of(code)
+    if likely in NOT_MISSING:
+        return f"{shown}, {NOT_MISSING[likely]}"
     return f"{shown} (likely: {words_of(likely).lower()})" if likely else shown

@@ -4,11 +4,13 @@ Readings of metrics earn points on a scorecard, and the points give the probabil
 scorecard is the one that comes with Tidemark, or one that a client had fitted to outcomes and activated; `calibration`
 tells which. Points not fitted to outcomes are not a probability, and `errorCodes` says so.
 
-`confidence`: how much data the figure rests on, and the interval that follows. `sensitivity`: the smallest changes that
-change the rating. `lineage`: explains each figure.
+`rating`: what the evidence and events allow at best, and the interval that unknown evidence leaves. `confidence`: how
+much data the figure rests on. `sensitivity`: the smallest changes that change the rating. `lineage`: explains each
+figure.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
@@ -19,26 +21,28 @@ from pipelines.figures.json_text import as_data, join_pieces
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
 from pipelines.reports.risk.drivers import drivers, with_percentiles
+from pipelines.reports.risk.integrity import section as integrity_section
 from pipelines.reports.risk.lineage import explain_risk
-from pipelines.reports.risk.rating import rating, with_interval
+from pipelines.reports.risk.rating import NO_CEILINGS, with_interval, with_rating
 from pipelines.reports.risk.resting import share_lines
 from pipelines.reports.risk.sensitivity import sensitivity
 from pipelines.risk_models.evidence import evidence
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import Scorecard
+from pipelines.vocabulary.printing import RATIO
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
 
-VERSION = 3
+VERSION = 4
 
 
 def risk_report(facts: Facts) -> pl.DataFrame:
     """Compute the report of every customer: `customer_number, data`.
 
-    `data` has `value`, `interval`, `rating`, `calibration`, `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`,
-    `drivers`, `sensitivity`, `model`, `unreconciled`. A customer without posted rows has earned nothing: rating E,
-    confidence 0, `Risk.NoTransactions`.
+    `data` has `value`, `interval`, `rating`, `valueBeforeCeilings`, `limitedBy`, `covered`, `calibration`,
+    `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`, `integrity`,
+    `unreconciled`. A customer without posted rows has earned nothing: rating E, confidence 0, `Risk.NoTransactions`.
     """
     known = evidence(facts)
     parts = [
@@ -47,7 +51,7 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     ]
     opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
     shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])
-    return join_pieces(facts.customers, [opened, ",", *shares, "}"])
+    return join_pieces(facts.customers, [opened, ",", *integrity_section(facts), *shares, "}"])
 
 
 def _portfolios(facts: Facts) -> Iterator[ClientPortfolio]:
@@ -55,7 +59,7 @@ def _portfolios(facts: Facts) -> Iterator[ClientPortfolio]:
     numbers = frozenset(facts.customers[BY_CUSTOMER])
     for portfolio in facts.context.portfolios:
         if of_portfolio := numbers & portfolio.customers:
-            yield ClientPortfolio(of_portfolio, portfolio.peers, portfolio.scorecard)
+            yield replace(portfolio, customers=of_portfolio)
             numbers -= of_portfolio
     if numbers or facts.customers.is_empty():
         yield ClientPortfolio(numbers)
@@ -65,33 +69,37 @@ def _of_portfolio(
     facts: Facts, known: pl.DataFrame, portfolio: ClientPortfolio
 ) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """Return the reports of customers with the same scorecard and peers, and their `share_lines`."""
-    scorecard = portfolio.scorecard or DEFAULT
-    read = readings(facts, list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS])))
+    scorecard, expected = portfolio.scorecard or DEFAULT, portfolio.expected
+    slugs = list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS]))
     scored = (
-        known.join(read, on=BY_CUSTOMER, how="left", validate="1:1")
+        known.join(readings(facts, slugs, expected=expected), on=BY_CUSTOMER, how="left", validate="1:1")
         .pipe(scorecard.scored)
-        .pipe(with_confidence, scorecard, facts.as_of)
+        .pipe(with_rating, scorecard, NO_CEILINGS)
+        .pipe(with_confidence, facts.as_of)
         .pipe(with_interval, scorecard)
     )
     reports = (
         scored.pipe(with_percentiles, scorecard, portfolio.peers)
         .join(sensitivity(scored, scorecard), on=BY_CUSTOMER, how="left", validate="1:1")
-        .pipe(_as_report, scorecard, facts)
+        .pipe(_as_report, portfolio, scorecard, facts)
     )
     return reports, share_lines(facts, scored, scorecard)
 
 
-def _as_report(scored: pl.DataFrame, scorecard: Scorecard, facts: Facts) -> pl.DataFrame:
+def _as_report(scored: pl.DataFrame, portfolio: ClientPortfolio, scorecard: Scorecard, facts: Facts) -> pl.DataFrame:
     shown = scored.select(
         BY_CUSTOMER,
         "value",
         pl.struct("low", "high").alias("interval"),
-        rating(pl.col("value")).alias("rating"),
+        "rating",
+        "valueBeforeCeilings",
+        "limitedBy",
+        pl.col("covered").cast(RATIO),
         pl.lit(scorecard.calibration).alias("calibration"),
         "pdConfidenceScore",
         confidence_rating().alias("pdConfidenceRating"),
-        error_codes(scorecard, facts.as_of).alias("errorCodes"),
-        drivers(scorecard).alias("drivers"),
+        error_codes(scorecard, facts.as_of, portfolio.expected).alias("errorCodes"),
+        drivers(scorecard, portfolio.expected).alias("drivers"),
         "sensitivity",
         _model(scorecard),
     )

@@ -1,27 +1,32 @@
 """How much data the risk figure rests on, not how good it is: 0–100, and reasons not to rely on it.
 
-    score = sum over PARTS of weight × share, each to two decimals
+    score = the least of: sum over PARTS of weight × share, each to two decimals; 100 × each of LIMITS
 
-History and readings weigh most: a model that has hardly seen a business guesses. Missing data lower the score and never
-raise it; an uneven business is harder to predict than a steady one. Weights and thresholds are our judgement.
+Coverage and history weigh most: a model that has hardly seen a business guesses. Missing data lower the score and never
+raise it; an uneven business is harder to predict than a steady one. The limits are links of one chain: nobody can be
+surer of a figure than of the year, the evidence or the statements that it comes from. Weights and thresholds are our
+judgement.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 
 import polars as pl
 
 from pipelines.figures.lineage import Constant
 from pipelines.figures.periods import days_behind
+from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.evidence import WINDOW
-from pipelines.risk_models.readings import LEAST_CATEGORISED
+from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.printing import RATIO, SCORE, banded, ratio, reason, reasons, score
 
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months
 STALE_AFTER = 90  # days
+LEAST_CATEGORISED = Decimal("0.5")  # of the money; with less, a reason says so
 CONFIDENCE = (("high", 70), ("medium", 40))  # lowest score of each; below: low
 
 
@@ -58,20 +63,9 @@ PARTS = (
         f"30 points for {FULL_HISTORY} months of history or more, fewer in proportion",
     ),
     Part(
-        "readings",
-        25,
-        {"points_readable": RATIO, "points_in_all": RATIO},
-        ratio(pl.col("points_readable"), pl.col("points_in_all")),
-        "25 points times the share of the scorecard's points whose drivers have a reading",
+        "covered", 35, {"covered": RATIO}, pl.col("covered"), "35 points times the share of the expected points covered"
     ),
     Part("proven", 15, {"proven": RATIO}, pl.col("proven"), "15 points times the share of money whose balances hold"),
-    Part(
-        "categorised",
-        10,
-        {"categorised": RATIO},
-        pl.col("categorised"),
-        "10 points times the share of money categorised",
-    ),
     Part(
         "fresh",
         10,
@@ -87,27 +81,25 @@ PARTS = (
         "10 points times what the volatility of revenue leaves of 1",
     ),
 )
+LIMITS = ("documented", "covered", "reconciled")
+"""Columns, each a share, whose hundredfold the score never exceeds."""
 INPUTS = ("months_of_history", "revenue_volatility_12m")
 """Metrics that confidence reads, whatever the scorecard."""
 
 
-def with_confidence(scored: pl.DataFrame, scorecard: Scorecard, as_of: date) -> pl.DataFrame:
+def with_confidence(scored: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Add `pdConfidenceScore` and the columns that its parts read."""
-    readable = (
-        pl.when(pl.col(feature.metric).is_not_null()).then(pl.lit(feature.most)).otherwise(0)
-        for feature in scorecard.features
-    )
     known = pl.col("data_through").is_not_null()
-    return scored.with_columns(
-        points_readable=pl.sum_horizontal(*readable).cast(RATIO),
-        points_in_all=pl.lit(scorecard.most, RATIO),
-        days_behind=days_behind(as_of).cast(RATIO),
-    ).with_columns(
-        pdConfidenceScore=pl.when(known)
-        .then(pl.sum_horizontal(*(part.points() for part in PARTS)))
-        .otherwise(0)
-        .cast(SCORE)
+    limits = (limit(pl.col(name)) for name in LIMITS)
+    parts = pl.sum_horizontal(*(part.points() for part in PARTS))
+    return scored.with_columns(days_behind=days_behind(as_of).cast(RATIO)).with_columns(
+        pdConfidenceScore=pl.when(known).then(pl.min_horizontal(parts, *limits)).otherwise(0).cast(SCORE)
     )
+
+
+def limit(share: pl.Expr) -> pl.Expr:
+    """Return the highest score that this share allows."""
+    return score(100 * share.cast(RATIO).clip(0, 1).fill_null(0))
 
 
 def confidence_rating() -> pl.Expr:
@@ -120,11 +112,11 @@ _UNCALIBRATED = {
 }
 
 
-def error_codes(scorecard: Scorecard, as_of: date) -> pl.Expr:
+def error_codes(scorecard: Scorecard, as_of: date, expected: Expected) -> pl.Expr:
     """Return why the figure should not be relied on."""
     behind, months = days_behind(as_of), pl.col("months_of_history")
     has_rows = pl.col("data_through").is_not_null()
-    categorised = pl.col("categorised")
+    categorised, percent = pl.col("categorised"), (100 * pl.col("covered")).round(0).cast(pl.Int64)
     return reasons(
         reason(
             "Risk.Uncalibrated",
@@ -143,7 +135,7 @@ def error_codes(scorecard: Scorecard, as_of: date) -> pl.Expr:
         ),
         reason(
             "Risk.NoBalances",
-            has_rows & (pl.col("statedBalances") == 0),
+            pl.lit(expected.balances) & has_rows & (pl.col("statedBalances") == 0),
             pl.lit("No account states its balance: overdrawn days and buffer are unknown."),
         ),
         reason(
@@ -163,8 +155,18 @@ def error_codes(scorecard: Scorecard, as_of: date) -> pl.Expr:
         ),
         reason(
             "Risk.Uncategorised",
-            has_rows & (categorised.fill_null(0) < pl.lit(LEAST_CATEGORISED, RATIO)),
-            pl.lit("Less than half of the money has a category: what only categories show has no reading."),
+            pl.lit(expected.words) & has_rows & (categorised.fill_null(0) < pl.lit(LEAST_CATEGORISED, RATIO)),
+            pl.lit("Less than half of the money has a category: what only categories show earns little."),
+        ),
+        reason(
+            "Risk.ProvisionalRevenue",
+            pl.lit(not expected.words) & has_rows,
+            pl.lit("Words are not expected of this client's customers: steady recurring credits stand for revenue."),
+        ),
+        reason(
+            "Risk.EvidenceMissing",
+            pl.col("limitedBy").list.contains(EVIDENCE),
+            pl.format("Only {} % of the expected evidence is there: no better rating is possible.", percent),
         ),
         reason("Risk.StaleData", behind > STALE_AFTER, pl.format("The last row is {} days old.", behind)),
     )

@@ -4,29 +4,46 @@ import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS
-from pipelines.scorecards.scorecard import POINTS_OF, READING, Feature, Scorecard
-from pipelines.vocabulary.printing import SCORE
+from pipelines.risk_models.coverage import concern_of
+from pipelines.scorecards.expected import Expected
+from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS_OF, READING, Feature, Scorecard
+from pipelines.vocabulary.printing import RATIO, SCORE
 
 PERCENTILE = "percentile_of_"
 
 
-def drivers(scorecard: Scorecard) -> pl.Expr:
+def drivers(scorecard: Scorecard, expected: Expected) -> pl.Expr:
     """Return a list of structs, in the scorecard's order. A null reading is a missing one."""
-    return pl.concat_list(*(_driver(feature) for feature in scorecard.features))
+    return pl.concat_list(*(_driver(feature, expected) for feature in scorecard.features))
 
 
-def _driver(feature: Feature) -> pl.Expr:
-    metric = METRICS[feature.metric]
+def _driver(feature: Feature, expected: Expected) -> pl.Expr:
+    metric, coverage = METRICS[feature.metric], pl.col(COVERAGE_OF + feature.metric)
     return pl.struct(
         pl.lit(feature.metric).alias("metric"),
         pl.lit(metric.name).alias("name"),
         pl.col(feature.metric).alias("reading"),
         pl.lit(metric.unit).alias("unit"),
-        pl.col(POINTS_OF + feature.metric).cast(SCORE).alias("points"),
-        pl.lit(feature.most, SCORE).alias("maxPoints"),
+        pl.col(POINTS_OF + feature.metric).fill_null(0).cast(SCORE).alias("points"),
+        pl.when(coverage.is_null()).then(0).otherwise(pl.lit(feature.most, SCORE)).cast(SCORE).alias("maxPoints"),
+        coverage.cast(RATIO).alias("coverage"),
+        _state(feature.metric, expected).alias("state"),
         pl.lit("higher_is_better" if feature.more_is_better else "lower_is_better").alias("direction"),
         pl.col(PERCENTILE + feature.metric).alias("peerPercentile"),
         pl.lit(feature.reason).alias("reason"),
+    )
+
+
+def _state(slug: str, expected: Expected) -> pl.Expr:
+    """Return `known`, `unknown`, `not_expected`, or `provisional` where it rests on provisional revenue."""
+    coverage = pl.col(COVERAGE_OF + slug)
+    provisional = not expected.words and concern_of(METRICS[slug], METRICS).by_meaning
+    return (
+        pl.when(coverage.is_null())
+        .then(pl.lit("not_expected"))
+        .when(pl.col(slug).is_null() | (coverage == 0))
+        .then(pl.lit("unknown"))
+        .otherwise(pl.lit("provisional" if provisional else "known"))
     )
 
 

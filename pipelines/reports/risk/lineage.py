@@ -1,22 +1,31 @@
 """Lineage of the risk report: every figure explained by bands, readings, and through metrics by transactions."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
+from functools import cached_property
 from typing import Any
 
+import polars as pl
+
 from pipelines.figures import unreconciled
+from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Trace, below, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS, values, with_inputs
 from pipelines.metrics import unreconciled as behind_metrics
 from pipelines.metrics.lineage import explain
-from pipelines.reports.risk.confidence import PARTS, Part
-from pipelines.reports.risk.rating import margin_of
+from pipelines.reports.risk.confidence import LIMITS, PARTS, Part, limit
+from pipelines.reports.risk.integrity import explain as explain_integrity
+from pipelines.reports.risk.rating import EVIDENCE as BY_EVIDENCE
+from pipelines.reports.risk.rating import edge_of, unknown_points
 from pipelines.reports.risk.resting import explain_value
+from pipelines.risk_models.coverage import concern_of, explain_coverage, explain_documented
 from pipelines.risk_models.evidence import EVIDENCE, evidence
+from pipelines.risk_models.readings import facts_read
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.scorecard import Feature, Scorecard
+from pipelines.scorecards.scorecard import Feature
+from pipelines.vocabulary.printing import RATIO
 
 Data = Mapping[str, Any]
 
@@ -40,21 +49,29 @@ class _Explaining:
 
     def __init__(self, facts: Facts, data: Data) -> None:
         self.facts, self.data = facts, data
-        self.scorecard = _scorecard(facts)
+        self.portfolio = _portfolio(facts)
+        self.scorecard, self.expected = self.portfolio.scorecard or DEFAULT, self.portfolio.expected
         self.readings: dict[str, Decimal | None] = {each["metric"]: each["reading"] for each in data["drivers"]}
+        self.coverage: dict[str, Decimal | None] = {each["metric"]: each["coverage"] for each in data["drivers"]}
 
-    def figure(self, path: tuple[str, ...]) -> Trace:
+    def figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one each
         match path:
-            case ("value", *rest):
-                return below(self._probability("the estimated probability of the points", {}, self._value, rest), rest)
-            case ("interval", "low" | "high" as side, *rest):
-                return below(self._bound(side, rest), rest)
+            case ("value", *rest) | ("interval", "high", *rest):
+                return below(self._risen(rest) if self._is_risen() else self._before(rest), rest)
+            case ("valueBeforeCeilings", *rest):
+                return below(self._before(rest), rest)
+            case ("covered", *rest):
+                return below(self._covered(rest), rest)
+            case ("interval", "low", *rest):
+                return below(self._low(rest), rest)
             case ("pdConfidenceScore", *rest):
                 return below(self._confidence(), rest)
             case ("drivers", place, name, *rest):
                 return below(self._driver(self._listed("drivers", place), name), rest)
             case ("sensitivity", place, *names) if names:
                 return self._change(self._listed("sensitivity", place), names)
+            case ("integrity", *inside):
+                return explain_integrity(self.facts, self.data["integrity"], inside)
             case ("unreconciled", *inside):
                 return unreconciled.explain_section(self.facts, self.data["unreconciled"], inside, self._share)
         raise no_figure(path)
@@ -72,6 +89,18 @@ class _Explaining:
         item: Data = listed[int(place)]
         return item
 
+    def _is_risen(self) -> bool:
+        return bool(self.data["value"] != self.data["valueBeforeCeilings"])
+
+    def _risen(self, further: Sequence[str]) -> Formula:
+        """Explain a value at a ceiling's edge."""
+        inputs = {"valueBeforeCeilings": self._before(further[1:]), "edge": self.data["value"]}
+        words = f"the lowest value of rating {self.data['rating']}, limited by {', '.join(self.data['limitedBy'])}"
+        return Formula(words, inputs, lambda given: max(_decimal(each) for each in given.values()))
+
+    def _before(self, further: Sequence[str]) -> Formula:
+        return self._probability("the estimated probability of the points", {}, self._value, further)
+
     def _probability(
         self, words: str, extra: Mapping[str, Trace | Constant], apply: Any, further: Sequence[str]
     ) -> Formula:
@@ -80,37 +109,86 @@ class _Explaining:
         points = {
             feature.metric: self._points(feature, followed=feature.metric in further[:1])
             for feature in self.scorecard.features
+            if self.coverage[feature.metric] is not None
         }
-        constants = {"evenPoints": link.even, "doublingPoints": link.doubling}
-        described = f"{words}: odds 2 ^ ((evenPoints − points) / doublingPoints), points being the sum of all drivers'"
+        constants = {"evenPoints": link.even, "doublingPoints": link.doubling, **self._scale()}
+        described = (
+            f"{words}: odds 2 ^ ((evenPoints − points) / doublingPoints), points being mostPoints × the sum of all "
+            "drivers' points / expectedPoints"
+        )
         return Formula(described, {**points, **extra, **constants}, apply)
 
+    def _scale(self) -> dict[str, Decimal]:
+        expected = (each.most for each in self.scorecard.features if self.coverage[each.metric] is not None)
+        return {"mostPoints": self.scorecard.most, "expectedPoints": sum(expected, Decimal(0))}
+
     def _total(self, given: Mapping[str, Constant]) -> Decimal:
-        return sum((_decimal(given[feature.metric]) for feature in self.scorecard.features), Decimal(0))
+        earned = (_decimal(given[each.metric]) for each in self.scorecard.features if each.metric in given)
+        return self.scorecard.scaled(sum(earned, Decimal(0)), _decimal(given["expectedPoints"]))
 
     def _value(self, given: Mapping[str, Constant]) -> Decimal:
         return self.scorecard.link.value(self._total(given))
 
-    def _bound(self, side: str, further: Sequence[str]) -> Formula:
-        sign = 1 if side == "low" else -1
+    def _covered(self, further: Sequence[str]) -> Formula:
+        """Explain the share of the expected points that is covered; only the driver first in `further` is traced."""
+        expected = {
+            each.metric: each.most for each in self.scorecard.features if self.coverage[each.metric] is not None
+        }
+        traced = {
+            f"coverage of {slug}": self._coverage(slug) if f"coverage of {slug}" in further[:1] else self.coverage[slug]
+            for slug in expected
+        }
 
         def apply(given: Mapping[str, Constant]) -> Decimal:
-            margin = margin_of(_decimal(given["pdConfidenceScore"]), self.scorecard)
-            return self.scorecard.link.value(self._total(given) + sign * margin)
+            covered = sum(
+                (most * _decimal(given[f"coverage of {slug}"]) for slug, most in expected.items()), Decimal(0)
+            )
+            whole = sum(expected.values(), Decimal(0))
+            return (covered / whole).quantize(Decimal("0.0001"), ROUND_DOWN) if whole else Decimal(0)
 
-        words = f"the value at {'more' if sign > 0 else 'fewer'} points, by a margin that grows as confidence falls"
-        return self._probability(words, {"pdConfidenceScore": self._confidence()}, apply, further)
+        words = "each driver's most points times its coverage, added up, / the most points of them all"
+        return Formula(words, traced, apply)
+
+    def _coverage(self, slug: str) -> Formula:
+        return explain_coverage(self.facts, concern_of(METRICS[slug], METRICS), self.expected)
+
+    def _low(self, further: Sequence[str]) -> Formula:
+        value, lasting = self.data["value"], self._lasting_edge()
+
+        def apply(given: Mapping[str, Constant]) -> Decimal:
+            unknown = unknown_points(_decimal(given["covered"]), self.scorecard)
+            return min(max(self.scorecard.link.value(self._total(given) + unknown), lasting), value)
+
+        words = "the value if all that is not covered earned its most points, mostPoints × (1 − covered)"
+        return self._probability(words, {"covered": self._covered(further[1:])}, apply, further)
+
+    def _lasting_edge(self) -> Decimal:
+        """Return the edge of the ceiling that no evidence lifts."""
+        by_event = self.scorecard.calibration != "client" and any(
+            each != BY_EVIDENCE for each in self.data["limitedBy"]
+        )
+        return edge_of(self.data["rating"]) if by_event else Decimal(0)
 
     def _points(self, feature: Feature, *, followed: bool = True) -> Formula:
-        reading = self._reading(feature.metric) if followed else self.readings[feature.metric]
+        slug = feature.metric
+        if self.coverage[slug] is None:
+            return _constant("no points: its evidence is not expected", Decimal(0))
+        inputs: dict[str, Trace | Constant] = {
+            "reading": self._reading(slug) if followed else self.readings[slug],
+            "coverage": self._coverage(slug) if followed else self.coverage[slug],
+        }
         return Formula(
             _banded_words(feature),
-            {"reading": reading},
-            lambda given: feature.points_of(_optional(given["reading"])),
+            inputs,
+            lambda given: feature.points_of(_optional(given["reading"]), _decimal(given["coverage"])),
         )
 
     def _reading(self, slug: str) -> Trace | None:
-        return None if self.readings[slug] is None else explain(self.facts, slug)
+        return None if self.readings[slug] is None else explain(self._facts_read, slug)
+
+    @cached_property
+    def _facts_read(self) -> Facts:
+        return facts_read(self.facts, self.expected)
 
     def _driver(self, driver: Data, name: str) -> Trace:
         feature = self._feature(driver["metric"])
@@ -118,9 +196,11 @@ class _Explaining:
             case "points":
                 return self._points(feature)
             case "maxPoints":
-                return _constant("the points of the best band", feature.most)
+                return _constant("the points of the best band", driver["maxPoints"])
+            case "coverage" if driver["coverage"] is not None:
+                return self._coverage(feature.metric)
             case "reading" if driver["reading"] is not None:
-                return explain(self.facts, feature.metric)
+                return explain(self._facts_read, feature.metric)
             case "peerPercentile" if driver["peerPercentile"] is not None:
                 return self._percentile(driver)
         raise no_figure(["drivers", feature.metric, name])
@@ -158,39 +238,50 @@ class _Explaining:
 
     def _confidence(self) -> Formula:
         row = evidence(self.facts).row(0, named=True)
-        parts = {part.name: self._part(part, row) for part in PARTS}
         if row["data_through"] is None:
             return Formula("none without transactions", {"transactions": 0}, lambda _: Decimal(0))
+        parts = {part.name: self._part(part, row) for part in PARTS}
+        limits = {f"limit by {name}": self._limit_by(name, row) for name in LIMITS}
+
+        def apply(given: Mapping[str, Constant]) -> Decimal:
+            points = sum((_decimal(given[name]) for name in parts), Decimal(0))
+            return min(points, *(_decimal(given[name]) for name in limits))
+
         return Formula(
-            "the points of all reasons for confidence, added up",
-            parts,
-            lambda given: sum((_decimal(each) for each in given.values()), Decimal(0)),
+            "the points of all reasons for confidence, added up, but no more than any limit", {**parts, **limits}, apply
         )
+
+    def _limit_by(self, name: str, row: Data) -> Formula:
+        def apply(given: Mapping[str, Constant]) -> Constant:
+            found: Constant = pl.select(limit(pl.lit(given[name], RATIO))).item()
+            return found
+
+        return Formula("100 × the share", {name: self._evidence(name, row)}, apply)
 
     def _part(self, part: Part, row: Data) -> Formula:
         return Formula(part.words, {name: self._evidence(name, row) for name in part.of}, part.recompute)
 
     def _evidence(self, name: str, row: Data) -> Trace | Constant:
         match name:
-            case "proven" | "categorised":
+            case "proven" | "reconciled":
                 return EVIDENCE.explain(self.facts, row, (name,)) if row[name] is not None else None
-            case "points_in_all":
-                return self.scorecard.most
-            case "points_readable":
-                return sum((f.most for f in self.scorecard.features if self.readings[f.metric] is not None), Decimal(0))
+            case "covered":
+                return self._covered(())
+            case "documented":
+                return explain_documented(self.facts, self.expected)
             case "days_behind":
-                return None if row["data_through"] is None else max(0, (self.facts.as_of - row["data_through"]).days)
-        value = values(self.facts, with_inputs([name], METRICS))[name].item()
-        return None if value is None else explain(self.facts, name)
+                return max(0, (self.facts.as_of - row["data_through"]).days)
+        value = values(self._facts_read, with_inputs([name], METRICS))[name].item()
+        return None if value is None else explain(self._facts_read, name)
 
     def _change(self, change: Data, names: list[str]) -> Trace:
         match names:
             case ("from", *rest) if change["from"] is not None:
-                return below(explain(self.facts, change["metric"]), rest)
+                return below(explain(self._facts_read, change["metric"]), rest)
             case ("to", *rest):
                 return below(self._limit(change), rest)
             case ("also", "from", *rest) if change["also"] and change["also"]["from"] is not None:
-                return below(explain(self.facts, change["also"]["metric"]), rest)
+                return below(explain(self._facts_read, change["also"]["metric"]), rest)
             case ("also", "to", *rest) if change["also"]:
                 return below(self._limit(change["also"]), rest)
             case ("pointsGained", *rest):
@@ -198,7 +289,7 @@ class _Explaining:
         raise no_figure(["sensitivity", *names])
 
     def _limit(self, change: Data) -> Formula:
-        return _constant("the nearest reading that falls in the band", change["to"])
+        return _constant("a round reading that earns enough", change["to"])
 
     def _gained(self, change: Data) -> Formula:
         changes = [change, *([change["also"]] if change["also"] else [])]
@@ -208,7 +299,8 @@ class _Explaining:
 
         def apply(given: Mapping[str, Constant]) -> Decimal:
             gains = (
-                feature.points_of(_decimal(given[f"{feature.metric} at"])) - _decimal(given[name])
+                feature.points_of(_decimal(given[f"{feature.metric} at"]), self.coverage[feature.metric] or Decimal(0))
+                - _decimal(given[name])
                 for name, feature in features.items()
             )
             return sum(gains, Decimal(0))
@@ -219,16 +311,18 @@ class _Explaining:
         return next(feature for feature in self.scorecard.features if feature.metric == slug)
 
 
-def _scorecard(facts: Facts) -> Scorecard:
+def _portfolio(facts: Facts) -> ClientPortfolio:
     number = facts.customers[BY_CUSTOMER].item()
     portfolios = (portfolio for portfolio in facts.context.portfolios if number in portfolio.customers)
-    return next((portfolio.scorecard for portfolio in portfolios if portfolio.scorecard), DEFAULT)
+    return next(portfolios, ClientPortfolio(frozenset({number})))
 
 
 def _banded_words(feature: Feature) -> str:
     sign = "≥" if feature.more_is_better else "≤"
     bands = ", ".join(f"{band.points} at {sign} {band.limit}" for band in feature.bands if band.limit is not None)
-    return f"points: {bands}; else {feature.bands[-1].points}; {feature.missing} without a reading"
+    between = "" if feature.stepped else ", in a straight line between them"
+    known = f"{bands}{between}; else {feature.bands[-1].points}; {feature.missing} without a reading"
+    return f"points times coverage: {known}; what is not covered earns no more than without a reading"
 
 
 def _constant(words: str, value: Constant) -> Formula:

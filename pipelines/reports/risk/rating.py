@@ -1,36 +1,146 @@
-"""Ratings, which are bands of the estimated probability, and the interval: the probability a margin of points away."""
+"""Ratings: the worst of what the value says, what the evidence allows, and what events allow; and the interval.
 
+A ceiling is the best rating that is still possible. Where one binds, a value that was not calibrated rises to the
+ceiling's edge, because a value of 1 % beside a rating of D would be read as a probability; a calibrated value stays.
+
+The interval is about unknown evidence alone: the value with none of it, and with all of it and all good. It is not
+about chance.
+"""
+
+from bisect import bisect_left
 from decimal import Decimal
+from functools import lru_cache
 
 import polars as pl
 
-from pipelines.scorecards.scorecard import POINTS, VALUE, Scorecard
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.scorecards.scorecard import COVERAGE, POINTS, VALUE, Link, Scorecard
 
 # A rating and the highest value that still has it. Our judgement: the lines lie where lenders to small businesses
 # commonly stop offering their best terms, stop lending unsecured, require security, and stop lending.
 RATINGS = (("A", Decimal("0.02")), ("B", Decimal("0.05")), ("C", Decimal("0.12")), ("D", Decimal("0.30")))
 WORST = "E"
+LETTERS = (*(name for name, _ in RATINGS), WORST)
+_STEP = Decimal("0.0001")  # of values
 
-# Doublings of the odds to either side of the value: 0.5 at full confidence, 2.5 more at none. Our judgement.
-LEAST_MARGIN, FURTHER_MARGIN = Decimal("0.5"), Decimal("2.5")
+# The best rating that is possible if at least this share of the expected points is covered. Our judgement: of a
+# business of which more than an eighth or so is unseen nobody can say that it is among the best; where a third is
+# unseen (one account of three), what is missing may be the worse part; and half of the evidence or less is a guess.
+EVIDENCE_CEILINGS = (
+    ("A", Decimal("0.85")),
+    ("B", Decimal("0.75")),
+    ("C", Decimal("0.67")),
+    ("D", Decimal("0.50")),
+)
+EVIDENCE = "evidence"  # in `limitedBy`
+
+CEILINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "ceiling": pl.String(), "limited_by": pl.List(pl.String())})
+"""Ceilings by events: the best letter that is still possible (null: any), and the codes of the events that say so."""
+NO_CEILINGS = pl.DataFrame(schema=CEILINGS)
 
 
 def rating(value: pl.Expr) -> pl.Expr:
+    """Return the rating that a value has by itself."""
     reached = (pl.when(value <= pl.lit(limit, VALUE)).then(pl.lit(name)) for name, limit in RATINGS)
     return pl.coalesce(*reached, pl.lit(WORST))
 
 
-def margin_of(confidence: Decimal, scorecard: Scorecard) -> Decimal:
-    """Return the margin in points, for a confidence of 0–100."""
-    doublings = LEAST_MARGIN + FURTHER_MARGIN * (100 - confidence) / 100
-    return (doublings * scorecard.link.doubling).quantize(Decimal("0.01"))
+@lru_cache(maxsize=100)
+def least_points(link: Link) -> tuple[tuple[str, Decimal], ...]:
+    """Return the fewest points whose value has each rating but the worst, to hundredths."""
+    ends = (int(100 * (link.even + sign * 100 * link.doubling)) for sign in (-1, 1))
+    every = range(*ends)
+    return tuple((name, _points(every[_first(every, limit, link)])) for name, limit in RATINGS)
+
+
+def _first(every: range, limit: Decimal, link: Link) -> int:
+    """Return the place of the fewest points, in hundredths, whose value is not above the limit."""
+    return bisect_left(every, -limit, key=lambda hundredths: -link.value(_points(hundredths)))
+
+
+def _points(hundredths: int) -> Decimal:
+    return Decimal(hundredths).scaleb(-2)
+
+
+def rating_of_points(points: pl.Expr, link: Link) -> pl.Expr:
+    """Return the rating of the points' value without computing it, which takes long for many different points."""
+    reached = (pl.when(points >= pl.lit(least, POINTS)).then(pl.lit(name)) for name, least in least_points(link))
+    return pl.coalesce(*reached, pl.lit(WORST))
+
+
+def worst(*ratings: pl.Expr) -> pl.Expr:
+    """Return the worst of these ratings; null ones don't count. Letters sort from best to worst."""
+    return pl.max_horizontal(*ratings)
+
+
+def evidence_ceiling() -> pl.Expr:
+    """Return the best rating that `covered` allows."""
+    reached = (
+        pl.when(pl.col("covered") >= pl.lit(least, COVERAGE)).then(pl.lit(name)) for name, least in EVIDENCE_CEILINGS
+    )
+    return pl.coalesce(*reached, pl.lit(WORST))
+
+
+_EDGES = {name: limit + _STEP for name, (_, limit) in zip(LETTERS[1:], RATINGS, strict=True)}
+
+
+def edge_of(letter: str) -> Decimal:
+    """Return the lowest value that has this rating; 0 for the best."""
+    return _EDGES.get(letter, Decimal(0))
+
+
+def edge(letter: pl.Expr) -> pl.Expr:
+    """Return `edge_of` the letter."""
+    return letter.replace_strict(_EDGES, default=Decimal(0), return_dtype=VALUE)
+
+
+def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFrame) -> pl.DataFrame:
+    """Add `rating`, `ceiling` (the worse of both), `limitedBy` and `valueBeforeCeilings`; `value` rises to the edge.
+
+    Args:
+        scored: `customer_number`, `value`, `covered`.
+        ceilings: schema CEILINGS.
+    """
+    by_evidence, by_event = evidence_ceiling(), pl.col("event_ceiling")
+    band, best = rating(pl.col("value")), pl.col("ceiling")
+    binds = (best > band).fill_null(value=False)
+    evidence_binds, event_binds = binds & (by_evidence == best), binds & by_event.eq_missing(best)
+    codes = pl.concat_list(
+        pl.when(evidence_binds).then([EVIDENCE]).otherwise([]), pl.when(event_binds).then("limited_by").otherwise([])
+    )
+    risen = pl.when(binds).then(pl.max_horizontal("value", edge(best))).otherwise("value")
+    return (
+        scored.join(
+            ceilings.rename({"ceiling": "event_ceiling"}),
+            on=BY_CUSTOMER,
+            how="left",
+            validate="1:1",
+            maintain_order="left",
+        )
+        .with_columns(ceiling=worst(by_evidence, by_event))
+        .with_columns(
+            rating=worst(band, best),
+            limitedBy=codes.cast(pl.List(pl.String())),
+            valueBeforeCeilings="value",
+            value=("value" if scorecard.calibration == "client" else risen),
+        )
+    )
+
+
+def unknown_points(covered: Decimal, scorecard: Scorecard) -> Decimal:
+    """Return the points that unknown evidence adds if all of it is good."""
+    return (scorecard.most * (1 - covered)).quantize(Decimal("0.01"))
 
 
 def with_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    """Add `low` and `high` to frames with `points` and `pdConfidenceScore`."""
-    scores = scored["pdConfidenceScore"].unique()
-    margins = pl.Series([margin_of(score, scorecard) for score in scores], dtype=POINTS)
-    margin = scored["pdConfidenceScore"].replace_strict(scores, margins, return_dtype=POINTS)
-    return scored.with_columns(
-        low=scorecard.link.values(scored["points"] + margin), high=scorecard.link.values(scored["points"] - margin)
-    )
+    """Add `low` and `high` to frames with `points`, `covered`, `value` and `event_ceiling`.
+
+    Unknown evidence earns nothing in the value, so the value is `high`; at `low` all of it earns its most. A ceiling by
+    evidence would be lifted by then, one by an event would not.
+    """
+    shares = scored["covered"].unique()
+    gains = pl.Series([unknown_points(share, scorecard) for share in shares], dtype=POINTS)
+    gain = scored["covered"].replace_strict(shares, gains, return_dtype=POINTS)
+    lasting = edge(pl.col("event_ceiling").fill_null("A")) if scorecard.calibration != "client" else pl.lit(0, VALUE)
+    at_best = scored.with_columns(low=scorecard.link.values(scored["points"] + gain))
+    return at_best.with_columns(low=pl.min_horizontal("value", pl.max_horizontal("low", lasting)), high=pl.col("value"))

@@ -1,33 +1,51 @@
 """Sensitivity: for each customer, the three smallest changes of drivers that change the rating, up or down.
 
-A driver can move to any other of its bands: to the nearest reading in it. The size of a move is its points divided by
-the driver's most points, so that drivers are comparable. All moves are tried. For each driver the smallest move up and
-the smallest move down that change the rating are kept, and the three smallest of all are printed. If no single driver
-is enough, pairs of drivers that move in the same direction are tried; if no pair is enough, nothing is printed. A
-driver without a reading can only gain one; the loss of a reading is never tried, and history doesn't shrink.
+A driver can move to any of its targets: round readings, at least one in each of its bands. The size of a move is its
+points divided by the driver's most points, so that drivers are comparable. All moves are tried. For each driver the
+smallest move up and the smallest move down that change the rating are kept, and the three smallest of all are printed.
+If no single driver is enough, pairs of drivers that move to a band's limit in the same direction are tried; if no pair
+is enough, nothing is printed. A driver without a reading can only gain one; the loss of a reading is never tried, and
+history doesn't shrink. What a driver is not covered for stays unknown. Drivers that nobody can act on are left out.
 """
 
 from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from itertools import pairwise
 
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS
-from pipelines.reports.risk.rating import rating
-from pipelines.scorecards.scorecard import POINTS, POINTS_OF, READING, Scorecard
+from pipelines.reports.risk.rating import rating_of_points, worst
+from pipelines.scorecards.scorecard import (
+    COVERAGE_OF,
+    POINTS,
+    POINTS_OF,
+    READING,
+    Feature,
+    Scorecard,
+    earned,
+    physical,
+    whole,
+)
 from pipelines.vocabulary.printing import SCORE, ratio
 
 MOST = 3  # changes printed
 AT_ONCE = 1_000_000  # pairs of moves in memory
 ONLY_GROWS = "months_of_history"
-_BANDS = pl.Schema(
+# The year that they measure is over: neither lender nor applicant can change it.
+_PAST = ("revenue_volatility_12m", "months_under_target_share_12m")
+_STEPS = 4  # targets between two limits of a driver whose points run in a straight line
+_DIGITS = 3  # of a round figure
+_TARGETS = pl.Schema(
     {
-        "metric": pl.String(),
         "feature": pl.Int32(),
-        "band_points": POINTS,
-        "from_worse": READING,
-        "from_better": READING,
+        "to": READING,
+        "is_limit": pl.Boolean(),
+        "worth": pl.Int128(),
+        "missing": pl.Int128(),
         "most": POINTS,
+        "can_decrease": pl.Boolean(),
     }
 )
 _ORDER = ("size", "gain", "feature", "also_feature")  # a total order of a customer's changes
@@ -37,11 +55,11 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return `customer_number, sensitivity`: a list of structs, the smallest change first.
 
     Args:
-        scored: `customer_number`, `points`, `value`, and the reading of each metric.
+        scored: from `rating.with_rating`.
     """
     moves = _moves(scored, scorecard)
     alone = moves.with_columns(_no_second_driver()).pipe(_crossing, scorecard)
-    rest = moves.join(alone, on=BY_CUSTOMER, how="anti")
+    rest = moves.filter("is_limit").join(alone, on=BY_CUSTOMER, how="anti")
     changes = pl.concat([alone, *(pairs.pipe(_crossing, scorecard) for pairs in _pairs(rest))])
     listed = changes.pipe(_smallest).pipe(_printed, scorecard)
     return (
@@ -52,33 +70,73 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    """Return each driver's moves to other bands: `feature` (its number), `reading`, `to`, `gain` (points), `size`."""
-    metrics = [feature.metric for feature in scorecard.features]
-    rated = scored.select(BY_CUSTOMER, "points", rating_from=rating(pl.col("value")))
-    earned = scored.select(pl.col(POINTS_OF + metric).alias(metric) for metric in metrics).unpivot(value_name="now")
-    drivers = scored.select(BY_CUSTOMER, *metrics).unpivot(
-        index=BY_CUSTOMER, variable_name="metric", value_name="reading"
-    )
-    gain = pl.col("band_points") - pl.col("now")
-    can_decrease = pl.col("reading").is_not_null() & (pl.col("metric") != ONLY_GROWS)
-    to = pl.when(gain > 0).then("from_worse").when(can_decrease).then("from_better")
+    """Return each driver's moves: `feature` (its number), `reading`, `to`, `gain` (points), `size`, `is_limit`."""
+    frame = scored.lazy()
+    now = (_now(frame, number, feature.metric) for number, feature in enumerate(scorecard.features))
+    gain = earned(physical("coverage"), pl.col("worth"), pl.col("missing")) - pl.col("now")
+    can_decrease = pl.col("reading").is_not_null() & pl.col("can_decrease")
     return (
-        drivers.with_columns(earned["now"])
-        .join(_bands(scorecard), on="metric", how="inner")
-        .with_columns(gain=gain.cast(POINTS), to=to, size=ratio(gain.abs(), pl.col("most")))
-        .filter(pl.col("gain") != 0, pl.col("to").is_not_null())
-        .join(rated, on=BY_CUSTOMER, how="left", validate="m:1")
-        .select(BY_CUSTOMER, "points", "rating_from", "feature", "reading", "to", "gain", "size")
+        pl.concat(now)
+        .join(_targets(scorecard).lazy(), on="feature", how="inner")
+        .with_columns(gain=gain)
+        .filter(pl.col("gain") != 0, (pl.col("gain") > 0) | can_decrease)
+        .join(frame.select(BY_CUSTOMER, *_STATE, rating_from="rating"), on=BY_CUSTOMER, how="left", validate="m:1")
+        .select(
+            *(BY_CUSTOMER, *_STATE, "rating_from", "feature", "reading", "to", "gain", "is_limit"),
+            size=ratio(pl.col("gain").abs(), pl.col("most")),
+        )
+        .collect(engine="in-memory")
     )
 
 
-def _bands(scorecard: Scorecard) -> pl.DataFrame:
+_STATE = ("earned", "expected", "ceiling")
+
+
+def _now(scored: pl.LazyFrame, number: int, slug: str) -> pl.LazyFrame:
+    return scored.select(
+        BY_CUSTOMER,
+        feature=pl.lit(number, pl.Int32),
+        reading=slug,
+        coverage=COVERAGE_OF + slug,
+        now=POINTS_OF + slug,
+    )
+
+
+def _targets(scorecard: Scorecard) -> pl.DataFrame:
+    """Return _TARGETS of all drivers."""
     rows = [
-        (feature.metric, number, points, from_worse, from_better, feature.most)
+        (number, to, is_limit, feature.worth_of(to), whole(feature.missing), feature.most, feature.metric != ONLY_GROWS)
         for number, feature in enumerate(scorecard.features)
-        for points, from_worse, from_better in feature.moves()
+        for to, is_limit in _targets_of(feature).items()
     ]
-    return pl.DataFrame(rows, schema=_BANDS, orient="row")
+    return pl.DataFrame(rows, schema=_TARGETS, orient="row")
+
+
+def _targets_of(feature: Feature) -> dict[Decimal, bool]:
+    """Return round readings that a driver can move to, and whether each is a limit or the nearest to one."""
+    if feature.metric in _PAST:
+        return {}
+    limits = [band.limit for band in feature.bands if band.limit is not None]
+    if feature.stepped:
+        entries = (each for _, *both in feature.moves() for each in zip(both, (1, -1), strict=True))
+        better = 1 if feature.more_is_better else -1
+        return {_rounded(to, way * better, feature): True for to, way in entries if to is not None}
+    between = {
+        _rounded(worse + (best - worse) * nth / _STEPS, 0, feature): False
+        for best, worse in pairwise(limits)
+        for nth in range(1, _STEPS)
+    }
+    return {**between, **dict.fromkeys(limits, True)}
+
+
+def _rounded(reading: Decimal, way: int, feature: Feature) -> Decimal:
+    """Round a reading up (`way` 1) or down (−1), or to the nearest (0), if it is then worth the same, or `way` is 0."""
+    if not reading:
+        return Decimal(0)
+    place = max(Decimal(1).scaleb(reading.adjusted() - _DIGITS + 1), feature.step)
+    rounding = {1: ROUND_CEILING, -1: ROUND_FLOOR, 0: ROUND_HALF_EVEN}[way]
+    rounded = (reading / place).to_integral_value(rounding) * place
+    return rounded if not way or feature.points_of(rounded) == feature.points_of(reading) else reading
 
 
 def _no_second_driver() -> list[pl.Expr]:
@@ -112,11 +170,9 @@ def _pairs(moves: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return the changes after which the rating differs, with `rating_to`. More points never make a rating worse."""
-    after = changes.with_columns(after=(pl.col("points") + pl.col("gain")).cast(POINTS))
-    value = pl.lit(scorecard.link.values(after["after"]))
-    return (
-        after.drop("after").with_columns(rating_to=rating(value)).filter(pl.col("rating_to") != pl.col("rating_from"))
-    )
+    after = changes.with_columns(earned=(pl.col("earned") + pl.col("gain")).cast(POINTS))
+    rating_to = worst(rating_of_points(scorecard.scaled_points(), scorecard.link), pl.col("ceiling"))
+    return after.with_columns(rating_to=rating_to).filter(pl.col("rating_to") != pl.col("rating_from"))
 
 
 def _smallest(changes: pl.DataFrame) -> pl.DataFrame:

@@ -114,6 +114,11 @@ def test_type_of_a_problem_leads_to_the_page_of_its_code(base_url: str) -> None:
     assert (unknown.status_code, "<b>" in unknown.text) == (404, False)
 
 
+def test_no_two_models_have_the_same_name() -> None:
+    """FastAPI puts the module before a name that several models have."""
+    assert [name for name in document()["components"]["schemas"] if "__" in name] == []
+
+
 def test_every_reference_in_the_document_resolves() -> None:
     schemas: dict[str, Any] = document()["components"]["schemas"]
     assert set(re.findall("#/components/schemas/([A-Za-z_]+)", str(document()))) <= schemas.keys()

@@ -69,7 +69,7 @@ def test_default_scores_are_printed_without_a_home(portfolio: tuple[Path, Path],
     assert scores.columns == ["customer", "asOf", "defaulted", "points", "value"]
     assert scores.height == CUSTOMERS
     assert scores["value"].is_between(0, 1).all()
-    assert "1 without transactions; AUC 0." in result.stderr
+    assert "1 without transactions; expected evidence: balances, months; AUC 0." in result.stderr
     assert run("risk", "score", "--transactions", rows, "--outcomes", outcomes)["auc"] > 0.6
     assert not home.exists()
 
@@ -96,6 +96,16 @@ def test_from_two_files_to_a_model_in_use_and_back(portfolio: tuple[Path, Path],
     assert refused("risk", "deactivate", "--client", client) == "The client has no active risk model."
     trail = {entry["action"] for entry in run("audit", "list")}
     assert {"RiskModel.Fitted", "RiskModel.Activated", "RiskModel.Deactivated"} <= trail
+
+
+@pytest.mark.usefixtures("home")
+def test_expected_evidence_is_stated_for_a_client() -> None:
+    client = run("clients", "create", "Harbour Lending")["clientId"]
+    assert run("risk", "expect", "--client", client)["expects"] == "words, balances, accounts, months"
+    assert run("risk", "expect", "--client", client, "months", "balances")["expects"] == "balances, months"
+    assert "Client.EvidenceExpected" in {entry["action"] for entry in run("audit", "list")}
+    wrong = CliRunner().invoke(app, ["risk", "expect", "--client", client, "word"])
+    assert wrong.exit_code == 2
 
 
 @pytest.mark.usefixtures("home")

@@ -243,7 +243,7 @@ MALFORMED: dict[str, tuple[str, bytes]] = {
     "a header without end": (FORM, b"--b0undary\r\nContent-Disposition: form-data" + b"x" * 70_000),
     "a great many headers": (FORM, b"--b0undary\r\n" + b"X: y\r\n" * 1_000 + b"\r\n"),
     "garbage": (FORM, os.urandom(3_000)),
-    "a password that is no text": (
+    "a password that is not text": (
         FORM,
         b'--b0undary\r\nContent-Disposition: form-data; name="password"\r\n\r\n\xff\xfe\r\n'
         + (PART + pdf("june") + b"\r\n--b0undary--\r\n"),

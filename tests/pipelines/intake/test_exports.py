@@ -319,7 +319,7 @@ def test_an_amount_is_read_or_left_as_printed(printed: str, read_as: str) -> Non
 
 @pytest.mark.parametrize("moment", ["14/01/2026 00:00", "2026-01-14 00:00", "2026-01-14T00:00:00"])
 def test_no_delimiter_is_taken_for_part_of_a_time(moment: str) -> None:
-    """`14/01/2026 00:00;SHOP;645,89` split at its comma is no date and an amount of 89."""
+    """`14/01/2026 00:00;SHOP;645,89` split at its comma is not a date and an amount of 89."""
     lines = [f"{moment};SHOP;-645,89;-32,48\n", f"{moment};FIZZ;-1.000,10;-1.032,58\n"]
     (statement,) = read("x.csv", ("Date;Narrative;Amount;Balance\n" + "".join(lines)).encode()).statements
     assert statement.rows["amount"].to_list() == ["-645.89", "-1000.10"]

@@ -27,6 +27,8 @@ from pipelines.intake.masking import card_lengths, mask_json, mask_text, masked_
         ("CARD 4111\u00a01111\u00a01111\u00a01111", "CARD 411111xxxxxx1111"),  # pages and PDFs have such spaces
         ("CARD 4111  1111   1111 1111", "CARD 411111xxxxxx1111"),
         ("CARD 4111\u200b1111\u200b1111\u200b1111", "CARD 411111xxxxxx1111"),  # shown as one number
+        ("CARD 4111 \u200b 1111 1111  1111", "CARD 411111xxxxxx1111"),
+        ("4111  1111-1111  1111 and 4111  1111 1111 1111 7", "411111xxxxxx1111 and 411111xxxxxx1111 7"),
         ("4111\u20131111\u20131111\u20131111", "411111xxxxxx1111"),
         ("é 41\u00ad1111 1111\u2009 1111 11 é", "é 411111xxxxxx1111 é"),
         ("4111  1111  1111  1111  X", "411111xxxxxx1111  X"),

@@ -32,9 +32,12 @@ class Unavailable(Exception):
 
 
 class Customer:
-    """One customer's metrics. `rows`: of TRANSACTIONS, as dicts, in any order."""
+    """One customer's metrics. `rows`: of TRANSACTIONS, as dicts, in any order; `excluded`: ids of rows left out."""
 
-    def __init__(self, rows: Iterable[Row], as_of: date, metrics: Metrics) -> None:
+    def __init__(
+        self, rows: Iterable[Row], as_of: date, metrics: Metrics, excluded: frozenset[bytes] = frozenset()
+    ) -> None:
+        rows = [{**row, "is_excluded": row["transaction_id"] in excluded} for row in rows]
         counted = (each for each in rows if each["status"] == "posted" and each["superseded_seq"] is None)
         order = ("date", "received_seq", "position")
         self.rows = sorted((r for r in counted if r["date"] <= as_of), key=lambda row: [row[name] for name in order])
@@ -275,6 +278,8 @@ class Customer:
                 return max(values)
             case "last":
                 return min(totals)[1]
+            case "share_short" | "longest_short" | "days_since_short":
+                return self.short(each, totals, len(days))
             case "days_below":
                 return Decimal(sum(value < (each.threshold or 0) for value in values))
             case _:
@@ -283,6 +288,22 @@ class Customer:
                 x, y = Decimal(sum(-age for age, _ in totals)) / len(totals), sum(values) / Decimal(len(values))
                 increase = _total((-age - x) * (total - y) for age, total in totals)
                 return 30 * increase / _total((-age - x) ** 2 for age, _ in totals)
+
+    def short(self, each: Balances, totals: list[tuple[int, Decimal]], seen: int) -> Decimal:
+        assert each.usual is not None
+        moved = sum(
+            (abs(value) for _, value in self.matching_rows(Where(external=True), each.usual, each.window)), Decimal(0)
+        )
+        is_short = {age: total * seen < (each.threshold or 0) * moved for age, total in totals}
+        ages = [age for age, low in is_short.items() if low]
+        if each.aggregate == "share_short":
+            return Decimal(len(ages)) / len(totals)
+        if each.aggregate == "days_since_short":
+            return Decimal(min(ages) - each.window.offset if ages else len(totals))
+        spells = [0]
+        for age in range(max(is_short), -1, -1):
+            spells.append(spells[-1] + 1 if is_short.get(age) else 0)
+        return Decimal(max(spells))
 
     # Other metrics
 
@@ -333,6 +354,7 @@ def _meets(row: Row, where: Where) -> bool:
             not where.counterparties or row["counterparty_group"] in where.counterparties,
             not where.channels or row["channel"] in where.channels,
             not where.flags or bool(set(where.flags) & set(row["flags"] or ())),
+            not set(where.not_flags) & set(row["flags"] or ()),
             not where.account_types or row["account_type"] in where.account_types,
             where.direction != "credit" or row["amount"] > 0,
             where.direction != "debit" or row["amount"] < 0,
@@ -340,6 +362,7 @@ def _meets(row: Row, where: Where) -> bool:
             where.recurring is None or where.recurring is (row["series_id"] is not None),
             where.facility is None or where.facility is (row["facility_id"] is not None),
             where.unreconciled is None or where.unreconciled is is_unreconciled(row),
+            where.excluded is None or where.excluded is row["is_excluded"],
             where.at_least is None or size >= where.at_least,
             where.at_most is None or size <= where.at_most,
         )

@@ -114,7 +114,7 @@ def accounts(rows: Sequence[Row], as_of: date) -> list[Row]:
     return found
 
 
-# Accounts that transfers speak of.
+# Accounts that transfers mention.
 
 
 def mentioned(rows: Sequence[Row]) -> list[Row]:

@@ -234,7 +234,7 @@ def test_the_quarter_before_the_history_takes_what_is_paid_by_its_due_date() -> 
     quarterly = [row(date(2025, month, 26), "-1560", kind=SUPER) for month in (1, 4, 7)]  # January's is for 2024
     wages = [row(date(2025, 1, 3) + timedelta(weeks=week), "-810", kind=WAGES) for week in range(29)]
     rows = [row(date(2025, 1, 2), "0"), *quarterly, *wages]
-    # What April brought beyond 13 weeks at 11.5 % is no early payment, for what was due before 2 January isn't known.
+    # What April brought beyond 13 weeks at 11.5 % is not an early payment: what was due before 2 January isn't known.
     assert columns(SUPER_OBLIGATIONS, rows, "expectedSuper", "superPaid") == [(1495, 1560), (1495, 1495), (360, 65)]
 
 

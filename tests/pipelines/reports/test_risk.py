@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
-from itertools import combinations
 from typing import Any
 
 import polars as pl
@@ -18,11 +18,13 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import as_data
 from pipelines.figures.lineage import pointer, value_of
 from pipelines.reports.risk import explain_risk, risk_report
-from pipelines.reports.risk.rating import rating
+from pipelines.reports.risk.rating import CEILINGS, EVIDENCE_CEILINGS, NO_CEILINGS, rating, with_interval, with_rating
 from pipelines.reports.risk.sensitivity import sensitivity
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.scorecard import Band, Feature, Link, Scorecard
+from pipelines.scorecards.expected import Expected
+from pipelines.scorecards.scorecard import POINTS, Band, Feature, Link, Scorecard
 from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.printing import RATIO
 from tests.conftest import examples
 from tests.pipelines.reports.examples import (
     MAIN,
@@ -39,6 +41,7 @@ from tests.pipelines.reports.examples import (
 )
 from tests.pipelines.risk_models.examples import (
     Readings,
+    any_coverage,
     any_readings,
     frame,
     points_by_hand,
@@ -90,7 +93,7 @@ def test_a_sound_business_earns_all_points_of_its_readings() -> None:
     assert data["pdConfidenceRating"] == "high"
     assert codes(data) == ["Uncalibrated"]
     assert data["calibration"] == "none"
-    assert data["model"] == {"name": "default", "version": "2", "calibration": "none"}
+    assert data["model"] == {"name": "default", "version": "3", "calibration": "none"}
 
 
 def test_a_driver_shows_its_reading_and_points() -> None:
@@ -100,8 +103,10 @@ def test_a_driver_shows_its_reading_and_points() -> None:
         "name": metrics.METRICS["dishonours_per_month_180d"].name,
         "reading": Decimal("0.0000"),
         "unit": "per month",
-        "points": Decimal("7.00"),
-        "maxPoints": Decimal("7.00"),
+        "points": Decimal("8.00"),
+        "maxPoints": Decimal("8.00"),
+        "coverage": Decimal("1.0000"),
+        "state": "known",
         "direction": "lower_is_better",
         "peerPercentile": None,
         "reason": "A payment the bank refused was a promise that could not be kept.",
@@ -120,7 +125,8 @@ def test_one_row_gives_hardly_any_readings() -> None:
     data = risk([row(0, "5", kind="revenue/card_settlement")])
     assert codes(data) == ["Uncalibrated", "InsufficientHistory", "NoBalances"]
     assert data["rating"] == "E"
-    assert data["interval"]["high"] > Decimal("0.8")
+    assert data["covered"] < Decimal("0.1")
+    assert data["interval"]["high"] > Decimal("0.8") > data["interval"]["low"]
 
 
 def test_old_data_lower_the_confidence_and_give_a_code() -> None:
@@ -128,7 +134,7 @@ def test_old_data_lower_the_confidence_and_give_a_code() -> None:
     assert stale["value"] == fresh["value"]
     assert fresh["pdConfidenceScore"] - stale["pdConfidenceScore"] == 10
     assert codes(stale) == ["Uncalibrated", "StaleData"]
-    assert stale["interval"]["high"] > fresh["interval"]["high"]
+    assert stale["interval"] == fresh["interval"]
 
 
 def overdrawn(limit: Decimal | None) -> Data:
@@ -152,16 +158,106 @@ def test_an_overdrawn_account_of_unknown_limit_gives_a_code() -> None:
 
 
 def test_uncategorised_rows_earn_no_points_for_absent_distress() -> None:
-    said, unsaid = (
-        sound_business(),
-        [{**each, "category": "unknown_debit", "category_group": "unknown"} for each in sound_business()],
-    )
-    data = risk(unsaid)
-    assert "Uncategorised" in codes(data)
-    assert readings(data)["dishonours_per_month_180d"] is None
-    assert readings(data)["buffer_days_180d"] == readings(risk(said))["buffer_days_180d"]
-    assert data["value"] > risk(said)["value"]
-    assert data["pdConfidenceScore"] < risk(said)["pdConfidenceScore"]
+    said, unsaid = risk(sound_business()), risk(without_words(sound_business()))
+    assert "Uncategorised" in codes(unsaid)
+    silent = next(each for each in unsaid["drivers"] if each["metric"] == "dishonours_per_month_180d")
+    assert (silent["reading"], silent["points"], silent["coverage"], silent["state"]) == (0, 0, 0, "unknown")
+    assert readings(unsaid)["buffer_days_180d"] == readings(said)["buffer_days_180d"]
+    assert unsaid["value"] > said["value"]
+    assert unsaid["covered"] < said["covered"]
+    assert unsaid["pdConfidenceScore"] < said["pdConfidenceScore"]
+
+
+def without_words(rows: Sequence[Row]) -> list[Row]:
+    return [{**each, "category": "unknown_debit", "category_group": "unknown"} for each in rows]
+
+
+def test_an_answer_of_the_model_counts_if_it_is_sure() -> None:
+    for confidence, counts in ((0.7, True), (0.69, False)):
+        rows = [{**each, "category_source": "learned", "confidence": confidence} for each in sound_business()]
+        driver = next(each for each in risk(rows)["drivers"] if each["metric"] == "dishonours_per_month_180d")
+        assert driver["coverage"] == (1 if counts else 0), confidence
+
+
+def expecting(rows: Sequence[Row], *names: str) -> Data:
+    portfolio = ClientPortfolio(frozenset({1}), expected=Expected.of(names))
+    as_of = max(each["date"] for each in rows)
+    return parsed(risk_report(Facts(transactions(rows).collect(), as_of, Context([portfolio])))["data"].item())
+
+
+def test_what_nobody_is_expected_to_send_costs_nobody_points() -> None:
+    rows = with_ids(without_words(sound_business()))
+    expected, not_expected = risk(rows), expecting(rows, "balances", "accounts", "months")
+    assert (expected["rating"], not_expected["rating"]) == ("E", "A")
+    states = {each["metric"]: each["state"] for each in not_expected["drivers"]}
+    assert states["dishonours_per_month_180d"] == "not_expected"
+    assert states["revenue_trend_90d"] == "provisional"
+    assert states["buffer_days_180d"] == "known"
+    assert "ProvisionalRevenue" in codes(not_expected)
+    assert "Uncategorised" not in codes(not_expected)
+
+
+def test_half_of_a_year_covers_half_of_the_days() -> None:
+    year = sound_business()
+    half = year[len(year) // 2 :]
+    coverage = {each["metric"]: each["coverage"] for each in risk(half)["drivers"]}
+    assert coverage["buffer_days_180d"] == 1
+    assert Decimal("0.45") < coverage["revenue_volatility_12m"] < Decimal("0.55")
+    assert {each["coverage"] for each in expecting(half, "words", "balances")["drivers"]} == {1}
+
+
+def test_a_month_left_out_between_balances_is_not_seen() -> None:
+    rows = [each for each in sound_business() if not 300 <= (each["date"] - START).days < 330]
+    coverage = {each["metric"]: each["coverage"] for each in risk(rows)["drivers"]}
+    assert Decimal("0.82") < coverage["buffer_days_180d"] < Decimal("0.85")
+
+
+# Ceilings
+
+
+def with_ceiling(letter: str | None, covered: str = "1", points: str = "95", calibration: Any = "none") -> Data:
+    scorecard = replace(DEFAULT, calibration=calibration)
+    value = scorecard.link.value(Decimal(points))
+    columns = {"covered": Decimal(covered), "value": value, "points": Decimal(points)}
+    kinds = {"covered": RATIO, "value": RATIO, "points": POINTS}
+    scored = pl.DataFrame({"customer_number": [1], **columns}, schema_overrides=kinds)
+    ceilings = pl.DataFrame([(1, letter, ["insolvency"])] if letter else [], schema=CEILINGS, orient="row")
+    [row] = with_interval(with_rating(scored, scorecard, ceilings), scorecard).to_dicts()
+    return {**row, "before": value}
+
+
+@pytest.mark.parametrize(
+    ("event", "covered", "rating", "limited_by"),
+    [
+        (None, "1", "A", []),
+        (None, "0.8499", "B", ["evidence"]),
+        (None, "0.7499", "C", ["evidence"]),
+        ("D", "1", "D", ["insolvency"]),
+        ("D", "0.75", "D", ["insolvency"]),
+        ("C", "0.67", "C", ["evidence", "insolvency"]),
+        ("B", "0.49", "E", ["evidence"]),
+    ],
+)
+def test_the_worst_ceiling_binds(event: str | None, covered: str, rating: str, limited_by: list[str]) -> None:
+    row = with_ceiling(event, covered)
+    assert (row["rating"], row["limitedBy"]) == (rating, limited_by)
+    assert row["valueBeforeCeilings"] == row["before"]
+    assert rating_of(row["value"]) == rating
+    assert row["low"] <= row["value"] <= row["high"]
+
+
+def test_a_ceiling_that_the_value_is_worse_than_does_not_bind() -> None:
+    row = with_ceiling("B", points="10")
+    assert (row["rating"], row["limitedBy"], row["value"]) == ("E", [], row["before"])
+
+
+def test_a_calibrated_value_stays_under_a_ceiling() -> None:
+    row = with_ceiling("E", calibration="client")
+    assert (row["rating"], row["value"]) == ("E", row["before"])
+
+
+def rating_of(value: Decimal) -> str:
+    return str(pl.select(rating(pl.lit(value, RATIO))).item())
 
 
 def test_revenue_exceeded_by_refunds_counts_as_none() -> None:
@@ -185,17 +281,20 @@ def test_a_rating_includes_its_limit(value: str, expected: str) -> None:
 def test_the_report_agrees_with_counting_by_hand(rows: list[Row]) -> None:
     data = report("risk", rows, START + timedelta(days=400))
     points = {each["metric"]: each["points"] for each in data["drivers"]}
-    read = readings(data)
-    assert points == {each.metric: points_by_hand(each, read[each.metric]) for each in DEFAULT.features}
-    assert data["value"] == value_by_hand(DEFAULT, total_by_hand(DEFAULT, read))
-    assert data["rating"] == rating_by_hand(DEFAULT, total_by_hand(DEFAULT, read))
-    margin = 10 * (Decimal("0.5") + Decimal("2.5") * (100 - data["pdConfidenceScore"]) / 100)
-    for side, shift in (("low", margin), ("high", -margin)):
-        expected = value_by_hand(DEFAULT, total_by_hand(DEFAULT, read) + shift.quantize(Decimal("0.01")))
-        assert data["interval"][side] == expected
+    read, coverage = readings(data), {each["metric"]: each["coverage"] for each in data["drivers"]}
+    assert points == {
+        each.metric: points_by_hand(each, read[each.metric], coverage[each.metric]) for each in DEFAULT.features
+    }
+    total = total_by_hand(DEFAULT, read, coverage)
+    assert data["valueBeforeCeilings"] == value_by_hand(DEFAULT, total)
+    assert data["rating"] == max(rating_by_hand(DEFAULT, total), ceiling_by_hand(data["covered"]))
     assert data["interval"]["low"] <= data["value"] <= data["interval"]["high"]
     known = metrics.values(facts(rows, START + timedelta(days=400))).row(0, named=True)
     assert all(reading in (None, known[name]) for name, reading in read.items())
+
+
+def ceiling_by_hand(covered: Decimal) -> str:
+    return next((letter for letter, least in EVIDENCE_CEILINGS if covered >= least), "E")
 
 
 @examples(3)
@@ -213,112 +312,52 @@ def test_shuffled_rows_and_other_customers_change_nothing(rows: list[Row], rando
 # Sensitivity
 
 
-def changes(readings_: Readings, scorecard: Scorecard = DEFAULT) -> list[Data]:
-    listed = sensitivity(scorecard.scored(frame(readings_)), scorecard)
-    [data] = as_data(listed)["data"]
+def changes(readings_: Readings, scorecard: Scorecard = DEFAULT, coverage: Readings | None = None) -> list[Data]:
+    scored = with_rating(scorecard.scored(frame(readings_, coverage=coverage)), scorecard, NO_CEILINGS)
+    [data] = as_data(sensitivity(scored, scorecard))["data"]
     found: list[Data] = parsed(data)["sensitivity"]
     return found
 
 
-def moves_by_hand(feature: Feature, reading: Decimal | None) -> list[tuple[Decimal, Decimal]]:
-    """Return the nearest reading in each other band and the points it gains, by trying readings around every limit."""
-    tried = [band.limit for band in feature.bands if band.limit is not None]
-    around = [each + sign * feature.step for each in tried for sign in (-1, 0, 1)]
-    now = points_by_hand(feature, reading)
-    found: dict[Decimal, Decimal] = {}
-    for each in around:
-        gain = points_by_hand(feature, each) - now
-        if gain == 0 or (gain < 0 and (reading is None or feature.metric == "months_of_history")):
-            continue
-        up = feature.more_is_better == (gain > 0)
-        nearer = gain not in found or (each < found[gain] if up else each > found[gain])
-        found = {**found, gain: each} if nearer else found
-    return [(to, gain) for gain, to in found.items()]
-
-
-def sizes_by_hand(readings_: Readings) -> tuple[list[Decimal], list[Decimal]]:
-    """Return the sizes of the smallest changes that cross a line, up and down: of single drivers, and of pairs."""
-    total = total_by_hand(DEFAULT, readings_)
-    now = rating_by_hand(DEFAULT, total)
-    moves = [
-        (feature.metric, gain, abs(gain) / feature.most)
-        for feature in DEFAULT.features
-        for _, gain in moves_by_hand(feature, readings_[feature.metric])
-    ]
-    alone: dict[Any, Decimal] = {}
-    pairs: dict[Any, Decimal] = {}
-    for metric, gain, size in moves:
-        if rating_by_hand(DEFAULT, total + gain) != now:
-            alone[metric, gain > 0] = min(size, alone.get((metric, gain > 0), size))
-    if not alone:
-        for one, two in combinations(moves, 2):
-            gain, key = one[1] + two[1], (one[0], two[0], one[1] > 0)
-            same_way = (one[1] > 0) == (two[1] > 0) and one[0] != two[0]
-            if same_way and rating_by_hand(DEFAULT, total + gain) != now:
-                pairs[key] = min(one[2] + two[2], pairs.get(key, one[2] + two[2]))
-    return sorted(alone.values()), sorted(pairs.values())
-
-
 @examples(6)
-@given(any_readings(DEFAULT))
-def test_each_change_crosses_a_line_and_no_smaller_one_does(readings_: Readings) -> None:
-    listed = changes(readings_)
-    total = total_by_hand(DEFAULT, readings_)
-    alone, _ = sizes_by_hand(readings_)
-    by_name = {feature.metric: feature for feature in DEFAULT.features}
+@given(any_readings(DEFAULT), any_coverage(DEFAULT))
+def test_each_change_crosses_a_line_with_a_round_figure(readings_: Readings, coverage: Readings) -> None:
+    listed = changes(readings_, coverage=coverage)
+    total = total_by_hand(DEFAULT, readings_, coverage)
+    covered = DEFAULT.scored(frame(readings_, coverage=coverage))["covered"].item()
+    ceiling = ceiling_by_hand(covered)
     for change in listed:
         parts = [change, *([change["also"]] if change["also"] else [])]
         moved = {**readings_, **{part["metric"]: part["to"] for part in parts}}
         assert all(part["from"] == readings_[part["metric"]] for part in parts)
-        assert total_by_hand(DEFAULT, moved) == total + change["pointsGained"]
-        assert change["ratingFrom"] == rating_by_hand(DEFAULT, total)
-        assert change["ratingTo"] == rating_by_hand(DEFAULT, total + change["pointsGained"]) != change["ratingFrom"]
-        for part in parts:  # one step back the band is another
-            feature = by_name[part["metric"]]
-            towards = 1 if feature.more_is_better == (change["pointsGained"] > 0) else -1
-            assert points_by_hand(feature, part["to"] - towards * feature.step) != points_by_hand(feature, part["to"])
-    if alone:
-        sizes = [abs(change["pointsGained"]) / by_name[change["metric"]].most for change in listed]
-        rounded = [size.quantize(Decimal("0.0001")) for size in alone[:3]]
-        assert [size.quantize(Decimal("0.0001")) for size in sizes] == rounded
-        assert not any(change["also"] for change in listed)
+        assert change["ratingFrom"] == max(rating_by_hand(DEFAULT, total), ceiling)
+        assert change["ratingTo"] == max(rating_by_hand(DEFAULT, total_by_hand(DEFAULT, moved, coverage)), ceiling)
+        assert change["ratingTo"] != change["ratingFrom"]
+        assert all(len(part["to"].normalize().as_tuple().digits) <= 3 for part in parts)
+        assert not {part["metric"] for part in parts} & {"revenue_volatility_12m", "months_under_target_share_12m"}
+    assert len(listed) <= 3
 
 
-@examples(3)
-@given(st.integers(1, 22), any_readings(DEFAULT))
-def test_pairs_are_tried_where_no_driver_alone_is_enough(known: int, readings_: Readings) -> None:
-    """Few readings put the rating far down in E, where one driver is seldom enough."""
-    few = {name: reading if place % known == 0 else None for place, (name, reading) in enumerate(readings_.items())}
-    alone, pairs = sizes_by_hand(few)
-    listed = changes(few)
-    if not alone:
-        assert len(listed) == min(3, len(pairs))
-        assert all(change["also"] for change in listed)
+def test_no_smaller_change_of_one_driver_is_enough() -> None:
+    bands = (Band(Decimal(30), Decimal(60)), Band(Decimal(10), Decimal(0)), Band(None, Decimal(0)))
+    feature = Feature("buffer_days_180d", more_is_better=True, bands=bands, reason="Why.", stepped=False)
+    tiny = Scorecard("tiny", "1", "none", (feature,), Link(Decimal(30), Decimal(10)))
+    [up] = changes({"buffer_days_180d": Decimal("12.5")}, tiny)
+    assert (up["to"], up["ratingFrom"], up["ratingTo"]) == (25, "E", "D")
 
 
-def test_the_smallest_pairs_come_first() -> None:
-    worst = {
-        feature.metric: (feature.bands[0].limit or Decimal(0)) + (-1000 if feature.more_is_better else 1000)
-        for feature in DEFAULT.features
+def test_pairs_are_tried_where_no_driver_alone_is_enough() -> None:
+    nothing = {feature.metric: None for feature in DEFAULT.features}
+    bad = {
+        each.metric: (each.bands[-2].limit or 0) + (-1000 if each.more_is_better else 1000) for each in DEFAULT.features
     }
-    by_name = {feature.metric: feature for feature in DEFAULT.features}
-    best = {name: by_name[name].bands[0].limit for name in list(worst)[:5]}
-    poor = {**worst, **best}
-    alone, pairs = sizes_by_hand(poor)
-    assert alone == []
-    sizes = [
-        sum(
-            abs(
-                points_by_hand(by_name[part["metric"]], part["to"])
-                - points_by_hand(by_name[part["metric"]], part["from"])
-            )
-            / by_name[part["metric"]].most
-            for part in (change, change["also"])
-        )
-        for change in changes(poor)
-    ]
-    assert [round(size, 3) for size in sizes] == [round(size, 3) for size in pairs[:3]]
-    assert len(sizes) == 3
+    halved = {**nothing, **{each.metric: each.bands[0].limit for each in DEFAULT.features[3:12]}}
+    alone = changes(halved)
+    assert alone
+    far = {slug: Decimal(value) for slug, value in bad.items()}
+    near_the_line = {**far, **{each.metric: each.bands[0].limit for each in DEFAULT.features[:4]}}
+    listed = changes(near_the_line)
+    assert all(change["also"] for change in listed)
 
 
 def test_a_change_is_described_in_words() -> None:
@@ -330,6 +369,14 @@ def test_a_change_is_described_in_words() -> None:
     assert up["words"] == f"{name} going from 12.5 to 30 would lift the rating from E to C."
     [known] = changes({"buffer_days_180d": None}, tiny)
     assert known["words"] == f"{name} becoming known at 30 would lift the rating from E to C."
+
+
+def test_a_figure_with_too_many_digits_is_rounded_within_its_band() -> None:
+    bands = (Band(Decimal("449.9999"), Decimal(60)), Band(None, Decimal(0)))
+    feature = Feature("buffer_days_180d", more_is_better=True, bands=bands, reason="Why.")
+    tiny = Scorecard("tiny", "1", "none", (feature,), Link(Decimal(30), Decimal(10)))
+    assert [each["to"] for each in changes({"buffer_days_180d": Decimal(3)}, tiny)] == [450]
+    assert [each["to"] for each in changes({"buffer_days_180d": Decimal(500)}, tiny)] == [449]
 
 
 # Peers, and a client's own scorecard

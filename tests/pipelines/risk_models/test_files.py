@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from pipelines.risk_models import cohorts, files
-from pipelines.risk_models.readings import reads_meaning
 from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.expected import Expected
+from pipelines.scorecards.scorecard import COVERAGE_OF
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.schemas import ACCEPTED
 
@@ -85,13 +86,24 @@ def test_without_descriptions_metrics_by_meaning_have_no_reading() -> None:
         schema=dict.fromkeys(files.TRANSACTION_COLUMNS, pl.String),
     )
     outcomes = files.parse_outcomes(table("customer,asOf,defaulted\na,2024-12-31,0"))
-    [read] = cohorts.cohort_of_files(files.parse_transactions(rows), outcomes).readings.to_dicts()
-    known = cohorts.with_flows()
-    by_meaning = {slug for slug in read if reads_meaning(known[slug], known)}
-    assert {slug for slug in by_meaning if read[slug] is not None} == set()
-    assert {"dishonours_per_month_180d", "gambling_share_180d", "stacked_running_180d"} <= by_meaning
-    plain = {"buffer_days_180d", "inflow_to_outflow_180d", "overdrawn_day_share_180d", "inflow_volatility_12m"}
+    cohort = cohorts.cohort_of_files(files.parse_transactions(rows), outcomes)
+    assert not cohort.expected.words
+    [read] = cohort.default_readings.to_dicts()
+    coverage = {feature.metric: read[COVERAGE_OF + feature.metric] for feature in DEFAULT.features}
+    not_expected = {slug for slug, share in coverage.items() if share is None}
+    assert {"dishonours_per_month_180d", "debt_service_to_revenue_180d", "stacked_running_180d"} <= not_expected
+    plain = {"buffer_days_180d", "inflow_to_outflow_180d", "overdrawn_day_share_180d", "revenue_trend_90d"}
+    assert not plain & not_expected
     assert all(read[slug] is not None for slug in plain)
+
+
+def test_what_is_expected_is_decided_once_from_all_customers_unless_stated() -> None:
+    rows, outcomes = files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES))
+    decided = cohorts.cohort_of_files(rows, outcomes).expected
+    assert decided == Expected.of(["balances"])
+    assert cohorts.cohort_of_files(rows, outcomes, expected=Expected.of(["words"])).expected == Expected.of(["words"])
+    with pytest.raises(ValueError, match="there is no evidence word; there is words"):
+        Expected.of(["word"])
 
 
 def test_registry_only_leaves_out_flows_and_given_columns() -> None:

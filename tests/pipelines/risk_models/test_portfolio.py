@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks import evidence
 from benchmarks.labelled import accepted
 from benchmarks.risk import UNTIL, judged
 from pipelines.enrichment.enrichment import enrich
@@ -29,6 +30,13 @@ def test_default_and_fitted_scorecards_rank_defaults() -> None:
     assert facts["auc"] > 0.6
     assert facts["auc"] < best + 0.08
     assert facts["brier"] < facts["brierOfBaseRate"] * 1.02
+    current = enriched.filter(pl.col("superseded_seq").is_null())
+    whole = evidence.scored(current, UNTIL)
+    for name, less in (
+        ("words", evidence.blanked(current, pl.lit(value=True))),
+        ("balances", evidence.without_balances(current)),
+    ):
+        assert (evidence.scored(less, UNTIL)["points"] <= whole["points"]).all(), name
 
 
 def test_a_case_has_stored_transactions_up_to_its_day() -> None:

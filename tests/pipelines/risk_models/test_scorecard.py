@@ -1,6 +1,6 @@
 """Readings earn points and points give a probability: exact, monotone, and leaving data out earns nothing."""
 
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 
 import polars as pl
 import pytest
@@ -12,6 +12,7 @@ from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.scorecard import POINTS, Band, Feature, Link, Scorecard
 from tests.pipelines.risk_models.examples import (
     Readings,
+    any_coverage,
     any_reading,
     any_readings,
     frame,
@@ -35,9 +36,31 @@ def a_scorecard(*features: Feature, link: Link = DEFAULT.link) -> Scorecard:
 
 def test_a_reading_earns_the_points_of_the_first_band_it_reaches() -> None:
     readings = [D("30"), D("29.9999"), D("7"), D("6.9999"), D("-3"), None]
-    read = pl.DataFrame({"buffer_days_180d": readings}, schema={"buffer_days_180d": pl.Decimal(38, 4)})
+    read = frame(*({"buffer_days_180d": reading} for reading in readings))
     assert read.select(a_feature().points()).to_series().to_list() == [5, 2, 2, 0, 0, 0]
     assert [a_feature().points_of(reading) for reading in readings] == [5, 2, 2, 0, 0, 0]
+
+
+def test_worth_runs_in_a_straight_line_between_limits() -> None:
+    bands = (Band(D(30), D(5)), Band(D(10), D(2)), Band(D(0), D(0)), Band(None, D(0)))
+    feature = a_feature(bands=bands, stepped=False)
+    readings = [D("31"), D("30"), D("20"), D("10"), D("5"), D("0"), D("-3"), None]
+    assert [feature.points_of(reading) for reading in readings] == [5, 5, D("3.5"), 2, 1, 0, 0, 0]
+    assert feature.points_of(D("20"), D("0.5")) == D("1.75")
+
+
+def test_a_line_ends_where_its_last_limit_does() -> None:
+    with pytest.raises(ValueError, match="the last band must continue"):
+        a_scorecard(a_feature(stepped=False))
+
+
+def test_what_is_not_expected_counts_on_neither_side() -> None:
+    both = a_scorecard(a_feature(), a_feature(metric="min_balance_days_180d"))
+    read = {"buffer_days_180d": D(7), "min_balance_days_180d": D(30)}
+    [scored] = both.scored(frame(read, coverage={"buffer_days_180d": D(1), "min_balance_days_180d": None})).to_dicts()
+    assert (scored["earned"], scored["expected"], scored["covered"], scored["points"]) == (2, 5, 1, 4)
+    nothing = both.scored(frame(read, coverage=dict.fromkeys(read)))
+    assert nothing.select("points", "covered").row(0) == (0, 0)
 
 
 def test_where_less_is_better_limits_are_reached_from_below() -> None:
@@ -94,11 +117,24 @@ def test_values_agree_with_value() -> None:
     ]
 
 
-@given(any_readings(DEFAULT))
-def test_points_and_value_agree_with_counting_by_hand(readings: Readings) -> None:
-    [scored] = DEFAULT.scored(frame(readings)).to_dicts()
-    assert scored["points"] == total_by_hand(DEFAULT, readings)
+@given(any_readings(DEFAULT), any_coverage(DEFAULT))
+def test_points_and_value_agree_with_counting_by_hand(readings: Readings, coverage: Readings) -> None:
+    [scored] = DEFAULT.scored(frame(readings, coverage=coverage)).to_dicts()
+    assert scored["points"] == total_by_hand(DEFAULT, readings, coverage)
     assert scored["value"] == value_by_hand(DEFAULT, scored["points"])
+    expected = [each for each in DEFAULT.features if coverage[each.metric] is not None]
+    covered = sum((each.most * (coverage[each.metric] or D(0)) for each in expected), D(0))
+    share = covered / max(sum((each.most for each in expected), D(0)), D(1))
+    assert scored["covered"] == share.quantize(D("0.0001"), ROUND_DOWN)
+
+
+@given(any_readings(DEFAULT), st.data())
+def test_less_coverage_never_helps(readings: Readings, data: st.DataObject) -> None:
+    share = st.integers(0, 10_000).map(lambda number: D(number).scaleb(-4))
+    more = {slug: data.draw(share) for slug in readings}
+    less = {slug: each * data.draw(share).quantize(D("0.01")) for slug, each in more.items()}
+    points = [DEFAULT.scored(frame(readings, coverage=each))["points"].item() for each in (less, more)]
+    assert points[0] <= points[1]
 
 
 @given(st.data())
@@ -124,10 +160,14 @@ class TestTheDefault:
     def test_has_a_hundred_points(self) -> None:
         assert DEFAULT.most == 100
 
+    def test_counts_have_steps_and_all_else_runs_in_lines(self) -> None:
+        counts = {each.metric for each in DEFAULT.features if METRICS[each.metric].unit in ("count", "months")}
+        assert {each.metric for each in DEFAULT.features if each.stepped} == counts
+
     def test_reads_about_twenty_registry_metrics(self) -> None:
         slugs = {feature.metric for feature in DEFAULT.features}
         assert slugs <= METRICS.keys()
-        assert 18 <= len(slugs) <= 24
+        assert 18 <= len(slugs) <= 26
 
     @pytest.mark.parametrize("feature", DEFAULT.features, ids=lambda feature: feature.metric)
     def test_agrees_with_the_registry_on_what_is_better(self, feature: Feature) -> None:

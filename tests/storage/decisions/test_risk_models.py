@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import insert, select, update
 
+from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.scorecards.scorecard import Band, Feature, Link, Scorecard
 from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
 from storage.access import keys
@@ -117,3 +118,16 @@ def test_damaged_model_is_not_used_and_logged(store: Store, caplog: pytest.LogCa
         with caplog.at_level(logging.ERROR):
             assert risk_models.in_use(w, [client]) == {}
     assert str(model.model_id) in caplog.text
+
+
+def test_evidence_is_expected_of_all_customers_of_a_client(store: Store) -> None:
+    with store.db.writing() as w:
+        client, other = a_client(w), a_client(w)
+        assert risk_models.expected_of(w, [client]) == {client: EVERYTHING}
+        risk_models.expect(w, client, Expected.of(["months", "balances"]), NOW)
+        assert risk_models.expected_of(w, [client, other]) == {
+            client: Expected(words=False, accounts=False),
+            other: EVERYTHING,
+        }
+        with pytest.raises(NotFound):
+            risk_models.expect(w, uuid4(), EVERYTHING, NOW)

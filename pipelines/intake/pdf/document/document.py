@@ -26,7 +26,7 @@ _HEADER_WITHIN = 1_024  # bytes that may precede %PDF, as in other readers
 # Our judgement: a page is a scan if it has fewer characters (a stamp, a page number) and an image covers more.
 _FEW = 20  # characters
 _MOST = 0.4  # of the page's area
-_MOST_OBJECTS = 2_000  # that are searched for such an image
+_MOST_OBJECTS = 2_000  # how many objects are searched for such an image
 _LONGEST_PICTURE = 4_000  # pixels per side of a page given to OCR
 
 

@@ -118,7 +118,7 @@ class Page:
     is_picture: bool  # without text, and an image covers most of it
     read_by_ocr: bool
     turn: Turn = Turn()
-    on_sheet: int | None = None  # set if it is not the sheet of its own number
+    on_sheet: int | None = None  # the number of its sheet, if other than its own
     is_half: bool = False  # whether it is half of its sheet
 
     @property

@@ -3,6 +3,7 @@
 import pytest
 
 from pipelines.intake.pdf.extraction import extract
+from pipelines.intake.pdf.layout.layouts import layouts
 from pipelines.intake.pdf.page.result import Verdict
 from pipelines.synthetic.pdf import LAYOUTS, PrintedAccount, statement_pdf
 
@@ -23,6 +24,7 @@ def balances_printed(account: PrintedAccount) -> list[int]:
 def test_a_generated_statement_is_read_as_printed(layout: str, seed: int) -> None:
     made = statement_pdf(layout, seed, rows=40)
     found = extract(made.content)
+    slugs = {bank.name: bank.slug for bank in layouts()}
     assert found.refusal is None
     assert found.pages == made.pages
     assert len(found.statements) == len(made.accounts)
@@ -37,6 +39,7 @@ def test_a_generated_statement_is_read_as_printed(layout: str, seed: int) -> Non
             assert read[n].balance == true[n].balance
         assert statement.verdict in PROVED or "closing" not in account.shown
         assert statement.kind is account.kind
+        assert statement.bank == slugs.get(LAYOUTS[layout].bank_name), "banks with a layout file are recognised"
         assert "account_number" not in account.shown or statement.account_number == account.account_number
         assert "bsb" not in account.shown or statement.bsb == account.bsb
         assert "opening" not in account.shown or statement.opening_balance == account.opening

@@ -1,0 +1,475 @@
+"""Coverage: how much of the evidence for a reading is there, from 0 to 1.
+
+    coverage of a reading of rows      = smaller of (share of rows, share of money) categorised × share of days seen
+    coverage of a reading of balances  = share of days seen whose balances are proven
+
+Rows and days are those that the reading concerns: its side, kind of account and period. Rows count as categorised by a
+correction, rule, list or phrase, or by the model if it is sure (LEAST_SURE). Readings that need no words (months of
+history) are covered by the rows themselves.
+
+Days are days of expected accounts in the period. An account is expected if it was supplied, or if an own transfer or
+card repayment of the last year names it. Its days are expected from the beginning of the period, or from its first row
+if it began at zero.
+
+| a day of an account                                            | counts as seen            |
+|----------------------------------------------------------------|---------------------------|
+| its balances follow from those before (`proven`)               | 1                         |
+| at most ALLOWED_SILENCE days after a row, nothing is proven    | UNPROVEN, or 1 where balances are not expected |
+| any other day                                                  | 0                         |
+
+Balances only add to what is seen, and so do words. So leaving them out never raises the coverage.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import reduce
+from typing import Any, Literal
+
+import polars as pl
+
+from pipelines.figures import words
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions
+from pipelines.figures.mentions import mentions
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics.definition import (
+    Arithmetic,
+    Balances,
+    Days,
+    Definition,
+    Groups,
+    History,
+    Metric,
+    Metrics,
+    Months,
+    Transactions,
+    Where,
+    Window,
+)
+from pipelines.scorecards.expected import Expected
+from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF
+from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
+
+LEAST_SURE = 0.7  # confidence of the model; calibrated, so seven in ten of such answers are right
+ALLOWED_SILENCE = 35  # days: whoever is paid monthly has a row by then; our judgement, like the next
+UNPROVEN = Decimal("0.5")
+FEWEST_UNNAMED = 3  # one-sided own transfers that name no account
+ROUNDING = Decimal("0.02")  # balances that differ by no more than two cents agree
+YEAR = 365  # days; the period of readings of all history
+_DAYS_IN_YEAR, _MONTHS = 365, 12
+_BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
+CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
+Kind = Literal["balances", "rows", "history"]
+Side = Literal["credit", "debit"] | None
+
+
+@dataclass(frozen=True)
+class Concern:
+    """What a reading rests on.
+
+    `kind`: days of balances; rows that must be categorised; or the history itself. `side` and `account_types` (empty:
+    all) of its rows; its period begins `since` days before the last row and ends `until` days before it.
+    `by_meaning`: it needs to know what rows are for, more than revenue if `beyond_revenue`.
+    """
+
+    kind: Kind
+    side: Side = None
+    account_types: frozenset[str] = frozenset()
+    since: int = 0
+    until: int = 0
+    by_meaning: bool = False
+    beyond_revenue: bool = False
+
+    def is_expected(self, expected: Expected) -> bool:
+        if self.kind == "balances":
+            return expected.balances
+        return expected.words or not self.beyond_revenue
+
+
+def concern_of(metric: Metric, among: Metrics) -> Concern:
+    """Return what a metric concerns: all that its inputs concern, and only balances if any of them reads balances."""
+    parts = list(_parts(metric, among))
+    balances = [part for part in parts if part.kind == "balances"]
+    return reduce(_both, balances or parts)
+
+
+def _parts(metric: Metric, among: Metrics) -> Iterator[Concern]:
+    match metric.definition:
+        case Arithmetic(inputs=inputs):
+            for slug in inputs:
+                yield from _parts(among[slug], among)
+            if not inputs:
+                yield Concern("history")
+        case History():
+            yield Concern("history")
+        case Balances(window=window):
+            yield Concern("balances", None, frozenset(), *_ages(window))
+        case definition:
+            yield _of_rows(definition)
+
+
+def _of_rows(definition: Transactions | Groups) -> Concern:
+    wheres = [definition.where]
+    by: Any = "facility" if isinstance(definition, Groups) else definition.by
+    if isinstance(definition, Transactions):
+        wheres += [definition.of] if definition.of else []
+    by_meaning = by in _BY_MEANING or any(_filters_by_meaning(each) for each in wheres)
+    needs_words = by_meaning or any(each.external is not None for each in wheres)
+    return Concern(
+        "rows" if needs_words else "history",
+        _one({_side(definition, each) for each in wheres}),
+        frozenset(kind for each in wheres for kind in each.account_types),
+        *_ages(definition.window),
+        by_meaning,
+        by_meaning and (by in _BY_MEANING or not all(_names_revenue(each) for each in wheres)),
+    )
+
+
+def _side(definition: Definition, where: Where) -> Side:
+    measure = getattr(definition, "measure", "amount")
+    side = {"money_in": "credit", "money_out": "debit"}.get(measure, where.direction)
+    return side if side in ("credit", "debit") else None
+
+
+def _one(sides: set[Side]) -> Side:
+    return next(iter(sides)) if len(sides) == 1 else None
+
+
+def _ages(window: Window) -> tuple[int, int]:
+    match window:
+        case Days(days=days, offset=offset):
+            return offset + days, offset
+        case Months(months=months, offset=offset):
+            return (offset + months) * _DAYS_IN_YEAR // _MONTHS, offset * _DAYS_IN_YEAR // _MONTHS
+        case None:
+            return YEAR, 0
+
+
+def _both(one: Concern, other: Concern) -> Concern:
+    if "history" in (one.kind, other.kind) and one.kind != other.kind:
+        return other if one.kind == "history" else one
+    kinds = one.account_types | other.account_types
+    return replace(
+        one,
+        side=_one({one.side, other.side}),
+        account_types=kinds if one.account_types and other.account_types else frozenset(),
+        since=max(one.since, other.since),
+        until=min(one.until, other.until),
+        by_meaning=one.by_meaning or other.by_meaning,
+        beyond_revenue=one.beyond_revenue or other.beyond_revenue,
+    )
+
+
+def _filters_by_meaning(where: Where) -> bool:
+    """Tell whether the filter depends on what a row is for, not only on its day, amount, account and balance."""
+    plain = ("direction", "external", "account_types", "unreconciled", "at_least", "at_most")
+    return where.model_copy(update=dict.fromkeys(plain)) != Where().model_copy(update=dict.fromkeys(plain))
+
+
+def _names_revenue(where: Where) -> bool:
+    return where.groups == ("revenue",) or not _filters_by_meaning(where)
+
+
+def is_covered() -> pl.Expr:
+    """Match rows that count as categorised."""
+    source = pl.col("category_source")
+    unsure = (source == "learned") & (pl.col("confidence").fill_null(0) < LEAST_SURE)
+    return words.is_categorised() & ~unsure.fill_null(value=False) & source.ne_missing(pl.lit("fallback"))
+
+
+# Coverage of many readings
+
+
+def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expected) -> pl.DataFrame:
+    """Return `customer_number`, COVERAGE_OF + slug (COVERAGE) and `documented` of every customer.
+
+    Coverage is null where the reading's evidence isn't expected, and 0 for customers without rows. `documented` is the
+    share of days seen of the last YEAR.
+    """
+    concerns = {slug: concern_of(among[slug], among) for slug in slugs}
+    counted = _counted(
+        facts, list(dict.fromkeys(_counted_alike(each) for each in (*concerns.values(), LAST_YEAR))), expected
+    )
+    days, expected_days = days_of(LAST_YEAR)
+    columns = (_coverage(each, expected).alias(COVERAGE_OF + slug) for slug, each in concerns.items())
+    return counted.select(BY_CUSTOMER, *columns, documented=_share(pl.col(days), pl.col(expected_days)))
+
+
+LAST_YEAR = Concern("rows", since=YEAR)
+
+
+def explain_coverage(facts: Facts, concern: Concern, expected: Expected) -> Formula:
+    """Explain a coverage that is expected. `facts`: of the one customer."""
+    if concern.kind == "history":
+        return Formula("1 where there are rows, else 0", {"rows": facts.rows.height}, lambda of: _apply(concern, of))
+    rows, days = _row_parts(concern), _day_parts(concern, expected)
+    traced: dict[str, Trace | Constant] = {}
+    if concern.kind == "rows" and expected.words:
+        of_rows = facts.rows.lazy()
+        traced |= {name: Sum(contributions(of_rows, part.cast(pl.Decimal(38, 2)))) for name, part in rows.items()}
+    traced |= {name: _days_summed(facts, part) for name, part in days.items()}
+    words_ = "the smaller of the shares of rows and money categorised" if len(traced) > len(days) else "1"
+    words_ = f"{words_}, times days / expected_days (of all accounts together)"
+    return Formula(words_, traced, lambda of: _apply(concern, of))
+
+
+def explain_documented(facts: Facts, expected: Expected) -> Formula:
+    """Explain the share of the last YEAR's days that is seen."""
+    parts = {name: _days_summed(facts, part) for name, part in _day_parts(LAST_YEAR, expected).items()}
+    return Formula("days / expected_days (of all accounts together)", parts, _apply_share)
+
+
+def _days_summed(facts: Facts, half_days: pl.Expr) -> Sum:
+    return Sum(contributions(seen_days(facts).lazy(), half_days.cast(pl.Decimal(38, 4)) / 2))
+
+
+def _apply(concern: Concern, of: Mapping[str, Constant]) -> Constant:
+    parts = [pl.lit(value, pl.Decimal(38, 4)) for value in of.values()]
+    found: Constant = pl.select(product(concern, parts)).item()
+    return found
+
+
+def _apply_share(of: Mapping[str, Constant]) -> Constant:
+    days, expected_days = (pl.lit(value, pl.Decimal(38, 4)) for value in of.values())
+    found: Constant = pl.select(_share(days, expected_days)).item()
+    return found
+
+
+def _coverage(concern: Concern, expected: Expected) -> pl.Expr:
+    if not concern.is_expected(expected):
+        return pl.lit(None, COVERAGE)
+    parts = [pl.col(name) for name in inputs_of(concern, expected)]
+    return product(concern, parts).cast(COVERAGE)
+
+
+def inputs_of(concern: Concern, expected: Expected) -> tuple[str, ...]:
+    """Return the columns that a concern's coverage is made of, in the order that `product` takes them."""
+    if concern.kind == "history":
+        return ("rows_of_any_kind",)
+    days = days_of(concern)
+    if concern.kind == "balances" or not expected.words:
+        return days
+    return (*(_name(each, concern) for each in _SHARES), *days)
+
+
+def _counted_alike(concern: Concern) -> Concern:
+    return replace(concern, by_meaning=False, beyond_revenue=False)
+
+
+def days_of(concern: Concern) -> tuple[str, str]:
+    return _name("days", concern), _name("expected_days", concern)
+
+
+_SHARES = ("categorised_rows", "all_rows", "categorised_money", "all_money")
+
+
+def product(concern: Concern, parts: Sequence[pl.Expr]) -> pl.Expr:
+    """Return the coverage, from columns in the order of `inputs_of`."""
+    if concern.kind == "history":
+        return pl.when(parts[0] > 0).then(pl.lit(Decimal(1), COVERAGE)).otherwise(pl.lit(Decimal(0), COVERAGE))
+    seen = _share(parts[-2], parts[-1])
+    if len(parts) == 2:
+        return seen
+    categorised = pl.min_horizontal(_share(parts[0], parts[1], of_nothing=1), _share(parts[2], parts[3], of_nothing=1))
+    return (categorised * seen).cast(COVERAGE)
+
+
+def _share(part: pl.Expr, whole: pl.Expr, *, of_nothing: int = 0) -> pl.Expr:
+    """Return a share of 0 to 1. Where there are no rows at all, none is uncategorised."""
+    return ratio(part, whole).fill_null(of_nothing).clip(0, 1)
+
+
+def _name(what: str, concern: Concern) -> str:
+    return f"{what} {concern.kind} {concern.side} {sorted(concern.account_types)} {concern.since} {concern.until}"
+
+
+def _counted(facts: Facts, concerns: Sequence[Concern], expected: Expected) -> pl.DataFrame:
+    """Return every customer's counts of `inputs_of` all concerns."""
+    of_rows = [each for each in concerns if each.kind == "rows"]
+    of_days = [each for each in concerns if each.kind != "history"]
+    rows = (
+        facts.rows.lazy()
+        .group_by(BY_CUSTOMER)
+        .agg(
+            pl.len().alias("rows_of_any_kind"),
+            *(part.sum().alias(_name(name, each)) for each in of_rows for name, part in _row_parts(each).items()),
+        )
+    )
+    days = (
+        seen_days(facts)
+        .lazy()
+        .group_by(BY_CUSTOMER)
+        .agg(
+            part.sum().alias(_name(name, each)) for each in of_days for name, part in _day_parts(each, expected).items()
+        )
+    )
+    customers = facts.customers.lazy()
+    joined = customers.join(rows, on=BY_CUSTOMER, how="left").join(days, on=BY_CUSTOMER, how="left")
+    return joined.with_columns(pl.exclude(BY_CUSTOMER).fill_null(0)).sort(BY_CUSTOMER).collect(engine="in-memory")
+
+
+def _row_parts(concern: Concern) -> Mapping[str, pl.Expr]:
+    size, mine = pl.col("amount").abs(), concerns_row(concern)
+    both = mine & is_covered()
+    one = pl.lit(1, pl.Int64)
+    parts = (pl.when(rows).then(part) for part in (one, size) for rows in (both, mine))
+    return dict(zip(_SHARES, parts, strict=True))
+
+
+def concerns_row(concern: Concern) -> pl.Expr:
+    mine = (pl.col("age") < concern.since) & (pl.col("age") >= concern.until)
+    if concern.side is not None:
+        mine &= pl.col("amount") > 0 if concern.side == "credit" else pl.col("amount") < 0
+    if concern.account_types:
+        mine &= pl.col("account_type").is_in(sorted(concern.account_types)).fill_null(value=False)
+    return mine
+
+
+# Days of accounts
+
+
+def seen_days(facts: Facts) -> pl.DataFrame:
+    """Return stretches of an account's days: `customer_number`, `account_id`, `transaction_id` of the row that ends it.
+
+    `newest` and `oldest`: ages of its last and first day; `what`: `proven`, `silent` (unproven), `expected`, or
+    `mentioned` (expected of an account that was not supplied); `is_cash`.
+    """
+    return facts.cached(_seen_days)
+
+
+def _seen_days(facts: Facts) -> pl.DataFrame:
+    days = _days_with_rows(facts).collect(engine="in-memory").lazy()
+    first, last = _age(pl.col("date").first()), _age(pl.col("date").last())
+    accounts = days.group_by("account", maintain_order=True).agg(
+        pl.col(*_ACCOUNT).last(),
+        begun=first,
+        ended=last,
+        opened_at_zero=(pl.col("offset").drop_nulls().first().abs() <= pl.lit(ROUNDING)).fill_null(value=False),
+    )
+    after = accounts.filter(pl.col("ended") > 0).select(
+        *_ACCOUNT,
+        what=pl.lit("silent"),
+        newest=(pl.col("ended") - ALLOWED_SILENCE).clip(lower_bound=0),
+        oldest=pl.col("ended") - 1,
+    )
+    expected = accounts.select(
+        *_ACCOUNT,
+        "begun",
+        what=pl.lit("expected"),
+        newest=pl.lit(0, pl.Int64),
+        oldest=pl.when("opened_at_zero").then("begun"),
+    )
+    parts = [_stretches(days), after, expected, _mentioned(facts)]
+    return pl.concat(parts, how="diagonal_relaxed").collect(engine="in-memory")
+
+
+_ACCOUNT = (*BY_ACCOUNT, "transaction_id", "is_cash")
+
+
+def _stretches(days: pl.LazyFrame) -> pl.LazyFrame:
+    """Join days that follow each other and count alike, with the silent days before each."""
+    long_silence = ~pl.col("holds") & (pl.col("pause") > ALLOWED_SILENCE)
+    differs = (pl.col("account") != pl.col("account").shift()) | (pl.col("holds") != pl.col("holds").shift())
+    silent_days = pl.when("holds").then("pause").otherwise(pl.min_horizontal("pause", ALLOWED_SILENCE))
+    return (
+        days.with_columns(stretch=(differs | long_silence).fill_null(value=True).cum_sum(), documented=silent_days)
+        .group_by("stretch", maintain_order=True)
+        .agg(
+            pl.col(*_ACCOUNT).last(),
+            what=pl.when(pl.col("holds").first()).then(pl.lit("proven")).otherwise(pl.lit("silent")),
+            newest=_age(pl.col("date").last()).first(),
+            oldest=(_age(pl.col("date").first()) + pl.col("documented").first() - 1).first(),
+        )
+        .drop("stretch")
+    )
+
+
+def _age(day: pl.Expr) -> pl.Expr:
+    return (pl.col("data_through").first() - day).dt.total_days()
+
+
+def _days_with_rows(facts: Facts) -> pl.LazyFrame:
+    """Return one row per account and day with rows, by account and day.
+
+    `account`: its number; `pause`: days since the account's day before (1 on its first); `holds`: its balance and the
+    one before agree with the rows between; `offset`: balance less the sum of the account's rows so far.
+    """
+    kinds = facts.accounts.lazy().select(*BY_ACCOUNT, is_cash=words.is_cash_account()).with_row_index("account")
+    described = kinds.join(facts.history.lazy().select(BY_CUSTOMER, "data_through"), on=BY_CUSTOMER, how="left")
+    stated = facts.stated_closings.lazy().select(*BY_ACCOUNT, "date", "closing_balance")
+    offset, known = pl.col("offset"), pl.col("offset").is_not_null()
+    before = offset.forward_fill().shift().over("account")
+    pause = (pl.col("date") - pl.col("date").shift()).dt.total_days().over("account")
+    is_stated = offset.forward_fill().over("account").is_not_null()
+    return (
+        facts.rows.lazy()
+        .group_by(*BY_ACCOUNT, "date")
+        .agg(pl.col("transaction_id").last(), net=pl.col("amount").sum())
+        .join(stated, on=(*BY_ACCOUNT, "date"), how="left", validate="1:1")
+        .join(described, on=BY_ACCOUNT, how="left", validate="m:1")
+        .sort("account", "date")
+        .with_columns(offset=pl.col("closing_balance") - pl.col("net").cum_sum().over("account"))
+        .with_columns(
+            follows=pl.when(known).then((offset - before).abs() <= pl.lit(ROUNDING)), pause=pause.fill_null(1)
+        )
+        .with_columns(holds=(pl.col("follows").backward_fill().over("account") & is_stated).fill_null(value=False))
+    )
+
+
+def _mentioned(facts: Facts) -> pl.LazyFrame:
+    """Return the accounts that transfers of the last YEAR mention and nobody supplied, from the first mention on.
+
+    They are those that own transfers and card repayments name, and one more where own transfers without another side
+    name none (`FEWEST_UNNAMED` of them: a single one may be to anybody).
+    """
+    account = (BY_CUSTOMER, "masked_number", "place")
+    columns = ("transaction_id", "date", *account)
+    named = (
+        mentions(facts).lazy().filter(pl.col("category").is_in((TRANSFER.slug, CARD_REPAYMENT.slug))).select(columns)
+    )
+    one_sided = pl.col("category").eq_missing(TRANSFER.slug) & ~pl.col("is_transfer").fill_null(value=False)
+    unnamed = (
+        facts.rows.lazy()
+        .filter(one_sided)
+        .join(mentions(facts).lazy(), on="transaction_id", how="anti")
+        .filter(pl.len().over(BY_CUSTOMER) >= FEWEST_UNNAMED)
+        .select(
+            "transaction_id", "date", BY_CUSTOMER, masked_number=pl.lit(None, pl.String), place=pl.lit(None, pl.String)
+        )
+    )
+    return (
+        pl.concat([named, unnamed.select(columns)])
+        .join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+        .with_columns(oldest=(pl.col("data_through") - pl.col("date")).dt.total_days())
+        .filter(pl.col("oldest") < YEAR)
+        .group_by(account)
+        .agg(pl.col("transaction_id").max(), newest=pl.lit(0, pl.Int64), oldest=pl.col("oldest").max())
+        .select(
+            BY_CUSTOMER,
+            "transaction_id",
+            "newest",
+            "oldest",
+            account_id=pl.lit(None, pl.Binary),
+            is_cash=pl.lit(value=True),
+            what=pl.lit("mentioned"),
+        )
+    )
+
+
+def _day_parts(concern: Concern, expected: Expected) -> Mapping[str, pl.Expr]:
+    """Return what a stretch adds to the days seen and to the days expected, each counted twice (a half day is one)."""
+    what, mine = pl.col("what"), pl.col("is_cash") if concern.kind == "balances" else pl.lit(value=True)
+    begun = pl.col("oldest") if expected.months else pl.coalesce("oldest", "begun")
+    oldest = pl.min_horizontal(begun.fill_null(concern.since), concern.since - 1)
+    days = (oldest - pl.max_horizontal("newest", concern.until) + 1).clip(lower_bound=0)
+    days = pl.when(mine).then(days).otherwise(0)
+    unproven = 0 if concern.kind == "balances" else 1 if expected.balances else 2
+    seen = pl.when(what == "proven").then(2 * days).when(what == "silent").then(unproven * days).otherwise(0)
+    wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
+    if expected.accounts:
+        named = (what == "mentioned") & (days > 0)
+        wanted = pl.when(named).then(2 * (concern.since - concern.until)).otherwise(wanted)
+    return {"days": seen, "expected_days": wanted}

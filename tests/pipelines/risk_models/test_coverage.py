@@ -1,0 +1,153 @@
+"""Coverage: shares agree with counting by hand, and what is left out never raises the points."""
+
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.figures.facts import Facts
+from pipelines.metrics import METRICS
+from pipelines.risk_models.coverage import ALLOWED_SILENCE, concern_of
+from pipelines.risk_models.readings import readings
+from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.expected import EVERYTHING, Expected
+from pipelines.scorecards.scorecard import COVERAGE_OF
+from tests.conftest import examples
+from tests.pipelines.reports.examples import SAVINGS, START, Row, any_row, chained, counted, row, transactions
+
+SLUGS = [feature.metric for feature in DEFAULT.features]
+D = Decimal
+
+
+def scored(rows: Sequence[Row], expected: Expected = EVERYTHING) -> dict[str, Any]:
+    as_of = START + timedelta(days=800)
+    read = readings(Facts(transactions(rows).collect(), as_of), SLUGS, expected=expected)
+    [one] = DEFAULT.scored(read).to_dicts()
+    return one
+
+
+def coverage(rows: Sequence[Row], slug: str, expected: Expected = EVERYTHING) -> Decimal | None:
+    share: Decimal | None = scored(rows, expected)[COVERAGE_OF + slug]
+    return share
+
+
+def without_words(rows: Sequence[Row]) -> list[Row]:
+    return [{**each, "category": "unknown_debit", "category_group": "unknown"} for each in rows]
+
+
+def without_balances(rows: Sequence[Row]) -> list[Row]:
+    return [{**each, "balance": None} for each in rows]
+
+
+@pytest.mark.parametrize(
+    ("slug", "kind", "side", "period", "beyond_revenue"),
+    [
+        ("buffer_days_180d", "balances", None, (180, 0), False),
+        ("below_7d_outflow_trend_90d", "balances", None, (180, 0), False),
+        ("inflow_to_outflow_180d", "rows", None, (180, 0), False),
+        ("revenue_trend_90d", "rows", None, (180, 0), False),
+        ("revenue_volatility_12m", "rows", None, (365, 0), False),
+        ("income_concentration_180d", "rows", "credit", (180, 0), True),
+        ("lenders_repaid_45d", "rows", "debit", (45, 0), True),
+        ("dishonours_per_month_180d", "rows", "credit", (180, 0), True),
+        ("months_of_history", "history", None, (365, 0), False),
+    ],
+)
+def test_a_reading_concerns_its_side_and_period(
+    slug: str, kind: str, side: str | None, period: tuple[int, int], beyond_revenue: bool
+) -> None:
+    concern = concern_of(METRICS[slug], METRICS)
+    assert (concern.kind, concern.side, (concern.since, concern.until)) == (kind, side, period)
+    assert concern.beyond_revenue == beyond_revenue
+
+
+def test_the_smaller_share_of_rows_and_money_counts() -> None:
+    said = [row(day, "-1", kind="cost_of_sales/suppliers") for day in range(0, 180, 2)]
+    unsaid = [row(179, "-270")]
+    assert coverage([*said, *unsaid], "collector_payments_180d", Expected.of(["words"])) == D("0.2500")
+    assert coverage([*said, *unsaid], "dishonours_per_month_180d", Expected.of(["words"])) == 1  # no credits at all
+
+
+def test_an_unproven_day_counts_half_and_a_proven_one_in_full() -> None:
+    rows = [row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)]
+    assert coverage(rows, "collector_payments_180d") == D("0.5000")
+    assert coverage(chained(rows), "collector_payments_180d") == 1
+    assert coverage(rows, "collector_payments_180d", Expected.of(["words", "months"])) == 1
+    assert coverage(rows, "buffer_days_180d") == 0
+
+
+def test_silence_is_seen_if_balances_agree_across_it() -> None:
+    rows = [row(day, "-1", kind="cost_of_sales/suppliers") for day in (0, 399)]
+    assert coverage(chained(rows), "buffer_days_180d") == 1
+    broken = [chained(rows)[0], {**chained(rows)[1], "balance": D(5)}]
+    assert coverage(broken, "buffer_days_180d") == 0
+    seen = coverage(without_balances(rows), "collector_payments_180d", Expected.of(["words", "months"]))
+    assert seen == (D(ALLOWED_SILENCE) / 180).quantize(D("0.0001"))
+
+
+def test_an_account_that_begins_at_zero_is_new() -> None:
+    old = chained([row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)])
+    new = [row(day, "1", kind="cost_of_sales/suppliers", account_id=SAVINGS) for day in range(310, 400)]
+    assert coverage([*old, *chained(new, opening=0)], "buffer_days_180d") == 1
+    assert coverage([*old, *chained(new, opening=500)], "buffer_days_180d") == D("0.7500")
+
+
+def test_an_account_that_a_transfer_names_is_expected() -> None:
+    rows = chained([row(day, "-1", kind="cost_of_sales/suppliers", account_number="00112233") for day in range(400)])
+    named = {"description": "TFR TO 99887766", "other_account": "7766", "kind": "transfer/own_transfer"}
+    last = row(399, "-5", account_number="00112233", balance=rows[-1]["balance"] - 5, **named)
+    both = [*rows, last]
+    assert coverage(both, "buffer_days_180d") == D("0.5000")
+    assert coverage(both, "buffer_days_180d", Expected.of(["words", "balances", "months"])) == 1
+
+
+# Leaving out
+
+
+@examples(4)
+@given(st.lists(any_row(), min_size=1, max_size=30).filter(counted))
+def test_leaving_out_all_words_or_balances_never_raises_the_points(rows: list[Row]) -> None:
+    whole = scored(rows)["points"]
+    assert scored(without_words(rows))["points"] <= whole
+    assert scored(without_balances(rows))["points"] <= whole
+
+
+@examples(4)
+@given(st.lists(any_row(), min_size=1, max_size=30).filter(counted), st.sampled_from(["credit", "debit", None]))
+def test_shares_of_rows_agree_with_counting_by_hand(rows: list[Row], side: str | None) -> None:
+    slug = {"credit": "dishonours_per_month_180d", "debit": "collector_payments_180d", None: "cash_share_180d"}[side]
+    rows = without_balances(rows)
+    mine = counted(rows)
+    last: date = max(each["date"] for each in mine)
+    sign = {"credit": 1, "debit": -1, None: 0}[side]
+    concerned = [each for each in mine if (last - each["date"]).days < 180 and (not sign or sign * each["amount"] > 0)]
+    known = [each for each in concerned if each["category_group"] != "unknown"]
+    shares = [_share(known, concerned, lambda _: D(1)), _share(known, concerned, lambda each: abs(each["amount"]))]
+    seen = D(_days_by_hand(mine, last)) / (180 * len({each["account_id"] for each in mine}))
+    expected = Expected.of(["words", "months"])
+    share = coverage(rows, slug, expected)
+    assert share is not None
+    assert abs(share - min(shares) * seen) <= D("0.0002")
+
+
+def _share(part: Sequence[Row], whole: Sequence[Row], size: Callable[[Row], Decimal]) -> Decimal:
+    total = sum(map(size, whole), D(0))
+    return sum(map(size, part), D(0)) / total if total else D(1)
+
+
+def _days_by_hand(rows: Sequence[Row], last: date) -> int:
+    """Count the days of the last 180 of each account that have a row at most ALLOWED_SILENCE days before the next."""
+    found = 0
+    for account in {each["account_id"] for each in rows}:
+        days = sorted({each["date"] for each in rows if each["account_id"] == account})
+        seen = set(days)
+        for before, after in pairwise(days):
+            seen |= {after - timedelta(days=ago) for ago in range(min((after - before).days, ALLOWED_SILENCE))}
+        seen |= {days[-1] + timedelta(days=ahead) for ahead in range(1, ALLOWED_SILENCE + 1)}
+        found += sum(0 <= (last - day).days < 180 for day in seen)
+    return found

@@ -13,7 +13,17 @@ from pipelines.synthetic import LABELLED, Business, SyntheticAccount
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, AccountType
 
 RECEIVED = datetime(2026, 11, 1, tzinfo=UTC)
-TRUTH = ("category", "counterparty", "transfer_pair", "series", "series_period", "facility", "held_out", "injected")
+TRUTH = (
+    "category",
+    "counterparty",
+    "transfer_pair",
+    "series",
+    "series_period",
+    "facility",
+    "held_out",
+    "injected",
+    "look_alike",
+)
 
 
 def in_groups(businesses: Iterable[Business], rows: int) -> Iterator[pl.DataFrame]:

@@ -40,6 +40,8 @@ STATEMENTS = pl.Schema(
         "signals": pl.List(SIGNAL),  # of its file
     }
 )
+# What a person has resolved: a finding of window dressing or an event, named by a digest of its transactions.
+RESOLUTIONS = pl.Schema({"customer_number": pl.Int64(), "kind": pl.String(), "key": pl.String()})
 PEERS = pl.Schema({"metric": pl.String(), "quantiles": pl.List(READING)})  # by percentile, from 0 to 100
 
 
@@ -69,11 +71,12 @@ class Context:
     attributes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ATTRIBUTES))
     intake: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=INTAKE))
     statements: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=STATEMENTS))
+    resolutions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RESOLUTIONS))
 
     def of_customer(self, customer_number: int) -> "Context":
         """Return the context of one customer."""
         mine = pl.col("customer_number") == customer_number
-        frames = (self.customers, self.related_parties, self.attributes, self.intake, self.statements)
+        frames = (self.customers, self.related_parties, self.attributes, self.intake, self.statements, self.resolutions)
         return Context(
             [portfolio for portfolio in self.portfolios if customer_number in portfolio.customers],
             *(frame.filter(mine) for frame in frames),

@@ -6,6 +6,11 @@ super, tax, borrowing, sometimes decline) and is printed in the wording of its b
 counterparty, series and facility, an own transfer's two legs share a pair, and with `faults=True` gaps and
 repetitions are labelled too. What the business owes and whether it defaults is given as well (`risk`).
 
+No single row gives the outcome away (`circumstances`). Each business applies for credit on a day, and its statements
+end then or a few days later. Some sound ones have adverse rows, or rows that look like window dressing: those carry the
+label `look_alike`, and `Business.look_alikes` names the kinds. Some failing ones have no adverse rows at all. With
+`look_alikes=True` each kind is carried by a tenth of the businesses or more, to measure false alarms.
+
 Brands, trades, wordings and PDF layouts are the files of `data/`; the code is only what happens with them.
 
     for business in portfolio(customers=100, months=12, seed=7, until=date(2025, 6, 30)):
@@ -19,7 +24,16 @@ asks for `part="train"`: those businesses meet no brand and no bank that is held
 from pipelines.synthetic.portfolio import business, portfolio
 from pipelines.synthetic.submissions import plain_rows, submissions
 from pipelines.synthetic.world.brands import is_held_out
-from pipelines.synthetic.world.model import LABELLED, Business, Facility, Latents, Outcome, Part, SyntheticAccount
+from pipelines.synthetic.world.model import (
+    LABELLED,
+    Business,
+    Facility,
+    Latents,
+    LookAlike,
+    Outcome,
+    Part,
+    SyntheticAccount,
+)
 from pipelines.synthetic.world.styles import held_out_banks
 
 __all__ = [
@@ -27,6 +41,7 @@ __all__ = [
     "Business",
     "Facility",
     "Latents",
+    "LookAlike",
     "Outcome",
     "Part",
     "SyntheticAccount",

@@ -27,6 +27,9 @@ CUSTOMERS = pl.Schema(
         "state": pl.String(),
         "condition": pl.String(),
         "related": pl.String(),  # separated by "; "
+        "applied_on": pl.Date(),
+        "look_alikes": pl.String(),  # separated by "; "
+        "missed_wages": pl.UInt32(),
         "defaults": pl.Boolean(),  # within 12 months after the window
         "default_probability": pl.Float64(),  # the true one
         "strength": pl.Float64(),
@@ -104,6 +107,9 @@ def customer(number: int, business: Business) -> pl.DataFrame:
         "customer": number,
         **{name: getattr(business, name) for name in ("abn", "name", "trade", "state", "condition")},
         "related": "; ".join(business.related),
+        "applied_on": business.applied_on,
+        "look_alikes": "; ".join(business.look_alikes),
+        "missed_wages": business.missed_wages,
         "defaults": outcome.defaults,
         "default_probability": outcome.probability,
         **asdict(outcome.latents),

@@ -2,39 +2,57 @@
 
 from collections.abc import Iterator
 from datetime import date
-from itertools import chain
 from random import Random
 
 from pipelines.synthetic.businesses import risk
+from pipelines.synthetic.businesses.circumstances import in_circumstances
 from pipelines.synthetic.businesses.profile import Profile, draw_profile
 from pipelines.synthetic.ledger.faults import inject_faults
 from pipelines.synthetic.ledger.habits import Habits
 from pipelines.synthetic.ledger.ledger import Ledger, in_booking_order
+from pipelines.synthetic.ledger.look_alikes import with_look_alikes
 from pipelines.synthetic.ledger.spending import spending
 from pipelines.synthetic.ledger.standing import facilities
 from pipelines.synthetic.ledger.statements import accounts
 from pipelines.synthetic.ledger.takings import takings
+from pipelines.synthetic.ledger.treasury import Treasury
 from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, window
-from pipelines.synthetic.world.model import Business, Facility, Outcome, Part
+from pipelines.synthetic.world.model import Business, Facility, LookAlike, Outcome, Part
 
 
 def portfolio(
-    customers: int, months: int, seed: int, until: date, faults: bool = False, part: Part | None = None
+    customers: int,
+    months: int,
+    seed: int,
+    until: date,
+    faults: bool = False,
+    part: Part | None = None,
+    look_alikes: bool = False,
 ) -> Iterator[Business]:
     """Yield `customers` businesses, one at a time: memory doesn't grow with their number.
 
     Each is seen over the `months` months that end on `until`. `faults=True` injects gaps and re-submissions.
     `part="train"` gives other businesses, without the brands and banks that are held out. `part="test"` gives yet
-    others, with held-out brands and banks where possible (`brands`).
+    others, with held-out brands and banks where possible (`brands`). `look_alikes=True` gives the same businesses, each
+    kind of look-alike in at least a tenth of them.
     """
-    return (business(n, months, seed, until, faults, part) for n in range(customers))
+    return (business(n, months, seed, until, faults, part, look_alikes) for n in range(customers))
 
 
-def business(n: int, months: int, seed: int, until: date, faults: bool = False, part: Part | None = None) -> Business:
+def business(
+    n: int,
+    months: int,
+    seed: int,
+    until: date,
+    faults: bool = False,
+    part: Part | None = None,
+    look_alikes: bool = False,
+) -> Business:
     """Return business number `n` of a portfolio, counted from 0. It depends on nothing but these values."""
     stream = f"{seed}/{n}/{months}/{until}" if part is None else f"{seed}/{n}/{months}/{until}/{part}"
     rng = Random(stream)  # text seeds are hashed by SHA-512, the same in every process
-    profile, days = draw_profile(rng, window(months, until), part)
+    drawn, days = draw_profile(rng, window(months, until), part)
+    profile = in_circumstances(drawn, days, stream, often=look_alikes)
     ledger = run_ledger(profile, days, rng)
     owed = facilities(profile, ledger, days)
     made = Business(
@@ -47,6 +65,9 @@ def business(n: int, months: int, seed: int, until: date, faults: bool = False, 
         related=profile.related,
         facilities=owed,
         outcome=_outcome(profile, ledger, days, owed, rng),
+        applied_on=date.fromordinal(profile.applied_on),
+        look_alikes=_look_alikes(profile, ledger),
+        missed_wages=ledger.missed.total(),
         not_supplied=profile.not_supplied and profile.numbers[profile.not_supplied],
     )
     return inject_faults(made, Random(f"{seed}/{n}/faults")) if faults else made
@@ -54,17 +75,27 @@ def business(n: int, months: int, seed: int, until: date, faults: bool = False, 
 
 def run_ledger(profile: Profile, days: Window, rng: Random) -> Ledger:
     """Return the business's ledger after the last day of the window."""
-    planned = in_booking_order(chain(takings(profile, days, rng), spending(profile, days, rng)))
+    usual = [*takings(profile, days, rng), *spending(profile, days, rng)]
+    planned = in_booking_order(with_look_alikes(profile, days, usual))
     ledger, habits = Ledger(profile, days, rng), Habits(profile, days, rng)
+    treasury = Treasury(profile, days, planned)
     for day in days:
         ledger.post_day(day, planned.get(day, ()))
         habits.follow(day, ledger)
+        treasury.follow(day, ledger)
     return ledger
+
+
+def _look_alikes(profile: Profile, ledger: Ledger) -> tuple[LookAlike, ...]:
+    """Return the look-alikes that occur in accounts that the lender sees."""
+    seen = (rows for role, rows in ledger.rows.items() if role != profile.not_supplied)
+    return tuple(sorted({row.movement.look_alike for rows in seen for row in rows if row.movement.look_alike}))
 
 
 def _outcome(profile: Profile, ledger: Ledger, days: Window, owed: tuple[Facility, ...], rng: Random) -> Outcome:
     latents = profile.latents
-    left = ledger.headroom() + sum(ledger.balances.get(role, 0) for role in ("second", "savings", "tax"))
+    aside = sum(ledger.balances.get(role, 0) for role in ("second", "savings", "tax"))
+    left = ledger.headroom() + aside + ledger.pooled - ledger.held
     ended = latents.shock_at * (days.last - days.first) / DAYS_A_MONTH + latents.shock_months
     since = (days.last - days.first) / DAYS_A_MONTH - ended
     late = max((facility.days_past_due for facility in owed), default=0)

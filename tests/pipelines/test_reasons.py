@@ -3,8 +3,9 @@
 The cases are data beside what gives the reasons. A case is a list of rows, or a mapping of `rows`, `attributes`,
 `inputs` and `history`; what the reason says beside `holds` and `not` is true of all its cases. A row is
 `[days ago, amount, category]`, with several days for several alike, and may name `balance`, `limit`, `account`, `party`
-(by its group), `lender` and `flags`. `history`: days from the first row to today; what ran out of it is unknown, and an
-unknown reason doesn't count as one that isn't given.
+(by its group), `lender` and `flags`; for findings also `name`, `kind`, `channel`, `text` (`{day}` stands for the row's
+day), `number` (of the other account), `series`, `verified` (its balance) and `times` (equal rows). `history`: days from
+the first row to today; what ran out of it is unknown, and an unknown reason doesn't count as one that isn't given.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.facilities.joining import add_facility_ids
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.facts import Facts
+from pipelines.integrity import described, findings
 from pipelines.metrics import METRICS
 from pipelines.metrics.definition import Transactions, lacks_side
 from pipelines.metrics.rows import is_met
@@ -119,7 +121,8 @@ def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
     quiet: list[list[Any]] = [[case.history - 1, 0, "bank_fees"], [0, 0, "bank_fees"]] if case.history else []
     for days, amount, category, *more in (*quiet, *case.rows):
         said = more[0] if more else {}
-        for ago in days if isinstance(days, list) else [days]:
+        for ago in (days if isinstance(days, list) else [days]) * said.get("times", 1):
+            day = TODAY - timedelta(days=ago)
             yield {
                 "customer_number": number,
                 "account_id": said.get("account", "cash").encode().ljust(16),
@@ -128,7 +131,7 @@ def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
                 "received_seq": 1,
                 "since_seq": 1,
                 "status": "posted",
-                "date": TODAY - timedelta(days=ago),
+                "date": day,
                 "amount": _money(amount),
                 "balance": _money(said.get("balance")),
                 "category": category,
@@ -137,6 +140,13 @@ def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
                 "counterparty_group": said.get("party"),
                 "counterparty_lender_id": said.get("lender"),
                 "flags": said.get("flags", []),
+                "description": said.get("text", "text").replace("{day}", day.strftime("%d %b")),
+                "counterparty_name": said.get("name"),
+                "counterparty_kind": said.get("kind"),
+                "channel": said.get("channel"),
+                "other_account": said.get("number"),
+                "series_id": said["series"].encode() if "series" in said else None,
+                "balance_verified": said.get("verified"),
             }
 
 
@@ -190,11 +200,19 @@ def by_ruleset(slug: str, of: list[Case]) -> Given:
     return [holds.get((number, case.reason)) for number, case in enumerate(of)]
 
 
+def by_finding(of: list[Case]) -> Given:
+    """Given where the customer has the finding."""
+    found = findings(facts(of)).select("customer_number", "finding")
+    given = set(found.iter_rows())
+    return [(number, case.reason) in given for number, case in enumerate(of)]
+
+
 def _data(package: str, name: str) -> Any:
     return parse(files(package).joinpath(name).read_text("utf-8"), name)
 
 
 OF_SCORECARD = _data("pipelines.risk_models", "default_reasons.yaml")
+OF_FINDINGS = _data("pipelines.integrity", "findings_reasons.yaml")
 OF_POLICIES = _data("pipelines.decisions", "examples_reasons.yaml")
 OF_RULESETS = _data("pipelines.monitoring", "library_reasons.yaml")
 
@@ -202,6 +220,7 @@ OF_RULESETS = _data("pipelines.monitoring", "library_reasons.yaml")
 def givers() -> Iterator[Any]:
     """What gives reasons: its cases by reason, the reasons that it can give, and whether it gives each case's."""
     yield pytest.param(OF_SCORECARD, {feature.metric for feature in DEFAULT.features}, by_scorecard, id="scorecard")
+    yield pytest.param(OF_FINDINGS, set(described()), by_finding, id="findings")
     for slug, policy in POLICIES.items():
         codes = {rule.code for step in policy.steps for rule in step.rules}
         default = set() if policy.default_reason is None else {policy.default_reason.code}

@@ -23,6 +23,8 @@ from pipelines.synthetic.world.days import (
 from pipelines.synthetic.world.model import Condition, Movement, Part, Party, Series
 from pipelines.synthetic.world.wear import words
 
+REFINANCED = ("term_loan", "cash_advance", "asset_finance", "trade_credit", "payday_credit")
+REFINANCED_AFTER = 60  # days since it was drawn
 _DAYS_BETWEEN = {"business_daily": 1.45, "weekly": 7, "fortnightly": 14, "monthly": DAYS_A_MONTH}
 
 
@@ -39,7 +41,8 @@ class Borrowing:
     instalment: int
     payments: int  # 0 where it revolves or is retained from takings
     renews: int = 0  # number of the facility that its funding pays out first
-    ends: int | None = None  # the day of its renewal, from which it asks for nothing more
+    pays_out: "Borrowing | None" = None  # another lender's facility, which the business pays out with the funding
+    ends: int | None = None  # the day of its renewal or payout, from which it asks for nothing more
     withheld: float = 0.0  # share of takings, where that is how it is repaid
     funded_here: bool = True  # the money comes to the business; a dealer's invoice is paid elsewhere
 
@@ -106,6 +109,8 @@ def repayments(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
     if borrowing.drawn in window and borrowing.funded_here:
         yield _funding(borrowing, borrowing.drawn, borrowing.lent, borrowing.to_repay)
         yield from _establishment_fee(borrowing, rng)
+    if borrowing.pays_out:
+        yield from _refinanced(borrowing, borrowing.pays_out, window)
     series = Series(f"facility {borrowing.number}", cadence)
     for day in borrowing.due():
         if day in window:
@@ -114,6 +119,52 @@ def repayments(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
         fee = -rng.choice((1000, 1200, 1500, 3500))
         for day in window.month_ends():
             yield Movement(day, fee, "loan_fee", Party(""), "", "loan_fees", series=Series("loan fee", "monthly"))
+
+
+def can_be_refinanced(borrowing: Borrowing, applied_on: int) -> bool:
+    """Return whether a named lender is still owed instalments that began two months or more before the application."""
+    lasts = borrowing.ends is None and borrowing.lender.product in REFINANCED
+    begun = borrowing.drawn + REFINANCED_AFTER <= applied_on
+    return lasts and begun and bool(borrowing.lender.name) and _planned_to_owe(borrowing, applied_on) > 0
+
+
+def refinancing(
+    rng: Random, agreed: tuple[Borrowing, ...], days: Window, applied_on: int, part: Part | None
+) -> tuple[Borrowing, ...]:
+    """Return the facilities with one of them paid out by another lender's, in the weeks before the application."""
+    old = rng.choice([each for each in agreed if can_be_refinanced(each, applied_on)])
+    offers = [lender for lender in lenders_of(old.lender.product) if lender.name and lender.name != old.lender.name]
+    if not (open_to := available(offers, _brand, part)):
+        return agreed
+    lender = rng.choice(open_to)
+    drawn = next_business_day(max(days.first, applied_on - rng.randrange(5, 55)))
+    lent = ceil(_planned_to_owe(old, drawn) * rng.uniform(1.02, 1.3) / 50_000) * 50_000
+    ended = replace(old, ends=drawn)
+    new = Borrowing(
+        number=max(each.number for each in agreed) + 1,
+        lender=lender,
+        party=_party(lender),
+        reference=fill_in(rng, lender.reference),
+        drawn=drawn,
+        lent=lent,
+        instalment=ceil(lent * lender.factor / lender.payments),
+        payments=lender.payments,
+        pays_out=ended,
+    )
+    return (*(ended if each is old else each for each in agreed), new)
+
+
+def _planned_to_owe(borrowing: Borrowing, on: int) -> int:
+    return max(0, borrowing.to_repay - borrowing.paid_before(on)) if borrowing.payments else 0
+
+
+def _refinanced(new: Borrowing, old: Borrowing, window: Window) -> Iterator[Movement]:
+    """Yield the payout of another lender. The ledger limits it to what is really owed."""
+    day = next_business_day(new.drawn + 1)
+    if day in window:
+        payout = _repayment(old, day, old.to_repay, None)
+        reference = f"PAYOUT {old.reference}"
+        yield payout._replace(rail="pay_anyone", reference=reference, look_alike="refinanced")
 
 
 def _lender(rng: Random, state: Condition, invoices: bool, part: Part | None) -> Lender | None:
@@ -199,7 +250,15 @@ def _funding(borrowing: Borrowing, day: int, cents: int, owed: int) -> Movement:
     rail = "loan_drawdown" if borrowing.lender.rail == "loan_repayment" else "direct_credit"
     category = credit().products[borrowing.lender.product].funding
     return Movement(
-        day, cents, rail, borrowing.party, borrowing.reference, category, facility=borrowing.number, owed=owed
+        day,
+        cents,
+        rail,
+        borrowing.party,
+        borrowing.reference,
+        category,
+        facility=borrowing.number,
+        owed=owed,
+        look_alike="refinanced" if borrowing.pays_out else None,
     )
 
 

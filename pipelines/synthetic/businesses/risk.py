@@ -10,8 +10,10 @@ Five causes are drawn before any money moves, and nobody sees them on a statemen
 
 They drive the transactions: strength, volatility and shock through what is earned each day (`takings`), leverage
 through instalments (`borrowing`), prudence through opening reserves and habits (`habits`, `ledger`). Dishonours,
-arrears, late tax and falling balances are what follows when money runs out, never drawn by themselves. `stress` adds
-the causes up; beyond two marks a business counts as distressed or failing, and its takings decline.
+arrears, missed wages, late tax and falling balances are what follows when money runs out, never drawn by themselves.
+`stress` adds the causes up; beyond two marks a business counts as distressed or failing, and its takings decline.
+Adverse rows in sound businesses, and their absence in failing ones (`circumstances`), are no causes: they reach the
+outcome only through the money that they move.
 
 The outcome, 90 days or more past due on a facility within 12 months after the window, has the probability
 
@@ -19,10 +21,11 @@ The outcome, 90 days or more past due on a facility within 12 months after the w
               + 1.6 (0.6 - prudence) - 0.9 cushion + 0.015 days past due
 
 where recency halves every eight months between the shock's end and the window's end, cushion is what is left at the
-end (cash and unused limits) in months of turnover, between -0.5 and 1.5, and days past due (at most 120) is the worst
-facility's. So the same causes act twice, through what is seen (cushion and arrears are their consequences) and beside
-it, and no single sign on the statements decides. The weights are assumptions, not estimates from any portfolio; they
-are set so that about one business in twelve defaults. Everyone is taken to have at least the facility it applies for.
+end (cash, unused limits and what a related company holds, less what is held for others) in months of turnover, between
+-0.5 and 1.5, and days past due (at most 120) is the worst facility's. So the same causes act twice, through what is
+seen (cushion and arrears are their consequences) and beside it, and no single sign on the statements decides. The
+weights are assumptions, not estimates from any portfolio; they are set so that about one business in twelve defaults.
+Everyone is taken to have at least the facility it applies for.
 """
 
 from math import exp

@@ -1,8 +1,10 @@
 """The banks' side: book planned movements day by day, and refuse what an account can't carry.
 
-A shortage is met as small firms meet it: from savings, else from the owner, and in distress often not at all. Then a
-direct debit is dishonoured and what can wait is not paid. So dishonours follow from money running out and are not
-drawn by themselves. Balances are integers of cents, each the one before plus the amount.
+A shortage is met as small firms meet it: from savings or the group's pool, else from the owner, and in distress often
+not at all. Then a direct debit is dishonoured and what can wait is not paid. Wages wait last: the owner of a business
+in trouble lends for them until the owner's own money is gone, then they are paid a week late or not at all. So
+dishonours and missed wages follow from money running out and are not drawn by themselves. Balances are integers of
+cents, each the one before plus the amount.
 """
 
 from collections import Counter, defaultdict
@@ -12,11 +14,13 @@ from typing import NamedTuple
 
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.world.days import Window, next_business_day
-from pipelines.synthetic.world.model import NOBODY, Booked, Movement, Party, Role, Series
+from pipelines.synthetic.world.model import NOBODY, Booked, Condition, Movement, Party, Role, Series
 from pipelines.synthetic.world.wear import spoken, words
 
 DEBITED_BY_OTHERS = ("direct_debit", "loan_repayment")
 MUST_BE_PAID = ("wages", "bas", "bank_fees", "interest_charged", "garnishee", "overdrawn_fee")
+LEAVES_AFTER = 3  # missed payments; then the wages are not due any more
+MONTHS_OWNED: dict[Condition, float] = {"sound": 12, "start_up": 12, "distressed": 1.2, "failing": 0.5}
 DEBITED_AGAIN = 0.55  # share of dishonoured instalments that the lender tries again
 _RANK = {"direct_credit": 0, "direct_debit": 1}  # overnight files are booked before the day's own payments
 
@@ -41,6 +45,11 @@ class Ledger:
         self.balances: dict[Role, int] = {role: profile.opening[role] for role in profile.roles}
         self.owed: dict[int, int] = {}  # cents, by facility; what no row of the window changes has no entry
         self.withheld: Counter[int] = Counter()  # from takings, by facility
+        self.held = 0  # cents that belong to others
+        self.pooled = 0  # cents that the related company holds for this one
+        self.short_on = 0  # the day whose debits come while the money is in savings
+        self.missed: Counter[Party] = Counter()  # payments of wages, by whom they were due to
+        self._lent_by_owner = 0
         self.unpaid_since: dict[int, int] = {}  # day of the first instalment missed since the last one paid
         self._lent = {borrowing.number: borrowing for borrowing in profile.borrowings}
         for borrowing in profile.borrowings:
@@ -66,15 +75,17 @@ class Ledger:
         """Post a movement, or what happens instead when the account can't carry it."""
         if movement.role == "card" or movement.facility:
             movement = self._as_owed(self._within_card_limit(movement))
-        if not movement.cents:
+        if not movement.cents or self._has_left(movement):
             return
         if movement.category == "bas" and movement.cents < 0:
             self._bring_back_savings(movement.day, -movement.cents)
         if movement.role != "main" or movement.cents >= 0 or self._affordable(movement):
             self._post(movement)
             self._foreign_fee(movement)
-        elif movement.rail in DEBITED_BY_OTHERS:
+        elif movement.rail in DEBITED_BY_OTHERS and not self.profile.quiet:
             self._dishonour(movement)
+        elif movement.category == "wages":
+            self._pay_late(movement)
         elif movement.facility:
             self.unpaid_since.setdefault(movement.facility, movement.day)
 
@@ -124,6 +135,8 @@ class Ledger:
     def _post(self, movement: Movement, pair: int | None = None, other: str = "") -> None:
         if movement.facility:
             self._owe(movement)
+        else:
+            self.held += movement.owed
         balance = self.balances[movement.role] + movement.cents
         self.balances[movement.role] = balance
         self.rows[movement.role].append(Booked(movement, balance, pair, other))
@@ -146,9 +159,12 @@ class Ledger:
     def _affordable(self, movement: Movement) -> bool:
         """Return whether the money is there, or can be found."""
         short = -movement.cents - self.headroom()
+        if movement.day == self.short_on and movement.rail in DEBITED_BY_OTHERS:
+            return short <= 0
         return (
             short <= 0
             or self._from_savings(movement.day, short)
+            or self._from_pool(movement.day, short)
             or self._from_card(movement.day, short)
             or self._from_owner(movement, short)
         )
@@ -166,6 +182,27 @@ class Ledger:
         enough = "savings" in self.balances and self.balances["savings"] >= cents
         return enough and self.transfer(day, "savings", "main", cents)
 
+    def _from_pool(self, day: int, short: int) -> bool:
+        cents = _rounded_up(short, 100_000)
+        if self.pooled < cents:
+            return False
+        self._pool(day, -cents)
+        return True
+
+    def sweep(self, day: int, retained: int) -> None:
+        """Send the related company what exceeds the balance to be retained, in whole thousands."""
+        cents = (self.balances["main"] - retained) // 100_000 * 100_000
+        if cents > 0:
+            self._pool(day, cents)
+
+    def _pool(self, day: int, cents: int) -> None:
+        self.pooled += cents
+        name = self.profile.related[0]
+        rail = "osko_out" if cents > 0 else "osko_in"
+        reference = spoken(self.rng, words().pooling)
+        movement = Movement(day, -cents, rail, Party(name, brand=name), reference, "related_entity")
+        self._post(movement._replace(look_alike="cash_pooling"))
+
     def _bring_back_savings(self, day: int, cents: int) -> None:
         """Bring back money that was put aside for tax, from savings or from an account of its own."""
         aside: Role = "tax" if "tax" in self.balances else "savings"
@@ -178,12 +215,32 @@ class Ledger:
         if movement.category not in MUST_BE_PAID and self.rng.random() >= willing:
             return False
         cents = _rounded_up(short, 200_000)
+        if movement.category == "wages" and self._lent_by_owner + cents > self._means_of_owner():
+            return False
+        self._lent_by_owner += cents
         reference = spoken(self.rng, words().director_loan)
         self._post(Movement(movement.day, cents, "osko_in", self.owner, reference, "director_loan_in"))
         return True
 
+    def _means_of_owner(self) -> float:
+        """Return how many cents the owner can lend. The prudent have more; trouble has cost money before."""
+        return self.profile.turnover * self.profile.latents.prudence * MONTHS_OWNED[self.profile.condition]
+
+    def _has_left(self, movement: Movement) -> bool:
+        return movement.category == "wages" and self.missed[movement.party] >= LEAVES_AFTER
+
+    def _pay_late(self, movement: Movement) -> None:
+        """Plan wages a week later; they are missed if the money is not there then either."""
+        day = movement.day + 7
+        if movement.series is not None and day in self.window:
+            self._again[day].append(movement._replace(day=day, series=None))
+        else:
+            self.missed[movement.party] += 1
+
     def _dishonour(self, movement: Movement) -> None:
         """Post the debit, its return on the same day or the next, and the bank's fee."""
+        if movement.day == self.short_on:
+            movement = movement._replace(look_alike="timing_dishonour")
         since = self.unpaid_since.get(movement.facility, movement.day)
         self._post(movement)
         bank = self.profile.bank
@@ -208,11 +265,15 @@ class Ledger:
         self._post(returned)
         fee = self.profile.bank.dishonour_fee
         if fee:
-            self._post(Movement(returned.day, -fee, "dishonour_fee", NOBODY, "", "dishonour_fee"))
+            charged = Movement(returned.day, -fee, "dishonour_fee", NOBODY, "", "dishonour_fee")
+            self._post(charged._replace(look_alike=returned.look_alike))
 
     def _debit_again(self, movement: Movement) -> None:
-        """Plan a lender's second try a few days later, at times with a fee."""
+        """Plan a second try a few days later: a lender's, at times with a fee, or after a mistake anybody's."""
         day = next_business_day(movement.day + 3)
+        if movement.look_alike == "timing_dishonour":
+            self._again[day].append(movement._replace(day=day, series=None))
+            return
         if not movement.facility or movement.series is None or self.rng.random() >= DEBITED_AGAIN:
             return
         self._again[day].append(movement._replace(day=day, series=None))

@@ -18,7 +18,7 @@ from pipelines.synthetic.world.model import Movement, Party, Role, Series
 from pipelines.synthetic.world.wear import spoken
 
 DAYS_A_YEAR = 365.25
-_TYPED = ("osko_in", "osko_out", "pay_anyone")
+TYPED = ("osko_in", "osko_out", "pay_anyone")
 _BODIES = frozenset({"{revenue}", "{registration}", "{fines}", "{compensation}", "{council}"})
 
 Who = Literal[
@@ -66,12 +66,12 @@ def occasions(profile: Profile, window: Window, rng: Random) -> Iterator[Movemen
 def _happenings(occasion: Occasion, profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     day: float = window.first
     while (day := day + rng.expovariate(occasion.a_year / DAYS_A_YEAR)) <= window.last:
-        party = _party(occasion, profile, rng)
+        party = party_of(profile, rng, occasion.names, occasion.rail)
         booked = next_business_day(int(day))
         if party is None or booked not in window:
             return
         reference = fill_in(rng, rng.choice(occasion.references))
-        if occasion.rail in _TYPED:
+        if occasion.rail in TYPED:
             reference = spoken(rng, (reference,))
         cents = _amount(occasion, rng)
         if cents:
@@ -84,22 +84,31 @@ def _amount(occasion: Occasion, rng: Random) -> int:
     return occasion.sign * max(step, round(dollars * 100 / step) * step)
 
 
-def _party(occasion: Occasion, profile: Profile, rng: Random) -> Party | None:
-    """Return the other party of the occasion; None if this business has no such party."""
-    name = choose_name(rng, occasion.names, profile.part)
-    if name == "{owner}":
-        return Party(profile.owner, brand=profile.owner, person=True)
-    if name == "{related}":
-        related = rng.choice(profile.related) if profile.related else None
-        return Party(related, brand=related) if related else None
+def party_of(profile: Profile, rng: Random, names: tuple[str, ...], rail: str) -> Party | None:
+    """Return one of the parties by those names; None if this business has no such party."""
+    name = choose_name(rng, names, profile.part)
+    if name in _RELATIONS:
+        return _RELATIONS[name](profile, rng)
     if name in _BODIES:
         return counterparty(rng, getattr(profile.bodies, name.strip("{}")), None, "")
     if not name:
         return Party("", profile.suburbs[0]) if name == "" else None
-    if occasion.rail.startswith("card"):
+    if rail.startswith("card"):
         party = shop(rng, name, profile.suburbs[0], profile.part)
         return party._replace(name=fill_in(rng, party.name))
     return counterparty(rng, name, profile.part)
+
+
+def _related(profile: Profile, rng: Random) -> Party | None:
+    name = rng.choice(profile.related) if profile.related else None
+    return Party(name, brand=name) if name else None
+
+
+_RELATIONS: Mapping[str | None, Callable[[Profile, Random], Party | None]] = {
+    "{customer}": lambda profile, rng: rng.choice(profile.customers),
+    "{owner}": lambda profile, _: Party(profile.owner, brand=profile.owner, person=True),
+    "{related}": _related,
+}
 
 
 def _payroll_tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:

@@ -3,11 +3,30 @@
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import polars as pl
 
 from pipelines.vocabulary.schemas import MONEY, SeriesPeriod
+
+LookAlike = Literal[
+    "disputed_bill",
+    "timing_dishonour",
+    "employee_garnishee",
+    "creditor_dividend",
+    "tax_interest_once",
+    "insolvency_trade",
+    "returned_deposit",
+    "overpaid_invoice",
+    "cash_pooling",
+    "lasting_equity",
+    "recent_grant",
+    "recent_claim",
+    "recent_asset_sale",
+    "refinanced",
+    "money_held",
+]
+"""Something honest that looks like trouble or like window dressing (`circumstances.yaml` explains each)."""
 
 # One account's rows in statement order: what a client would send, then the truth about each row.
 LABELLED = pl.Schema(
@@ -29,6 +48,7 @@ LABELLED = pl.Schema(
         "injected": pl.Enum(
             ("gap", "duplicate", "row_deleted", "week_deleted", "month_deleted", "row_repeated", "sign_flipped")
         ),
+        "look_alike": pl.Enum(get_args(LookAlike)),  # of what honest look-alike the row is a part
     }
 )
 
@@ -113,6 +133,9 @@ class Business:
     related: tuple[str, ...]  # names of companies and trusts of the same people
     facilities: tuple[Facility, ...]
     outcome: Outcome
+    applied_on: date  # the day of its credit application; statements end then or a few days later
+    look_alikes: tuple[LookAlike, ...]  # that occur in its rows, in alphabetical order
+    missed_wages: int  # payments of wages that were not made within a week of their day
     not_supplied: str | None = None  # number of an account that the lender never sees
 
 
@@ -146,7 +169,8 @@ class Movement(NamedTuple):
     role: Role = "main"
     series: Series | None = None
     facility: int = 0  # none
-    owed: int = 0  # by how many cents it changes what is owed on the facility
+    owed: int = 0  # by how many cents it changes what is owed on the facility, or to those whose money is held
+    look_alike: LookAlike | None = None
 
 
 class Booked(NamedTuple):

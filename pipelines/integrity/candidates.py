@@ -1,0 +1,82 @@
+"""Candidates: the rows that are large enough to change what a lender thinks, and what they are compared with.
+
+Small rows can't move revenue or a balance by much. Leaving them out also bounds the work: no customer has more than a
+hundred credits a month of one hundredth of its usual month's receipts or more.
+
+All sums here are whole cents (Int64).
+"""
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+
+SMALLEST_SHARE = 100  # a row counts from one hundredth of a usual month's receipts on; our judgement
+SMALLEST = 200_00  # and from AUD 200 on; our judgement
+RECENT = 200  # days before the last row: half a year, which the readings see, and what led to it
+YEAR, MONTH = 365, 30
+OLDEST = 400  # days: a year ago is what a season is compared with
+_READ = (
+    *(BY_CUSTOMER, "transaction_id", "account_id", "date", "age", "category", "category_group", "channel", "flags"),
+    *("counterparty_kind", "counterparty_lender_id", "counterparty_group", "related_party", "description"),
+    *("is_revenue", "is_external", "is_transfer", "series_id", "facility_id"),
+)
+# Payers and payees that no applicant can arrange anything with.
+_INSTITUTIONS = ("processor", "government", "bank", "lender")
+# Money back to where a purchase, a cheque or a card payment came from has its own reason.
+_BY_INSTITUTIONS = ("card_settlement", "platform_payout", "government_receipt")
+_GIVEN_BACK = ("dishonoured_receipt", "chargeback", "returned_payment")
+_NEVER_ARRANGED = ("tax", "debt_service", "distress", "transfer")
+
+
+def is_institution() -> pl.Expr:
+    return pl.col("counterparty_kind").cast(pl.String).is_in(_INSTITUTIONS).fill_null(value=False)
+
+
+def usual_month(facts: Facts) -> pl.DataFrame:
+    """Return `customer_number`, `usual`: receipts of 30 days, the mean of the last year, without borrowed money."""
+    earned = pl.col("money_in").filter(
+        "is_external", pl.col("age") < YEAR, pl.col("category_group").is_in(["debt_inflow", "owner"]).not_()
+    )
+    days = pl.col("age").max().clip(MONTH, YEAR).cast(pl.Int64)
+    return (
+        facts.rows.lazy()
+        .group_by(BY_CUSTOMER, maintain_order=True)
+        .agg(usual=earned.sum().to_physical().cast(pl.Int64) * MONTH // days)
+        .collect(engine="in-memory")
+    )
+
+
+def candidates(facts: Facts) -> pl.DataFrame:
+    """Return rows of material size, in their order.
+
+    Besides the columns of `Facts.rows`: `cents` (with its sign), `size`, `usual` (as in `usual_month`), `party` (the
+    counterparty's group; null: unknown), `name` (as shown), `is_receipt` (a credit that counts as revenue or
+    could) and `is_payment` (a debit to somebody whom an applicant could arrange it with).
+    """
+    cents = pl.col("amount").to_physical().cast(pl.Int64)
+    is_arranged = pl.col("is_external") & ~is_institution()
+    return (
+        facts.rows.lazy()
+        .filter(pl.col("age") < OLDEST)
+        .select(*_READ, "amount", name=pl.coalesce("related_party", "counterparty_name"))
+        .join(facts.cached(usual_month).lazy(), on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
+        .with_columns(cents=cents, size=cents.abs(), party="counterparty_group")
+        .filter(pl.col("size") >= SMALLEST, pl.col("size") * SMALLEST_SHARE >= pl.col("usual"))
+        .with_columns(
+            is_receipt=(cents > 0)
+            & is_arranged
+            & ~pl.col("category").is_in(_BY_INSTITUTIONS)
+            & (pl.col("is_revenue") | (pl.col("category") == "unknown_credit")),
+            is_payment=(cents < 0)
+            & is_arranged
+            & ~pl.col("category").is_in(_GIVEN_BACK)
+            & ~pl.col("category_group").is_in(_NEVER_ARRANGED),
+        )
+        .collect(engine="in-memory")
+    )
+
+
+def plain_words(name: str) -> pl.Expr:
+    """Return a column's text in lower case without signs, one space between words."""
+    return pl.col(name).str.to_lowercase().str.replace_all(r"[^a-z0-9]+", " ").str.strip_chars()

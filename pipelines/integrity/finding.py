@@ -1,0 +1,169 @@
+"""Findings: what may have been done to look better, each with its rows and an honest explanation that it can't exclude.
+
+A finding is about a customer and, where it matters, one party or account. It never says that anybody did wrong. A
+person can resolve it; then it is shown as resolved and changes nothing.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity import injections, parts, texts, trips, withheld
+from pipelines.vocabulary.checkpoints import checkpoint
+from pipelines.vocabulary.rule_files import parse
+from pipelines.vocabulary.schemas import MONEY, UUID
+
+FILE = "findings.yaml"
+KIND = "finding"  # of a resolution
+_DETECTORS: Mapping[str, Callable[[Facts], pl.DataFrame]] = {
+    "own_transfer_as_revenue": withheld.disguised_transfers,
+    "borrowed_as_revenue": injections.disguised_loans,
+    "round_trip": trips.round_trips,
+    "round_trip_similar_name": trips.similar_trips,
+    "round_trip_related": trips.related_trips,
+    "round_trip_unnamed": trips.unnamed_trips,
+    "round_trip_in_parts": parts.in_parts,
+    "invoice_circle": trips.circles,
+    "month_end_parking": trips.parked,
+    "last_minute_injection": injections.injected,
+    "loans_stacked": injections.stacked,
+    "rows_withheld": withheld.withheld_rows,
+    "month_withheld": withheld.withheld_months,
+    "account_withheld": withheld.withheld_accounts,
+    "texts_blanked": texts.blanked_texts,
+    "texts_reworded": texts.reworded_texts,
+    "receipts_moved": texts.moved_receipts,
+}
+# One row per transaction of a finding. A transaction may be in several findings.
+ROWS = pl.Schema(
+    {
+        BY_CUSTOMER: pl.Int64(),
+        "finding": pl.String(),  # a code of FILE
+        "about": pl.String(),  # the party or account; null: no single one
+        "transaction_id": UUID,
+        "date": pl.Date(),
+        "contribution": MONEY,  # to the finding's amount, AUD
+        "left_out": MONEY,  # of the revenue that the row states, because of this finding
+    }
+)
+FINDINGS = pl.Schema(
+    {
+        BY_CUSTOMER: pl.Int64(),
+        "finding": pl.String(),
+        "about": pl.String(),
+        "key": pl.String(),  # of its resolution: depends on the code and the transactions alone
+        "rows": pl.Int64(),
+        "amount": MONEY,
+        "left_out": MONEY,
+        "first_date": pl.Date(),
+        "last_date": pl.Date(),
+        "is_resolved": pl.Boolean(),
+    }
+)
+_FINDING = (BY_CUSTOMER, "finding", "about")
+
+
+class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A finding in words."""
+
+    name: str
+    sentence: str
+    honest: str
+    excludes: bool
+
+
+@cache
+def described() -> Mapping[str, Described]:
+    """Return every finding's description by its code, in order of precedence."""
+    text = files("pipelines.integrity").joinpath(FILE).read_text("utf-8")
+    return msgspec.convert(parse(text, FILE), dict[str, Described])
+
+
+def findings(facts: Facts) -> pl.DataFrame:
+    """Return every finding (schema FINDINGS), by customer and in the order of FILE."""
+    return facts.cached(_findings)
+
+
+def finding_rows(facts: Facts) -> pl.DataFrame:
+    """Return the transactions behind the findings (schema ROWS), in the order of the findings and by date.
+
+    A resolved finding leaves nothing out of revenue.
+    """
+    return facts.cached(_rows)
+
+
+def _findings(facts: Facts) -> pl.DataFrame:
+    summed = (
+        finding_rows(facts)
+        .group_by(_FINDING, maintain_order=True)
+        .agg(
+            rows=pl.len().cast(pl.Int64),
+            amount=pl.col("contribution").sum(),
+            left_out=pl.col("left_out").sum(),
+            first_date=pl.col("date").min(),
+            last_date=pl.col("date").max(),
+        )
+    )
+    keyed = facts.cached(_keys)
+    joined = summed.join(keyed, on=_FINDING, how="left", nulls_equal=True, validate="1:1", maintain_order="left")
+    return joined.select(pl.col(name).cast(kind) for name, kind in FINDINGS.items())
+
+
+def _keys(facts: Facts) -> pl.DataFrame:
+    """Return each finding's `key` and whether it is resolved."""
+    grouped = facts.cached(_found).group_by(_FINDING, maintain_order=True).agg("transaction_id")
+    keys = [digest(code, ids) for code, ids in grouped.select("finding", "transaction_id").iter_rows()]
+    resolutions = facts.context.resolutions.filter(pl.col("kind") == KIND).select(BY_CUSTOMER, "key", is_resolved=True)
+    return (
+        grouped.drop("transaction_id")
+        .with_columns(key=pl.Series(keys, dtype=pl.String))
+        .join(resolutions.unique(), on=[BY_CUSTOMER, "key"], how="left", validate="m:1", maintain_order="left")
+        .with_columns(pl.col("is_resolved").fill_null(value=False))
+    )
+
+
+def digest(code: str, transaction_ids: list[bytes]) -> str:
+    """Return what identifies a finding or an event: 32 hexadecimal digits, the same in every order of its rows."""
+    ids = b"".join(sorted(transaction_ids))
+    return hashlib.blake2b(code.encode() + b"\0" + ids, digest_size=16).hexdigest()
+
+
+def _rows(facts: Facts) -> pl.DataFrame:
+    excludes = [code for code, each in described().items() if each.excludes]
+    resolved = facts.cached(_keys).select(*_FINDING, "is_resolved")
+    marked = facts.cached(_found).join(
+        resolved, on=_FINDING, how="left", nulls_equal=True, validate="m:1", maintain_order="left"
+    )
+    counts = pl.col("is_revenue") & pl.col("finding").is_in(excludes) & ~pl.col("is_resolved")
+    is_first = counts & (counts.cum_sum().over("transaction_id") == 1)
+    left_out = pl.when(is_first).then("amount").otherwise(pl.lit(0, MONEY))
+    return marked.with_columns(left_out=left_out).select(pl.col(name).cast(kind) for name, kind in ROWS.items())
+
+
+def _found(facts: Facts) -> pl.DataFrame:
+    """Return every detector's rows, in the order of FILE, with `date`, `amount` and `is_revenue` of each."""
+    each = [_run(facts, code).select(*_FINDING, "transaction_id", "cents") for code in described()]
+    known = facts.rows.lazy().select("transaction_id", "date", "amount", "is_revenue")
+    found = pl.concat(each).unique([*_FINDING, "transaction_id"], keep="first", maintain_order=True)
+    contribution = pl.col("cents").cast(pl.Decimal(38, 2)) / 100
+    order = pl.col("finding").replace_strict(list(described()), range(len(described())), return_dtype=pl.Int32)
+    return (
+        known.join(found.lazy().unique("transaction_id").select("transaction_id"), on="transaction_id", how="semi")
+        .join(found.lazy(), on="transaction_id", how="inner", validate="1:m")
+        .sort(BY_CUSTOMER, order, pl.col("about").fill_null(""), "date", "transaction_id")
+        .with_columns(contribution=contribution.cast(MONEY))
+        .collect(engine="in-memory")
+    )
+
+
+def _run(facts: Facts, code: str) -> pl.DataFrame:
+    checkpoint()
+    return _DETECTORS[code](facts).with_columns(
+        pl.col("cents").cast(pl.Int64), pl.col("about").cast(pl.String), finding=pl.lit(code)
+    )

@@ -1,0 +1,142 @@
+"""Money that comes just before the application, and borrowed money: it makes a balance look better than trade does."""
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity.candidates import MONTH, RECENT, candidates, is_institution
+
+# All our judgement.
+LAST_DAYS = 12  # before the last row
+LEAST_SHARE = 0.1  # of a usual month's receipts, all together
+UNUSUAL = 3  # times the most that the same source brought in as many days before
+ROUND = 50_00
+STACKING_DAYS = 60
+LENDERS = 2
+STACKED_SHARE = 0.15  # of a usual month's receipts, all loans together
+PAID_OFF = 0.5  # of what was lent went to other lenders: a refinancing
+FIRST_REPAYMENT_DAYS = 35
+LEAST_REPAYMENTS = 4  # fewer are no rhythm
+LONGEST_PERIOD, GRACE_DAYS = 15, 3  # days between repayments: daily to fortnightly
+FEWEST_INSTALMENTS, MOST_INSTALMENTS = 4, 200  # that the receipt would make
+MOST_REPAID = 1.6  # times what was received
+LOAN_SHARE = 0.10  # of a usual month's receipts
+NEVER_LENT = ("tax", "debt_service", "distress", "transfer", "payroll", "premises", "high_risk")
+_PRIVATE = ("owner_contribution", "director_loan_in", "cash_deposit", "unknown_credit")
+_LASTING = r"(?i)\b(capital|equity|shares?|subscri)"
+
+
+def injected(facts: Facts) -> pl.DataFrame:
+    """Return private and cash receipts of the last days that nothing before them resembles."""
+    incoming = facts.cached(candidates).filter(pl.col("cents") > 0, ~pl.col("is_transfer").fill_null(value=False))
+    sourced = incoming.with_columns(source=_source(), period=pl.col("age") // LAST_DAYS).drop_nulls("source")
+    by_period = sourced.group_by(BY_CUSTOMER, "source", "period").agg(
+        pl.col("size").sum(), usual=pl.col("usual").first()
+    )
+    before = by_period.filter(pl.col("period") > 0).group_by(BY_CUSTOMER, "source").agg(most=pl.col("size").max())
+    last = by_period.filter(pl.col("period") == 0).join(before, on=[BY_CUSTOMER, "source"], how="left", validate="1:1")
+    unusual = last.filter(
+        pl.col("size") >= LEAST_SHARE * pl.col("usual"), pl.col("size") >= UNUSUAL * pl.col("most").fill_null(0)
+    )
+    return (
+        sourced.filter(pl.col("period") == 0)
+        .join(unusual, on=[BY_CUSTOMER, "source"], how="semi")
+        .select(BY_CUSTOMER, "transaction_id", about="source", cents=pl.col("size").cast(pl.Int64))
+    )
+
+
+def _source() -> pl.Expr:
+    """Return `cash`, `private` or `unnamed` of what no customer pays; null for all else, and for lasting capital."""
+    is_round = pl.col("size") % ROUND == 0
+    cash = (pl.col("category") == "cash_deposit") | pl.col("flags").list.contains("cash")
+    person = pl.col("counterparty_kind").cast(pl.String) == "person"
+    private = pl.col("category").is_in(_PRIVATE) | (person & is_round)
+    unnamed = pl.col("party").is_null() & is_round & (pl.col("category") == "unknown_credit")
+    return (
+        pl.when(pl.col("description").str.contains(_LASTING))
+        .then(None)
+        .when(cash.fill_null(value=False))
+        .then(pl.lit("cash"))
+        .when(unnamed)
+        .then(pl.lit("unnamed"))
+        .when(private.fill_null(value=False) & is_round)
+        .then(pl.lit("private"))
+    )
+
+
+def stacked(facts: Facts) -> pl.DataFrame:
+    """Return fundings of the last STACKING_DAYS by several lenders that did not pay off others."""
+    lender = pl.coalesce("counterparty_lender_id", "party", "name")
+    is_new = pl.col("age").max().over(BY_CUSTOMER, lender) < STACKING_DAYS
+    recent = facts.cached(candidates).filter(pl.col("age") < STACKING_DAYS, is_new | (pl.col("cents") < 0))
+    lent = (
+        (pl.col("category_group") == "debt_inflow") & (pl.col("category") != "director_loan_in") & (pl.col("cents") > 0)
+    )
+    repaid = pl.when((pl.col("category_group") == "debt_service") & (pl.col("cents") < 0)).then("size").sum()
+    funded = pl.when(lent).then("size").sum()
+    stacks = (
+        recent.group_by(BY_CUSTOMER)
+        .agg(lenders=lender.filter(lent).n_unique(), funded=funded, repaid=repaid, usual=pl.col("usual").first())
+        .filter(
+            pl.col("lenders") >= LENDERS,
+            pl.col("funded") >= STACKED_SHARE * pl.col("usual"),
+            pl.col("repaid") < PAID_OFF * pl.col("funded"),
+        )
+    )
+    return (
+        recent.filter(lent)
+        .join(stacks, on=BY_CUSTOMER, how="semi")
+        .select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.col("size").cast(pl.Int64))
+    )
+
+
+def disguised_loans(facts: Facts) -> pl.DataFrame:
+    """Return single large receipts of a payer, if equal payments to a new payee follow in a steady rhythm."""
+    rows = facts.cached(candidates)
+    is_single = pl.col("party").is_null() | (pl.len().over(BY_CUSTOMER, "party") == 1)
+    receipts = rows.filter("is_receipt", pl.col("age") < RECENT).filter(
+        is_single, pl.col("size") >= LOAN_SHARE * pl.col("usual")
+    )
+    received = receipts.select(BY_CUSTOMER, "transaction_id", "date", "name", lent="size", payer="party")
+    days = (pl.col("first") - pl.col("date")).dt.total_days()
+    instalments = pl.col("lent") / pl.col("size")
+    met = (
+        received.join(facts.cached(streams), on=BY_CUSTOMER, how="inner")
+        .filter(days.is_between(1, FIRST_REPAYMENT_DAYS), pl.col("payer").ne_missing(pl.col("party")))
+        .filter(instalments.is_between(FEWEST_INSTALMENTS, MOST_INSTALMENTS))
+        .filter(pl.col("size") * pl.col("times") <= MOST_REPAID * pl.col("lent"))
+        .sort(BY_CUSTOMER, "date", "first", "transaction_id", "size")
+        .unique([BY_CUSTOMER, "first", "party", "size"], keep="last", maintain_order=True)
+        .unique("transaction_id", keep="first", maintain_order=True)
+    )
+    lent = met.select(BY_CUSTOMER, "transaction_id", about="name", cents=pl.col("lent").cast(pl.Int64))
+    repaid = met.select(BY_CUSTOMER, transaction_id="rows", about="name", cents=pl.lit(0, pl.Int64))
+    return pl.concat([lent, repaid.explode("transaction_id").select(lent.columns)])
+
+
+def streams(facts: Facts) -> pl.DataFrame:
+    """Return equal payments in a steady rhythm to payees who were never paid before: their `first` day and `rows`."""
+    size = (-pl.col("amount")).to_physical().cast(pl.Int64)
+    payments = facts.rows.lazy().filter(pl.col("amount") < 0, "is_external", pl.col("age") < RECENT + MONTH)
+    payee = (BY_CUSTOMER, "party", "size")
+    alike = (
+        payments.filter(~is_institution(), ~pl.col("category_group").is_in(NEVER_LENT))
+        .select(BY_CUSTOMER, "transaction_id", "date", size=size, party="counterparty_group")
+        .filter(pl.len().over(payee) >= LEAST_REPAYMENTS)
+        .collect(engine="in-memory")
+    )
+    gaps = pl.col("date").diff().dt.total_days()
+    rhythm = alike.group_by(payee, maintain_order=True).agg(
+        first=pl.col("date").first(), times=pl.len(), mean=gaps.mean(), longest=gaps.max(), rows="transaction_id"
+    )
+    steady = rhythm.filter(
+        pl.col("mean").is_between(1, LONGEST_PERIOD), pl.col("longest") <= 2 * pl.col("mean") + GRACE_DAYS
+    )
+    known = (
+        facts.rows.lazy()
+        .filter(pl.col("amount") < 0, pl.col("age") >= MONTH)
+        .select(BY_CUSTOMER, known="date", party="counterparty_group")
+    )
+    paid = known.join(steady.lazy().drop_nulls("party"), on=[BY_CUSTOMER, "party"], how="inner")
+    before = paid.filter(pl.col("known") < pl.col("first")).select(payee).unique().collect(engine="in-memory")
+    return steady.join(before, on=payee, how="anti").select(*payee, "first", "times", "rows")

@@ -1,0 +1,207 @@
+"""Money that comes in and goes out again, or the other way round: round trips, circles, month's end.
+
+A receipt and a payment of equal size are a pair. How near they must be in time depends on how they are related: the
+same party on both sides may wait six weeks, but two parties of whom nothing is known must follow each other at once.
+One pair proves nothing, because deposits are returned and invoices are paid twice; so each finding needs several.
+All thresholds are our judgement.
+"""
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity.candidates import RECENT, candidates, plain_words
+
+SAME_PARTY_DAYS = 45  # six weeks, and the days that a bank takes
+RELATED_DAYS = 21
+AT_ONCE_DAYS = 3  # between parties of whom nothing is known
+FEWEST_TRIPS = 2  # with one party; a deposit or an invoice is returned once
+FEWEST_ANY = 3  # with several parties, or with unknown ones
+SHARE_OF_PARTY = 0.5  # of the receipts from a party of a similar name that go back
+TURNS = 3  # of a circle
+CIRCLE_DAYS = 14
+LEAST_THROUGH = 0.94  # of what went out comes back in a circle; whoever takes part keeps a small fee
+PARKED_DAYS, FIRST_DAYS, LAST_DAYS = 9, 8, 4  # how long money stays over the month's end, and the days around it
+MONTHS_PARKED = 2
+_STEADY = ("payroll", "premises", "rent_received")  # equal every month on both sides, by contract
+_KEY = (BY_CUSTOMER, "size")
+# Words that many names of businesses share, so that sharing them means nothing.
+COMMON = ("the", "and", "pty", "ltd", "limited", "trust", "services", "group", "holdings", "australia", "company")
+
+
+def pairs(facts: Facts) -> pl.DataFrame:
+    """Return receipts paired with payments of equal size, each row in at most one pair of each `relation`.
+
+    `receipt` and `payment` (their ids), the columns of both (those of the payment with the suffix `_out`), `gap` (days
+    from the receipt to the payment; negative: the payment came first), `relation`: `same`, `similar`, `related`,
+    `unknown` or `other`.
+    """
+    recent = facts.cached(candidates).filter(pl.col("age") < RECENT + SAME_PARTY_DAYS)
+    columns = (*_KEY, "transaction_id", "date", "age", "account_id", "party", "name", "category", "is_revenue", "usual")
+    receipts, payments = (recent.filter(side).select(columns) for side in ("is_receipt", "is_payment"))
+    gap = (pl.col("date_out") - pl.col("date")).dt.total_days()
+    return (
+        receipts.join(payments, on=_KEY, how="inner", suffix="_out")
+        .filter(gap.abs() <= SAME_PARTY_DAYS)
+        .with_columns(plain_words("name"), plain_words("name_out"), gap=gap)
+        .with_columns(relation=_relation())
+        .filter(pl.col("gap").abs() <= _longest_gap(), pl.min_horizontal("age", "age_out") < RECENT)
+        .sort(*_KEY, pl.col("gap").abs(), "transaction_id", "transaction_id_out")
+        .unique(["relation", "transaction_id"], keep="first", maintain_order=True)
+        .unique(["relation", "transaction_id_out"], keep="first", maintain_order=True)
+        .sort(BY_CUSTOMER, "date", "transaction_id")
+    )
+
+
+def _relation() -> pl.Expr:
+    same = pl.col("party") == pl.col("party_out")
+    unknown = pl.col("party").is_null() | pl.col("party_out").is_null()
+    return (
+        pl.when(same.fill_null(value=False))
+        .then(pl.lit("same"))
+        .when(is_similar().fill_null(value=False))
+        .then(pl.lit("similar"))
+        .when(_is_related().fill_null(value=False))
+        .then(pl.lit("related"))
+        .when(unknown)
+        .then(pl.lit("unknown"))
+        .otherwise(pl.lit("other"))
+    )
+
+
+def _longest_gap() -> pl.Expr:
+    days = {"same": SAME_PARTY_DAYS, "similar": SAME_PARTY_DAYS, "related": RELATED_DAYS, "other": CIRCLE_DAYS}
+    return pl.col("relation").replace_strict(days, default=AT_ONCE_DAYS, return_dtype=pl.Int64)
+
+
+def is_similar() -> pl.Expr:
+    """Tell whether `name` and `name_out` could be two spellings of one: their first two words agree.
+
+    Two words agree if they are equal, if one is the other's initial, or if they begin alike and have about the same
+    length: Harbour and Harbor agree, timber and tiling don't.
+    """
+    first, second = (_agrees(nth) for nth in (0, 1))
+    return first & second
+
+
+def _agrees(nth: int) -> pl.Expr:
+    one, other = (_word(name, nth) for name in ("name", "name_out"))
+    initial = ((one.str.len_chars() == 1) | (other.str.len_chars() == 1)) & (one.str.head(1) == other.str.head(1))
+    length = one.str.len_chars().cast(pl.Int64) - other.str.len_chars().cast(pl.Int64)
+    return (one == other) | initial | ((one.str.head(5) == other.str.head(5)) & (length.abs() <= 2))
+
+
+def _word(name: str, nth: int) -> pl.Expr:
+    return pl.col(name).str.split(" ").list.get(nth, null_on_oob=True)
+
+
+def _is_related() -> pl.Expr:
+    """Tell whether the money went to the owner, or both names share a word that is not common."""
+    to_owner = pl.col("category_out").is_in(["owner_drawings", "director_loan_out", "dividend_paid", "related_entity"])
+    words = (_words(name) for name in ("name", "name_out"))
+    shared = next(words).list.set_intersection(next(words)).list.len() > 0
+    return to_owner | shared
+
+
+def _words(name: str) -> pl.Expr:
+    return (
+        pl.col(name)
+        .str.split(" ")
+        .list.eval(pl.element().filter((pl.element().str.len_chars() >= 4) & ~pl.element().is_in(COMMON)))
+    )
+
+
+def round_trips(facts: Facts) -> pl.DataFrame:
+    """Return trips with one party: at least FEWEST_TRIPS with it, or FEWEST_ANY with several together."""
+    same = facts.cached(pairs).filter(pl.col("relation") == "same")
+    with_party, of_all = pl.len().over(BY_CUSTOMER, "party"), pl.len().over(BY_CUSTOMER)
+    return same.filter((with_party >= FEWEST_TRIPS) | (of_all >= FEWEST_ANY)).pipe(_both, pl.col("name"))
+
+
+def similar_trips(facts: Facts) -> pl.DataFrame:
+    """Return trips between parties of similar names, to whom most of a payer's receipts went back."""
+    return _mostly_returned(facts, "similar")
+
+
+def related_trips(facts: Facts) -> pl.DataFrame:
+    """Return trips between related parties, to whom most of a payer's receipts went on."""
+    return _mostly_returned(facts, "related")
+
+
+def _mostly_returned(facts: Facts, relation: str) -> pl.DataFrame:
+    receipts = (
+        facts.cached(candidates)
+        .filter("is_receipt", pl.col("age") < RECENT)
+        .group_by(BY_CUSTOMER, "party")
+        .agg(in_all=pl.len())
+    )
+    trips = facts.cached(pairs).filter(pl.col("relation") == relation)
+    counted = trips.join(receipts, on=[BY_CUSTOMER, "party"], how="left", nulls_equal=True, validate="m:1")
+    returned = pl.len().over(BY_CUSTOMER, "party")
+    mostly = counted.filter(returned >= SHARE_OF_PARTY * pl.col("in_all"))
+    return mostly.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS).pipe(_both, pl.col("name"))
+
+
+def unnamed_trips(facts: Facts) -> pl.DataFrame:
+    """Return trips of which at most one party is known: at least FEWEST_ANY that follow each other at once.
+
+    On the same day, or in the other order, a bank returns a payment that could not be met.
+    """
+    unknown = facts.cached(pairs).filter(pl.col("relation") == "unknown", pl.col("gap") > 0)
+    return unknown.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_ANY).pipe(_both, pl.lit(None, pl.String))
+
+
+def circles(facts: Facts) -> pl.DataFrame:
+    """Return payments that come back from another party, equal or less the same small fee, TURNS times or more."""
+    is_steady = pl.col("category_group").is_in(_STEADY) | pl.col("category").is_in(_STEADY)
+    recent = facts.cached(candidates).filter(pl.col("age") < RECENT, pl.col("party").is_not_null(), ~is_steady)
+    columns = (BY_CUSTOMER, "transaction_id", "date", "party", "name", "size", "is_revenue")
+    receipts = recent.filter("is_receipt").select(*columns, *_periods(0))
+    payments = recent.filter("is_payment").select(*columns, *_periods(0, 1)).explode("period")
+    through = (pl.col("size") * 1000 / pl.col("size_out")).round()
+    gap = (pl.col("date") - pl.col("date_out")).dt.total_days()
+    turns = (
+        receipts.join(payments, on=[BY_CUSTOMER, "period"], how="inner", suffix="_out")
+        .filter(
+            pl.col("party") != pl.col("party_out"),
+            pl.col("size").is_between(pl.col("size_out") * LEAST_THROUGH, pl.col("size_out")),
+            gap.is_between(1, CIRCLE_DAYS),
+        )
+        .with_columns(through=through, gap=gap)
+        .sort(BY_CUSTOMER, "gap", "transaction_id", "transaction_id_out")
+        .unique([BY_CUSTOMER, "party", "party_out", "transaction_id"], keep="first", maintain_order=True)
+        .unique([BY_CUSTOMER, "party", "party_out", "transaction_id_out"], keep="first", maintain_order=True)
+    )
+    alike = pl.len().over(BY_CUSTOMER, "party", "party_out", "through")
+    return turns.filter(alike >= TURNS).sort(BY_CUSTOMER, "date").pipe(_both, pl.col("name"))
+
+
+def _periods(*after: int) -> list[pl.Expr]:
+    """Return the periods of CIRCLE_DAYS that a row may meet another in: its own and the `after`-th next ones."""
+    own = pl.col("date").dt.epoch("d") // CIRCLE_DAYS
+    return [(own if after == (0,) else pl.concat_list(*(own + n for n in after))).alias("period")]
+
+
+def parked(facts: Facts) -> pl.DataFrame:
+    """Return receipts of the last days of a month that leave again in the first of the next, in MONTHS_PARKED months.
+
+    The last one before the end of the data may not have left yet: it counts if its party parked money before.
+    """
+    last = (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < LAST_DAYS
+    over = last & (pl.col("date_out").dt.month_start() > pl.col("date")) & (pl.col("date_out").dt.day() <= FIRST_DAYS)
+    stays = facts.cached(pairs).filter(over, pl.col("relation") != "other", pl.col("gap") <= PARKED_DAYS)
+    return stays.filter(pl.col("date").dt.month_start().n_unique().over(BY_CUSTOMER) >= MONTHS_PARKED).pipe(
+        _both, pl.col("name")
+    )
+
+
+def _both(trips: pl.DataFrame, about: pl.Expr) -> pl.DataFrame:
+    """Return both sides of pairs as rows that true revenue leaves out; the receipt's size is the amount."""
+    named = trips.with_columns(about=about)
+    size = pl.col("size").cast(pl.Int64)
+    return pl.concat(
+        [
+            named.select(BY_CUSTOMER, "about", "transaction_id", cents=size),
+            named.select(BY_CUSTOMER, "about", transaction_id="transaction_id_out", cents=pl.lit(0, pl.Int64)),
+        ]
+    )

@@ -1,0 +1,121 @@
+"""What is not in the file: rows that the balances miss, months without a row, and accounts that transfers mention."""
+
+import polars as pl
+
+from pipelines.enrichment.transfers.own_accounts import find_mentions
+from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
+
+# All our judgement.
+LEAST_MISSING = 60_00  # fees and interest that an export leaves out are smaller
+SILENT_DAYS = 25
+SERIES = 2  # payments that recur before and after the silence
+SERIES_DAYS = 70  # on either side
+LEAST_MENTIONS = 3
+FEWEST_TRANSFERS = 2
+MENTIONED_SHARE = 0.1  # of what usually comes in, month by month
+_MENTIONING = (
+    *(*BY_ACCOUNT, "bsb", "account_number", "transaction_id", "superseded_seq", "date", "amount", "description"),
+    *("clean_description", "counterparty_name", "counterparty_kind", "channel", "category", "category_source"),
+    *("confidence", "is_transfer", "other_account"),
+)
+
+
+def missing(facts: Facts) -> pl.DataFrame:
+    """Return days whose balance doesn't follow from the account's last known one and the rows since.
+
+    `customer_number, account_id, date, previous` (the day before it that states a balance), `transaction_id` of the
+    row that states the balance, and `cents`: what is missing, with its sign.
+    """
+    broken = facts.rows.lazy().filter(~pl.col("balance_verified")).select(BY_ACCOUNT).unique()
+    accounts = broken.collect(engine="in-memory").lazy()
+    net = (
+        facts.rows.lazy()
+        .join(accounts, on=BY_ACCOUNT, how="semi")
+        .group_by(*BY_ACCOUNT, "date")
+        .agg(net=pl.col("amount").cast(BALANCE).sum())
+        .sort(*BY_ACCOUNT, "date")
+        .with_columns(so_far=pl.col("net").cum_sum().over(BY_ACCOUNT))
+    )
+    closings = facts.stated_closings.lazy().join(accounts, on=BY_ACCOUNT, how="semi").drop_nulls("closing_balance")
+    step = (pl.col("closing_balance") - pl.col("so_far")).diff().over(BY_ACCOUNT)
+    return (
+        closings.join(net, on=[*BY_ACCOUNT, "date"], how="inner", validate="1:1")
+        .sort(*BY_ACCOUNT, "date")
+        .with_columns(cents=(step * 100).cast(pl.Int64), previous=pl.col("date").shift(1).over(BY_ACCOUNT))
+        .filter(pl.col("cents").fill_null(0) != 0)
+        .select(*BY_ACCOUNT, "date", "previous", "transaction_id", "cents")
+        .collect(engine="in-memory")
+    )
+
+
+def withheld_rows(facts: Facts) -> pl.DataFrame:
+    """Return the rows after which a balance jumps by more than fees and interest would explain."""
+    large = facts.cached(missing).filter(pl.col("cents").abs() >= LEAST_MISSING)
+    return large.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.col("cents").abs())
+
+
+def withheld_months(facts: Facts) -> pl.DataFrame:
+    """Return the first row after a month without any, if payments that recur every month are missing in it, too."""
+    days = facts.rows.select(BY_CUSTOMER, "date", "transaction_id").unique(
+        [BY_CUSTOMER, "date"], keep="first", maintain_order=True
+    )
+    since = pl.col("date").shift(1).over(BY_CUSTOMER)
+    silent = days.with_columns(since=since).filter((pl.col("date") - pl.col("since")).dt.total_days() > SILENT_DAYS)
+    if silent.is_empty():
+        return _nothing()
+    series = facts.rows.filter(pl.col("series_id").is_not_null()).select(BY_CUSTOMER, "series_id", day="date")
+    around = silent.join(series, on=BY_CUSTOMER, how="inner").filter(
+        (pl.col("day") >= pl.col("since") - pl.duration(days=SERIES_DAYS))
+        & (pl.col("day") <= pl.col("date") + pl.duration(days=SERIES_DAYS))
+    )
+    gap = (BY_CUSTOMER, "date", "transaction_id")
+    both = around.group_by(*gap, "series_id").agg(
+        goes_on=(pl.col("day") <= pl.col("since")).any() & (pl.col("day") >= pl.col("date")).any()
+    )
+    found = both.group_by(gap).agg(series=pl.col("goes_on").sum()).filter(pl.col("series") >= SERIES)
+    return found.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.lit(0, pl.Int64))
+
+
+def withheld_accounts(facts: Facts) -> pl.DataFrame:
+    """Return transfers of the last year with an account that was not supplied, if they are many and material."""
+    mentions = find_mentions(facts.rows.filter(pl.col("age") < YEAR).select(_MENTIONING))
+    account = (BY_CUSTOMER, "masked_number", "place")
+    size = pl.col("amount").abs().to_physical().cast(pl.Int64)
+    usual = pl.col("usual") * (YEAR // MONTH)
+    return (
+        mentions.join(facts.cached(usual_month), on=BY_CUSTOMER, how="left", validate="m:1")
+        .with_columns(cents=size)
+        .filter(
+            pl.len().over(account) >= LEAST_MENTIONS,
+            pl.col("cents").sum().over(account) >= MENTIONED_SHARE * usual,
+        )
+        .select(BY_CUSTOMER, "transaction_id", about=pl.coalesce("masked_number", "name"), cents="cents")
+    )
+
+
+def disguised_transfers(facts: Facts) -> pl.DataFrame:
+    """Return receipts that left another account of the customer as a transfer of the same size on the same day."""
+    rows = facts.cached(candidates)
+    left = rows.filter(
+        pl.col("cents") < 0, pl.col("category") == "own_transfer", ~pl.col("is_transfer").fill_null(value=False)
+    ).select(BY_CUSTOMER, "size", "date", other="account_id", left="transaction_id")
+    met = (
+        rows.filter("is_receipt")
+        .join(left, on=[BY_CUSTOMER, "size", "date"], how="inner")
+        .filter(pl.col("account_id") != pl.col("other"))
+        .unique("transaction_id", keep="first", maintain_order=True)
+        .unique("left", keep="first", maintain_order=True)
+    )
+    several = met.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRANSFERS).with_columns(about=pl.lit(None, pl.String))
+    received = several.select(BY_CUSTOMER, "transaction_id", "about", cents="size")
+    sent = several.select(BY_CUSTOMER, "about", transaction_id="left", cents=pl.lit(0, pl.Int64))
+    return pl.concat([received, sent.select(received.columns)])
+
+
+def _nothing() -> pl.DataFrame:
+    return pl.DataFrame(
+        schema={BY_CUSTOMER: pl.Int64, "transaction_id": pl.Binary, "about": pl.String, "cents": pl.Int64}
+    )

@@ -1,0 +1,153 @@
+"""When a business applies for credit, and which honest look-alikes and which silence it is disposed to.
+
+Each business has a stream of random numbers for this, apart from the one that everything else is drawn from: a business
+without a look-alike is the same as if there were none, and a portfolio made with more of them has the same businesses
+with more rows.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from random import Random
+from typing import Literal
+
+from pipelines.synthetic.businesses.borrowing import can_be_refinanced, refinancing
+from pipelines.synthetic.businesses.profile import Profile
+from pipelines.synthetic.data_files import Record, load
+from pipelines.synthetic.world.days import Window
+from pipelines.synthetic.world.model import LookAlike
+
+Who = Literal[
+    "everyone", "saver", "employer", "without_tax_plan", "serves_practitioners", "invoicing", "in_group", "indebted"
+]
+
+
+class Carriers(Record, frozen=True):
+    usual: float  # chance of a business that can have it
+    often: float  # the same in a portfolio that is made to have many
+    who: Who = "everyone"
+
+
+class Leg(Record, frozen=True):
+    """A row of an event."""
+
+    category: str
+    sign: Literal[-1, 1]
+    rail: str
+    references: tuple[str, ...]
+    names: tuple[str, ...] = ()  # none: the party of the row before
+    code: str = ""
+
+
+class Event(Record, frozen=True):
+    """Rows of a look-alike; `circumstances.yaml` explains the fields."""
+
+    look_alike: LookAlike
+    first: Leg
+    low: float
+    high: float
+    then: Leg | None = None
+    after: tuple[int, int] = (1, 1)
+    retained: tuple[float, float] = (0.0, 0.0)
+    of_turnover: bool = False
+    round_to: int = 1
+    times: tuple[int, int] = (1, 1)
+    weekly: bool = False
+    last_days: int = 0
+    variant: str = ""
+    trades: tuple[str, ...] = ()
+
+
+class PassedOn(Record, frozen=True):
+    """Who gets what an employer deducts from a worker's wages."""
+
+    names: tuple[str, ...]
+    references: tuple[str, ...]
+    share: tuple[float, float]
+
+
+class Circumstances(Record, frozen=True):
+    """The content of `circumstances.yaml`, which explains the fields."""
+
+    days_after_application: tuple[int, ...]
+    quiet: float
+    adverse_categories: frozenset[str]
+    insolvency_endings: dict[str, tuple[str, ...]]
+    employee_garnishee: PassedOn
+    look_alikes: dict[LookAlike, Carriers]
+    events: tuple[Event, ...]
+
+
+@cache
+def circumstances() -> Circumstances:
+    return load("circumstances.yaml", Circumstances)
+
+
+def in_circumstances(profile: Profile, days: Window, stream: str, *, often: bool) -> Profile:
+    """Return the business with its day of application, its silence and its look-alikes."""
+    known, rng = circumstances(), Random(f"{stream}/circumstances")
+    applied_on = max(days.first, days.last - rng.choice(known.days_after_application))
+    quiet = rng.random() < known.quiet and profile.distressed
+    placed = replace(profile, stream=stream, applied_on=applied_on, quiet=quiet)
+    chosen = frozenset(
+        kind
+        for kind, carriers in known.look_alikes.items()
+        if rng.random() < (carriers.often if often else carriers.usual) and _can_have(placed, carriers.who)
+    )
+    return _refinanced(_in_insolvency_trade(replace(placed, look_alikes=chosen)), days)
+
+
+def _can_have(profile: Profile, who: Who) -> bool:
+    return not profile.distressed and _DISPOSED[who](profile)
+
+
+_DISPOSED: Mapping[Who, Callable[[Profile], bool]] = {
+    "everyone": lambda _: True,
+    "saver": lambda profile: "savings" in profile.roles and not profile.overdraft,
+    "employer": lambda profile: bool(profile.staff),
+    "without_tax_plan": lambda profile: not profile.has_plan(),
+    "serves_practitioners": lambda profile: bool(variants("insolvency_trade", profile.trade.slug)),
+    "invoicing": lambda profile: profile.trade.invoice > 0.25,
+    "in_group": lambda profile: bool(profile.related),
+    "indebted": lambda profile: any(can_be_refinanced(each, profile.applied_on) for each in profile.borrowings),
+}
+
+
+@cache
+def variants(look_alike: LookAlike, trade: str) -> tuple[str, ...]:
+    """Return the variants of a look-alike that a business of the trade can have."""
+    events = (event for event in circumstances().events if event.look_alike == look_alike)
+    return tuple(dict.fromkeys(event.variant for event in events if not event.trades or trade in event.trades))
+
+
+def events_of(profile: Profile, look_alike: LookAlike, rng: Random) -> list[Event]:
+    """Return the events of one variant of a look-alike, none if its rows are not events."""
+    if not (open_to := variants(look_alike, profile.trade.slug)):
+        return []
+    variant = rng.choice(open_to)
+    return [event for event in circumstances().events if (event.look_alike, event.variant) == (look_alike, variant)]
+
+
+def _in_insolvency_trade(profile: Profile) -> Profile:
+    """Return the business with a name that says what it does for insolvency practitioners."""
+    if "insolvency_trade" not in profile.look_alikes:
+        return profile
+    rng = stream_of(profile, "insolvency_trade")
+    variant = rng.choice(variants("insolvency_trade", profile.trade.slug))
+    endings = circumstances().insolvency_endings.get(variant)
+    ending = next(each for each in profile.trade.endings if profile.name.endswith(f" {each}"))
+    return replace(profile, name=profile.name.removesuffix(ending) + rng.choice(endings)) if endings else profile
+
+
+def _refinanced(profile: Profile, days: Window) -> Profile:
+    """Return the business with one of its loans paid out by another lender, shortly before the application."""
+    if "refinanced" not in profile.look_alikes:
+        return profile
+    rng = stream_of(profile, "refinanced")
+    borrowings = refinancing(rng, profile.borrowings, days, profile.applied_on, profile.part)
+    return replace(profile, borrowings=borrowings)
+
+
+def stream_of(profile: Profile, look_alike: LookAlike) -> Random:
+    """Return the random numbers of a business's look-alike, which no other one uses."""
+    return Random(f"{profile.stream}/{look_alike}")

@@ -1,0 +1,130 @@
+"""Honest rows that look like trouble or like window dressing, planned before any money moves (`circumstances`).
+
+Most are the events of `circumstances.yaml`. What follows from balances (a debit on a morning when the money was in
+savings, sweeps between companies) is decided while the ledger grows (`treasury`); a refinanced loan is a facility.
+"""
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from pipelines.synthetic.businesses.circumstances import Event, Leg, circumstances, events_of, stream_of
+from pipelines.synthetic.businesses.parties import choose_name, counterparty
+from pipelines.synthetic.businesses.profile import Profile
+from pipelines.synthetic.ledger.occasions import TYPED, party_of
+from pipelines.synthetic.world.blanks import fill_in
+from pipelines.synthetic.world.days import Window, is_business_day, next_business_day
+from pipelines.synthetic.world.model import LookAlike, Movement, Party, Series
+from pipelines.synthetic.world.wear import spoken, words
+
+RECENT = 25  # days before the application; one of the invoices paid twice is of these days
+
+
+def with_look_alikes(profile: Profile, window: Window, planned: Sequence[Movement]) -> Sequence[Movement]:
+    """Return the plan with the rows of the business's look-alikes, and without adverse ones if it is quiet."""
+    if profile.quiet:
+        return [movement for movement in planned if movement.category not in circumstances().adverse_categories]
+    if "employee_garnishee" in profile.look_alikes:
+        planned = list(_passed_on(profile, planned, stream_of(profile, "employee_garnishee")))
+    added = [
+        movement._replace(look_alike=look_alike)
+        for look_alike in sorted(profile.look_alikes)
+        for movement in _rows(profile, window, planned, look_alike)
+    ]
+    return [*planned, *added]
+
+
+def _rows(profile: Profile, window: Window, planned: Sequence[Movement], look_alike: LookAlike) -> Iterator[Movement]:
+    rng = stream_of(profile, look_alike)
+    if look_alike == "overpaid_invoice":
+        yield from _overpaid(profile, window, planned, rng)
+    for event in events_of(profile, look_alike, rng):
+        for day in _days(event, profile, window, rng):
+            yield from _happening(event, profile, window, rng, day)
+
+
+def _days(event: Event, profile: Profile, window: Window, rng: Random) -> Iterator[int]:
+    if event.weekly:
+        for day in window.weekly(rng.randrange(5)):
+            yield from [day] * rng.randint(*event.times)
+        return
+    first = max(window.first, profile.applied_on - event.last_days) if event.last_days else window.first
+    open_to = [day for day in range(first, profile.applied_on + 1) if is_business_day(day)]
+    yield from rng.choices(open_to, k=rng.randint(*event.times)) if open_to else ()
+
+
+def _happening(event: Event, profile: Profile, window: Window, rng: Random, day: int) -> Iterator[Movement]:
+    """Yield a row and the one that follows it. What does not come back within the window happens only week by week."""
+    party, cents = _party(event.first, profile, rng), _amount(event, profile, rng)
+    if party is None:
+        return
+    first = _row(event.first, party, day, cents, rng)
+    if event.then is None:
+        yield first
+        return
+    later = next_business_day(day + rng.randint(*event.after))
+    back = round(cents * (1 - rng.uniform(*event.retained)))
+    payee = _party(event.then, profile, rng) if event.then.names else party
+    if later in window and payee is not None:
+        yield first._replace(owed=back)
+        yield _row(event.then, payee, later, back, rng)._replace(owed=-back)
+    elif event.weekly:
+        yield first._replace(owed=back)
+
+
+def _party(leg: Leg, profile: Profile, rng: Random) -> Party | None:
+    party = party_of(profile, rng, leg.names, leg.rail)
+    return party._replace(code=leg.code) if party and leg.code else party
+
+
+def _amount(event: Event, profile: Profile, rng: Random) -> int:
+    unit = profile.turnover if event.of_turnover else 100
+    cents = event.low * (event.high / event.low) ** rng.random() * unit
+    return max(event.round_to, round(cents / event.round_to) * event.round_to)
+
+
+def _row(leg: Leg, party: Party, day: int, cents: int, rng: Random) -> Movement:
+    reference = fill_in(rng, rng.choice(leg.references))
+    if leg.rail in TYPED:
+        reference = spoken(rng, (reference,))
+    return Movement(day, leg.sign * cents, leg.rail, party, reference, leg.category)
+
+
+def _overpaid(profile: Profile, window: Window, planned: Sequence[Movement], rng: Random) -> Iterator[Movement]:
+    """Yield second payments of invoices, and their return in full to the same customer."""
+    paid = [
+        each for each in planned if (each.rail, each.category, each.role) == ("osko_in", "customer_transfer", "main")
+    ]
+    recent = [each for each in paid if profile.applied_on - RECENT <= each.day <= profile.applied_on]
+    for invoice in {*rng.sample(paid, min(len(paid), rng.randint(1, 3))), *rng.sample(recent, min(len(recent), 1))}:
+        again = next_business_day(invoice.day + rng.randrange(4))
+        back = next_business_day(again + rng.randrange(1, 8))
+        if back in window:
+            reference = spoken(rng, words().overpaid)
+            yield invoice._replace(day=again)
+            yield Movement(back, -invoice.cents, "osko_out", invoice.party, reference, "refund_paid")
+
+
+def _passed_on(profile: Profile, planned: Sequence[Movement], rng: Random) -> Iterator[Movement]:
+    """Yield the plan with a part of one worker's wages paid to whom a court or an agency named."""
+    known, worker = circumstances().employee_garnishee, rng.choice(profile.staff)
+    name = choose_name(rng, known.names, profile.part) or known.names[0]
+    payee, reference = counterparty(rng, name, profile.part), fill_in(rng, rng.choice(known.references))
+    usual = round(worker.weekly * profile.pay_weeks * rng.uniform(*known.share))
+    for movement in planned:
+        if movement.category != "wages" or (movement.rail != "payroll" and movement.party != worker.party):
+            yield movement
+            continue
+        deducted = min(usual, -movement.cents // 2)
+        yield movement._replace(cents=movement.cents + deducted)
+        series = movement.series and Series(f"deducted {worker.party.name}", movement.series.period)
+        yield Movement(
+            movement.day,
+            -deducted,
+            "pay_anyone",
+            payee,
+            reference,
+            "wages",
+            "main",
+            series,
+            look_alike="employee_garnishee",
+        )

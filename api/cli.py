@@ -74,6 +74,7 @@ COMMANDS = {
         LENDING, "Watch customers; simulate rulesets.", "monitoring.rulesets", "rulesets", ("portfolio.simulate",)
     ),
     "risk": Listed(LENDING, "Fit, compare and activate risk models.", "decisions.risk", "risk"),
+    "attack": Listed(LENDING, "Try attacks on ratings, and see what is noticed.", "decisions.attack", "attack"),
     "categories": Listed(
         LENDING, "Train and activate models that learn categories.", "enrichment.categories", "categories"
     ),

@@ -13,6 +13,7 @@ from typing import Protocol
 from benchmarks import (
     api,
     arrivals,
+    attacks,
     backlog,
     completeness,
     enrichment,
@@ -98,6 +99,7 @@ PARTS: Mapping[str, Part] = {
     "enrichment": by_itself(enrichment),
     "quality": by_itself(quality),
     "risk": by_itself(risk),
+    "attacks": by_itself(attacks),
     "completeness": by_itself(completeness),
     "reports": by_itself(reports),
     "policies": by_itself(policies),

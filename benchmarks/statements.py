@@ -12,13 +12,13 @@ from pipelines.synthetic.pdf import EVERY_LAYOUT, FORGERIES, HELD_OUT, LAYOUTS, 
 TITLE = "How right bank statements are read"
 SEEDS, FORGED_SEEDS, STRESSED_SEEDS = (range(81_000, 81_000 + count) for count in (40, 10, 6))
 ABOUT = (
-    f"Generated PDF statements in {len(EVERY_LAYOUT)} layouts, {len(SEEDS)} of each. {len(HELD_OUT)} of them were "
-    "not looked at while extraction was developed, and have figures of their own. A row is right if its date and "
-    "amount are right, and exact if its printed balance is right, too. A forgery removes one row or changes one "
-    "digit. In a listing without opening and closing balance it never removes the first or last row, because nobody "
-    "could notice that. Such a listing counts as reconciled if all rows but the oldest are proved, though its verdict "
-    "is `partial`. A file is flagged if its verdict proves less, or if it has a signal above the level of information. "
-    "A file is wrongly called reconciled if it is forged, or if a row is extra, missing or wrong."
+    f"Generated PDF statements in {len(EVERY_LAYOUT)} layouts, {len(SEEDS)} of each. {len(HELD_OUT)} of the "
+    "layouts were not looked at while extraction was developed, and have figures of their own. A row is right if its "
+    "date and amount are right, and exact if its printed balance is right, too. A forgery removes one row or changes "
+    "one digit. In a listing without opening and closing balance it never removes the first or last row, because "
+    "nobody could notice that. Such a listing counts as reconciled if all rows but the oldest are proved, though its "
+    "verdict is `partial`. A file is flagged if its verdict proves less, or if it has a signal above the level of "
+    "information. A file is wrongly called reconciled if it is forged, or if a row is extra, missing or wrong."
 )
 
 

@@ -108,7 +108,7 @@ def _known_outcomes(r: Reading, client_id: UUID, sent: SentBacktest) -> pl.DataF
 
 
 def describe(job: PortfolioJob) -> dict[str, Any]:
-    """Return the public fields of a backtest that lists show."""
+    """Return the public fields that a backtest has in lists."""
     request = Request.of_json(job.request)
     return portfolio_jobs.describe(job, request.customers) | {
         "against": request.against,

@@ -82,7 +82,7 @@ def _point_into(document: Checked, pointer: str) -> Checked:
 
 
 def describe(job: PortfolioJob) -> dict[str, Any]:
-    """Return the public fields of a simulation that lists show."""
+    """Return the public fields that a simulation has in lists."""
     request = Request.of_json(job.request)
     return portfolio_jobs.describe(job, request.customers) | {
         "rulesetId": job.subject_id,

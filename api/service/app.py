@@ -34,7 +34,7 @@ from api.operations.readiness import Check, Readiness
 from api.operations.routes import health, scraping
 from api.operations.scraping import Scrape
 from api.portfolio.routes import backtests, simulations
-from api.reports.routes import derived, report_page, reports
+from api.reports.routes import derived, report_page, reports, resolutions
 from api.service import openapi
 from api.service.connections import Connection, check_progress
 from api.service.routes import docs
@@ -48,7 +48,7 @@ from storage.webhooks.delivery_figures import Load
 
 ROUTERS = (
     *(customers, knowledge, transactions, statements, derived, corrections, taxonomy, jobs),
-    *(reports, report_page, metrics, policies, backtests, evaluations),
+    *(reports, report_page, resolutions, metrics, policies, backtests, evaluations),
     *(monitoring, simulations, webhooks, health, scraping),
 )
 TICKS_PER_CHECK = 10  # uvicorn's ticks are a tenth of a second

@@ -145,7 +145,7 @@ def _complete_request(operation: dict[str, Any], route: Route) -> None:
 
 
 def _give_example(content: dict[str, Any], route: APIRoute) -> None:
-    """Add an example: of the route's model (the variant that `shows` names, if any), or of its kind of page."""
+    """Add the example of the route's model (a variant, if `documented.shows` names one) or of its response class."""
     for shown in content.values():
         if route.response_model is not None:
             data = next(models_in(route.response_model.model_fields["data"].annotation))

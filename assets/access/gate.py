@@ -322,7 +322,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _is_safe(connection: HTTPConnection) -> bool:
-    """Return whether a request only views. A websocket doesn't count, although GET opens it: other sites must not."""
+    """Return whether a request only views. A websocket doesn't count, because another site's page must not open one."""
     return connection.scope["type"] == "http" and connection.scope["method"] in ("GET", "HEAD")
 
 

@@ -14,13 +14,13 @@ from assets.access.gate_tokens import Role
 
 MOST_CONNECTIONS = 256  # a browser has about ten, the dispatcher one
 ENDED_AT_ONCE = 16
-MOST_OF_A_STRANGER = 64 * 1024  # bytes of a request, and of what follows it before it is answered
+MOST_OF_A_STRANGER = 64 * 1024  # bytes that a connection may send of a request that the gate has not allowed
 
 _numbers = count()  # of connections, in the order in which they were opened
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's connection, with limits. A stranger's is one whose current request the gate has not allowed."""
+    """uvicorn's connection, with limits. It counts as a stranger's until the gate allows its current request."""
 
     def connection_made(self, transport: Transport) -> None:
         super().connection_made(transport)

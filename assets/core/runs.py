@@ -1,4 +1,7 @@
-"""Names and tags of runs. This module doesn't import Dagster: the dispatcher and the worker's head must stay small."""
+"""Names and tags of runs.
+
+This module doesn't import Dagster: the dispatcher and the worker's main process import it, and must use little memory.
+"""
 
 from storage.core.models import Queue
 from storage.jobs.batches import Batch
@@ -27,7 +30,7 @@ JOBS_TAG = "tidemark/jobs"
 ROWS_TAG = "tidemark/rows"
 CUSTOMERS_TAG = "tidemark/customers"
 PORTFOLIO_JOB_TAG = "tidemark/portfolio_job"  # the job's id
-ASKED_TAG = "tidemark/asked"  # evaluate only the customers that a requested change concerns
+ASKED_TAG = "tidemark/asked"  # evaluate only customers whose ruleset or attributes changed
 PARTITION_TAG = "dagster/partition"
 
 

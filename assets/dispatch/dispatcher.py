@@ -1,9 +1,9 @@
 """The dispatcher: as soon as jobs wait in a queue and a worker is free, it claims all of them and launches one run.
 
-While all workers are busy, new jobs accumulate; they are claimed when a run commits. So an idle system answers one job
-at once, and a busy one puts hundreds into a run. One process leads, under a lease in SQL, and only while Dagster
-answers. It claims only while a worker of its home is warm, so that no job wastes an attempt on a run that can't begin.
-A sensor makes the same claim when no process leads.
+While all workers are busy, new jobs accumulate; they are claimed when a run commits. So an idle system starts a single
+job immediately, and a busy one puts hundreds into a run. One process leads, under a lease in SQL, and only while
+Dagster answers. It claims only while a worker of its home is warm, so that no job wastes an attempt on a run that can't
+begin. A sensor makes the same claim when no process leads.
 """
 
 import logging

@@ -47,7 +47,8 @@ def watched() -> ColumnElement[bool]:
 def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """Evaluate the bucket's customers by their clients' rulesets as of now, and trigger and reset rules.
 
-    A run that a change requested evaluates only the customers concerned; other runs evaluate all.
+    A run that was requested because a ruleset or an attribute changed evaluates only the customers that the change
+    affects; other runs evaluate all.
     """
     everybody = ASKED_TAG not in context.run.tags
     outcome = evaluate(store, int(context.partition_key), lambda: datetime.now(UTC), everybody=everybody)

@@ -1,7 +1,7 @@
 """Several API processes behind one port (`python -m assets.service.api_processes`, or `tidemark api --processes N`).
 
-A Python process uses only one core, so there can be several. This process opens one listening socket for each of them,
-which it inherits, and the operating system distributes connections over the sockets. (On one shared socket, whichever
+A Python process uses only one core, so there can be several. This process opens a listening socket for each, which the
+API process inherits, and the operating system distributes connections over the sockets. (On one shared socket, whichever
 process wakes first would take all connections.) While a process is restarted, connections to its socket wait. A port
 that is in use is reported before anything starts.
 """

@@ -51,6 +51,8 @@ def run(api: Address, dagster: Address, *, processes: int, published: bool, when
     stop = stop_requested(tethered=False)
     database = sqlite_check.database_file(Settings())
     suspect = database if database is not None and sqlite_check.was_left_open(database) else None
+    if suspect is not None:
+        check_log(suspect)
     listeners = open_listeners(api, processes)
     api = Address(api.host, listeners[0].getsockname()[1])
     parts = [*_start_parts(dagster, published=published), *api_parts(listeners)]
@@ -95,6 +97,19 @@ def _announce(
 def shown_token(settings: Settings, on_terminal: bool) -> str:
     """Return the operator's token for a terminal; otherwise the place of its file, because the output becomes a log."""
     return token(settings, Role.OPERATOR) if on_terminal else f"in {token_file(settings, Role.OPERATOR)}"
+
+
+def check_log(database: Path) -> None:
+    """Check the log of a database that was not closed, and keep a damaged one before SQLite overwrites it."""
+    if (lost := sqlite_check.lost_commits(database)) == 0:
+        return
+    kept = sqlite_check.keep_log(database)
+    log.error(
+        "the database's log is damaged, and at least %d transactions behind the damage are lost: submissions that were "
+        "accepted may be missing. The log is kept as %s. Restore the database from a backup, or send them again",
+        lost,
+        kept,
+    )
 
 
 def check(database: Path) -> None:

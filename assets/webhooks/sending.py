@@ -292,7 +292,7 @@ class _Stopwatch:
         self._resolved = self._resolved or time.monotonic()
 
     def note_connected(self) -> None:
-        """Note the time for one address after another until one works: the step includes the failed ones."""
+        """Note that a connection is open. This step's time includes the addresses that failed before."""
         self._connected = time.monotonic()
 
     def note_secured(self) -> None:

@@ -26,8 +26,12 @@ CUSTOMERS = (  # made-up firms
     "Perrin & Oakes",
     "Lomandra Interiors",
 )
-_BY_TRANSFER = {True: ("customer_transfer",), False: ("wages", "owner_drawings", "suppliers", "subcontractors")}
-_NOT_BY_TRANSFER = re.compile(r"(?i)purchase|direct debit|bpay|visa|eftpos|cheque")
+_IS_CREDIT = pl.col("amount") > 0
+_NOT_BY_TRANSFER = pl.col("description").str.contains("(?i)purchase|direct debit|bpay|visa|eftpos|cheque")
+_PAID_BY_TRANSFER = ("wages", "owner_drawings", "suppliers", "subcontractors")
+_TRANSFER_IN = _IS_CREDIT & (pl.col("category") == "customer_transfer") & ~_NOT_BY_TRANSFER
+_TRANSFER_OUT = ~_IS_CREDIT & pl.col("category").is_in(_PAID_BY_TRANSFER) & ~_NOT_BY_TRANSFER
+_DIRECT_DEBIT = ~_IS_CREDIT & pl.col("description").str.contains("(?i)direct debit")
 _RECEIPT_NUMBER = re.compile(r"\b\d{5,}\b")
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _PRINTED_DAY = re.compile(rf"(?i)\b\d{{1,2}}(\s?)(?:{_MONTHS})(?![a-z])")
@@ -42,14 +46,18 @@ def trading_account(ledger: pl.DataFrame) -> str:
     return chosen
 
 
-def monthly_turnover(applicant: Applicant) -> Decimal:
-    """Return the receipts in a month of the last 180 days in the trading account, without own transfers and loans."""
+def is_receipt() -> pl.Expr:
+    """Return whether a row brings money that is neither moved between own accounts, lent, nor the owner's."""
     group = pl.col("category").replace_strict(GROUPS, default="unknown", return_dtype=pl.String).fill_null("unknown")
+    return _IS_CREDIT & ~group.is_in(["transfer", "debt_inflow", "owner"])
+
+
+def monthly_turnover(applicant: Applicant) -> Decimal:
+    """Return the receipts in a month of the last 180 days in the trading account."""
     receipts = applicant.ledger.filter(
         pl.col("account") == trading_account(applicant.ledger),
-        pl.col("amount") > 0,
         pl.col("date") > applicant.applied_on - timedelta(days=RECENT),
-        ~group.is_in(["transfer", "debt_inflow", "owner"]),
+        is_receipt(),
     )
     return max(LEAST_TURNOVER, Decimal(receipts["amount"].sum() or 0) / RECENT * DAYS_A_MONTH)
 
@@ -88,25 +96,37 @@ class Wording:
     """How an account's bank words payments between people and firms; nothing if the ledger has no texts at all."""
 
     def __init__(self, ledger: pl.DataFrame, account: str) -> None:
-        rows = ledger.filter(pl.col("account") == account)
-        self._heads = {credit: _heads(rows, credit) for credit in (True, False)}
+        self._rows = ledger.filter(pl.col("account") == account)
+        self._heads = {credit: _heads(self._rows, by) for credit, by in ((True, _TRANSFER_IN), (False, _TRANSFER_OUT))}
+        self._direct_debit_heads = _heads(self._rows, _DIRECT_DEBIT)
         self._has_words = bool((ledger["description"] != "").any())
 
     def word(self, rng: Random, day: date, credit: bool, party: str, reference: str) -> str:
         """Return the text of a payment from (`credit`) or to a party."""
+        heads = self._heads[credit] or [f"Transfer {'from' if credit else 'to'} "]
+        return self._after_head(rng, day, heads, f"{party} {reference}")
+
+    def word_direct_debit(self, rng: Random, day: date, party: str, reference: str) -> str:
+        """Return the text of what a party collects."""
+        return self._after_head(rng, day, self._direct_debit_heads or ["Direct Debit "], f"{party} {reference}")
+
+    def word_like(self, rng: Random, day: date, category: str, otherwise: str) -> str:
+        """Return the text of one of the account's rows of a category, dated and numbered anew."""
+        texts = self._rows.filter(pl.col("category") == category, pl.col("description") != "")["description"]
+        return self._after_head(rng, day, texts.to_list() or [otherwise], "")
+
+    def _after_head(self, rng: Random, day: date, heads: Sequence[str], tail: str) -> str:
         if not self._has_words:
             return ""
-        head = rng.choice(self._heads[credit] or [f"Transfer {'from' if credit else 'to'} "])
-        head = _RECEIPT_NUMBER.sub(lambda found: _redraw(rng, found[0]), head)
+        head = _RECEIPT_NUMBER.sub(lambda found: _redraw(rng, found[0]), rng.choice(heads))
         head = _PRINTED_DAY.sub(lambda found: f"{day:%d}{found[1]}{day:%b}", head)
-        return f"{head}{party} {reference}".strip()
+        return f"{head}{tail}".strip()
 
 
-def _heads(rows: pl.DataFrame, credit: bool) -> Sequence[str]:
-    """Return what comes before the party's name in texts of payments by transfer."""
-    alike = rows.filter(pl.col("category").is_in(_BY_TRANSFER[credit]), (pl.col("amount") > 0) == credit)
-    named = alike.select("description", "counterparty").drop_nulls().iter_rows()
-    places = [(text, text.lower().find(name.lower())) for text, name in named if not _NOT_BY_TRANSFER.search(text)]
+def _heads(rows: pl.DataFrame, is_alike: pl.Expr) -> Sequence[str]:
+    """Return what comes before the party's name in such texts."""
+    named = rows.filter(is_alike).select("description", "counterparty").drop_nulls().iter_rows()
+    places = [(text, text.lower().find(name.lower())) for text, name in named]
     return [text[:place] for text, place in places if place > 0]
 
 
@@ -127,6 +147,16 @@ class Desk:
     def movement(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
         text = self.wording.word(self.rng, day, amount > 0, party, reference)
         return Movement(self.account, day, text, amount.quantize(CENT), category, party)
+
+    def debit(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
+        """Return what a party collects by direct debit."""
+        text = self.wording.word_direct_debit(self.rng, day, party, reference)
+        return Movement(self.account, day, text, amount.quantize(CENT), category, party)
+
+    def cash(self, day: date, amount: Decimal, category: str = "cash_deposit") -> Movement:
+        """Return cash that is paid in."""
+        text = self.wording.word_like(self.rng, day, "cash_deposit", "Cash deposit")
+        return Movement(self.account, day, text, amount.quantize(CENT), category)
 
     def sum(self, share: Decimal, unit: Decimal = CENT) -> Decimal:
         """Draw a sum near a share of a month's turnover."""

@@ -7,13 +7,13 @@ from random import Random
 
 import msgspec
 
-from pipelines.attacks import held_out
+from pipelines.attacks import held_out, payments, rewriting
 from pipelines.attacks.attack import Attack, Change, Detectability, Evidence, Lookalike
 from pipelines.vocabulary.rule_files import parse
 
 FILE = "attacks.yaml"
 SHARE_HELD_OUT = 3  # one in so many
-_CHANGES: Mapping[str, Change] = held_out.CHANGES
+_CHANGES: Mapping[str, Change] = {**held_out.CHANGES, **payments.CHANGES, **rewriting.CHANGES}
 
 
 class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

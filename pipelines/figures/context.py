@@ -41,7 +41,15 @@ STATEMENTS = pl.Schema(
     }
 )
 # What a person has resolved: a finding of window dressing or an event, named by a digest of its transactions.
-RESOLUTIONS = pl.Schema({"customer_number": pl.Int64(), "kind": pl.String(), "key": pl.String()})
+RESOLUTIONS = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "kind": pl.String(),  # `finding` or `event`
+        "key": pl.String(),  # a digest of the code and the transactions
+        "reason": pl.String(),  # in the words of whoever resolved it
+        "resolved_on": pl.Date(),
+    }
+)
 PEERS = pl.Schema({"metric": pl.String(), "quantiles": pl.List(READING)})  # by percentile, from 0 to 100
 
 

@@ -107,6 +107,11 @@ class Facts:
         return self.rows
 
     @property
+    def whole(self) -> "Facts":
+        """The facts that these are made of: themselves, unless they share another's rows."""
+        return self
+
+    @property
     def place(self) -> pl.Expr:
         """Expression over `history`: the customer's index among the customers of `shared_rows`."""
         return pl.int_range(pl.len(), dtype=pl.Int64)

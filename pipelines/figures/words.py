@@ -85,7 +85,7 @@ def is_unreconciled() -> pl.Expr:
     prove. Rows sent as JSON or CSV claim no proof and never match.
     """
     verdict = pl.col("statement_verdict")
-    whole = verdict.is_in(("reconciled", "reconciled_dates_doubtful"))  # for rows stored before `statement_proved` was
+    whole = verdict.is_in(("reconciled", "reconciled_dates_doubtful"))  # for rows without `statement_proved`
     return verdict.is_not_null() & ~pl.coalesce("statement_proved", whole)
 
 

@@ -3,7 +3,7 @@
 Small rows can't move revenue or a balance by much. Leaving them out also bounds the work: no customer has more than a
 hundred credits a month of one hundredth of its usual month's receipts or more.
 
-All sums here are whole cents (Int64).
+Sizes are whole cents (Int64) and compared exactly; `usual` is only a scale, a float in cents.
 """
 
 import polars as pl
@@ -42,7 +42,7 @@ def usual_month(facts: Facts) -> pl.DataFrame:
     return (
         facts.rows.lazy()
         .group_by(BY_CUSTOMER, maintain_order=True)
-        .agg(usual=earned.sum().to_physical().cast(pl.Int64) * MONTH // days)
+        .agg(usual=earned.sum().cast(pl.Float64) * 100 * MONTH / days)
         .collect(engine="in-memory")
     )
 

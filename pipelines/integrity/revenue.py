@@ -1,14 +1,37 @@
-"""True revenue: stated revenue less the receipts that findings and borrowing explain."""
+"""True revenue: stated revenue less the receipts that findings explain. Borrowed money is no revenue anyhow."""
+
+from collections.abc import Sequence
 
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.integrity.finding import finding_rows
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity.finding import finding_rows, findings
 
 
-def with_exclusions(facts: Facts) -> pl.DataFrame:
-    """Return `Facts.rows` with `is_excluded`: whether true revenue leaves the row out. Loans are no revenue anyhow."""
-    left_out = finding_rows(facts).filter(pl.col("left_out") != 0)["transaction_id"]
+def exclusions(facts: Facts) -> pl.DataFrame:
+    """Return `transaction_id` of each row that true revenue leaves out, and `known_from`: its finding's last day."""
+    last = findings(facts).select(BY_CUSTOMER, "finding", "about", known_from="last_date")
+    left_out = finding_rows(facts).filter(pl.col("left_out") != 0)
+    return left_out.join(
+        last, on=[BY_CUSTOMER, "finding", "about"], how="left", nulls_equal=True, validate="m:1"
+    ).select("transaction_id", "known_from")
+
+
+def with_exclusions(facts: Facts, columns: Sequence[str]) -> pl.DataFrame:
+    """Return these columns of `Facts.rows` and `is_excluded`: whether true revenue leaves the row out.
+
+    A finding counts from its last row on. Where several customers are one customer on different days, it is looked for
+    once, in all rows.
+
+    Args:
+        columns: `customer_number`, `date` and `transaction_id` at least.
+    """
+    rows, left_out = facts.rows.select(columns), facts.whole.cached(exclusions)
     if left_out.is_empty():
-        return facts.rows.with_columns(is_excluded=pl.lit(value=False))
-    return facts.rows.with_columns(is_excluded=pl.col("transaction_id").is_in(left_out.implode()))
+        return rows.with_columns(is_excluded=pl.lit(value=False))
+    marked = rows.join(left_out, on="transaction_id", how="left", validate="m:1", maintain_order="left")
+    is_known = pl.col("known_from") <= pl.col("date").max().over(BY_CUSTOMER)
+    return marked.with_columns(pl.col(BY_CUSTOMER).set_sorted(), is_excluded=is_known.fill_null(value=False)).drop(
+        "known_from"
+    )

@@ -32,24 +32,34 @@ COMMON = ("the", "and", "pty", "ltd", "limited", "trust", "services", "group", "
 def pairs(facts: Facts) -> pl.DataFrame:
     """Return receipts paired with payments of equal size, each row in at most one pair of each `relation`.
 
-    `receipt` and `payment` (their ids), the columns of both (those of the payment with the suffix `_out`), `gap` (days
-    from the receipt to the payment; negative: the payment came first), `relation`: `same`, `similar`, `related`,
-    `unknown` or `other`.
+    `transaction_id`, `date`, `party` … of the receipt, those of the payment with the suffix `_out`, `gap` (days from
+    receipt to payment; negative: the payment came first), and `relation`: `same`, `similar`, `related`, `unknown`
+    or `other`.
     """
-    recent = facts.cached(candidates).filter(pl.col("age") < RECENT + SAME_PARTY_DAYS)
-    columns = (*_KEY, "transaction_id", "date", "age", "account_id", "party", "name", "category", "is_revenue", "usual")
-    receipts, payments = (recent.filter(side).select(columns) for side in ("is_receipt", "is_payment"))
-    gap = (pl.col("date_out") - pl.col("date")).dt.total_days()
+    met = _meeting(facts)
+    if met.is_empty():  # of most customers: naming relations takes longer than finding none
+        return met.with_columns(relation=pl.lit(""))
     return (
-        receipts.join(payments, on=_KEY, how="inner", suffix="_out")
-        .filter(gap.abs() <= SAME_PARTY_DAYS)
-        .with_columns(plain_words("name"), plain_words("name_out"), gap=gap)
+        met.with_columns(plain_words("name"), plain_words("name_out"))
         .with_columns(relation=_relation())
-        .filter(pl.col("gap").abs() <= _longest_gap(), pl.min_horizontal("age", "age_out") < RECENT)
+        .filter(pl.col("gap").abs() <= _longest_gap())
         .sort(*_KEY, pl.col("gap").abs(), "transaction_id", "transaction_id_out")
         .unique(["relation", "transaction_id"], keep="first", maintain_order=True)
         .unique(["relation", "transaction_id_out"], keep="first", maintain_order=True)
         .sort(BY_CUSTOMER, "date", "transaction_id")
+    )
+
+
+def _meeting(facts: Facts) -> pl.DataFrame:
+    """Return receipts with payments of equal size within SAME_PARTY_DAYS."""
+    recent = facts.cached(candidates).filter(pl.col("age") < RECENT + SAME_PARTY_DAYS)
+    columns = (*_KEY, "transaction_id", "date", "age", "party", "name", "category")
+    receipts, payments = (recent.filter(side).select(columns) for side in ("is_receipt", "is_payment"))
+    gap = (pl.col("date_out") - pl.col("date")).dt.total_days()
+    return (
+        receipts.join(payments, on=_KEY, how="inner", suffix="_out")
+        .with_columns(gap=gap)
+        .filter(pl.col("gap").abs() <= SAME_PARTY_DAYS, pl.min_horizontal("age", "age_out") < RECENT)
     )
 
 
@@ -183,10 +193,7 @@ def _periods(*after: int) -> list[pl.Expr]:
 
 
 def parked(facts: Facts) -> pl.DataFrame:
-    """Return receipts of the last days of a month that leave again in the first of the next, in MONTHS_PARKED months.
-
-    The last one before the end of the data may not have left yet: it counts if its party parked money before.
-    """
+    """Return receipts of the last days of a month that leave again in the next, in MONTHS_PARKED months."""
     last = (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < LAST_DAYS
     over = last & (pl.col("date_out").dt.month_start() > pl.col("date")) & (pl.col("date_out").dt.day() <= FIRST_DAYS)
     stays = facts.cached(pairs).filter(over, pl.col("relation") != "other", pl.col("gap") <= PARKED_DAYS)

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from pipelines.enrichment.transfers.own_accounts import find_mentions
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
+from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
 
@@ -16,18 +16,13 @@ SERIES_DAYS = 70  # on either side
 LEAST_MENTIONS = 3
 FEWEST_TRANSFERS = 2
 MENTIONED_SHARE = 0.1  # of what usually comes in, month by month
-_MENTIONING = (
-    *(*BY_ACCOUNT, "bsb", "account_number", "transaction_id", "superseded_seq", "date", "amount", "description"),
-    *("clean_description", "counterparty_name", "counterparty_kind", "channel", "category", "category_source"),
-    *("confidence", "is_transfer", "other_account"),
-)
 
 
 def missing(facts: Facts) -> pl.DataFrame:
     """Return days whose balance doesn't follow from the account's last known one and the rows since.
 
-    `customer_number, account_id, date, previous` (the day before it that states a balance), `transaction_id` of the
-    row that states the balance, and `cents`: what is missing, with its sign.
+    `customer_number, account_id, date`, `transaction_id` of the row that states the balance, and `cents`: what is
+    missing, with its sign.
     """
     broken = facts.rows.lazy().filter(~pl.col("balance_verified")).select(BY_ACCOUNT).unique()
     accounts = broken.collect(engine="in-memory").lazy()
@@ -44,9 +39,11 @@ def missing(facts: Facts) -> pl.DataFrame:
     return (
         closings.join(net, on=[*BY_ACCOUNT, "date"], how="inner", validate="1:1")
         .sort(*BY_ACCOUNT, "date")
-        .with_columns(cents=(step * 100).cast(pl.Int64), previous=pl.col("date").shift(1).over(BY_ACCOUNT))
+        .with_columns(
+            cents=(step * 100).cast(pl.Int64, strict=False), previous=pl.col("date").shift(1).over(BY_ACCOUNT)
+        )
         .filter(pl.col("cents").fill_null(0) != 0)
-        .select(*BY_ACCOUNT, "date", "previous", "transaction_id", "cents")
+        .select(*BY_ACCOUNT, "date", "transaction_id", "cents")
         .collect(engine="in-memory")
     )
 
@@ -81,12 +78,13 @@ def withheld_months(facts: Facts) -> pl.DataFrame:
 
 def withheld_accounts(facts: Facts) -> pl.DataFrame:
     """Return transfers of the last year with an account that was not supplied, if they are many and material."""
-    mentions = find_mentions(facts.rows.filter(pl.col("age") < YEAR).select(_MENTIONING))
+    ages = facts.rows.select("transaction_id", "age")
+    recent = mentions(facts).join(ages, on="transaction_id", how="left", validate="1:1").filter(pl.col("age") < YEAR)
     account = (BY_CUSTOMER, "masked_number", "place")
     size = pl.col("amount").abs().to_physical().cast(pl.Int64)
     usual = pl.col("usual") * (YEAR // MONTH)
     return (
-        mentions.join(facts.cached(usual_month), on=BY_CUSTOMER, how="left", validate="m:1")
+        recent.join(facts.cached(usual_month), on=BY_CUSTOMER, how="left", validate="m:1")
         .with_columns(cents=size)
         .filter(
             pl.len().over(account) >= LEAST_MENTIONS,

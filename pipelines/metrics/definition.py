@@ -91,6 +91,7 @@ class Where(Strict):
     counterparty_kinds: Annotated[Names, _names("counterparty kind", CounterpartyKind.categories.to_list())] = ()
     channels: Annotated[Names, _names("channel", Channel.categories.to_list())] = ()
     flags: Annotated[Names, _names("flag", FLAGS)] = ()
+    not_flags: Annotated[Names, _names("flag", FLAGS)] = ()  # `dishonoured`: without payments that the bank sent back
     account_types: Annotated[Names, _names("account type", ACCOUNT_TYPES)] = ()
     counterparties: Annotated[tuple[GroupName, ...], Field(max_length=100)] = ()  # by `counterparty_group`
     direction: Literal["credit", "debit", "either"] | None = None  # either: both sides count, on purpose
@@ -98,6 +99,7 @@ class Where(Strict):
     recurring: bool | None = None  # belongs to a recurring series
     facility: bool | None = None  # funds or repays a credit facility
     unreconciled: bool | None = None  # stands on a PDF statement whose balances don't prove the row
+    excluded: bool | None = None  # left out of true revenue because of a finding that nobody resolved
     at_least: Size | None = None  # AUD, of the amount without its sign
     at_most: Size | None = None
 

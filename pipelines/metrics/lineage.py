@@ -30,7 +30,7 @@ from pipelines.metrics.definition import (
 )
 from pipelines.metrics.outcome import CAUSES, SCALE
 from pipelines.metrics.registry import METRICS, with_inputs
-from pipelines.metrics.rows import KEYS, is_met, row_value, with_direction
+from pipelines.metrics.rows import KEYS, is_met, read_rows, row_value, with_direction
 from pipelines.metrics.windows import Edge, dates, edges, month_edges, periods
 
 Inputs: TypeAlias = Mapping[str, Trace | Constant]
@@ -94,7 +94,8 @@ class _Explaining:
 
     def rows(self, where: Where, since: Edge, until: Edge) -> pl.LazyFrame:
         day = pl.col("date")
-        return self.facts.rows.lazy().filter(is_met(where), day >= self.date(since), day < self.date(until))
+        rows = read_rows(self.facts, [where]).lazy()
+        return rows.filter(is_met(where), day >= self.date(since), day < self.date(until))
 
     def date(self, edge: Edge) -> date:
         day: date = dates([edge], self.periods)["date"].item()

@@ -1,11 +1,13 @@
 """Which rows a metric reads and what each counts: `Where` and `Measure` as expressions over `Facts.rows`."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
 
 import polars as pl
 
+from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity import with_exclusions
 from pipelines.metrics.definition import SIDES, Key, Measure, Names, Where
 from pipelines.vocabulary.schemas import MONEY
 
@@ -45,7 +47,16 @@ COLUMNS = (
     "series_id",
     "facility_id",
 )
-"""All columns that metrics read."""
+"""All columns that metrics read, apart from `is_excluded`."""
+
+
+def read_rows(facts: Facts, filters: Iterable[Where]) -> pl.DataFrame:
+    """Return COLUMNS of the rows, and `is_excluded` if a filter needs it: looking for findings takes its time."""
+    return with_exclusions(facts, COLUMNS) if reads_exclusions(filters) else facts.rows.select(COLUMNS)
+
+
+def reads_exclusions(filters: Iterable[Where]) -> bool:
+    return any(where.excluded is not None for where in filters)
 
 
 @lru_cache(_CACHED)
@@ -67,6 +78,7 @@ _MARKS = {
     "recurring": pl.col("series_id").is_not_null(),
     "facility": pl.col("facility_id").is_not_null(),
     "unreconciled": pl.col("is_unreconciled"),
+    "excluded": pl.col("is_excluded"),
 }
 
 
@@ -79,10 +91,9 @@ def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
         if names := getattr(where, f"{column}s"):
             yield (column, names), _never_null(pl.col(column).is_in(names))
     if where.flags:
-        yield (
-            ("flags", where.flags),
-            _never_null(pl.any_horizontal(pl.col("flags").list.contains(flag) for flag in where.flags)),
-        )
+        yield ("flags", where.flags), _has_any(where.flags)
+    if where.not_flags:
+        yield ("not flags", where.not_flags), ~_has_any(where.not_flags)
     if where.counterparties:
         is_named = pl.col("counterparty_group").is_in(where.counterparties)
         yield ("counterparties", where.counterparties), _never_null(is_named)
@@ -108,6 +119,10 @@ def _is_any_of(categories: Names, groups: Names) -> pl.Expr:
     if categories and groups:
         return _never_null(of_category) | _never_null(of_group)
     return _never_null(of_category if categories else of_group)
+
+
+def _has_any(flags: Names) -> pl.Expr:
+    return _never_null(pl.any_horizontal(pl.col("flags").list.contains(flag) for flag in flags))
 
 
 def _never_null(condition: pl.Expr) -> pl.Expr:

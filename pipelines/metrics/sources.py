@@ -23,7 +23,7 @@ from pipelines.metrics.definition import (
     Window,
 )
 from pipelines.metrics.outcome import FRACTION, NOT_APPLICABLE, caused, fractions, stacked
-from pipelines.metrics.rows import COLUMNS
+from pipelines.metrics.rows import COLUMNS, read_rows, reads_exclusions
 from pipelines.metrics.running import Between, Running, measured, number_of_rows
 from pipelines.metrics.windows import edges
 
@@ -73,15 +73,16 @@ def _running(
     """Return the `Running` to take totals from, and the one to read marked rows from.
 
     They differ where several customers are one customer on different days: totals are computed once and serve all
-    days, but marked rows are repeated for each day.
+    days, but marked rows are repeated for each day. Exclusions differ from day to day, so no totals of them are shared.
     """
-    if not facts.shares_rows:
-        both = Running(facts.rows.select(COLUMNS), customers, totalled, marked)
+    filters = [*(each.where for each, _, _ in totalled), *(where for where, _ in marked)]
+    own = customers.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64)) if facts.shares_rows else customers
+    if not facts.shares_rows or reads_exclusions(filters):
+        both = Running(read_rows(facts, filters), own, totalled, marked)
         return both, both
     totals = Running(facts.shared_rows.select(COLUMNS), customers, totalled, ())
     if not marked:
         return totals, totals
-    own = customers.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
     return totals, Running(facts.rows.select(COLUMNS), own, (), marked)
 
 
@@ -91,7 +92,11 @@ def reach(metric: Metric) -> int:
     0: none, because running totals suffice; ALL_DAYS: all.
     """
     definition = metric.definition
-    if not isinstance(definition, Transactions | Groups) or _kind(definition) not in _BY_ROW:
+    if not isinstance(definition, Transactions | Groups):
+        return 0
+    if reads_exclusions(filters_of(definition)):
+        return ALL_DAYS
+    if _kind(definition) not in _BY_ROW:
         return 0
     match definition.window:
         case Days(days=days, offset=offset):
@@ -100,6 +105,11 @@ def reach(metric: Metric) -> int:
             return _LONGEST_MONTH * (offset + months + 1)  # one more, for the incomplete month of the last row
         case None:
             return ALL_DAYS
+
+
+def filters_of(definition: Transactions | Groups) -> list[Where]:
+    of = definition.of if isinstance(definition, Transactions) else None
+    return [definition.where] if of is None else [definition.where, of]
 
 
 def reads_balances(metric: Metric) -> bool:

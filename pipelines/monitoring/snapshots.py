@@ -168,6 +168,10 @@ class FactsOfDays(Facts):
         return self._snapshots.select(pl.col("snapshot").alias(BY_CUSTOMER))
 
     @property
+    def whole(self) -> Facts:
+        return self._plain
+
+    @property
     def shared_rows(self) -> pl.DataFrame:
         return self._plain.rows
 

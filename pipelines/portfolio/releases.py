@@ -1,11 +1,11 @@
 """Releases of the enrichment, and what one changes: categories moved, figures of the reports, the largest examples.
 
 Every change of rules, lists, taxonomy or the shipped model is a release, recorded in `rules/releases.yaml` with its
-impact. `fingerprint()` is that of the data files as they are here; the last release records the one that it was made
-with, so a change without a release shows.
+impact. Each release also records the fingerprint of the data files that it was made with. If `fingerprint()`, which
+reads the present files, returns another than the last release has, they were changed without a release.
 
-`compare` looks at the same customers' transactions as two versions enriched them. It decides nothing about what a
-version is: that is the caller's, who reads stored rows or computes them.
+`compare` compares the same customers' transactions as two versions enriched them. The caller supplies both: it reads
+stored rows or computes them.
 """
 
 import hashlib
@@ -227,7 +227,7 @@ def merged(impacts: Iterable[Impact]) -> Impact:
 
 
 def _current_pairs(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
-    """Transactions that stand in both, with the category of each version as `from` and `to`."""
+    """Return transactions that are current in both, with the category of each version as `from` and `to`."""
     newer = after.filter(current()).select(*_KEY, to="category", to_source="category_source")
     older = before.filter(current()).rename({"category": "from", "category_source": "from_source"})
     return older.join(newer, on=_KEY, how="inner", validate="1:1")

@@ -46,7 +46,7 @@ SERIES_PERIODS = (
     "yearly",
 )
 SeriesPeriod = pl.Enum(SERIES_PERIODS)
-# How far balances prove the rows of a PDF statement; see `intake.pdf.result.Verdict`.
+# How far balances prove the rows of a PDF statement; see `intake.pdf.page.result.Verdict`.
 StatementVerdict = pl.Enum(("reconciled", "reconciled_dates_doubtful", "partial", "unreconciled"))
 ALTERNATIVE = pl.Struct({"category": pl.String(), "confidence": pl.Float64()})
 

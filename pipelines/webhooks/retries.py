@@ -44,7 +44,7 @@ def should_retry(tries: int, max_retries: int, status_code: int | None, error: s
 
 
 def streak_after(streak: int, successes: Iterable[bool], pause_after: int | None) -> tuple[int, int]:
-    """Return the failures in a row after these attempts, and the longest row if it pauses the subscription, else 0.
+    """Return the streak of failures after these attempts, and the longest streak if it pauses the subscription, else 0.
 
     Args:
         streak: failures in a row before.

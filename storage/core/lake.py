@@ -78,7 +78,7 @@ class Lake:
             raise Unavailable("Service.Unavailable", "The data was not stored in time. Try again.")
 
     def files(self, folder: str) -> Iterator[Found]:
-        """Yield all files below a folder, including drafts, in no order. Files removed meanwhile are left out."""
+        """Yield all files below a folder, also unfinished ones, in no order. Files removed meanwhile are left out."""
         for parent, _, names in os.walk(self.root / folder):
             for name in names:
                 with suppress(FileNotFoundError):

@@ -233,6 +233,21 @@ corrections = Table(
     Index("ix_corrections_client_id_customer_number", "client_id", "customer_number", "number"),
 )
 
+# What a person resolved: a finding of window dressing or an event that caps the rating, named by a digest of its code
+# and transactions. Nothing is overwritten: the last entry of a key applies.
+resolutions = Table(
+    "resolutions",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("kind", String(8), nullable=False),  # `finding` or `event`
+    Column("key", String(32), nullable=False),
+    Column("reason", Text),  # null: the resolution was revoked
+    Column("made_at", UtcDateTime, nullable=False),
+    Column("made_by", String(40), nullable=False),  # as in the audit trail
+    Index("ix_resolutions_customer_number_key", "customer_number", "key", "number"),
+)
+
 segments = Table(
     "segments",
     metadata,

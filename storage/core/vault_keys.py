@@ -249,7 +249,7 @@ def rotate_master_key(db: Database, settings: Settings, now: datetime) -> Rotate
     Raises:
         SettingsError: the old key doesn't open the data keys; or it comes from the environment, and no new key is set.
     """
-    with suppress(WrongMasterKey):  # from the environment, if the keys are already wrapped with the new one
+    with suppress(WrongMasterKey):  # the environment's old key can't open keys wrapped with the new one
         load_ring(db, settings)  # creates missing keys, and finishes an interrupted rotation
     with db.writing() as w:
         keys = _lock(w)

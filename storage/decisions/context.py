@@ -8,7 +8,15 @@ from uuid import UUID
 
 import polars as pl
 
-from pipelines.figures.context import ATTRIBUTES, CUSTOMERS, INTAKE, RELATED_PARTIES, ClientPortfolio, Context
+from pipelines.figures.context import (
+    ATTRIBUTES,
+    CUSTOMERS,
+    INTAKE,
+    RELATED_PARTIES,
+    RESOLUTIONS,
+    ClientPortfolio,
+    Context,
+)
 from storage.core.database import Reading
 from storage.customers import customers
 from storage.decisions import documents, risk_models
@@ -17,6 +25,7 @@ from storage.jobs import jobs
 from storage.monitoring import attributes
 from storage.monitoring.attributes import Value
 from storage.portfolio import peers
+from storage.reports import resolutions
 
 
 def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) -> Context:
@@ -45,7 +54,16 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
         attributes=pl.DataFrame(stated, schema=ATTRIBUTES, orient="row"),
         intake=pl.DataFrame(jobs.refused_and_repeated(r, versions), schema=INTAKE, orient="row"),
         statements=documents.behind(r, versions),
+        resolutions=_resolutions(r, numbers),
     )
+
+
+def _resolutions(r: Reading, customer_numbers: Iterable[int]) -> pl.DataFrame:
+    rows = [
+        (number, each.kind, each.key, each.reason, each.made_at.date())
+        for number, each in resolutions.of_all(r, customer_numbers)
+    ]
+    return pl.DataFrame(rows, schema=RESOLUTIONS, orient="row")
 
 
 def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> list[ClientPortfolio]:

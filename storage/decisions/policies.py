@@ -86,7 +86,7 @@ def get(r: Reading, client_id: UUID, slug: str) -> StoredPolicy:
 
 
 def with_id(r: Reading, policy_id: UUID) -> StoredPolicy:
-    """Return an existing policy of any client: for work on what belongs to it."""
+    """Return an existing policy of any client: for work on one of its evaluations or backtests."""
     return _stored(r.execute(select(policies).where(policies.c.policy_id == policy_id)).one())
 
 

@@ -114,7 +114,7 @@ def get(r: Reading, client_id: UUID, ruleset_id: UUID) -> StoredRuleset:
 
 
 def with_id(r: Reading, ruleset_id: UUID) -> StoredRuleset:
-    """Return a ruleset of any client: for the operator, who belongs to none, and for work on what belongs to it.
+    """Return a ruleset of any client.
 
     Raises:
         NotFound: unknown.

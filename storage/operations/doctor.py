@@ -82,6 +82,7 @@ def _findings(settings: Settings, clock: Callable[[], datetime], deep: bool) -> 
     yield from _check_lake(settings.lake, clock())
     key_findings = _check_master_key(settings)
     yield from key_findings
+    yield from _check_log(settings)
     db = Database(settings.database)
     database_findings = list(_check_database(settings, db))
     yield from database_findings
@@ -170,6 +171,17 @@ def _check_database(settings: Settings, db: Database) -> Iterator[Finding]:
         problem = f"its tables have revision {current or 'none'}, this program expects {newest}"
         remedy = "start this version to upgrade it; if it refuses, run the version that created it"
         yield error("database", problem, remedy)
+
+
+def _check_log(settings: Settings) -> Iterator[Finding]:
+    """Check SQLite's log before anything opens the database: SQLite drops what is behind a damaged page."""
+    file = sqlite_check.database_file(settings)
+    if file is not None and (lost := sqlite_check.lost_commits(file)):
+        kept = sqlite_check.keep_log(file)
+        problem = f"its log is damaged, and at least {lost} transactions behind the damage are lost"
+        yield error(
+            "database", problem, f"restore a backup, or send later submissions again; the log is kept as {kept}"
+        )
 
 
 def _check_file(database: Path) -> Iterator[Finding]:

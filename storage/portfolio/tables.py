@@ -70,7 +70,7 @@ def _headline(name: str, path: str) -> tuple[pl.DataType, str]:
 REPORT_COLUMNS: Mapping[str, Columns] = {
     kind: {**_REPORT, **{name: _headline(name, path) for name, path in _HEADLINES[kind].items()}} for kind in KINDS
 }
-# One row for each customer with transactions and metric, sorted by both.
+# One row for each metric of each customer with transactions, sorted by `customer_number` and `metric`.
 METRIC_COLUMNS: Columns = {
     **_CUSTOMER,
     "as_of": (pl.Date(), "the service's date of computation"),

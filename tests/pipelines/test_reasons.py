@@ -9,6 +9,7 @@ day), `number` (of the other account), `series`, `verified` (its balance) and `t
 reason doesn't count as one that isn't given.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -281,3 +282,39 @@ def test_the_tax_office_is_told_from_other_creditors_by_the_text() -> None:
     assert set(garnishees["category"]) == {"garnishee"}
     by_text = garnishees.select("description", is_met(of_tax_office.where).alias("met"))
     assert dict(by_text.iter_rows()) == described
+
+
+# Texts that name what a reason is about, but state something else. Amounts: money out is negative.
+RESEMBLING = {
+    "returned_payment": {
+        "DISHONOUR FEE REVERSAL": 10,
+        "REFUND DISHONOUR FEE": 10,
+        "RETURN OF BOND RENTAL": 2000,
+        "RETURNED OVERPAYMENT J SMITH": 100,
+        "REJECTED INVOICE CREDIT NOTE": 50,
+    },
+    "insolvency": {
+        "BANKRUPTCY SEARCH AFSA": -15,
+        "AFSA BANKRUPTCY REGISTER SEARCH": -15,
+        "OFFICE FURNITURE LIQUIDATORS": -900,
+        "CARPET LIQUIDATORS FYSHWICK": -300,
+        "LIQUIDATORS AUCTION HOUSE PURCHASE VAN": -9000,
+    },
+    "garnishee": {
+        "GARNISHEE DEDUCTION FROM WAGES J SMITH TO SERVICES AUSTRALIA": -120,
+        "CHILD SUPPORT EMPLOYEE DEDUCTIONS": -120,
+        "ATTACHMENT OF EARNINGS ORDER J SMITH": -100,
+    },
+    "debt_collector": {"MERCANTILE HOTEL": -30, "SCRAP METAL RECOVERIES PTY LTD": -300},
+}
+
+
+def test_a_text_that_only_resembles_a_reason_gets_another_category(subtests: pytest.Subtests) -> None:
+    texts_of_all = ChainMap(*RESEMBLING.values())
+    sent = [{"description": text, "amount": Decimal(amount)} for text, amount in texts_of_all.items()]
+    derived = derive(known(*sent).collect().select(KNOWN.names())).collect()
+    found = dict(derived.select("description", "category").iter_rows())
+    for category, texts in RESEMBLING.items():
+        for text in texts:
+            with subtests.test(text):
+                assert found[text] != category

@@ -119,7 +119,8 @@ class SentCorrection(Received):
             "category is a slug of the taxonomy.",
             {
                 "enum": [*TAXONOMY.categories, "", None],
-                "description": "Their category, on the side of the account that they are on: see GET /v1/taxonomy.",
+                "description": "The category of the selected transactions. It must be one for their side of the "
+                "account: see GET /v1/taxonomy.",
             },
         ),
     ] = None

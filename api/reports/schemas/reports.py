@@ -112,8 +112,29 @@ class CompletenessSummary(_Data):
     total_missingness: float
 
 
+class CompletenessReason(View):
+    """Why a reader can't fully rely on the data, and what would resolve it."""
+
+    code: str
+    subject: str | None = Field(description="Account, statement, lender or quarter it is about; null: the customer.")
+    message: str
+    settled_by: str = Field(description="What to supply or do.")
+    effect: float | None = Field(
+        description="Points that `completenessScore` would rise if this alone were resolved; null if unknown."
+    )
+
+
+class ResolvedTogether(View):
+    """The score if all reasons were resolved; null if the customer has no rows."""
+
+    completeness_score: float | None
+    effect: float | None = Field(description="Points that `completenessScore` would rise.")
+
+
 class Completeness(_Resting):
     summary: CompletenessSummary
+    reasons: list[CompletenessReason] = Field(description="The most important of each kind first.")
+    resolved_together: ResolvedTogether
 
 
 class Risk(_Resting):

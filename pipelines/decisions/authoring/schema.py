@@ -110,5 +110,6 @@ _LISTED: Mapping[str, list[str]] = {
     "counterpartyKinds": CounterpartyKind.categories.to_list(),
     "channels": Channel.categories.to_list(),
     "flags": list(FLAGS),
+    "notFlags": list(FLAGS),
     "accountTypes": list(ACCOUNT_TYPES),
 }

@@ -1,8 +1,8 @@
 """Decide the category of a transaction: several layers propose one, the first wins, and the row records which it was.
 
-Decisive rules come first, then the names of the lists, then indicative rules, and last a fallback for unknown money in
-or out. The proposals of the later layers become the alternatives. Where the winner is not sure, the learned model is
-asked (`ask_model`). A client's corrections override everything (`corrections`).
+Decisive rules come first, then the lists of counterparties, then indicative rules, and last a fallback for unknown
+money in or out. The proposals of the later layers become the alternatives. Where the winner is not sure, the learned
+model is asked (`ask_model`). A client's corrections override everything (`corrections`).
 """
 
 import polars as pl
@@ -13,7 +13,7 @@ from pipelines.vocabulary.schemas import ALTERNATIVE, CategorySource, Direction
 from pipelines.vocabulary.taxonomy import GROUPS, SIGNS, TRANSFER, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
 SURE = 0.9  # the model is not asked about rows with at least this confidence (our judgement)
-LEAST_LEARNED = 0.4  # below this the model hardly more than guesses, and the rules' answer stays (our judgement)
+LEAST_LEARNED = 0.4  # below this the model's answer is little better than a guess and is not used (our judgement)
 ALTERNATIVES = 3
 
 CANDIDATE = pl.Schema(
@@ -101,8 +101,9 @@ def decide(candidates: pl.DataFrame) -> pl.DataFrame:
 def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
     """Ask the model about rows for which no rule or name is sure.
 
-    The answer of rules and names is part of the model's input, so the model's answer replaces it even if theirs has a
-    higher confidence. If the model hardly more than guesses, their answer stays, with at most the model's confidence.
+    The model reads the answer of rules and names as part of its input. So the model's answer replaces that answer, even
+    one with a higher confidence. If the model's answer is little better than a guess (LEAST_LEARNED), the answer of
+    rules and names stays, with at most the model's confidence.
 
     Args:
         rows: with the columns of DECIDED and the input of the model (see `Model.predict`).
@@ -142,5 +143,9 @@ def _fits_side() -> pl.Expr:
 
 
 def _is_named_transfer() -> pl.Expr:
-    """Return whether the model calls a payment with a named counterparty a transfer: it can't know whose name it is."""
+    """Return whether the model calls a payment with a named counterparty a transfer.
+
+    Such an answer is not used: a transfer is between the customer's own accounts, and the model can't know whether the
+    name is the customer's own.
+    """
     return (pl.col("category") == TRANSFER.slug) & pl.col("counterparty_name").is_not_null()

@@ -138,13 +138,14 @@ def list_flows(booked: pl.DataFrame) -> pl.DataFrame:
             "product",
             "counterparty_name",
             "counterparty_lender_id",
+            "through",
             lender=lender(),
-            through=pl.col("through").max().over(_FACILITY),
             size=pl.col("amount").abs(),
             funds=pl.col("amount") > 0,
             bounced=pl.col("row").is_in(bounced.implode()),
         )
         .filter(~(pl.col("funds") & pl.col("bounced")))
+        .with_columns(pl.col("through").max().over(_FACILITY))
         .sort("customer_number", "date", "transaction_id")
     )
 

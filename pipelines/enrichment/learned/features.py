@@ -1,9 +1,9 @@
 """Compute the model's input: pieces of the text, and the circumstances of the payment.
 
 Everything is hashed into buckets, so a new label set, bank or context column needs no code. Three blocks come from the
-narrative alone (pieces of words, words, whole phrases), with all its numbers replaced by 0, so that many rows share
-one. The fourth comes from amount, date, channel, long numbers, the answers of rules and lists, and the context columns.
-Training and prediction use the same functions.
+narrative alone (pieces of words, words, whole phrases), with all its numbers replaced by 0, so that many rows have
+the same. The fourth comes from amount, date, channel, long numbers, the answers of rules and lists, and the context
+columns. Training and prediction use the same functions.
 
 The pieces of all words are hashed at once: the texts are joined in one array of bytes, and a piece of n bytes is hashed
 from the piece of n - 1 bytes at the same place (a polynomial hash, after Karp and Rabin, 1987).

@@ -60,7 +60,7 @@ def periods(facts: Facts) -> pl.DataFrame:
 
 
 def _paydays(facts: Facts) -> pl.LazyFrame:
-    """Return each payday with the days before it, after the last payday, in which super may be paid in advance."""
+    """Return each payday with its period: from a week before it, or from the day after the previous payday if later."""
     wages = facts.cached(wage_rows).lazy()
     days = wages.filter(is_payday_super(pl.col("date"))).select(BY_CUSTOMER, "date").unique()
     day = pl.col("date")
@@ -204,8 +204,9 @@ SUPER_OBLIGATIONS = replace(
     id="super_obligations",
     name="Superannuation: due and paid",
     meaning="What wages imply, against what funds and clearing houses were paid. Until 30 June 2026 a quarter is due "
-    "28 days after its end; from 1 July 2026 each payday is due seven business days later. A payday's period starts at "
-    "most a week before it, when its super may first be paid. Payments go to the oldest open period first.",
+    "28 days after its end; from 1 July 2026 each payday is due seven business days later. A payday's period starts a "
+    "week before it, when its super may first be paid, or after the previous payday if that is later. Payments go to "
+    "the oldest open period first.",
     listed=listed,
     sources=(*EXPECTED.sources, PAID),
     derived=(

@@ -28,6 +28,7 @@ others of its row, so that each can be explained.
 """
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -41,14 +42,15 @@ from pipelines.figures.tables import Table
 from pipelines.reports.completeness.accounts import ACCOUNTS, COVERAGE
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.documents import DOCUMENTS, SIGNALS, STATEMENTS
+from pipelines.reports.completeness.effects import ALL, EFFECTS, listed_effects
 from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
-from pipelines.reports.completeness.reasons import REASONS, reasons
+from pipelines.reports.completeness.reasons import PREFIX, REASONS, reasons
 from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
 
-VERSION = 4
+VERSION = 5
 TABLES: Sequence[Table] = (
     *(SUMMARY, FRESHNESS, ACCOUNTS, GAPS, COVERAGE, BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS),
     *(MENTIONED, LENDERS, SIMILAR, TRANSFERS, HOLDERS, BAS, QUALITY, DOCUMENTS, STATEMENTS, SIGNALS),
@@ -58,12 +60,14 @@ TABLES: Sequence[Table] = (
 def completeness_report(facts: Facts) -> pl.DataFrame:
     """Compute the report of every customer: `customer_number, data`.
 
-    `data` has a member for each of TABLES, by its id, `reasons`, and `unreconciled` (`figures.unreconciled`). A table
+    `data` has a member for each of TABLES, by its id, `reasons`, `resolvedTogether` (the `completenessScore` and the
+    `effect` if all reasons were resolved; null without rows) and `unreconciled` (`figures.unreconciled`). A table
     without keys is an object, any other a list. A customer without posted rows has score 0, missingness 1,
     empty lists and the reason `Completeness.NoTransactions`.
     """
-    frames = pl.collect_all([table.rows(facts) for table in TABLES], engine="in-memory")
-    rows = {table.id: frame for table, frame in zip(TABLES, frames, strict=True)}
+    every = (*TABLES, EFFECTS)
+    frames = pl.collect_all([table.rows(facts) for table in every], engine="in-memory")
+    rows = {table.id: frame for table, frame in zip(every, frames, strict=True)}
     details = reasons(rows).collect(engine="in-memory")
     lines = pl.collect_all([table.printed(rows[table.id].lazy()) for table in TABLES], engine="in-memory")
     pieces: list[str | pl.DataFrame] = []
@@ -71,13 +75,17 @@ def completeness_report(facts: Facts) -> pl.DataFrame:
         opened, closed = ("[", "],") if table.keys else ("", ",")
         pieces += [("" if place else "{") + f'"{table.id}":' + opened, table_lines, closed]
     listed = details.select(BY_CUSTOMER, line=json_objects(details.select(REASONS)))
+    together = facts.customers.join(rows[EFFECTS.id].filter(pl.col("code") == ALL), on=BY_CUSTOMER, how="left")
+    resolved = together.select(BY_CUSTOMER, line=json_objects(together.select("completenessScore", "effect")))
     with_places = ((table, rows[table.id].lazy(), f"/{table.id}{'/{}' if table.keys else ''}") for table in TABLES)
     shares = unreconciled.section(facts, unreconciled.share_lines(facts, with_places))
-    return join_pieces(facts.customers, [*pieces, '"reasons":[', listed, "],", *shares, "}"])
+    return join_pieces(
+        facts.customers, [*pieces, '"reasons":[', listed, '],"resolvedTogether":', resolved, ",", *shares, "}"]
+    )
 
 
 def explain_completeness(facts: Facts, data: Mapping[str, Any], path: tuple[str, ...]) -> Trace:
-    """Explain the figure at `/MEMBER/FIGURE` or `/MEMBER/N/FIGURE`.
+    """Explain the figure at `/MEMBER/FIGURE` or `/MEMBER/N/FIGURE`, of tables, reasons and `resolvedTogether`.
 
     Raises:
         NotFound: there is no such figure.
@@ -87,8 +95,20 @@ def explain_completeness(facts: Facts, data: Mapping[str, Any], path: tuple[str,
             return unreconciled.explain_section(
                 facts, data["unreconciled"], inside, lambda figure: unreconciled.explain(facts, *_locate(data, figure))
             )
+        case ("resolvedTogether", name, *inside) if data["resolvedTogether"].get(name) is not None:
+            return _effect(facts, ALL, None, (name, *inside))
+        case ("reasons", nth, "effect", *inside) if nth.isdecimal() and int(nth) < len(data["reasons"]):
+            reason = data["reasons"][int(nth)]
+            return _effect(facts, reason["code"].removeprefix(PREFIX), reason["subject"], ("effect", *inside))
     table, row, column = _locate(data, path)
     return table.explain(facts, row, column)
+
+
+def _effect(facts: Facts, code: str, subject: str | None, path: Sequence[str]) -> Trace:
+    """Explain a column of EFFECTS. A reason that it doesn't list has no effect: it adds no unseen days either."""
+    key = {"code": code, "subject": subject}
+    unseen = listed_effects(facts).filter(pl.col("code") == code).select("unseenWorth").collect(engine="in-memory")
+    return EFFECTS.explain(facts, {**key, "unseenWorth": unseen.to_series().max() or Decimal(0)}, path)
 
 
 def _locate(data: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Table, Mapping[str, Any], Sequence[str]]:

@@ -8,8 +8,8 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import coverage
 from pipelines.reports.completeness.cached import cached
-from pipelines.reports.completeness.score import SCORE_WORDS, points
-from pipelines.vocabulary.printing import ratio, score, uuid_text
+from pipelines.reports.completeness.score import SCORE_WORDS, score_of_worth
+from pipelines.vocabulary.printing import ratio, uuid_text
 
 ACCOUNT_ID = Column("accountId", "text")
 DETAILS = (
@@ -111,7 +111,7 @@ ACCOUNTS = Table(
         ),
     ),
     derived=(
-        Derived("score", "points", ("yearWorth", "beforeWorth"), score(points()), SCORE_WORDS),
+        Derived("score", "points", ("yearWorth", "beforeWorth"), score_of_worth(), SCORE_WORDS),
         Derived(
             "daysBehind",
             "days",

@@ -13,6 +13,7 @@ from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_one_sided, steps
 from pipelines.vocabulary.printing import RATIO, ratio
 
+MUCH_ONE_SIDED = "0.05"  # of turnover; our judgement, like the next two
 FEWEST_SAME_DAYS = 5  # before two accounts count as similar; our judgement, like the next
 SAME_SHARE = "0.5"  # of the days with rows of the account with fewer
 _READ = (
@@ -44,10 +45,12 @@ def mentioning_rows(facts: Facts) -> pl.LazyFrame:
     return mentioned_rows.lazy().select(
         BY_CUSTOMER,
         "transaction_id",
+        "account_id",
         "date",
         "money_in",
         "money_out",
         "bank",
+        is_one_sided=is_one_sided(),
         maskedNumber="masked_number",
         name=usual_name.over(account),
     )

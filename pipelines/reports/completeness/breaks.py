@@ -3,13 +3,20 @@
 The order of rows within a day is unknown, so a day is read as *pieces*: each row leads from its opening
 (`balance - amount`) to its balance. Where one row's balance is another's opening, they follow each other, whatever the
 order they were sent in. The unmatched openings and balances are the day's beginnings and ends: one of each in a whole
-day. An end must be a beginning of the account's next day. Ends that are not, and beginnings that no end led to, are
-paired in the order of days: between such a pair money is missing, exactly `opening - balance`.
+day. An end must be a beginning of the account's next day. An end and a beginning of the same or the next day that
+differ by at most ROUNDING are rounding. The other ends and beginnings are paired in the order of days: between such a
+pair money is missing, exactly `opening - balance`.
+
+If all that remains of a day is rounding, or nothing, and yet its balances don't follow in the order sent, then the
+order is the problem, provided that one exists in which they do (`orders`). If none exists, because the rows of another
+account are among them, each balance that doesn't follow is a break.
 
 Days on which only some rows state a balance add their amounts to the next; but if only the first or the last row
-of a day does, it is taken to close the day. Enrichment has already checked all balances (`balance_verified`), so only
-accounts with a balance that doesn't hold are read here.
+of a day does, it is taken to close the day. No order is sought among the rows of such a day. Enrichment has already
+checked all balances (`balance_verified`), so only accounts with a balance that doesn't hold are read here.
 """
+
+from decimal import Decimal
 
 import polars as pl
 
@@ -17,9 +24,19 @@ from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, steps
+from pipelines.reports.completeness.orders import Day
 from pipelines.vocabulary.schemas import UUID
 
+ROUNDING = Decimal("0.02")  # AUD. Our judgement, like the next.
+MOST_ROUNDED = 10  # breaks of an account in a calendar year; further ones are no rounding
+CAUSES = ("rows_missing", "sign", "repeated_row", "rounding", "ordering")
 _DAY = (*BY_ACCOUNT, "date")
+_CENT = Decimal("0.01")
+_ROUNDED = pl.LazyFrame(
+    [(cents * _CENT, days) for days in (0, 1) for cents in (-2, -1, 1, 2)],
+    schema={"by": BALANCE, "days": pl.Int64()},
+    orient="row",
+)
 _BREAKS = pl.Schema(
     {
         "customer_number": pl.Int64(),
@@ -31,48 +48,194 @@ _BREAKS = pl.Schema(
         "next_seen": pl.Date(),
         "opening": BALANCE,  # of the row after the break: its balance minus its amount
         "carried": BALANCE,  # amount of rows without a balance in between
-        "likely": pl.String(),  # `rows_missing`, `repeated_row` or `sign`
+        "likely": pl.String(),  # one of CAUSES
     }
 )
+_AFTER = {"after_id": "transaction_id", "last_seen": "date", "ended": "value", "carried_before": "carried"}
+_BEFORE = {
+    "before_id": "transaction_id",
+    "next_seen": "date",
+    "begun": "value",
+    "carried_through": "carried",
+    "amount": "amount",
+    "has_twin": "has_twin",
+}
 
 
 @cached
 def breaks(facts: Facts) -> pl.LazyFrame:
-    """Return one row per break (schema _BREAKS), in order; `opening - carried - balance` is missing there."""
-    broken = steps(facts).filter(is_break()).select(BY_ACCOUNT).unique().collect(engine="in-memory")
-    if broken.is_empty():
+    """Return one row per break (schema _BREAKS), in order; `opening - carried - balance` is missing there.
+
+    `likely` tells breaks in which money is missing from `rounding` and `ordering`.
+    """
+    broken = steps(facts).filter(is_break()).select(*BY_ACCOUNT, date=pl.col("day").cast(pl.Date))
+    days = broken.collect(engine="in-memory")
+    if days.is_empty():
         return pl.LazyFrame(schema=_BREAKS)
-    pieces = _units(facts, broken.lazy()).pipe(_pieces).pipe(_unmatched)
-    nth = {"nth": pl.int_range(pl.len()).over(BY_ACCOUNT)}
-    order = (*BY_ACCOUNT, "date", "order")
-    ends = pieces.filter(pl.col("left_over") > 0).sort(order).with_columns(**nth)
-    begins = pieces.filter(pl.col("left_over") < 0).sort(order).with_columns(nth=nth["nth"] - 1)
+    units = _units(facts, days.lazy().select(BY_ACCOUNT).unique()).collect(engine="in-memory")
+    pieces = units.lazy().pipe(_pieces).collect(engine="in-memory")
+    found = _paired(units, pieces).lazy().with_columns(likely=_likely()).collect(engine="in-memory")
+    others = _out_of_order(units, pieces, days, found)
     return (
-        ends.join(begins, on=[*BY_ACCOUNT, "nth"], suffix="_begun", validate="1:1")
-        .sort(*BY_ACCOUNT, "nth")
-        .select(
-            *BY_ACCOUNT,
-            after_id="transaction_id",
-            last_seen="date",
-            balance=pl.col("value") + pl.col("carried"),
-            before_id="transaction_id_begun",
-            next_seen="date_begun",
-            opening=pl.col("value_begun") + pl.col("carried_begun"),
-            carried=pl.col("carried_begun") - pl.col("carried"),
-            likely=_likely(pl.col("value_begun") - pl.col("value")),
+        pl.concat([found, others])
+        .lazy()
+        .sort(*BY_ACCOUNT, "next_seen", "nth")
+        .with_columns(
+            balance=pl.col("ended") + pl.col("carried_before"),
+            opening=pl.col("begun") + pl.col("carried_through"),
+            carried=pl.col("carried_through") - pl.col("carried_before"),
         )
+        .select(_BREAKS.names())
         .match_to_schema(_BREAKS)
     )
 
 
-def _likely(missing: pl.Expr) -> pl.Expr:
+def _missing() -> pl.Expr:
+    return pl.col("begun") - pl.col("ended")
+
+
+def _is_small() -> pl.Expr:
+    return _missing().abs() <= pl.lit(ROUNDING, BALANCE)
+
+
+def _likely() -> pl.Expr:
     """Name the likely cause: a turned sign leaves twice the row's amount missing, a repeated row minus its amount."""
+    nth = _is_small().cum_sum().over(*BY_ACCOUNT, pl.col("next_seen").dt.year())
     return (
-        pl.when(missing == -2 * pl.col("amount_begun"))
+        pl.when(_is_small() & (nth <= MOST_ROUNDED))
+        .then(pl.lit("rounding"))
+        .when(_missing() == -2 * pl.col("amount"))
         .then(pl.lit("sign"))
-        .when((missing == -pl.col("amount_begun")) & pl.col("has_twin_begun"))
+        .when((_missing() == -pl.col("amount")) & pl.col("has_twin"))
         .then(pl.lit("repeated_row"))
         .otherwise(pl.lit("rows_missing"))
+    )
+
+
+def _paired(units: pl.DataFrame, pieces: pl.DataFrame) -> pl.DataFrame:
+    """Pair ends and beginnings that nothing continues, those that rounding explains first.
+
+    Returns an account's keys, the columns of _AFTER and _BEFORE, and `nth`, by which an account's breaks are sorted.
+    """
+    left = pieces.lazy().pipe(_unmatched).sort(*_DAY, "order").with_row_index("nth").collect(engine="in-memory")
+    ends, begins = left.filter(pl.col("left_over") > 0), left.filter(pl.col("left_over") < 0)
+    rounded = _rounded(units, ends, begins)
+    in_order = _in_order(
+        ends.join(rounded, left_on="nth", right_on="end", how="anti"),
+        begins.join(rounded, left_on="nth", right_on="begin", how="anti"),
+    )
+    after = ends.select(*BY_ACCOUNT, end="nth", **_columns(_AFTER))
+    before = begins.select(begin="nth", **_columns(_BEFORE))
+    pairs = (
+        pl.concat([rounded, in_order]).join(after, on="end", validate="1:1").join(before, on="begin", validate="1:1")
+    )
+    return pairs.sort("begin").rename({"begin": "nth"}).drop("end")
+
+
+def _columns(names: dict[str, str]) -> dict[str, pl.Expr]:
+    return {name: pl.col(column) for name, column in names.items()}
+
+
+def _in_order(ends: pl.DataFrame, begins: pl.DataFrame) -> pl.DataFrame:
+    """Pair an account's ends with its beginnings, by day. Its first beginning and its last end have no other side."""
+    place = pl.int_range(pl.len()).over(BY_ACCOUNT)
+    numbered = ends.select(*BY_ACCOUNT, end="nth", place=place)
+    return numbered.join(
+        begins.select(*BY_ACCOUNT, begin="nth", place=place - 1), on=[*BY_ACCOUNT, "place"], validate="1:1"
+    ).select("end", "begin")
+
+
+def _rounded(units: pl.DataFrame, ends: pl.DataFrame, begins: pl.DataFrame) -> pl.DataFrame:
+    """Return the `end` and `begin` of pairs that rounding explains: the smallest differences first."""
+    key = [*BY_ACCOUNT, "nth_day", "value", "copy"]
+    copy = pl.int_range(pl.len()).over(*BY_ACCOUNT, "nth_day", "value")
+    near = ends.lazy().with_columns(copy=copy).join(_ROUNDED, how="cross")
+    candidates = (
+        near.select(
+            *BY_ACCOUNT,
+            "copy",
+            "by",
+            "days",
+            end="nth",
+            ended="value",
+            value=pl.col("value") + pl.col("by"),
+            nth_day=pl.col("nth_day") + pl.col("days"),
+        )
+        .join(begins.lazy().with_columns(copy=copy).select(*key, "date", begin="nth"), on=key)
+        .sort(pl.col("by").abs(), pl.col("days"), "begin", descending=[False, True, False])
+        .collect(engine="in-memory")
+    )
+    within = _by_day(units.join(candidates.filter(pl.col("days") == 0), on=_DAY, how="semi"))
+    chosen: dict[int, int] = {}
+    ended: set[int] = set()
+    for pair in candidates.iter_rows(named=True):
+        if pair["begin"] in chosen or pair["end"] in ended:
+            continue
+        day = tuple(pair[name] for name in _DAY)
+        if pair["days"] or within[day].join(pair["ended"], pair["value"]):
+            chosen[pair["begin"]] = pair["end"]
+            ended.add(pair["end"])
+    pairs = {"end": list(chosen.values()), "begin": list(chosen)}
+    return pl.DataFrame(pairs, schema={"end": pl.UInt32(), "begin": pl.UInt32()})
+
+
+def _by_day(units: pl.DataFrame) -> dict[tuple[object, ...], Day]:
+    by_day = units.group_by(_DAY).agg("opening", "closing")
+    return {(*day,): Day(zip(openings, closings, strict=True)) for *day, openings, closings in by_day.iter_rows()}
+
+
+def _out_of_order(units: pl.DataFrame, pieces: pl.DataFrame, broken: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Return the breaks of `broken` days that only the order of rows explains, or that no order explains."""
+    explained = found.filter(pl.col("likely") != "rounding").select(*BY_ACCOUNT, date="next_seen")
+    unexplained = broken.join(explained, on=_DAY, how="anti")
+    key = [*BY_ACCOUNT, "next_seen"]
+    jumps = _jumps(units).join(unexplained, left_on=key, right_on=_DAY, how="semi")
+    if jumps.is_empty():
+        return found.clear()
+    ordered = _ordered_days(units, pieces, found, jumps)
+    own = jumps.join(ordered, left_on=key, right_on=_DAY, how="left", validate="m:1")
+    judged = own.join(ordered, left_on=[*BY_ACCOUNT, "last_seen"], right_on=_DAY, how="left", suffix="_before")
+    follows = (pl.col("follows") & pl.col("follows_before").fill_null(value=True)).all().over(key)
+    is_first = pl.int_range(pl.len()).over(key) == 0
+    return (
+        judged.with_columns(likely=pl.when(follows).then(pl.lit("ordering")).otherwise(pl.lit("rows_missing")))
+        .filter(is_first | (pl.col("likely") != "ordering"))
+        .select(found.columns)
+    )
+
+
+def _jumps(units: pl.DataFrame) -> pl.DataFrame:
+    """Return neighbouring rows, in the order sent, between which the balance differs by more than rounding."""
+    rows = units.lazy().sort(*_DAY, "order").with_row_index("nth")
+    after = {name: pl.col(column).shift(1).over(BY_ACCOUNT) for name, column in {**_AFTER, "ended": "closing"}.items()}
+    before = _columns({**_BEFORE, "begun": "opening"})
+    return rows.select(*BY_ACCOUNT, "nth", **after, **before).filter(~_is_small()).collect(engine="in-memory")
+
+
+def _ordered_days(units: pl.DataFrame, pieces: pl.DataFrame, found: pl.DataFrame, jumps: pl.DataFrame) -> pl.DataFrame:
+    """Return whether an order of its rows `follows`, for the days with jumps, and those before that end as they began.
+
+    A day without pieces ends as it began: it leaves no trace among the balances, so it must pass the one before.
+    """
+    days, before = (jumps.select(*BY_ACCOUNT, date=name).unique() for name in ("next_seen", "last_seen"))
+    rings = before.join(pieces, on=_DAY, how="anti").join(days, on=_DAY, how="anti")
+    ends = pieces.filter(pl.col("uses") > 0).select(*_DAY, before="value").sort("date")
+    tested = pl.concat([days, rings]).sort("date")
+    entered = tested.join_asof(ends, on="date", by=list(BY_ACCOUNT), allow_exact_matches=False, check_sortedness=False)
+    read = _by_day(units.join(tested, on=_DAY, how="semi"))
+    for *day, ended, begun in _joined_within(found, tested).iter_rows():
+        read[(*day,)].join(ended, begun)
+    follows = [read[(*day,)].follows_from(balance) for *day, balance in entered.select(*_DAY, "before").iter_rows()]
+    return entered.select(*_DAY, follows=pl.Series(follows, dtype=pl.Boolean()))
+
+
+def _joined_within(found: pl.DataFrame, tested: pl.DataFrame) -> pl.DataFrame:
+    """Return the balances on both sides of rounding within a day."""
+    within = found.filter(pl.col("likely") == "rounding", pl.col("last_seen") == pl.col("next_seen"))
+    return (
+        within.select(*BY_ACCOUNT, "ended", "begun", date="next_seen")
+        .join(tested, on=_DAY, how="semi")
+        .select(*_DAY, "ended", "begun")
     )
 
 

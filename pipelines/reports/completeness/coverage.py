@@ -13,13 +13,15 @@ The limit: of an unproven step, at most ALLOWED_SILENCE days are plausible, the 
 Rows of a statement whose balances contradict them (verdict `unreconciled`) prove nothing, whatever balances they state:
 a day with such a row can't be checked.
 
-A proven day is only OPEN if nothing shows that it is whole: the account's last day, a day before a step that doesn't
-hold, and a day with an own transfer whose other side is missing. So a day made doubtful by a missing row is worth no
-more than if that row were removed, too. This is what makes the score monotone (see the package).
+A proven day is OPEN instead of PROVEN if nothing shows that it is whole: it is the account's last day, the next step
+doesn't hold, or it has an own transfer whose other side is missing. The three cases have the same worth. So removing
+such a transfer never raises the worth of its day: then a balance of the day doesn't follow, or the next step doesn't
+hold, or the day is still the last. This is what makes the score monotone (see the package).
 
 A day without evidence is worth nothing. Days are counted as days since 1970 (epoch) here, to calculate with them.
 """
 
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
@@ -34,7 +36,7 @@ from pipelines.vocabulary.schemas import StatementVerdict
 from pipelines.vocabulary.taxonomy import TRANSFER
 
 PROVEN, OPEN, PLAUSIBLE = Decimal("1"), Decimal("0.85"), Decimal("0.7")  # our judgement, like the limits below
-# Days without a row that mean little in an account without balances. Fixed by the kind of account, not by its own
+# How many days without a row are normal in an account without balances. Fixed by the kind of account, not by its own
 # rhythm: an adaptive allowance would grow if rows were removed.
 ALLOWED_SILENCE = {"transaction": 14, "credit_card": 21, "savings": 35, "loan": 35, "term_deposit": 95, "other": 35}
 # Accounts that are not used for trading say little about the business's money.
@@ -58,7 +60,8 @@ def steps(facts: Facts) -> pl.LazyFrame:
 
     `customer_number`, `account_id`, `account_type`; `day`, `previous_day` (null on the first), `pause` in days;
     `rows`, `rows_with_balance`, `moved_in` and `moved_out` (AUD), `transaction_id` of one of the rows, `received_seq`
-    of the latest;
+    of the latest; `open_rows`, the number of own transfers without their other side; `is_checked`, whether every
+    balance follows; `is_unreconciled`, whether a statement contradicts its rows;
     `evidence`, `seen_from` (first of the days up to `day` that it documents), `silent_worth` and `day_worth`.
     """
     return (
@@ -74,7 +77,7 @@ def steps(facts: Facts) -> pl.LazyFrame:
         .with_columns(previous_day=pl.col("day").shift(1).over(BY_ACCOUNT))
         .with_columns(pause=pl.col("day") - pl.col("previous_day"), evidence=evidence())
         .with_columns(seen_from=seen_from(), day_worth=day_worth(), silent_worth=silent_worth())
-        .drop("is_broken", "chains", "is_open")
+        .drop("is_broken", "chains")
     )
 
 
@@ -92,7 +95,9 @@ def active_days(posted: pl.LazyFrame) -> pl.LazyFrame:
         moved_out=pl.col("money_out").cast(BALANCE).sum(),
         is_broken=verified.eq_missing(other=False).any() | (unchecked > 1),
         chains=(verified.eq_missing(other=True) & ~is_unreconciled()).all(),
-        is_open=is_one_sided().any(),
+        open_rows=is_one_sided().sum().cast(pl.Int64),
+        is_checked=verified.eq_missing(other=True).all(),
+        is_unreconciled=is_unreconciled().any(),
     )
 
 
@@ -142,16 +147,20 @@ def seen_from() -> pl.Expr:
 
 def day_worth() -> pl.Expr:
     holds_after = is_proven().shift(-1).over(BY_ACCOUNT).fill_null(value=False)
-    whole = holds_after & ~pl.col("is_open")
-    return pl.when(~is_proven()).then(_worth(PLAUSIBLE)).when(whole).then(_worth(PROVEN)).otherwise(_worth(OPEN))
+    return pl.when(~is_proven()).then(worth(PLAUSIBLE)).otherwise(worth_if_proven(holds_after))
+
+
+def worth_if_proven(holds_after: pl.Expr) -> pl.Expr:
+    """Return what a proven day is worth, by whether the next step is proven, too."""
+    return pl.when(holds_after & (pl.col("open_rows") == 0)).then(worth(PROVEN)).otherwise(worth(OPEN))
 
 
 def silent_worth() -> pl.Expr:
-    return pl.when(is_proven()).then(_worth(PROVEN)).otherwise(_worth(PLAUSIBLE))
+    return pl.when(is_proven()).then(worth(PROVEN)).otherwise(worth(PLAUSIBLE))
 
 
 def stretches(facts: Facts) -> pl.LazyFrame:
-    """Return runs of days with the same worth, within the three years before `as_of`, which is not over yet.
+    """Return runs of days with the same worth, in the three years that end with the day before `as_of`.
 
     An account's keys and type, `first_day`, `last_day`, `worth` of each day, and the `transaction_id` that documents
     them.
@@ -159,10 +168,14 @@ def stretches(facts: Facts) -> pl.LazyFrame:
     own = (*BY_ACCOUNT, "account_type", "transaction_id")
     silent = steps(facts).select(*own, first_day="seen_from", last_day=pl.col("day") - 1, worth="silent_worth")
     days = steps(facts).select(*own, first_day="day", last_day="day", worth="day_worth")
-    today = epoch(facts.as_of)
+    return pl.concat([silent, days]).pipe(clip_stretches, facts.as_of)
+
+
+def clip_stretches(stretches: pl.LazyFrame, as_of: date) -> pl.LazyFrame:
+    """Clip stretches to the three years before `as_of`."""
+    today = epoch(as_of)
     return (
-        pl.concat([silent, days])
-        .with_columns(pl.col("first_day").clip(lower_bound=today - YEAR - BEFORE))
+        stretches.with_columns(pl.col("first_day").clip(lower_bound=today - YEAR - BEFORE))
         .with_columns(pl.col("last_day").clip(upper_bound=today - 1))
         .filter(pl.col("first_day") <= pl.col("last_day"))
     )
@@ -182,13 +195,19 @@ def before_days(as_of: date) -> pl.Expr:
     return days_within(epoch(as_of) - YEAR - BEFORE, epoch(as_of) - YEAR - 1)
 
 
+@cached
 def best_days(facts: Facts) -> pl.LazyFrame:
-    """Return the customer's days, each as the account that documents it best: `customer_number`, `day`, `worth`
+    """Return the customer's days, each as documented by its best account: `customer_number`, `day`, `worth`
     weighted by the kind of account, `weight`, and the `transaction_id` that documents it.
     """
-    weight = pl.when(pl.col("account_type").is_in(BESIDE)).then(_worth(BESIDE_WEIGHT)).otherwise(_worth(PROVEN))
-    weighted = stretches(facts).select(
-        BY_CUSTOMER,
+    return best_of(stretches(facts), (BY_CUSTOMER,))
+
+
+def best_of(stretches: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Return the days of stretches, as in `best_days`, by these keys."""
+    weight = pl.when(pl.col("account_type").is_in(BESIDE)).then(worth(BESIDE_WEIGHT)).otherwise(worth(PROVEN))
+    weighted = stretches.select(
+        *keys,
         "transaction_id",
         worth=(pl.col("worth") * weight).cast(RATIO),
         weight=weight.fill_null(1),
@@ -197,7 +216,7 @@ def best_days(facts: Facts) -> pl.LazyFrame:
     best = pl.col("worth") == pl.col("worth").max()
     return (
         weighted.explode("day")
-        .group_by(BY_CUSTOMER, "day")
+        .group_by(*keys, "day")
         .agg(
             pl.col("worth", "weight").max(),
             pl.col("transaction_id").filter(best).min(),
@@ -205,5 +224,5 @@ def best_days(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _worth(value: Decimal) -> pl.Expr:
+def worth(value: Decimal) -> pl.Expr:
     return pl.lit(value, RATIO)

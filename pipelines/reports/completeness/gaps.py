@@ -2,7 +2,7 @@
 
 | evidence           | when                                                                                           |
 |--------------------|------------------------------------------------------------------------------------------------|
-| `balance_break`    | the balance doesn't continue: rows are missing or wrong between these two, by this much money   |
+| `balance_break`    | the balance doesn't continue between these two, by this much money; `likely` names the cause    |
 | `silence`          | a pause that no balance proves harmless and that the account's own rhythm makes improbable      |
 | `series_missing`   | a calendar month without any of two or more payments that recur in the account                 |
 | `statement_period` | a week or more between the periods of two submissions of the account, not proven harmless      |
@@ -173,9 +173,13 @@ def between_statements(facts: Facts) -> pl.LazyFrame:
 
 
 def sides_of_breaks(facts: Facts) -> pl.LazyFrame:
-    """Return the rows on both sides of each break, with what they contribute to the `missing` amount between them."""
+    """Return the rows on both sides of each break, with what they contribute to the `missing` amount between them.
+
+    Where only the order of rows is wrong, nothing is missing.
+    """
     sides = (
         breaks(facts)
+        .filter(pl.col("likely") != "ordering")
         .pipe(with_account_id, facts)
         .select(
             BY_CUSTOMER,

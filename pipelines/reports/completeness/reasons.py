@@ -1,44 +1,50 @@
 """Reasons: why a reader can't fully rely on the data, in words, and what would resolve it.
 
-Each reason is `{code, message, settledBy}`. Those of the customer come first, then those of accounts, lenders and
-quarters, the largest first and at most MOST of a kind. `docs/explanation/completeness.md` lists the codes.
+Each reason is `{code, subject, message, settledBy, effect}`. Those of the customer come first, then those of accounts,
+lenders and quarters, the largest first and at most MOST of a kind. `docs/explanation/completeness.md` lists the codes.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.completeness.accounts import ACCOUNTS
-from pipelines.reports.completeness.across import LENDERS, MENTIONED, SIMILAR, TRANSFERS
+from pipelines.reports.completeness.across import LENDERS, MENTIONED, MUCH_ONE_SIDED, SIMILAR, TRANSFERS
+from pipelines.reports.completeness.breaks import ROUNDING
+from pipelines.reports.completeness.coverage import YEAR
 from pipelines.reports.completeness.documents import SIGNALS, STATEMENTS
+from pipelines.reports.completeness.effects import EFFECTS, SHORT_HISTORY, STALE_AFTER, UNKNOWN
 from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
-from pipelines.reports.completeness.score import FRESHNESS
-from pipelines.vocabulary.printing import RATIO
+from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
+from pipelines.vocabulary.printing import RATIO, SCORE
 
 # Thresholds are our judgement.
-STALE_AFTER = 14  # days
-SHORT_HISTORY = 90  # days
-MUCH_ONE_SIDED = "0.05"  # of turnover
 MUCH_UNKNOWN = "0.10"  # of turnover
 MUCH_VARIANCE = "0.10"  # of G1
 MOST = 5  # reasons of a kind
 _SHOWN_SEVERITIES = ("warning", "alert")
 _DIFFERENCES = ("openingDifference", "closingDifference")
-REASONS = ("code", "message", "settledBy")
+REASONS = ("code", "subject", "message", "settledBy", "effect")
+PREFIX = "Completeness."
+_ACCOUNT = pl.col("accountId")
 
 
 @dataclass(frozen=True)
 class Reason:
-    """`rows`: one for each reason, the most important first; `message` and `settled_by` are expressions over them."""
+    """`rows`: one for each reason, the most important first; the others are expressions over them.
+
+    `subject`: the account, statement or lender that it is about; null: the customer.
+    """
 
     code: str
     rows: pl.LazyFrame
     message: pl.Expr
     settled_by: pl.Expr
+    subject: pl.Expr = field(default_factory=lambda: pl.lit(None))
 
     def details(self, place: int) -> pl.LazyFrame:
         nth = pl.int_range(pl.len()).over(BY_CUSTOMER)
@@ -46,7 +52,8 @@ class Reason:
             BY_CUSTOMER,
             place=pl.lit(place),
             nth=nth,
-            code=pl.lit(f"Completeness.{self.code}"),
+            code=pl.lit(self.code),
+            subject=self.subject.cast(pl.String),
             message=self.message,
             settledBy=self.settled_by,
         ).filter(pl.col("nth") < MOST)
@@ -55,8 +62,10 @@ class Reason:
 def reasons(frames: Mapping[str, pl.DataFrame]) -> pl.LazyFrame:
     """Return one row per reason, in the order to print them: `customer_number` and REASONS.
 
+    `effect`: points that completenessScore would rise if this alone were resolved; null if that is unknown.
+
     Args:
-        frames: the rows of the report's tables, by the table's id.
+        frames: the rows of the report's tables and of EFFECTS, by the table's id.
     """
     tables = {name: rows.lazy() for name, rows in frames.items()}
     kinds = [
@@ -67,7 +76,16 @@ def reasons(frames: Mapping[str, pl.DataFrame]) -> pl.LazyFrame:
         *_of_others(tables),
     ]
     details = pl.concat([reason.details(place) for place, reason in enumerate(kinds)])
-    return details.sort(BY_CUSTOMER, "place", "nth").select(BY_CUSTOMER, *REASONS)
+    effects = tables[EFFECTS.id].select(BY_CUSTOMER, "code", "subject", "effect")
+    keys = [BY_CUSTOMER, "code", "subject"]
+    known = pl.when(~pl.col("code").is_in(UNKNOWN)).then(pl.col("effect").fill_null(0).cast(SCORE))
+    return (
+        details.join(effects, on=keys, how="left", validate="m:1", nulls_equal=True)
+        .sort(BY_CUSTOMER, "place", "nth")
+        .with_columns(effect=known)
+        .select(BY_CUSTOMER, *REASONS)
+        .with_columns(code=pl.lit(PREFIX) + pl.col("code"))
+    )
 
 
 def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
@@ -90,7 +108,14 @@ def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         "ShortHistory",
         fresh.filter(history < SHORT_HISTORY),
         pl.format("The history covers only {} days.", history),
-        pl.format("supply all accounts before {}", _day(first)),
+        pl.format("supply all accounts from {}", _day(through - pl.duration(days=SHORT_HISTORY - 1))),
+    )
+    seen = pl.col("daysSeen")
+    yield Reason(
+        "FewDaysSeen",
+        tables[SUMMARY.id].filter(seen > 0, seen < YEAR),
+        pl.format("Only {} of the last {} days are seen.", seen, pl.lit(YEAR)),
+        pl.format("supply the accounts that were in use on the other {} days", YEAR - seen),
     )
     with_balance = pl.col("rowsWithBalance")
     yield Reason(
@@ -140,12 +165,14 @@ def _of_accounts(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         accounts.filter(~pl.col("identified")),
         pl.lit("Some rows came without account details and are treated as one unidentified account."),
         pl.lit("send them again with accountNumber, or with bankName, accountName and accountType"),
+        _ACCOUNT,
     )
     yield Reason(
         "HeldBySomebodyElse",
         tables[HOLDERS.id].filter(pl.col("belongsTo") == "somebody_else").sort(BY_CUSTOMER, "accountId"),
         pl.format("The account named {} is in neither the customer's name nor a related party's.", "accountName"),
         pl.lit("confirm who holds the account, or declare the holder as a related party"),
+        _ACCOUNT,
     )
     similar = tables[SIMILAR.id].sort(BY_CUSTOMER, "accountId", "otherAccountId")
     yield Reason(
@@ -153,6 +180,7 @@ def _of_accounts(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         similar.pipe(_with_label, accounts),
         pl.format("Two accounts look the same: {} and another. They agree on {} days.", "label", "sameDays"),
         pl.lit("retract the submissions of one of them, if they are the same"),
+        _ACCOUNT,
     )
 
 
@@ -170,6 +198,7 @@ def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         listed.filter(pl.col("verdict") == "unreconciled").sort(in_order),
         pl.format("{} prints no balances, or balances that don't agree with its rows.", of_period),
         pl.format("supply the bank's own file of {}{}", "label", "period"),
+        pl.col("statementId"),
     )
     differing = pl.any_horizontal((pl.col(name) != 0).fill_null(value=False) for name in _DIFFERENCES)
     yield Reason(
@@ -177,6 +206,7 @@ def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         listed.filter(differing).sort(in_order),
         pl.format("{} has an opening or closing balance that differs from that of the stored rows.", of_period),
         pl.format("supply {} again, beginning with the period before", "label"),
+        pl.col("statementId"),
     )
     found = tables[SIGNALS.id].filter(pl.col("severity").is_in(_SHOWN_SEVERITIES))
     signalled = (
@@ -201,6 +231,7 @@ def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         pl.format(
             "get the original file of {}{} from the bank, or from the customer's online banking", "label", "period"
         ),
+        pl.col("statementId"),
     )
 
 
@@ -212,30 +243,52 @@ def _period() -> pl.Expr:
 
 def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     """Yield one reason per account and kind of evidence."""
-    gaps = tables[GAPS.id]
+    likely, evidence = pl.col("likely"), pl.col("evidence")
+    is_break = evidence == "balance_break"
+    is_minor = likely.is_in(("rounding", "ordering"))
+    listed = tables[GAPS.id].with_columns(kind=pl.when(is_break & is_minor).then(likely).otherwise(evidence))
+    again = "supply {} again from {} to {}"
     messages = {
         "balance_break": (
             "BalanceBreaks",
             "Balances of {} that do not follow from the rows before them: {}. Rows are missing or wrong.",
+            again,
         ),
-        "silence": ("Silences", "Gaps in {} that are longer than its usual activity explains: {}."),
-        "series_missing": ("SeriesMissing", "Months of {} without any of its recurring payments: {}."),
+        "rounding": (
+            "Rounding",
+            f"Balances of {{}} that differ from their rows by at most {ROUNDING} AUD: {{}}. No rows are missing.",
+            "supply the amounts and balances of {}, unrounded, from {} to {}",
+        ),
+        "ordering": (
+            "RowOrder",
+            "Days of {} whose balances follow only in another order of the day's rows: {}. No rows are missing.",
+            "supply the rows of {} in the bank's order, from {} to {}",
+        ),
+        "silence": ("Silences", "Gaps in {} that are longer than its usual activity explains: {}.", again),
+        "series_missing": ("SeriesMissing", "Months of {} without any of its recurring payments: {}.", again),
         "statement_period": (
             "StatementPeriodMissing",
             "Periods of {} between two submissions that neither of them covers: {}.",
+            again,
         ),
-        "statement_missing": ("StatementMissing", "Periods of {} between two statements that no statement covers: {}."),
+        "statement_missing": (
+            "StatementMissing",
+            "Periods of {} between two statements that no statement covers: {}.",
+            again,
+        ),
     }
-    for evidence, (code, message) in messages.items():
+    for kind, (code, message, settled_by) in messages.items():
         counts = (
-            gaps.filter(pl.col("evidence") == evidence)
+            listed.filter(pl.col("kind") == kind)
             .group_by(BY_CUSTOMER, "accountId")
             .agg(found=pl.len(), begins=pl.col("lastSeen").min(), ends=pl.col("nextSeen").max())
             .pipe(_with_label, tables[ACCOUNTS.id])
             .sort(BY_CUSTOMER, "found", "accountId", descending=[False, True, False])
         )
-        again = pl.format("supply {} again from {} to {}", "label", _day(pl.col("begins")), _day(pl.col("ends")))
-        yield Reason(code, counts, pl.format(message, "label", "found"), again)
+        period = (_day(pl.col("begins")), _day(pl.col("ends")))
+        yield Reason(
+            code, counts, pl.format(message, "label", "found"), pl.format(settled_by, "label", *period), _ACCOUNT
+        )
 
 
 def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
@@ -250,12 +303,14 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         ),
         pl.format("Transfers mention {}, which wasn't supplied: {} of them, {} AUD.", called, "transferCount", moved),
         pl.format("supply {} from {}", called, _day(pl.col("firstDate"))),
+        pl.coalesce("maskedNumber", "name"),
     )
     yield Reason(
         "UnsharedLender",
         tables[LENDERS.id].sort(BY_CUSTOMER, "totalRepaid", "lender", descending=largest, nulls_last=True),
         pl.format("{} AUD were repaid to {}, whose facility wasn't supplied.", "totalRepaid", "lender"),
         pl.format("supply the facility's statement by {} from {}", "lender", _day(pl.col("firstDate"))),
+        pl.col("lender"),
     )
     far = (pl.col("varianceShare").abs() > _ratio(MUCH_VARIANCE)) & pl.col("isCovered")
     yield Reason(
@@ -263,6 +318,7 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         tables[BAS.id].filter(far).sort(BY_CUSTOMER, "quarter", descending=[False, True]),
         pl.format("Revenue banked in {} differs from declared G1 by {} AUD.", "quarter", "variance"),
         pl.format("supply the accounts into which sales of {} were paid, or the lodged statement", "quarter"),
+        pl.col("quarter"),
     )
 
 

@@ -13,10 +13,13 @@ YEAR_POINTS, BEFORE_POINTS = 90, 10
 TIERS = (("complete", 80), ("substantial", 60), ("partial", 30))  # lowest score of each; below: insufficient
 
 
-def points() -> pl.Expr:
+def points(year: pl.Expr, before: pl.Expr) -> pl.Expr:
     """Return 0 to 100 points for the worth of the last year's days and of the two years before."""
-    recent = ratio(pl.col("yearWorth") * YEAR_POINTS, pl.lit(YEAR))
-    return recent + ratio(pl.col("beforeWorth") * BEFORE_POINTS, pl.lit(BEFORE))
+    return ratio(year * YEAR_POINTS, pl.lit(YEAR)) + ratio(before * BEFORE_POINTS, pl.lit(BEFORE))
+
+
+def score_of_worth() -> pl.Expr:
+    return score(points(pl.col("yearWorth"), pl.col("beforeWorth")))
 
 
 SCORE_WORDS = (
@@ -43,11 +46,12 @@ SUMMARY = Table(
                 Total("yearWorth", "ratio", pl.when("in_year").then("worth")),
                 Total("beforeWorth", "ratio", pl.when(~pl.col("in_year")).then("worth")),
                 Total("yearSeen", "ratio", pl.when("in_year").then("weight")),
+                Total("daysSeen", "days", pl.when("in_year").then(pl.lit(1))),
             ),
         ),
     ),
     derived=(
-        Derived("completenessScore", "points", ("yearWorth", "beforeWorth"), score(points()), SCORE_WORDS),
+        Derived("completenessScore", "points", ("yearWorth", "beforeWorth"), score_of_worth(), SCORE_WORDS),
         Derived(
             "completenessTier",
             "text",
@@ -63,7 +67,7 @@ SUMMARY = Table(
             f"the share of the last {YEAR} days that no account documents",
         ),
     ),
-    hidden=("yearWorth", "beforeWorth", "yearSeen"),
+    hidden=("yearWorth", "beforeWorth", "yearSeen", "daysSeen"),
     order=(),
 )
 

@@ -8,6 +8,10 @@ from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import account_name, driver_name, of_most
 
+NOT_MISSING: Mapping[str, str] = {
+    "rounding": "only rounding: no row is missing",
+    "ordering": "only in this order of the day's rows: no row is missing",
+}
 EVIDENCE: Mapping[str, str] = {
     "balance_break": "The running balance does not follow",
     "silence": "Silent for longer than its rhythm explains",
@@ -111,4 +115,6 @@ def _evidence(gap: Fields) -> str:
     """Say what shows the gap, and what is likely behind it."""
     code, likely = gap.text("evidence") or UNKNOWN, gap.text("likely")
     shown = EVIDENCE.get(code) or words_of(code)
+    if likely in NOT_MISSING:
+        return f"{shown}, {NOT_MISSING[likely]}"
     return f"{shown} (likely: {words_of(likely).lower()})" if likely else shown

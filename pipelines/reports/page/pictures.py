@@ -9,6 +9,7 @@ from pipelines.pages import Figure, Grid, charts, drop_none, number_columns
 from pipelines.pages.charts import Span
 from pipelines.pages.wording import UNKNOWN, counted, day, dollars, money, month, plain, shortened, words_of
 from pipelines.reports.page.columns import heading
+from pipelines.reports.page.details import NOT_MISSING
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.naming import account_name, driver_name, of_most
 from pipelines.reports.page.tables import NO_TABLE, Table
@@ -185,8 +186,8 @@ def _covered(account: Fields, gaps: Sequence[Fields]) -> Span | None:
 
 
 def _stretches(gaps: Sequence[Fields]) -> list[tuple[date, date]]:
-    """Return the gaps that have both ends: the last day seen and the next."""
-    days = ((gap.day("lastSeen"), gap.day("nextSeen")) for gap in gaps)
+    """Return the gaps that have both ends, the last day seen and the next, and in which rows may be missing."""
+    days = ((gap.day("lastSeen"), gap.day("nextSeen")) for gap in gaps if gap.text("likely") not in NOT_MISSING)
     return [(last, following) for last, following in days if last and following]
 
 

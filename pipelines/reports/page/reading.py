@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, drop_none
 from pipelines.pages.wording import UNKNOWN, abn, day, dollars, month, percent, plain, words_of
-from pipelines.reports.page import pictures, resting
+from pipelines.reports.page import integrity, pictures, resting
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import account_details, driver_details, gap_details
 from pipelines.reports.page.fields import Fields
@@ -30,7 +30,8 @@ FINDINGS = (
     "quality",
 )
 _SHOWN = frozenset(
-    {"summary", "accounts", "gaps", "reasons", "drivers", "sensitivity", "errorCodes", "unreconciled", *FINDINGS}
+    {"summary", "accounts", "gaps", "reasons", "resolvedTogether", "unreconciled"}
+    | {"drivers", "sensitivity", "errorCodes", "integrity", *FINDINGS}
 )
 
 
@@ -85,6 +86,7 @@ def read(bundle: Mapping[str, Member], about: About) -> Page:
         _summary(data["completeness"], data["risk"], tables),
         _charts(data["completeness"], tables, _latest(bundle, "data_through")),
         _rating(data["risk"]),
+        integrity.section(data["risk"].one("integrity")),
         _accounts(data["completeness"], called),
         *sections(SECTIONS, tables),
         _annex(data, tables, called),
@@ -102,13 +104,27 @@ def read(bundle: Mapping[str, Member], about: About) -> Page:
 def _summary(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) -> Section:
     cards = Cards(tuple(_cards(completeness, risk, tables)))
     reasons = _points("What keeps completeness down", completeness.many("reasons"))
+    together = _together(completeness.one("resolvedTogether")) if reasons else None
     cautions = _points("What to know about the risk figure", risk.many("errorCodes"))
-    return Section("summary", "Summary", drop_none(cards, reasons, cautions))
+    return Section("summary", "Summary", drop_none(cards, reasons, together, cautions))
 
 
 def _points(title: str, reasons: Sequence[Fields]) -> Points | None:
-    points = ((each.text("message"), each.text("code") or "", each.text("settledBy")) for each in reasons)
+    points = ((each.text("message"), each.text("code") or "", _remedy(each)) for each in reasons)
     return Points(title, tuple(Point(says or code, code, remedy) for says, code, remedy in points)) if reasons else None
+
+
+def _remedy(reason: Fields) -> str | None:
+    """Say what resolves the reason, and by how many points completeness would rise by that alone."""
+    remedy, effect = reason.text("settledBy"), reason.number("effect")
+    return f"{remedy} (+{plain(effect)} points)" if remedy and effect else remedy
+
+
+def _together(resolved: Fields) -> Note | None:
+    score, effect = resolved.number("completenessScore"), resolved.number("effect")
+    if score is None or not effect:
+        return None
+    return Note(f"If all of this were resolved, completeness would be {plain(score)}: {plain(effect)} points more.")
 
 
 def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | None) -> Section:

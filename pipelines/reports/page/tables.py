@@ -11,8 +11,8 @@ from pipelines.reports.page.fields import Fields
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the aggregate report: `units` by column, in the order declared, and its rows. `called` names the
-    accounts whose ids stand in it.
+    """A table of the aggregate report: `units` by column, in the order declared, and its rows. `called` maps the ids of
+    accounts to the names that cells show in their place.
     """
 
     id: str

@@ -19,6 +19,7 @@ from pipelines.figures.json_text import as_data, join_pieces
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
 from pipelines.reports.risk.drivers import drivers, with_percentiles
+from pipelines.reports.risk.integrity import section as integrity_section
 from pipelines.reports.risk.lineage import explain_risk
 from pipelines.reports.risk.rating import rating, with_interval
 from pipelines.reports.risk.resting import share_lines
@@ -30,15 +31,15 @@ from pipelines.scorecards.scorecard import Scorecard
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
 
-VERSION = 3
+VERSION = 4
 
 
 def risk_report(facts: Facts) -> pl.DataFrame:
     """Compute the report of every customer: `customer_number, data`.
 
     `data` has `value`, `interval`, `rating`, `calibration`, `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`,
-    `drivers`, `sensitivity`, `model`, `unreconciled`. A customer without posted rows has earned nothing: rating E,
-    confidence 0, `Risk.NoTransactions`.
+    `drivers`, `sensitivity`, `model`, `integrity`, `unreconciled`. A customer without posted rows has earned nothing:
+    rating E, confidence 0, `Risk.NoTransactions`.
     """
     known = evidence(facts)
     parts = [
@@ -47,7 +48,7 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     ]
     opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
     shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])
-    return join_pieces(facts.customers, [opened, ",", *shares, "}"])
+    return join_pieces(facts.customers, [opened, ",", *integrity_section(facts), *shares, "}"])
 
 
 def _portfolios(facts: Facts) -> Iterator[ClientPortfolio]:

@@ -12,6 +12,7 @@ from pipelines.metrics import METRICS, values, with_inputs
 from pipelines.metrics import unreconciled as behind_metrics
 from pipelines.metrics.lineage import explain
 from pipelines.reports.risk.confidence import PARTS, Part
+from pipelines.reports.risk.integrity import explain as explain_integrity
 from pipelines.reports.risk.rating import margin_of
 from pipelines.reports.risk.resting import explain_value
 from pipelines.risk_models.evidence import EVIDENCE, evidence
@@ -43,7 +44,7 @@ class _Explaining:
         self.scorecard = _scorecard(facts)
         self.readings: dict[str, Decimal | None] = {each["metric"]: each["reading"] for each in data["drivers"]}
 
-    def figure(self, path: tuple[str, ...]) -> Trace:
+    def figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one each
         match path:
             case ("value", *rest):
                 return below(self._probability("the estimated probability of the points", {}, self._value, rest), rest)
@@ -55,6 +56,8 @@ class _Explaining:
                 return below(self._driver(self._listed("drivers", place), name), rest)
             case ("sensitivity", place, *names) if names:
                 return self._change(self._listed("sensitivity", place), names)
+            case ("integrity", *inside):
+                return explain_integrity(self.facts, self.data["integrity"], inside)
             case ("unreconciled", *inside):
                 return unreconciled.explain_section(self.facts, self.data["unreconciled"], inside, self._share)
         raise no_figure(path)

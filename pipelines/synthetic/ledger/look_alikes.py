@@ -95,7 +95,8 @@ def _overpaid(profile: Profile, window: Window, planned: Sequence[Movement], rng
         each for each in planned if (each.rail, each.category, each.role) == ("osko_in", "customer_transfer", "main")
     ]
     recent = [each for each in paid if profile.applied_on - RECENT <= each.day <= profile.applied_on]
-    for invoice in {*rng.sample(paid, min(len(paid), rng.randint(1, 3))), *rng.sample(recent, min(len(recent), 1))}:
+    chosen = [*rng.sample(paid, min(len(paid), rng.randint(1, 3))), *rng.sample(recent, min(len(recent), 1))]
+    for invoice in dict.fromkeys(chosen):
         again = next_business_day(invoice.day + rng.randrange(4))
         back = next_business_day(again + rng.randrange(1, 8))
         if back in window:

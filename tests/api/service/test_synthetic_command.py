@@ -68,6 +68,15 @@ def test_a_portfolio_for_training_has_no_held_out_bank(tmp_path: Path) -> None:
     assert not banks & held_out_banks()
 
 
+def test_look_alikes_are_labelled_and_named_beside_the_customer(tmp_path: Path) -> None:
+    generated(tmp_path / "portfolio", "--look-alikes")
+    rows = pl.read_csv(tmp_path / "portfolio" / "transactions.csv", schema=frames.TRANSACTIONS)
+    labelled = rows.drop_nulls("look_alike")["customer"].unique().to_list()
+    named = pl.read_csv(tmp_path / "portfolio" / "customers.csv").filter(pl.col("look_alikes") != "")
+    assert named["customer"].sort().to_list() == sorted(labelled)
+    assert len(labelled) > 5
+
+
 def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     ran = CliRunner().invoke(app, [*GENERATE, "--out", str(tmp_path)])

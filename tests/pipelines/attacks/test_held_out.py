@@ -1,64 +1,18 @@
 """The held-out attacks and lookalikes on a business that can have all of them."""
 
-from collections.abc import Iterator, Mapping
-from datetime import date, timedelta
 from decimal import Decimal
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipelines.attacks.attack import Applicant, Attack, Manipulation
-from pipelines.attacks.ledger import LEDGER, as_ledger, touched_rows
-from pipelines.attacks.registry import attacks, described, draw_held_out, lookalikes
+from pipelines.attacks.attack import Attack
+from pipelines.attacks.ledger import LEDGER
+from pipelines.attacks.registry import attacks, described, draw_held_out
+from tests.pipelines.attacks.business import APPLICANT, APPLIED, LEDGER_BEFORE, MADE, inserted
 from tests.pipelines.attacks.ledgers import breaks
 
-APPLIED = date(2026, 6, 30)
-FIRST = date(2025, 7, 1)
-LEAVE_GAPS = {"adverse_rows_withheld", "export_without_fees"}
-NOTHING_DRAWN = {"export_without_fees", "account_withheld", "adverse_rows_withheld"}  # with default parameters
-MADE: Mapping[str, Manipulation] = {**attacks(), **lookalikes()}
 HELD_OUT = {slug: each for slug, each in MADE.items() if each.held_out}
-Row = tuple[str, str, date, str, str, str, str | None]
-
-
-def rows() -> Iterator[Row]:
-    for week in range(52):
-        day = FIRST + timedelta(weeks=week)
-        yield (
-            "10001",
-            "transaction",
-            day,
-            "Osko Deposit 03Jul18:25 MEI ZHANG inv1",
-            "9000.00",
-            "customer_transfer",
-            "Mei Zhang",
-        )
-        yield "10001", "transaction", day, "Osko Payment to Ana Vale wages", "-7000.00", "wages", "Ana Vale"
-        yield "10001", "transaction", day, "Direct Debit BIGLOAN", "-300.00", "term_loan_repayment", "Bigloan"
-        if week % 4 == 0:
-            yield "10001", "transaction", day, "Account fee", "-10.00", "bank_fees", None
-            yield "10001", "transaction", day, "Dishonour fee", "-15.00", "dishonour_fee", None
-            yield "10001", "transaction", day, "Tfr from xx0002", "500.00", "own_transfer", None
-            yield "20002", "savings", day, "Tfr to xx0001", "-500.00", "own_transfer", None
-            yield "20002", "savings", day, "Interest", "3.00", "interest_received", None
-
-
-def untouched() -> pl.DataFrame:
-    schema = {name: LEDGER[name] for name in ("account", "account_type", "date", "description")}
-    further = {"amount": pl.String(), "category": pl.String(), "counterparty": pl.String()}
-    frame = pl.DataFrame(list(rows()), schema={**schema, **further}, orient="row")
-    exact = frame.with_columns(pl.col("amount").cast(LEDGER["amount"]), bank=pl.lit("Some Bank"))
-    return as_ledger(exact.with_columns(balance=pl.col("amount").cum_sum().over("account") + 10_000))
-
-
-LEDGER_BEFORE = untouched()
-APPLICANT = Applicant(LEDGER_BEFORE, APPLIED, name="Vale Joinery", owner="Tom Vale")
-
-
-def inserted(slug: str, **parameters: object) -> pl.DataFrame:
-    after = MADE[slug].apply(APPLICANT, "7", **parameters)
-    return after.filter(pl.col("touch") == "inserted").sort("date", maintain_order=True)
 
 
 def test_drawn_third_is_implemented_with_its_lookalikes() -> None:
@@ -69,36 +23,6 @@ def test_drawn_third_is_implemented_with_its_lookalikes() -> None:
 
 def test_every_attack_has_a_look_alike_in_words() -> None:
     assert [slug for slug, each in described().items() if not each.lookalikes or len(each.words) < 80] == []
-
-
-@pytest.mark.parametrize("slug", HELD_OUT)
-def test_held_out_change(slug: str) -> None:
-    change = HELD_OUT[slug]
-    after = change.apply(APPLICANT, "7")
-    assert after.schema == LEDGER
-    assert_frame_equal(after, change.apply(APPLICANT, "7"))
-    touched = touched_rows(LEDGER_BEFORE, after)
-    assert touched.height > 0
-    assert touched["date"].is_between(FIRST, APPLIED).all()
-    assert (breaks(after) == []) == (slug not in LEAVE_GAPS)
-    others = ~pl.col("account").is_in(touched["account"].implode())
-    assert_frame_equal(after.filter(others), LEDGER_BEFORE.filter(others))
-
-
-@pytest.mark.parametrize("slug", sorted(HELD_OUT.keys() - NOTHING_DRAWN))
-def test_seed_decides(slug: str) -> None:
-    assert not HELD_OUT[slug].apply(APPLICANT, "7").equals(HELD_OUT[slug].apply(APPLICANT, "8"))
-
-
-@pytest.mark.parametrize("slug", HELD_OUT)
-def test_applicant_without_balances_words_or_labels(slug: str) -> None:
-    bare = LEDGER_BEFORE.with_columns(
-        description=pl.lit(""), balance=pl.lit(None, LEDGER["balance"]), category=pl.lit(None, pl.String)
-    )
-    after = HELD_OUT[slug].apply(Applicant(bare, APPLIED), "7")
-    of_old_accounts = after.filter(pl.col("account").is_in(bare["account"].implode()))
-    assert of_old_accounts["balance"].null_count() == of_old_accounts.height
-    assert set(of_old_accounts["description"]) == {""}
 
 
 @pytest.mark.parametrize("first", ["in", "out"])

@@ -32,9 +32,12 @@ class Unavailable(Exception):
 
 
 class Customer:
-    """One customer's metrics. `rows`: of TRANSACTIONS, as dicts, in any order."""
+    """One customer's metrics. `rows`: of TRANSACTIONS, as dicts, in any order; `excluded`: ids of rows left out."""
 
-    def __init__(self, rows: Iterable[Row], as_of: date, metrics: Metrics) -> None:
+    def __init__(
+        self, rows: Iterable[Row], as_of: date, metrics: Metrics, excluded: frozenset[bytes] = frozenset()
+    ) -> None:
+        rows = [{**row, "is_excluded": row["transaction_id"] in excluded} for row in rows]
         counted = (each for each in rows if each["status"] == "posted" and each["superseded_seq"] is None)
         order = ("date", "received_seq", "position")
         self.rows = sorted((r for r in counted if r["date"] <= as_of), key=lambda row: [row[name] for name in order])
@@ -333,6 +336,7 @@ def _meets(row: Row, where: Where) -> bool:
             not where.counterparties or row["counterparty_group"] in where.counterparties,
             not where.channels or row["channel"] in where.channels,
             not where.flags or bool(set(where.flags) & set(row["flags"] or ())),
+            not set(where.not_flags) & set(row["flags"] or ()),
             not where.account_types or row["account_type"] in where.account_types,
             where.direction != "credit" or row["amount"] > 0,
             where.direction != "debit" or row["amount"] < 0,
@@ -340,6 +344,7 @@ def _meets(row: Row, where: Where) -> bool:
             where.recurring is None or where.recurring is (row["series_id"] is not None),
             where.facility is None or where.facility is (row["facility_id"] is not None),
             where.unreconciled is None or where.unreconciled is is_unreconciled(row),
+            where.excluded is None or where.excluded is row["is_excluded"],
             where.at_least is None or size >= where.at_least,
             where.at_most is None or size <= where.at_most,
         )

@@ -53,9 +53,11 @@ def completeness(accounts: int = 2) -> Data:
                 "code": "Completeness.BalanceBreaks",
                 "message": "Days whose balances do not follow from what came before: 1.",
                 "settledBy": "Supply account ending 4821 from 3 Mar 2026.",
+                "effect": 3.5,
             },
             {"code": "Completeness.Silences", "message": "Silences that are implausible: 1.", "settledBy": None},
         ],
+        "resolvedTogether": {"completenessScore": 75.75, "effect": 4.5},
         "mentionedAccounts": [{"bsb": "062-000", "numberMasked": "••4821", "transferCount": 7, "totalAmount": 9100.1}],
     }
 

@@ -56,8 +56,10 @@ def test_a_customer_without_posted_rows_has_that_reason() -> None:
         assert data["reasons"] == [
             {
                 "code": "Completeness.NoTransactions",
+                "subject": None,
                 "message": "There are no posted transactions.",
                 "settledBy": "supply the transactions of all accounts",
+                "effect": None,
             }
         ]
 
@@ -103,7 +105,7 @@ def test_coverage_is_listed_as_dated_ranges() -> None:
 
 def test_the_state_of_the_data_gives_reasons() -> None:
     data = completeness(sales(range(80), account_identified=False, account_number=None), 120)
-    assert codes(data) == ["Stale", "ShortHistory", "NoBalances", "UnidentifiedAccount"]
+    assert codes(data) == ["Stale", "ShortHistory", "FewDaysSeen", "NoBalances", "UnidentifiedAccount"]
     assert resolutions(data)["Stale"] == "supply all accounts from 22 Mar 2025"
     assert data["accounts"][0]["accountNumberMasked"] is None
 

@@ -79,13 +79,13 @@ def test_a_turned_sign_and_a_repeated_row_are_distinguished_from_missing_rows() 
     assert place(twice["beforeTransactionId"]) - place(twice["afterTransactionId"]) == 1
 
 
-def test_the_order_of_rows_within_a_day_causes_no_break() -> None:
+def test_the_order_of_rows_within_a_day_hides_no_money() -> None:
     whole = identified(
         chained([row(day // 3, amount) for day, amount in enumerate(("1", "-2", "4", "8", "16", "-32"))])
     )
     for order in ((0, 1, 2, 3, 4, 5), (2, 1, 0, 5, 4, 3), (1, 0, 2, 4, 3, 5)):
         rows = [{**whole[nth], "position": position} for position, nth in enumerate(order)]
-        assert gaps(checked(rows), 9) == []
+        assert {(gap["likely"], gap["missingAmount"]) for gap in gaps(checked(rows), 9)} <= {("ordering", None)}
 
 
 def test_rows_without_balances_are_added_up_to_the_next_balance() -> None:

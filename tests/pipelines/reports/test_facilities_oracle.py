@@ -214,6 +214,18 @@ def test_a_bounced_draw_does_not_count_as_lent() -> None:
     assert described(rows[:2], AS_OF) == []
 
 
+def test_statements_of_an_account_that_only_a_bounced_draw_names_show_nothing() -> None:
+    """No repayment is overdue because another account, which the loan never reached, has later rows."""
+    repaid = [row(START + 30 * DAY * n, Decimal(-100), "term_loan_repayment", "Lumi", 1) for n in (1, 2, 3)]
+    bounced = [
+        row(START, Decimal(9000), "term_loan_funding", "Lumi", 2),
+        row(START + DAY, Decimal(-9000), "dishonoured_receipt", "Lumi", 2),
+    ]
+    later = row(START + 200 * DAY, Decimal(-4), "meals", None, 2)
+    [loan] = described([*repaid, *bounced, later], AS_OF)
+    assert (loan["status"], loan["missedPayments"]) == ("active", 0)
+
+
 @pytest.mark.parametrize(("after", "status"), [(45, "renewed"), (46, "active")])
 def test_a_draw_soon_after_the_last_repayment_renews_a_loan(after: int, status: str) -> None:
     first, repaid = START, START + 2 * DAY

@@ -237,6 +237,21 @@ def test_the_cards_say_the_scores_and_how_to_take_them() -> None:
     assert said["Revenue, last 90 days"] == "$91,235 Money in $93,000 Money out $88,000 Net $5,000"
 
 
+def test_reasons_say_what_resolving_them_adds_alone_and_together() -> None:
+    said = whole().text
+    assert "Supply account ending 4821 from 3 Mar 2026. (+3.5 points)" in said
+    assert "If all of this were resolved, completeness would be 75.75: 4.5 points more." in said
+
+
+@pytest.mark.parametrize(("likely", "marks"), [("rows_missing", 1), ("rounding", 0), ("ordering", 0)])
+def test_small_breaks_and_orders_are_no_missing_rows(likely: str, marks: int) -> None:
+    data = everything()
+    data["completeness"]["gaps"] = [{**data["completeness"]["gaps"][0], "likely": likely}]
+    said = shown(data).text
+    assert ("no row is missing" in said) is (marks == 0)
+    assert ("1 gap" in said) is bool(marks)
+
+
 @pytest.mark.parametrize(
     ("calibration", "indicative", "probable"),
     [(None, True, False), ("none", True, False), ("synthetic", True, True), ("client", False, True)],

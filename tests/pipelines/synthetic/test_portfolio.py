@@ -191,9 +191,10 @@ def test_the_portfolio_is_made_as_it_is_read() -> None:
 
 def test_the_same_seed_gives_the_same_rows_in_every_process() -> None:
     program = (
-        "from datetime import date; from pipelines.synthetic import business;"
-        "one = business(3, 2, 9, date(2025, 6, 30), True); print(one.outcome, one.facilities);"
-        "print(*(a.transactions.write_csv() for a in one.accounts))"
+        "from datetime import date; from pipelines.synthetic import portfolio;"
+        "many = list(portfolio(12, 2, 9, date(2025, 6, 30), faults=True, look_alikes=True));"
+        "print(*((one.outcome, one.facilities, one.look_alikes) for one in many));"
+        "print(*(account.transactions.write_csv() for one in many for account in one.accounts))"
     )
     printed = {
         subprocess.run(
@@ -206,7 +207,7 @@ def test_the_same_seed_gives_the_same_rows_in_every_process() -> None:
         for hash_seed in ("0", "1")
     }
     assert len(printed) == 1
-    assert printed.pop().count(b"\n") > 50
+    assert printed.pop().count(b"\n") > 500
 
 
 @examples(3)

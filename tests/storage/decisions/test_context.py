@@ -8,7 +8,7 @@ from sqlalchemy import insert, update
 
 from pipelines.figures.context import Context
 from pipelines.intake.pdf.page.result import Verdict
-from storage.core.models import Flow, JobStatus, jobs
+from storage.core.models import Flow, JobStatus, jobs, resolutions
 from storage.core.store import Store
 from storage.customers.customers import Customer
 from storage.decisions import context
@@ -131,3 +131,13 @@ def test_statement_has_balances_verdict_and_signals_once_per_file(store: Store, 
     assert [(each["code"], each["severity"], each["page"]) for each in found["signals"]] == [
         ("IncrementalUpdate", "warning", None)
     ]
+
+
+def test_the_last_word_on_a_finding_is_in_force(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    word = {"customer_number": customer.number, "kind": "finding", "made_at": now, "made_by": "key"}
+    said = [("a", "seen"), ("b", "seen"), ("a", None), ("c", "first"), ("c", "second")]
+    with store.db.writing() as w:
+        w.execute(insert(resolutions), [{**word, "key": key, "reason": reason} for key, reason in said])
+    found = read(store, customer, now).resolutions
+    assert found.select("key", "reason").rows() == [("b", "seen"), ("c", "second")]

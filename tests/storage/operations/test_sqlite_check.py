@@ -2,13 +2,15 @@
 
 import logging
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from assets.service import up
 from storage.core.store import Store
-from storage.operations.sqlite_check import Checked, database_file, quick_check, was_left_open
+from storage.operations.sqlite_check import Checked, database_file, lost_commits, quick_check, was_left_open
 from tests.conftest import migrated_file
 from tests.storage.values import on_sqlite
 
@@ -49,6 +51,83 @@ def test_a_database_that_was_not_closed_is_recognised_by_its_log(store: Store, t
     killed = shutil.copytree(file.parent, tmp_path / "killed") / file.name
     store.close()
     assert (was_left_open(killed), was_left_open(file)) == (True, False)
+
+
+def left_open(folder: Path, commits: int) -> Path:
+    """Write a database with that many transactions in its log, as it is after its process was killed."""
+    folder.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(folder / "open.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE one (text TEXT)")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        for number in range(commits):
+            connection.execute("INSERT INTO one VALUES (?)", (f"row {number}",))
+        for end in ("", "-wal"):
+            shutil.copy(folder / f"open.db{end}", folder / f"killed.db{end}")
+    return folder / "killed.db"
+
+
+def rows(database: Path) -> int:
+    with closing(sqlite3.connect(database)) as connection:
+        return int(connection.execute("SELECT count(*) FROM one").fetchone()[0])
+
+
+FRAME_BYTES = PAGE_BYTES + 24
+# Place of a flipped bit, the transactions of ten that SQLite drops, and how many of them are found.
+IN_THE_LOG = {
+    "page of the third": (32 + 2 * FRAME_BYTES + 2000, 8, 7),
+    "salt of the third": (32 + 2 * FRAME_BYTES + 9, 8, 6),
+    "salt of the log": (17, 10, 9),
+    "version of the log": (5, 10, 9),
+    "last page but one": (32 + 8 * FRAME_BYTES + 2000, 2, 1),
+}
+
+
+def test_commits_behind_a_damaged_page_of_the_log_are_missed(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for place, (at, dropped, found) in IN_THE_LOG.items():
+        with subtests.test(place):
+            database = left_open(tmp_path / place, 10)
+            flip(tmp_path / place / "killed.db-wal", at)
+            assert lost_commits(database) == found
+            assert quick_check(database, 30) == Checked(complete=True)  # sees nothing
+            assert rows(database) == 10 - dropped
+
+
+def flip(file: Path, at: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1
+    file.write_bytes(content)
+
+
+def test_an_intact_or_unfinished_log_has_lost_nothing(tmp_path: Path) -> None:
+    database, log = left_open(tmp_path, 10), tmp_path / "killed.db-wal"
+    assert lost_commits(database) == 0
+    log.write_bytes(log.read_bytes()[:-100])
+    assert lost_commits(database) == 0
+    log.write_bytes(log.read_bytes()[:20])
+    assert lost_commits(database) == 0
+
+
+def test_frames_of_an_earlier_round_of_the_log_are_not_lost(tmp_path: Path) -> None:
+    left_open(tmp_path, 10)
+    with closing(sqlite3.connect(tmp_path / "killed.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(RESTART)")
+        connection.execute("INSERT INTO one VALUES ('first of the next round')")
+        for end in ("", "-wal"):
+            shutil.copy(tmp_path / f"killed.db{end}", tmp_path / f"again.db{end}")
+    assert (tmp_path / "again.db-wal").stat().st_size > 5 * FRAME_BYTES
+    assert lost_commits(tmp_path / "again.db") == 0
+
+
+def test_a_damaged_log_is_kept_and_reported_before_sqlite_overwrites_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = left_open(tmp_path, 10)
+    flip(tmp_path / "killed.db-wal", 32 + 2 * FRAME_BYTES + 2000)
+    damaged = (tmp_path / "killed.db-wal").read_bytes()
+    up.check_log(database)
+    assert (tmp_path / "killed.db-wal-damaged").read_bytes() == damaged
+    assert "at least 7 transactions" in caplog.text
 
 
 def test_after_an_unclean_stop_damage_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -113,6 +113,12 @@ class _Leaf:
         """Return whether two pages share an account number. Of some numbers only the end is printed."""
         return any(one.endswith(two) or two.endswith(one) for one in self.accounts for two in other.accounts)
 
+    def continues(self, other: "_Leaf") -> bool:
+        """Return whether it has the next number of the same account."""
+        if self.number is None or other.number is None or not self.number.follows(other.number):
+            return False
+        return self.shares_account(other)
+
     def is_twin(self, other: "_Leaf") -> bool:
         return [line.text for line in self.page.lines] == [line.text for line in other.page.lines]
 
@@ -227,14 +233,26 @@ class _Group:
 
 
 def _group_leaves(leaves: Sequence[_Leaf]) -> Sequence[_Group]:
-    """Group pages in the order of the file, or in reverse. Only if their numbers contradict both, group them by
-    content.
+    """Group pages in the order of the file, or in reverse. Only if their numbers or accounts contradict both,
+    group them by content.
     """
     for direction in (1, -1):
         runs = _runs(leaves[::direction])
-        if all(run.is_in_order for run in runs):
+        if all(run.is_in_order for run in runs) and not _splits_an_account(runs):
             return runs
     return _group_by_content(leaves)
+
+
+def _splits_an_account(runs: Sequence[_Group]) -> bool:
+    """Return whether a page follows one of another account, and the page of its own account that it continues is in
+    another run.
+    """
+    for run in runs if len(runs) > 1 else ():
+        others = [leaf for other in runs if other is not run for leaf in other.leaves]
+        for before, leaf in pairwise(run.leaves):
+            if before.accounts and not leaf.shares_account(before) and any(map(leaf.continues, others)):
+                return True
+    return False
 
 
 def _runs(leaves: Sequence[_Leaf]) -> Sequence[_Group]:

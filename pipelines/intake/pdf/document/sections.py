@@ -12,7 +12,7 @@ from pipelines.intake.pdf.layout.layouts import Layout
 from pipelines.intake.pdf.page.account_numbers import AccountNumber, labelled, names_both
 from pipelines.intake.pdf.page.account_numbers import branch_and_number as pair_in
 from pipelines.intake.pdf.page.dates import leading
-from pipelines.intake.pdf.page.labels import cells, has_amount, is_row, text_of
+from pipelines.intake.pdf.page.labels import cells, has_amount, is_close, is_row, row_continuations, text_of
 from pipelines.intake.pdf.page.page import Line, Page
 
 _STATES_BALANCE = re.compile(r"\b(?:opening|previous|closing) balance|\bbrought forward", re.IGNORECASE)
@@ -23,7 +23,6 @@ _HEADING = re.compile(
 )
 _SAME_PLACE = 4.0  # points: tolerance for heads at one height on every page, and for lines at one left edge
 _TITLE_LINES = 3  # above the number that may belong to it
-_TITLE_GAP = 1.3  # of a line's height: a line further above is not part of the title
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,13 @@ def _beginnings(lines: Sequence[Line], pages: int, layout: Layout | None) -> lis
 
 
 def _mentions(lines: Sequence[Line], layout: Layout | None) -> Iterator[_Mention]:
+    continuations = row_continuations(lines)
     for position, line in enumerate(lines):
         text = line.text
-        if has_amount(text) or leading(text) or (layout and layout.ignores(text)):
+        if position in continuations or has_amount(text) or leading(text) or (layout and layout.ignores(text)):
             continue
         found = next((number for number in labelled(text) if number.number), None) or _unlabelled(lines, position)
-        if found and found.number and not _continues_a_row(lines, position):
+        if found and found.number:
             yield _Mention(position, found.number, found.bsb, found.is_card)
 
 
@@ -136,20 +136,6 @@ def _is_heading(line: Line) -> bool:
     return len(words) >= 2 and not has_amount(line.text)
 
 
-def _continues_a_row(lines: Sequence[Line], position: int) -> bool:
-    """Return whether a line is close below a row and right of its date. It is then part of the row's description, which
-    may contain a payee's number.
-    """
-    below, left = lines[position], lines[position].words[0].left
-    for above in reversed(lines[:position]):
-        if above.page != below.page or not _close(above, below):
-            return False
-        if is_row(above):
-            return left > above.words[0].right
-        below = above
-    return False
-
-
 def _with_title(lines: Sequence[Line], position: int) -> int:
     """Return the line where an account's heading begins: a title may be close above its number."""
     first = position
@@ -161,9 +147,4 @@ def _with_title(lines: Sequence[Line], position: int) -> int:
 def _is_title_of(above: Line, below: Line) -> bool:
     aligned = abs(above.words[0].left - below.words[0].left) <= _SAME_PLACE
     is_title = not has_amount(above.text) and leading(above.text) is None
-    return above.page == below.page and aligned and is_title and _close(above, below)
-
-
-def _close(above: Line, below: Line) -> bool:
-    height = max(below.box.bottom - below.box.top, above.box.bottom - above.box.top)
-    return below.box.top - above.box.bottom <= _TITLE_GAP * height
+    return aligned and is_title and is_close(above, below)

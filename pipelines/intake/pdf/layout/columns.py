@@ -62,8 +62,8 @@ class Columns:
         return texts is None or word.left < texts.left - _ALIGNED
 
     def is_left_of_texts(self, word: Word) -> bool:
-        """Return whether a word is in the column of dates and ends before the texts; a date alone on its
-        line may not.
+        """Return whether a word is in the column of dates and ends before the texts. (A date that is alone on
+        its line may reach further.)
         """
         texts = self.heading.of("description")
         return _within(word, self.date) and (texts is None or word.right < texts.left)

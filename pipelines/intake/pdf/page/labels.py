@@ -5,7 +5,7 @@ label's value is searched first to its right, up to the next label, then below.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -15,6 +15,7 @@ from pipelines.intake.pdf.page.page import Line, Word
 _AMOUNT = re.compile(r"[0-9]\.[0-9]{2}(?![0-9])")
 _MONEY = re.compile(r"(?:due|is|of|:|=|[ (+-])*(?:\$ ?[0-9]|[0-9][0-9,]*\.[0-9]{2}(?![0-9]))", re.IGNORECASE)
 _UNTIL = re.compile(r" *(?:to|[-–—]) *[0-9]", re.IGNORECASE)
+_CLOSE = 1.3  # of a line's height: a line further below does not continue the one above
 _GAP = 0.9  # of the characters' size: wider than a space, so another cell begins
 _HEAD = 60  # lines in which labels of two lines are searched
 _LINES_BELOW = 3
@@ -92,6 +93,28 @@ def is_row(line: Line) -> bool:
     text = line.text
     day = leading(text) if has_amount(text) else None
     return day is not None and not _UNTIL.match(text, day[1])
+
+
+def row_continuations(lines: Sequence[Line]) -> Set[int]:
+    """Return the positions of lines that continue a row: below it without a gap, and right of its date. They are part
+    of its description, which may contain a payee's number or a currency.
+    """
+    found = set[int]()
+    row: Line | None = None
+    for position, line in enumerate(lines):
+        if is_row(line):
+            row = line
+        elif row is None or not is_close(lines[position - 1], line):
+            row = None
+        elif line.words[0].left > row.words[0].right:
+            found.add(position)
+    return found
+
+
+def is_close(above: Line, below: Line) -> bool:
+    """Return whether a line stands below another one without a gap."""
+    height = max(below.box.bottom - below.box.top, above.box.bottom - above.box.top)
+    return above.page == below.page and below.box.top - above.box.bottom <= _CLOSE * height
 
 
 def has_amount(text: str) -> bool:

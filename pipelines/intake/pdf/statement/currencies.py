@@ -1,28 +1,44 @@
 """Find the currency that a statement states.
 
 The account's currency counts most (`Currency: INR`, `USD Account`), then the headings of the columns (`Amount (GBP)`),
-then marks at the figures (`£12.00`, `12.00 EUR`). A bare `$` says nothing: more than twenty currencies use it. Texts of
-rows are ignored, because they name currencies of purchases abroad.
+then marks at the figures (`£12.00`, `12.00 EUR`), then a sentence anywhere (`All amounts are in US dollars`). A bare
+`$` says nothing: more than twenty currencies use it. Texts of rows are ignored, because they name currencies of
+purchases abroad.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from pipelines.intake import currencies
 from pipelines.intake.currencies import OF_WORD, UNKNOWN
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
-from pipelines.intake.pdf.page.labels import is_row, labelled
-from pipelines.intake.pdf.page.page import Line
+from pipelines.intake.pdf.page.labels import is_row, labelled, row_continuations
+from pipelines.intake.pdf.page.page import Line, Page
 from pipelines.intake.pdf.page.symbols import CODES, CURRENCY_BY_SYMBOL, NAMES, SYMBOL
 
 _CODE = "|".join(CODES)
 _NAME = "|".join(NAMES)
 _MENTION = re.compile(rf"(?P<code>\b(?:{_CODE})\b)|(?P<name>(?i:\b(?:{_NAME})\b))|(?P<symbol>{SYMBOL})")
-_LABEL = re.compile(r"(?:^|\b(?:account|statement|base|reporting) )currency(?: code)?\b[ :.-]*", re.IGNORECASE)
+_LABEL = re.compile(
+    r"(?:^|\b(?:account|statement|base|reporting) )(?:currency|ccy)(?: code| of (?:the |this )?account)?\b[ :.-]*",
+    re.IGNORECASE,
+)
+# A sentence about the money of the whole statement, which may continue on the next line.
+_UNIT = rf"[\s:(]+(?:(?:{_CODE})\b|(?i:(?:{_NAME})\b)|{SYMBOL})".replace(" ", r"\s")
+_VERBS = "shown|stated|expressed|displayed|quoted|reported|denominated|held|kept|given|listed|presented|issued"
+_SENTENCE = re.compile(
+    r"(?<!(?i:foreign)\s)(?<!(?i:overseas)\s)\b"
+    r"(?i:amounts?|figures?|balances?|values?|sums|transactions|account|statement)"
+    rf"(?i:\s(?:on|in)\sthis\s\w+)?\s(?i:is|are)\s(?i:(?:all\s)?(?:{_VERBS})\s)?in{_UNIT}|\b(?i:denominated)\sin{_UNIT}"
+    rf"|\b(?i:amounts|figures|balances|values)\s(?i:(?:{_VERBS})\s)?in{_UNIT}(?=[).,;]|\s+\(|\s+unless\b|\s*$)",
+    re.MULTILINE,
+)
 _ACCOUNT = re.compile(
     rf"\b(?:{_CODE}) (?:[A-Za-z]+ ){{0,3}}(?i:account|card|statement)\b|"
-    rf"\b(?i:account|amounts?|figures|balances?)\b[ a-z]{{0,24}}[ (](?:{_CODE})\b|(?i:\b(?:{_NAME}) account\b)"
+    rf"\b(?i:account|amounts?|figures|balances?)\b[ a-z]{{0,24}}[ (](?:{_CODE})\b|"
+    rf"(?i:\b(?:{_NAME}) (?:currency )?account\b)|\b(?i:currency account)\W{{1,4}}(?:{_CODE})\b"
 )
 # A colon and a name that is neither ours nor a bare dollar's: `Currency: GHS`, `Currency: Ringgit`.
 _NAMED = re.compile(r"\b(?i:currency)(?: (?i:code))? ?: ?(?![^|]*(?i:dollar|austral))([A-Za-z]{3,})")
@@ -33,13 +49,15 @@ _HEADING = re.compile(
 )
 
 
-def currency_of(lines: Sequence[Line], cover: Sequence[Line]) -> str | None:
-    """Return the currency (ISO 4217) that an account's lines state, else its document's cover, else None."""
+def currency_of(lines: Sequence[Line], pages: Sequence[Page]) -> str | None:
+    """Return the currency (ISO 4217) that an account's lines state, else the pages of its document, else None."""
     return (
         next(_stated_for_account(_before_rows(lines)), None)
         or next(_stated_in_headings(lines), None)
         or _stated_at_figures(lines)
-        or _single(_stated_for_account(_before_rows(cover)))
+        or _single(_stated_in_sentences(lines))
+        or _single(chain.from_iterable(_stated_in_sentences(page.lines) for page in pages))
+        or _single(_stated_for_account(_before_rows(pages[0].lines)))
     )
 
 
@@ -56,6 +74,17 @@ def _stated_for_account(lines: Sequence[Line]) -> Iterator[str]:
             yield from map(_code, _MENTION.finditer(match[0]))
         elif (match := _NAMED.search(line.text)) and not _MENTION.search(match[0]):
             yield match[1] if match[1] in currencies.CODES else UNKNOWN
+
+
+def _stated_in_sentences(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the currencies in sentences and labels above, between and below the rows, but in none of them."""
+    continuations = row_continuations(lines)
+    others = [line for position, line in enumerate(lines) if not is_row(line) and position not in continuations]
+    for found in _SENTENCE.finditer("\n".join(line.text for line in others)):
+        yield from map(_code, islice(_MENTION.finditer(" ".join(found[0].split())), 1))
+    for label in labelled(others, _LABEL):
+        if match := _MENTION.match(label.first_cell or label.behind):
+            yield _code(match)
 
 
 def _stated_in_headings(lines: Sequence[Line]) -> Iterator[str]:

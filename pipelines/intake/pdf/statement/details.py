@@ -111,7 +111,7 @@ def details_of(section: Section, document: Document, layout: Layout | None) -> D
         minus=minus,
         signs_stated=stated.is_debt or kind_of_account is not None or account.bsb is not None,
         credit_limit=stated.credit_limit,
-        currency=currency_of(lines, cover),
+        currency=currency_of(lines, document.pages),
         missing_page=missing_page(lines, document, opens=stated.opening is not None, closes=stated.closing is not None),
     )
 

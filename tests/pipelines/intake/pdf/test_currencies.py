@@ -1,6 +1,7 @@
 """The currency of a statement's money, from the file to the row."""
 
 from decimal import Decimal
+from itertools import cycle
 
 import pytest
 
@@ -44,6 +45,8 @@ def test_the_currency_is_read_from_the_details_of_the_account(subtests: pytest.S
         ("Account in EUR", "EUR"),
         ("All amounts in EUR", "EUR"),
         ("US Dollar Account", "USD"),
+        ("Euro Currency Account", "EUR"),
+        ("Foreign Currency Account - USD", "USD"),
         ("Currency: Australian dollars", "AUD"),
         ("AUD Everyday Account", "AUD"),
         ("Everyday Account", None),
@@ -53,6 +56,72 @@ def test_the_currency_is_read_from_the_details_of_the_account(subtests: pytest.S
         with subtests.test(line):
             found = read(four_rows(statement().line((45, line)).line(*HEADING)))
             assert (found.currency, amounts(found), found.verdict) == (currency, AMOUNTS, Verdict.RECONCILED)
+
+
+SAID_IN_A_SENTENCE = {
+    "All amounts are in GBP.": "GBP",
+    "All amounts on this statement are shown in US dollars": "USD",
+    "Amounts in EUR unless stated otherwise": "EUR",
+    "All figures in New Zealand dollars (NZD)": "NZD",
+    "Balances are stated in pounds sterling.": "GBP",
+    "This account is held in US dollars.": "USD",
+    "Denominated in GBP": "GBP",
+    "Transactions are shown in US$": "USD",
+    "All amounts in £": "GBP",
+    "All amounts shown in Canadian dollars": "CAD",
+    "Account currency GBP": "GBP",
+    "Currency of account: CAD": "CAD",
+    "Ccy: GBP": "GBP",
+    "All amounts are in AUD.": "AUD",
+}
+# They mention a currency that is not the account's.
+SAID_OF_SOMETHING_ELSE = (
+    "Transactions in USD are converted on the day of processing.",
+    "Foreign transactions are shown in USD as well.",
+    "Open a USD account today and save on fees.",
+    "A fee of 3 % applies to amounts withdrawn overseas in EUR.",
+    "Balances in USD earn no interest.",
+    "Ask us about accounts in GBP",
+)
+
+
+def below_rows(*texts: str) -> Drawing:
+    return four_rows(statement().line(*HEADING)).line((45, "")).lines(*(((45, text),) for text in texts))
+
+
+def at_the_foot(text: str) -> Drawing:
+    drawing = four_rows(statement().line(*HEADING))
+    drawing.y = 800.0
+    return drawing.line((220, text))
+
+
+def on_the_last_page(text: str) -> Drawing:
+    return four_rows(statement().line(*HEADING)).next_page().line((45, "Notes")).line((45, text))
+
+
+def above_rows(text: str) -> Drawing:
+    return four_rows(statement().line((45, text)).line(*HEADING))
+
+
+def test_the_currency_is_read_from_a_sentence_wherever_it_stands(subtests: pytest.Subtests) -> None:
+    places = cycle((above_rows, below_rows, at_the_foot, on_the_last_page))
+    drawings = [(text, code, next(places)(text)) for text, code in SAID_IN_A_SENTENCE.items()]
+    wrapped = ("All amounts on this statement are", "shown in US", "dollars, rounded to cents.")
+    for text, currency, drawing in (*drawings, (" ".join(wrapped), "USD", below_rows(*wrapped))):
+        with subtests.test(text):
+            found = read(drawing)
+            assert (found.currency, amounts(found), found.verdict) == (currency, AMOUNTS, Verdict.RECONCILED)
+    for text in SAID_OF_SOMETHING_ELSE:
+        with subtests.test(text):
+            assert read(below_rows(text)).currency is None
+
+
+def test_a_sentence_at_the_end_of_a_file_counts_for_its_accounts_that_state_none() -> None:
+    drawing = written(statement().line((45, "AUD Everyday Account")), {})
+    for number in ("87654321", "11223344"):
+        drawing = written(drawing.next_page().line((45, f"BSB 123-456 Account number {number}")), {})
+    found = extract(drawing.line((45, "")).line((45, "All amounts are in US dollars.")).done()).statements
+    assert [each.currency for each in found] == ["AUD", "USD", "USD"]
 
 
 def test_the_currency_is_read_from_headings_and_figures(subtests: pytest.Subtests) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -95,6 +96,35 @@ def test_mixed_pages_of_two_accounts_are_separated() -> None:
         )
     ]
     assert sheets(pages) == [[1, 3], [4, 2]]
+
+
+def test_pages_of_two_accounts_are_separated_in_whatever_order_they_stand(subtests: pytest.Subtests) -> None:
+    """The numbers of exchanged pages may rise in each half of a file, too: 1, 2, 1, 2."""
+    papers = [(number, account) for account in ("11112222", "33334444") for number in (1, 2, 3)]
+    for order in permutations([*papers[:2], *papers[3:5]]):
+        with subtests.test(order=order):
+            assert sorted(sheets(_sheets(order))) == _by_account(order)
+    exchanged = [papers[nth] for nth in (0, 4, 5, 3, 1, 2)]
+    assert sorted(sheets(_sheets(exchanged))) == _by_account(exchanged)
+
+
+def _sheets(order: Sequence[tuple[int, str]]) -> list[Page]:
+    return [
+        page(place, f"Page {number} of {len(order) // 2}", f"Account number {account}", "", TABLE, *ROWS)
+        for place, (number, account) in enumerate(order, start=1)
+    ]
+
+
+def _by_account(order: Sequence[tuple[int, str]]) -> list[list[int]]:
+    """Return the places of each account's pages in the order of their numbers."""
+    accounts = {account for _, account in order}
+    places = [[(number, place) for place, (number, of) in enumerate(order, start=1) if of == each] for each in accounts]
+    return sorted([place for _, place in sorted(each)] for each in places)
+
+
+def test_two_statements_with_pages_of_several_accounts_stay_as_they_stand() -> None:
+    order = [(1, "11112222"), (2, "33334444"), (1, "11112222"), (2, "33334444")]
+    assert sheets(_sheets(order)) == [[1, 2], [3, 4]]
 
 
 def test_if_a_pages_document_is_unclear_nothing_is_moved_and_that_is_reported() -> None:

@@ -1,0 +1,193 @@
+"""`tidemark attack`: what attacks and honest lookalikes change in ratings, on synthetic customers or on the user's own.
+
+Nothing is stored, and no service is needed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+from rich.progress import track
+from rich.table import Table
+
+from api.core.commands.console import AsJson, complaint, err, out, print_json
+from api.core.commands.files import csv_of
+from pipelines.attacks.attack import Applicant, Manipulation
+from pipelines.attacks.ledger import as_ledger
+from pipelines.attacks.registry import attacks, lookalikes
+from pipelines.risk_models import files
+from pipelines.synthetic import Business, portfolio
+from pipelines.trials import results
+from pipelines.trials.subjects import Details, Subject, cases_without_outcomes, subjects_of_files
+from pipelines.trials.trial import in_turn, tried
+
+MONTHS = 14  # of a synthetic customer's history: readings look back a year
+UNTIL = date(2026, 10, 31)
+PERCENTS = ("grade", "value", "limit", "verdict", "noticed")
+
+
+def attack(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Attacks and lookalikes to try. Default: all.", show_default=False)
+    ] = None,
+    synthetic: Annotated[bool, typer.Option("--synthetic", help="Try them on synthetic customers.")] = False,
+    customers: Annotated[int, typer.Option(help="Number of synthetic customers.", min=1, max=100_000)] = 20,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same customers and attacks.")] = 1,
+    transactions_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--transactions", help="CSV file with the columns customer, account, date, description, amount, balance."
+        ),
+    ] = None,
+    outcomes_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--outcomes", help="CSV file with the columns customer, asOf. Default: all, on their last row's day."
+        ),
+    ] = None,
+    per_customer: Annotated[
+        int | None, typer.Option(min=1, help="Attacks and lookalikes for each customer. Default: all.")
+    ] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="Describe them and try nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try attacks on customers and show what they improve, and which are noticed. Needs no server.
+
+    Each customer is rated untouched and attacked, by the default scorecard and
+    the policy working-capital-loan. Lookalikes are honest changes with the
+    same surface: a finding on one is a false alarm.
+
+    Example: tidemark attack round_trip loans_stacked --synthetic --customers 50
+    """
+    chosen = _chosen(names or [])
+    if list_only:
+        _describe(chosen, as_json=as_json)
+        return
+    if synthetic == (transactions_file is not None):
+        raise typer.BadParameter("give --synthetic or --transactions")
+    subjects, count = (
+        (synthetic_subjects(customers, seed), customers)
+        if transactions_file is None
+        else _of_files(transactions_file, outcomes_file)
+    )
+    shown = track(subjects, "attacking", count, console=err, disable=as_json, transient=True)
+    ratings = tried(shown, in_turn(chosen, per_customer), seed)
+    report = results.report(ratings, chosen)
+    if as_json:
+        print_json(report)
+    else:
+        _print(report)
+
+
+def synthetic_subjects(customers: int, seed: int) -> Iterator[Subject]:
+    """Yield the businesses of a synthetic portfolio, on its last day, with the truth about every row."""
+    return (subject_of(each) for each in portfolio(customers, MONTHS, seed, UNTIL))
+
+
+def subject_of(business: Business) -> Subject:
+    rows = pl.concat(
+        account.transactions.filter(pl.col("injected").ne_missing("duplicate")).select(
+            *("date", "description", "amount", "balance", "category", "counterparty"),
+            account=pl.lit(account.account_number),
+            account_type=pl.lit(account.account_type),
+            bank=pl.lit(account.bank_name),
+        )
+        for account in business.accounts
+    )
+    details = {
+        account.account_number: Details(
+            account.account_name, account.bsb, None if account.credit_limit is None else Decimal(account.credit_limit)
+        )
+        for account in business.accounts
+    }
+    applicant = Applicant(as_ledger(rows), UNTIL, business.name, _owner(rows), business.related)
+    return Subject(business.abn, applicant, details, business.outcome.defaults)
+
+
+def _owner(rows: pl.DataFrame) -> str:
+    """Return who takes most drawings; empty if nobody does."""
+    drawings = rows.filter(pl.col("category") == "owner_drawings").drop_nulls("counterparty")
+    ranked = drawings.group_by("counterparty").len().sort("len", "counterparty", descending=[True, False])
+    return ranked["counterparty"].first() or ""  # pyrefly: ignore[bad-return]
+
+
+def _of_files(transactions: Path, outcomes: Path | None) -> tuple[Iterable[Subject], int]:
+    rows = files.parse_transactions(csv_of(transactions))
+    cases = (
+        cases_without_outcomes(rows) if outcomes is None else files.parse_outcomes(csv_of(outcomes), judged=False).cases
+    )
+    subjects = subjects_of_files(rows, cases)
+    return subjects, len(subjects)
+
+
+def _chosen(names: Sequence[str]) -> list[Manipulation]:
+    known: Mapping[str, Manipulation] = {**attacks(), **lookalikes()}
+    if unknown := [name for name in names if name not in known]:
+        raise complaint(f"unknown {', '.join(unknown)}; choose from {', '.join(known)}")
+    return [known[name] for name in names or known]
+
+
+def _describe(chosen: Sequence[Manipulation], *, as_json: bool) -> None:
+    if as_json:
+        print_json([_description(each) for each in chosen])
+        return
+    for each in chosen:
+        out.print(f"[bold]{each.slug}[/]{' (held out)' if each.held_out else ''}", highlight=False)
+        out.print(f"{each.words}\n", highlight=False, markup=False)
+
+
+def _description(each: Manipulation) -> dict[str, Any]:
+    parameters = {name: None if value is None else str(value) for name, value in each.parameters.items()}
+    return {"slug": each.slug, "words": each.words, "heldOut": each.held_out, "parameters": parameters}
+
+
+def _print(report: Mapping[str, Any]) -> None:
+    """Print tables of at most 80 columns."""
+    if report["attacks"]:
+        out.print(_attacks_table(report["attacks"]))
+        out.print("\n* written without knowledge of the rules. Improved: share of customers not rated A before.\n")
+    if report["lookalikes"]:
+        out.print(_lookalikes_table(report["lookalikes"]))
+    untouched = report["untouched"]
+    out.print(
+        f"\n{untouched['customers']} customers untouched: {_percent(untouched['good'])} rated A or B, "
+        f"{_percent(untouched['found'])} with a finding.",
+        highlight=False,
+    )
+
+
+def _attacks_table(shown: Sequence[Mapping[str, Any]]) -> Table:
+    table = _table("attack", "seen", ("n", *PERCENTS))
+    for each in shown:
+        percents = (_percent(each[name]) for name in PERCENTS)
+        table.add_row(_name(each), each["detectability"], str(each["customers"]), *percents)
+    return table
+
+
+def _lookalikes_table(shown: Sequence[Mapping[str, Any]]) -> Table:
+    table = _table("lookalike", "of", ("n", "alarm", "reason"))
+    for each in shown:
+        percents = (_percent(each[name]) for name in ("found", "newReason"))
+        table.add_row(_name(each), each["resembles"], str(each["customers"]), *percents)
+    return table
+
+
+def _table(first: str, second: str, numbers: Sequence[str]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(first, no_wrap=True)
+    table.add_column(second, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _name(each: Mapping[str, Any]) -> str:
+    return f"{each['slug']}{'*' if each['heldOut'] else ''}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"

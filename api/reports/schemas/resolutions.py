@@ -1,0 +1,75 @@
+"""Resolutions of findings and events as they are sent and shown."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from api.core.schemas.common import Counts, Received, View
+from api.core.schemas.rules import Rule, masked, one_of, or_null
+from storage.reports.resolutions import KINDS
+
+MAX_REASON = 1_000  # characters
+_KEY = re.compile(r"[0-9a-f]{32}")
+
+
+def _key(given: Any) -> str:
+    if not isinstance(given, str) or not _KEY.fullmatch(given):
+        raise ValueError
+    return given
+
+
+class SentResolution(Received):
+    """Resolves a finding or an event of the risk report; `reason: null` revokes that."""
+
+    kind: Annotated[
+        str,
+        Rule(
+            one_of(*KINDS),
+            "Resolution.InvalidKind",
+            f"kind is {' or '.join(KINDS)}.",
+            {"type": "string", "enum": list(KINDS)},
+        ),
+    ]
+    key: Annotated[
+        str,
+        Rule(
+            _key,
+            "Resolution.InvalidKey",
+            "key is the 32 hexadecimal digits that the risk report shows with the finding or event.",
+            {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "As the risk report shows it."},
+        ),
+    ]
+    reason: Annotated[
+        str | None,
+        Rule(
+            or_null(masked(MAX_REASON)),
+            "Resolution.InvalidReason",
+            f"reason is text of 1 to {MAX_REASON:,} characters, or null.",
+            {
+                "type": ["string", "null"],
+                "minLength": 1,
+                "maxLength": MAX_REASON,
+                "description": "What explains it, in your words. Null: it is no longer resolved.",
+            },
+        ),
+    ]
+
+
+class ResolutionView(View):
+    kind: str
+    key: str
+    reason: str | None = Field(description="Null: the resolution was revoked.")
+    date_made: datetime = Field(validation_alias="made_at")
+    made_by: str = Field(description="Id of the API key.")
+
+
+class ResolutionsView(View):
+    resolutions: Sequence[ResolutionView]
+
+
+class ResolutionHistoryView(Counts):
+    resolutions: Sequence[ResolutionView]
+    history: Sequence[ResolutionView] = Field(description="Every resolution and revocation, newest first.")

@@ -1,0 +1,395 @@
+"""Effects: by how many points the completeness score would rise if a reason were resolved, alone or with all others.
+
+A resolved reason changes what days are worth (`coverage`), never downwards:
+
+| reason                                    | if it is resolved                                                       |
+|-------------------------------------------|-------------------------------------------------------------------------|
+| `BalanceBreaks`, `Rounding`, `RowOrder`   | the account's balances follow on the days with these breaks             |
+| `NoBalances`, `PartialBalances`           | every row states a balance, and it follows                              |
+| `UnreconciledStatement`                   | the statement's balances prove the rows of its period                   |
+| `Silences`, `SeriesMissing`, `Statement…` | the days between the gap's two rows have rows: they are plausible       |
+| `OneSidedTransfers`, `MentionedAccount`   | these transfers have their other side                                   |
+| `Stale`                                   | all accounts have rows up to `as_of`                                    |
+| `ShortHistory`                            | all accounts have rows since 90 days before the last one                |
+| `FewDaysSeen`                             | an account documents every day of the last year                         |
+
+Supplied days are proven if all rows of the account state balances, else plausible. If a day stays unproven for another
+reason, resolving the first alone has no effect on it; all together have. Reasons without a row here don't change the
+score, or what they would change is unknown until it is supplied (UNKNOWN).
+"""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.reports.completeness.accounts import with_account_id
+from pipelines.reports.completeness.across import MUCH_ONE_SIDED, TRANSFERS, mentioning_rows
+from pipelines.reports.completeness.breaks import breaks
+from pipelines.reports.completeness.cached import cached
+from pipelines.reports.completeness.coverage import (
+    BEFORE,
+    BESIDE,
+    PLAUSIBLE,
+    PROVEN,
+    YEAR,
+    best_days,
+    best_of,
+    clip_stretches,
+    epoch,
+    is_break,
+    is_proven,
+    steps,
+    worth,
+    worth_if_proven,
+)
+from pipelines.reports.completeness.documents import statements
+from pipelines.reports.completeness.gaps import gaps
+from pipelines.reports.completeness.score import BEFORE_POINTS, YEAR_POINTS, days_documented, points, score_of_worth
+from pipelines.vocabulary.printing import RATIO, score
+
+STALE_AFTER = 14  # days; our judgement, like the next
+SHORT_HISTORY = 90  # days
+ALL = "All"
+UNKNOWN = ("NoTransactions", "RejectedRows", "UnsharedLender", "BasVariance")  # reasons whose effect is unknown
+_CAUSES = ("is_missing", "is_rounded", "is_shuffled", "is_unstated", "is_unreconciled")
+_OF_BREAKS = {"BalanceBreaks": "is_missing", "Rounding": "is_rounded", "RowOrder": "is_shuffled"}
+_OF_GAPS = {
+    "silence": "Silences",
+    "series_missing": "SeriesMissing",
+    "statement_period": "StatementPeriodMissing",
+    "statement_missing": "StatementMissing",
+}
+_BY = (BY_CUSTOMER, "code", "subject")
+_STRETCHES = pl.Schema(
+    {
+        BY_CUSTOMER: pl.Int64(),
+        "code": pl.String(),
+        "subject": pl.String(),
+        "account_type": pl.String(),
+        "transaction_id": pl.Binary(),
+        "first_day": pl.Int32(),
+        "last_day": pl.Int32(),
+        "worth": RATIO,
+    }
+)
+
+
+@cached
+def gained_days(facts: Facts) -> pl.LazyFrame:
+    """Return the days that are worth more if a reason is resolved: _BY, `transaction_id` of a row that documents it.
+
+    `year_gain` and `before_gain` of the day, and `is_new` if no account documents it now, in the last year.
+    """
+    resolved = pl.concat([pl.LazyFrame(schema=_STRETCHES), *(_as_stretches(each) for each in _stretches(facts))])
+    days = resolved.pipe(clip_stretches, facts.as_of).pipe(best_of, _BY)
+    now = best_days(facts).select(BY_CUSTOMER, "day", now="worth")
+    gain = (pl.col("worth") - pl.col("now").fill_null(0)).cast(RATIO)
+    in_year = pl.col("day") >= epoch(facts.as_of) - YEAR
+    return (
+        days.join(now, on=[BY_CUSTOMER, "day"], how="left", validate="m:1")
+        .filter(gain > 0)
+        .select(
+            *_BY,
+            "transaction_id",
+            year_gain=pl.when(in_year).then(gain),
+            before_gain=pl.when(~in_year).then(gain),
+            is_new=in_year & pl.col("now").is_null(),
+        )
+    )
+
+
+def _as_stretches(rows: pl.LazyFrame) -> pl.LazyFrame:
+    return rows.select(pl.col(name).cast(kind) for name, kind in _STRETCHES.items())
+
+
+def _stretches(facts: Facts) -> Iterator[pl.LazyFrame]:
+    """Yield what the days of each reason would be worth: _STRETCHES."""
+    read = _steps(facts)
+    # An empty frame costs as much to plan as a full one: leave out what no customer has.
+    found = read.select(pl.col(*_CAUSES).any(), is_open=(pl.col("open_rows") > 0).any()).collect().row(0, named=True)
+    for code, cause in _OF_BREAKS.items():
+        if found[cause]:
+            yield from _held(read, _only(cause), code, pl.col("accountId"))
+    if found["is_unstated"]:
+        unstated = pl.when(pl.col("stated") == 0).then(pl.lit("NoBalances")).otherwise(pl.lit("PartialBalances"))
+        yield from _held(read, _only("is_unstated"), unstated, _nobody())
+    if found["is_unreconciled"]:
+        of_statements = _of_statements(read, facts)
+        yield from _held(of_statements, _only("is_unreconciled"), "UnreconciledStatement", pl.col("about"))
+    if found["is_open"]:
+        yield from _closed(read, pl.col("open_rows") > 0, "OneSidedTransfers", _nobody())
+        mentioned = pl.col("open_rows") == pl.col("found")
+        yield from _closed(_of_mentions(read, facts), mentioned, "MentionedAccount", _mention())
+    if any(found[cause] for cause in _CAUSES):
+        yield _of_gaps(read, facts)
+    yield from _supplied(read, facts)
+    yield from _together(read, facts)
+
+
+def _nobody() -> pl.Expr:
+    return pl.lit(None, pl.String())
+
+
+def _mention() -> pl.Expr:
+    return pl.coalesce("maskedNumber", "name")
+
+
+@cached
+def _read_steps(facts: Facts) -> pl.LazyFrame:
+    by_day = [*BY_ACCOUNT, "day"]
+    likely = pl.col("likely")
+    causes = (
+        breaks(facts)
+        .group_by(*BY_ACCOUNT, day=pl.col("next_seen").dt.epoch("d"))
+        .agg(
+            is_rounded=(likely == "rounding").any(),
+            is_shuffled=(likely == "ordering").any(),
+            is_missing=~likely.is_in(("rounding", "ordering")).all(),
+        )
+    )
+    named = pl.any_horizontal("is_rounded", "is_shuffled", "is_missing")
+    of_break = {
+        name: pl.col(name).fill_null(value=False) & is_break() for name in ("is_rounded", "is_shuffled", "is_missing")
+    }
+    partly = pl.col("rows_with_balance") < pl.col("rows")
+    unstated = partly | (~pl.col("is_checked") & ~named)
+    return (
+        steps(facts)
+        .join(causes, on=by_day, how="left", validate="1:1")
+        .with_columns(**of_break)
+        .with_columns(
+            is_unstated=unstated & pl.col("previous_day").is_not_null() & ~is_proven(),
+            next_holds=is_proven().shift(-1).over(BY_ACCOUNT).fill_null(value=False),
+            stated=pl.col("rows_with_balance").sum().over(BY_CUSTOMER),
+            all_stated=(pl.col("rows_with_balance") == pl.col("rows")).all().over(BY_ACCOUNT),
+            is_last=pl.int_range(pl.len()).over(BY_ACCOUNT) == pl.len().over(BY_ACCOUNT) - 1,
+        )
+        .pipe(with_account_id, facts)
+        .sort(*BY_ACCOUNT, "day")
+    )
+
+
+def _steps(facts: Facts) -> pl.LazyFrame:
+    """Return `coverage.steps` with what keeps each from being proven (_CAUSES), by account and day.
+
+    `next_holds`; `stated`, the customer's rows with balances; `all_stated`, if all of the account's rows are;
+    `is_last` of the account; `accountId`.
+    """
+    return _read_steps(facts)
+
+
+def _only(cause: str) -> pl.Expr:
+    """Match steps that would be proven if this cause were resolved."""
+    others = [name for name in _CAUSES if name != cause]
+    return pl.col(cause) & ~pl.any_horizontal(others) & pl.col("previous_day").is_not_null() & ~is_proven()
+
+
+def _held(read: pl.LazyFrame, holds: pl.Expr, code: str | pl.Expr, subject: pl.Expr) -> Iterator[pl.LazyFrame]:
+    """Yield the days that are worth more if steps that don't hold now did."""
+    named = {"code": pl.lit(code) if isinstance(code, str) else code, "subject": subject}
+    by = [*BY_ACCOUNT, "subject"]
+    judged = read.with_columns(**named, holds=holds).with_columns(
+        holds_after=pl.col("next_holds") | pl.col("holds").shift(-1).over(by).fill_null(value=False)
+    )
+    resolved = judged.filter("holds")
+    yield resolved.with_columns(first_day=pl.col("previous_day") + 1, last_day=pl.col("day") - 1, worth=worth(PROVEN))
+    own = pl.col("holds") | (is_proven() & pl.col("holds_after") & ~pl.col("next_holds"))
+    day = worth_if_proven(pl.col("holds_after"))
+    yield judged.filter(own).with_columns(first_day="day", last_day="day", worth=day)
+
+
+def _closed(read: pl.LazyFrame, closes: pl.Expr, code: str, subject: pl.Expr) -> Iterator[pl.LazyFrame]:
+    """Yield days that are open only because of transfers whose other side is missing."""
+    yield read.filter(is_proven() & pl.col("next_holds") & (pl.col("open_rows") > 0) & closes).with_columns(
+        code=pl.lit(code), subject=subject, first_day="day", last_day="day", worth=worth(PROVEN)
+    )
+
+
+def _of_statements(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+    """Return the steps of accounts with statements that don't reconcile: each marks the causes of its own period."""
+    of_account = statements(facts).filter(pl.col("verdict") == "unreconciled")
+    periods = of_account.select(*BY_ACCOUNT, "period_start", "period_end", about="statementId")
+    begun = pl.col("period_start").dt.epoch("d").fill_null(-(10**6)) <= pl.col("day")
+    within = begun & (pl.col("day") <= pl.col("period_end").dt.epoch("d").fill_null(10**6))
+    joined = read.join(periods, on=BY_ACCOUNT, how="inner", validate="m:m", maintain_order="left")
+    return joined.with_columns(is_unreconciled=pl.col("is_unreconciled") & within)
+
+
+def _of_mentions(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+    """Return the steps on whose day transfers mention an account, and how many do (`found`)."""
+    counts = (
+        mentioning_rows(facts)
+        .filter("is_one_sided")
+        .group_by(*BY_ACCOUNT, "maskedNumber", "name", day=pl.col("date").dt.epoch("d"))
+        .agg(found=pl.len())
+    )
+    return read.join(counts, on=[*BY_ACCOUNT, "day"], how="inner", validate="1:m")
+
+
+def _of_gaps(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+    """Return the silent days of unproven steps within gaps, which are plausible once they have rows."""
+    code = pl.col("gap").replace_strict(_OF_GAPS)
+    found = gaps(facts).filter(pl.col("evidence").is_in(list(_OF_GAPS)))
+    spans = found.select(*BY_ACCOUNT, "lastSeen", "nextSeen", gap="evidence")
+    begins, ends = pl.col("lastSeen").dt.epoch("d") + 1, pl.col("nextSeen").dt.epoch("d") - 1
+    return (
+        read.filter(~is_proven(), pl.col("previous_day") + 1 < pl.col("seen_from"))
+        .join(spans, on=BY_ACCOUNT, how="inner", validate="m:m")
+        .with_columns(
+            code=code,
+            subject="accountId",
+            first_day=pl.max_horizontal(pl.col("previous_day") + 1, begins),
+            last_day=pl.min_horizontal(pl.col("seen_from") - 1, ends),
+            worth=worth(PLAUSIBLE),
+        )
+    )
+
+
+def _histories(facts: Facts) -> pl.LazyFrame:
+    """Return each customer's `is_stale`, `is_short`, and `begins`: the first day of 90 before the last row."""
+    first, through = (pl.col(name).dt.epoch("d") for name in ("first_date", "data_through"))
+    return facts.history.lazy().select(
+        BY_CUSTOMER,
+        is_stale=epoch(facts.as_of) - through > STALE_AFTER,
+        is_short=through - first + 1 < SHORT_HISTORY,
+        begins=through - SHORT_HISTORY + 1,
+    )
+
+
+def _supplied(read: pl.LazyFrame, facts: Facts) -> Iterator[pl.LazyFrame]:
+    dated = read.join(_histories(facts), on=BY_CUSTOMER, validate="m:1")
+    evidence = pl.when("all_stated").then(worth(PROVEN)).otherwise(worth(PLAUSIBLE))
+    yield from _later(dated, facts, evidence, "Stale", is_proven() & pl.col("all_stated"))
+    yield from _earlier(dated, evidence, "ShortHistory", pl.col("all_stated"), pl.col("next_holds"))
+
+
+def _later(dated: pl.LazyFrame, facts: Facts, evidence: pl.Expr, code: str, proven: pl.Expr) -> Iterator[pl.LazyFrame]:
+    """Yield the days after an account's last row, and that row's day, which is then no longer the end."""
+    last = dated.filter("is_stale", "is_last").with_columns(code=pl.lit(code), subject=_nobody())
+    yield last.with_columns(first_day=pl.col("day") + 1, last_day=pl.lit(epoch(facts.as_of) - 1), worth=evidence)
+    yield last.filter(proven).with_columns(first_day="day", last_day="day", worth=worth_if_proven(pl.lit(value=True)))
+
+
+def _earlier(
+    dated: pl.LazyFrame, evidence: pl.Expr, code: str, proven: pl.Expr, holds_after: pl.Expr
+) -> Iterator[pl.LazyFrame]:
+    """Yield the days before an account's first row, and that row's day, which is then no longer the beginning."""
+    first = dated.filter("is_short", pl.col("previous_day").is_null()).with_columns(
+        code=pl.lit(code), subject=_nobody()
+    )
+    yield first.with_columns(first_day="begins", last_day="begins", worth=worth(PLAUSIBLE))
+    yield first.with_columns(first_day=pl.col("begins") + 1, last_day=pl.col("day") - 1, worth=evidence)
+    yield first.filter(proven).with_columns(first_day="day", last_day="day", worth=worth_if_proven(holds_after))
+
+
+def _together(read: pl.LazyFrame, facts: Facts) -> Iterator[pl.LazyFrame]:
+    """Yield what days would be worth if all reasons were resolved."""
+    dated = read.join(_open_if_resolved(facts), on=[*BY_ACCOUNT, "day"], how="left", validate="1:1").join(
+        _histories(facts), on=BY_CUSTOMER, validate="m:1", maintain_order="left"
+    )
+    much = TRANSFERS.rows(facts).select(BY_CUSTOMER, much=pl.col("oneSidedShare") > pl.lit(MUCH_ONE_SIDED).cast(RATIO))
+    closed = dated.join(much, on=BY_CUSTOMER, validate="m:1", maintain_order="left").with_columns(
+        was_open=pl.col("open_rows"),
+        open_rows=pl.when("much").then(0).otherwise(pl.col("open_rows") - pl.col("found").fill_null(0)),
+    )
+    follows = pl.col("previous_day").is_not_null()
+    holds_after = ~pl.col("is_last") | pl.col("is_stale")
+    all_named = closed.with_columns(code=pl.lit(ALL), subject=_nobody())
+    changed = follows & (~is_proven() | ~pl.col("next_holds") | (pl.col("open_rows") < pl.col("was_open")))
+    yield all_named.filter(follows & ~is_proven()).with_columns(
+        first_day=pl.col("previous_day") + 1, last_day=pl.col("day") - 1, worth=worth(PROVEN)
+    )
+    yield all_named.filter(changed).with_columns(first_day="day", last_day="day", worth=worth_if_proven(holds_after))
+    yield from _later(closed, facts, worth(PROVEN), ALL, follows)
+    yield from _earlier(closed, worth(PROVEN), ALL, pl.lit(value=True), holds_after)
+
+
+def _open_if_resolved(facts: Facts) -> pl.LazyFrame:
+    """Return how many one-sided transfers of a day mention an account (`found`)."""
+    rows = mentioning_rows(facts).filter("is_one_sided")
+    return rows.group_by(*BY_ACCOUNT, day=pl.col("date").dt.epoch("d")).agg(found=pl.len())
+
+
+def _unseen_worth(facts: Facts) -> pl.LazyFrame:
+    """Return what a customer's unseen days are worth once an account documents them: `alone` and with `all` resolved.
+
+    Alone, they are proven if an account that is used for trading states all its balances.
+    """
+    trading = ~pl.col("account_type").is_in(BESIDE).fill_null(value=False)
+    proven = (trading & pl.col("all_stated")).any()
+    worths = pl.when(proven).then(worth(PROVEN)).otherwise(worth(PLAUSIBLE))
+    return _steps(facts).group_by(BY_CUSTOMER).agg(alone=worths)
+
+
+def listed_effects(facts: Facts) -> pl.LazyFrame:
+    """Return the reasons with an effect, and ALL for every customer: _BY, and `unseenWorth` (0: none are added)."""
+    alone = _unseen_worth(facts)
+    nobody = {"subject": _nobody()}
+    unseen = alone.select(BY_CUSTOMER, code=pl.lit("FewDaysSeen"), **nobody, unseenWorth="alone")
+    everything = alone.select(BY_CUSTOMER, code=pl.lit(ALL), **nobody, unseenWorth=worth(PROVEN))
+    others = gained_days(facts).filter(pl.col("code") != ALL).select(*_BY, unseenWorth=worth(Decimal(0))).unique()
+    return pl.concat([unseen, everything, others])
+
+
+_RESOLVED_YEAR = pl.col("yearWorth") + pl.col("yearGain") + pl.col("unseenWorth") * pl.col("unseenDays")
+_RESOLVED_BEFORE = pl.col("beforeWorth") + pl.col("beforeGain")
+
+EFFECTS = Table(
+    id="effects",
+    name="Effects of resolving reasons",
+    hierarchy="customer",
+    type="summary",
+    keys=(Column("code", "text"), Column("subject", "text")),
+    details=(Column("unseenWorth", "ratio"),),
+    listed=listed_effects,
+    sources=(
+        Source(
+            gained_days,
+            (
+                Total("yearGain", "ratio", pl.col("year_gain")),
+                Total("beforeGain", "ratio", pl.col("before_gain")),
+                Total("newDays", "days", pl.when("is_new").then(pl.lit(1))),
+            ),
+        ),
+        Source(
+            days_documented,
+            (
+                Total("yearWorth", "ratio", pl.when("in_year").then("worth")),
+                Total("beforeWorth", "ratio", pl.when(~pl.col("in_year")).then("worth")),
+                Total("daysSeen", "days", pl.when("in_year").then(pl.lit(1))),
+            ),
+            by=(),
+        ),
+    ),
+    derived=(
+        Derived("now", "points", ("yearWorth", "beforeWorth"), score_of_worth(), "completenessScore"),
+        Derived(
+            "unseenDays",
+            "days",
+            ("daysSeen", "newDays"),
+            YEAR - pl.col("daysSeen") - pl.col("newDays"),
+            f"{YEAR} − daysSeen − newDays",
+        ),
+        Derived(
+            "completenessScore",
+            "points",
+            ("yearWorth", "yearGain", "unseenWorth", "unseenDays", "beforeWorth", "beforeGain"),
+            score(points(_RESOLVED_YEAR, _RESOLVED_BEFORE)),
+            f"{YEAR_POINTS} × (yearWorth + yearGain + unseenWorth × unseenDays) / {YEAR} + {BEFORE_POINTS} × "
+            f"(beforeWorth + beforeGain) / {BEFORE}",
+        ),
+        Derived(
+            "effect",
+            "points",
+            ("completenessScore", "now"),
+            pl.col("completenessScore") - pl.col("now"),
+            "completenessScore once it is resolved − completenessScore now",
+        ),
+    ),
+    order=("code", "subject"),
+)

@@ -1,0 +1,58 @@
+"""Findings of window dressing, in words, and the revenue that is left without what they explain."""
+
+from pipelines.pages import Column, Grid, Note, Section, drop_none, number_columns
+from pipelines.pages.wording import UNKNOWN, day, money, percent, plain
+from pipelines.reports.page.fields import Fields
+
+NONE = "Nothing was found that makes the business look better than it is. That is no proof that there is nothing."
+
+
+def section(integrity: Fields) -> Section:
+    """Return the section of the risk report's member `integrity`; empty where the report has none."""
+    if not integrity:
+        return Section("integrity", "Integrity", ())
+    parts = drop_none(_revenue(integrity), _findings(integrity) or Note(NONE))
+    return Section("integrity", "Integrity", parts)
+
+
+def _revenue(integrity: Fields) -> Grid | None:
+    excluded = integrity.many("excluded")
+    if not excluded:
+        return None
+    rows = [
+        ("Stated revenue", money(integrity.number("statedRevenue"))),
+        *((f"less: {each.text('name')}", money(each.number("amount"))) for each in excluded),
+        ("True revenue", money(integrity.number("trueRevenue"))),
+        ("Share of stated revenue", percent(integrity.number("trueShare"))),
+    ]
+    return Grid.of("Revenue of the last 180 days", (Column("Figure", "prose"), *number_columns("Amount")), rows)
+
+
+def _findings(integrity: Fields) -> Grid | None:
+    found = integrity.many("findings")
+    if not found:
+        return None
+    columns = (
+        Column("What was found", "prose"),
+        Column("About", "prose"),
+        "From",
+        "To",
+        *number_columns("Rows", "Amount"),
+        Column("What it may be instead", "prose"),
+        Column("Resolved", "prose"),
+    )
+    return Grid.of("Findings", columns, [_row(each) for each in found])
+
+
+def _row(each: Fields) -> list[str]:
+    resolved = f"{day(each.day('resolvedOn'))}: {each.text('resolution')}" if each.text("resolution") else "No"
+    return [
+        f"{each.text('name')}. {each.text('sentence')}.",
+        each.text("about") or UNKNOWN,
+        day(each.day("firstDate")),
+        day(each.day("lastDate")),
+        plain(each.number("rows")),
+        money(each.number("amount")),
+        each.text("honestExplanation") or UNKNOWN,
+        resolved,
+    ]

@@ -1,0 +1,139 @@
+"""What a trial shows: how often each attack improves a result or is noticed, and how often honest customers are.
+
+An attack *improves* a result if it yields a better grade, a value lower by WORTH_VALUE or more, a limit higher by
+WORTH_LIMIT per cent or more, or a more favourable verdict than for the same customer untouched. Customers who are rated
+A untouched have nothing to gain and are left out of these shares. It is *noticed* where there is a finding or a reason
+that the untouched customer doesn't have, or a worse grade.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from pipelines.attacks.attack import Attack, Lookalike, Manipulation
+from pipelines.scorecards import measures
+from pipelines.trials.trial import UNTOUCHED
+
+WORTH_VALUE = 0.005
+WORTH_LIMIT = 2  # per cent
+BEST = "A"
+GOOD = ("A", "B")
+_IMPROVES = ("grade", "value", "limit", "verdict")
+
+
+def report(tried: pl.DataFrame, manipulations: Sequence[Manipulation]) -> dict[str, Any]:
+    """Return what a trial (schema TRIED) of these manipulations shows, as data for JSON."""
+    return {
+        "untouched": of_untouched(tried),
+        "attacks": of_attacks(tried, [each for each in manipulations if isinstance(each, Attack)]),
+        "lookalikes": of_lookalikes(tried, [each for each in manipulations if isinstance(each, Lookalike)]),
+    }
+
+
+def of_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str, Any]]:
+    """Return for each attack: `customers` that it changed, and shares of them; None if there is no such customer.
+
+    `grade`, `value`, `limit`, `verdict`: improved, of those not rated A untouched (`below_best`). `noticed`: of those
+    with evidence. `found`: with a new finding, of the same.
+    """
+    compared = _compared(tried)
+    return [
+        {**_about(each), "detectability": each.detectability, **_of_attack(compared, each.slug)} for each in attacks
+    ]
+
+
+def of_lookalikes(tried: pl.DataFrame, lookalikes: Iterable[Lookalike]) -> list[dict[str, Any]]:
+    """Return for each lookalike: its carriers, and the shares with a new finding (a false alarm) or a new reason."""
+    compared = _compared(tried)
+    return [{**_about(each), "resembles": each.resembles, **_of_lookalike(compared, each.slug)} for each in lookalikes]
+
+
+def of_untouched(tried: pl.DataFrame) -> dict[str, Any]:
+    """Return the untouched customers: the share rated A or B, and the shares with a finding: any, and each.
+
+    `auc`: of the value as a forecast of defaults; None where outcomes are unknown or all the same.
+    """
+    untouched = tried.filter(pl.col("manipulation") == UNTOUCHED)
+    each = untouched.explode("findings").group_by("findings").agg(pl.col("subject").n_unique()).drop_nulls()
+    return {
+        "customers": untouched.height,
+        "auc": _auc(untouched.drop_nulls("defaults")),
+        "good": _share(untouched, pl.col("grade").is_in(GOOD)),
+        "found": _share(untouched, pl.col("findings").list.len() > 0),
+        "foundOf": {code: count / untouched.height for code, count in each.sort("findings").iter_rows()},
+    }
+
+
+def _auc(judged: pl.DataFrame) -> float | None:
+    if judged["defaults"].n_unique() < 2:
+        return None
+    return float(measures.auc(judged["defaults"].cast(pl.Int8).to_numpy(), judged["value"].to_numpy()))
+
+
+def _about(each: Attack | Lookalike) -> Mapping[str, Any]:
+    return {"slug": each.slug, "heldOut": each.held_out}
+
+
+def _compared(tried: pl.DataFrame) -> pl.DataFrame:
+    """Return the changed copies with what is better, worse or new, compared with the same customer untouched."""
+    untouched = tried.filter(pl.col("manipulation") == UNTOUCHED).select("subject", *_RESULTS)
+    changed = tried.filter(pl.col("manipulation") != UNTOUCHED)
+    both = changed.join(untouched, on="subject", how="left", validate="m:1", suffix="_before")
+    return both.select(
+        "manipulation",
+        "has_evidence",
+        grade=_rank("grade") < _rank("grade_before"),
+        value=pl.col("value_before") - pl.col("value") >= WORTH_VALUE - 1e-9,
+        limit=_is_higher("limit"),
+        verdict=_rank("verdict") < _rank("verdict_before"),
+        is_worse=_rank("grade") > _rank("grade_before"),
+        is_below_best=pl.col("grade_before") != BEST,
+        has_finding=_has_new("findings"),
+        has_code=_has_new("codes"),
+    )
+
+
+_RESULTS = ("grade", "value", "limit", "verdict", "findings", "codes")
+
+
+def _rank(column: str) -> pl.Expr:
+    return pl.col(column).to_physical()
+
+
+def _is_higher(column: str) -> pl.Expr:
+    before = pl.col(f"{column}_before")
+    more = pl.col(column) - before
+    return (more > 0) & (more * 100 >= before * WORTH_LIMIT)
+
+
+def _has_new(column: str) -> pl.Expr:
+    return pl.col(column).list.set_difference(f"{column}_before").list.len() > 0
+
+
+def _of_attack(compared: pl.DataFrame, slug: str) -> dict[str, Any]:
+    changed = compared.filter(pl.col("manipulation") == slug)
+    below_best, shown = changed.filter("is_below_best"), changed.filter("has_evidence")
+    return {
+        "customers": changed.height,
+        "belowBest": below_best.height,
+        **{name: _share(below_best, pl.col(name)) for name in _IMPROVES},
+        "withEvidence": shown.height,
+        "noticed": _share(shown, pl.any_horizontal("has_finding", "has_code", "is_worse")),
+        "found": _share(shown, pl.col("has_finding")),
+    }
+
+
+def _of_lookalike(compared: pl.DataFrame, slug: str) -> dict[str, Any]:
+    carriers = compared.filter(pl.col("manipulation") == slug)
+    return {
+        "customers": carriers.height,
+        "found": _share(carriers, pl.col("has_finding")),
+        "newReason": _share(carriers, pl.col("has_code")),
+        "worse": _share(carriers, pl.col("is_worse")),
+    }
+
+
+def _share(rows: pl.DataFrame, which: pl.Expr) -> float | None:
+    """Return the share of the rows for which this is true; unknown counts as false."""
+    return None if rows.is_empty() else float(rows.select(which.fill_null(value=False).mean()).item())

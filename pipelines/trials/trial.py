@@ -1,0 +1,110 @@
+"""Try manipulations on customers: rate each customer untouched and manipulated, in slices of bounded size."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
+from typing import NamedTuple
+
+import polars as pl
+
+from pipelines.attacks.attack import Attack, Manipulation
+from pipelines.trials.rating import RATED, rate
+from pipelines.trials.subjects import Subject, as_accepted
+
+MOST_ROWS = 100_000  # rated together, in about half a gigabyte
+UNTOUCHED = ""
+
+# One row per customer, untouched, and per customer and manipulation that changed its ledger.
+TRIED = pl.Schema(
+    {
+        "subject": pl.UInt32(),  # its index
+        "manipulation": pl.String(),  # slug, or UNTOUCHED
+        "has_evidence": pl.Boolean(),  # of the attack; null if it is none
+        "defaults": pl.Boolean(),
+        **{name: kind for name, kind in RATED.items() if name != "customer_number"},
+    }
+)
+_NUMBERED = {"customer_number": pl.Int64(), **{name: TRIED[name] for name in list(TRIED)[:4]}}
+
+
+class Copy(NamedTuple):
+    """A customer's ledger, changed or not, to be rated on a day."""
+
+    number: int  # unique in the trial
+    subject: int
+    manipulation: str
+    has_evidence: bool | None
+    defaults: bool | None
+    as_of: date
+    rows: pl.DataFrame  # schema ACCEPTED
+
+
+def in_turn(manipulations: Sequence[Manipulation], each: int | None) -> Callable[[int], Sequence[Manipulation]]:
+    """Return which manipulations to try on a customer: `each` of them, in turn, so that all get equally many customers.
+
+    Args:
+        each: all if None.
+    """
+    count = len(manipulations)
+    if each is None or each >= count:
+        return lambda _: manipulations
+    return lambda place: [manipulations[(place * each + nth) % count] for nth in range(each)]
+
+
+def tried(
+    subjects: Iterable[Subject],
+    chosen: Callable[[int], Sequence[Manipulation]],
+    seed: int,
+    most_rows: int = MOST_ROWS,
+) -> pl.DataFrame:
+    """Return the ratings (schema TRIED) of all customers, untouched and changed.
+
+    A customer whom a manipulation can't change is not in the result for it.
+
+    Args:
+        subjects: read one at a time, so that a portfolio of any size can be tried.
+        chosen: returns the manipulations to try on a customer, by its index.
+        most_rows: rated together, unless one copy alone has more.
+    """
+    copies = _copies(subjects, chosen, seed)
+    parts = [_rated(part) for part in _slices(copies, most_rows)]
+    return pl.concat([pl.DataFrame(schema=TRIED), *parts])
+
+
+def _copies(subjects: Iterable[Subject], chosen: Callable[[int], Sequence[Manipulation]], seed: int) -> Iterator[Copy]:
+    number = 0
+    for place, subject in enumerate(subjects):
+        for slug, has_evidence, ledger in _ledgers(place, subject, chosen(place), seed):
+            number += 1
+            rows = as_accepted(number, ledger, subject.accounts)
+            yield Copy(number, place, slug, has_evidence, subject.defaults, subject.applicant.applied_on, rows)
+
+
+def _ledgers(
+    place: int, subject: Subject, manipulations: Sequence[Manipulation], seed: int
+) -> Iterator[tuple[str, bool | None, pl.DataFrame]]:
+    untouched = subject.applicant.ledger
+    yield UNTOUCHED, None, untouched
+    for each in manipulations:
+        changed = each.apply(subject.applicant, f"{seed}/{place}")
+        has_evidence = each.leaves_evidence(untouched) if isinstance(each, Attack) else None
+        if changed.height and not changed.drop("touch").equals(untouched.drop("touch")):
+            yield each.slug, has_evidence, changed
+
+
+def _slices(copies: Iterable[Copy], most_rows: int) -> Iterator[list[Copy]]:
+    """Yield copies that are rated on the same day, together no more rows than that unless it is one copy."""
+    part: list[Copy] = []
+    for copy in copies:
+        if part and (part[0].as_of != copy.as_of or sum(each.rows.height for each in (*part, copy)) > most_rows):
+            yield part
+            part = []
+        part.append(copy)
+    if part:
+        yield part
+
+
+def _rated(part: Sequence[Copy]) -> pl.DataFrame:
+    about = pl.DataFrame([copy[:5] for copy in part], schema=_NUMBERED, orient="row")
+    ratings = rate(pl.concat([copy.rows for copy in part]), part[0].as_of)
+    joined = about.join(ratings, on="customer_number", how="left", validate="1:1", maintain_order="left")
+    return joined.select(pl.col(name).cast(kind) for name, kind in TRIED.items())

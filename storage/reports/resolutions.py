@@ -1,0 +1,86 @@
+"""Resolutions: a person's word that a finding or an event is explained, with the reason, and for how long it held.
+
+A resolved finding stays in the report, marked, and changes nothing any more. It is named by a digest of its code and
+its transactions; if the same finding has other transactions tomorrow, it is another one, and open again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, insert, select
+
+from pipelines.vocabulary.errors import NotFound
+from storage.core.database import AnyRow, AnySelect, Reading, Writing
+from storage.core.models import reports, resolutions
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers.customers import Customer, lock
+from storage.jobs.jobs import request_refresh
+
+KINDS = ("finding", "event")
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """A finding or an event that was resolved, or whose resolution was revoked (`reason` is null)."""
+
+    kind: str
+    key: str
+    reason: str | None
+    made_at: datetime
+    made_by: str
+
+
+def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None, who: str, now: datetime) -> None:
+    """Resolve a finding or an event, or by null revoke its resolution, and queue the reports. The same is no change.
+
+    Raises:
+        NotFound: the customer's risk report has nothing with this key.
+        Conflict: a refresh of the reports is live, which may not see this any more.
+    """
+    lock(w, customer)
+    if not _is_reported(w, customer, key):
+        raise NotFound("Resolution.NothingFound", "The customer's risk report has no finding or event with this key.")
+    before = {each.key: each.reason for each in current(w, customer)}
+    if before.get(key) == reason:
+        return
+    row = {"customer_number": customer.number, "kind": kind, "key": key, "reason": reason}
+    w.execute(insert(resolutions).values(**row, made_at=now, made_by=who))
+    request_refresh(w, customer, now)
+
+
+def _is_reported(r: Reading, customer: Customer, key: str) -> bool:
+    """Tell whether the stored risk report names the key. Keys are hexadecimal digits, so nothing else matches."""
+    mine = (reports.c.customer_number == customer.number, reports.c.kind == "risk")
+    data = r.execute(select(reports.c.data).where(*mine)).scalar()
+    return data is not None and f'"key":"{key}"' in data
+
+
+def current(r: Reading, customer: Customer) -> list[Resolution]:
+    """Return the customer's resolutions in force, in the order made."""
+    return [each for _, each in of_all(r, [customer.number])]
+
+
+def of_all(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int, Resolution]]:
+    """Return the customers' resolutions in force, each with the customer's number."""
+    mine = resolutions.c.customer_number.in_(list(customer_numbers))
+    key = (resolutions.c.customer_number, resolutions.c.key)
+    last = select(func.max(resolutions.c.number)).where(mine).group_by(*key)
+    query = select(resolutions).where(resolutions.c.number.in_(last), resolutions.c.reason.is_not(None))
+    rows = r.execute(query.order_by(resolutions.c.customer_number, resolutions.c.number))
+    return [(row.customer_number, _resolution(row)) for row in rows]
+
+
+def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Resolution]:
+    """Return every resolution and revocation, newest first."""
+    query = _newest_first(customer)
+    return Paged([_resolution(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+
+
+def _newest_first(customer: Customer) -> AnySelect:
+    mine = resolutions.c.customer_number == customer.number
+    return select(resolutions).where(mine).order_by(resolutions.c.number.desc())
+
+
+def _resolution(row: AnyRow) -> Resolution:
+    return Resolution(row.kind, row.key, row.reason, row.made_at, row.made_by)

@@ -1,0 +1,117 @@
+"""Findings: exact amounts, keys, what true revenue leaves out, and what a person resolves."""
+
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+from polars.testing import assert_frame_equal
+
+from pipelines.figures.context import RESOLUTIONS, Context
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import value_of
+from pipelines.integrity import described, findings, with_exclusions
+from pipelines.integrity.finding import finding_rows
+from pipelines.metrics import explain, values, with_inputs
+from pipelines.metrics.registry import METRICS
+from pipelines.vocabulary.schemas import TRANSACTIONS
+from pipelines.vocabulary.taxonomy import GROUPS
+
+TODAY = date(2026, 11, 1)
+MARKED = ("customer_number", "transaction_id", "date", "amount")
+
+
+def rows(*given: tuple[int, str, str, str | None], customer: int = 1) -> pl.DataFrame:
+    """Rows as `(days ago, amount, category, party)`."""
+    return pl.DataFrame(
+        [
+            {
+                "customer_number": customer,
+                "account_id": b"account",
+                "account_type": "transaction",
+                "transaction_id": bytes([customer, nth]),
+                "received_seq": 1,
+                "position": nth,
+                "since_seq": 1,
+                "status": "posted",
+                "date": TODAY - timedelta(days=ago),
+                "amount": Decimal(amount),
+                "category": category,
+                "category_group": GROUPS[category],
+                "counterparty_group": party,
+                "description": "text",
+                "is_transfer": False,
+                "flags": [],
+            }
+            for nth, (ago, amount, category, party) in enumerate(given)
+        ],
+        schema=TRANSACTIONS,
+    )
+
+
+TRADE: list[tuple[int, str, str, str | None]] = [
+    (ago, "20000.05", "customer_transfer", "steady") for ago in range(0, 390, 30)
+]
+TRIPS: list[tuple[int, str, str, str | None]] = [
+    (40, "5000.01", "customer_transfer", "friend"),
+    (39, "-5000.01", "suppliers", "friend"),
+    (30, "6200.10", "customer_transfer", "friend"),
+    (2, "-6200.10", "suppliers", "friend"),
+]
+DRESSED = rows(*TRADE, *TRIPS)
+
+
+def resolved(key: str) -> Context:
+    row: dict[str, Any] = {"customer_number": 1, "kind": "finding", "key": key, "reason": "seen", "resolved_on": TODAY}
+    return Context(resolutions=pl.DataFrame([row], schema=RESOLUTIONS))
+
+
+def test_a_finding_names_its_rows_amount_and_days() -> None:
+    [found] = findings(Facts(DRESSED, TODAY)).to_dicts()
+    assert (found["finding"], found["rows"], found["amount"]) == ("round_trip", 4, Decimal("11200.11"))
+    assert (found["first_date"], found["last_date"]) == (TODAY - timedelta(days=40), TODAY - timedelta(days=2))
+
+
+def test_true_revenue_is_stated_revenue_without_what_came_back() -> None:
+    slugs = ("revenue_180d", "true_revenue_180d", "true_revenue_share_180d")
+    facts = Facts(DRESSED, TODAY)
+    [figures] = values(facts, with_inputs(slugs, METRICS)).to_dicts()
+    assert figures["revenue_180d"] - figures["true_revenue_180d"] == Decimal("11200.11")
+    assert figures["true_revenue_share_180d"] < 1
+    assert value_of(explain(facts, "true_revenue_180d")) == figures["true_revenue_180d"]
+
+
+def test_a_resolved_finding_is_shown_and_leaves_nothing_out() -> None:
+    [open_one] = findings(Facts(DRESSED, TODAY)).to_dicts()
+    facts = Facts(DRESSED, TODAY, resolved(open_one["key"]))
+    [found] = findings(facts).to_dicts()
+    assert (found["resolved_on"], found["resolution"], found["left_out"]) == (TODAY, "seen", 0)
+    assert not with_exclusions(facts, MARKED)["is_excluded"].any()
+    assert finding_rows(facts)["left_out"].sum() == 0
+
+
+def test_another_transaction_makes_another_finding() -> None:
+    [before] = findings(Facts(DRESSED, TODAY)).to_dicts()
+    more = rows(*TRADE, *TRIPS, (20, "900.00", "customer_transfer", "friend"), (19, "-900.00", "suppliers", "friend"))
+    [after] = findings(Facts(more, TODAY, resolved(before["key"]))).to_dicts()
+    assert after["key"] != before["key"]
+    assert after["resolved_on"] is None
+
+
+def test_the_order_of_rows_and_other_customers_change_nothing() -> None:
+    alone = findings(Facts(DRESSED, TODAY))
+    others = [rows(*TRADE, customer=2), rows(*TRIPS, customer=3)]
+    shuffled = pl.concat([DRESSED, *others]).sample(fraction=1, shuffle=True, seed=3)
+    together = findings(Facts(shuffled, TODAY))
+    assert_frame_equal(together.filter(pl.col("customer_number") == 1), alone)
+
+
+def test_nobody_has_no_findings() -> None:
+    assert findings(Facts(DRESSED.clear(), TODAY)).is_empty()
+    assert with_exclusions(Facts(DRESSED.clear(), TODAY), MARKED).is_empty()
+
+
+def test_no_finding_accuses_anybody() -> None:
+    said = " ".join(f"{each.name} {each.sentence} {each.honest}" for each in described().values()).lower()
+    assert [word for word in ("fraud", "forged", "fake", "lying", "cheat", "scam") if word in said] == []
+    assert all(each.honest.endswith(".") for each in described().values())

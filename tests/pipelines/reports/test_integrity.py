@@ -1,0 +1,75 @@
+"""The risk report's member `integrity`: figures that add up, each with its transactions, and the page that shows it."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import value_of
+from pipelines.reports.page import About, page
+from pipelines.reports.risk import explain_risk, risk_report
+from pipelines.vocabulary.errors import NotFound
+from tests.pipelines.integrity.test_findings import DRESSED, TODAY, TRADE, resolved, rows
+from tests.pipelines.reports.bundles import bundle, everything
+
+
+def reported(facts: Facts) -> dict[str, Any]:
+    """The data of the only customer's report."""
+    data: dict[str, Any] = json.loads(risk_report(facts)["data"][0], parse_float=Decimal)
+    return data
+
+
+def test_stated_and_true_revenue_differ_by_what_is_excluded() -> None:
+    integrity = reported(Facts(DRESSED, TODAY))["integrity"]
+    assert integrity["statedRevenue"] - integrity["trueRevenue"] == Decimal("11200.11")
+    assert [(each["finding"], each["amount"]) for each in integrity["excluded"]] == [
+        ("round_trip", Decimal("11200.11"))
+    ]
+    [finding] = integrity["findings"]
+    assert (finding["about"], finding["rows"], finding["isResolved"], finding["excludes"]) == (None, 4, False, True)
+
+
+def test_every_figure_leads_to_its_transactions() -> None:
+    facts = Facts(DRESSED, TODAY)
+    data = reported(facts)
+    places = [("statedRevenue",), ("excludedRevenue",), ("trueRevenue",), ("trueShare",)]
+    places += [(member, "0", figure) for member in ("excluded", "findings") for figure in ("amount", "rows")]
+    for place in places:
+        printed = data["integrity"]
+        for segment in place:
+            printed = printed[int(segment)] if segment.isdecimal() else printed[segment]
+        assert value_of(explain_risk(facts, data, ("integrity", *place))) == printed, place
+
+
+@pytest.mark.parametrize("place", [(), ("findings",), ("findings", "1", "amount"), ("findings", "0"), ("nothing",)])
+def test_other_places_hold_no_figure(place: tuple[str, ...]) -> None:
+    facts = Facts(DRESSED, TODAY)
+    with pytest.raises(NotFound):
+        explain_risk(facts, reported(facts), ("integrity", *place))
+
+
+def test_a_resolved_finding_stays_in_the_report() -> None:
+    [key] = [each["key"] for each in reported(Facts(DRESSED, TODAY))["integrity"]["findings"]]
+    integrity = reported(Facts(DRESSED, TODAY, resolved(key)))["integrity"]
+    [finding] = integrity["findings"]
+    assert (finding["isResolved"], finding["resolvedOn"], finding["resolution"]) == (True, "2026-11-01", "seen")
+    assert (integrity["excluded"], integrity["trueRevenue"]) == ([], integrity["statedRevenue"])
+
+
+def test_the_page_shows_findings_in_words_with_the_honest_explanation() -> None:
+    data = everything()
+    data["risk"]["integrity"] = reported(Facts(DRESSED, TODAY))["integrity"]
+    text = page(bundle(json.loads(json.dumps(data, default=float))), About())
+    assert "Receipts that went back to their payer" in text
+    assert "Deposits may have been returned in full" in text
+    assert "True revenue" in text
+
+
+def test_the_page_says_that_nothing_was_found() -> None:
+    data = everything()
+    data["risk"]["integrity"] = reported(Facts(rows(*TRADE), TODAY))["integrity"]
+    assert "That is no proof that there is nothing." in page(
+        bundle(json.loads(json.dumps(data, default=float))), About()
+    )

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.context import RESOLUTIONS, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Sum
@@ -16,7 +17,7 @@ from pipelines.risk_models.event_definitions import definitions
 from pipelines.risk_models.events import EVENTS, KIND, ceilings, events
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from pipelines.vocabulary.taxonomy import GROUPS
-from tests.pipelines.enrichment.examples import DEFAULTS
+from tests.pipelines.enrichment.examples import DEFAULTS, accepted
 from tests.root import ROOT
 
 TODAY = date(2026, 10, 31)
@@ -157,3 +158,45 @@ def test_the_documented_ceilings_are_those_that_hold() -> None:
         levels = ", ".join(f"{level.ceiling} from {level.count}" for level in event.levels)
         row = f"| `{code}` | {event.sentence}. | {event.counted} | {levels} | {event.days} days | {event.why} |"
         assert row in documented, row
+
+
+TEXTS_OF_EVENTS: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {
+    ("insolvency", "tax_garnishee"): (
+        ("Online J0321347050 Part 9 164479 JIRSCH SUTHERLAND", -1_300),
+        ("Online J0215962426 SBR plan pmt FOX SYMES", -2_400),
+        ("S260-5 575993 ATO Garnishee", -1_103),
+    ),
+    ("winding_up",): (("WINDING UP APPLICATION SETTLEMENT JONES LAWYERS", -9_000),),
+    ("garnishee",): (("Payment To LOCAL COURT Garnishee 44112233", -900),),
+    ("collections",): (
+        ("DIRECT DEBIT BAYCORP COLLECTN 12345678", -300),
+        ("DIRECT DEBIT RECOVERIESCORP ARRGMT 123456", -300),
+    ),
+    (): (
+        ("DIRECT CREDIT BPSL LIQUIDATION FINAL DIV 4670", 95),
+        ("JIRSCH SUTHERLAND CREDITOR DIV", 900),
+        ("Garnishee Notice CHILD SUPPORT AGY 12345678", -400),
+        ("SHERIFFS OFFICE payroll ded 1234567", -200),
+        ("FEDERAL COURT WINDING UP APPLICATION FILING FEE", -900),
+        ("SV PARTNERS NET PROCEEDS 4411", -9_000),
+        ("DIRECT DEBIT BAYCORP COLLECTN 12345678", -300),
+        ("TAX OFFICE PAYMENTS GIC", -50),
+    ),
+}
+
+
+def test_texts_as_banks_print_them_lead_to_events() -> None:
+    sent = [
+        {
+            "customer_number": number,
+            "description": text,
+            "amount": Decimal(amount),
+            "date": TODAY - timedelta(days=20 * n + 1),
+        }
+        for number, texts in enumerate(TEXTS_OF_EVENTS.values())
+        for n, (text, amount) in enumerate(texts)
+    ]
+    enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted(*sent)).transactions.collect()
+    found = events(Facts(enriched, TODAY)).group_by("customer_number").agg(pl.col("code").sort())
+    codes = {number: tuple(each) for number, each in found.iter_rows()}
+    assert [codes.get(number, ()) for number in range(len(TEXTS_OF_EVENTS))] == list(TEXTS_OF_EVENTS)

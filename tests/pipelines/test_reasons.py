@@ -4,8 +4,9 @@ The cases are data beside what gives the reasons. A case is a list of rows, or a
 `inputs` and `history`; what the reason says beside `holds` and `not` is true of all its cases. A row is
 `[days ago, amount, category]`, with several days for several alike, and may name `balance`, `limit`, `account`, `party`
 (by its group), `lender` and `flags`; for findings also `name`, `kind`, `channel`, `text` (`{day}` stands for the row's
-day), `number` (of the other account), `series`, `verified` (its balance) and `times` (equal rows). `history`: days from
-the first row to today; what ran out of it is unknown, and an unknown reason doesn't count as one that isn't given.
+day), `number` (of the other account), `series`, `verified` (its balance) and `times` (equal rows); for events also `by`
+(what gave the category). `history`: days from the first row to today; what ran out of it is unknown, and an unknown
+reason doesn't count as one that isn't given.
 """
 
 from collections import ChainMap
@@ -37,6 +38,8 @@ from pipelines.metrics.definition import Transactions, lacks_side
 from pipelines.metrics.rows import is_met
 from pipelines.monitoring import Ruleset, Watched, observed, watch
 from pipelines.monitoring.library import rulesets
+from pipelines.risk_models.event_definitions import definitions
+from pipelines.risk_models.events import events
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.vocabulary.rule_files import parse
@@ -136,6 +139,7 @@ def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
                 "amount": _money(amount),
                 "balance": _money(said.get("balance")),
                 "category": category,
+                "category_source": said.get("by", "pattern"),
                 "category_group": GROUPS[category],
                 "is_transfer": False,
                 "counterparty_group": said.get("party"),
@@ -208,11 +212,18 @@ def by_finding(of: list[Case]) -> Given:
     return [(number, case.reason) in given for number, case in enumerate(of)]
 
 
+def by_event(of: list[Case]) -> Given:
+    """Given where the event caps the customer's rating."""
+    given = set(events(facts(of)).select("customer_number", "code").iter_rows())
+    return [(number, case.reason) in given for number, case in enumerate(of)]
+
+
 def _data(package: str, name: str) -> Any:
     return parse(files(package).joinpath(name).read_text("utf-8"), name)
 
 
 OF_SCORECARD = _data("pipelines.risk_models", "default_reasons.yaml")
+OF_EVENTS = _data("pipelines.risk_models", "events_reasons.yaml")
 OF_FINDINGS = _data("pipelines.integrity", "findings_reasons.yaml")
 OF_POLICIES = _data("pipelines.decisions", "examples_reasons.yaml")
 OF_RULESETS = _data("pipelines.monitoring", "library_reasons.yaml")
@@ -221,6 +232,7 @@ OF_RULESETS = _data("pipelines.monitoring", "library_reasons.yaml")
 def givers() -> Iterator[Any]:
     """What gives reasons: its cases by reason, the reasons that it can give, and whether it gives each case's."""
     yield pytest.param(OF_SCORECARD, {feature.metric for feature in DEFAULT.features}, by_scorecard, id="scorecard")
+    yield pytest.param(OF_EVENTS, set(definitions()), by_event, id="events")
     yield pytest.param(OF_FINDINGS, set(described()), by_finding, id="findings")
     for slug, policy in POLICIES.items():
         codes = {rule.code for step in policy.steps for rule in step.rules}

@@ -1,0 +1,36 @@
+"""The report's `events`: what caps the rating, with its ceiling, duration and rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import Trace
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.risk_models.events import EVENTS, events
+
+_SHOWN = [column.name for column in EVENTS.columns if column.name != "to"]
+
+
+def events_member(facts: Facts) -> pl.DataFrame:
+    """Return `customer_number, events` of every customer: a list of structs, the worst ceiling first."""
+    listed = (
+        events(facts)
+        .lazy()
+        .group_by(BY_CUSTOMER, maintain_order=True)
+        .agg(events=pl.struct(_SHOWN))
+        .collect(engine="in-memory")
+    )
+    return facts.customers.join(listed, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left").with_columns(
+        pl.col("events").fill_null([])
+    )
+
+
+def explain_event(facts: Facts, event: Mapping[str, Any], path: tuple[str, ...]) -> Trace:
+    """Explain `count` or `amount` of a printed event by its rows.
+
+    Raises:
+        NotFound: there is no such figure.
+    """
+    return EVENTS.explain(facts, event, path)

@@ -1,0 +1,263 @@
+"""Which rows make an event.
+
+Only rows whose category comes from a correction, a rule of the client, a list or a phrase count: the learned model
+alone caps nobody. A role in which such rows are ordinary business is recognised by other rows than these, so that more
+rows of trouble never excuse any of them.
+
+Rows count until `days` after them, seen from the last day on which the business does anything but get into trouble. So
+a later sign of trouble does not let an earlier one expire.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import cache
+
+import polars as pl
+
+from pipelines.enrichment.wording.phrases import search_literals, words_of
+from pipelines.enrichment.wording.text import matching_text
+from pipelines.figures import words
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics.rows import is_met
+from pipelines.risk_models.event_definitions import Event, Role, Texts, definitions
+from pipelines.vocabulary.checkpoints import checkpoint
+from pipelines.vocabulary.schemas import MONEY, UUID
+
+ROWS = pl.Schema(
+    {
+        BY_CUSTOMER: pl.Int64(),
+        "code": pl.String(),  # of the event
+        "transaction_id": UUID,
+        "date": pl.Date(),  # from which the row counts for `days`
+        "amount": MONEY,  # never negative
+        "counts": pl.Boolean(),  # it makes the count one higher
+    }
+)
+SURE = ("correction", "client_rule", "counterparty", "pattern")
+
+# All numbers are our judgement.
+CLIENTS_FROM, CLIENTS_FOR = 6, 90  # receipts from practitioners on so many days, over so many days, are a trade
+NEAR_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days around a pay day; the most that is withheld of the wages paid then
+RHYTHM = 6  # pay days that make a rhythm
+PAY_DAYS_MISSED, GRACE = 2, 7  # a gap of so many usual ones and so many days
+SUPER_SILENT = 130  # days: a quarter, and the 28 days that follow it for payment
+SUPER_BEFORE = 2  # days with super, before it can be missed
+_LENT = ("debt", "debt_service")  # groups of rows that belong to a facility
+
+
+def event_rows(facts: Facts) -> pl.DataFrame:
+    """Return all rows of events (schema ROWS), however old, sorted by event and date."""
+    return facts.cached(_event_rows)
+
+
+@cache
+def looked_for() -> tuple[str, ...]:
+    """Return the categories of all rows that matter to any event."""
+    return tuple(sorted({*_DISTRESS, *(slug for each in definitions().values() for slug in each.where.categories)}))
+
+
+def _looked_at(facts: Facts) -> pl.DataFrame:
+    return facts.rows.filter(pl.col("category").is_in(looked_for()))
+
+
+def _event_rows(facts: Facts) -> pl.DataFrame:
+    found: dict[str, pl.DataFrame] = {}
+    for code, event in definitions().items():
+        checkpoint()
+        besides = found[event.except_for]["transaction_id"] if event.except_for else pl.Series([], dtype=UUID)
+        found[code] = _found(facts, code, event, besides)
+    return pl.concat(found.values())
+
+
+def _found(facts: Facts, code: str, event: Event, besides: pl.Series) -> pl.DataFrame:
+    rows = facts.cached(_looked_at).filter(is_met(event.where), ~pl.col("transaction_id").is_in(besides.implode()))
+    counted = (
+        _GAPS[code](facts, rows)
+        if event.counted == "gaps"
+        else rows.filter(_is_sure())
+        .filter(_is_worded(event.texts))
+        .pipe(_NOT_IN[event.unless], facts)
+        .pipe(_by_day if event.counted == "days" else _by_lender)
+    )
+    return counted.select(
+        BY_CUSTOMER,
+        pl.lit(code).alias("code"),
+        "transaction_id",
+        "date",
+        pl.col("amount").abs().cast(MONEY),
+        "counts",
+    ).sort(BY_CUSTOMER, "date", "transaction_id")
+
+
+def _is_sure() -> pl.Expr:
+    return pl.col("category_source").is_in(SURE).fill_null(value=False)
+
+
+def _is_worded(texts: Texts) -> pl.Expr:
+    text = words_of(matching_text(pl.col("description").fill_null("")))
+    wanted, unwanted = (search_literals(phrases) for phrases in (texts.any, texts.unless))
+    has_any = text.str.contains_any(wanted) if wanted else pl.lit(value=True)
+    return has_any & ~text.str.contains_any(unwanted) if unwanted else has_any
+
+
+# -- what makes the count ---------------------------------------------------------------------------------------------
+
+
+def _by_day(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.sort(BY_CUSTOMER, "date", "transaction_id").with_columns(
+        counts=pl.struct(BY_CUSTOMER, "date").is_first_distinct()
+    )
+
+
+def _by_lender(rows: pl.DataFrame) -> pl.DataFrame:
+    """Mark the last row of each lender that a list names."""
+    lent = rows.filter(pl.col("counterparty_lender_id").is_not_null()).sort(BY_CUSTOMER, "date", "transaction_id")
+    return lent.with_columns(counts=pl.struct(BY_CUSTOMER, "counterparty_lender_id").is_last_distinct())
+
+
+# -- roles in which such rows are ordinary business -------------------------------------------------------------------
+
+
+def _anybody(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:  # noqa: ARG001  one signature for all
+    return rows
+
+
+def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Leave out customers whom insolvency practitioners and estates pay regularly, and as much as they get."""
+    received = facts.cached(_looked_at).filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
+    day = pl.col("date")
+    clients = received.group_by(BY_CUSTOMER).agg(
+        days=day.n_unique(), span=(day.max() - day.min()).dt.total_days(), received=pl.col("amount").sum()
+    )
+    paid = rows.group_by(BY_CUSTOMER).agg(paid=-pl.col("amount").sum())
+    trade = clients.join(paid, on=BY_CUSTOMER, how="inner", validate="1:1").filter(
+        pl.col("days") >= CLIENTS_FROM, pl.col("span") >= CLIENTS_FOR, pl.col("received") >= pl.col("paid")
+    )
+    return rows.join(trade, on=BY_CUSTOMER, how="anti", maintain_order="left")
+
+
+def _unless_withheld_from_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Leave out rows near a pay day that are small beside the wages: what a worker owes, withheld and passed on."""
+    wages = facts.cached(_looked_at).filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
+    near = (pl.col("date") - pl.col("paid_on")).dt.total_days().abs() <= NEAR_PAY_DAY
+    withheld = (
+        rows.select(BY_CUSTOMER, "transaction_id", "date", taken=-pl.col("amount"))
+        .join(wages.select(BY_CUSTOMER, paid_on="date", wage=-pl.col("amount")), on=BY_CUSTOMER, how="inner")
+        .filter(near)
+        .group_by("transaction_id")
+        .agg(pl.col("taken").first(), pl.col("wage").sum())
+        .filter(pl.col("taken").cast(_WIDE) <= pl.col("wage").cast(_WIDE) * pl.lit(OF_WAGES, _WIDE))
+    )
+    return rows.join(withheld, on="transaction_id", how="anti", maintain_order="left")
+
+
+_WIDE = pl.Decimal(38, 4)
+
+
+def _unless_guessed(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Leave out rows of facilities of which no row is known by more than the model's word."""
+    is_of_facility = pl.col("facility_id").is_not_null() & pl.col("category_group").is_in(_LENT)
+    known = facts.rows.filter(is_of_facility, _is_sure()).select(BY_CUSTOMER, "facility_id")
+    return rows.join(known, on=[BY_CUSTOMER, "facility_id"], how="semi", maintain_order="left")
+
+
+def _unless_collected_for(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Leave out agencies that pay the customer as much as they get: they collect what others owe to it."""
+    party = [BY_CUSTOMER, "counterparty_group"]
+    paid = rows.filter(pl.col("counterparty_group").is_not_null()).group_by(party).agg(paid=-pl.col("amount").sum())
+    received = (
+        facts.rows.filter(words.is_credit(), pl.col("category").ne_missing("returned_payment"))
+        .join(paid, on=party, how="semi")
+        .group_by(party)
+        .agg(received=pl.col("amount").sum())
+    )
+    agents = received.join(paid, on=party, how="inner", validate="1:1").filter(pl.col("received") >= pl.col("paid"))
+    return rows.join(agents, on=party, how="anti", maintain_order="left")
+
+
+_NOT_IN: Mapping[Role | None, Callable[[pl.DataFrame, Facts], pl.DataFrame]] = {
+    None: _anybody,
+    "paid_by_practitioners": _unless_practitioners_pay,
+    "withheld_from_wages": _unless_withheld_from_wages,
+    "guessed_facility": _unless_guessed,
+    "collects_for_the_customer": _unless_collected_for,
+}
+
+
+# -- payments that are missing ----------------------------------------------------------------------------------------
+
+# Signs of trouble that tell missed wages from workers who left.
+_DISTRESS = (
+    *("returned_payment", "dishonour_fee", "overdrawn_fee", "late_fee", "debt_collector", "garnishee", "insolvency"),
+    "tax_interest",
+)
+
+
+def _missed_wages(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
+    """Return the wages before each gap in which pay days of a rhythm were missed, dated at the gap's end.
+
+    Wages count as paid whoever says so, the model too; a rhythm takes days that are sure. A gap must contain another
+    sign of trouble.
+    """
+    ends = facts.history.select(BY_CUSTOMER, pl.col("data_through").alias("last"))
+    gaps = _gaps(paid, ends).with_columns(usual=pl.col("gap").median().over(BY_CUSTOMER))
+    silent = gaps.filter(
+        pl.col("sure_days") >= RHYTHM, pl.col("gap") >= PAY_DAYS_MISSED * pl.col("usual") + GRACE
+    ).sort("date")
+    distress = facts.cached(_looked_at).filter(
+        _is_sure(), pl.col("category").is_in(_DISTRESS), _is_against_the_customer()
+    )
+    seen = silent.join_asof(
+        distress.select(BY_CUSTOMER, "date", troubled_on="date").sort("date"),
+        on="date",
+        by=BY_CUSTOMER,
+        strategy="forward",
+        check_sortedness=False,
+    )
+    return _rows_before(paid, seen.filter(pl.col("troubled_on") <= pl.col("end")))
+
+
+def _is_against_the_customer() -> pl.Expr:
+    return pl.when(pl.col("category") == "returned_payment").then(words.is_credit()).otherwise(words.is_debit())
+
+
+def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
+    """Return the super before each gap of more than a quarter in which wages went on, dated at the gap's end."""
+    wages = facts.cached(_looked_at).filter(
+        pl.col("category") == "wages", words.is_debit(), pl.col("is_external"), _is_sure()
+    )
+    staffed = wages.group_by(BY_CUSTOMER).agg(last=pl.col("date").max(), pay_days=pl.col("date").n_unique())
+    gaps = _gaps(paid, staffed.filter(pl.col("pay_days") >= RHYTHM).select(BY_CUSTOMER, "last"))
+    return _rows_before(
+        paid, gaps.filter(pl.col("sure_days") >= SUPER_BEFORE, pl.col("gap") >= SUPER_SILENT, pl.col("nth") > 0)
+    )
+
+
+def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+    """Return each day with a payment, the days from it to the next one or the `last` day, and the gap's `end`.
+
+    `sure_days`: the customer's days with a payment that is more than the model's word. `nth`: from 0.
+    """
+    days = paid.group_by(BY_CUSTOMER, "date").agg(sure=_is_sure().any()).sort(BY_CUSTOMER, "date")
+    end = pl.coalesce(pl.col("date").shift(-1).over(BY_CUSTOMER), "last")
+    return (
+        days.join(ends, on=BY_CUSTOMER, how="inner", validate="m:1", maintain_order="left")
+        .with_columns(
+            end=end, sure_days=pl.col("sure").sum().over(BY_CUSTOMER), nth=pl.int_range(pl.len()).over(BY_CUSTOMER)
+        )
+        .with_columns(gap=(pl.col("end") - pl.col("date")).dt.total_days())
+        .drop("last")
+    )
+
+
+def _rows_before(paid: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+    """Return the payments of the day before each gap, dated at the gap's end; the first of a day counts."""
+    before = paid.join(gaps.select(BY_CUSTOMER, "date", "end"), on=[BY_CUSTOMER, "date"], how="inner", validate="m:1")
+    return _by_day(before).with_columns(date="end")
+
+
+_GAPS: Mapping[str, Callable[[Facts, pl.DataFrame], pl.DataFrame]] = {
+    "missed_wages": _missed_wages,
+    "missed_super": _missed_super,
+}

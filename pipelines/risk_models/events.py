@@ -1,0 +1,134 @@
+"""Events that cap the rating: insolvency, garnishees, repeated dishonours and others (`events.yaml`).
+
+An event has a ceiling, the best rating that is possible while it lasts. A person can resolve one; then it is shown as
+resolved and caps nothing. A further row of the same event makes it another one.
+"""
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tables import Column, Source, Table, Total
+from pipelines.integrity import digest
+from pipelines.risk_models.event_definitions import definitions
+from pipelines.risk_models.event_rows import event_rows, looked_for
+from pipelines.vocabulary.schemas import MONEY
+
+KIND = "event"  # of a resolution
+CEILINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "ceiling": pl.String(), "limited_by": pl.List(pl.String())})
+_EVENT = (BY_CUSTOMER, "code")
+
+
+def events(facts: Facts) -> pl.DataFrame:
+    """Return the events that last (EVENTS' columns), by customer, the worst ceiling first."""
+    return facts.cached(_events)
+
+
+def ceilings(facts: Facts) -> pl.DataFrame:
+    """Return each customer's worst ceiling by unresolved events (null: none), and the codes that say so: CEILINGS."""
+    capping = events(facts).filter(~pl.col("resolved"))
+    worst = pl.col("ceiling") == pl.col("ceiling").max().over(BY_CUSTOMER)
+    capped = (
+        capping.filter(worst)
+        .group_by(BY_CUSTOMER, maintain_order=True)
+        .agg(pl.col("ceiling").first(), limited_by=pl.col("code"))
+    )
+    every = facts.customers.join(capped, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
+    return every.with_columns(pl.col("limited_by").fill_null([])).select(
+        pl.col(name).cast(kind) for name, kind in CEILINGS.items()
+    )
+
+
+def _events(facts: Facts) -> pl.DataFrame:
+    return EVENTS.ordered(EVENTS.rows(facts)).collect(engine="in-memory")
+
+
+def _recent_rows(facts: Facts) -> pl.LazyFrame:
+    """Return the rows that still count: those at most `days` before the last day of anything but trouble."""
+    others = facts.rows.lazy().filter(~pl.col("category").is_in(looked_for()))
+    reference = others.group_by(BY_CUSTOMER).agg(reference=pl.col("date").max())
+    return (
+        event_rows(facts)
+        .lazy()
+        .join(reference, on=BY_CUSTOMER, how="left", validate="m:1", maintain_order="left")
+        .join(_DESCRIBED.lazy(), on="code", how="left", validate="m:1", maintain_order="left")
+        .with_columns(lasts_until=pl.col("date") + pl.duration(days=pl.col("days")))
+        .filter((pl.col("lasts_until") >= pl.col("reference")).fill_null(value=True))
+    )
+
+
+def _lasting_events(facts: Facts) -> pl.LazyFrame:
+    """Return a row for each event that reaches a level, with that level's ceiling."""
+    reached = pl.col("reached") >= pl.col("least_count")
+    return (
+        _recent_rows(facts)
+        .group_by(_EVENT)
+        .agg(
+            pl.col("name", "sentence", "least").first(),
+            pl.col("date").min().alias("from"),
+            pl.col("date").max().alias("to"),
+            pl.col("lasts_until").filter("counts").sort(descending=True).alias("lasting"),
+            reached=pl.col("counts").sum().cast(pl.Int64),
+            sum=pl.col("amount").sum(),
+        )
+        .join(_LEVELS.lazy(), on="code", how="inner")
+        .filter(reached, pl.col("sum") >= pl.col("least"))
+        .sort(*_EVENT, "least_count")
+        .unique(_EVENT, keep="last", maintain_order=True)
+        .join(facts.cached(_keys).lazy(), on=_EVENT, how="left", validate="1:1")
+        .with_columns(until=pl.col("lasting").list.get(pl.col("least_count") - 1))
+        .select(*_EVENT, *(column.name for column in EVENTS.details))
+    )
+
+
+def _keys(facts: Facts) -> pl.DataFrame:
+    """Return each event's `key`, of all its rows however old, and whether it is `resolved`."""
+    grouped = event_rows(facts).group_by(_EVENT, maintain_order=True).agg("transaction_id")
+    keys = [digest(code, ids) for code, ids in grouped.select("code", "transaction_id").iter_rows()]
+    resolutions = facts.context.resolutions.filter(pl.col("kind") == KIND).select(BY_CUSTOMER, "key", resolved=True)
+    return (
+        grouped.select(*_EVENT, key=pl.Series(keys, dtype=pl.String))
+        .join(resolutions.unique(), on=[BY_CUSTOMER, "key"], how="left", validate="m:1", maintain_order="left")
+        .with_columns(pl.col("resolved").fill_null(value=False))
+    )
+
+
+_DESCRIBED = pl.DataFrame(
+    [(code, each.name, each.sentence, each.days, each.least) for code, each in definitions().items()],
+    schema={"code": pl.String, "name": pl.String, "sentence": pl.String, "days": pl.Int64, "least": MONEY},
+    orient="row",
+)
+_LEVELS = pl.DataFrame(
+    [(code, level.count, level.ceiling) for code, each in definitions().items() for level in each.levels],
+    schema={"code": pl.String, "least_count": pl.Int64, "ceiling": pl.String},
+    orient="row",
+)
+EVENTS = Table(
+    id="events",
+    name="Events that cap the rating",
+    hierarchy="event",
+    type="summary",
+    keys=(Column("code", "text", meaning="the event"),),
+    listed=_lasting_events,
+    details=(
+        Column("name", "text"),
+        Column("sentence", "text", meaning="what the rows show"),
+        Column("ceiling", "text", meaning="the best rating that is possible while it lasts"),
+        Column("from", "date", meaning="of its first row that still counts"),
+        Column("to", "date", meaning="of its last row"),
+        Column("until", "date", meaning="last day on which the ceiling holds if nothing is added"),
+        Column("key", "text", meaning="by which a person can resolve it"),
+        Column("resolved", "boolean", meaning="a person resolved it, so it caps nothing"),
+    ),
+    sources=(
+        Source(
+            _recent_rows,
+            (
+                Total("count", "count", pl.col("counts").cast(pl.Int64), meaning="days, lenders or gaps, by the event"),
+                Total("amount", "AUD", pl.col("amount"), meaning="of all its rows"),
+            ),
+        ),
+    ),
+    order=("ceiling", "code"),
+    descending=(True, False),
+)

@@ -1,0 +1,202 @@
+"""More trouble never allows a better rating, a person can resolve an event, and its figures lead to its rows."""
+
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.enrichment.enrichment import enrich
+from pipelines.figures.context import RESOLUTIONS, Context
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import Sum
+from pipelines.risk_models.event_definitions import definitions
+from pipelines.risk_models.events import EVENTS, KIND, ceilings, events
+from pipelines.vocabulary.schemas import TRANSACTIONS
+from pipelines.vocabulary.taxonomy import GROUPS
+from tests.pipelines.enrichment.examples import DEFAULTS, accepted
+from tests.root import ROOT
+
+TODAY = date(2026, 10, 31)
+ADVERSE = ("insolvency", "garnishee", "debt_collector", "late_fee", "overdrawn_fee")  # of money out
+NEUTRAL = ("suppliers", "fuel", "rent")
+PAID = ("wages", "superannuation", "term_loan_repayment")
+TEXTS = ("TEXT", "WINDING UP APPLICATION", "ATO GARNISHEE", "NET PROCEEDS", "CHILD SUPPORT")
+PARTIES = ("australian-taxation-office", "baycorp", "a", None)
+LENDERS = ("a", "b", "c", None)
+BUSINESSES = 400
+Row = dict[str, Any]
+
+
+def a_row(days_ago: int, amount: int, category: str, **fields: Any) -> Row:
+    return {
+        "date": TODAY - timedelta(days=days_ago),
+        "amount": Decimal(amount),
+        "category": category,
+        "category_source": "pattern",
+        **fields,
+    }
+
+
+def facts(rows: Sequence[Row], resolved: Sequence[str] = ()) -> Facts:
+    blank = {**dict.fromkeys(TRANSACTIONS.names()), **DEFAULTS, "since_seq": 1, "flags": [], "is_transfer": False}
+    known = [
+        {**blank, "position": n, "transaction_id": n.to_bytes(16), "category_group": GROUPS[row["category"]], **row}
+        for n, row in enumerate(rows)
+    ]
+    by_person = [(1, KIND, key, "checked", TODAY) for key in resolved]
+    resolutions = pl.DataFrame(by_person, schema=RESOLUTIONS, orient="row")
+    return Facts(pl.DataFrame(known, schema=TRANSACTIONS), TODAY, Context(resolutions=resolutions))
+
+
+def best_ratings(businesses: Sequence[Sequence[Row]]) -> list[str]:
+    """The best rating that is possible for each; letters sort from best to worst."""
+    rows = [{**row, "customer_number": number} for number, business in enumerate(businesses) for row in business]
+    return ceilings(facts(rows))["ceiling"].fill_null("A").to_list()
+
+
+def any_row(rng: Random) -> Row:
+    """A row of money out, or in a third of the cases of money in, up to two years ago."""
+    is_in = rng.random() < 0.33
+    categories = ("returned_payment", "insolvency", "customer_transfer") if is_in else (*ADVERSE, *NEUTRAL, *PAID)
+    return a_row(
+        rng.choice((rng.randrange(60), rng.randrange(800))),
+        rng.randrange(20, 9_000) * (1 if is_in else -1),
+        rng.choice(categories),
+        category_source=rng.choice(("pattern", "counterparty", "learned")),
+        description=rng.choice(TEXTS),
+        counterparty_group=rng.choice(PARTIES),
+        counterparty_lender_id=rng.choice(LENDERS),
+    )
+
+
+def any_businesses(rng: Random) -> list[list[Row]]:
+    return [[any_row(rng) for _ in range(rng.randrange(1, 25))] for _ in range(BUSINESSES)]
+
+
+def with_adverse_row(rng: Random, business: list[Row]) -> list[Row]:
+    return [*business, {**any_row(rng), **a_row(rng.randrange(800), -rng.randrange(20, 9_000), rng.choice(ADVERSE))}]
+
+
+def with_bounced_payment(rng: Random, business: list[Row]) -> list[Row]:
+    return [*business, a_row(rng.randrange(800), rng.randrange(20, 9_000), "returned_payment")]
+
+
+def with_relabelled_row(rng: Random, business: list[Row]) -> list[Row]:
+    """Wages and repayments are themselves what an event is made of, so only neutral rows are relabelled."""
+    nth = rng.choice([n for n, row in enumerate(business) if row["category"] in NEUTRAL] or [None])
+    adverse = {"category": rng.choice(ADVERSE), "category_source": "pattern"}
+    return [{**row, **adverse} if n == nth else row for n, row in enumerate(business)]
+
+
+@pytest.mark.parametrize("worsen", [with_adverse_row, with_bounced_payment, with_relabelled_row])
+def test_more_trouble_never_allows_a_better_rating(worsen: Callable[[Random, list[Row]], list[Row]]) -> None:
+    rng = Random(7)
+    businesses = any_businesses(rng)
+    worse = [worsen(rng, business) for business in businesses]
+    before, after = best_ratings(businesses), best_ratings(worse)
+    assert [rows for rows, was, now in zip(worse, before, after, strict=True) if now < was] == []
+    assert set(before) == {"A", "C", "D", "E"}
+
+
+def test_the_models_word_alone_caps_nobody() -> None:
+    guessed = [[{**row, "category_source": "learned"} for row in rows] for rows in any_businesses(Random(8))]
+    assert set(best_ratings(guessed)) == {"A"}
+
+
+def test_the_worst_of_several_ceilings_holds_and_all_events_that_say_so_are_named() -> None:
+    rows = [a_row(100, -900, "garnishee"), a_row(50, -300, "debt_collector"), a_row(20, -300, "debt_collector")]
+    both = facts([*rows, a_row(10, -900, "garnishee", counterparty_group="australian-taxation-office")])
+    assert ceilings(both).rows() == [(1, "D", ["garnishee", "tax_garnishee"])]
+    assert events(both)["code"].to_list() == ["garnishee", "tax_garnishee", "collections"]
+
+
+def test_nobody_is_capped_without_events() -> None:
+    assert ceilings(facts([a_row(10, -900, "rent")])).rows() == [(1, None, [])]
+
+
+def test_an_event_lasts_from_the_row_that_reaches_its_level() -> None:
+    rows = [a_row(ago, -300, "debt_collector") for ago in (100, 70, 40)]
+    event = events(facts([*rows, a_row(0, -10, "fuel")])).row(0, named=True)
+    assert (event["count"], event["amount"], event["ceiling"]) == (3, Decimal(900), "C")
+    assert event["from"] == TODAY - timedelta(days=100)
+    assert event["until"] == TODAY - timedelta(days=70) + timedelta(days=180)
+
+
+def test_a_resolved_event_is_shown_and_caps_nothing_until_another_row_comes() -> None:
+    rows = [a_row(100, -900, "garnishee"), a_row(0, -10, "fuel")]
+    key = events(facts(rows))["key"].item()
+    resolved = facts(rows, [key])
+    assert events(resolved).select("code", "resolved").rows() == [("garnishee", True)]
+    assert ceilings(resolved).rows() == [(1, None, [])]
+    again = facts([*rows, a_row(20, -500, "garnishee")], [key])
+    assert ceilings(again)["ceiling"].item() == "D"
+
+
+def test_an_events_key_stays_when_the_business_trades_on() -> None:
+    rows = [a_row(100, -900, "garnishee")]
+    assert events(facts(rows))["key"].item() == events(facts([*rows, a_row(0, 500, "customer_transfer")]))["key"].item()
+
+
+def test_an_events_figures_lead_to_its_rows() -> None:
+    rows = [a_row(60, -300, "debt_collector"), a_row(60, -50, "debt_collector"), a_row(20, -200, "debt_collector")]
+    known = facts(rows)
+    event = events(known).row(0, named=True)
+    for name, contributions in {"count": [1, 1], "amount": [300, 50, 200]}.items():
+        traced = EVENTS.explain(known, event, (name,))
+        assert isinstance(traced, Sum)
+        assert traced.contributions["contribution"].to_list() == contributions
+        assert traced.value == event[name]
+
+
+def test_the_documented_ceilings_are_those_that_hold() -> None:
+    documented = (ROOT / "docs/explanation/risk.md").read_text("utf-8")
+    for code, event in definitions().items():
+        levels = ", ".join(f"{level.ceiling} from {level.count}" for level in event.levels)
+        row = f"| `{code}` | {event.sentence}. | {event.counted} | {levels} | {event.days} days | {event.why} |"
+        assert row in documented, row
+
+
+TEXTS_OF_EVENTS: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {
+    ("insolvency", "tax_garnishee"): (
+        ("Online J0321347050 Part 9 164479 JIRSCH SUTHERLAND", -1_300),
+        ("Online J0215962426 SBR plan pmt FOX SYMES", -2_400),
+        ("S260-5 575993 ATO Garnishee", -1_103),
+    ),
+    ("winding_up",): (("WINDING UP APPLICATION SETTLEMENT JONES LAWYERS", -9_000),),
+    ("garnishee",): (("Payment To LOCAL COURT Garnishee 44112233", -900),),
+    ("collections",): (
+        ("DIRECT DEBIT BAYCORP COLLECTN 12345678", -300),
+        ("DIRECT DEBIT RECOVERIESCORP ARRGMT 123456", -300),
+    ),
+    (): (
+        ("DIRECT CREDIT BPSL LIQUIDATION FINAL DIV 4670", 95),
+        ("JIRSCH SUTHERLAND CREDITOR DIV", 900),
+        ("Garnishee Notice CHILD SUPPORT AGY 12345678", -400),
+        ("SHERIFFS OFFICE payroll ded 1234567", -200),
+        ("FEDERAL COURT WINDING UP APPLICATION FILING FEE", -900),
+        ("SV PARTNERS NET PROCEEDS 4411", -9_000),
+        ("DIRECT DEBIT BAYCORP COLLECTN 12345678", -300),
+        ("TAX OFFICE PAYMENTS GIC", -50),
+    ),
+}
+
+
+def test_texts_as_banks_print_them_lead_to_events() -> None:
+    sent = [
+        {
+            "customer_number": number,
+            "description": text,
+            "amount": Decimal(amount),
+            "date": TODAY - timedelta(days=20 * n + 1),
+        }
+        for number, texts in enumerate(TEXTS_OF_EVENTS.values())
+        for n, (text, amount) in enumerate(texts)
+    ]
+    enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted(*sent)).transactions.collect()
+    found = events(Facts(enriched, TODAY)).group_by("customer_number").agg(pl.col("code").sort())
+    codes = {number: tuple(each) for number, each in found.iter_rows()}
+    assert [codes.get(number, ()) for number in range(len(TEXTS_OF_EVENTS))] == list(TEXTS_OF_EVENTS)

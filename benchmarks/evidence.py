@@ -14,7 +14,8 @@ import polars as pl
 from benchmarks.table import Row
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.reports.risk.rating import NO_CEILINGS, with_interval, with_rating
+from pipelines.reports.risk.rating import with_interval, with_rating
+from pipelines.risk_models.events import CEILINGS
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING, Expected
@@ -44,7 +45,7 @@ def scored(transactions: pl.DataFrame, until: date, expected: Expected = EVERYTH
 
 def _scored(transactions: pl.DataFrame, until: date, expected: Expected) -> pl.DataFrame:
     read = readings(Facts(transactions, until), METRICS, expected=expected)
-    rated = with_rating(DEFAULT.scored(read), DEFAULT, NO_CEILINGS)
+    rated = with_rating(DEFAULT.scored(read), DEFAULT, pl.DataFrame(schema=CEILINGS))
     shown = with_interval(rated, DEFAULT).select(BY_CUSTOMER, "points", "value", "rating", "covered", "low", "high")
     return shown.with_columns(pl.col("points", "value", "covered", "low", "high").cast(pl.Float64))
 

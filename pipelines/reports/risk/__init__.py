@@ -22,11 +22,13 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import undressed
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
 from pipelines.reports.risk.drivers import drivers, with_percentiles
+from pipelines.reports.risk.events import events_member
 from pipelines.reports.risk.integrity import section as integrity_section
 from pipelines.reports.risk.lineage import explain_risk
-from pipelines.reports.risk.rating import NO_CEILINGS, with_interval, with_rating
+from pipelines.reports.risk.rating import with_interval, with_rating
 from pipelines.reports.risk.resting import share_lines
 from pipelines.reports.risk.sensitivity import sensitivity
+from pipelines.risk_models.events import ceilings
 from pipelines.risk_models.evidence import evidence
 from pipelines.risk_models.readings import readings
 from pipelines.scorecards.default import DEFAULT
@@ -42,22 +44,27 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     """Compute the report of every customer: `customer_number, data`.
 
     `data` has `value`, `interval`, `rating`, `valueBeforeCeilings`, `limitedBy`, `covered`, `calibration`,
-    `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`, `integrity`,
-    `unreconciled`. Customers with findings of window dressing are read without it (`integrity.undressed`). A customer
-    without posted rows has earned nothing: rating E, confidence 0, `Risk.NoTransactions`.
+    `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`, `events`, `integrity`,
+    `unreconciled`. Customers with findings of window dressing are read without it (`integrity.undressed`), but events
+    are read of all rows. A customer without posted rows has earned nothing: rating E, confidence 0,
+    `Risk.NoTransactions`.
     """
     seen = undressed(facts)
-    parts = _parts(facts) if seen is None else [*_parts(facts, frozenset(seen.customers[BY_CUSTOMER])), *_parts(seen)]
+    parts = _parts(facts, facts)
+    if seen is not None:
+        parts = [*_parts(facts, facts, frozenset(seen.customers[BY_CUSTOMER])), *_parts(seen, facts)]
     opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
     shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])
     return join_pieces(facts.customers, [opened, ",", *integrity_section(facts), *shares, "}"])
 
 
-def _parts(facts: Facts, without: frozenset[int] = frozenset()) -> list[tuple[pl.DataFrame, list[pl.DataFrame]]]:
+def _parts(
+    facts: Facts, dressed: Facts, without: frozenset[int] = frozenset()
+) -> list[tuple[pl.DataFrame, list[pl.DataFrame]]]:
     """Return the parts of each portfolio (`_of_portfolio`), without some customers."""
     known = evidence(facts)
     return [
-        _of_portfolio(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(portfolio.customers))), portfolio)
+        _of_portfolio(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(portfolio.customers))), portfolio, dressed)
         for portfolio in _portfolios(facts, without)
     ]
 
@@ -74,21 +81,26 @@ def _portfolios(facts: Facts, without: frozenset[int]) -> Iterator[ClientPortfol
 
 
 def _of_portfolio(
-    facts: Facts, known: pl.DataFrame, portfolio: ClientPortfolio
+    facts: Facts, known: pl.DataFrame, portfolio: ClientPortfolio, dressed: Facts
 ) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-    """Return the reports of customers with the same scorecard and peers, and their `share_lines`."""
+    """Return the reports of customers with the same scorecard and peers, and their `share_lines`.
+
+    Args:
+        dressed: the facts with all rows, of which events are read.
+    """
     scorecard, expected = portfolio.scorecard or DEFAULT, portfolio.expected
     slugs = list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS]))
     scored = (
         known.join(readings(facts, slugs, expected=expected), on=BY_CUSTOMER, how="left", validate="1:1")
         .pipe(scorecard.scored)
-        .pipe(with_rating, scorecard, NO_CEILINGS)
+        .pipe(with_rating, scorecard, ceilings(dressed))
         .pipe(with_confidence, facts.as_of)
         .pipe(with_interval, scorecard)
     )
     reports = (
         scored.pipe(with_percentiles, scorecard, portfolio.peers)
         .join(sensitivity(scored, scorecard), on=BY_CUSTOMER, how="left", validate="1:1")
+        .join(events_member(dressed), on=BY_CUSTOMER, how="left", validate="1:1")
         .pipe(_as_report, portfolio, scorecard, facts)
     )
     return reports, share_lines(facts, scored, scorecard)
@@ -110,6 +122,7 @@ def _as_report(scored: pl.DataFrame, portfolio: ClientPortfolio, scorecard: Scor
         drivers(scorecard, portfolio.expected).alias("drivers"),
         "sensitivity",
         _model(scorecard),
+        "events",
     )
     return as_data(shown)
 

@@ -17,6 +17,7 @@ from pipelines.metrics import METRICS, values, with_inputs
 from pipelines.metrics import unreconciled as behind_metrics
 from pipelines.metrics.lineage import explain
 from pipelines.reports.risk.confidence import LIMITS, PARTS, Part, limit
+from pipelines.reports.risk.events import explain_event
 from pipelines.reports.risk.integrity import explain as explain_integrity
 from pipelines.reports.risk.rating import EVIDENCE as BY_EVIDENCE
 from pipelines.reports.risk.rating import edge_of, unknown_points
@@ -71,6 +72,8 @@ class _Explaining:
                 return below(self._driver(self._listed("drivers", place), name), rest)
             case ("sensitivity", place, *names) if names:
                 return self._change(self._listed("sensitivity", place), names)
+            case ("events", place, *inside):
+                return explain_event(self.dressed, self._listed("events", place), tuple(inside))
             case ("integrity", *inside):
                 return explain_integrity(self.dressed, self.data["integrity"], inside)
             case ("unreconciled", *inside):

@@ -34,10 +34,6 @@ EVIDENCE_CEILINGS = (
 )
 EVIDENCE = "evidence"  # in `limitedBy`
 
-CEILINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "ceiling": pl.String(), "limited_by": pl.List(pl.String())})
-"""Ceilings by events: the best letter that is still possible (null: any), and the codes of the events that say so."""
-NO_CEILINGS = pl.DataFrame(schema=CEILINGS)
-
 
 def rating(value: pl.Expr) -> pl.Expr:
     """Return the rating that a value has by itself."""
@@ -99,7 +95,7 @@ def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFra
 
     Args:
         scored: `customer_number`, `value`, `covered`.
-        ceilings: schema CEILINGS.
+        ceilings: from `risk_models.events.ceilings`.
     """
     by_evidence, by_event = evidence_ceiling(), pl.col("event_ceiling")
     band, best = rating(pl.col("value")), pl.col("ceiling")

@@ -18,8 +18,9 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import as_data
 from pipelines.figures.lineage import pointer, value_of
 from pipelines.reports.risk import explain_risk, risk_report
-from pipelines.reports.risk.rating import CEILINGS, EVIDENCE_CEILINGS, NO_CEILINGS, rating, with_interval, with_rating
+from pipelines.reports.risk.rating import EVIDENCE_CEILINGS, rating, with_interval, with_rating
 from pipelines.reports.risk.sensitivity import sensitivity
+from pipelines.risk_models.events import CEILINGS
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import POINTS, Band, Feature, Link, Scorecard
@@ -313,7 +314,9 @@ def test_shuffled_rows_and_other_customers_change_nothing(rows: list[Row], rando
 
 
 def changes(readings_: Readings, scorecard: Scorecard = DEFAULT, coverage: Readings | None = None) -> list[Data]:
-    scored = with_rating(scorecard.scored(frame(readings_, coverage=coverage)), scorecard, NO_CEILINGS)
+    scored = with_rating(
+        scorecard.scored(frame(readings_, coverage=coverage)), scorecard, pl.DataFrame(schema=CEILINGS)
+    )
     [data] = as_data(sensitivity(scored, scorecard))["data"]
     found: list[Data] = parsed(data)["sensitivity"]
     return found

@@ -71,8 +71,8 @@ def measure(transactions: pl.DataFrame, until: date, seed: int) -> Sequence[Row]
     """Measure on enriched, current transactions of one account-complete portfolio."""
     whole = scored(transactions, until)
     return [
-        _rise("without any words", whole, scored(blanked(transactions, pl.lit(value=True)), until)),
-        _rise("without any balance", whole, scored(without_balances(transactions), until)),
+        _more_points("without any words", whole, scored(blanked(transactions, pl.lit(value=True)), until)),
+        _more_points("without any balance", whole, scored(without_balances(transactions), until)),
         _better("one account left out", whole, scored(_without_an_account(transactions, seed), until)),
         _better("a month left out between balances", whole, scored(_without_a_month(transactions, until, seed), until)),
         *_path(transactions, until, seed),
@@ -80,9 +80,9 @@ def measure(transactions: pl.DataFrame, until: date, seed: int) -> Sequence[Row]
     ]
 
 
-def _rise(name: str, whole: pl.DataFrame, less: pl.DataFrame) -> Row:
-    rise = (less["points"] - whole["points"]).to_numpy()
-    return Row(f"{name}: customers whose points rise, largest rise", f"{(rise > 0).sum()}, {rise.max():.2f}", "0")
+def _more_points(name: str, whole: pl.DataFrame, less: pl.DataFrame) -> Row:
+    more = (less["points"] - whole["points"]).to_numpy()
+    return Row(f"{name}: customers with more points, largest gain", f"{(more > 0).sum()}, {more.max():.2f}", "0")
 
 
 def _better(name: str, whole: pl.DataFrame, less: pl.DataFrame) -> Row:

@@ -49,25 +49,25 @@ class Band:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What readings gain on the way from `limit`: `rise` over the next `run`, or all at once where there is no run.
+    """What readings gain on the way from `limit`: `step` over the next `run`, or all at once where there is no run.
 
     All in ten-thousandths. `way`: 1 if more is better, else −1.
     """
 
     limit: int
     run: int
-    rise: int
+    step: int
     way: int
 
     def gain(self, reading: pl.Expr) -> pl.Expr:
         ahead = (reading - self.limit) * self.way
         if not self.run:
-            return (ahead >= 0).cast(_WIDE) * self.rise
-        return ahead.clip(0, self.run) * self.rise // self.run
+            return (ahead >= 0).cast(_WIDE) * self.step
+        return ahead.clip(0, self.run) * self.step // self.run
 
     def gain_of(self, reading: int) -> int:
         ahead = (reading - self.limit) * self.way
-        return self.rise * (ahead >= 0) if not self.run else self.rise * max(0, min(ahead, self.run)) // self.run
+        return self.step * (ahead >= 0) if not self.run else self.step * max(0, min(ahead, self.run)) // self.run
 
 
 @dataclass(frozen=True)

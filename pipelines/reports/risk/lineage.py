@@ -59,7 +59,7 @@ class _Explaining:
     def figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one each
         match path:
             case ("value", *rest) | ("interval", "high", *rest):
-                return below(self._risen(rest) if self._is_risen() else self._before(rest), rest)
+                return below(self._lifted(rest) if self._is_lifted() else self._before(rest), rest)
             case ("valueBeforeCeilings", *rest):
                 return below(self._before(rest), rest)
             case ("covered", *rest):
@@ -93,10 +93,10 @@ class _Explaining:
         item: Data = listed[int(place)]
         return item
 
-    def _is_risen(self) -> bool:
+    def _is_lifted(self) -> bool:
         return bool(self.data["value"] != self.data["valueBeforeCeilings"])
 
-    def _risen(self, further: Sequence[str]) -> Formula:
+    def _lifted(self, further: Sequence[str]) -> Formula:
         """Explain a value at a ceiling's edge."""
         inputs = {"valueBeforeCeilings": self._before(further[1:]), "edge": self.data["value"]}
         words = f"the lowest value of rating {self.data['rating']}, limited by {', '.join(self.data['limitedBy'])}"

@@ -104,7 +104,7 @@ def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFra
     codes = pl.concat_list(
         pl.when(evidence_binds).then([EVIDENCE]).otherwise([]), pl.when(event_binds).then("limited_by").otherwise([])
     )
-    risen = pl.when(binds).then(pl.max_horizontal("value", edge(best))).otherwise("value")
+    lifted = pl.when(binds).then(pl.max_horizontal("value", edge(best))).otherwise("value")
     return (
         scored.join(
             ceilings.rename({"ceiling": "event_ceiling"}),
@@ -118,7 +118,7 @@ def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFra
             rating=worst(band, best),
             limitedBy=codes.cast(pl.List(pl.String())),
             valueBeforeCeilings="value",
-            value=("value" if scorecard.calibration == "client" else risen),
+            value=("value" if scorecard.calibration == "client" else lifted),
         )
     )
 

@@ -22,8 +22,8 @@ FEWEST_INSTALMENTS, MOST_INSTALMENTS = 4, 200  # that the receipt would make
 MOST_REPAID = 1.6  # times what was received
 LOAN_SHARE = 0.10  # of a usual month's receipts
 NEVER_LENT = ("tax", "debt_service", "distress", "transfer", "payroll", "premises", "high_risk")
-_PRIVATE = ("owner_contribution", "director_loan_in", "cash_deposit", "unknown_credit")
-_LASTING = r"(?i)\b(capital|equity|shares?|subscri)"
+_PRIVATE = ("owner_contribution", "director_loan_in")
+_LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 
 
 def injected(facts: Facts) -> pl.DataFrame:
@@ -51,7 +51,8 @@ def _source() -> pl.Expr:
     cash = (pl.col("category") == "cash_deposit") | pl.col("flags").list.contains("cash")
     person = pl.col("counterparty_kind").cast(pl.String) == "person"
     private = pl.col("category").is_in(_PRIVATE) | (person & is_round)
-    unnamed = pl.col("party").is_null() & is_round & (pl.col("category") == "unknown_credit")
+    # Words that name nobody may still say what it is: a grant, a claim, a sale.
+    unnamed = ~pl.col("description").str.contains(r"\p{L}") & is_round & (pl.col("category") == "unknown_credit")
     return (
         pl.when(pl.col("description").str.contains(_LASTING))
         .then(None)

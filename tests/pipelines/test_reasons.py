@@ -293,6 +293,11 @@ RESEMBLING = {
         "CHILD SUPPORT EMPLOYEE DEDUCTIONS": -120,
         "ATTACHMENT OF EARNINGS ORDER J SMITH": -100,
     },
+    "rent_received": {
+        "RETURN OF BOND RENTAL": 2000,
+        "RENTAL BOND REFUND UNIT 3": 900,
+        "RENT BOND RELEASE J SMITH": 900,
+    },
     "debt_collector": {"MERCANTILE HOTEL": -30, "SCRAP METAL RECOVERIES PTY LTD": -300},
 }
 

@@ -533,12 +533,12 @@ stopped_automations = Table(
     Column("found_at", UtcDateTime, nullable=False),  # first
 )
 
-# Progress of the integrity pass through one kind of file: an interrupted pass continues from here.
+# When the integrity pass and the sweep last ended. An interrupted integrity pass continues from its position.
 passes = Table(
     "passes",
     metadata,
     Column("name", String(32), primary_key=True),
-    Column("position", Text),  # the last file checked; null between passes
+    Column("position", Text),  # the last file checked; null between passes, and for sweeps
     Column("finished_at", UtcDateTime),  # when a pass last ended
 )
 

@@ -109,11 +109,11 @@ def check(
         files += len(slice_)
         with store.db.writing() as w:
             _record(w, problems, clock())
-            _update_pass(w, {"position": slice_[-1][0]})
+            update_pass(w, PASS, {"position": slice_[-1][0]})
         if time.monotonic() - began > stop_after_s:
             return Checked(files, read, complete=False, damages=_damages(store))
     with store.db.writing() as w:
-        _update_pass(w, {"position": None, "finished_at": clock()})
+        update_pass(w, PASS, {"position": None, "finished_at": clock()})
     return Checked(files, read, complete=True, damages=_damages(store))
 
 
@@ -154,9 +154,9 @@ def damages(r: Reading) -> list[Damage]:
     return [Damage(row.path, Problem(row.problem), row.found_at, customers_by_path[row.path]) for row in rows]
 
 
-def last_finished(r: Reading) -> datetime | None:
+def last_finished(r: Reading, name: str = PASS) -> datetime | None:
     """Return when the last complete pass ended."""
-    return r.execute(select(passes.c.finished_at).where(passes.c.name == PASS)).scalar()
+    return r.execute(select(passes.c.finished_at).where(passes.c.name == name)).scalar()
 
 
 def _read_position(store: Store) -> str | None:
@@ -197,8 +197,8 @@ def _record(w: Writing, problems: Mapping[str, Problem | None], now: datetime) -
         w.execute(statement.on_conflict_do_update(index_elements=[damaged_files.c.path], set_=new), rows)
 
 
-def _update_pass(w: Writing, values: Mapping[str, Any]) -> None:
-    statement = insert_into(w, passes).values(name=PASS, **values)
+def update_pass(w: Writing, name: str, values: Mapping[str, Any]) -> None:
+    statement = insert_into(w, passes).values(name=name, **values)
     w.execute(statement.on_conflict_do_update(index_elements=[passes.c.name], set_=dict(values)))
 
 

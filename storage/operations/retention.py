@@ -42,7 +42,8 @@ Drafts, which are files without their final name, can't be named by a row: their
 
 **Why a sweep may refuse.** If the clock runs far ahead, the retention time was shortened by mistake, or another
 database is used with this lake, too much seems removable. So a sweep that would remove an unexpected share
-(`unexpected`) removes nothing until an operator confirms it.
+(`unexpected`) removes nothing until an operator confirms it. Each sweep records when it ended, so that the next one
+knows how much time has passed.
 """
 
 import logging
@@ -61,7 +62,7 @@ from storage.core.database import Reading, Writing
 from storage.core.lake import Found, Lake
 from storage.core.models import BatchState, batches, damaged_files, locations, portfolio_tables, rule_counts, segments
 from storage.core.store import Store
-from storage.operations.integrity import select_named
+from storage.operations.integrity import last_finished, select_named, update_pass
 
 # The sweep touches no other folder, because its files may be named elsewhere.
 LANDING = "landing"
@@ -69,7 +70,10 @@ FOLDERS = (LANDING, "statements", "transactions", "outcomes", "portfolio", "back
 ORPHAN_AGE = timedelta(hours=24)
 COUNTS_RETAINED = timedelta(days=400)  # of `rule_counts`: a year to compare with, and the period that is shown
 SWEEP_OVERDUE = timedelta(days=7)  # longer than nightly sweeps are ever late: our judgement
-EXPECTED_SHARE = 0.1  # the share of overdue versions or unnamed submissions that one sweep may remove: our judgement
+SWEEP = "sweep"  # in `passes`
+EXPECTED_SHARE = (
+    0.1  # the share of unexplained versions or unnamed submissions that one sweep may remove: our judgement
+)
 STRAY_FILES = 1  # too few to count as a share: a submission that is killed before its commit leaves one
 UNEXPECTED = "Retention.Unexpected"
 CLOCKS_DIFFER_BY = timedelta(hours=1)  # at most, between the file system and the database
@@ -110,6 +114,8 @@ def sweep(store: Store, clock: Callable[[], datetime], *, confirmed: bool = Fals
             prolong()
         orphans, freed_by_orphans = collect_orphans(store, clock, prolong)
         vault_keys.forget(store.db, clock())
+        with store.db.writing() as w:
+            update_pass(w, SWEEP, {"finished_at": clock()})
     return Swept(versions, files, orphans, keys, freed + freed_by_orphans)
 
 
@@ -127,14 +133,16 @@ def collect_orphans(store: Store, clock: Callable[[], datetime], prolong: Callab
 def unexpected(store: Store, now: datetime) -> str | None:
     """Return a sentence about what a sweep would remove in unexpected numbers; None if there is nothing.
 
-    It checks two things: replaced versions whose retention time ended more than `SWEEP_OVERDUE` ago, which an earlier
-    sweep should have removed; and landing files, which are kept for ever, so that the database names all of them.
+    It checks two things: replaced versions that the time since the last sweep doesn't explain, or any if none is
+    recorded; and landing files, which are kept for ever, so that the database names all of them.
     """
     with store.db.reading() as r:
-        overdue, replaced = _count_overdue(r, now - store.settings.retention - SWEEP_OVERDUE)
-    if overdue > EXPECTED_SHARE * replaced:
+        last = last_finished(r, SWEEP)
+        unexplained, replaced = _count_unexplained(r, last, now, store.settings.retention)
+    if unexplained > EXPECTED_SHARE * replaced:
+        since = f"the last sweep was on {last:%Y-%m-%d at %H:%M} UTC" if last else "no sweep is recorded yet"
         return (
-            f"{overdue:,} of {replaced:,} replaced versions would go that an earlier sweep should have removed. "
+            f"{unexplained:,} of {replaced:,} replaced versions would go, though {since}. "
             "Is the clock right, and TIDEMARK_RETENTION what you mean?"
         )
     unnamed, received = _count_unnamed_submissions(store, now)
@@ -143,14 +151,22 @@ def unexpected(store: Store, now: datetime) -> str | None:
     return None
 
 
-def _count_overdue(r: Reading, replaced_before: datetime) -> tuple[int, int]:
-    """Return the number of locations and tables that were replaced before a time, and of all replaced ones."""
-    overdue = replaced = 0
+def _count_unexplained(r: Reading, last: datetime | None, now: datetime, retention: timedelta) -> tuple[int, int]:
+    """Return the number of replaced locations and tables that a sweep would remove without being explained, and of all.
+
+    Explained are those whose retention time ended after the last sweep, but at most `SWEEP_OVERDUE` after it. An
+    earlier end means that the retention was shortened or the clock set back, a later one that the clock runs ahead or
+    that no sweep ran.
+    """
+    unexplained = replaced = 0
     for at in (locations.c.replaced_at, portfolio_tables.c.replaced_at):
-        query = select(func.count().filter(at < replaced_before), func.count()).where(at.is_not(None))
-        old, all_ = r.execute(query).one()
-        overdue, replaced = overdue + old, replaced + all_
-    return overdue, replaced
+        due = at < now - retention
+        if last is not None:
+            due &= (at < last - retention) | (at >= last + SWEEP_OVERDUE - retention)
+        query = select(func.count().filter(due), func.count()).where(at.is_not(None))
+        odd, all_ = r.execute(query).one()
+        unexplained, replaced = unexplained + odd, replaced + all_
+    return unexplained, replaced
 
 
 def _count_unnamed_submissions(store: Store, now: datetime) -> tuple[int, int]:

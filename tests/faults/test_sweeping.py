@@ -17,7 +17,7 @@ from tests.faults.survival import survives
 from tests.faults.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-WRITES = 20  # of a sweep after the scenario, and at least one more, at which nothing is left to kill
+WRITES = 21  # of a sweep after the scenario, and at least one more, at which nothing is left to kill
 FILES = 5  # that it removes
 
 _hours = count(31 * 24)  # from now, when the next sweep is
@@ -61,7 +61,10 @@ def retract_and_sweep(world: World, lender: Lender, *behind: str) -> None:
 
 
 def sweep(world: World, *behind: str) -> Any:
-    """Run `tidemark sweep` in a month, each an hour after the last: a killed one keeps its lease for a while."""
+    """Run `tidemark sweep` in a month, each an hour after the last: a killed one keeps its lease for a while.
+
+    Confirmed, since no sweep before it explains the month.
+    """
     environment = faked_clock(world.folder)
     set_clock(world.folder, f"+{next(_hours)}h")
-    return run(world, "sweep", behind=behind, **environment, NO_FAKE_STAT="1")  # files keep their real age
+    return run(world, "sweep", "--confirm", behind=behind, **environment, NO_FAKE_STAT="1")  # files keep their real age

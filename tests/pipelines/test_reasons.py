@@ -305,7 +305,19 @@ RESEMBLING = {
         "CHILD SUPPORT EMPLOYEE DEDUCTIONS": -120,
         "ATTACHMENT OF EARNINGS ORDER J SMITH": -100,
     },
-    "debt_collector": {"MERCANTILE HOTEL": -30, "SCRAP METAL RECOVERIES PTY LTD": -300},
+    "rent_received": {
+        "RETURN OF BOND RENTAL": 2000,
+        "RENTAL BOND REFUND UNIT 3": 900,
+        "RENT BOND RELEASE J SMITH": 900,
+    },
+    "debt_collector": {
+        "MERCANTILE HOTEL": -30,
+        "SCRAP METAL RECOVERIES PTY LTD": -300,
+        "CREDIT CORP BUILDING SUPPLIES": -200,
+        "BAYCORP PLUMBING PTY LTD": -200,
+    },
+    "gambling": {"STAR ENTERTAINMENT LIGHTING": -200, "CROWN SYDNEY FLOORING": -200},
+    "term_loan_repayment": {"CREDIT CORP BUILDING SUPPLIES": -200, "PROSPA TILES": -200},
 }
 
 

@@ -4,6 +4,9 @@
 `rules/purposes.yaml` gives the category of a payment to or from a counterparty of each purpose. The longest phrase
 wins: TYRO BUSINESS LOAN says more than TYRO. If the category depends on other words of the text, a rule in
 `rules/patterns/decisive.yaml` decides, which may require a purpose of the counterparty.
+
+A name that tells against a customer (`Purpose.is_adverse`) must be the whole name. It doesn't count where a word of
+`rules/trades.yaml` follows, because that makes it another business's name.
 """
 
 import re
@@ -21,7 +24,8 @@ from pipelines.vocabulary.rule_files import RuleError, load_rules
 from pipelines.vocabulary.schemas import CounterpartyKind
 from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY, Sign
 
-FOLDER, PURPOSES = "counterparties", "purposes.yaml"
+FOLDER, PURPOSES, TRADES = "counterparties", "purposes.yaml", "trades.yaml"
+_ADVERSE = frozenset({"debt_collector", "gambling", "insolvency"})  # beside every lender
 CONFIDENCE = 0.9  # the name is certain, what was bought there is less so (our judgement)
 NAMED = pl.Schema(
     {
@@ -48,6 +52,11 @@ class Purpose:
     kind: str
     credit: str | None = None
     debit: str | None = None
+
+    @property
+    def is_adverse(self) -> bool:
+        """Whether a payment to such a counterparty tells against the customer."""
+        return self.kind == "lender" or self.slug in _ADVERSE
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,9 @@ class Directory:
         self._parties = pl.DataFrame(list(starmap(_party_columns, enumerate(parties))), _PARTIES, orient="row")
         self._saying = _number_phrases(saying).rename({"phrase_text": "phrase", "phrase": "rank"})
         self._excluding = _number_phrases(excluding).select("phrase", "party")
+        adverse = [(wanted[said].rstrip(), parties[said[1]].purpose.is_adverse) for said in saying]
+        schema = pl.Schema({"name": pl.String(), "is_adverse": pl.Boolean()})
+        self._adverse = pl.DataFrame(adverse, schema, orient="row").with_row_index("rank").filter("is_adverse")
         self._says = Phrasebook([phrase for phrase, _ in saying])
         self._unless = Phrasebook([phrase for phrase, _ in excluding])
 
@@ -93,18 +105,33 @@ class Directory:
         Args:
             texts: prepared by `words_of`; `text_number` is a position in it.
         """
-        hits = self._says.find(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
+        found = self._says.find(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
+        hits = found.join(self._of_other_businesses(found, texts), on=["text_number", "rank"], how="anti")
         spoilt = self._unless.find(texts).join(self._excluding, on="phrase").select("text_number", "party")
         best = (
             hits.join(spoilt, on=["text_number", "party"], how="anti").group_by("text_number").agg(pl.col("rank").min())
         )
         return best.join(self._saying, on="rank").join(self._parties, on="party").select(NAMED.names())
 
+    def _of_other_businesses(self, found: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
+        """Return `text_number` and `rank` of adverse names that a trade follows wherever the text has them."""
+        numbered = pl.DataFrame({"text": texts}).with_row_index("text_number")
+        behind = pl.col("text").str.split(pl.col("name")).list.slice(1).list.eval(pl.element().str.contains(_trade()))
+        named = found.join(self._adverse, on="rank").join(numbered, on="text_number")
+        return named.filter(behind.list.all()).select("text_number", "rank")
+
     def purposes_in(self, texts: Sequence[str]) -> list[str | None]:
         """Return the purpose of the counterparty that each text names, or None."""
         prepared = pl.DataFrame({"text": texts}).select(words_of(pl.col("text").str.to_uppercase(), self.numbers))
         named = self.find(prepared.to_series()).select("text_number", "purpose")
         return prepared.with_row_index("text_number").join(named, on="text_number", how="left")["purpose"].to_list()
+
+
+@cache
+def _trade() -> str:
+    """Return a pattern for what follows a name, from the rest of its last word on, if the next word is a trade."""
+    (words,) = load_rules(TRADES)
+    return rf"^\S* (?:{'|'.join(words.split())}) "
 
 
 def _party_columns(number: int, party: Party) -> tuple[int | str | None, ...]:

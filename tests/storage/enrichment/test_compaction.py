@@ -163,7 +163,7 @@ def test_places_swept_since_the_run_began_are_not_read(
     def replaced_and_swept() -> None:
         if place_of(store, last).data_version == 1:
             commit(store, {last: 5}, now)
-            assert retention.sweep(store, lambda: later).versions == 1
+            assert retention.sweep(store, lambda: later, confirmed=True).versions == 1
 
     done = compact(interrupted(store, replaced_and_swept), BUCKET, lambda: now)
     assert (done.moved, done.skipped, done.unreadable, done.files) == (len(numbers) - 1, 1, 0, 1)

@@ -88,7 +88,7 @@ def load(store: Store, customers: list[Customer]) -> Iterator[None]:
                 work()
 
     with ThreadPoolExecutor() as pool:
-        works = (submit, lambda: enrich_all(store), compact, lambda: retention.sweep(impatient, clock))
+        works = (submit, lambda: enrich_all(store), compact, lambda: retention.sweep(impatient, clock, confirmed=True))
         running = [pool.submit(repeat, work) for work in works]
         try:
             yield

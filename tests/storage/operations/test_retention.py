@@ -63,7 +63,7 @@ def test_after_the_retention_time_its_row_and_file_are_removed(store: Store, now
     commit(store, {number: 2}, now)
     replaced = place_of(store, number)
     commit(store, {number: 3}, now)
-    swept = sweep(store, lambda: now + retained_for(store) + HOUR)
+    swept = sweep(store, lambda: now + retained_for(store) + HOUR, confirmed=True)
     assert (swept.versions, swept.files) == (1, 1)
     assert swept.bytes_freed > 0
     assert on_disk(store) == {place_of(store, number).path} != {replaced.path}
@@ -76,7 +76,7 @@ def test_a_file_is_kept_while_it_holds_any_customers_current_data(store: Store, 
     numbers = customers_of_a_bucket(store, 2, now)
     commit(store, dict.fromkeys(numbers, 2), now)
     commit(store, {numbers[0]: 3}, now)
-    swept = sweep(store, lambda: now + retained_for(store) + HOUR)
+    swept = sweep(store, lambda: now + retained_for(store) + HOUR, confirmed=True)
     assert (swept.versions, swept.files) == (1, 0)
     assert values.read(store, place_of(store, numbers[1])) == content(numbers[1], 1, 2)
 
@@ -86,7 +86,7 @@ def test_locations_replaced_by_compaction_are_removed_too(store: Store, now: dat
     for number in numbers:
         commit(store, {number: 2}, now)
     compact(store, BUCKET, lambda: now)
-    swept = sweep(store, lambda: now + retained_for(store) + HOUR)
+    swept = sweep(store, lambda: now + retained_for(store) + HOUR, confirmed=True)
     assert (swept.versions, swept.files) == (len(numbers), len(numbers))
     assert on_disk(store) == {place_of(store, numbers[0]).path}
 
@@ -104,7 +104,7 @@ def test_after_a_kill_the_next_sweep_removes_the_files(store: Store, now: dateti
     commit(store, {number: 3}, now)
     later = now + retained_for(store) + HOUR
     with pytest.raises(InterruptedError):
-        sweep(replace(store, lake=Killed(store.lake.root)), lambda: later)
+        sweep(replace(store, lake=Killed(store.lake.root)), lambda: later, confirmed=True)
     assert counts(store) == (1, 1)
     for path in on_disk(store):
         aged(store, path, now)
@@ -205,7 +205,7 @@ def test_a_second_sweep_changes_nothing(store: Store, now: datetime) -> None:
     for rows in range(1, 4):
         commit(store, dict.fromkeys(numbers, rows), now)
     later = now + retained_for(store) + HOUR
-    assert sweep(store, lambda: later).versions == 6
+    assert sweep(store, lambda: later, confirmed=True).versions == 6
     after = on_disk(store), counts(store)
     assert sweep(store, lambda: later).versions == 0
     assert (on_disk(store), counts(store)) == after
@@ -242,6 +242,34 @@ def test_with_the_clock_far_ahead_nothing_is_removed_without_confirmation(store:
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)
     assert_refused(store, now + timedelta(days=365))
+
+
+def test_with_the_clock_a_month_ahead_young_versions_are_kept(store: Store, now: datetime) -> None:
+    """None of them is long overdue, but the days since the last sweep don't explain that their time ended."""
+    sweep(store, lambda: now - HOUR)
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    commit(store, {number: 3}, now)
+    assert_refused(store, now + timedelta(days=33))
+
+
+@on_sqlite
+def test_a_nightly_sweep_removes_what_came_due_without_a_question(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    commit(store, {number: 3}, now)
+    due = now + retained_for(store)
+    assert sweep(store, lambda: due - HOUR).versions == 0
+    assert sweep(store, lambda: due + timedelta(days=1)).versions == 1
+
+
+@on_sqlite
+def test_after_two_weeks_without_a_sweep_it_asks(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    commit(store, {number: 3}, now)
+    sweep(store, lambda: now + retained_for(store) - timedelta(days=10))
+    assert_refused(store, now + retained_for(store) + timedelta(days=4))
 
 
 @on_sqlite

@@ -75,6 +75,24 @@ def test_lists_load_and_contain_well_known_counterparties() -> None:
     assert {text: find_listed(text) for text in texts} == texts
 
 
+def test_an_adverse_name_inside_the_name_of_another_business_is_not_found(subtests: pytest.Subtests) -> None:
+    others = ("STAR ENTERTAINMENT LIGHTING", "CREDIT CORP BUILDING SUPPLIES", "PROSPA TILES", "WORRELLS PLUMBING P/L")
+    same = {
+        "STAR ENTERTAINMENT GRP SYDNEY": "The Star Sydney",
+        "CREDIT CORP SERVICE 30081726-4": "Credit Corp",
+        "PROSPA ADVANCE P PAL8812044": "Prospa",
+        "WORRELLS BENDIGO DOCA CONTRIB": "Worrells",
+        "PROSPA TILES DIRECT DEBIT PROSPA 5514": "Prospa",
+    }
+    adverse = {party.name for party in load_parties() if party.purpose.is_adverse}
+    for text in others:
+        with subtests.test(text):
+            assert {*look_up(load(), text)["counterparty_name"]} & adverse == set()
+    for text, name in same.items():
+        with subtests.test(text):
+            assert find_listed(text) == name
+
+
 def find_listed(text: str) -> str:
     return str(look_up(load(), text)["counterparty_name"].item())
 

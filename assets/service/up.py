@@ -103,12 +103,12 @@ def check_log(database: Path) -> None:
     """Check the log of a database that was not closed, and keep a damaged one before SQLite overwrites it."""
     if (lost := sqlite_check.lost_commits(database)) == 0:
         return
-    kept = sqlite_check.keep_log(database)
+    copy = sqlite_check.keep_log(database)
     log.error(
         "the database's log is damaged, and at least %d transactions behind the damage are lost: submissions that were "
         "accepted may be missing. The log is kept as %s. Restore the database from a backup, or send them again",
         lost,
-        kept,
+        copy,
     )
 
 

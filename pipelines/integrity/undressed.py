@@ -20,8 +20,8 @@ def undone_rows(facts: Facts) -> pl.DataFrame:
     is_receipt = pl.col("finding").is_in(receipts) & (pl.col("contribution") > 0)
     open_ones = findings(facts).filter(pl.col("resolved_on").is_null()).select(BY_CUSTOMER, "finding", "about")
     rows = finding_rows(facts).filter(pl.col("finding").is_in(whole) | is_receipt)
-    kept = rows.join(open_ones, on=[BY_CUSTOMER, "finding", "about"], how="semi", nulls_equal=True)
-    return kept.select(BY_CUSTOMER, "transaction_id").unique().sort(BY_CUSTOMER, "transaction_id")
+    of_open = rows.join(open_ones, on=[BY_CUSTOMER, "finding", "about"], how="semi", nulls_equal=True)
+    return of_open.select(BY_CUSTOMER, "transaction_id").unique().sort(BY_CUSTOMER, "transaction_id")
 
 
 def _codes(undone: str) -> list[str]:

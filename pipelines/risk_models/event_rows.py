@@ -52,13 +52,13 @@ def event_rows(facts: Facts) -> pl.DataFrame:
 
 
 @cache
-def looked_for() -> tuple[str, ...]:
+def searched_categories() -> tuple[str, ...]:
     """Return the categories of all rows that matter to any event."""
     return tuple(sorted({*_DISTRESS, *(slug for each in definitions().values() for slug in each.where.categories)}))
 
 
-def _looked_at(facts: Facts) -> pl.DataFrame:
-    return facts.rows.filter(pl.col("category").is_in(looked_for()))
+def _searched_rows(facts: Facts) -> pl.DataFrame:
+    return facts.rows.filter(pl.col("category").is_in(searched_categories()))
 
 
 def _event_rows(facts: Facts) -> pl.DataFrame:
@@ -71,7 +71,7 @@ def _event_rows(facts: Facts) -> pl.DataFrame:
 
 
 def _found(facts: Facts, code: str, event: Event, besides: pl.Series) -> pl.DataFrame:
-    rows = facts.cached(_looked_at).filter(is_met(event.where), ~pl.col("transaction_id").is_in(besides.implode()))
+    rows = facts.cached(_searched_rows).filter(is_met(event.where), ~pl.col("transaction_id").is_in(besides.implode()))
     counted = (
         _GAPS[code](facts, rows)
         if event.counted == "gaps"
@@ -125,7 +125,7 @@ def _anybody(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:  # noqa: ARG001 
 
 def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """Leave out customers whom insolvency practitioners and estates pay regularly, and as much as they get."""
-    received = facts.cached(_looked_at).filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
+    received = facts.cached(_searched_rows).filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
     day = pl.col("date")
     clients = received.group_by(BY_CUSTOMER).agg(
         days=day.n_unique(), span=(day.max() - day.min()).dt.total_days(), received=pl.col("amount").sum()
@@ -139,7 +139,7 @@ def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 
 def _unless_withheld_from_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """Leave out rows near a pay day that are small beside the wages: what a worker owes, withheld and passed on."""
-    wages = facts.cached(_looked_at).filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
+    wages = facts.cached(_searched_rows).filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
     near = (pl.col("date") - pl.col("paid_on")).dt.total_days().abs() <= NEAR_PAY_DAY
     withheld = (
         rows.select(BY_CUSTOMER, "transaction_id", "date", taken=-pl.col("amount"))
@@ -205,7 +205,7 @@ def _missed_wages(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
     silent = gaps.filter(
         pl.col("sure_days") >= RHYTHM, pl.col("gap") >= PAY_DAYS_MISSED * pl.col("usual") + GRACE
     ).sort("date")
-    distress = facts.cached(_looked_at).filter(
+    distress = facts.cached(_searched_rows).filter(
         _is_sure(), pl.col("category").is_in(_DISTRESS), _is_against_the_customer()
     )
     seen = silent.join_asof(
@@ -224,7 +224,7 @@ def _is_against_the_customer() -> pl.Expr:
 
 def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
     """Return the super before each gap of more than a quarter in which wages went on, dated at the gap's end."""
-    wages = facts.cached(_looked_at).filter(
+    wages = facts.cached(_searched_rows).filter(
         pl.col("category") == "wages", words.is_debit(), pl.col("is_external"), _is_sure()
     )
     staffed = wages.group_by(BY_CUSTOMER).agg(last=pl.col("date").max(), pay_days=pl.col("date").n_unique())

@@ -11,7 +11,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Source, Table, Total
 from pipelines.integrity import digest
 from pipelines.risk_models.event_definitions import definitions
-from pipelines.risk_models.event_rows import event_rows, looked_for
+from pipelines.risk_models.event_rows import event_rows, searched_categories
 from pipelines.vocabulary.schemas import MONEY
 
 KIND = "event"  # of a resolution
@@ -45,7 +45,7 @@ def _events(facts: Facts) -> pl.DataFrame:
 
 def _recent_rows(facts: Facts) -> pl.LazyFrame:
     """Return the rows that still count: those at most `days` before the last day of anything but trouble."""
-    others = facts.rows.lazy().filter(~pl.col("category").is_in(looked_for()))
+    others = facts.rows.lazy().filter(~pl.col("category").is_in(searched_categories()))
     reference = others.group_by(BY_CUSTOMER).agg(reference=pl.col("date").max())
     return (
         event_rows(facts)
@@ -65,8 +65,8 @@ def _lasting_events(facts: Facts) -> pl.LazyFrame:
         .group_by(_EVENT)
         .agg(
             pl.col("name", "sentence", "least").first(),
-            pl.col("date").min().alias("from"),
-            pl.col("date").max().alias("to"),
+            pl.col("date").min().alias("firstDate"),
+            pl.col("date").max().alias("lastDate"),
             pl.col("lasts_until").filter("counts").sort(descending=True).alias("lasting"),
             reached=pl.col("counts").sum().cast(pl.Int64),
             sum=pl.col("amount").sum(),
@@ -114,8 +114,8 @@ EVENTS = Table(
         Column("name", "text"),
         Column("sentence", "text", meaning="what the rows show"),
         Column("ceiling", "text", meaning="the best rating that is possible while it lasts"),
-        Column("from", "date", meaning="of its first row that still counts"),
-        Column("to", "date", meaning="of its last row"),
+        Column("firstDate", "date", meaning="of its first row that still counts"),
+        Column("lastDate", "date", meaning="of its last row"),
         Column("until", "date", meaning="last day on which the ceiling holds if nothing is added"),
         Column("key", "text", meaning="by which a person can resolve it"),
         Column("resolved", "boolean", meaning="a person resolved it, so it caps nothing"),

@@ -10,7 +10,7 @@ from pipelines.figures.lineage import Trace
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.risk_models.events import EVENTS, events
 
-_SHOWN = [column.name for column in EVENTS.columns if column.name != "to"]
+_SHOWN = [column.name for column in EVENTS.columns if column.name != "lastDate"]
 
 
 def events_member(facts: Facts) -> pl.DataFrame:

@@ -122,7 +122,7 @@ def test_an_event_lasts_from_the_row_that_reaches_its_level() -> None:
     rows = [a_row(ago, -300, "debt_collector") for ago in (100, 70, 40)]
     event = events(facts([*rows, a_row(0, -10, "fuel")])).row(0, named=True)
     assert (event["count"], event["amount"], event["ceiling"]) == (3, Decimal(900), "C")
-    assert event["from"] == TODAY - timedelta(days=100)
+    assert event["firstDate"] == TODAY - timedelta(days=100)
     assert event["until"] == TODAY - timedelta(days=70) + timedelta(days=180)
 
 

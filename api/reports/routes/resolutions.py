@@ -21,7 +21,7 @@ Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 @router.put(
     "",
     response_model=enveloped(ResolutionsView),
-    responses=refuses("Resolution.NothingFound", "Report.RefreshRunning", "Report.NoEnrichedTransactions"),
+    responses=refuses("Resolution.NothingFound", "Report.RefreshRunning"),
 )
 def resolve_finding(caller: Resolver, customer_id: CustomerId, sent: SentResolution) -> Response:
     """Resolve a finding or an event of the risk report, with a reason, or revoke that. Reports are computed again.

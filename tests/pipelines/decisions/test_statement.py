@@ -31,8 +31,8 @@ def test_only_metrics_computed_from_transactions_are_listed() -> None:
     figures = of(LOAN)["bankTransactions"]
     assert "Dishonours, last 180 days" in figures
     assert "Median monthly receipts, 6 months" in figures
-    assert "Revenue trend, 90 days" not in figures  # made of two that are named
-    assert "Revenue, last 90 days" in figures
+    assert "True revenue trend, 90 days" not in figures  # made of two that are named
+    assert "True revenue, last 90 days" in figures
 
 
 def test_automatic_decisions_are_separate_from_assisted_ones() -> None:

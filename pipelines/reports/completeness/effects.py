@@ -100,6 +100,8 @@ def gained_days(facts: Facts) -> pl.LazyFrame:
             before_gain=pl.when(~in_year).then(gain),
             is_new=in_year & pl.col("now").is_null(),
         )
+        # With all reasons resolved, `FewDaysSeen` is too: an unseen day is proven, whatever the account that gains it.
+        .filter(~(pl.col("is_new") & (pl.col("code") == ALL)))
     )
 
 

@@ -144,6 +144,12 @@ def test_all_together_have_at_least_the_effect_of_each_alone(rows: list[Row], as
     assert score(rows, as_of) + together <= 100
 
 
+def test_days_that_a_savings_account_gains_are_proven_if_all_is_resolved() -> None:
+    rows = [row(day, "5") for day in (0, 7, 200)]
+    found = effects(in_savings(rows), 250)
+    assert found["Together"] >= found["FewDaysSeen"] > 0
+
+
 @examples(6)
 @given(statements(most_days=300), statements(most_days=300))
 def test_another_account_lowers_no_score_that_resolving_reaches(main: list[Row], other: list[Row]) -> None:

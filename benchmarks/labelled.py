@@ -22,7 +22,7 @@ TRUTH = (
     "facility",
     "held_out",
     "injected",
-    "look_alike",
+    "lookalike",
 )
 
 

@@ -29,7 +29,6 @@ NAMES = TERMS | {
 NAMES |= {"rises", "telling", "told", "understood", "unread", "withdrawal", "withdrawals"}
 ORDINARY = re.compile(  # English in names, and the words of banks and libraries
     r"(?i)(.*_)?look(ed|s)?_(up|after|back)(_.*)?|(.*_)?at_once(_.*)?|_?(cash|branch)_withdrawals?(_.*)?"
-    r"|(.*_)?look_?alikes?(_.*)?"
 )
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 

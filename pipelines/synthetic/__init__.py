@@ -8,8 +8,8 @@ repetitions are labelled too. What the business owes and whether it defaults is 
 
 No single row gives the outcome away (`circumstances`). Each business applies for credit on a day, and its statements
 end then or a few days later. Some sound ones have adverse rows, or rows that look like window dressing: those carry the
-label `look_alike`, and `Business.look_alikes` names the kinds. Some failing ones have no adverse rows at all. With
-`look_alikes=True` each kind is carried by a tenth of the businesses or more, to measure false alarms.
+label `lookalike`, and `Business.lookalikes` names the kinds. Some failing ones have no adverse rows at all. With
+`lookalikes=True` each kind is carried by a tenth of the businesses or more, to measure false alarms.
 
 Brands, trades, wordings and PDF layouts are the files of `data/`; the code is only what happens with them.
 
@@ -29,7 +29,7 @@ from pipelines.synthetic.world.model import (
     Business,
     Facility,
     Latents,
-    LookAlike,
+    Lookalike,
     Outcome,
     Part,
     SyntheticAccount,
@@ -41,7 +41,7 @@ __all__ = [
     "Business",
     "Facility",
     "Latents",
-    "LookAlike",
+    "Lookalike",
     "Outcome",
     "Part",
     "SyntheticAccount",

@@ -28,7 +28,7 @@ CUSTOMERS = pl.Schema(
         "condition": pl.String(),
         "related": pl.String(),  # separated by "; "
         "applied_on": pl.Date(),
-        "look_alikes": pl.String(),  # separated by "; "
+        "lookalikes": pl.String(),  # separated by "; "
         "missed_wages": pl.UInt32(),
         "defaults": pl.Boolean(),  # within 12 months after the window
         "default_probability": pl.Float64(),  # the true one
@@ -108,7 +108,7 @@ def customer(number: int, business: Business) -> pl.DataFrame:
         **{name: getattr(business, name) for name in ("abn", "name", "trade", "state", "condition")},
         "related": "; ".join(business.related),
         "applied_on": business.applied_on,
-        "look_alikes": "; ".join(business.look_alikes),
+        "lookalikes": "; ".join(business.lookalikes),
         "missed_wages": business.missed_wages,
         "defaults": outcome.defaults,
         "default_probability": outcome.probability,

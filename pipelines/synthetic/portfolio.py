@@ -10,14 +10,14 @@ from pipelines.synthetic.businesses.profile import Profile, draw_profile
 from pipelines.synthetic.ledger.faults import inject_faults
 from pipelines.synthetic.ledger.habits import Habits
 from pipelines.synthetic.ledger.ledger import Ledger, in_booking_order
-from pipelines.synthetic.ledger.look_alikes import with_look_alikes
+from pipelines.synthetic.ledger.lookalikes import with_lookalikes
 from pipelines.synthetic.ledger.spending import spending
 from pipelines.synthetic.ledger.standing import facilities
 from pipelines.synthetic.ledger.statements import accounts
 from pipelines.synthetic.ledger.takings import takings
 from pipelines.synthetic.ledger.treasury import Treasury
 from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, window
-from pipelines.synthetic.world.model import Business, Facility, LookAlike, Outcome, Part
+from pipelines.synthetic.world.model import Business, Facility, Lookalike, Outcome, Part
 
 
 def portfolio(
@@ -27,16 +27,16 @@ def portfolio(
     until: date,
     faults: bool = False,
     part: Part | None = None,
-    look_alikes: bool = False,
+    lookalikes: bool = False,
 ) -> Iterator[Business]:
     """Yield `customers` businesses, one at a time: memory doesn't grow with their number.
 
     Each is seen over the `months` months that end on `until`. `faults=True` injects gaps and re-submissions.
     `part="train"` gives other businesses, without the brands and banks that are held out. `part="test"` gives yet
-    others, with held-out brands and banks where possible (`brands`). `look_alikes=True` gives the same businesses, each
-    kind of look-alike in at least a tenth of them.
+    others, with held-out brands and banks where possible (`brands`). `lookalikes=True` gives the same businesses, each
+    kind of lookalike in at least a tenth of them.
     """
-    return (business(n, months, seed, until, faults, part, look_alikes) for n in range(customers))
+    return (business(n, months, seed, until, faults, part, lookalikes) for n in range(customers))
 
 
 def business(
@@ -46,13 +46,13 @@ def business(
     until: date,
     faults: bool = False,
     part: Part | None = None,
-    look_alikes: bool = False,
+    lookalikes: bool = False,
 ) -> Business:
     """Return business number `n` of a portfolio, counted from 0. It depends on nothing but these values."""
     stream = f"{seed}/{n}/{months}/{until}" if part is None else f"{seed}/{n}/{months}/{until}/{part}"
     rng = Random(stream)  # text seeds are hashed by SHA-512, the same in every process
     drawn, days = draw_profile(rng, window(months, until), part)
-    profile = in_circumstances(drawn, days, stream, often=look_alikes)
+    profile = in_circumstances(drawn, days, stream, often=lookalikes)
     ledger = run_ledger(profile, days, rng)
     owed = facilities(profile, ledger, days)
     made = Business(
@@ -66,7 +66,7 @@ def business(
         facilities=owed,
         outcome=_outcome(profile, ledger, days, owed, rng),
         applied_on=date.fromordinal(profile.applied_on),
-        look_alikes=_look_alikes(profile, ledger),
+        lookalikes=_lookalikes(profile, ledger),
         missed_wages=ledger.missed.total(),
         not_supplied=profile.not_supplied and profile.numbers[profile.not_supplied],
     )
@@ -76,7 +76,7 @@ def business(
 def run_ledger(profile: Profile, days: Window, rng: Random) -> Ledger:
     """Return the business's ledger after the last day of the window."""
     usual = [*takings(profile, days, rng), *spending(profile, days, rng)]
-    planned = in_booking_order(with_look_alikes(profile, days, usual))
+    planned = in_booking_order(with_lookalikes(profile, days, usual))
     ledger, habits = Ledger(profile, days, rng), Habits(profile, days, rng)
     treasury = Treasury(profile, days, planned)
     for day in days:
@@ -86,10 +86,10 @@ def run_ledger(profile: Profile, days: Window, rng: Random) -> Ledger:
     return ledger
 
 
-def _look_alikes(profile: Profile, ledger: Ledger) -> tuple[LookAlike, ...]:
-    """Return the look-alikes that occur in accounts that the lender sees."""
+def _lookalikes(profile: Profile, ledger: Ledger) -> tuple[Lookalike, ...]:
+    """Return the lookalikes that occur in accounts that the lender sees."""
     seen = (rows for role, rows in ledger.rows.items() if role != profile.not_supplied)
-    return tuple(sorted({row.movement.look_alike for rows in seen for row in rows if row.movement.look_alike}))
+    return tuple(sorted({row.movement.lookalike for rows in seen for row in rows if row.movement.lookalike}))
 
 
 def _outcome(profile: Profile, ledger: Ledger, days: Window, owed: tuple[Facility, ...], rng: Random) -> Outcome:

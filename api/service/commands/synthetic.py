@@ -61,7 +61,7 @@ def generate(
     out: Annotated[Path, typer.Option(help="Folder to write to; it must be new or empty.")] = Path("synthetic"),
     format_: Annotated[Format, typer.Option("--format", help="Format of the transactions.")] = Format.CSV,
     part: Annotated[PartOf | None, typer.Option(help="Only businesses for training, or for testing.")] = None,
-    look_alikes: Annotated[bool, typer.Option(help="Make many honest look-alikes of trouble and window dressing.")] = (
+    lookalikes: Annotated[bool, typer.Option(help="Make many honest lookalikes of trouble and window dressing.")] = (
         False
     ),
     as_json: AsJson = False,
@@ -74,14 +74,14 @@ def generate(
 
     Each business applies for credit on a day (applied_on), and its statements
     end then or a few days later. Some sound businesses have rows that look like
-    trouble or like window dressing (look_alike); with --look-alikes each kind
+    trouble or like window dressing (lookalike); with --lookalikes each kind
     of them occurs in at least a tenth of the businesses.
 
     Example: tidemark synthetic generate --customers 500 --months 12 --seed 7 --out portfolio
     """
     _must_be_empty(out)
     wanted: Part | None = None if part is None else part.value
-    businesses = portfolio(customers, months, seed, _last_day(until), faults, wanted, look_alikes)
+    businesses = portfolio(customers, months, seed, _last_day(until), faults, wanted, lookalikes)
     with ExitStack() as files:
         folder = _Folder(out, format_, files)
         for piece in _in_pieces(_with_progress(businesses, customers, show=not as_json)):

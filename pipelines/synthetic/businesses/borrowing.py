@@ -164,7 +164,7 @@ def _refinanced(new: Borrowing, old: Borrowing, window: Window) -> Iterator[Move
     if day in window:
         payout = _repayment(old, day, old.to_repay, None)
         reference = f"PAYOUT {old.reference}"
-        yield payout._replace(rail="pay_anyone", reference=reference, look_alike="refinanced")
+        yield payout._replace(rail="pay_anyone", reference=reference, lookalike="refinanced")
 
 
 def _lender(rng: Random, state: Condition, invoices: bool, part: Part | None) -> Lender | None:
@@ -258,7 +258,7 @@ def _funding(borrowing: Borrowing, day: int, cents: int, owed: int) -> Movement:
         category,
         facility=borrowing.number,
         owed=owed,
-        look_alike="refinanced" if borrowing.pays_out else None,
+        lookalike="refinanced" if borrowing.pays_out else None,
     )
 
 

@@ -1,7 +1,7 @@
-"""When a business applies for credit, and which honest look-alikes and which silence it is disposed to.
+"""When a business applies for credit, and which honest lookalikes and which silence it is disposed to.
 
 Each business has a stream of random numbers for this, apart from the one that everything else is drawn from: a business
-without a look-alike is the same as if there were none, and a portfolio made with more of them has the same businesses
+without a lookalike is the same as if there were none, and a portfolio made with more of them has the same businesses
 with more rows.
 """
 
@@ -15,7 +15,7 @@ from pipelines.synthetic.businesses.borrowing import can_be_refinanced, refinanc
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.data_files import Record, load
 from pipelines.synthetic.world.days import Window
-from pipelines.synthetic.world.model import LookAlike
+from pipelines.synthetic.world.model import Lookalike
 
 Who = Literal[
     "everyone", "saver", "employer", "without_tax_plan", "serves_practitioners", "invoicing", "in_group", "indebted"
@@ -40,9 +40,9 @@ class Leg(Record, frozen=True):
 
 
 class Event(Record, frozen=True):
-    """Rows of a look-alike; `circumstances.yaml` explains the fields."""
+    """Rows of a lookalike; `circumstances.yaml` explains the fields."""
 
-    look_alike: LookAlike
+    lookalike: Lookalike
     first: Leg
     low: float
     high: float
@@ -74,7 +74,7 @@ class Circumstances(Record, frozen=True):
     adverse_categories: frozenset[str]
     insolvency_endings: dict[str, tuple[str, ...]]
     employee_garnishee: PassedOn
-    look_alikes: dict[LookAlike, Carriers]
+    lookalikes: dict[Lookalike, Carriers]
     events: tuple[Event, ...]
 
 
@@ -84,17 +84,17 @@ def circumstances() -> Circumstances:
 
 
 def in_circumstances(profile: Profile, days: Window, stream: str, *, often: bool) -> Profile:
-    """Return the business with its day of application, its silence and its look-alikes."""
+    """Return the business with its day of application, its silence and its lookalikes."""
     known, rng = circumstances(), Random(f"{stream}/circumstances")
     applied_on = max(days.first, days.last - rng.choice(known.days_after_application))
     quiet = rng.random() < known.quiet and profile.distressed
     placed = replace(profile, stream=stream, applied_on=applied_on, quiet=quiet)
     chosen = frozenset(
         kind
-        for kind, carriers in known.look_alikes.items()
+        for kind, carriers in known.lookalikes.items()
         if rng.random() < (carriers.often if often else carriers.usual) and _can_have(placed, carriers.who)
     )
-    return _refinanced(_in_insolvency_trade(replace(placed, look_alikes=chosen)), days)
+    return _refinanced(_in_insolvency_trade(replace(placed, lookalikes=chosen)), days)
 
 
 def _can_have(profile: Profile, who: Who) -> bool:
@@ -114,23 +114,23 @@ _DISPOSED: Mapping[Who, Callable[[Profile], bool]] = {
 
 
 @cache
-def variants(look_alike: LookAlike, trade: str) -> tuple[str, ...]:
-    """Return the variants of a look-alike that a business of the trade can have."""
-    events = (event for event in circumstances().events if event.look_alike == look_alike)
+def variants(lookalike: Lookalike, trade: str) -> tuple[str, ...]:
+    """Return the variants of a lookalike that a business of the trade can have."""
+    events = (event for event in circumstances().events if event.lookalike == lookalike)
     return tuple(dict.fromkeys(event.variant for event in events if not event.trades or trade in event.trades))
 
 
-def events_of(profile: Profile, look_alike: LookAlike, rng: Random) -> list[Event]:
-    """Return the events of one variant of a look-alike, none if its rows are not events."""
-    if not (open_to := variants(look_alike, profile.trade.slug)):
+def events_of(profile: Profile, lookalike: Lookalike, rng: Random) -> list[Event]:
+    """Return the events of one variant of a lookalike, none if its rows are not events."""
+    if not (open_to := variants(lookalike, profile.trade.slug)):
         return []
     variant = rng.choice(open_to)
-    return [event for event in circumstances().events if (event.look_alike, event.variant) == (look_alike, variant)]
+    return [event for event in circumstances().events if (event.lookalike, event.variant) == (lookalike, variant)]
 
 
 def _in_insolvency_trade(profile: Profile) -> Profile:
     """Return the business with a name that says what it does for insolvency practitioners."""
-    if "insolvency_trade" not in profile.look_alikes:
+    if "insolvency_trade" not in profile.lookalikes:
         return profile
     rng = stream_of(profile, "insolvency_trade")
     variant = rng.choice(variants("insolvency_trade", profile.trade.slug))
@@ -141,13 +141,13 @@ def _in_insolvency_trade(profile: Profile) -> Profile:
 
 def _refinanced(profile: Profile, days: Window) -> Profile:
     """Return the business with one of its loans paid out by another lender, shortly before the application."""
-    if "refinanced" not in profile.look_alikes:
+    if "refinanced" not in profile.lookalikes:
         return profile
     rng = stream_of(profile, "refinanced")
     borrowings = refinancing(rng, profile.borrowings, days, profile.applied_on, profile.part)
     return replace(profile, borrowings=borrowings)
 
 
-def stream_of(profile: Profile, look_alike: LookAlike) -> Random:
-    """Return the random numbers of a business's look-alike, which no other one uses."""
-    return Random(f"{profile.stream}/{look_alike}")
+def stream_of(profile: Profile, lookalike: Lookalike) -> Random:
+    """Return the random numbers of a business's lookalike, which no other one uses."""
+    return Random(f"{profile.stream}/{lookalike}")

@@ -23,7 +23,7 @@ from pipelines.synthetic.world.merchants import (
     terminal,
     water_bill,
 )
-from pipelines.synthetic.world.model import Condition, Latents, LookAlike, Movement, Part, Party, Role, Series
+from pipelines.synthetic.world.model import Condition, Latents, Lookalike, Movement, Part, Party, Role, Series
 from pipelines.synthetic.world.names import (
     client_firm,
     names,
@@ -106,7 +106,7 @@ class Profile:
     stream: str = ""  # of random numbers for what `circumstances` draws, as all that follows
     applied_on: int = 0
     quiet: bool = False  # its trouble leaves no adverse rows
-    look_alikes: frozenset[LookAlike] = frozenset()  # that it is disposed to; money or days may not allow them
+    lookalikes: frozenset[Lookalike] = frozenset()  # that it is disposed to; money or days may not allow them
 
     @property
     def distressed(self) -> bool:

@@ -61,7 +61,7 @@ class Habits:
     def _share_profit(self, day: int, ledger: Ledger) -> None:
         """Pay the owner a part of what exceeds six tenths of a month's turnover."""
         spare = ledger.balances["main"] - self._profile.turnover * 6 // 10
-        retains = self._profile.distressed or "lasting_equity" in self._profile.look_alikes
+        retains = self._profile.distressed or "lasting_equity" in self._profile.lookalikes
         if spare > 200_000 and not retains:
             cents = spare * 6 // 10 // 50_000 * 50_000 or 50_000
             self._pay_owner(day, ledger, cents, "Distribution", Series("distribution", "monthly"))

@@ -201,7 +201,7 @@ class Ledger:
         rail = "osko_out" if cents > 0 else "osko_in"
         reference = spoken(self.rng, words().pooling)
         movement = Movement(day, -cents, rail, Party(name, brand=name), reference, "related_entity")
-        self._post(movement._replace(look_alike="cash_pooling"))
+        self._post(movement._replace(lookalike="cash_pooling"))
 
     def _bring_back_savings(self, day: int, cents: int) -> None:
         """Bring back money that was put aside for tax, from savings or from an account of its own."""
@@ -240,7 +240,7 @@ class Ledger:
     def _dishonour(self, movement: Movement) -> None:
         """Post the debit, its return on the same day or the next, and the bank's fee."""
         if movement.day == self.short_on:
-            movement = movement._replace(look_alike="timing_dishonour")
+            movement = movement._replace(lookalike="timing_dishonour")
         since = self.unpaid_since.get(movement.facility, movement.day)
         self._post(movement)
         bank = self.profile.bank
@@ -266,12 +266,12 @@ class Ledger:
         fee = self.profile.bank.dishonour_fee
         if fee:
             charged = Movement(returned.day, -fee, "dishonour_fee", NOBODY, "", "dishonour_fee")
-            self._post(charged._replace(look_alike=returned.look_alike))
+            self._post(charged._replace(lookalike=returned.lookalike))
 
     def _debit_again(self, movement: Movement) -> None:
         """Plan a second try a few days later: a lender's, at times with a fee, or after a mistake anybody's."""
         day = next_business_day(movement.day + 3)
-        if movement.look_alike == "timing_dishonour":
+        if movement.lookalike == "timing_dishonour":
             self._again[day].append(movement._replace(day=day, series=None))
             return
         if not movement.facility or movement.series is None or self.rng.random() >= DEBITED_AGAIN:

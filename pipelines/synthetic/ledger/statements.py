@@ -108,7 +108,7 @@ def _statement(
             "facility": [movement.facility or None for movement in movements],
             "held_out": _held_out(bank, movements),
             "injected": [None] * len(rows),
-            "look_alike": [movement.look_alike for movement in movements],
+            "lookalike": [movement.lookalike for movement in movements],
         },
         schema_overrides=LABELLED,
     )

@@ -21,10 +21,10 @@ class Treasury:
 
     def __init__(self, profile: Profile, window: Window, planned: Mapping[int, list[Movement]]) -> None:
         rng = stream_of(profile, "cash_pooling")
-        pools = "cash_pooling" in profile.look_alikes
+        pools = "cash_pooling" in profile.lookalikes
         self._sweep_days = frozenset(window.weekly(rng.randrange(5)) if pools else ())
         self._retained = round(profile.turnover * rng.uniform(0.15, 0.4))
-        mistakes = "timing_dishonour" in profile.look_alikes
+        mistakes = "timing_dishonour" in profile.lookalikes
         self._mistake = _mistaken_debit(window, planned, stream_of(profile, "timing_dishonour")) if mistakes else None
         self._moved = 0
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.vocabulary.schemas import MONEY, SeriesPeriod
 
-LookAlike = Literal[
+Lookalike = Literal[
     "disputed_bill",
     "timing_dishonour",
     "employee_garnishee",
@@ -48,7 +48,7 @@ LABELLED = pl.Schema(
         "injected": pl.Enum(
             ("gap", "duplicate", "row_deleted", "week_deleted", "month_deleted", "row_repeated", "sign_flipped")
         ),
-        "look_alike": pl.Enum(get_args(LookAlike)),  # of what honest look-alike the row is a part
+        "lookalike": pl.Enum(get_args(Lookalike)),  # of what honest lookalike the row is a part
     }
 )
 
@@ -134,7 +134,7 @@ class Business:
     facilities: tuple[Facility, ...]
     outcome: Outcome
     applied_on: date  # the day of its credit application; statements end then or a few days later
-    look_alikes: tuple[LookAlike, ...]  # that occur in its rows, in alphabetical order
+    lookalikes: tuple[Lookalike, ...]  # that occur in its rows, in alphabetical order
     missed_wages: int  # payments of wages that were not made within a week of their day
     not_supplied: str | None = None  # number of an account that the lender never sees
 
@@ -170,7 +170,7 @@ class Movement(NamedTuple):
     series: Series | None = None
     facility: int = 0  # none
     owed: int = 0  # by how many cents it changes what is owed on the facility, or to those whose money is held
-    look_alike: LookAlike | None = None
+    lookalike: Lookalike | None = None
 
 
 class Booked(NamedTuple):

@@ -68,11 +68,11 @@ def test_a_portfolio_for_training_has_no_held_out_bank(tmp_path: Path) -> None:
     assert not banks & held_out_banks()
 
 
-def test_look_alikes_are_labelled_and_named_beside_the_customer(tmp_path: Path) -> None:
-    generated(tmp_path / "portfolio", "--look-alikes")
+def test_lookalikes_are_labelled_and_named_beside_the_customer(tmp_path: Path) -> None:
+    generated(tmp_path / "portfolio", "--lookalikes")
     rows = pl.read_csv(tmp_path / "portfolio" / "transactions.csv", schema=frames.TRANSACTIONS)
-    labelled = rows.drop_nulls("look_alike")["customer"].unique().to_list()
-    named = pl.read_csv(tmp_path / "portfolio" / "customers.csv").filter(pl.col("look_alikes") != "")
+    labelled = rows.drop_nulls("lookalike")["customer"].unique().to_list()
+    named = pl.read_csv(tmp_path / "portfolio" / "customers.csv").filter(pl.col("lookalikes") != "")
     assert named["customer"].sort().to_list() == sorted(labelled)
     assert len(labelled) > 5
 

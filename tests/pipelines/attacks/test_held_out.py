@@ -21,7 +21,7 @@ def test_drawn_third_is_implemented_with_its_lookalikes() -> None:
     assert len(draw_held_out()) * 3 >= len(described()) >= 15
 
 
-def test_every_attack_has_a_look_alike_in_words() -> None:
+def test_every_attack_has_a_lookalike_in_words() -> None:
     assert [slug for slug, each in described().items() if not each.lookalikes or len(each.words) < 80] == []
 
 

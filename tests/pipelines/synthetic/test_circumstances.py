@@ -1,4 +1,4 @@
-"""Applications, honest look-alikes, silent failures and missed wages: they occur often enough, with true labels."""
+"""Applications, honest lookalikes, silent failures and missed wages: they occur often enough, with true labels."""
 
 from datetime import date, timedelta
 from decimal import Decimal
@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipelines.synthetic import Business, LookAlike, business, portfolio
+from pipelines.synthetic import Business, Lookalike, business, portfolio
 from pipelines.synthetic.businesses.circumstances import circumstances
 from pipelines.synthetic.frames import transactions
 
 UNTIL = date(2025, 6, 30)
-KINDS: tuple[LookAlike, ...] = get_args(LookAlike)
+KINDS: tuple[Lookalike, ...] = get_args(Lookalike)
 OUTSIDERS = ("disputed_bill", "creditor_dividend", "tax_interest_once")  # adverse, and nothing else about them changes
 of_a_large_portfolio = pytest.mark.slow  # 700 businesses are drawn, only to test the generator of synthetic data
 
@@ -30,8 +30,8 @@ def usual() -> list[Business]:
 
 @pytest.fixture(scope="module")
 def honest() -> list[Business]:
-    """The same businesses with many look-alikes."""
-    return list(portfolio(350, 8, seed=17, until=UNTIL, look_alikes=True))
+    """The same businesses with many lookalikes."""
+    return list(portfolio(350, 8, seed=17, until=UNTIL, lookalikes=True))
 
 
 @pytest.fixture(scope="module")
@@ -39,24 +39,24 @@ def rows(honest: list[Business]) -> pl.DataFrame:
     return table(honest)
 
 
-def test_the_same_seed_gives_the_same_look_alikes() -> None:
-    many, again = (list(portfolio(8, 2, seed=3, until=UNTIL, look_alikes=True)) for _ in range(2))
+def test_the_same_seed_gives_the_same_lookalikes() -> None:
+    many, again = (list(portfolio(8, 2, seed=3, until=UNTIL, lookalikes=True)) for _ in range(2))
     assert_frame_equal(table(many), table(again))
-    assert [one.look_alikes for one in many] == [one.look_alikes for one in again]
+    assert [one.lookalikes for one in many] == [one.lookalikes for one in again]
     assert [one.applied_on for one in many] == [one.applied_on for one in again]
-    assert any(one.look_alikes for one in many)
+    assert any(one.lookalikes for one in many)
     assert_frame_equal(
-        transactions(0, business(7, 2, 3, UNTIL, look_alikes=True)),
+        transactions(0, business(7, 2, 3, UNTIL, lookalikes=True)),
         transactions(0, many[7]),
     )
 
 
-def test_a_business_without_look_alikes_is_the_same_in_both_portfolios() -> None:
+def test_a_business_without_lookalikes_is_the_same_in_both_portfolios() -> None:
     pairs = [
         (one, other)
         for n in range(8)
-        if not (other := business(n, 2, 3, UNTIL, look_alikes=True)).look_alikes
-        and not (one := business(n, 2, 3, UNTIL)).look_alikes
+        if not (other := business(n, 2, 3, UNTIL, lookalikes=True)).lookalikes
+        and not (one := business(n, 2, 3, UNTIL)).lookalikes
     ]
     assert pairs
     for one, other in pairs:
@@ -65,28 +65,26 @@ def test_a_business_without_look_alikes_is_the_same_in_both_portfolios() -> None
 
 
 @of_a_large_portfolio
-def test_each_look_alike_is_carried_by_a_tenth(honest: list[Business]) -> None:
-    shares = {kind: mean(kind in one.look_alikes for one in honest) for kind in KINDS}
+def test_each_lookalike_is_carried_by_a_tenth(honest: list[Business]) -> None:
+    shares = {kind: mean(kind in one.lookalikes for one in honest) for kind in KINDS}
     assert {kind: share for kind, share in shares.items() if not 0.1 <= share <= 0.25} == {}
 
 
 @of_a_large_portfolio
-def test_each_look_alike_occurs_in_a_usual_portfolio_and_most_businesses_have_none(usual: list[Business]) -> None:
-    assert {kind for one in usual for kind in one.look_alikes} == set(KINDS)
-    assert 0.5 < mean(not one.look_alikes for one in usual) < 0.8
+def test_each_lookalike_occurs_in_a_usual_portfolio_and_most_businesses_have_none(usual: list[Business]) -> None:
+    assert {kind for one in usual for kind in one.lookalikes} == set(KINDS)
+    assert 0.5 < mean(not one.lookalikes for one in usual) < 0.8
 
 
 @of_a_large_portfolio
 def test_labels_on_rows_are_those_of_the_business(honest: list[Business]) -> None:
     for number, one in enumerate(honest):
-        assert sorted(transactions(number, one)["look_alike"].drop_nulls().unique().cast(pl.String)) == [
-            *one.look_alikes
-        ]
+        assert sorted(transactions(number, one)["lookalike"].drop_nulls().unique().cast(pl.String)) == [*one.lookalikes]
 
 
 @of_a_large_portfolio
-def test_no_business_in_trouble_carries_a_look_alike(honest: list[Business]) -> None:
-    assert {one.condition for one in honest if one.look_alikes} == {"sound", "start_up"}
+def test_no_business_in_trouble_carries_a_lookalike(honest: list[Business]) -> None:
+    assert {one.condition for one in honest if one.lookalikes} == {"sound", "start_up"}
 
 
 @of_a_large_portfolio
@@ -94,7 +92,7 @@ def test_balances_add_up(honest: list[Business]) -> None:
     for one in honest:
         for account in one.accounts:
             steps = account.transactions.select(pl.col("balance").diff() - pl.col("amount")).to_series().drop_nulls()
-            assert (steps == 0).all(), one.look_alikes
+            assert (steps == 0).all(), one.lookalikes
 
 
 @of_a_large_portfolio
@@ -109,7 +107,7 @@ def test_applications_are_in_the_last_days_of_the_statements(usual: list[Busines
 @of_a_large_portfolio
 def test_recent_money_comes_in_the_month_before_the_application(honest: list[Business], rows: pl.DataFrame) -> None:
     applied = pl.DataFrame({"customer": range(len(honest)), "applied_on": [one.applied_on for one in honest]})
-    recent = rows.filter(pl.col("look_alike").cast(pl.String).str.starts_with("recent_")).join(
+    recent = rows.filter(pl.col("lookalike").cast(pl.String).str.starts_with("recent_")).join(
         applied.cast({"customer": pl.UInt32}), on="customer", validate="m:1"
     )
     assert set(recent["category"]) == {"grant", "insurance_payout", "asset_sale"}
@@ -119,8 +117,8 @@ def test_recent_money_comes_in_the_month_before_the_application(honest: list[Bus
 
 @of_a_large_portfolio
 @pytest.mark.parametrize("kind", ["returned_deposit", "overpaid_invoice"])
-def test_what_is_returned_is_returned_in_full(rows: pl.DataFrame, kind: LookAlike) -> None:
-    labelled = rows.filter(pl.col("look_alike") == kind)
+def test_what_is_returned_is_returned_in_full(rows: pl.DataFrame, kind: Lookalike) -> None:
+    labelled = rows.filter(pl.col("lookalike") == kind)
     sums = labelled.group_by("customer").agg(pl.col("amount").sum())["amount"].to_list()
     assert len(sums) > 30
     assert mean(amount == 0 for amount in sums) > 0.85  # others lack an account or money to return
@@ -129,7 +127,7 @@ def test_what_is_returned_is_returned_in_full(rows: pl.DataFrame, kind: LookAlik
 @of_a_large_portfolio
 def test_what_is_held_for_others_is_passed_on_within_days(rows: pl.DataFrame) -> None:
     held = (
-        rows.filter(pl.col("look_alike") == "money_held")
+        rows.filter(pl.col("lookalike") == "money_held")
         .group_by("customer")
         .agg(
             received=pl.col("amount").filter(pl.col("amount") > 0).sum().cast(pl.Float64),
@@ -144,7 +142,7 @@ def test_what_is_held_for_others_is_passed_on_within_days(rows: pl.DataFrame) ->
 @of_a_large_portfolio
 def test_insolvency_trade_is_weekly(rows: pl.DataFrame) -> None:
     weeks = (
-        rows.filter(pl.col("look_alike") == "insolvency_trade", pl.col("amount") > 0)
+        rows.filter(pl.col("lookalike") == "insolvency_trade", pl.col("amount") > 0)
         .group_by("customer")
         .agg(weeks=pl.col("date").dt.truncate("1w").n_unique(), span=pl.col("date").max() - pl.col("date").min())
     )
@@ -154,8 +152,8 @@ def test_insolvency_trade_is_weekly(rows: pl.DataFrame) -> None:
 @of_a_large_portfolio
 def test_a_workers_garnishee_is_paid_on_pay_days(rows: pl.DataFrame) -> None:
     wages = rows.filter(pl.col("category") == "wages")
-    deducted = wages.filter(pl.col("look_alike") == "employee_garnishee")
-    paid = wages.filter(pl.col("look_alike").is_null()).select("customer", "date").unique()
+    deducted = wages.filter(pl.col("lookalike") == "employee_garnishee")
+    paid = wages.filter(pl.col("lookalike").is_null()).select("customer", "date").unique()
     assert deducted.join(paid, on=["customer", "date"], how="anti").height / deducted.height < 0.01
     names = {"Child Support Agency", "Child Support Agy", "Local Court", "Sheriffs Office"}
     assert set(deducted["counterparty"]) <= names
@@ -165,7 +163,7 @@ def test_a_workers_garnishee_is_paid_on_pay_days(rows: pl.DataFrame) -> None:
 def test_a_refinanced_loan_is_paid_out_by_the_new_one(honest: list[Business]) -> None:
     paid_out = 0
     for number, one in enumerate(honest):
-        mine = transactions(number, one).filter(pl.col("look_alike") == "refinanced")
+        mine = transactions(number, one).filter(pl.col("lookalike") == "refinanced")
         by_number = {facility.number: facility for facility in one.facilities}
         for facility, amount in mine.filter(pl.col("amount") < 0).select("facility", "amount").iter_rows():
             assert by_number[facility].remaining == 0
@@ -179,7 +177,7 @@ def test_a_refinanced_loan_is_paid_out_by_the_new_one(honest: list[Business]) ->
 
 @of_a_large_portfolio
 def test_companies_of_a_group_pool_cash_with_each_other(honest: list[Business], rows: pl.DataFrame) -> None:
-    pooled = rows.filter(pl.col("look_alike") == "cash_pooling")
+    pooled = rows.filter(pl.col("lookalike") == "cash_pooling")
     assert set(pooled["category"]) == {"related_entity"}
     related = pooled.group_by("customer").agg(pl.col("counterparty").unique())
     for number, names in related.iter_rows():
@@ -188,7 +186,7 @@ def test_companies_of_a_group_pool_cash_with_each_other(honest: list[Business], 
 
 @of_a_large_portfolio
 def test_a_dishonour_from_timing_is_paid_at_the_next_attempt(rows: pl.DataFrame) -> None:
-    attempts = rows.filter(pl.col("look_alike") == "timing_dishonour", pl.col("category") != "dishonour_fee")
+    attempts = rows.filter(pl.col("lookalike") == "timing_dishonour", pl.col("category") != "dishonour_fee")
     sums = attempts.group_by("customer").agg(
         returned=pl.col("amount").filter(pl.col("category") == "returned_payment").sum(), left=pl.col("amount").sum()
     )
@@ -199,7 +197,7 @@ def test_a_dishonour_from_timing_is_paid_at_the_next_attempt(rows: pl.DataFrame)
 @of_a_large_portfolio
 def test_owners_equity_is_not_distributed(honest: list[Business]) -> None:
     for number, one in enumerate(honest):
-        if "lasting_equity" in one.look_alikes:
+        if "lasting_equity" in one.lookalikes:
             assert "Distribution" not in " ".join(transactions(number, one)["description"])
 
 
@@ -208,7 +206,7 @@ def test_adverse_rows_change_neither_causes_nor_probability(usual: list[Business
     changed = [
         (one, other)
         for one, other in zip(usual, honest, strict=True)
-        if (added := set(other.look_alikes) - set(one.look_alikes)) and added <= set(OUTSIDERS)
+        if (added := set(other.lookalikes) - set(one.lookalikes)) and added <= set(OUTSIDERS)
     ]
     assert len(changed) > 10
     for one, other in changed:

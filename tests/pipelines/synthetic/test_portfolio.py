@@ -192,8 +192,8 @@ def test_the_portfolio_is_made_as_it_is_read() -> None:
 def test_the_same_seed_gives_the_same_rows_in_every_process() -> None:
     program = (
         "from datetime import date; from pipelines.synthetic import portfolio;"
-        "many = list(portfolio(12, 2, 9, date(2025, 6, 30), faults=True, look_alikes=True));"
-        "print(*((one.outcome, one.facilities, one.look_alikes) for one in many));"
+        "many = list(portfolio(12, 2, 9, date(2025, 6, 30), faults=True, lookalikes=True));"
+        "print(*((one.outcome, one.facilities, one.lookalikes) for one in many));"
         "print(*(account.transactions.write_csv() for one in many for account in one.accounts))"
     )
     printed = {

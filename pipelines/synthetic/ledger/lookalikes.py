@@ -13,31 +13,31 @@ from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.occasions import TYPED, party_of
 from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import Window, is_business_day, next_business_day
-from pipelines.synthetic.world.model import LookAlike, Movement, Party, Series
+from pipelines.synthetic.world.model import Lookalike, Movement, Party, Series
 from pipelines.synthetic.world.wear import spoken, words
 
 RECENT = 25  # days before the application; one of the invoices paid twice is of these days
 
 
-def with_look_alikes(profile: Profile, window: Window, planned: Sequence[Movement]) -> Sequence[Movement]:
-    """Return the plan with the rows of the business's look-alikes, and without adverse ones if it is quiet."""
+def with_lookalikes(profile: Profile, window: Window, planned: Sequence[Movement]) -> Sequence[Movement]:
+    """Return the plan with the rows of the business's lookalikes, and without adverse ones if it is quiet."""
     if profile.quiet:
         return [movement for movement in planned if movement.category not in circumstances().adverse_categories]
-    if "employee_garnishee" in profile.look_alikes:
+    if "employee_garnishee" in profile.lookalikes:
         planned = list(_passed_on(profile, planned, stream_of(profile, "employee_garnishee")))
     added = [
-        movement._replace(look_alike=look_alike)
-        for look_alike in sorted(profile.look_alikes)
-        for movement in _rows(profile, window, planned, look_alike)
+        movement._replace(lookalike=lookalike)
+        for lookalike in sorted(profile.lookalikes)
+        for movement in _rows(profile, window, planned, lookalike)
     ]
     return [*planned, *added]
 
 
-def _rows(profile: Profile, window: Window, planned: Sequence[Movement], look_alike: LookAlike) -> Iterator[Movement]:
-    rng = stream_of(profile, look_alike)
-    if look_alike == "overpaid_invoice":
+def _rows(profile: Profile, window: Window, planned: Sequence[Movement], lookalike: Lookalike) -> Iterator[Movement]:
+    rng = stream_of(profile, lookalike)
+    if lookalike == "overpaid_invoice":
         yield from _overpaid(profile, window, planned, rng)
-    for event in events_of(profile, look_alike, rng):
+    for event in events_of(profile, lookalike, rng):
         for day in _days(event, profile, window, rng):
             yield from _happening(event, profile, window, rng, day)
 
@@ -127,5 +127,5 @@ def _passed_on(profile: Profile, planned: Sequence[Movement], rng: Random) -> It
             "wages",
             "main",
             series,
-            look_alike="employee_garnishee",
+            lookalike="employee_garnishee",
         )

@@ -64,11 +64,6 @@ def as_ledger(rows: pl.DataFrame) -> pl.DataFrame:
     return ordered.with_columns(row=nth).select(pl.col(name).cast(kind) for name, kind in LEDGER.items())
 
 
-def as_transactions(ledger: pl.DataFrame, customer: str) -> pl.DataFrame:
-    """Return the ledger as rows of `risk_models.files.parse_transactions`."""
-    return ledger.select(pl.lit(customer).alias("customer"), *_REQUIRED)
-
-
 def insert_rows(ledger: pl.DataFrame, movements: Iterable[Movement]) -> pl.DataFrame:
     """Insert rows at the end of their days, in accounts that the ledger has. Later balances change.
 

@@ -27,7 +27,7 @@ class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def described() -> Mapping[str, Described]:
-    """Return all attacks that are described, by slug, whether or not they are implemented."""
+    """Return the words of all attacks, by slug."""
     text = files("pipelines.attacks").joinpath(FILE).read_text("utf-8")
     return msgspec.convert(parse(text, FILE), dict[str, Described])
 
@@ -41,20 +41,18 @@ def draw_held_out() -> frozenset[str]:
 
 @cache
 def attacks() -> Mapping[str, Attack]:
-    """Return the implemented attacks by slug."""
+    """Return all attacks by slug."""
     return {
         slug: Attack(slug, each.words, slug in draw_held_out(), _CHANGES[slug], each.detectability, each.needs)
         for slug, each in described().items()
-        if slug in _CHANGES
     }
 
 
 @cache
 def lookalikes() -> Mapping[str, Lookalike]:
-    """Return the implemented lookalikes by slug."""
+    """Return all lookalikes by slug."""
     return {
         slug: Lookalike(slug, words, attack in draw_held_out(), _CHANGES[slug], attack)
         for attack, each in described().items()
         for slug, words in each.lookalikes.items()
-        if slug in _CHANGES
     }

@@ -1,6 +1,6 @@
 """Rate many ledgers at once: risk report, completeness report and a shipped policy, with the code that lenders use."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import cache
@@ -80,12 +80,8 @@ def _reported(risk: pl.DataFrame, completeness: pl.DataFrame) -> Iterator[tuple[
     for number, printed, other in both.iter_rows():
         report, reasons = msgspec.json.decode(printed), msgspec.json.decode(other)["reasons"]
         codes = {each["code"] for each in (*report["errorCodes"], *reasons)}
-        yield number, report["rating"], report["value"], sorted(codes), _findings(report)
-
-
-def _findings(report: dict[str, Any]) -> Sequence[str]:
-    found = report.get("integrity", {}).get("findings", [])
-    return sorted({each["finding"] for each in found if not each["isResolved"]})
+        found = {each["finding"] for each in report["integrity"]["findings"] if not each["isResolved"]}
+        yield number, report["rating"], report["value"], sorted(codes), sorted(found)
 
 
 def _decided(facts: Facts) -> pl.DataFrame:

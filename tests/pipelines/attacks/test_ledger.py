@@ -14,7 +14,6 @@ from pipelines.attacks.ledger import (
     Movement,
     add_account,
     as_ledger,
-    as_transactions,
     change_amounts,
     change_texts,
     hide_balances,
@@ -106,11 +105,6 @@ def test_newest_first_is_turned_round() -> None:
     rows = account("1", "10.00", "20.00", "30.00")
     same_day = rows.with_columns(date=pl.when(pl.col("amount") > 15).then(FIRST + timedelta(days=1)).otherwise("date"))
     assert_frame_equal(as_ledger(same_day.reverse()), as_ledger(same_day))
-
-
-def test_rows_go_back_to_a_file_of_transactions() -> None:
-    rows = as_transactions(ledger(account("1", "10.00")), "c1")
-    assert rows.rows() == [("c1", "1", FIRST, "row 0", TEN, Decimal("110.00"))]
 
 
 def test_touched_rows_are_named_and_removed_ones_too() -> None:

@@ -2,9 +2,10 @@
 
 import polars as pl
 
-from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
+from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
+from pipelines.figures.offsets import offsets
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
 
@@ -25,25 +26,15 @@ def missing(facts: Facts) -> pl.DataFrame:
     missing, with its sign.
     """
     broken = facts.rows.lazy().filter(~pl.col("balance_verified")).select(BY_ACCOUNT).unique()
-    accounts = broken.collect(engine="in-memory").lazy()
-    net = (
-        facts.rows.lazy()
-        .join(accounts, on=BY_ACCOUNT, how="semi")
-        .group_by(*BY_ACCOUNT, "date")
-        .agg(net=pl.col("amount").cast(BALANCE).sum())
-        .sort(*BY_ACCOUNT, "date")
-        .with_columns(so_far=pl.col("net").cum_sum().over(BY_ACCOUNT))
-    )
-    closings = facts.stated_closings.lazy().join(accounts, on=BY_ACCOUNT, how="semi").drop_nulls("closing_balance")
-    step = (pl.col("closing_balance") - pl.col("so_far")).diff().over(BY_ACCOUNT)
+    step = pl.col("offset").diff().over(BY_ACCOUNT)
     return (
-        closings.join(net, on=[*BY_ACCOUNT, "date"], how="inner", validate="1:1")
-        .sort(*BY_ACCOUNT, "date")
-        .with_columns(
-            cents=(step * 100).cast(pl.Int64, strict=False), previous=pl.col("date").shift(1).over(BY_ACCOUNT)
-        )
+        offsets(facts)
+        .lazy()
+        .drop_nulls("offset")
+        .join(broken, on=BY_ACCOUNT, how="semi", maintain_order="left")
+        .with_columns(cents=(step * 100).cast(pl.Int64, strict=False))
         .filter(pl.col("cents").fill_null(0) != 0)
-        .select(*BY_ACCOUNT, "date", "transaction_id", "cents")
+        .select(*BY_ACCOUNT, "date", "cents", transaction_id="stated_by")
         .collect(engine="in-memory")
     )
 

@@ -35,6 +35,7 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions
 from pipelines.figures.mentions import mentions
+from pipelines.figures.offsets import ROUNDING, offsets
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics.definition import (
     Arithmetic,
@@ -58,7 +59,6 @@ from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 LEAST_SURE = 0.7  # confidence of the model; calibrated, so seven in ten of such answers are right
 ALLOWED_SILENCE = 35  # days: whoever is paid monthly has a row by then; our judgement, like the half and the next
 FEWEST_UNNAMED = 3  # one-sided own transfers that name no account
-ROUNDING = Decimal("0.02")  # balances that differ by no more than two cents agree
 YEAR = 365  # days; the period of readings of all history
 _DAYS_IN_YEAR, _MONTHS = 365, 12
 _BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
@@ -395,24 +395,20 @@ def _age(day: pl.Expr) -> pl.Expr:
 def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     """Return one row per account and day with rows, by account and day.
 
-    `account`: its number; `pause`: days since the account's day before (1 on its first); `holds`: its balance and the
-    one before agree with the rows between; `offset`: balance less the sum of the account's rows so far.
+    Besides the columns of `offsets`, `account`: its number; `pause`: days since the account's day before (1 on its
+    first); `holds`: its balance and the one before agree with the rows between.
     """
     kinds = facts.accounts.lazy().select(*BY_ACCOUNT, is_cash=words.is_cash_account()).with_row_index("account")
     described = kinds.join(facts.history.lazy().select(BY_CUSTOMER, "data_through"), on=BY_CUSTOMER, how="left")
-    stated = facts.stated_closings.lazy().select(*BY_ACCOUNT, "date", "closing_balance")
     offset, known = pl.col("offset"), pl.col("offset").is_not_null()
     before = offset.forward_fill().shift().over("account")
     pause = (pl.col("date") - pl.col("date").shift()).dt.total_days().over("account")
     is_stated = offset.forward_fill().over("account").is_not_null()
     return (
-        facts.rows.lazy()
-        .group_by(*BY_ACCOUNT, "date")
-        .agg(pl.col("transaction_id").last(), net=pl.col("amount").sum())
-        .join(stated, on=(*BY_ACCOUNT, "date"), how="left", validate="1:1")
+        offsets(facts)
+        .lazy()
         .join(described, on=BY_ACCOUNT, how="left", validate="m:1")
         .sort("account", "date")
-        .with_columns(offset=pl.col("closing_balance") - pl.col("net").cum_sum().over("account"))
         .with_columns(
             follows=pl.when(known).then((offset - before).abs() <= pl.lit(ROUNDING)), pause=pause.fill_null(1)
         )

@@ -22,13 +22,13 @@ import polars as pl
 
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
+from pipelines.figures.offsets import ROUNDING
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, steps
 from pipelines.reports.completeness.orders import Day
 from pipelines.vocabulary.schemas import UUID
 
-ROUNDING = Decimal("0.02")  # AUD. Our judgement, like the next.
-MOST_ROUNDED = 10  # breaks of an account in a calendar year; further ones are no rounding
+MOST_ROUNDED = 10  # breaks of an account in a calendar year; further ones are no rounding; our judgement
 CAUSES = ("rows_missing", "sign", "repeated_row", "rounding", "ordering")
 _DAY = (*BY_ACCOUNT, "date")
 _CENT = Decimal("0.01")

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from pipelines.figures.offsets import ROUNDING
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.completeness.accounts import ACCOUNTS
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, MUCH_ONE_SIDED, SIMILAR, TRANSFERS
-from pipelines.reports.completeness.breaks import ROUNDING
 from pipelines.reports.completeness.coverage import YEAR
 from pipelines.reports.completeness.documents import SIGNALS, STATEMENTS
 from pipelines.reports.completeness.effects import EFFECTS, SHORT_HISTORY, STALE_AFTER, UNKNOWN

@@ -110,8 +110,12 @@ def accepted_rows(rows: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
         .sort("case", "position")
         .join(_accounts(rows, cases), on=["case", "account"], how="left", validate="m:1")
     )
-    filled = seen.with_columns(
-        customer_number="case",
+    return as_submission(seen.with_columns(customer_number="case"))
+
+
+def as_submission(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return posted rows of identified accounts as one submission (schema ACCEPTED); columns they lack are null."""
+    filled = rows.with_columns(
         job_id=pl.lit(UUID(int=0).bytes),
         received_seq=pl.lit(1, pl.Int64),
         appended=pl.lit(value=True),

@@ -13,7 +13,7 @@ from pipelines.attacks.ledger import as_ledger
 from pipelines.enrichment.enrichment import enrich
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
-from pipelines.risk_models.files import accepted_rows
+from pipelines.risk_models.files import accepted_rows, as_submission
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 
 
@@ -70,22 +70,10 @@ def as_accepted(number: int, ledger: pl.DataFrame, accounts: Mapping[str, Detail
     described = [
         _account(number, account, kind, bank, accounts.get(account, Details())) for account, kind, bank in known
     ]
-    rows = (
-        ledger.with_row_index("position")
-        .rename({"bank": "bank_name"})
-        .drop("account_type")
-        .join(pl.DataFrame(described, schema=_ACCOUNT), on="account", how="left", validate="m:1", maintain_order="left")
-        .with_columns(
-            customer_number=pl.lit(number, pl.Int64),
-            job_id=pl.lit(UUID(int=0).bytes),
-            received_seq=pl.lit(1, pl.Int64),
-            appended=pl.lit(value=True),
-            account_identified=pl.lit(value=True),
-            status=pl.lit("posted"),
-        )
-    )
-    blank = [pl.lit(None, kind).alias(name) for name, kind in ACCEPTED.items() if name not in rows.columns]
-    return rows.with_columns(blank).select(pl.col(name).cast(kind) for name, kind in ACCEPTED.items())
+    rows = ledger.with_row_index("position").rename({"bank": "bank_name"}).drop("account_type")
+    accounts_ = pl.DataFrame(described, schema=_ACCOUNT)
+    placed = rows.join(accounts_, on="account", how="left", validate="m:1", maintain_order="left")
+    return as_submission(placed.with_columns(customer_number=pl.lit(number, pl.Int64)))
 
 
 _ACCOUNT = pl.Schema(

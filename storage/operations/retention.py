@@ -71,9 +71,7 @@ ORPHAN_AGE = timedelta(hours=24)
 COUNTS_RETAINED = timedelta(days=400)  # of `rule_counts`: a year to compare with, and the period that is shown
 SWEEP_OVERDUE = timedelta(days=7)  # longer than nightly sweeps are ever late: our judgement
 SWEEP = "sweep"  # in `passes`
-EXPECTED_SHARE = (
-    0.1  # the share of unexplained versions or unnamed submissions that one sweep may remove: our judgement
-)
+EXPECTED_SHARE = 0.1  # of replaced versions, unexplained, or of submissions, unnamed: more needs a word; our judgement
 STRAY_FILES = 1  # too few to count as a share: a submission that is killed before its commit leaves one
 UNEXPECTED = "Retention.Unexpected"
 CLOCKS_DIFFER_BY = timedelta(hours=1)  # at most, between the file system and the database

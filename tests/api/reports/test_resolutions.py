@@ -14,7 +14,7 @@ REASON = "Deposit returned when the job was cancelled."
 
 @pytest.fixture
 def path(store: Store, client: Client) -> str:
-    """Of the resolutions of a customer whose risk report has a finding with the key."""
+    """Return the path of the resolutions of a customer whose risk report has a finding with the key."""
     customer_id = client.new_customer()
     client.submitted(customer_id)
     end_submissions(store)

@@ -123,11 +123,8 @@ def check(db: Database, settings: Settings) -> None:
         return
     with suppress(*AWAY):
         found, newest = db.revisions()
-        if found != newest:  # no tables yet, or an unknown revision, which `migrate` reports
-            return
-        with db.engine.connect() as connection:
-            if keys := stored(Reading(connection)):
-                ring(keys, settings)
+        if found == newest:  # otherwise there are no tables yet, or an unknown revision, which `migrate` reports
+            load_ring(db, settings)
 
 
 def load_ring(db: Database, settings: Settings) -> Ring:

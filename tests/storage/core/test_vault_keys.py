@@ -21,6 +21,7 @@ from sqlalchemy import event, select, update
 from pipelines.vocabulary.errors import Conflict, Corrupt, Unavailable
 from pipelines.webhooks.events import EventType, key_of
 from storage.core import vault, vault_keys
+from storage.core.database import Reading
 from storage.core.models import statement_files
 from storage.core.models import subscriptions as subscriptions_table
 from storage.core.models import vault_keys as vault_keys_table
@@ -398,6 +399,24 @@ def test_subscriptions_can_be_created_and_rotated_during_key_rotations(lender: L
         query = select(subscriptions_table.c.subscription_id, subscriptions_table.c.secret)
         for subscription_id, text in r.execute(query):
             assert subscriptions.open_secret(another.vault, subscription_id, text) == secrets[subscription_id]
+
+
+def test_process_that_starts_during_a_rotation_finds_its_keys(
+    lender: Lender, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read = lender.store, vault_keys.stored
+    rotations = iter([lambda: vault_keys.rotate_master_key(store.db, store.settings, now)])
+
+    def read_before_a_rotation(r: Reading) -> list[vault_keys.DataKey]:
+        keys = read(r)
+        if rotate := next(rotations, None):
+            rotate()
+        return keys
+
+    monkeypatch.setattr(vault_keys, "stored", read_before_a_rotation)
+    with started(store.settings) as another:
+        assert lender.opens(another)
+    assert next(rotations, None) is None
 
 
 def test_store_without_its_master_key_says_which_one_it_needs(lender: Lender) -> None:

@@ -71,13 +71,14 @@ def test_another_clients_id_is_as_unknown_as_a_random_one(
 
 
 def test_an_id_of_ones_own_is_found(subtests: pytest.Subtests, store: Store, base_url: str, owner: Asker) -> None:
-    """After a request that changes something, use another client with fresh resources."""
+    """Once a request has ended one of the client's resources, go on as another client with fresh ones."""
+    asker = owner
     for place in places():
         with subtests.test(str(place)):
-            known, unknown = owner.ask(place, owner.own[place.kind]), owner.ask(place, str(uuid4()))
+            known, unknown = asker.ask(place, asker.own[place.kind]), asker.ask(place, str(uuid4()))
             if known.status_code in (400, 404):
-                another = new_asker(store, base_url)
-                known = another.ask(place, another.own[place.kind])
+                asker = new_asker(store, base_url)
+                known = asker.ask(place, asker.own[place.kind])
             assert known.status_code not in (400, 404) or known.json()["code"] in ABOUT_SOMETHING_ELSE
             assert unknown.status_code in (400, 404)
 

@@ -48,7 +48,8 @@ def server() -> Iterator[uvicorn.Server]:
     ]
     app = Gate(Starlette(routes=routes), TOKENS, allowed_hosts("127.0.0.1", ()))
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", **SERVER))
+        # No idle connection may end while a busy machine opens many others: that is not the subject here.
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", timeout_keep_alive=600, **SERVER))
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         server.config.port = listener.getsockname()[1]

@@ -34,7 +34,7 @@ def is_institution() -> pl.Expr:
 
 
 def usual_month(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number` and `usual`: mean receipts of 30 days in the last year, in cents; no loans or owners'."""
+    """Return `customer_number` and `usual`: mean receipts of 30 days in the last year, cents; no loans or owners'."""
     earned = pl.col("money_in").filter(
         "is_external", pl.col("age") < YEAR, pl.col("category_group").is_in(["debt_inflow", "owner"]).not_()
     )

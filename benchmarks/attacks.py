@@ -1,7 +1,7 @@
 """Measure what attacks and honest lookalikes change in the ratings of synthetic customers.
 
-Each row has today's figures and, in the last column, those of the first run, before any rule looked for them. The first
-run stays in `attacks_first.json`; `python -m benchmarks.attacks COMMIT` writes it, and is not run again.
+Each row has today's figures and, in the last column, those of the first run, before any rule looked for attacks. The
+first run is stored in `attacks_first.json`; `python -m benchmarks.attacks COMMIT` wrote it and is not run again.
 """
 
 import json

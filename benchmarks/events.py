@@ -1,4 +1,4 @@
-"""Measure whom events cap: sound synthetic businesses, which they should not, and those that default."""
+"""Measure how many synthetic businesses events cap: sound ones, which they should not cap, and those that default."""
 
 from collections.abc import Sequence
 from datetime import date

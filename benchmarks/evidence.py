@@ -1,7 +1,7 @@
-"""Measure what missing evidence does to the points and the rating: what is left out must never help.
+"""Measure what missing evidence does to the points and the rating: leaving evidence out must never help.
 
 Rows are blanked as if their words had never been sent. The interval is compared with the value of all evidence, and
-with a split-conformal interval, whose margins (in points per unknown point) are set to cover as often as is asked.
+with a split-conformal interval, whose margins (in points per unknown point) are set to cover a share of COVERS.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,13 +21,13 @@ from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING, Expected
 
 METRICS = [feature.metric for feature in DEFAULT.features]
-COVERS = 0.88  # asked of the interval in each fifth
+COVERS = 0.88  # share of customers whose value the interval must contain, in each fifth of coverage
 SLICE = 400  # customers scored at once
 _WORDS = (
     *("counterparty_name", "counterparty_kind", "counterparty_lender_id", "counterparty_group", "series_id"),
     *("facility_id", "other_account", "clean_description"),
 )
-# Rows whose blanking hides an event: they are left out of the path of rows that are no events.
+# Blanking a row of these groups could hide an event, so `_path` blanks only other rows.
 _EVENTS = ("distress", "high_risk")
 
 
@@ -68,7 +68,7 @@ def without_balances(transactions: pl.DataFrame) -> pl.DataFrame:
 
 
 def measure(transactions: pl.DataFrame, until: date, seed: int) -> Sequence[Row]:
-    """Measure on enriched, current transactions of one account-complete portfolio."""
+    """Measure on enriched, current transactions of a portfolio, all of whose accounts are supplied."""
     whole = scored(transactions, until)
     return [
         _more_points("without any words", whole, scored(blanked(transactions, pl.lit(value=True)), until)),
@@ -100,7 +100,7 @@ def _upper_bound(found: int, of: int) -> float:
 
 
 def _without_an_account(transactions: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Leave one account out, at random, of every customer with several whose transfers name the others."""
+    """Leave out one random account of every customer that has several. Its transfers lose their other side."""
     accounts = transactions.select(BY_CUSTOMER, "account_id").unique().sort(pl.all())
     several = accounts.filter(pl.len().over(BY_CUSTOMER) > 1).sample(fraction=1, shuffle=True, seed=seed)
     left_out = several.unique(BY_CUSTOMER, keep="first", maintain_order=True)

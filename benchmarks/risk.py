@@ -102,7 +102,7 @@ def _with_words(name: str, current: pl.DataFrame, cases: pl.DataFrame, ceiling: 
 
 
 def _invented() -> pl.Expr:
-    """Return descriptions of which every word is another one that means nothing, the same for the same word."""
+    """Return descriptions in which each word is replaced by a meaningless one, always the same for the same word."""
     words = pl.col("description").str.to_lowercase().str.extract_all(r"[a-z]+")
     letters = "abcdefghijklmnopqrstuvwxyz"
     return words.list.eval(pl.element().str.replace_many(list(letters), list("xqzvjwkyfphgbtmdlsnrucoaie"))).list.join(

@@ -1,4 +1,4 @@
-"""What an attack is: a change to a ledger, described in words, with parameters, and the same each time for a seed."""
+"""The form of an attack: a change to a ledger, described in words, with parameters, and the same for the same seed."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ class Manipulation:
         """Return the manipulated ledger. It depends on nothing but these values.
 
         Args:
-            seed: should name the customer, too, so that not all customers are changed alike.
+            seed: should contain the customer, too, so that customers are changed in different ways.
 
         Raises:
             TypeError: there is no such parameter.
@@ -59,16 +59,16 @@ class Attack(Manipulation):
     """A change that makes a business look better than it is."""
 
     detectability: Detectability
-    needs: tuple[Evidence, ...]  # for evidence to remain, in addition to dates and amounts
+    needs: tuple[Evidence, ...]  # what must be supplied for evidence to remain, besides dates and amounts
 
     def leaves_evidence(self, ledger: pl.DataFrame) -> bool:
-        """Return whether the untouched ledger supplies what shows this attack."""
+        """Return whether the untouched ledger supplies the evidence that shows this attack."""
         return self.detectability != "invisible" and all(_SUPPLIES[each](ledger) for each in self.needs)
 
 
 @dataclass(frozen=True)
 class Lookalike(Manipulation):
-    """An honest change with the surface of an attack: a finding on it is a false alarm."""
+    """An honest change that looks like an attack: a finding on it is a false alarm."""
 
     resembles: str  # slug of the attack
 

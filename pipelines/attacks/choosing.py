@@ -1,4 +1,4 @@
-"""What an attacker reads in a ledger before changing it: accounts, sizes, days, and how the bank words a payment."""
+"""What an attacker learns from a ledger before changing it: accounts, sizes, days, and how the bank words payments."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from pipelines.vocabulary.taxonomy import GROUPS
 RECENT = 180  # days that say how large the business is
 DAYS_A_MONTH = Decimal("30.4")
 CENT = Decimal("0.01")
-LEAST_TURNOVER = Decimal(2_000)  # a month; a sum in proportion to less would not be worth an attack
+LEAST_TURNOVER = Decimal(2_000)  # a month; with less, the sums of an attack would not be worth it
 CUSTOMERS = (  # made-up firms
     "Tarwin Joinery",
     "Mallee Plastering",
@@ -47,13 +47,13 @@ def trading_account(ledger: pl.DataFrame) -> str:
 
 
 def is_receipt() -> pl.Expr:
-    """Return whether a row brings money that is neither moved between own accounts, lent, nor the owner's."""
+    """Return whether a row is a receipt: money in that is neither an own transfer, nor a loan, nor the owner's."""
     group = pl.col("category").replace_strict(GROUPS, default="unknown", return_dtype=pl.String).fill_null("unknown")
     return _IS_CREDIT & ~group.is_in(["transfer", "debt_inflow", "owner"])
 
 
 def monthly_turnover(applicant: Applicant) -> Decimal:
-    """Return the receipts in a month of the last 180 days in the trading account."""
+    """Return the mean monthly receipts of the trading account in the last 180 days, at least LEAST_TURNOVER."""
     receipts = applicant.ledger.filter(
         pl.col("account") == trading_account(applicant.ledger),
         pl.col("date") > applicant.applied_on - timedelta(days=RECENT),
@@ -93,7 +93,7 @@ def invoice(rng: Random) -> str:
 
 
 class Wording:
-    """How an account's bank words payments between people and firms; nothing if the ledger has no texts at all."""
+    """How an account's bank words payments between people and firms; empty texts if the ledger has none."""
 
     def __init__(self, ledger: pl.DataFrame, account: str) -> None:
         self._rows = ledger.filter(pl.col("account") == account)
@@ -107,11 +107,11 @@ class Wording:
         return self._after_head(rng, day, heads, f"{party} {reference}")
 
     def word_direct_debit(self, rng: Random, day: date, party: str, reference: str) -> str:
-        """Return the text of what a party collects."""
+        """Return the text of a direct debit by a party."""
         return self._after_head(rng, day, self._direct_debit_heads or ["Direct Debit "], f"{party} {reference}")
 
     def word_like(self, rng: Random, day: date, category: str, otherwise: str) -> str:
-        """Return the text of one of the account's rows of a category, dated and numbered anew."""
+        """Return the text of one of the account's rows of a category, with another day and other numbers."""
         texts = self._rows.filter(pl.col("category") == category, pl.col("description") != "")["description"]
         return self._after_head(rng, day, texts.to_list() or [otherwise], "")
 
@@ -124,7 +124,7 @@ class Wording:
 
 
 def _heads(rows: pl.DataFrame, is_alike: pl.Expr) -> Sequence[str]:
-    """Return what comes before the party's name in such texts."""
+    """Return what comes before the party's name in the texts that `is_alike` matches."""
     named = rows.filter(is_alike).select("description", "counterparty").drop_nulls().iter_rows()
     places = [(text, text.lower().find(name.lower())) for text, name in named]
     return [text[:place] for text, place in places if place > 0]
@@ -149,12 +149,12 @@ class Desk:
         return Movement(self.account, day, text, amount.quantize(CENT), category, party)
 
     def debit(self, day: date, amount: Decimal, party: str, reference: str, category: str) -> Movement:
-        """Return what a party collects by direct debit."""
+        """Return a direct debit by a party."""
         text = self.wording.word_direct_debit(self.rng, day, party, reference)
         return Movement(self.account, day, text, amount.quantize(CENT), category, party)
 
     def cash(self, day: date, amount: Decimal, category: str = "cash_deposit") -> Movement:
-        """Return cash that is paid in."""
+        """Return a cash deposit."""
         text = self.wording.word_like(self.rng, day, "cash_deposit", "Cash deposit")
         return Movement(self.account, day, text, amount.quantize(CENT), category)
 
@@ -170,6 +170,6 @@ class Desk:
         return self.rng.choice([*names, *CUSTOMERS])
 
     def insert(self, movements: list[Movement]) -> pl.DataFrame:
-        """Insert what lies within the ledger's days."""
+        """Insert the movements that lie within the ledger's days."""
         first = first_day(self.applicant.ledger)
         return insert_rows(self.applicant.ledger, [each for each in movements if first <= each.date <= self.last])

@@ -199,7 +199,7 @@ def loans_stacked(
 
 
 def _loan(desk: Desk, lender: str, day: date, amount: Decimal) -> Iterator[Movement]:
-    """Pay out a loan in whole hundreds, and repay it weekly over a year with a fifth of interest."""
+    """Pay out a loan in whole hundreds, and repay it weekly over a year with 20 % interest."""
     lent = max(_HUNDRED, amount // 100 * 100)
     agreement = f"{desk.rng.randrange(100_000, 999_999)}"
     yield desk.movement(day, lent, lender, f"loan {agreement}", "term_loan_funding")
@@ -248,7 +248,7 @@ def adverse_rows_withheld(
     share: Decimal = Decimal(1),
     balances: Literal["printed", "corrected", "left_out"] = "printed",
 ) -> pl.DataFrame:
-    """Leave out rows that look bad, and treat the balances as told. `left_out`: no balance is printed at all."""
+    """Leave out rows that look bad, and treat the balances as `balances` says. `left_out`: none is printed."""
     ledger = applicant.ledger
     adverse = ledger.filter(pl.col("category").is_in(_ADVERSE))["row"].to_list()
     chosen = sorted(rng.sample(adverse, round(len(adverse) * share)))

@@ -1,8 +1,8 @@
 """One customer's rows, and the ways to manipulate them so that the printed balances still agree.
 
-A forger who adds a row to a statement also changes every balance after it. So do these functions, unless told not to:
-what stays visible of an attack must not be a mistake that no forger would make. A break that was in the balances
-before stays as large as it was.
+A forger who adds a row to a statement also changes every balance after it. So do these functions by default: an attack
+must not become visible by a mistake that no forger would make. A break that the balances already had stays as large as
+it was.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -111,7 +111,7 @@ def hide_balances(ledger: pl.DataFrame, rows: Collection[int]) -> pl.DataFrame:
 
 
 def touched_rows(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that differ (schema LEDGER), each with its `touch`: of removed ones what they were before."""
+    """Return the rows that differ (schema LEDGER), each with its `touch`; removed ones as they were before."""
     removed = before.join(after, on="row", how="anti").with_columns(touch=pl.lit("removed", Touch))
     return pl.concat([after.filter(pl.col("touch").is_not_null()), removed])
 
@@ -135,7 +135,7 @@ def _new_schema(column: str) -> pl.Schema:
 
 
 def _sort(ledger: pl.DataFrame, *within_day: pl.Expr) -> pl.DataFrame:
-    """Sort by account, in order of appearance, by day, and by what is given within a day; else the order stays."""
+    """Sort by account (in order of appearance), day and `within_day`; equal rows keep their order."""
     account = pl.col("_place").min().over("account")
     return ledger.with_row_index("_place").sort(account, "date", *within_day, "_place").drop("_place")
 

@@ -1,4 +1,4 @@
-"""All attacks and lookalikes by slug: the words of `attacks.yaml` with the functions that do it."""
+"""All attacks and lookalikes by slug: the words of `attacks.yaml` with the functions that change the ledger."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,12 +12,12 @@ from pipelines.attacks.attack import Attack, Change, Detectability, Evidence, Lo
 from pipelines.vocabulary.rule_files import parse
 
 FILE = "attacks.yaml"
-SHARE_HELD_OUT = 3  # one in so many
+SHARE_HELD_OUT = 3  # one attack in so many is held out
 _CHANGES: Mapping[str, Change] = {**held_out.CHANGES, **payments.CHANGES, **rewriting.CHANGES}
 
 
 class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An attack in words. `lookalikes`: a paragraph each."""
+    """An attack in words. `lookalikes`: a paragraph for each, by slug."""
 
     words: str
     detectability: Detectability

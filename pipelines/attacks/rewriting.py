@@ -59,7 +59,7 @@ def month_withheld(
 
 
 def _worst_month(applicant: Applicant) -> date | None:
-    """Return the complete month with rows before and after it whose receipts are lowest after bad rows are deducted."""
+    """Return the worst complete month of the last year: least receipts, less three times the bad rows."""
     month, this_month = pl.col("date").dt.month_start(), applicant.applied_on.replace(day=1)
     worth = pl.when(is_receipt()).then("amount").when(pl.col("category").is_in(ADVERSE)).then(pl.col("amount") * 3)
     months = applicant.ledger.group_by(month=month).agg(worth=worth.sum()).sort("month")[1:]
@@ -82,8 +82,8 @@ def texts_blanked(
     """Empty the descriptions of rows that look bad, or replace them by dashes.
 
     Args:
-        share: of the other rows whose descriptions go as well; none or 0.3 of them, drawn, if None.
-        text: what stands there instead; drawn if None.
+        share: of the other rows, those that lose their descriptions, too; 0 or 0.3, drawn, if None.
+        text: what replaces the descriptions; drawn if None.
     """
     ledger = applicant.ledger
     others = rng.choice((Decimal(0), Decimal("0.3"))) if share is None else share
@@ -116,7 +116,7 @@ def adverse_texts_reworded(applicant: Applicant, rng: Random, *, loans: bool = T
     """Give rows that look bad the texts of harmless rows of the same account.
 
     Args:
-        loans: instalments to lenders, too.
+        loans: whether instalments to lenders get such texts, too.
     """
     ledger = applicant.ledger
     bad = ledger.filter(_is_adverse() | (pl.col("category").is_in(list(HARMLESS)) & pl.lit(loans)))
@@ -190,7 +190,7 @@ def receipts_backdated(
     """Move receipts of the last weeks to earlier months, within the history. Texts keep the day that they print.
 
     Args:
-        share: of those receipts that are moved.
+        share: of those receipts, how many are moved.
         within: days before the application whose receipts are moved.
     """
     ledger = applicant.ledger

@@ -41,13 +41,13 @@ STATEMENTS = pl.Schema(
         "signals": pl.List(SIGNAL),  # of its file
     }
 )
-# What a person has resolved: a finding of window dressing or an event, named by a digest of its transactions.
+# Findings of window dressing and events that a person resolved.
 RESOLUTIONS = pl.Schema(
     {
         "customer_number": pl.Int64(),
         "kind": pl.String(),  # `finding` or `event`
         "key": pl.String(),  # a digest of the code and the transactions
-        "reason": pl.String(),  # in the words of whoever resolved it
+        "reason": pl.String(),  # as written by the person who resolved it
         "resolved_on": pl.Date(),
     }
 )

@@ -1,4 +1,4 @@
-"""Accounts that texts mention but nobody supplied, found once for all figures that depend on them."""
+"""Accounts that texts mention but nobody supplied, computed once for all figures that use them."""
 
 import polars as pl
 
@@ -25,7 +25,7 @@ _READ = (
 
 
 def mentions(facts: Facts) -> pl.DataFrame:
-    """Return the rows of `find_mentions`: those that name an account of the customer's own that nobody supplied."""
+    """Return the rows that name an own account of the customer that was not supplied (see `find_mentions`)."""
     return facts.cached(_mentions)
 
 

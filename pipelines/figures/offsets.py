@@ -1,7 +1,7 @@
-"""Offsets: what an account's stated closing balances leave when its rows are taken off.
+"""Offsets: stated closing balances less the sum of the account's amounts up to that day.
 
-An offset is a day's closing balance less the sum of the account's amounts up to then: the balance before the first row.
-While balances follow from the rows, it stays the same; where it changes, that much money is missing.
+If no row is missing, every day's offset equals the balance before the first row. Where the offset changes, rows with a
+sum of that change are missing.
 """
 
 from decimal import Decimal
@@ -17,8 +17,8 @@ ROUNDING = Decimal("0.02")  # AUD: balances that differ by no more than two cent
 def offsets(facts: Facts) -> pl.DataFrame:
     """Return one row per account and day with rows, by account and day.
 
-    `customer_number`, `account_id`, `date`, `transaction_id` (of the day's last row), `stated_by` (of the row that
-    states the closing balance) and `offset` (AUD; null where the closing balance is unknown).
+    `customer_number`, `account_id`, `date`, `transaction_id` of the day's last row, `stated_by` (`transaction_id` of
+    the row that states the closing balance) and `offset` (AUD; null where the closing balance is unknown).
     """
     return facts.cached(_offsets)
 

@@ -1,8 +1,8 @@
-"""Integrity: what makes a business look better than it is, and the revenue that is left without it.
+"""Integrity: find rows that may make a business look better than it is, and compute revenue without them.
 
-Each detector reads rows that are large enough to matter (`candidates`) and returns rows of a finding (`finding`). None
-knows a business, a bank or a word of one language by heart where amounts and days suffice, and none says that anybody
-did wrong: each has an honest explanation that it can't exclude, and a person can resolve it.
+Each detector returns the rows of one kind of finding (`finding`). Most detectors read only rows that are large enough
+to matter (`candidates`). Where amounts and days suffice, they use no list of businesses, banks or words. No finding
+says that anybody did wrong: each states an honest explanation that it can't exclude, and a person can resolve it.
 """
 
 from pipelines.integrity.finding import KIND, Described, described, digest, finding_rows, findings

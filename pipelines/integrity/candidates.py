@@ -1,7 +1,7 @@
-"""Candidates: the rows that are large enough to change what a lender thinks, and what they are compared with.
+"""Candidates: rows that are large enough to change a lender's decision, and the usual month that measures their size.
 
-Small rows can't move revenue or a balance by much. Leaving them out also bounds the work: no customer has more than a
-hundred credits a month of one hundredth of its usual month's receipts or more.
+Small rows can't change revenue or a balance by much. Leaving them out also limits the work: on average a customer has
+at most about a hundred receipts a month that are a hundredth of a usual month's receipts or more.
 
 Sizes are whole cents (Int64) and compared exactly; `usual` is only a scale, a float in cents.
 """
@@ -11,20 +11,20 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 
-SMALLEST_SHARE = 100  # a row counts from one hundredth of a usual month's receipts on; our judgement
-SMALLEST = 200_00  # and from AUD 200 on; our judgement
-RECENT = 200  # days before the last row: half a year, which the readings see, and what led to it
+SMALLEST_SHARE = 100  # a row counts from 1/SMALLEST_SHARE of a usual month's receipts on; our judgement
+SMALLEST = 200_00  # cents: and from AUD 200 on; our judgement
+RECENT = 200  # days before the last row: the half year that readings cover, and some days before it
 YEAR, MONTH = 365, 30
-OLDEST = 400  # days: a year ago is what a season is compared with
+OLDEST = 400  # days: a season is compared with the same season a year before
 _READ = (
     *(BY_CUSTOMER, "transaction_id", "account_id", "date", "age", "category", "category_group", "channel", "flags"),
     *("counterparty_kind", "counterparty_lender_id", "counterparty_group", "related_party", "description"),
     *("is_revenue", "is_external", "is_transfer", "series_id", "facility_id"),
 )
-# Payers and payees that no applicant can arrange anything with.
+# Payers and payees with whom an applicant can't arrange payments.
 _INSTITUTIONS = ("processor", "government", "bank", "lender")
-# Money back to where a purchase, a cheque or a card payment came from has its own reason.
 _BY_INSTITUTIONS = ("card_settlement", "platform_payout", "government_receipt")
+# These payments return a receipt that failed or was disputed, so they say nothing about an arrangement.
 _GIVEN_BACK = ("dishonoured_receipt", "chargeback", "returned_payment")
 _NEVER_ARRANGED = ("tax", "debt_service", "distress", "transfer")
 
@@ -34,7 +34,7 @@ def is_institution() -> pl.Expr:
 
 
 def usual_month(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number`, `usual`: receipts of 30 days, the mean of the last year, without borrowed money."""
+    """Return `customer_number` and `usual`: mean receipts of 30 days in the last year, cents; no loans or owners'."""
     earned = pl.col("money_in").filter(
         "is_external", pl.col("age") < YEAR, pl.col("category_group").is_in(["debt_inflow", "owner"]).not_()
     )
@@ -48,11 +48,11 @@ def usual_month(facts: Facts) -> pl.DataFrame:
 
 
 def candidates(facts: Facts) -> pl.DataFrame:
-    """Return rows of material size, in their order.
+    """Return the rows that are large enough, in the order of `Facts.rows`.
 
     Besides the columns of `Facts.rows`: `cents` (with its sign), `size`, `usual` (as in `usual_month`), `party` (the
     counterparty's group; null: unknown), `name` (as shown), `is_receipt` (a credit that counts as revenue or
-    could) and `is_payment` (a debit to somebody whom an applicant could arrange it with).
+    could) and `is_payment` (a debit to somebody with whom an applicant could have arranged it).
     """
     cents = pl.col("amount").to_physical().cast(pl.Int64)
     is_arranged = pl.col("is_external") & ~is_institution()
@@ -78,5 +78,5 @@ def candidates(facts: Facts) -> pl.DataFrame:
 
 
 def plain_words(name: str) -> pl.Expr:
-    """Return a column's text in lower case without signs, one space between words."""
+    """Return a column's text in lower case, with each run of characters other than a–z and 0–9 as one space."""
     return pl.col(name).str.to_lowercase().str.replace_all(r"[^a-z0-9]+", " ").str.strip_chars()

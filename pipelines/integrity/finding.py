@@ -1,4 +1,4 @@
-"""Findings: what may have been done to look better, each with its rows and an honest explanation that it can't exclude.
+"""Findings: signs that a business was made to look better, each with its rows and the honest explanation that remains.
 
 A finding is about a customer and, where it matters, one party or account. It never says that anybody did wrong. A
 person can resolve it; then it is shown as resolved and changes nothing.
@@ -42,7 +42,7 @@ _DETECTORS: Mapping[str, Callable[[Facts], pl.DataFrame]] = {
     "texts_reworded": texts.reworded_texts,
     "receipts_moved": texts.moved_receipts,
 }
-# Of most customers there are no pairs, and looking for nothing in nothing takes its time.
+# These detectors need pairs. Most customers have none, and a query on an empty frame still takes time.
 _OF_PAIRS = (trips.round_trips, trips.similar_trips, trips.related_trips, trips.unnamed_trips, trips.parked)
 _ROW = {"transaction_id": UUID, "cents": pl.Int64}
 # One row per transaction of a finding. A transaction may be in several findings.
@@ -54,7 +54,7 @@ ROWS = pl.Schema(
         "transaction_id": UUID,
         "date": pl.Date(),
         "contribution": MONEY,  # to the finding's amount, AUD
-        "left_out": MONEY,  # of the revenue that the row states, because of this finding
+        "left_out": MONEY,  # the part of the row's stated revenue that this finding leaves out
     }
 )
 FINDINGS = pl.Schema(
@@ -62,14 +62,14 @@ FINDINGS = pl.Schema(
         BY_CUSTOMER: pl.Int64(),
         "finding": pl.String(),
         "about": pl.String(),
-        "key": pl.String(),  # of its resolution: depends on the code and the transactions alone
+        "key": pl.String(),  # names it in a resolution; depends only on the code and the transactions
         "rows": pl.Int64(),
         "amount": BALANCE,
         "left_out": BALANCE,
         "first_date": pl.Date(),
         "last_date": pl.Date(),
         "resolved_on": pl.Date(),  # null: not resolved
-        "resolution": pl.String(),  # why, in the words of whoever resolved it
+        "resolution": pl.String(),  # the reason, as written by the person who resolved it
     }
 )
 _FINDING = (BY_CUSTOMER, "finding", "about")
@@ -136,7 +136,7 @@ def _keys(facts: Facts) -> pl.DataFrame:
 
 
 def digest(code: str, transaction_ids: list[bytes]) -> str:
-    """Return what identifies a finding or an event: 32 hexadecimal digits, the same in every order of its rows."""
+    """Return the key of a finding or an event: 32 hexadecimal digits, which don't depend on the order of its rows."""
     ids = b"".join(sorted(transaction_ids))
     return hashlib.blake2b(code.encode() + b"\0" + ids, digest_size=16).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Money that comes just before the application, and borrowed money: it makes a balance look better than trade does."""
+"""Detect money that arrives just before the application, and borrowed money: both raise balances without any trade."""
 
 import polars as pl
 
@@ -8,18 +8,18 @@ from pipelines.integrity.candidates import MONTH, RECENT, candidates, is_institu
 
 # All our judgement.
 LAST_DAYS = 12  # before the last row
-LEAST_SHARE = 0.1  # of a usual month's receipts, all together
-UNUSUAL = 3  # times the most that the same source brought in as many days before
+LEAST_SHARE = 0.1  # of a usual month's receipts, the total of one source
+UNUSUAL = 3  # times the most that the same source brought in any earlier LAST_DAYS
 ROUND = 50_00
 STACKING_DAYS = 60
 LENDERS = 2
-STACKED_SHARE = 0.15  # of a usual month's receipts, all loans together
-PAID_OFF = 0.5  # of what was lent went to other lenders: a refinancing
+STACKED_SHARE = 0.15  # of a usual month's receipts, the total of all loans
+PAID_OFF = 0.5  # share of the loans that went to lenders; from here on it is a refinancing
 FIRST_REPAYMENT_DAYS = 35
-LEAST_REPAYMENTS = 4  # fewer are no rhythm
+LEAST_REPAYMENTS = 4  # fewer show no rhythm
 LONGEST_PERIOD, GRACE_DAYS = 15, 3  # days between repayments: daily to fortnightly
-FEWEST_INSTALMENTS, MOST_INSTALMENTS = 4, 200  # that the receipt would make
-MOST_REPAID = 1.6  # times what was received
+FEWEST_INSTALMENTS, MOST_INSTALMENTS = 4, 200  # the receipt divided by one repayment
+MOST_REPAID = 1.6  # times the receipt, in total
 LOAN_SHARE = 0.10  # of a usual month's receipts
 NEVER_LENT = ("tax", "debt_service", "distress", "transfer", "payroll", "premises", "high_risk")
 _PRIVATE = ("owner_contribution", "director_loan_in")
@@ -27,7 +27,7 @@ _LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 
 
 def injected(facts: Facts) -> pl.DataFrame:
-    """Return private and cash receipts of the last days that nothing before them resembles."""
+    """Return private, cash and unnamed receipts of the last days, if their source brought in far less before."""
     incoming = facts.cached(candidates).filter(pl.col("cents") > 0, ~pl.col("is_transfer").fill_null(value=False))
     sourced = incoming.with_columns(source=_source(), period=pl.col("age") // LAST_DAYS).drop_nulls("source")
     by_period = sourced.group_by(BY_CUSTOMER, "source", "period").agg(
@@ -46,12 +46,12 @@ def injected(facts: Facts) -> pl.DataFrame:
 
 
 def _source() -> pl.Expr:
-    """Return `cash`, `private` or `unnamed` of what no customer pays; null for all else, and for lasting capital."""
+    """Return a receipt's source: `cash`, `private` or `unnamed`; null for other sources and for lasting capital."""
     is_round = pl.col("size") % ROUND == 0
     cash = (pl.col("category") == "cash_deposit") | pl.col("flags").list.contains("cash")
     person = pl.col("counterparty_kind").cast(pl.String) == "person"
     private = pl.col("category").is_in(_PRIVATE) | (person & is_round)
-    # Words that name nobody may still say what it is: a grant, a claim, a sale.
+    # A text that names nobody may still say what the money is: a grant, a claim, a sale.
     unnamed = ~pl.col("description").str.contains(r"\p{L}") & is_round & (pl.col("category") == "unknown_credit")
     return (
         pl.when(pl.col("description").str.contains(_LASTING))
@@ -66,7 +66,7 @@ def _source() -> pl.Expr:
 
 
 def stacked(facts: Facts) -> pl.DataFrame:
-    """Return fundings of the last STACKING_DAYS by several lenders that did not pay off others."""
+    """Return loans that several new lenders paid out in the last STACKING_DAYS, unless they paid off other loans."""
     lender = pl.coalesce("counterparty_lender_id", "party", "name")
     is_new = pl.col("age").max().over(BY_CUSTOMER, lender) < STACKING_DAYS
     recent = facts.cached(candidates).filter(pl.col("age") < STACKING_DAYS, is_new | (pl.col("cents") < 0))
@@ -92,7 +92,7 @@ def stacked(facts: Facts) -> pl.DataFrame:
 
 
 def disguised_loans(facts: Facts) -> pl.DataFrame:
-    """Return single large receipts of a payer, if equal payments to a new payee follow in a steady rhythm."""
+    """Return large receipts, each its payer's only one, that a stream to another party follows, and the stream."""
     rows = facts.cached(candidates)
     is_single = pl.col("party").is_null() | (pl.len().over(BY_CUSTOMER, "party") == 1)
     receipts = rows.filter("is_receipt", pl.col("age") < RECENT).filter(
@@ -116,7 +116,10 @@ def disguised_loans(facts: Facts) -> pl.DataFrame:
 
 
 def streams(facts: Facts) -> pl.DataFrame:
-    """Return equal payments in a steady rhythm to payees who were never paid before: their `first` day and `rows`."""
+    """Return streams: equal payments at regular intervals to a payee who was not paid before.
+
+    `first`: the day of the first payment; `times`: how many there are; `rows`: their transaction ids.
+    """
     size = (-pl.col("amount")).to_physical().cast(pl.Int64)
     payments = facts.rows.lazy().filter(pl.col("amount") < 0, "is_external", pl.col("age") < RECENT + MONTH)
     payee = (BY_CUSTOMER, "party", "size")

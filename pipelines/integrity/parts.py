@@ -1,4 +1,4 @@
-"""Money that goes back in parts: no two rows are equal, but their sums are."""
+"""Money that goes back in parts: no two rows have equal amounts, but several rows add up to one."""
 
 import polars as pl
 
@@ -7,15 +7,15 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import RECENT, candidates
 
 # All our judgement.
-LARGE_SHARE = 10  # the whole is at least one in so many parts of a usual month's receipts
+LARGE_SHARE = 10  # the whole is at least 1/LARGE_SHARE of a usual month's receipts
 PART_DAYS = 16  # two weeks and a weekend
 MOST_PARTS = 8
-ROUND = 50_00  # sums of round parts meet by chance
+ROUND = 50_00  # cents; multiples of it often add up by chance
 _WHOLE = (BY_CUSTOMER, "whole")
 
 
 def in_parts(facts: Facts) -> pl.DataFrame:
-    """Return receipts that one or two parties get back in parts, and receipts that go back in one sum."""
+    """Return receipts that go back to one or two parties in parts, and receipts that go back in one payment."""
     recent = facts.cached(candidates).filter(pl.col("age") < RECENT + PART_DAYS)
     receipts, payments = (recent.filter(side) for side in ("is_receipt", "is_payment"))
     forth = _sums(receipts, payments, 1).pipe(_meeting)
@@ -28,7 +28,7 @@ def in_parts(facts: Facts) -> pl.DataFrame:
 
 
 def _sums(wholes: pl.DataFrame, parts: pl.DataFrame, way: int) -> pl.DataFrame:
-    """Return the parts after (`way` 1) or before (-1) each whole, with the sum of its party's parts so far."""
+    """Return the parts after (`way` 1) or before (`way` -1) each whole, with the running sum of each party's parts."""
     large = wholes.filter(pl.col("size") * LARGE_SHARE >= pl.col("usual"), pl.col("age") < RECENT)
     whole = large.select(
         BY_CUSTOMER,
@@ -59,7 +59,7 @@ def _epoch() -> pl.Expr:
 
 
 def _meeting(sums: pl.DataFrame) -> pl.DataFrame:
-    """Return the parts of wholes that the sums of one party, or of two, add up to; `about`: the parties."""
+    """Return the parts, of one party or of two, whose sum is their whole. `about` names the party of the whole."""
     is_sure = (pl.col("party") == pl.col("payer")).fill_null(value=False) | (pl.col("size") % ROUND != 0)
     alone = sums.filter(pl.col("so_far") == pl.col("size"), pl.col("nth") > 1, is_sure)
     ends = sums.filter(pl.col("size") % ROUND != 0).select(*_WHOLE, "size", "party", "nth", "so_far")

@@ -1,4 +1,4 @@
-"""True revenue: stated revenue less the receipts that findings explain. Borrowed money is no revenue anyhow."""
+"""True revenue: stated revenue less the receipts of open findings. Recognised loans never count as revenue."""
 
 from collections.abc import Sequence
 
@@ -21,8 +21,8 @@ def exclusions(facts: Facts) -> pl.DataFrame:
 def with_exclusions(facts: Facts, columns: Sequence[str]) -> pl.DataFrame:
     """Return these columns of `Facts.rows` and `is_excluded`: whether true revenue leaves the row out.
 
-    A finding counts from its last row on. Where several customers are one customer on different days, it is looked for
-    once, in all rows.
+    A finding counts from the day of its last row on. If several customers are one customer on different days,
+    findings are computed once, from all rows (`Facts.whole`).
 
     Args:
         columns: `customer_number`, `date` and `transaction_id` at least.

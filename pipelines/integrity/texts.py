@@ -8,12 +8,12 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import candidates
 
 # All our judgement.
-MOST_BLANK = 0.5  # of an account's rows: with more, its bank writes no texts
+MOST_BLANK = 0.5  # share of an account's rows; from here on, its bank writes no texts
 FEWEST_ROWS = 20
-OWN_STYLE = 0.998  # of an account's rows are in its bank's style
+OWN_STYLE = 0.998  # least share of an account's rows that follow its bank's style
 FEWEST_IN_STYLE = 300
-DAYS_APART = 12  # between the day that a text prints and the booking
-PRINTED = 0.9  # of the days that an account's receipts print are near the booking
+DAYS_APART = 12  # between the date that a text prints and the booking date
+PRINTED = 0.9  # least share of an account's printed dates that are near the booking date
 _BY_MERCHANTS = ("card", "eftpos", "atm")  # their terminals write the text
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = rf"(?i)\b(\d{{1,2}}) ?(?:{'|'.join(_MONTHS)})(?:[^a-z]|$)"
@@ -21,7 +21,7 @@ _MONTH = rf"(?i)\b\d{{1,2}} ?({'|'.join(_MONTHS)})(?:[^a-z]|$)"
 
 
 def blanked_texts(facts: Facts) -> pl.DataFrame:
-    """Return rows without a word in accounts whose other rows have some."""
+    """Return rows without a letter or digit in their text, in accounts where most rows have texts."""
     blank = ~pl.col("description").str.contains(r"[\p{L}\d]")
     rows = facts.rows.select(*BY_ACCOUNT, "transaction_id", "amount", blank=blank)
     share = pl.col("blank").mean().over(BY_ACCOUNT)
@@ -31,7 +31,7 @@ def blanked_texts(facts: Facts) -> pl.DataFrame:
 
 
 def reworded_texts(facts: Facts) -> pl.DataFrame:
-    """Return the few rows in capitals of an account that writes in small letters, and the other way round."""
+    """Return the few rows in capitals in an account whose texts have small letters, and the other way round."""
     text = pl.col("description")
     style = pl.when(text.str.contains(r"\p{Ll}")).then(1).when(text.str.contains(r"\p{Lu}")).then(0)
     by_bank = ~pl.col("channel").is_in(_BY_MERCHANTS).fill_null(value=False)
@@ -43,7 +43,7 @@ def reworded_texts(facts: Facts) -> pl.DataFrame:
 
 
 def moved_receipts(facts: Facts) -> pl.DataFrame:
-    """Return receipts whose text prints a day far from the booking, in accounts whose texts otherwise print it."""
+    """Return receipts that print a date far from their booking date, if the account's other receipts don't."""
     day = pl.col("description").str.extract(_DAY).cast(pl.Int32)
     month = pl.col("description").str.extract(_MONTH).str.to_lowercase()
     of_year = month.replace_strict({name: nth for nth, name in enumerate(_MONTHS, 1)}, return_dtype=pl.Int32)

@@ -1,8 +1,8 @@
-"""Money that comes in and goes out again, or the other way round: round trips, circles, month's end.
+"""Detect money that comes in and goes out again, or the other way round: round trips, circles, month-end parking.
 
-A receipt and a payment of equal size are a pair. How near they must be in time depends on how they are related: the
-same party on both sides may wait six weeks, but two parties of whom nothing is known must follow each other at once.
-One pair proves nothing, because deposits are returned and invoices are paid twice; so each finding needs several.
+A receipt and a payment of equal size are a pair. How many days may lie between them depends on their parties: six weeks
+if the same party is on both sides, but only three days if a party is unknown. One pair proves nothing, because deposits
+are returned and invoices are paid twice, so each finding needs several.
 All thresholds are our judgement.
 """
 
@@ -14,16 +14,16 @@ from pipelines.integrity.candidates import RECENT, candidates, plain_words
 
 SAME_PARTY_DAYS = 45  # six weeks, and the days that a bank takes
 RELATED_DAYS = 21
-AT_ONCE_DAYS = 3  # between parties of whom nothing is known
-FEWEST_TRIPS = 2  # with one party; a deposit or an invoice is returned once
+AT_ONCE_DAYS = 3  # if at least one party is unknown
+FEWEST_TRIPS = 2  # with one party: a deposit or a second payment of an invoice is returned only once
 FEWEST_ANY = 3  # with several parties, or with unknown ones
-SHARE_OF_PARTY = 0.5  # of the receipts from a party of a similar name that go back
-TURNS = 3  # of a circle
+SHARE_OF_PARTY = 0.5  # least share of a payer's receipts that go to a similar or related name
+TURNS = 3  # of a circle, at least
 CIRCLE_DAYS = 14
-LEAST_THROUGH = 0.94  # of what went out comes back in a circle; whoever takes part keeps a small fee
-PARKED_DAYS, FIRST_DAYS, LAST_DAYS = 9, 8, 4  # how long money stays over the month's end, and the days around it
+LEAST_THROUGH = 0.94  # share of a payment that comes back in a circle; whoever passes it on keeps a small fee
+PARKED_DAYS, FIRST_DAYS, LAST_DAYS = 9, 8, 4  # between the two rows; of the next month; of the month that ends
 MONTHS_PARKED = 2
-_STEADY = ("payroll", "premises", "rent_received")  # equal every month on both sides, by contract
+_STEADY = ("payroll", "premises", "rent_received")  # fixed by contracts, so the same pair recurs every month
 _KEY = (BY_CUSTOMER, "size")
 # Words that many names of businesses share, so that sharing them means nothing.
 COMMON = ("the", "and", "pty", "ltd", "limited", "trust", "services", "group", "holdings", "australia", "company")
@@ -37,7 +37,7 @@ def pairs(facts: Facts) -> pl.DataFrame:
     or `other`.
     """
     met = _meeting(facts)
-    if met.is_empty():  # of most customers: naming relations takes longer than finding none
+    if met.is_empty():  # true for most customers, and naming the relations of no pairs still takes time
         return met.with_columns(relation=pl.lit(""))
     return (
         met.with_columns(plain_words("name"), plain_words("name_out"))
@@ -85,10 +85,10 @@ def _longest_gap() -> pl.Expr:
 
 
 def is_similar() -> pl.Expr:
-    """Tell whether `name` and `name_out` could be two spellings of one: their first two words agree.
+    """Return whether `name` and `name_out` could be two spellings of one name: their first two words agree.
 
-    Two words agree if they are equal, if one is the other's initial, or if they begin alike and have about the same
-    length: Harbour and Harbor agree, timber and tiling don't.
+    Two words agree if they are equal, if one is the other's initial, or if their first five letters are equal and their
+    lengths differ by two at most: Harbour and Harbor agree, timber and tiling don't.
     """
     first, second = (_agrees(nth) for nth in (0, 1))
     return first & second
@@ -106,7 +106,7 @@ def _word(name: str, nth: int) -> pl.Expr:
 
 
 def _is_related() -> pl.Expr:
-    """Tell whether the money went to the owner, or both names share a word that is not common."""
+    """Return whether the money went to an owner or a related entity, or both names share an uncommon word."""
     to_owner = pl.col("category_out").is_in(["owner_drawings", "director_loan_out", "dividend_paid", "related_entity"])
     words = (_words(name) for name in ("name", "name_out"))
     shared = next(words).list.set_intersection(next(words)).list.len() > 0
@@ -129,12 +129,12 @@ def round_trips(facts: Facts) -> pl.DataFrame:
 
 
 def similar_trips(facts: Facts) -> pl.DataFrame:
-    """Return trips between parties of similar names, to whom most of a payer's receipts went back."""
+    """Return trips between similar names, of payers with at least SHARE_OF_PARTY of their receipts in trips."""
     return _mostly_returned(facts, "similar")
 
 
 def related_trips(facts: Facts) -> pl.DataFrame:
-    """Return trips between related parties, to whom most of a payer's receipts went on."""
+    """Return trips between related parties, of payers with at least SHARE_OF_PARTY of their receipts in trips."""
     return _mostly_returned(facts, "related")
 
 
@@ -153,16 +153,16 @@ def _mostly_returned(facts: Facts, relation: str) -> pl.DataFrame:
 
 
 def unnamed_trips(facts: Facts) -> pl.DataFrame:
-    """Return trips of which at most one party is known: at least FEWEST_ANY that follow each other at once.
+    """Return trips of which at most one party is known: at least FEWEST_ANY, each within AT_ONCE_DAYS.
 
-    On the same day, or in the other order, a bank returns a payment that could not be met.
+    A pair on one day, or with the payment first, doesn't count: a bank may have returned a payment that failed.
     """
     unknown = facts.cached(pairs).filter(pl.col("relation") == "unknown", pl.col("gap") > 0)
     return unknown.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_ANY).pipe(_both, pl.lit(None, pl.String))
 
 
 def circles(facts: Facts) -> pl.DataFrame:
-    """Return payments that come back from another party, equal or less the same small fee, TURNS times or more."""
+    """Return payments that come back from another party, in full or less the same small fee, at least TURNS times."""
     is_steady = pl.col("category_group").is_in(_STEADY) | pl.col("category").is_in(_STEADY)
     recent = facts.cached(candidates).filter(pl.col("age") < RECENT, pl.col("party").is_not_null(), ~is_steady)
     columns = (BY_CUSTOMER, "transaction_id", "date", "party", "name", "size", "is_revenue")
@@ -187,13 +187,13 @@ def circles(facts: Facts) -> pl.DataFrame:
 
 
 def _periods(*after: int) -> list[pl.Expr]:
-    """Return the periods of CIRCLE_DAYS that a row may meet another in: its own and the `after`-th next ones."""
+    """Return which periods of CIRCLE_DAYS a row may meet another in: the number of its own plus each of `after`."""
     own = pl.col("date").dt.epoch("d") // CIRCLE_DAYS
     return [(own if after == (0,) else pl.concat_list(*(own + n for n in after))).alias("period")]
 
 
 def parked(facts: Facts) -> pl.DataFrame:
-    """Return receipts of the last days of a month that leave again in the next, in MONTHS_PARKED months."""
+    """Return receipts of a month's last days that leave early in the next month, in at least MONTHS_PARKED months."""
     last = (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < LAST_DAYS
     over = last & (pl.col("date_out").dt.month_start() > pl.col("date")) & (pl.col("date_out").dt.day() <= FIRST_DAYS)
     stays = facts.cached(pairs).filter(over, pl.col("relation") != "other", pl.col("gap") <= PARKED_DAYS)
@@ -203,7 +203,7 @@ def parked(facts: Facts) -> pl.DataFrame:
 
 
 def _both(trips: pl.DataFrame, about: pl.Expr) -> pl.DataFrame:
-    """Return both sides of pairs as rows that true revenue leaves out; the receipt's size is the amount."""
+    """Return both sides of pairs as rows of a finding; only the receipt contributes to the amount."""
     named = trips.with_columns(about=about)
     size = pl.col("size").cast(pl.Int64)
     return pl.concat(

@@ -1,7 +1,7 @@
-"""Facts without window dressing: what a rating reads of customers with findings that nobody resolved.
+"""Facts without window dressing: what a rating reads for customers with findings that nobody resolved.
 
-Money that came and went again leaves a rating as it would be without it: its rows are gone, and so is its effect on
-every later balance. What a person resolves counts again.
+The rows of open findings are removed, and so is their effect on every later balance: the rating is what it would be if
+that money had never come. The rows of a resolved finding count again.
 """
 
 from functools import cached_property
@@ -49,7 +49,7 @@ class _Undressed(Facts):
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
-        """Closing balances less what the rows left out had moved until then. A day may have no other row."""
+        """Closing balances less the sum of the rows left out up to that day. A day may have no row left."""
         moved = (
             self._dressed.rows.join(self._undone, on="transaction_id", how="semi")
             .group_by(*BY_ACCOUNT, "date")

@@ -1,4 +1,7 @@
-"""What is not in the file: rows that the balances miss, months without a row, and accounts that transfers mention."""
+"""Detect what was not supplied: rows that balances imply, months without rows, and accounts that transfers mention.
+
+Own transfers that are described as receipts are here, too: their other side is in another account.
+"""
 
 import polars as pl
 
@@ -10,20 +13,20 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
 
 # All our judgement.
-LEAST_MISSING = 60_00  # fees and interest that an export leaves out are smaller
+LEAST_MISSING = 60_00  # cents; fees and interest that an export leaves out are smaller
 SILENT_DAYS = 25
-SERIES = 2  # payments that recur before and after the silence
-SERIES_DAYS = 70  # on either side
+SERIES = 2  # fewest recurring series that go on after the silence
+SERIES_DAYS = 70  # in which a series must have a row, on either side of the silence
 LEAST_MENTIONS = 3
 FEWEST_TRANSFERS = 2
-MENTIONED_SHARE = 0.1  # of what usually comes in, month by month
+MENTIONED_SHARE = 0.1  # of a usual year's receipts
 
 
 def missing(facts: Facts) -> pl.DataFrame:
-    """Return days whose balance doesn't follow from the account's last known one and the rows since.
+    """Return days whose closing balance doesn't follow from the account's previous known balance and the rows since.
 
-    `customer_number, account_id, date`, `transaction_id` of the row that states the balance, and `cents`: what is
-    missing, with its sign.
+    `customer_number, account_id, date`, `transaction_id` of the row that states the balance, and `cents`: the sum of
+    the missing rows, with its sign.
     """
     broken = facts.rows.lazy().filter(~pl.col("balance_verified")).select(BY_ACCOUNT).unique()
     step = pl.col("offset").diff().over(BY_ACCOUNT)
@@ -40,13 +43,13 @@ def missing(facts: Facts) -> pl.DataFrame:
 
 
 def withheld_rows(facts: Facts) -> pl.DataFrame:
-    """Return the rows after which a balance jumps by more than fees and interest would explain."""
+    """Return the rows whose balance jumps by more than fees and interest would explain."""
     large = facts.cached(missing).filter(pl.col("cents").abs() >= LEAST_MISSING)
     return large.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.col("cents").abs())
 
 
 def withheld_months(facts: Facts) -> pl.DataFrame:
-    """Return the first row after a month without any, if payments that recur every month are missing in it, too."""
+    """Return the first row after more than SILENT_DAYS without one, if at least SERIES recurring series go on."""
     days = facts.rows.select(BY_CUSTOMER, "date", "transaction_id").unique(
         [BY_CUSTOMER, "date"], keep="first", maintain_order=True
     )
@@ -68,7 +71,7 @@ def withheld_months(facts: Facts) -> pl.DataFrame:
 
 
 def withheld_accounts(facts: Facts) -> pl.DataFrame:
-    """Return transfers of the last year with an account that was not supplied, if they are many and material."""
+    """Return transfers of the last year to and from an account that was not supplied, if they are many and large."""
     ages = facts.rows.select("transaction_id", "age")
     recent = mentions(facts).join(ages, on="transaction_id", how="left", validate="1:1").filter(pl.col("age") < YEAR)
     account = (BY_CUSTOMER, "masked_number", "place")

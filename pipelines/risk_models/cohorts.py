@@ -58,10 +58,10 @@ def cohort_of_files(
 ) -> Cohort:
     """Return the cohort of two plain files, after enriching their rows.
 
-    Its readings are those of the default scorecard, the flows, and the columns given with the outcomes.
+    Its readings are those of the default scorecard, the metrics of `flows.yaml`, and columns given with the outcomes.
 
     Args:
-        registry_only: leave out flows and given columns, which reports can't read.
+        registry_only: leave out `flows.yaml` and given columns, which reports can't read.
         expected: evidence expected of every case; None: decided from all of them (`decide_expected`).
 
     Raises:

@@ -1,25 +1,25 @@
 """Coverage: how much of the evidence for a reading is there, from 0 to 1.
 
     coverage of a reading of rows      = smaller of (share of rows, share of money) categorised × share of days seen
-    coverage of a reading of balances  = share of days seen whose balances are proven
+    coverage of a reading of balances  = share of days whose balances are proven
 
-Rows and days are those that the reading concerns: its side, kind of account and period. Rows count as categorised by a
-correction, rule, list or phrase, or by the model if it is sure (LEAST_SURE). Readings that need no words (months of
-history) are covered by the rows themselves.
+Rows and days are those that the reading concerns: credits or debits, kinds of accounts, period. A row is categorised if
+a correction, rule, list or phrase gave its category, or the model with a confidence of at least LEAST_SURE. Readings of
+history (months with activity) need no words: any row covers them in full.
 
 Days are days of expected accounts in the period. An account is expected if it was supplied, or if an own transfer or
 card repayment of the last year names it. Its days are expected from the beginning of the period, or from its first row
-if it began at zero.
+if it began with a balance of zero.
 
-| a day of an account                                          | counts as seen                             |
-|--------------------------------------------------------------|--------------------------------------------|
-| its balances follow from those before (`proven`)             | 1                                          |
-| with or near a row, but nothing is proven (`silent`)         | half; 1 where balances are not expected    |
-| any other day                                                | 0                                          |
+| a day of an account                                  | seen, for readings of rows     | for readings of balances |
+|------------------------------------------------------|--------------------------------|--------------------------|
+| its balances follow from earlier ones (`proven`)     | 1                              | 1                        |
+| with or near a row, but nothing is proven (`silent`) | ½; 1 if no balances expected   | 0                        |
+| any other day                                        | 0                              | 0                        |
 
-Near is at most ALLOWED_SILENCE days after a row, or before one.
+A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
 
-Balances only add to what is seen, and so do words. So leaving them out never raises the coverage.
+Balances can only add to the days seen, and words to the rows categorised. So leaving them out never raises coverage.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,10 +56,10 @@ from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
-LEAST_SURE = 0.7  # confidence of the model; calibrated, so seven in ten of such answers are right
-ALLOWED_SILENCE = 35  # days: whoever is paid monthly has a row by then; our judgement, like the half and the next
+LEAST_SURE = 0.7  # least confidence of the model; calibrated, so at least seven in ten of these answers are right
+ALLOWED_SILENCE = 35  # days: an account with monthly payments has a row by then; our judgement, like ½ and the next
 FEWEST_UNNAMED = 3  # one-sided own transfers that name no account
-YEAR = 365  # days; the period of readings of all history
+YEAR = 365  # days; also the period of readings that read all history
 _DAYS_IN_YEAR, _MONTHS = 365, 12
 _BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
 CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
@@ -69,11 +69,11 @@ Side = Literal["credit", "debit"] | None
 
 @dataclass(frozen=True)
 class Concern:
-    """What a reading rests on.
+    """The evidence that a reading needs.
 
-    `kind`: days of balances; rows that must be categorised; or the history itself. `side` and `account_types` (empty:
-    all) of its rows; its period begins `since` days before the last row and ends `until` days before it.
-    `by_meaning`: it needs to know what rows are for, more than revenue if `beyond_revenue`.
+    `kind`: days of proven `balances`, categorised `rows`, or any rows (`history`). `side` and `account_types` (empty:
+    all) limit its rows. Its period begins `since` days before the customer's last row and ends `until` days before it.
+    `by_meaning`: it depends on what rows are for; `beyond_revenue`: on more than which rows are revenue.
     """
 
     kind: Kind
@@ -91,7 +91,7 @@ class Concern:
 
 
 def concern_of(metric: Metric, among: Metrics) -> Concern:
-    """Return what a metric concerns: all that its inputs concern, and only balances if any of them reads balances."""
+    """Return what a metric concerns: all that its inputs concern, or only their balances if any of them reads some."""
     parts = list(_parts(metric, among))
     balances = [part for part in parts if part.kind == "balances"]
     return reduce(_both, balances or parts)
@@ -165,7 +165,7 @@ def _both(one: Concern, other: Concern) -> Concern:
 
 
 def _filters_by_meaning(where: Where) -> bool:
-    """Tell whether the filter depends on what a row is for, not only on its day, amount, account and balance."""
+    """Return whether the filter depends on what a row is for, not only on its day, amount, account and balance."""
     plain = ("direction", "external", "account_types", "unreconciled", "at_least", "at_most")
     return where.model_copy(update=dict.fromkeys(plain)) != Where().model_copy(update=dict.fromkeys(plain))
 
@@ -188,7 +188,7 @@ def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expec
     """Return `customer_number`, COVERAGE_OF + slug (COVERAGE) and `documented` of every customer.
 
     Coverage is null where the reading's evidence isn't expected, and 0 for customers without rows. `documented` is the
-    share of days seen of the last YEAR.
+    share of the expected days of the last YEAR that are seen.
     """
     concerns = {slug: concern_of(among[slug], among) for slug in slugs}
     counted = _counted(
@@ -203,7 +203,7 @@ LAST_YEAR = Concern("rows", since=YEAR)
 
 
 def explain_coverage(facts: Facts, concern: Concern, expected: Expected) -> Formula:
-    """Explain a coverage that is expected. `facts`: of the one customer."""
+    """Explain one customer's coverage of evidence that is expected. `facts`: of this customer alone."""
     if concern.kind == "history":
         return Formula("1 where there are rows, else 0", {"rows": facts.rows.height}, lambda of: _apply(concern, of))
     rows, days = _row_parts(concern), _day_parts(concern, expected)
@@ -247,7 +247,7 @@ def _coverage(concern: Concern, expected: Expected) -> pl.Expr:
 
 
 def inputs_of(concern: Concern, expected: Expected) -> tuple[str, ...]:
-    """Return the columns that a concern's coverage is made of, in the order that `product` takes them."""
+    """Return the columns that a concern's coverage is computed from, in the order that `product` takes them."""
     if concern.kind == "history":
         return ("rows_of_any_kind",)
     days = days_of(concern)
@@ -279,7 +279,7 @@ def product(concern: Concern, parts: Sequence[pl.Expr]) -> pl.Expr:
 
 
 def _share(part: pl.Expr, whole: pl.Expr, *, of_nothing: int = 0) -> pl.Expr:
-    """Return a share of 0 to 1. Where there are no rows at all, none is uncategorised."""
+    """Return a share from 0 to 1, or `of_nothing` if the whole is 0: without rows, none is uncategorised."""
     return ratio(part, whole).fill_null(of_nothing).clip(0, 1)
 
 
@@ -288,7 +288,7 @@ def _name(what: str, concern: Concern) -> str:
 
 
 def _counted(facts: Facts, concerns: Sequence[Concern], expected: Expected) -> pl.DataFrame:
-    """Return every customer's counts of `inputs_of` all concerns."""
+    """Return every customer's columns of `inputs_of` for all concerns."""
     of_rows = [each for each in concerns if each.kind == "rows"]
     of_days = [each for each in concerns if each.kind != "history"]
     rows = (
@@ -333,10 +333,11 @@ def concerns_row(concern: Concern) -> pl.Expr:
 
 
 def seen_days(facts: Facts) -> pl.DataFrame:
-    """Return stretches of an account's days: `customer_number`, `account_id`, `transaction_id` of the row that ends it.
+    """Return stretches: consecutive days of an account that count alike.
 
-    `newest` and `oldest`: ages of its last and first day; `what`: `proven`, `silent` (unproven), `expected`, or
-    `mentioned` (expected of an account that was not supplied); `is_cash`.
+    `customer_number`, `account_id`, `transaction_id` of a stretch's last row; `newest` and `oldest`: ages of its last
+    and first day; `what`: `proven`, `silent` (unproven), `expected`, or `mentioned` (expected of an account that was
+    not supplied); `is_cash`.
     """
     return facts.cached(_seen_days)
 
@@ -371,7 +372,7 @@ _ACCOUNT = (*BY_ACCOUNT, "transaction_id", "is_cash")
 
 
 def _stretches(days: pl.LazyFrame) -> pl.LazyFrame:
-    """Join days that follow each other and count alike, with the silent days before each."""
+    """Join consecutive days with rows that count alike into stretches, each day with the silent days before it."""
     long_silence = ~pl.col("holds") & (pl.col("pause") > ALLOWED_SILENCE)
     differs = (pl.col("account") != pl.col("account").shift()) | (pl.col("holds") != pl.col("holds").shift())
     silent_days = pl.when("holds").then("pause").otherwise(pl.min_horizontal("pause", ALLOWED_SILENCE))
@@ -395,8 +396,8 @@ def _age(day: pl.Expr) -> pl.Expr:
 def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     """Return one row per account and day with rows, by account and day.
 
-    Besides the columns of `offsets`, `account`: its number; `pause`: days since the account's day before (1 on its
-    first); `holds`: its balance and the one before agree with the rows between.
+    Besides the columns of `offsets`: `account`, the account's number; `pause`, the days since the account's previous
+    day with rows (1 on its first); `holds`, whether the stated balances around it agree with the rows between them.
     """
     kinds = facts.accounts.lazy().select(*BY_ACCOUNT, is_cash=words.is_cash_account()).with_row_index("account")
     described = kinds.join(facts.history.lazy().select(BY_CUSTOMER, "data_through"), on=BY_CUSTOMER, how="left")
@@ -419,8 +420,8 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
 def _mentioned(facts: Facts) -> pl.LazyFrame:
     """Return the accounts that transfers of the last YEAR mention and nobody supplied, from the first mention on.
 
-    They are those that own transfers and card repayments name, and one more where own transfers without another side
-    name none (`FEWEST_UNNAMED` of them: a single one may be to anybody).
+    They are those that own transfers and card repayments name, and one more if at least FEWEST_UNNAMED own transfers
+    have no other side and name no account: a single one may be a payment to anybody.
     """
     account = (BY_CUSTOMER, "masked_number", "place")
     columns = ("transaction_id", "date", *account)
@@ -457,7 +458,7 @@ def _mentioned(facts: Facts) -> pl.LazyFrame:
 
 
 def _day_parts(concern: Concern, expected: Expected) -> Mapping[str, pl.Expr]:
-    """Return what a stretch adds to the days seen and to the days expected, each counted twice (a half day is one)."""
+    """Return what a stretch adds to the days seen and to the days expected, both in half days."""
     what, mine = pl.col("what"), pl.col("is_cash") if concern.kind == "balances" else pl.lit(value=True)
     begun = pl.col("oldest") if expected.months else pl.coalesce("oldest", "begun")
     oldest = pl.min_horizontal(begun.fill_null(concern.since), concern.since - 1)

@@ -17,7 +17,7 @@ Role = Literal["paid_by_practitioners", "withheld_from_wages", "guessed_facility
 
 
 class Texts(Strict):
-    """Phrases (`wording.phrases`) that a row's text must have one of, if there are any, and those it must not have."""
+    """Phrases (`wording.phrases`): a row's text must contain one of `any` (if there are some), and none of `unless`."""
 
     any: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Event(Strict):
 
     @model_validator(mode="after")
     def _gets_worse(self) -> Self:
-        """More of it must never allow a better rating."""
+        """Check that a higher count never allows a better rating."""
         counts, letters = ([getattr(level, name) for level in self.levels] for name in ("count", "ceiling"))
         if counts != sorted(set(counts)) or letters != sorted(letters):
             raise ValueError("levels must be in order: a higher count has a worse ceiling")

@@ -1,11 +1,11 @@
-"""Which rows make an event.
+"""Find the rows of events.
 
-Only rows whose category comes from a correction, a rule of the client, a list or a phrase count: the learned model
-alone caps nobody. A role in which such rows are ordinary business is recognised by other rows than these, so that more
-rows of trouble never excuse any of them.
+Only rows whose category comes from a correction, a client's rule, a list or a phrase count: the learned model alone
+caps nobody. A role in which such rows are ordinary business is recognised by other rows, so that a further adverse row
+never excuses any of them.
 
-Rows count until `days` after them, seen from the last day on which the business does anything but get into trouble. So
-a later sign of trouble does not let an earlier one expire.
+A row counts for `days` days. They are counted up to the customer's last row of a category that no event reads, so that
+a later sign of trouble doesn't let an earlier one expire.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,18 +31,18 @@ ROWS = pl.Schema(
         "transaction_id": UUID,
         "date": pl.Date(),  # from which the row counts for `days`
         "amount": MONEY,  # never negative
-        "counts": pl.Boolean(),  # it makes the count one higher
+        "counts": pl.Boolean(),  # it adds 1 to the event's count
     }
 )
 SURE = ("correction", "client_rule", "counterparty", "pattern")
 
 # All numbers are our judgement.
-CLIENTS_FROM, CLIENTS_FOR = 6, 90  # receipts from practitioners on so many days, over so many days, are a trade
-NEAR_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days around a pay day; the most that is withheld of the wages paid then
-RHYTHM = 6  # pay days that make a rhythm
-PAY_DAYS_MISSED, GRACE = 2, 7  # a gap of so many usual ones and so many days
-SUPER_SILENT = 130  # days: a quarter, and the 28 days that follow it for payment
-SUPER_BEFORE = 2  # days with super, before it can be missed
+CLIENTS_FROM, CLIENTS_FOR = 6, 90  # a trade: fewest days with receipts from practitioners, and days between them
+NEAR_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days around a pay day; greatest share of its wages that is withheld
+RHYTHM = 6  # fewest pay days that show a rhythm
+PAY_DAYS_MISSED, GRACE = 2, 7  # wages are missed after this many usual gaps plus this many days
+SUPER_SILENT = 130  # days: more than a quarter and the 28 days that are allowed for payment
+SUPER_BEFORE = 2  # fewest days with super before it can be missed
 _LENT = ("debt", "debt_service")  # groups of rows that belong to a facility
 
 
@@ -72,7 +72,7 @@ def _event_rows(facts: Facts) -> pl.DataFrame:
 
 def _found(facts: Facts, code: str, event: Event, besides: pl.Series) -> pl.DataFrame:
     rows = facts.cached(_searched_rows).filter(is_met(event.where), ~pl.col("transaction_id").is_in(besides.implode()))
-    if rows.is_empty():  # of most customers: reading texts and roles of nothing takes its time
+    if rows.is_empty():  # true for most customers, and checking texts and roles of no rows still takes time
         return pl.DataFrame(schema=ROWS)
     counted = (
         _GAPS[code](facts, rows)
@@ -103,7 +103,7 @@ def _is_worded(texts: Texts) -> pl.Expr:
     return has_any & ~text.str.contains_any(unwanted) if unwanted else has_any
 
 
-# -- what makes the count ---------------------------------------------------------------------------------------------
+# -- what is counted --------------------------------------------------------------------------------------------------
 
 
 def _by_day(rows: pl.DataFrame) -> pl.DataFrame:
@@ -113,7 +113,7 @@ def _by_day(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_lender(rows: pl.DataFrame) -> pl.DataFrame:
-    """Mark the last row of each lender that a list names."""
+    """Return the rows of lenders that a list names; the last row of each lender counts."""
     lent = rows.filter(pl.col("counterparty_lender_id").is_not_null()).sort(BY_CUSTOMER, "date", "transaction_id")
     return lent.with_columns(counts=pl.struct(BY_CUSTOMER, "counterparty_lender_id").is_last_distinct())
 
@@ -126,7 +126,7 @@ def _anybody(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:  # noqa: ARG001 
 
 
 def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out customers whom insolvency practitioners and estates pay regularly, and as much as they get."""
+    """Leave out customers whom insolvency practitioners and estates pay regularly, and at least as much as they get."""
     received = facts.cached(_searched_rows).filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
     day = pl.col("date")
     clients = received.group_by(BY_CUSTOMER).agg(
@@ -140,7 +140,7 @@ def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 
 
 def _unless_withheld_from_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out rows near a pay day that are small beside the wages: what a worker owes, withheld and passed on."""
+    """Leave out rows near a pay day that are small compared with its wages: a worker's debt, withheld and passed on."""
     wages = facts.cached(_searched_rows).filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
     near = (pl.col("date") - pl.col("paid_on")).dt.total_days().abs() <= NEAR_PAY_DAY
     withheld = (
@@ -158,14 +158,14 @@ _WIDE = pl.Decimal(38, 4)
 
 
 def _unless_guessed(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out rows of facilities of which no row is known by more than the model's word."""
+    """Leave out rows of facilities that only the model recognised."""
     is_of_facility = pl.col("facility_id").is_not_null() & pl.col("category_group").is_in(_LENT)
     known = facts.rows.filter(is_of_facility, _is_sure()).select(BY_CUSTOMER, "facility_id")
     return rows.join(known, on=[BY_CUSTOMER, "facility_id"], how="semi", maintain_order="left")
 
 
 def _unless_collected_for(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """Leave out agencies that pay the customer as much as they get: they collect what others owe to it."""
+    """Leave out agencies that pay the customer at least as much as they get: they collect what others owe to it."""
     party = [BY_CUSTOMER, "counterparty_group"]
     paid = rows.filter(pl.col("counterparty_group").is_not_null()).group_by(party).agg(paid=-pl.col("amount").sum())
     received = (
@@ -189,7 +189,7 @@ _NOT_IN: Mapping[Role | None, Callable[[pl.DataFrame, Facts], pl.DataFrame]] = {
 
 # -- payments that are missing ----------------------------------------------------------------------------------------
 
-# Signs of trouble that tell missed wages from workers who left.
+# Signs of trouble that distinguish missed wages from staff who left.
 _DISTRESS = (
     *("returned_payment", "dishonour_fee", "overdrawn_fee", "late_fee", "debt_collector", "garnishee", "insolvency"),
     "tax_interest",
@@ -199,8 +199,8 @@ _DISTRESS = (
 def _missed_wages(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
     """Return the wages before each gap in which pay days of a rhythm were missed, dated at the gap's end.
 
-    Wages count as paid whoever says so, the model too; a rhythm takes days that are sure. A gap must contain another
-    sign of trouble.
+    Wages that only the model recognised count as paid, but not towards the RHYTHM. A gap must contain another sign of
+    trouble.
     """
     ends = facts.history.select(BY_CUSTOMER, pl.col("data_through").alias("last"))
     gaps = _gaps(paid, ends).with_columns(usual=pl.col("gap").median().over(BY_CUSTOMER))
@@ -225,7 +225,7 @@ def _is_against_the_customer() -> pl.Expr:
 
 
 def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
-    """Return the super before each gap of more than a quarter in which wages went on, dated at the gap's end."""
+    """Return the super before each gap of SUPER_SILENT days or more in which wages went on, dated at the gap's end."""
     wages = facts.cached(_searched_rows).filter(
         pl.col("category") == "wages", words.is_debit(), pl.col("is_external"), _is_sure()
     )
@@ -239,7 +239,7 @@ def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
 def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
     """Return each day with a payment, the days from it to the next one or the `last` day, and the gap's `end`.
 
-    `sure_days`: the customer's days with a payment that is more than the model's word. `nth`: from 0.
+    `sure_days`: how many of the customer's days have a payment that not only the model recognised. `nth`: from 0.
     """
     days = paid.group_by(BY_CUSTOMER, "date").agg(sure=_is_sure().any()).sort(BY_CUSTOMER, "date")
     end = pl.coalesce(pl.col("date").shift(-1).over(BY_CUSTOMER), "last")
@@ -254,7 +254,7 @@ def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rows_before(paid: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
-    """Return the payments of the day before each gap, dated at the gap's end; the first of a day counts."""
+    """Return the payments on the day before each gap, dated at the gap's end; the first of them counts."""
     before = paid.join(gaps.select(BY_CUSTOMER, "date", "end"), on=[BY_CUSTOMER, "date"], how="inner", validate="m:1")
     return _by_day(before).with_columns(date="end")
 

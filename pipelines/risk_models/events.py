@@ -1,7 +1,7 @@
 """Events that cap the rating: insolvency, garnishees, repeated dishonours and others (`events.yaml`).
 
 An event has a ceiling, the best rating that is possible while it lasts. A person can resolve one; then it is shown as
-resolved and caps nothing. A further row of the same event makes it another one.
+resolved and caps nothing. With a further row it has another key, so it caps again.
 """
 
 import polars as pl
@@ -20,12 +20,12 @@ _EVENT = (BY_CUSTOMER, "code")
 
 
 def events(facts: Facts) -> pl.DataFrame:
-    """Return the events that last (EVENTS' columns), by customer, the worst ceiling first."""
+    """Return the events that still last (the columns of EVENTS), by customer, the worst ceiling first."""
     return facts.cached(_events)
 
 
 def ceilings(facts: Facts) -> pl.DataFrame:
-    """Return each customer's worst ceiling by unresolved events (null: none), and the codes that say so: CEILINGS."""
+    """Return each customer's worst ceiling by unresolved events (null: none) and their codes (schema CEILINGS)."""
     capping = events(facts).filter(~pl.col("resolved"))
     worst = pl.col("ceiling") == pl.col("ceiling").max().over(BY_CUSTOMER)
     capped = (
@@ -44,7 +44,7 @@ def _events(facts: Facts) -> pl.DataFrame:
 
 
 def _recent_rows(facts: Facts) -> pl.LazyFrame:
-    """Return the rows that still count: those at most `days` before the last day of anything but trouble."""
+    """Return the rows that still count: at most `days` before the last row of a category that no event reads."""
     others = facts.rows.lazy().filter(~pl.col("category").is_in(searched_categories()))
     reference = others.group_by(BY_CUSTOMER).agg(reference=pl.col("date").max())
     return (
@@ -82,7 +82,7 @@ def _lasting_events(facts: Facts) -> pl.LazyFrame:
 
 
 def _keys(facts: Facts) -> pl.DataFrame:
-    """Return each event's `key`, of all its rows however old, and whether it is `resolved`."""
+    """Return each event's `key`, computed from all its rows however old, and whether it is `resolved`."""
     grouped = event_rows(facts).group_by(_EVENT, maintain_order=True).agg("transaction_id")
     keys = [digest(code, ids) for code, ids in grouped.select("code", "transaction_id").iter_rows()]
     resolutions = facts.context.resolutions.filter(pl.col("kind") == KIND).select(BY_CUSTOMER, "key", resolved=True)
@@ -116,15 +116,15 @@ EVENTS = Table(
         Column("ceiling", "text", meaning="the best rating that is possible while it lasts"),
         Column("firstDate", "date", meaning="of its first row that still counts"),
         Column("lastDate", "date", meaning="of its last row"),
-        Column("until", "date", meaning="last day on which the ceiling holds if nothing is added"),
-        Column("key", "text", meaning="by which a person can resolve it"),
+        Column("until", "date", meaning="last day on which the ceiling holds if no further row comes"),
+        Column("key", "text", meaning="names the event in a resolution"),
         Column("resolved", "boolean", meaning="a person resolved it, so it caps nothing"),
     ),
     sources=(
         Source(
             _recent_rows,
             (
-                Total("count", "count", pl.col("counts").cast(pl.Int64), meaning="days, lenders or gaps, by the event"),
+                Total("count", "count", pl.col("counts").cast(pl.Int64), meaning="the event's days, lenders or gaps"),
                 Total("amount", "AUD", pl.col("amount"), meaning="of all its rows"),
             ),
         ),

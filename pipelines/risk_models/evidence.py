@@ -1,6 +1,6 @@
-"""What a customer's readings rest on: how much of the money is categorised and proven, and what is not known.
+"""The evidence behind a customer's readings: how much of the money is categorised and proven, and what is unknown.
 
-One row per customer, as a table whose figures know the transactions behind them (`figures.tables`).
+It is a table with one row per customer, so that each figure can be traced to its transactions (`figures.tables`).
 """
 
 import polars as pl
@@ -33,7 +33,7 @@ def _stated(facts: Facts) -> pl.LazyFrame:
 _SIZE = pl.col("amount").abs()
 EVIDENCE = Table(
     id="evidence",
-    name="What the readings rest on",
+    name="Evidence behind the readings",
     hierarchy="customer",
     type="summary",
     keys=(),
@@ -59,7 +59,7 @@ EVIDENCE = Table(
             "ratio",
             ("categorisedMoved", "moved"),
             ratio(pl.col("categorisedMoved"), pl.col("moved")),
-            f"share of the money moved in the last {WINDOW} days that has a category",
+            f"share of the money moved in the last {WINDOW} days that counts as categorised",
         ),
         Derived(
             "proven",
@@ -73,7 +73,7 @@ EVIDENCE = Table(
             "ratio",
             ("unreconciledMoved", "moved"),
             (1 - ratio(pl.col("unreconciledMoved"), pl.col("moved"))).cast(RATIO),
-            f"1 less the share of the money moved in the last {WINDOW} days that its statement doesn't prove",
+            f"1 less the share of the money moved in the last {WINDOW} days on rows that their statement doesn't prove",
         ),
     ),
     order=(),

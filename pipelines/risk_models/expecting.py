@@ -1,6 +1,6 @@
-"""What evidence to expect of the customers of a file, decided once from all of them.
+"""Decide from all customers of a file which evidence to expect of each of them.
 
-No customer can change what is expected of it, because it is one of many. A client with a server states it instead.
+One customer among many can't change what is expected of it. With a server, the client states it instead.
 """
 
 import polars as pl
@@ -9,15 +9,16 @@ from pipelines.figures.facts import Facts
 from pipelines.risk_models.coverage import is_covered
 from pipelines.scorecards.expected import Expected
 
-# Whatever half of the file lacks was not asked for; our judgement, like the next.
+# Evidence that more than half of the file lacks was not asked for; our judgement, like LEAST_DAYS.
 LEAST_SHARE = 0.5
 LEAST_DAYS = 180
 
 
 def decide_expected(facts: Facts) -> Expected:
-    """Expect what at least half of the rows (in words also half of the money) or half of the customers have.
+    """Expect evidence that at least half of the rows or customers have; for words, also half of the money.
 
-    Accounts are expected where words are, because only words mention them.
+    Accounts are expected if words are, because only words mention them. Months are expected if half of the customers
+    have LEAST_DAYS of history.
     """
     size = pl.col("amount").abs().cast(pl.Float64)
     words, money, balances = facts.rows.select(

@@ -51,7 +51,7 @@ def parse_outcomes(table: pl.DataFrame, judged: bool = True) -> Outcomes:
         judged: every case must state whether it defaulted.
 
     Raises:
-        Unprocessable: a column is missing or a value can't be read, and where.
+        Unprocessable: a column is missing or a value can't be read; the message says where.
     """
     needed = (*OUTCOME_COLUMNS, "defaulted") if judged else OUTCOME_COLUMNS
     named = _with_columns(table, needed, "outcomes")
@@ -79,7 +79,7 @@ def parse_transactions(table: pl.DataFrame) -> pl.DataFrame:
     """Parse `customer, account, date, description, amount, balance` from a table of text; money to the cent.
 
     Raises:
-        Unprocessable: a column is missing or a value can't be read, and where.
+        Unprocessable: a column is missing or a value can't be read; the message says where.
     """
     named = _with_columns(table, TRANSACTION_COLUMNS, "transactions")
     typed = named.select(
@@ -97,7 +97,7 @@ def parse_transactions(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def accepted_rows(rows: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that each case could see, ready for enrichment (schema ACCEPTED), with the case as the customer.
+    """Return each case's rows up to its day, ready for enrichment (schema ACCEPTED), with the case as the customer.
 
     Args:
         rows: from `parse_transactions`.

@@ -1,11 +1,11 @@
-"""Provisional revenue: what stands in for revenue where nobody is expected to hand over words.
+"""Provisional revenue: a substitute for revenue where texts are not expected.
 
-Without words nobody knows what money in is for. Takings come in sizes that recur from month to month; loans, refunds
-and sales of assets come once. So an uncategorised credit is taken as revenue if credits of its size (within a factor of
-two) came in at least half of the customer's months up to then. Reports mark what rests on it as provisional.
+Without texts, nobody knows what a credit is for. Takings have sizes that recur from month to month; loans, refunds and
+sales of assets come once. So a credit counts as revenue if credits of its size (within a factor of two) came in at
+least half of the customer's months. Reports mark figures that depend on it as provisional.
 
-Words that were not expected count for nobody, whoever sent them: of all categories only those that a client stated (by
-a correction or rule) stay.
+Where texts are not expected, they don't count even if somebody sent them: the only categories that stay are those that
+the client stated by a correction or rule.
 """
 
 import polars as pl
@@ -18,7 +18,7 @@ STATED = ("client_rule", "correction")
 
 
 def with_provisional_revenue(facts: Facts) -> Facts:
-    """Return the same facts with steady recurring credits as revenue."""
+    """Return the same facts with credits of recurring sizes as revenue."""
     return Facts(_taken_as_revenue(facts), facts.as_of, facts.context)
 
 

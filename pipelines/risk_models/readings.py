@@ -19,7 +19,7 @@ def readings(
 ) -> pl.DataFrame:
     """Return `customer_number` and for each metric its reading (READING) and COVERAGE_OF + slug, for every customer.
 
-    A null reading is a missing one; a null coverage says that its evidence isn't expected.
+    A null reading is missing; a null coverage means that the reading's evidence isn't expected.
     """
     read_from = facts_read(facts, expected)
     known = (
@@ -32,5 +32,5 @@ def readings(
 
 
 def facts_read(facts: Facts, expected: Expected) -> Facts:
-    """Return the facts that readings are taken from: where words are not expected, with provisional revenue."""
+    """Return the facts that readings are computed from: with provisional revenue where words are not expected."""
     return facts if expected.words else with_provisional_revenue(facts)

@@ -1,6 +1,6 @@
-"""Expected evidence: what a client, or one of its channels, can be expected to hand over of every customer.
+"""Expected evidence: what a client can be expected to supply for every customer.
 
-It is set for all customers together and never for one: otherwise a customer could choose what counts.
+It is set for all customers together, never for one: otherwise a customer could choose what counts.
 """
 
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ class Expected:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> "Expected":
-        """Return what these names expect.
+        """Return the expected evidence with these names.
 
         Raises:
-            ValueError: a name is none of NAMES.
+            ValueError: a name is not in NAMES.
         """
         given = set(names)
         if unknown := sorted(given - set(NAMES)):

@@ -1,8 +1,8 @@
 """Fit a scorecard to outcomes: a regularised logistic regression on banded readings.
 
 Each reading is put into one of up to BANDS bands with about equally many cases, and its band's rank replaces it. So
-outliers have no weight, the currency doesn't matter, and the fit can be described as bands with points, which reports
-show, explain and vary. A missing reading gets the median's rank and a mark of its own. The regression is
+outliers have no weight, the currency doesn't matter, and the fit can be written as bands with points, which reports can
+show, explain and vary. A missing reading gets the median's rank and a separate indicator (`mark`). The regression is
 scikit-learn's, with an L2 penalty whose strength is chosen by cross-validation.
 
 A coefficient that contradicts what is known (more dishonours, less risk) is chance or the effect of another feature:
@@ -37,7 +37,7 @@ BANDS = 10
 LEAST_DEFAULTS = 20
 LEAST_SHARE = 0.02  # of the cases; what fewer of them have, or lack, is too rare to generalise
 FOLDS, REPEATS = 5, 5
-DEFAULTS_A_FOLD = 6  # at least, with fewer folds if need be
+DEFAULTS_A_FOLD = 6  # at least; with fewer defaults there are fewer folds
 STRENGTHS = tuple(10 ** (exponent / 2) for exponent in range(-7, 1))  # inverse strengths of the penalty
 SEED = 20_260_701
 SOLVER = "newton-cholesky"  # exact to the last digits, so that the same cases give the same file
@@ -297,7 +297,7 @@ def _scorecard(
 
 
 def _added(fitted: _Fit) -> dict[int, list[float]]:
-    """Return for each feature in use what its bands, in order of their edges, and lastly a missing reading add."""
+    """Return the log-odds that each feature in use adds: for its bands, then for a missing reading."""
     scaler, regression = fitted.regression[0], fitted.regression[-1]
     columns = zip(fitted.columns, scaler.mean_, scaler.scale_, regression.coef_[0], strict=True)
     by_column = {column: (mean, coefficient / scale) for column, mean, scale, coefficient in columns}

@@ -1,7 +1,7 @@
-"""A scorecard: the points that each reading earns, and the chance of default that the points stand for.
+"""A scorecard: the points that each reading earns, and the probability of default that the points stand for.
 
     points of a feature = worth of its reading × coverage         both 0 or more; coverage is 0–1
-    points              = most of all features × sum of points / most of the expected features
+    points              = most points of all features × sum of points / most points of the expected features
     odds                = 2 ^ ((even − points) / doubling)        of default within 12 months
     value               = odds / (1 + odds)                       the estimated probability, to four decimals
 
@@ -32,7 +32,7 @@ Calibration = Literal["none", "synthetic", "client"]
 """What a scorecard was fitted to: nothing, the synthetic portfolio, or a client's own outcomes."""
 
 _EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)
-_FURTHEST = Decimal(60)  # doublings; further away four decimals show 0 or 1 anyway
+_FURTHEST = Decimal(60)  # doublings: beyond them, four decimals show 0 or 1
 _WIDE = pl.Int128()
 _FINE = 10_000  # readings, coverage and worth have four decimals
 _CENT = 100  # points have two
@@ -49,9 +49,9 @@ class Band:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What readings gain on the way from `limit`: `step` over the next `run`, or all at once where there is no run.
+    """What a reading gains from `limit` on: `step`, in a straight line over the next `run`, or at once if `run` is 0.
 
-    All in ten-thousandths. `way`: 1 if more is better, else −1.
+    All are in ten-thousandths. `way`: 1 if more is better, else −1.
     """
 
     limit: int
@@ -76,7 +76,7 @@ class Feature:
 
     A reading reaches a limit from above when more is better (reading ≥ limit), from below otherwise (reading ≤ limit).
     If `stepped`, a reading is worth the points of the first band that it reaches. Otherwise the worth runs in a
-    straight line from limit to limit, and the last band continues what the last limit is worth.
+    straight line from limit to limit, and the last band is worth as much as the last limit.
     `missing`: points where there is no reading. `step`: the smallest difference between two readings.
     """
 
@@ -95,7 +95,7 @@ class Feature:
     def points(self) -> pl.Expr:
         """Return the points of the reading in the metric's column, as a column POINTS_OF + metric.
 
-        The covered share earns what the reading is worth; the rest earns what a missing reading does, or less. Null
+        The covered share earns the reading's worth; the rest earns the worth of a missing reading if that is less. Null
         where the coverage is null. Fractions of a hundredth are dropped.
         """
         reading, coverage = (physical(name) for name in (self.metric, COVERAGE_OF + self.metric))
@@ -160,7 +160,7 @@ class Feature:
 
 
 def earned(coverage: pl.Expr, worth: pl.Expr, missing: pl.Expr) -> pl.Expr:
-    """Return the points of which this share is covered. All are whole numbers of ten-thousandths (Int128)."""
+    """Return the points of a reading with this coverage. All inputs are whole ten-thousandths (Int128)."""
     return as_points((coverage * worth + (_FINE - coverage) * pl.min_horizontal(worth, missing)) // _SMALL)
 
 
@@ -250,7 +250,7 @@ class Scorecard:
         )
 
     def scaled(self, earned: Decimal, expected: Decimal) -> Decimal:
-        """Return the points of a sum of what features earned, given the most that the expected ones could."""
+        """Return `earned` out of `expected` (the most that expected features give) on the scale of all features."""
         if not expected:
             return Decimal("0.00")
         return Decimal(int(earned * _CENT) * int(self.most * _CENT) // int(expected * _CENT)).scaleb(-2)

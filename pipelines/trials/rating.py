@@ -30,7 +30,7 @@ from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS
 
 POLICY = "working-capital-loan"
 INPUTS: dict[str, Value] = {"requestedAmount": Decimal(100_000), "termMonths": Decimal(12)}
-# Of an applicant whom no rule but those about transactions holds back.
+# Of an applicant whom only rules about transactions can refuse.
 ATTRIBUTES: dict[str, Value] = {
     "loan_purpose": "working_capital",
     "bureau_score": Decimal(650),

@@ -34,8 +34,8 @@ def report(tried: pl.DataFrame, manipulations: Sequence[Manipulation]) -> dict[s
 def of_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str, Any]]:
     """Return for each attack: `customers` that it changed, and shares of them; None if there is no such customer.
 
-    `grade`, `value`, `limit`, `verdict`: improved, of those not rated A untouched (`below_best`). `noticed`: of those
-    with evidence. `found`: with a new finding, of the same.
+    `grade`, `value`, `limit`, `verdict`: improved, of those not rated A untouched (`belowBest`). `noticed`, and `found`
+    (by a new finding): of those with evidence (`withEvidence`).
     """
     compared = _compared(tried)
     return [
@@ -44,13 +44,13 @@ def of_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str,
 
 
 def of_lookalikes(tried: pl.DataFrame, lookalikes: Iterable[Lookalike]) -> list[dict[str, Any]]:
-    """Return for each lookalike: its carriers, and the shares with a new finding (a false alarm) or a new reason."""
+    """Return for each lookalike: customers that it changed; shares with a new finding (a false alarm) or reason."""
     compared = _compared(tried)
     return [{**_about(each), "resembles": each.resembles, **_of_lookalike(compared, each.slug)} for each in lookalikes]
 
 
 def of_untouched(tried: pl.DataFrame) -> dict[str, Any]:
-    """Return the untouched customers: the share rated A or B, and the shares with a finding: any, and each.
+    """Return figures of the untouched customers: the share rated A or B, and with any and with each finding.
 
     `auc`: of the value as a forecast of defaults; None where outcomes are unknown or all the same.
     """

@@ -38,7 +38,7 @@ class Subject:
 def subjects_of_files(rows: pl.DataFrame, cases: pl.DataFrame) -> list[Subject]:
     """Return the customers of two plain files.
 
-    What enrichment makes of the untouched rows stands for the truth about them, which attacks choose rows by.
+    Attacks choose rows by their categories and counterparties. Here these come from enriching the untouched rows.
 
     Args:
         rows: of `files.parse_transactions`.

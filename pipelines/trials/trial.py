@@ -18,7 +18,7 @@ TRIED = pl.Schema(
     {
         "subject": pl.UInt32(),  # its index
         "manipulation": pl.String(),  # slug, or UNTOUCHED
-        "has_evidence": pl.Boolean(),  # of the attack; null if it is none
+        "has_evidence": pl.Boolean(),  # for the attack; null if there is no attack
         "defaults": pl.Boolean(),
         **{name: kind for name, kind in RATED.items() if name != "customer_number"},
     }
@@ -92,7 +92,7 @@ def _ledgers(
 
 
 def _slices(copies: Iterable[Copy], most_rows: int) -> Iterator[list[Copy]]:
-    """Yield copies that are rated on the same day, together no more rows than that unless it is one copy."""
+    """Yield copies with the same day, of at most `most_rows` rows together unless it is a single copy."""
     part: list[Copy] = []
     for copy in copies:
         if part and (part[0].as_of != copy.as_of or sum(each.rows.height for each in (*part, copy)) > most_rows):

@@ -235,8 +235,8 @@ corrections = Table(
     Index("ix_corrections_client_id_customer_number", "client_id", "customer_number", "number"),
 )
 
-# What a person resolved: a finding of window dressing or an event that caps the rating, named by a digest of its code
-# and transactions. Nothing is overwritten: the last entry of a key applies.
+# Findings of window dressing and events that cap the rating which a person resolved, named by a digest of the code and
+# the transactions. Nothing is overwritten: the last entry of a key applies.
 resolutions = Table(
     "resolutions",
     metadata,

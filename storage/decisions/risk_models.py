@@ -1,7 +1,7 @@
 """Fitted scorecards, stored in the database, and which one each client uses.
 
-A scorecard is never changed. Activating one adds a row to a table that only grows; a client's last row applies. Going
-back adds one more row, so the table shows who activated which scorecard, and when.
+A stored scorecard never changes. Activating one adds a row to a table that only grows; a client's last row applies.
+Deactivating it adds another row, so the table shows who activated which scorecard, and when.
 """
 
 import logging

@@ -1,7 +1,7 @@
-"""Resolutions: a person's word that a finding or an event is explained, with the reason, and for how long it held.
+"""Resolutions: a person states why a finding or an event is explained. Every change is stored.
 
-A resolved finding stays in the report, marked, and changes nothing any more. It is named by a digest of its code and
-its transactions; if the same finding has other transactions tomorrow, it is another one, and open again.
+A resolved finding stays in the report, marked as resolved, and changes nothing any more. It is named by a digest of its
+code and its transactions: if the transactions change, it has another digest and is open again.
 """
 
 from collections.abc import Iterable
@@ -32,11 +32,11 @@ class Resolution:
 
 
 def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None, who: str, now: datetime) -> None:
-    """Resolve a finding or an event, or by null revoke its resolution, and queue the reports. The same is no change.
+    """Resolve a finding or an event, or revoke its resolution (`reason` None). Queue new reports if that is a change.
 
     Raises:
         NotFound: the customer's risk report has nothing with this key.
-        Conflict: a refresh of the reports is live, which may not see this any more.
+        Conflict: a refresh of the reports is running, which may have read the resolutions already.
     """
     lock(w, customer)
     if not _is_reported(w, customer, key):
@@ -50,7 +50,7 @@ def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None,
 
 
 def _is_reported(r: Reading, customer: Customer, key: str) -> bool:
-    """Tell whether the stored risk report names the key. Keys are hexadecimal digits, so nothing else matches."""
+    """Return whether the stored risk report names the key. Keys are hexadecimal digits, so nothing else matches."""
     mine = (reports.c.customer_number == customer.number, reports.c.kind == "risk")
     data = r.execute(select(reports.c.data).where(*mine)).scalar()
     return data is not None and f'"key":"{key}"' in data

@@ -1,4 +1,4 @@
-"""`tidemark attack`: what attacks and honest lookalikes change in ratings, on synthetic customers or on the user's own.
+"""`tidemark attack`: show what attacks and honest lookalikes change in ratings, of synthetic or of own customers.
 
 Nothing is stored, and no service is needed.
 """
@@ -46,7 +46,7 @@ def attack(
     outcomes_file: Annotated[
         Path | None,
         typer.Option(
-            "--outcomes", help="CSV file with the columns customer, asOf. Default: all, on their last row's day."
+            "--outcomes", help="CSV file with the columns customer, asOf. Default: all, on the day of their last row."
         ),
     ] = None,
     per_customer: Annotated[
@@ -58,8 +58,8 @@ def attack(
     """Try attacks on customers and show what they improve, and which are noticed. Needs no server.
 
     Each customer is rated untouched and attacked, by the default scorecard and
-    the policy working-capital-loan. Lookalikes are honest changes with the
-    same surface: a finding on one is a false alarm.
+    the policy working-capital-loan. Lookalikes are honest changes that
+    look the same: a finding on one is a false alarm.
 
     Example: tidemark attack round_trip loans_stacked --synthetic --customers 50
     """
@@ -68,7 +68,7 @@ def attack(
         _describe(chosen, as_json=as_json)
         return
     if synthetic == (transactions_file is not None):
-        raise typer.BadParameter("give --synthetic or --transactions")
+        raise typer.BadParameter("give either --synthetic or --transactions")
     subjects, count = (
         (synthetic_subjects(customers, seed), customers)
         if transactions_file is None
@@ -109,7 +109,7 @@ def subject_of(business: Business) -> Subject:
 
 
 def _owner(rows: pl.DataFrame) -> str:
-    """Return who takes most drawings; empty if nobody does."""
+    """Return the person with the most drawings; empty if there are none."""
     drawings = rows.filter(pl.col("category") == "owner_drawings").drop_nulls("counterparty")
     ranked = drawings.group_by("counterparty").len().sort("len", "counterparty", descending=[True, False])
     return ranked["counterparty"].first() or ""  # pyrefly: ignore[bad-return]

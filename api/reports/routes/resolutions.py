@@ -1,4 +1,4 @@
-"""What a person resolved: findings of window dressing and events that cap the rating, on the record."""
+"""Resolutions of findings of window dressing and of events that cap the rating."""
 
 from typing import Annotated
 
@@ -24,9 +24,10 @@ Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
     responses=refuses("Resolution.NothingFound", "Report.RefreshRunning"),
 )
 def resolve_finding(caller: Resolver, customer_id: CustomerId, sent: SentResolution) -> Response:
-    """Resolve a finding or an event of the risk report, with a reason, or revoke that. Reports are computed again.
+    """Resolve a finding or an event of the risk report with a reason, or revoke a resolution.
 
-    What is resolved stays in the report, marked, and neither reduces revenue nor caps the rating.
+    Reports are computed again. A resolved finding or event is still shown, marked as resolved, but neither reduces
+    revenue nor caps the rating.
     """
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)

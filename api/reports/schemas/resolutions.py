@@ -52,7 +52,7 @@ class SentResolution(Received):
                 "type": ["string", "null"],
                 "minLength": 1,
                 "maxLength": MAX_REASON,
-                "description": "What explains it, in your words. Null: it is no longer resolved.",
+                "description": "The explanation, in your words. Null revokes the resolution.",
             },
         ),
     ]

@@ -3,7 +3,7 @@
     completenessScore  = 90 × (worth of the last 365 days) / 365 + 10 × (worth of the 730 days before) / 730
     totalMissingness   = share of the last 365 days that no account documents
 
-A day is worth what the account that documents it best makes of it: 1 proven, 0.85 proven but open, 0.7 plausible, 0
+A day has the worth that the account with the best evidence gives it: 1 proven, 0.85 proven but open, 0.7 plausible, 0
 unseen (`coverage`); a quarter of that for an account that isn't used for trading (savings, card, loan). A year shows
 every season and every tax quarter; the two years before it add a little. Days are counted back from the day before
 `as_of`, because that day isn't over. So missing days at the end (an old statement) cost exactly as much as missing days

@@ -150,7 +150,7 @@ def similar_accounts(facts: Facts) -> pl.LazyFrame:
 
 
 def _is_masked() -> pl.Expr:
-    """Tell whether the number is masked: two different cards may look the same."""
+    """Return whether the number is masked: two different cards may look the same."""
     return pl.col("number").str.contains("[xX*]")
 
 

@@ -28,7 +28,7 @@ from pipelines.reports.completeness.coverage import is_break, steps
 from pipelines.reports.completeness.orders import Day
 from pipelines.vocabulary.schemas import UUID
 
-MOST_ROUNDED = 10  # breaks of an account in a calendar year; further ones are no rounding; our judgement
+MOST_ROUNDED = 10  # breaks of an account in a calendar year; further ones don't count as rounding; our judgement
 CAUSES = ("rows_missing", "sign", "repeated_row", "rounding", "ordering")
 _DAY = (*BY_ACCOUNT, "date")
 _CENT = Decimal("0.01")
@@ -66,7 +66,7 @@ _BEFORE = {
 def breaks(facts: Facts) -> pl.LazyFrame:
     """Return one row per break (schema _BREAKS), in order; `opening - carried - balance` is missing there.
 
-    `likely` tells breaks in which money is missing from `rounding` and `ordering`.
+    `likely` distinguishes breaks with missing money from `rounding` and `ordering`.
     """
     broken = steps(facts).filter(is_break()).select(*BY_ACCOUNT, date=pl.col("day").cast(pl.Date))
     days = broken.collect(engine="in-memory")
@@ -99,7 +99,7 @@ def _is_small() -> pl.Expr:
 
 
 def _likely() -> pl.Expr:
-    """Name the likely cause: a turned sign leaves twice the row's amount missing, a repeated row minus its amount."""
+    """Name the likely cause: a wrong sign leaves −2 times the row's amount missing, a repeated row −1 times."""
     nth = _is_small().cum_sum().over(*BY_ACCOUNT, pl.col("next_seen").dt.year())
     return (
         pl.when(_is_small() & (nth <= MOST_ROUNDED))
@@ -213,9 +213,9 @@ def _jumps(units: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ordered_days(units: pl.DataFrame, pieces: pl.DataFrame, found: pl.DataFrame, jumps: pl.DataFrame) -> pl.DataFrame:
-    """Return whether an order of its rows `follows`, for the days with jumps, and those before that end as they began.
+    """Return days with jumps, and days before them that end as they began; `follows`: whether an order of rows does.
 
-    A day without pieces ends as it began: it leaves no trace among the balances, so it must pass the one before.
+    A day without pieces ends as it began: no other day's balance shows it, so it must contain the one before.
     """
     days, before = (jumps.select(*BY_ACCOUNT, date=name).unique() for name in ("next_seen", "last_seen"))
     rings = before.join(pieces, on=_DAY, how="anti").join(days, on=_DAY, how="anti")
@@ -243,8 +243,8 @@ def _units(facts: Facts, broken: pl.LazyFrame) -> pl.LazyFrame:
     """Return the units of `broken` accounts that state a balance: single rows, or whole days.
 
     A unit has its `amount`, the balance before it (`opening`) and after it (`closing`), both minus the amounts of
-    unreadable days so far (`carried`). `order` counts from the day's first movement on, also where the bank lists the
-    newest row first.
+    days without a usable balance so far (`carried`). `order` counts from the day's first movement on, even if the bank
+    lists the newest row first.
     """
     amount, known = pl.col("amount").cast(BALANCE), pl.col("balance").is_not_null()
     place = pl.int_range(pl.len()).over(_DAY)
@@ -289,7 +289,7 @@ def _units(facts: Facts, broken: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _newest_first() -> pl.Expr:
-    """Tell whether the account's rows follow each other backwards more often than forwards."""
+    """Return whether the account's rows follow each other backwards more often than forwards."""
     opening = pl.col("balance") - pl.col("amount")
     before = pl.col("balance").shift(1).over(_DAY)
     opening_before = opening.shift(1).over(_DAY)

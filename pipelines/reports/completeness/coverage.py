@@ -15,8 +15,8 @@ a day with such a row can't be checked.
 
 A proven day is OPEN instead of PROVEN if nothing shows that it is whole: it is the account's last day, the next step
 doesn't hold, or it has an own transfer whose other side is missing. The three cases have the same worth. So removing
-such a transfer never raises the worth of its day: then a balance of the day doesn't follow, or the next step doesn't
-hold, or the day is still the last. This is what makes the score monotone (see the package).
+such a transfer never raises the worth of its day: afterwards a balance of the day doesn't follow, or the next step
+doesn't hold, or the day is still the last. This is what makes the score monotone (see the package).
 
 A day without evidence is worth nothing. Days are counted as days since 1970 (epoch) here, to calculate with them.
 """

@@ -1,12 +1,12 @@
-"""Documents: the PDF statements that rows come from, how far each proves itself, and what is odd about its file.
+"""Documents: the PDF statements that rows come from, how far their balances prove the rows, and signs in files.
 
 A statement issued by the bank for a period, with its opening and closing balance, is better evidence than a listing
 printed from online banking, which is better than an interim one, because the bank may still change that. The balances
 that each states are compared with those of the rows before its first day and at the end of its last.
 
-A **signal** is something about a file that a forged one would show, but also some honest ones: it says what was
-found and on which page, and what would resolve it. It decides nothing and doesn't change the score. What does lower the
-score is a statement whose balances don't prove its rows (`coverage`).
+A **signal** is something that forged files show, but some honest files, too: it says what was found and on which page,
+and what would resolve it. It decides nothing and doesn't change the score. A statement whose balances don't prove its
+rows does lower the score (`coverage`).
 """
 
 import polars as pl
@@ -104,7 +104,7 @@ STATEMENTS = Table(
 
 @cached
 def periods(facts: Facts) -> pl.LazyFrame:
-    """Return periods covered by statements of one account without a day between: `first`, `last`, in order."""
+    """Return the periods that an account's statements cover without a gap: `first`, `last`, in order."""
     until = pl.col("last").cum_max().shift(1).over(BY_ACCOUNT)
     apart = (pl.col("first") > until + pl.duration(days=1)).fill_null(value=False)
     return (
@@ -206,7 +206,7 @@ SIGNALS = Table(
     ),
     sources=(),
     order=("accountId", "statementId", "page", "code", "message"),
-    meaning="each is a reason to look, never a decision",
+    meaning="each is a reason to check the file, never a decision",
 )
 
 

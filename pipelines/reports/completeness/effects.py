@@ -1,6 +1,6 @@
 """Effects: by how many points the completeness score would rise if a reason were resolved, alone or with all others.
 
-A resolved reason changes what days are worth (`coverage`), never downwards:
+Resolving a reason changes the worth of days (`coverage`), never downwards:
 
 | reason                                    | if it is resolved                                                       |
 |-------------------------------------------|-------------------------------------------------------------------------|
@@ -14,8 +14,8 @@ A resolved reason changes what days are worth (`coverage`), never downwards:
 | `FewDaysSeen`                             | an account documents every day of the last year                         |
 
 Supplied days are proven if all rows of the account state balances, else plausible. If a day stays unproven for another
-reason, resolving the first alone has no effect on it; all together have. Reasons without a row here don't change the
-score, or what they would change is unknown until it is supplied (UNKNOWN).
+reason, resolving the first alone has no effect on it; resolving all has. Reasons without a row here don't change the
+score, or their effect is unknown until the data are supplied (UNKNOWN).
 """
 
 from collections.abc import Iterator
@@ -100,7 +100,7 @@ def gained_days(facts: Facts) -> pl.LazyFrame:
             before_gain=pl.when(~in_year).then(gain),
             is_new=in_year & pl.col("now").is_null(),
         )
-        # With all reasons resolved, `FewDaysSeen` is too: an unseen day is proven, whatever the account that gains it.
+        # With all reasons resolved, `FewDaysSeen` counts every unseen day as proven, whichever account documents it.
         .filter(~(pl.col("is_new") & (pl.col("code") == ALL)))
     )
 
@@ -110,9 +110,9 @@ def _as_stretches(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _stretches(facts: Facts) -> Iterator[pl.LazyFrame]:
-    """Yield what the days of each reason would be worth: _STRETCHES."""
+    """Yield the days that resolving each reason would change, with their worth then (schema _STRETCHES)."""
     read = _steps(facts)
-    # An empty frame costs as much to plan as a full one: leave out what no customer has.
+    # An empty frame costs as much to plan as a full one, so causes that no customer has are left out.
     found = read.select(pl.col(*_CAUSES).any(), is_open=(pl.col("open_rows") > 0).any()).collect().row(0, named=True)
     for code, cause in _OF_BREAKS.items():
         if found[cause]:
@@ -177,7 +177,7 @@ def _read_steps(facts: Facts) -> pl.LazyFrame:
 
 
 def _steps(facts: Facts) -> pl.LazyFrame:
-    """Return `coverage.steps` with what keeps each from being proven (_CAUSES), by account and day.
+    """Return `coverage.steps` with the causes (_CAUSES) for which each is not proven, by account and day.
 
     `next_holds`; `stated`, the customer's rows with balances; `all_stated`, if all of the account's rows are;
     `is_last` of the account; `accountId`.
@@ -192,7 +192,7 @@ def _only(cause: str) -> pl.Expr:
 
 
 def _held(read: pl.LazyFrame, holds: pl.Expr, code: str | pl.Expr, subject: pl.Expr) -> Iterator[pl.LazyFrame]:
-    """Yield the days that are worth more if steps that don't hold now did."""
+    """Yield the days that would be worth more if the steps that `holds` matches were proven."""
     named = {"code": pl.lit(code) if isinstance(code, str) else code, "subject": subject}
     by = [*BY_ACCOUNT, "subject"]
     judged = read.with_columns(**named, holds=holds).with_columns(

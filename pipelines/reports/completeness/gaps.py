@@ -8,8 +8,8 @@
 | `statement_period` | a week or more between the periods of two submissions of the account, not proven harmless      |
 | `statement_missing` | days between the periods of two PDF statements of the account, not proven harmless            |
 
-Gaps show a reader where to look; the score follows another rule (`coverage`), because a sparser account has a slower
-rhythm and would seem to miss less.
+Gaps show a reader where rows are missing. The score follows another rule (`coverage`), because an account with fewer
+rows has a slower rhythm and would seem to miss less.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from pipelines.vocabulary.schemas import UUID
 SHORTEST_SILENCE = 5  # days without rows: a long weekend and a day
 FEWEST_SERIES = 2
 MONTHLY_OR_OFTENER = ("business_daily", "weekly", "fortnightly", "four_weekly", "twice_monthly", "monthly")
-LEAST_STATEMENT = 14  # days that a submission must cover to count as a statement: daily feeds are none
+LEAST_STATEMENT = 14  # days that a submission must cover to count as a statement, which a daily feed doesn't
 LEAST_HOLE = 7  # days between two statements
 _COUNTS = tuple(
     f"{which}{day}Days" for day in ("Working", "Weekend") for which in ("active", "other", "silent")

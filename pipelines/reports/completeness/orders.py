@@ -2,10 +2,10 @@
 
 A row leads from one balance (its opening) to another (its closing). So a day's rows are the edges of a directed graph
 of balances, and an order in which each row continues the one before is an Eulerian trail through all of them. It exists
-exactly if the edges hang together and at most one balance is left once more often than it is entered. That takes linear
-time, where trying all orders takes n! steps. (Euler 1736; Hierholzer 1873.)
+exactly if the edges are connected and at most one balance is left once more often than it is entered. Checking that
+takes linear time; trying all orders would take n! steps. (Euler 1736; Hierholzer 1873.)
 
-A *join* is a difference of a few minor units that a trail may bridge. It counts as an edge that links two trails.
+A *join* bridges a difference of a few cents. It counts as an edge that links two trails.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class Day:
         return True
 
     def follows_from(self, before: Decimal | None) -> bool:
-        """Tell whether an order exists that joins all rows. A day that ends where it began must pass `before`."""
+        """Return whether an order exists that joins all rows. A day that ends where it began must contain `before`."""
         begins = sum(count for count in self._left_over.values() if count > 0)
         groups = {self._find(balance) for balance in self._group}
         if len(groups) > 1 or begins > 1:

@@ -185,7 +185,7 @@ def _of_accounts(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
 
 
 def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
-    """Yield reasons about files that can't be relied on as they are, each only a reason to look."""
+    """Yield reasons about files that can't be relied on as they are; each is a reason to check the file."""
     listed = (
         tables[STATEMENTS.id]
         .pipe(_with_label, tables[ACCOUNTS.id])
@@ -323,7 +323,7 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
 
 
 def _with_label(rows: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
-    """Add what the account is called in a sentence."""
+    """Add `label`: how messages name the account."""
     ending = pl.col("accountNumberMasked").str.tail(4)
     label = pl.coalesce(
         pl.format("account ending {}", ending),

@@ -1,12 +1,12 @@
-"""Risk: the estimated probability of default within 12 months, what it rests on, and what would change it.
+"""Risk: the estimated probability of default within 12 months, the evidence for it, and what would change it.
 
 Readings of metrics earn points on a scorecard, and the points give the probability (`scorecards.scorecard`). The
-scorecard is the one that comes with Tidemark, or one that a client had fitted to outcomes and activated; `calibration`
-tells which. Points not fitted to outcomes are not a probability, and `errorCodes` says so.
+scorecard is the one that comes with Tidemark, or one that a client fitted to outcomes and activated; `calibration` says
+which. Points that were not fitted to outcomes are not a probability, and `errorCodes` says so.
 
-`rating`: what the evidence and events allow at best, and the interval that unknown evidence leaves. `confidence`: how
-much data the figure rests on. `sensitivity`: the smallest changes that change the rating. `lineage`: explains each
-figure.
+`rating`: the best rating that evidence and events allow, and the interval for unknown evidence. `confidence`: how much
+data support the figure. `sensitivity`: the smallest changes that change the rating. `lineage`: how each figure follows
+from transactions.
 """
 
 from collections.abc import Iterator
@@ -45,8 +45,8 @@ def risk_report(facts: Facts) -> pl.DataFrame:
 
     `data` has `value`, `interval`, `rating`, `valueBeforeCeilings`, `limitedBy`, `covered`, `calibration`,
     `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`, `events`, `integrity`,
-    `unreconciled`. Customers with findings of window dressing are read without it (`integrity.undressed`), but events
-    are read of all rows. A customer without posted rows has earned nothing: rating E, confidence 0,
+    `unreconciled`. Customers with open findings are read without window dressing (`integrity.undressed`), but
+    events are read from all rows. A customer without posted rows earns nothing: rating E, confidence 0,
     `Risk.NoTransactions`.
     """
     seen = undressed(facts)
@@ -70,7 +70,7 @@ def _parts(
 
 
 def _portfolios(facts: Facts, without: frozenset[int]) -> Iterator[ClientPortfolio]:
-    """Yield the portfolios that the customers belong to; all others are in one without peers and scorecard."""
+    """Yield the portfolios that the customers belong to; all other customers are in one without peers or scorecard."""
     numbers = frozenset(facts.customers[BY_CUSTOMER]) - without
     for portfolio in facts.context.portfolios:
         if of_portfolio := numbers & portfolio.customers:
@@ -86,7 +86,7 @@ def _of_portfolio(
     """Return the reports of customers with the same scorecard and peers, and their `share_lines`.
 
     Args:
-        dressed: the facts with all rows, of which events are read.
+        dressed: the facts with all rows, from which events are read.
     """
     scorecard, expected = portfolio.scorecard or DEFAULT, portfolio.expected
     slugs = list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS]))

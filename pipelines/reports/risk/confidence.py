@@ -1,10 +1,10 @@
-"""How much data the risk figure rests on, not how good it is: 0–100, and reasons not to rely on it.
+"""Confidence: how much data support the risk figure (0–100; not how good the figure is), and reasons not to rely on it.
 
     score = the least of: sum over PARTS of weight × share, each to two decimals; 100 × each of LIMITS
 
-Coverage and history weigh most: a model that has hardly seen a business guesses. Missing data lower the score and never
-raise it; an uneven business is harder to predict than a steady one. The limits are links of one chain: nobody can be
-surer of a figure than of the year, the evidence or the statements that it comes from. Weights and thresholds are our
+Coverage and history weigh most, because a model that has hardly seen a business guesses. Missing data lower the score
+and never raise it; an uneven business is harder to predict than a steady one. The limits say that a figure can't be
+more certain than the year, the evidence or the statements that it comes from. Weights and thresholds are our
 judgement.
 """
 
@@ -26,7 +26,7 @@ from pipelines.vocabulary.printing import RATIO, SCORE, banded, ratio, reason, r
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months
 STALE_AFTER = 90  # days
-LEAST_CATEGORISED = Decimal("0.5")  # of the money; with less, a reason says so
+LEAST_CATEGORISED = Decimal("0.5")  # of the money; less is a reason not to rely on the figure
 CONFIDENCE = (("high", 70), ("medium", 40))  # lowest score of each; below: low
 
 
@@ -65,7 +65,7 @@ PARTS = (
     Part(
         "covered", 35, {"covered": RATIO}, pl.col("covered"), "35 points times the share of the expected points covered"
     ),
-    Part("proven", 15, {"proven": RATIO}, pl.col("proven"), "15 points times the share of money whose balances hold"),
+    Part("proven", 15, {"proven": RATIO}, pl.col("proven"), "15 points times the share of money with proven balances"),
     Part(
         "fresh",
         10,
@@ -78,11 +78,11 @@ PARTS = (
         10,
         {"revenue_volatility_12m": RATIO},
         1 - pl.col("revenue_volatility_12m"),
-        "10 points times what the volatility of revenue leaves of 1",
+        "10 points times (1 − the volatility of revenue)",
     ),
 )
 LIMITS = ("documented", "covered", "reconciled")
-"""Columns, each a share, whose hundredfold the score never exceeds."""
+"""Columns with shares: the score never exceeds 100 times any of them."""
 INPUTS = ("months_of_history", "revenue_volatility_12m")
 """Metrics that confidence reads, whatever the scorecard."""
 
@@ -113,7 +113,7 @@ _UNCALIBRATED = {
 
 
 def error_codes(scorecard: Scorecard, as_of: date, expected: Expected) -> pl.Expr:
-    """Return why the figure should not be relied on."""
+    """Return the reasons not to rely on the figure."""
     behind, months = days_behind(as_of), pl.col("months_of_history")
     has_rows = pl.col("data_through").is_not_null()
     categorised, percent = pl.col("categorised"), (100 * pl.col("covered")).round(0).cast(pl.Int64)
@@ -156,17 +156,17 @@ def error_codes(scorecard: Scorecard, as_of: date, expected: Expected) -> pl.Exp
         reason(
             "Risk.Uncategorised",
             pl.lit(expected.words) & has_rows & (categorised.fill_null(0) < pl.lit(LEAST_CATEGORISED, RATIO)),
-            pl.lit("Less than half of the money has a category: what only categories show earns little."),
+            pl.lit("Less than half of the money has a category, so readings that need categories earn few points."),
         ),
         reason(
             "Risk.ProvisionalRevenue",
             pl.lit(not expected.words) & has_rows,
-            pl.lit("Words are not expected of this client's customers: steady recurring credits stand for revenue."),
+            pl.lit("Words are not expected of this client's customers: credits of recurring sizes count as revenue."),
         ),
         reason(
             "Risk.EvidenceMissing",
             pl.col("limitedBy").list.contains(EVIDENCE),
-            pl.format("Only {} % of the expected evidence is there: no better rating is possible.", percent),
+            pl.format("Only {} % of the expected evidence was supplied: no better rating is possible.", percent),
         ),
         reason("Risk.StaleData", behind > STALE_AFTER, pl.format("The last row is {} days old.", behind)),
     )

@@ -1,4 +1,4 @@
-"""Drivers: what each feature of the scorecard read and earned, and its percentile among the client's customers."""
+"""Drivers: the reading and points of each feature of the scorecard, and its percentile among the client's customers."""
 
 import polars as pl
 
@@ -35,7 +35,7 @@ def _driver(feature: Feature, expected: Expected) -> pl.Expr:
 
 
 def _state(slug: str, expected: Expected) -> pl.Expr:
-    """Return `known`, `unknown`, `not_expected`, or `provisional` where it rests on provisional revenue."""
+    """Return `known`, `unknown`, `not_expected`, or `provisional` if it depends on provisional revenue."""
     coverage = pl.col(COVERAGE_OF + slug)
     provisional = not expected.words and concern_of(METRICS[slug], METRICS).by_meaning
     return (

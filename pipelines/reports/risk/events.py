@@ -1,4 +1,4 @@
-"""The report's `events`: what caps the rating, with its ceiling, duration and rows."""
+"""The report's `events`: each event that caps the rating, with its ceiling, duration and rows."""
 
 from collections.abc import Mapping
 from typing import Any

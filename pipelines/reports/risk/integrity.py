@@ -1,8 +1,8 @@
-"""Integrity: the member that says what may have been done to look better, and the revenue that is left without it.
+"""The report's `integrity`: signs that a business was made to look better than it is, and revenue without them.
 
-`statedRevenue` and `trueRevenue` are of the last 180 days, as the readings see them. `excluded` says, for each kind of
-finding, what makes the difference; `findings` lists all of them, resolved ones too, each with the honest explanation
-that it can't exclude.
+`statedRevenue` and `trueRevenue` are of the last 180 days, like the readings. `excluded` gives the part of their
+difference that each kind of finding causes. `findings` lists all findings, resolved ones too, each with the honest
+explanation that it can't exclude.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.integrity import described, finding_rows, findings, with_exclusions
 from pipelines.vocabulary.printing import ratio
 
-WINDOW = 180  # days before the last row, as of the readings
+WINDOW = 180  # days before the last row, as in the readings
 
 
 def _described() -> pl.DataFrame:
@@ -80,7 +80,7 @@ REVENUE = Table(
             _revenue,
             (
                 Total("statedRevenue", "AUD", pl.col("amount"), meaning="revenue of the last 180 days"),
-                Total("excludedRevenue", "AUD", _LEFT_OUT, meaning="what findings that nobody resolved explain"),
+                Total("excludedRevenue", "AUD", _LEFT_OUT, meaning="revenue of findings that nobody resolved"),
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Lineage of the risk report: every figure explained by bands, readings, and through metrics by transactions."""
+"""Lineage of the risk report: explain every figure by bands and readings, and these through metrics by transactions."""
 
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_DOWN, Decimal
@@ -108,7 +108,7 @@ class _Explaining:
     def _probability(
         self, words: str, extra: Mapping[str, Trace | Constant], apply: Any, further: Sequence[str]
     ) -> Formula:
-        """Return a formula over all drivers' points. Only the driver first in `further` is traced: there are many."""
+        """Return a formula over all drivers' points. Of many, only the driver first in `further` is traced."""
         link = self.scorecard.link
         points = {
             feature.metric: self._points(feature, followed=feature.metric in further[:1])
@@ -150,7 +150,7 @@ class _Explaining:
             whole = sum(expected.values(), Decimal(0))
             return (covered / whole).quantize(Decimal("0.0001"), ROUND_DOWN) if whole else Decimal(0)
 
-        words = "each driver's most points times its coverage, added up, / the most points of them all"
+        words = "the sum of each driver's most points times its coverage / the sum of all drivers' most points"
         return Formula(words, traced, apply)
 
     def _coverage(self, slug: str) -> Formula:
@@ -167,7 +167,7 @@ class _Explaining:
         return self._probability(words, {"covered": self._covered(further[1:])}, apply, further)
 
     def _lasting_edge(self) -> Decimal:
-        """Return the edge of the ceiling that no evidence lifts."""
+        """Return the edge of the ceiling by events, which holds even with all evidence."""
         by_event = self.scorecard.calibration != "client" and any(
             each != BY_EVIDENCE for each in self.data["limitedBy"]
         )
@@ -243,7 +243,7 @@ class _Explaining:
     def _confidence(self) -> Formula:
         row = evidence(self.facts).row(0, named=True)
         if row["data_through"] is None:
-            return Formula("none without transactions", {"transactions": 0}, lambda _: Decimal(0))
+            return Formula("0 without transactions", {"transactions": 0}, lambda _: Decimal(0))
         parts = {part.name: self._part(part, row) for part in PARTS}
         limits = {f"limit by {name}": self._limit_by(name, row) for name in LIMITS}
 
@@ -251,9 +251,7 @@ class _Explaining:
             points = sum((_decimal(given[name]) for name in parts), Decimal(0))
             return min(points, *(_decimal(given[name]) for name in limits))
 
-        return Formula(
-            "the points of all reasons for confidence, added up, but no more than any limit", {**parts, **limits}, apply
-        )
+        return Formula("the sum of the parts' points, but no more than any limit", {**parts, **limits}, apply)
 
     def _limit_by(self, name: str, row: Data) -> Formula:
         def apply(given: Mapping[str, Constant]) -> Constant:
@@ -309,7 +307,7 @@ class _Explaining:
             )
             return sum(gains, Decimal(0))
 
-        return Formula("points at the readings reached, less the points now", {**now, **then}, apply)
+        return Formula("points at the new readings, less the points now", {**now, **then}, apply)
 
     def _feature(self, slug: str) -> Feature:
         return next(feature for feature in self.scorecard.features if feature.metric == slug)

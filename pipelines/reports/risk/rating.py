@@ -1,10 +1,11 @@
-"""Ratings: the worst of what the value says, what the evidence allows, and what events allow; and the interval.
+"""Ratings: the worst of the value's own rating and the ceilings by evidence and by events; and the interval.
 
 A ceiling is the best rating that is still possible. Where one binds, a value that was not calibrated rises to the
-ceiling's edge, because a value of 1 % beside a rating of D would be read as a probability; a calibrated value stays.
+lowest value of that rating (its edge), because a value of 1 % beside a rating of D would be read as a probability. A
+calibrated value stays.
 
-The interval is about unknown evidence alone: the value with none of it, and with all of it and all good. It is not
-about chance.
+The interval is about unknown evidence alone: the value if none of it were good, and if all of it were. It is not about
+chance.
 """
 
 from bisect import bisect_left
@@ -23,9 +24,9 @@ WORST = "E"
 LETTERS = (*(name for name, _ in RATINGS), WORST)
 _STEP = Decimal("0.0001")  # of values
 
-# The best rating that is possible if at least this share of the expected points is covered. Our judgement: of a
-# business of which more than an eighth or so is unseen nobody can say that it is among the best; where a third is
-# unseen (one account of three), what is missing may be the worse part; and half of the evidence or less is a guess.
+# The best rating that is possible if at least this share of the expected points is covered. Our judgement: if more than
+# about an eighth of a business is unseen, nobody can say that it is among the best; if a third is unseen (one account
+# of three), the missing part may be the worse one; and a rating from less than half of the evidence is a guess.
 EVIDENCE_CEILINGS = (
     ("A", Decimal("0.85")),
     ("B", Decimal("0.75")),
@@ -91,7 +92,7 @@ def edge(letter: pl.Expr) -> pl.Expr:
 
 
 def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFrame) -> pl.DataFrame:
-    """Add `rating`, `ceiling` (the worse of both), `limitedBy` and `valueBeforeCeilings`; `value` rises to the edge.
+    """Add `rating`, `ceiling` (the worse one), `limitedBy` and `valueBeforeCeilings`; raise `value` to the edge.
 
     Args:
         scored: `customer_number`, `value`, `covered`.
@@ -131,8 +132,8 @@ def unknown_points(covered: Decimal, scorecard: Scorecard) -> Decimal:
 def with_interval(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Add `low` and `high` to frames with `points`, `covered`, `value` and `event_ceiling`.
 
-    Unknown evidence earns nothing in the value, so the value is `high`; at `low` all of it earns its most. A ceiling by
-    evidence would be lifted by then, one by an event would not.
+    Unknown evidence earns nothing in the value, so the value is `high`; in `low` all of it earns its most. With all
+    evidence, a ceiling by evidence would no longer bind, but one by an event would.
     """
     shares = scored["covered"].unique()
     gains = pl.Series([unknown_points(share, scorecard) for share in shares], dtype=POINTS)

@@ -1,7 +1,7 @@
 """How much of the risk figure and of each driver's reading rests on rows of statements that don't reconcile.
 
-`metrics.unreconciled` gives each reading's share. The risk figure rests on its readings in proportion to the points
-that they can bring: its share is the mean of theirs, weighted by the points of each best band.
+`metrics.unreconciled` gives each reading's share. The share of the risk figure is the mean of its readings' shares,
+weighted by the most points that each can earn.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from pipelines.figures.unreconciled import SIZE, has_unreconciled_rows, lines, s
 from pipelines.metrics import unreconciled
 from pipelines.scorecards.scorecard import Feature, Scorecard
 
-WORDS = "the shares of its readings, each weighed by the points of its best band"
+WORDS = "the mean share of its readings, weighted by the points of each best band"
 
 
 def share_lines(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> list[pl.DataFrame]:

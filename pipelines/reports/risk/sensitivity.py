@@ -2,10 +2,10 @@
 
 A driver can move to any of its targets: round readings, at least one in each of its bands. The size of a move is its
 points divided by the driver's most points, so that drivers are comparable. All moves are tried. For each driver the
-smallest move up and the smallest move down that change the rating are kept, and the three smallest of all are printed.
+smallest move up and the smallest move down that change the rating are found, and the three smallest of all are printed.
 If no single driver is enough, pairs of drivers that move to a band's limit in the same direction are tried; if no pair
 is enough, nothing is printed. A driver without a reading can only gain one; the loss of a reading is never tried, and
-history doesn't shrink. What a driver is not covered for stays unknown. Drivers that nobody can act on are left out.
+history doesn't shrink. Each driver's coverage stays as it is. Drivers that nobody can act on are left out.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ from pipelines.vocabulary.printing import SCORE, ratio
 MOST = 3  # changes printed
 AT_ONCE = 1_000_000  # pairs of moves in memory
 ONLY_GROWS = "months_of_history"
-# The year that they measure is over: neither lender nor applicant can change it.
+# They measure the past year, which neither lender nor applicant can change.
 _PAST = ("revenue_volatility_12m", "months_under_target_share_12m")
 _STEPS = 4  # targets between two limits of a driver whose points run in a straight line
 _DIGITS = 3  # of a round figure
@@ -113,7 +113,7 @@ def _targets(scorecard: Scorecard) -> pl.DataFrame:
 
 
 def _targets_of(feature: Feature) -> dict[Decimal, bool]:
-    """Return round readings that a driver can move to, and whether each is a limit or the nearest to one."""
+    """Return the round readings that a driver can move to, and whether each is a band's limit (or next to one)."""
     if feature.metric in _PAST:
         return {}
     limits = [band.limit for band in feature.bands if band.limit is not None]
@@ -130,7 +130,7 @@ def _targets_of(feature: Feature) -> dict[Decimal, bool]:
 
 
 def _rounded(reading: Decimal, way: int, feature: Feature) -> Decimal:
-    """Round a reading up (`way` 1) or down (−1), or to the nearest (0), if it is then worth the same, or `way` is 0."""
+    """Round a reading up (`way` 1) or down (−1) if it is then worth the same, or to the nearest (0) in any case."""
     if not reading:
         return Decimal(0)
     place = max(Decimal(1).scaleb(reading.adjusted() - _DIGITS + 1), feature.step)
@@ -176,7 +176,7 @@ def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 
 
 def _smallest(changes: pl.DataFrame) -> pl.DataFrame:
-    """Return each drivers' smallest change in either direction; of these, the MOST smallest."""
+    """Return each driver's smallest change in either direction; of these, the MOST smallest for each customer."""
     ordered = changes.sort(BY_CUSTOMER, *_ORDER, nulls_last=True).with_columns(up=pl.col("gain") > 0)
     of_drivers = ordered.unique([BY_CUSTOMER, "feature", "also_feature", "up"], keep="first", maintain_order=True)
     return of_drivers.group_by(BY_CUSTOMER, maintain_order=True).head(MOST)

@@ -1,8 +1,7 @@
-"""When a business applies for credit, and which honest lookalikes and which silence it is disposed to.
+"""The day on which a business applies for credit, its honest lookalikes, and whether its trouble leaves adverse rows.
 
-Each business has a stream of random numbers for this, apart from the one that everything else is drawn from: a business
-without a lookalike is the same as if there were none, and a portfolio made with more of them has the same businesses
-with more rows.
+These are drawn from a random stream of their own for each business. So a business without lookalikes is the same as if
+none existed, and a portfolio with more lookalikes has the same businesses with more rows.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ Who = Literal[
 
 
 class Carriers(Record, frozen=True):
-    usual: float  # chance of a business that can have it
+    usual: float  # probability for a business that can have it
     often: float  # the same in a portfolio that is made to have many
     who: Who = "everyone"
 
@@ -84,7 +83,7 @@ def circumstances() -> Circumstances:
 
 
 def in_circumstances(profile: Profile, days: Window, stream: str, *, often: bool) -> Profile:
-    """Return the business with its day of application, its silence and its lookalikes."""
+    """Return the business with its day of application, its lookalikes, and whether it is quiet."""
     known, rng = circumstances(), Random(f"{stream}/circumstances")
     applied_on = max(days.first, days.last - rng.choice(known.days_after_application))
     quiet = rng.random() < known.quiet and profile.distressed
@@ -121,7 +120,7 @@ def variants(lookalike: Lookalike, trade: str) -> tuple[str, ...]:
 
 
 def events_of(profile: Profile, lookalike: Lookalike, rng: Random) -> list[Event]:
-    """Return the events of one variant of a lookalike, none if its rows are not events."""
+    """Return the events of a variant of a lookalike, drawn from those of its trade; empty if it has no events."""
     if not (open_to := variants(lookalike, profile.trade.slug)):
         return []
     variant = rng.choice(open_to)
@@ -149,5 +148,5 @@ def _refinanced(profile: Profile, days: Window) -> Profile:
 
 
 def stream_of(profile: Profile, lookalike: Lookalike) -> Random:
-    """Return the random numbers of a business's lookalike, which no other one uses."""
+    """Return the random stream of a business's lookalike, which nothing else uses."""
     return Random(f"{profile.stream}/{lookalike}")

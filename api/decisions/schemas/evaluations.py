@@ -163,12 +163,20 @@ class VerdictView(View):
     principal_reasons: list[str] = Field(description="At most four, in the words for the customer.")
 
 
+class CapView(View):
+    """A cap of a limit, in the policy's words."""
+
+    code: str
+    message: str
+
+
 class ComputedLimitView(View):
     kind: Literal["computed"]
     product_id: UUID
     amount: float = Field(description="AUD; 0 if nothing is offered.")
     capped: bool
     uncapped_amount: float | None = Field(None, description="AUD before the cap, if one applied.")
+    capped_by: CapView | None = Field(None, description="The cap that applied: the lowest, the first of equal ones.")
 
 
 class IndeterminateLimitView(View):

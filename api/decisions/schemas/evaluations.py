@@ -246,6 +246,10 @@ class SensitivityView(View):
         "value nearest to zero that does; nearest first. Empty if there is none, for example because other numbers are "
         "unavailable too. Always empty for a number that has a value."
     )
+    suggestions: list[ChangeView] = Field(
+        description="The changes that lender or applicant can aim at, as figures that people would write; nearest first. "
+        "Empty for a number that measures a year that is over, or that only time changes."
+    )
     complete: bool = Field(
         description="True: all changes are listed. False: the search was stopped, and there may be more."
     )

@@ -1,9 +1,9 @@
 """Which of the changes found by `sensitivity` somebody can aim at, as figures that people would write.
 
-The exact change of a score of 684 may be 449.99999999, and that of a sum the one at which arithmetic overflows. Here the
-first is 449, and the second is left out: nobody can aim at an undecided outcome, or at a negative value of what can't be
-negative. Numbers that nobody can act on have no suggestions: those of a year that is over, and those that only time
-changes. Every figure is confirmed by evaluating the policy.
+The exact change of a score of 684 may be 449.99999999, and that of a sum the one at which arithmetic overflows. Here
+the first is 449, and the second is left out: nobody can aim at an undecided outcome, or at a negative value of what
+can't be negative. Numbers that nobody can act on have no suggestions: those of a year that is over, and those that only
+time changes. Every figure is confirmed by evaluating the policy.
 """
 
 from collections.abc import Iterator, Sequence

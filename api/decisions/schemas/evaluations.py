@@ -247,7 +247,7 @@ class SensitivityView(View):
         "unavailable too. Always empty for a number that has a value."
     )
     suggestions: list[ChangeView] = Field(
-        description="The changes that lender or applicant can aim at, as figures that people would write; nearest first. "
+        description="Changes that lender or applicant can aim at, as figures that people would write; nearest first. "
         "Empty for a number that measures a year that is over, or that only time changes."
     )
     complete: bool = Field(

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from pipelines.decisions.evaluate import rule_column, step_column
 from pipelines.decisions.nodes import Graph, Node
-from pipelines.decisions.plan import Plan, PlannedLimit, PlannedRule, metric_of
+from pipelines.decisions.plan import Plan, PlannedCap, PlannedLimit, PlannedRule, metric_of
 from pipelines.decisions.policy import INDETERMINATE, Reason
 from pipelines.decisions.readings import NONE, Attribute, column_of
 from pipelines.decisions.unsettled import Row, describe_missing, find_missing, own_cause
@@ -141,7 +141,13 @@ def _limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data:
         return {"kind": INDETERMINATE, "productId": product.id, "reasons": _why_no_limit(plan, planned, row)}
     capped = row[f"capped_{nth}"]
     described: Data = {"kind": "computed", "productId": product.id, "amount": amount, "capped": capped}
-    return described | ({"uncappedAmount": row[f"uncapped_{nth}"]} if capped else {})
+    if not capped:
+        return described
+    cap = _binding_cap(planned, row).cap
+    return described | {
+        "uncappedAmount": row[f"uncapped_{nth}"],
+        "cappedBy": {"code": cap.code, "message": cap.message},
+    }
 
 
 def _why_no_limit(plan: Plan, planned: PlannedLimit, row: Row) -> list[Data]:
@@ -208,7 +214,7 @@ def _traced_limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data
         "amount": trace_node(plan, row, planned.amount),
         "caps": [{"code": cap.cap.code, "value": trace_node(plan, row, cap.value)} for cap in planned.caps],
         "notOffered": not_offered,
-        "limitedBy": _binding_cap(planned, row) if row[f"capped_{nth}"] else None,
+        "limitedBy": _binding_cap(planned, row).cap.code if row[f"capped_{nth}"] else None,
     }
     worked_out = NOT_WORKED_OUT if amount is None or not_offered else _worked_out(planned, row)
     return {**described, **worked_out, "offered": amount}
@@ -217,10 +223,10 @@ def _traced_limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data
 NOT_WORKED_OUT: Data = {"uncapped": None, "rounded": None, "belowMinimum": False}
 
 
-def _binding_cap(planned: PlannedLimit, row: Row) -> str:
-    """Return the code of the lowest known cap; the first of equal ones."""
+def _binding_cap(planned: PlannedLimit, row: Row) -> PlannedCap:
+    """Return the lowest known cap; the first of equal ones."""
     known = [each for each in planned.caps if row[each.value] is not None]
-    return min(known, key=lambda each: _at_least_zero(row[each.value])).cap.code
+    return min(known, key=lambda each: _at_least_zero(row[each.value]))
 
 
 def _worked_out(planned: PlannedLimit, row: Row) -> Data:

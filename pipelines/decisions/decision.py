@@ -29,7 +29,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import Metrics, cause_of
 from pipelines.metrics.outcome import NO_TRANSACTIONS, VALUE
 
-RECORD_VERSION = 1  # increase it with every change of the record's form
+RECORD_VERSION = 2  # increase it with every change of the record's form
 
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 

@@ -101,7 +101,7 @@ def grid(plan: Plan, readings: pl.DataFrame, across: Axis, down: Axis) -> pl.Dat
     pairs = [(x, y) for y in down.values for x in across.values]
     given = {across.node.name: [x for x, _ in pairs], down.node.name: [y for _, y in pairs]}
     leaves = {axis.node.name: axis.node for axis in (across, down)}
-    return evaluated(plan, _repeat_with(readings, [(leaves[name], given[name]) for name in leaves], len(pairs)))
+    return evaluated(plan, repeat_with(readings, [(leaves[name], given[name]) for name in leaves], len(pairs)))
 
 
 class _Search:
@@ -131,7 +131,7 @@ class _Search:
 
     def _of_unknown(self, node: Node, moving: Sequence[Node]) -> Sensitivity:
         """Search on both sides of zero, including zero itself."""
-        step = _step(self._plan.policy, node)
+        step = step_of(self._plan.policy, node)
         starts = ((-step, 1), (step, -1))
         sides = [
             [self._nearest(node, moving, start, sign, frozenset((outcome,))) for start, sign in starts]
@@ -148,7 +148,7 @@ class _Search:
         self, node: Node, moving: Sequence[Node], start: int, sign: int, wanted: frozenset[str]
     ) -> Change | None:
         """Return the first value outwards from `start` with a wanted outcome, among the values the leaf can have."""
-        step = _step(self._plan.policy, node)
+        step = step_of(self._plan.policy, node)
         first = sign * (sign * start // step) * step  # on the grid, at the start or before it
         last = (MOST - sign * first) // step
         waiting = [(1, last)] if last > 0 else []
@@ -183,7 +183,7 @@ def _size(change: Change) -> tuple[Decimal, bool, str]:
     return abs(change.value), change.value < 0, change.outcome
 
 
-def _step(policy: Policy, node: Node) -> int:
+def step_of(policy: Policy, node: Node) -> int:
     """Return the distance between neighbouring values of the leaf, in units."""
     return _step_of_metric(every_metric(policy), node.label) if node.operator == "metric" else 1
 
@@ -227,7 +227,7 @@ def _confirm(plan: Plan, readings: pl.DataFrame, outcome: str, found: list[Sensi
     columns = [
         (leaf, [each.value if each.node.name == name else None for each in questions]) for name, leaf in leaves.items()
     ]
-    answers = evaluated(plan, _repeat_with(readings, columns, len(questions)))["outcome"].to_list()
+    answers = evaluated(plan, repeat_with(readings, columns, len(questions)))["outcome"].to_list()
     pairs = zip(questions, answers, strict=True)
     wrong = {each.node.name for each, answer in pairs if (answer == each.outcome) != each.expected}
     return [Sensitivity(each.node, each.value, complete=False) if each.node.name in wrong else each for each in found]
@@ -238,7 +238,7 @@ def _questions(policy: Policy, outcome: str, found: Sensitivity) -> Iterator[_Qu
 
     If the leaf has a value today, one step nearer must give today's outcome; if not, any outcome but the change's.
     """
-    node, step = found.node, as_number(_step(policy, found.node))
+    node, step = found.node, as_number(step_of(policy, found.node))
     for change in found.found:
         yield _Question(node, change.value, change.outcome, expected=True)
     for change in found.changes:
@@ -251,7 +251,7 @@ def _questions(policy: Policy, outcome: str, found: Sensitivity) -> Iterator[_Qu
         yield _Question(node, max(found.above.value - step, found.value), outcome, expected=True)
 
 
-def _repeat_with(
+def repeat_with(
     readings: pl.DataFrame, columns: Sequence[tuple[Node, Sequence[Decimal | None]]], rows: int
 ) -> pl.DataFrame:
     """Repeat the row, and replace the leaves' values; null leaves the value as it is."""

@@ -1,5 +1,6 @@
 """Decisions on customers: evaluate, explain, vary, look up and override them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -30,7 +31,8 @@ from api.http.route import Route, heavy
 from api.reports import replay
 from api.reports.schemas.reports import FigureQuery, LineageView
 from pipelines.decisions import Node, Plan, evaluated, metric_of, readings, sensitivity
-from pipelines.decisions.sensitivity import Axis, Sensitivity
+from pipelines.decisions.sensitivity import Axis, Change, Sensitivity
+from pipelines.decisions.suggestions import suggestions
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from storage.decisions import evaluations, policies
 
@@ -87,11 +89,13 @@ def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, 
     axes = None if sent.grid is None else _axes(plan, sent.grid)
     figures = deciding.figures(caller, snapshot, prepared)
     read = readings.read(plan, figures, {case.customer_number: case.stated}, case.inputs, case.at)
+    found = sensitivity.sensitivities(plan, read)
+    suggested = suggestions(plan, read, found)
     reported = {
         "outcome": evaluated(plan, read)["outcome"][0],
         "policyVersion": case.policy_version,
         "dataVersion": case.data_version,
-        "sensitivities": [_sensitivity(plan, each) for each in sensitivity.sensitivities(plan, read)],
+        "sensitivities": [_sensitivity(plan, *each) for each in zip(found, suggested, strict=True)],
         "grid": None if axes is None else _grid(plan, sensitivity.grid(plan, read, *axes).to_dicts(), *axes),
     }
     return answer(reported, prepared.message)
@@ -196,7 +200,7 @@ def _axes(plan: Plan, sent: SentGrid) -> tuple[Axis, Axis]:
     return across, down
 
 
-def _sensitivity(plan: Plan, found: Sensitivity) -> dict[str, Any]:
+def _sensitivity(plan: Plan, found: Sensitivity, suggested: Sequence[Change]) -> dict[str, Any]:
     changes = {name: getattr(found, name) for name in ("below", "above", "nearest")}
     return {
         **_leaf(found.node),
@@ -204,6 +208,7 @@ def _sensitivity(plan: Plan, found: Sensitivity) -> dict[str, Any]:
         "value": found.value,
         **{name: None if each is None else vars(each) for name, each in changes.items()},
         "changes": [vars(each) for each in found.changes],
+        "suggestions": [vars(each) for each in suggested],
         "complete": found.complete,
     }
 

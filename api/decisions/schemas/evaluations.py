@@ -163,12 +163,20 @@ class VerdictView(View):
     principal_reasons: list[str] = Field(description="At most four, in the words for the customer.")
 
 
+class CapView(View):
+    """A cap of a limit, in the policy's words."""
+
+    code: str
+    message: str
+
+
 class ComputedLimitView(View):
     kind: Literal["computed"]
     product_id: UUID
     amount: float = Field(description="AUD; 0 if nothing is offered.")
     capped: bool
     uncapped_amount: float | None = Field(None, description="AUD before the cap, if one applied.")
+    capped_by: CapView | None = Field(None, description="The cap that applied: the lowest, the first of equal ones.")
 
 
 class IndeterminateLimitView(View):
@@ -237,6 +245,10 @@ class SensitivityView(View):
         description="For an unavailable number: each other outcome that its value alone could bring about, with the "
         "value nearest to zero that does; nearest first. Empty if there is none, for example because other numbers are "
         "unavailable too. Always empty for a number that has a value."
+    )
+    suggestions: list[ChangeView] = Field(
+        description="Changes that lender or applicant can aim at, as figures that people would write; nearest first. "
+        "Empty for a number that measures a year that is over, or that only time changes."
     )
     complete: bool = Field(
         description="True: all changes are listed. False: the search was stopped, and there may be more."

@@ -147,6 +147,7 @@ def test_default_outcome_has_a_limit_capped_by_the_requested_amount(store: Store
             "amount": Decimal("50000.00"),
             "capped": True,
             "uncappedAmount": Decimal("68400.00"),
+            "cappedBy": {"code": "ASKED", "message": "No more than asked"},
         }
     ]
     assert found["attributes"] == [{"name": "score", "value": 684, "source": "stored"}]

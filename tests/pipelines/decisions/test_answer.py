@@ -269,9 +269,14 @@ def limit_of(found: Evaluation) -> Json:
     return limit
 
 
-def test_capped_limit_shows_the_uncapped_amount() -> None:
-    capped = {"kind": "computed", "amount": Decimal("20000.00"), "capped": True, "uncappedAmount": Decimal("25000.00")}
-    assert limit_of(of_loan()) == capped
+def test_capped_limit_shows_the_uncapped_amount_and_which_cap_it_was() -> None:
+    assert limit_of(of_loan()) == {
+        "kind": "computed",
+        "amount": Decimal("20000.00"),
+        "capped": True,
+        "uncappedAmount": Decimal("25000.00"),
+        "cappedBy": {"code": "DEBT", "message": "Not above debt."},
+    }
     free = of_loan(attributes={"debt": Attribute(Decimal(25_000))}, requested=Decimal(30_000))
     assert limit_of(free) == {"kind": "computed", "amount": Decimal("25000.00"), "capped": False}
 

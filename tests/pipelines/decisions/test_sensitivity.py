@@ -15,7 +15,7 @@ from pipelines.decisions.numbers import as_number, units
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute
-from pipelines.decisions.sensitivity import Axis, Sensitivity, _repeat_with, _step, grid, numeric_leaves, sensitivities
+from pipelines.decisions.sensitivity import Axis, Sensitivity, grid, numeric_leaves, repeat_with, sensitivities, step_of
 from tests.pipelines.decisions import drawn
 from tests.pipelines.decisions.comparing import Case, cases, metrics_of
 
@@ -234,7 +234,7 @@ def test_range_encloses_the_engines_values(half: Sequence[Case]) -> None:
             before = evaluated(plan, row).row(0, named=True)
             for leaf in numeric_leaves(plan):
                 inside = sorted(drawn.number(chance) for _ in range(3))
-                rows = evaluated(plan, _repeat_with(row, [(leaf, inside)], len(inside)))
+                rows = evaluated(plan, repeat_with(row, [(leaf, inside)], len(inside)))
                 found = fixed_values(plan, before) | {leaf.name: Range(units(inside[0]), units(inside[-1]))}
                 may = possible_outcomes(plan, found, depending_nodes(plan, leaf.name))
                 assert set(rows["outcome"].to_list()) <= may
@@ -253,9 +253,9 @@ def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Cas
                 if found.value is None or not found.complete:
                     continue
                 tried = sorted({*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))})
-                grain = _step(plan.policy, found.node)
+                grain = step_of(plan.policy, found.node)
                 tried = [each for each in tried if units(each) % grain == 0]
-                described = evaluated(plan, _repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                described = evaluated(plan, repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
                 for value, said in zip(tried, described, strict=True):
                     nearer_below = found.below is None or value > found.below.value
                     nearer_above = found.above is None or value < found.above.value
@@ -276,8 +276,8 @@ def test_no_value_nearer_to_zero_gives_another_outcome() -> None:
                     continue
                 nearest = {each.outcome: abs(each.value) for each in found.changes}
                 tried = [*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))]
-                tried = [each for each in tried if units(each) % _step(plan.policy, found.node) == 0]
-                said = evaluated(plan, _repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                tried = [each for each in tried if units(each) % step_of(plan.policy, found.node) == 0]
+                said = evaluated(plan, repeat_with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
                 for value, came_to in zip(tried, said, strict=True):
                     assert came_to == outcome or nearest[came_to] <= abs(value), (case.document, found, value)
                 described += len(found.changes)

@@ -1,0 +1,100 @@
+"""Which of the changes found by `sensitivity` somebody can aim at, as figures that people would write.
+
+The exact change of a score of 684 may be 449.99999999, and that of a sum the one at which arithmetic overflows. Here
+the first is 449, and the second is left out: nobody can aim at an undecided outcome, or at a negative value of what
+can't be negative. Numbers that nobody can act on have no suggestions: those of a year that is over, and those that only
+time changes. Every figure is confirmed by evaluating the policy.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+import polars as pl
+
+from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.numbers import as_number
+from pipelines.decisions.plan import Plan, every_metric
+from pipelines.decisions.policy import INDETERMINATE
+from pipelines.decisions.sensitivity import Change, Sensitivity, repeat_with, step_of
+from pipelines.metrics import Metrics
+from pipelines.metrics.definition import Arithmetic, Balances, Days, History, Months, Transactions
+
+_DIGITS = 3  # of a figure below 100; larger ones are whole; our judgement
+_YEAR = 12  # months
+_DAYS_OF_YEAR = 365
+_OF_AMOUNTS = frozenset(("sum", "mean", "min", "max", "last", "median", "slope", "monthly_mean", "monthly_median"))
+
+
+def suggestions(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitivity]) -> list[list[Change]]:
+    """Return the suggested changes of each number, the one nearest to its value first.
+
+    Args:
+        readings: one customer's row of `readings.read`.
+        found: from `sensitivities`.
+    """
+    wanted = [list(_wanted(plan, each)) for each in found]
+    asked = [(each.node, change) for each, changes in zip(found, wanted, strict=True) for change in changes]
+    columns = [
+        (node, [change.value if of.name == node.name else None for of, change in asked])
+        for node in {of.name: of for of, _ in asked}.values()
+    ]
+    answers = evaluated(plan, repeat_with(readings, columns, len(asked)))["outcome"].to_list()
+    confirmed = iter([answer == change.outcome for answer, (_, change) in zip(answers, asked, strict=True)])
+    kept = ([change for change in changes if next(confirmed)] for changes in wanted)
+    return [
+        sorted(changes, key=lambda change: abs(change.value - (each.value or 0)))
+        for each, changes in zip(found, kept, strict=True)
+    ]
+
+
+def _wanted(plan: Plan, found: Sensitivity) -> Iterator[Change]:
+    """Yield the changes that somebody could aim at, as figures."""
+    metrics = every_metric(plan.policy)
+    is_metric = found.node.operator == "metric"
+    if is_metric and _is_past(metrics, found.node.label):
+        return
+    negative = _can_be_negative(metrics, found.node.label) if is_metric else (found.value or 0) < 0
+    for change in found.found:
+        if change.outcome != INDETERMINATE and (change.value >= 0 or negative):
+            yield replace(change, value=_figure(plan, found, change.value))
+
+
+def _figure(plan: Plan, found: Sensitivity, exact: Decimal) -> Decimal:
+    """Round away from the present value, or from zero if there is none; a figure of 100 or more is whole."""
+    place = min(Decimal(1), Decimal(1).scaleb(exact.adjusted() - _DIGITS + 1)) if exact else Decimal(1)
+    if found.node.operator == "metric":
+        place = max(place, as_number(step_of(plan.policy, found.node)))
+    elif abs(exact) >= 1 and (found.value is None or found.value == found.value.to_integral_value()):
+        place = Decimal(1)
+    rounding = ROUND_CEILING if exact > (found.value or 0) else ROUND_FLOOR
+    return (exact / place).to_integral_value(rounding) * place
+
+
+def _is_past(metrics: Metrics, slug: str) -> bool:
+    """Tell whether a metric measures a year that is over, or how much time has passed."""
+    match metrics[slug].definition:
+        case History(figure=figure):
+            return figure != "days_behind"  # that ends with the next submission
+        case Arithmetic(operands=operands):
+            return any(_is_past(metrics, each) for each in operands if each in metrics)
+        case Transactions(aggregate="days_since"):
+            return False
+        case definition:
+            window = definition.window
+            if isinstance(window, Months):
+                return window.months >= _YEAR
+            return not isinstance(window, Days) or window.days >= _DAYS_OF_YEAR
+
+
+def _can_be_negative(metrics: Metrics, slug: str) -> bool:
+    match metrics[slug].definition:
+        case Transactions(measure="amount", aggregate=aggregate) | Balances(aggregate=aggregate):
+            return aggregate in _OF_AMOUNTS
+        case Transactions(aggregate="monthly_slope"):
+            return True
+        case Arithmetic(operation=operation, operands=operands):
+            negative = (_can_be_negative(metrics, each) for each in operands if each in metrics)
+            return operation == "subtract" or any(negative)
+        case _:
+            return False

@@ -94,6 +94,7 @@ class Where(Strict):
     not_flags: Annotated[Names, _names("flag", FLAGS)] = ()  # `dishonoured`: without payments that the bank sent back
     account_types: Annotated[Names, _names("account type", ACCOUNT_TYPES)] = ()
     counterparties: Annotated[tuple[GroupName, ...], Field(max_length=100)] = ()  # by `counterparty_group`
+    not_counterparties: Annotated[tuple[GroupName, ...], Field(max_length=100)] = ()
     direction: Literal["credit", "debit", "either"] | None = None  # either: both sides count, on purpose
     external: bool | None = None  # False: own transfers
     recurring: bool | None = None  # belongs to a recurring series

@@ -94,9 +94,7 @@ def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
         yield ("flags", where.flags), _has_any(where.flags)
     if where.not_flags:
         yield ("not flags", where.not_flags), ~_has_any(where.not_flags)
-    if where.counterparties:
-        is_named = pl.col("counterparty_group").is_in(where.counterparties)
-        yield ("counterparties", where.counterparties), _never_null(is_named)
+    yield from _of_counterparties(where)
     for name, mark in _MARKS.items():
         if (wanted := getattr(where, name)) is not None:
             yield (name, wanted), mark if wanted else ~mark
@@ -119,6 +117,17 @@ def _is_any_of(categories: Names, groups: Names) -> pl.Expr:
     if categories and groups:
         return _never_null(of_category) | _never_null(of_group)
     return _never_null(of_category if categories else of_group)
+
+
+def _of_counterparties(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
+    if where.counterparties:
+        yield ("counterparties", where.counterparties), _is_with(where.counterparties)
+    if where.not_counterparties:
+        yield ("not counterparties", where.not_counterparties), ~_is_with(where.not_counterparties)
+
+
+def _is_with(counterparties: Names) -> pl.Expr:
+    return _never_null(pl.col("counterparty_group").is_in(counterparties))
 
 
 def _has_any(flags: Names) -> pl.Expr:

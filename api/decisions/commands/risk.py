@@ -45,7 +45,7 @@ ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
 Expects = Annotated[
     str | None,
     typer.Option(
-        help=f"Evidence expected of every case: {', '.join(EVIDENCE)}, separated by commas. Default: decided from the file."
+        help=f"Evidence expected of all cases: {', '.join(EVIDENCE)}, separated by commas. Default: decided from them."
     ),
 ]
 

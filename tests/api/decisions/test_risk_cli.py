@@ -56,7 +56,7 @@ def run(*arguments: str | Path) -> Any:
 
 
 def refused(*arguments: str | Path) -> str:
-    """Return the one line of a refusal."""
+    """Return the single line of a refusal."""
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert isinstance(result.exception, TidemarkError), result.output
     return result.exception.detail

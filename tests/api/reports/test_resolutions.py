@@ -1,4 +1,4 @@
-"""A person resolves a finding of the risk report, with a reason, and revokes that; all of it stays on the record."""
+"""A person resolves a finding of the risk report with a reason, and revokes that; every change stays in the history."""
 
 import pytest
 

@@ -68,5 +68,5 @@ def inserted(slug: str, **parameters: object) -> pl.DataFrame:
 
 
 def touched(slug: str, kind: str, **parameters: object) -> pl.DataFrame:
-    """Return the rows that the change touched so, as they are afterwards."""
+    """Return the rows that the change touched in this way, as they are afterwards."""
     return MADE[slug].apply(APPLICANT, "7", **parameters).filter(pl.col("touch") == kind)

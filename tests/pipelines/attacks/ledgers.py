@@ -13,7 +13,7 @@ FIRST = date(2026, 1, 1)
 
 
 def account(number: str, *amounts: str, opening: str = "100.00", printed: bool = True) -> pl.DataFrame:
-    """One row a day from FIRST."""
+    """Return an account with one row a day from FIRST."""
     exact = [Decimal(amount) for amount in amounts]
     balances = list(accumulate(exact, initial=Decimal(opening)))[1:]
     return pl.DataFrame(
@@ -33,7 +33,7 @@ def ledger(*accounts: pl.DataFrame) -> pl.DataFrame:
 
 
 def breaks(of: pl.DataFrame) -> list[Decimal]:
-    """By how much each printed balance differs from the one printed before it plus the amounts since; 0 left out."""
+    """Return the differences, other than 0, of printed balances to the one printed before plus the amounts since."""
     implied = pl.col("balance") - pl.col("amount").cum_sum().over("account")
     openings = of.with_columns(implied=implied).filter(pl.col("balance").is_not_null())
     steps = openings.select(pl.col("implied").diff().over("account")).to_series().drop_nulls()

@@ -115,7 +115,6 @@ GOOD: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
             stacked_running_180d="2",
             advance_repayments_90d="0",
             advance_repayments_45d="0",
-            gambling_share_180d="0.001",
             true_revenue_trend_90d="0.9",
             interest_and_fees_180d="800",
             card_takings_share_180d="0.7",

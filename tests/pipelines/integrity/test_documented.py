@@ -1,4 +1,4 @@
-"""The documentation names every finding, and says truly which ones true revenue leaves out."""
+"""The documentation names every finding, and states correctly which ones true revenue leaves out."""
 
 import re
 from pathlib import Path

@@ -22,7 +22,7 @@ MARKED = ("customer_number", "transaction_id", "date", "amount")
 
 
 def rows(*given: tuple[int, str, str, str | None], customer: int = 1) -> pl.DataFrame:
-    """Rows as `(days ago, amount, category, party)`."""
+    """Return rows, given as `(days ago, amount, category, party)`."""
     return pl.DataFrame(
         [
             {

@@ -1,4 +1,4 @@
-"""What a rating reads of a customer with findings is what it would read without the money that came and went."""
+"""A rating reads a customer with findings as if the money that came and went had never come."""
 
 from decimal import Decimal
 
@@ -16,7 +16,7 @@ READ = with_inputs(
 
 
 def with_balances(given: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the balances that a bank prints, from AUD 900 on."""
+    """Return the rows with the balances that a bank prints, from an opening balance of AUD 900."""
     booked = given.sort("date", "position")
     return booked.with_columns(balance=(pl.lit(Decimal(900)) + pl.col("amount").cum_sum()).cast(pl.Decimal(18, 2)))
 

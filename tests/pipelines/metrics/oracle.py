@@ -350,6 +350,7 @@ def _meets(row: Row, where: Where) -> bool:
         (
             not listed or row["category"] in where.categories or row["category_group"] in where.groups,
             row["category"] not in where.not_categories,
+            row["counterparty_group"] not in where.not_counterparties,
             not where.counterparty_kinds or row["counterparty_kind"] in where.counterparty_kinds,
             not where.counterparties or row["counterparty_group"] in where.counterparties,
             not where.channels or row["channel"] in where.channels,

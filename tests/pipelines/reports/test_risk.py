@@ -110,7 +110,7 @@ def test_a_driver_shows_its_reading_and_points() -> None:
         "state": "known",
         "direction": "lower_is_better",
         "peerPercentile": None,
-        "reason": "A payment the bank refused was a promise that could not be kept.",
+        "reason": "A payment that the bank refused is a promise that the business could not keep.",
     }
 
 

@@ -15,7 +15,7 @@ ALL = Decimal(1)
 
 
 def frame(*readings: Readings, coverage: Readings | None = None) -> pl.DataFrame:
-    """Return one row per customer, numbered from 1; what isn't stated to be covered otherwise is covered in full."""
+    """Return one row per customer, numbered from 1; readings are covered in full unless `coverage` says otherwise."""
     columns = dict.fromkeys(readings[0], READING)
     known = pl.DataFrame(list(readings), schema=columns).with_columns(customer_number=pl.int_range(1, pl.len() + 1))
     shares = {slug: ALL if coverage is None else coverage[slug] for slug in columns}
@@ -43,7 +43,7 @@ def any_reading(feature: Feature) -> st.SearchStrategy[Decimal | None]:
 
 
 def points_by_hand(feature: Feature, reading: Decimal | None, coverage: Decimal | None = ALL) -> Decimal:
-    """Return the covered share's worth, and of the rest no more than without a reading, rounded down."""
+    """Return the worth of the covered share and, for the rest, at most that of a missing reading, rounded down."""
     if coverage is None:
         return Decimal(0)
     worth = Fraction(feature.missing) if reading is None else _worth_by_hand(feature, reading)

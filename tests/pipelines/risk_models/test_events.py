@@ -53,13 +53,13 @@ def facts(rows: Sequence[Row], resolved: Sequence[str] = ()) -> Facts:
 
 
 def best_ratings(businesses: Sequence[Sequence[Row]]) -> list[str]:
-    """The best rating that is possible for each; letters sort from best to worst."""
+    """Return the best rating that is possible for each; letters sort from best to worst."""
     rows = [{**row, "customer_number": number} for number, business in enumerate(businesses) for row in business]
     return ceilings(facts(rows))["ceiling"].fill_null("A").to_list()
 
 
 def any_row(rng: Random) -> Row:
-    """A row of money out, or in a third of the cases of money in, up to two years ago."""
+    """Draw a row of money out, or in a third of the cases of money in, up to two years ago."""
     is_in = rng.random() < 0.33
     categories = ("returned_payment", "insolvency", "customer_transfer") if is_in else (*ADVERSE, *NEUTRAL, *PAID)
     return a_row(
@@ -86,7 +86,7 @@ def with_bounced_payment(rng: Random, business: list[Row]) -> list[Row]:
 
 
 def with_relabelled_row(rng: Random, business: list[Row]) -> list[Row]:
-    """Wages and repayments are themselves what an event is made of, so only neutral rows are relabelled."""
+    """Relabel a neutral row: wages and repayments can be rows of events themselves."""
     nth = rng.choice([n for n, row in enumerate(business) if row["category"] in NEUTRAL] or [None])
     adverse = {"category": rng.choice(ADVERSE), "category_source": "pattern"}
     return [{**row, **adverse} if n == nth else row for n, row in enumerate(business)]

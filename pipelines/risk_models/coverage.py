@@ -19,7 +19,8 @@ if it began with a balance of zero.
 
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
 
-Balances can only add to the days seen, and words to the rows categorised. So leaving them out never raises coverage.
+Balances can only add to the days seen, and words to the rows categorised. So leaving them out never raises coverage,
+with one exception: only words name accounts that were not supplied, and without them nobody expects these accounts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

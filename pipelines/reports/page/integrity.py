@@ -1,4 +1,4 @@
-"""Findings of window dressing, in words, and the revenue that is left without what they explain."""
+"""Findings of window dressing in words, and revenue without the receipts of open findings."""
 
 from pipelines.pages import Column, Grid, Note, Section, drop_none, number_columns
 from pipelines.pages.wording import UNKNOWN, day, money, percent, plain

@@ -137,6 +137,16 @@ class Completeness(_Resting):
     resolved_together: ResolvedTogether
 
 
+class PrincipalReason(View):
+    """A reason that cost a customer much."""
+
+    code: str = Field(description="A metric, or a code of `limitedBy`.")
+    kind: Literal["adverse", "unverified"] = Field(
+        description="`adverse`: known and bad. `unverified`: could not be verified, which is not bad."
+    )
+    words: str
+
+
 class Risk(_Resting):
     value: float = Field(description="Probability of default in 12 months; indicative until calibrated to a client.")
     rating: str = Field(description="A (best) to E: the worst of what value, evidence and events allow.")
@@ -147,6 +157,9 @@ class Risk(_Resting):
     pd_confidence_score: float
     pd_confidence_rating: str
     error_codes: list[Any]
+    principal_reasons: list[PrincipalReason] | None = Field(
+        None, description="At most four, what cost most first. Missing in reports from before it was introduced."
+    )
 
 
 class AggregateTable(_Data):

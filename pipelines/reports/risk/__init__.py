@@ -5,8 +5,8 @@ scorecard is the one that comes with Tidemark, or one that a client fitted to ou
 which. Points that were not fitted to outcomes are not a probability, and `errorCodes` says so.
 
 `rating`: the best rating that evidence and events allow, and the interval for unknown evidence. `confidence`: how much
-data support the figure. `sensitivity`: the smallest changes that change the rating. `lineage`: how each figure follows
-from transactions.
+data support the figure. `principal`: the reasons that cost most. `sensitivity`: the smallest changes that change the
+rating. `lineage`: how each figure follows from transactions.
 """
 
 from collections.abc import Iterator
@@ -25,6 +25,7 @@ from pipelines.reports.risk.drivers import drivers, with_percentiles
 from pipelines.reports.risk.events import events_member
 from pipelines.reports.risk.integrity import section as integrity_section
 from pipelines.reports.risk.lineage import explain_risk
+from pipelines.reports.risk.principal import with_principal_reasons
 from pipelines.reports.risk.rating import with_interval, with_rating
 from pipelines.reports.risk.resting import share_lines
 from pipelines.reports.risk.sensitivity import sensitivity
@@ -37,17 +38,17 @@ from pipelines.vocabulary.printing import RATIO
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
 
-VERSION = 4
+VERSION = 5
 
 
 def risk_report(facts: Facts) -> pl.DataFrame:
     """Compute the report of every customer: `customer_number, data`.
 
     `data` has `value`, `interval`, `rating`, `valueBeforeCeilings`, `limitedBy`, `covered`, `calibration`,
-    `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`, `events`, `integrity`,
-    `unreconciled`. Customers with open findings are read without window dressing (`integrity.undressed`), but
-    events are read from all rows. A customer without posted rows earns nothing: rating E, confidence 0,
-    `Risk.NoTransactions`.
+    `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `principalReasons`, `drivers`, `sensitivity`, `model`,
+    `events`, `integrity`, `unreconciled`. Customers with open findings are read without window dressing
+    (`integrity.undressed`), but events are read from all rows. A customer without posted rows earns nothing: rating E,
+    confidence 0, `Risk.NoTransactions`.
     """
     seen = undressed(facts)
     parts = _parts(facts, facts)
@@ -101,6 +102,7 @@ def _of_portfolio(
         scored.pipe(with_percentiles, scorecard, portfolio.peers)
         .join(sensitivity(scored, scorecard), on=BY_CUSTOMER, how="left", validate="1:1")
         .join(events_member(dressed), on=BY_CUSTOMER, how="left", validate="1:1")
+        .pipe(with_principal_reasons, scorecard)
         .pipe(_as_report, portfolio, scorecard, facts)
     )
     return reports, share_lines(facts, scored, scorecard)
@@ -119,6 +121,7 @@ def _as_report(scored: pl.DataFrame, portfolio: ClientPortfolio, scorecard: Scor
         "pdConfidenceScore",
         confidence_rating().alias("pdConfidenceRating"),
         error_codes(scorecard, facts.as_of, portfolio.expected).alias("errorCodes"),
+        "principalReasons",
         drivers(scorecard, portfolio.expected).alias("drivers"),
         "sensitivity",
         _model(scorecard),

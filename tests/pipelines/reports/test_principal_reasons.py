@@ -1,0 +1,70 @@
+"""Principal reasons of a rating: four at most, specific, and what could not be verified is told from what is bad."""
+
+from datetime import timedelta
+from typing import Any
+
+from tests.pipelines.reports.examples import START, Row, chained, checked, report, row
+
+WEEKS = 30
+
+
+def business(*others: Row, balances: bool = True) -> dict[str, Any]:
+    """Return the risk report of weekly takings and costs, and others among them."""
+    trade = [
+        each
+        for week in range(WEEKS)
+        for each in (
+            row(7 * week, "1400", kind="revenue/card_settlement"),
+            row(7 * week, "-1300", kind="cost_of_sales/suppliers"),
+        )
+    ]
+    rows = sorted([*trade, *others], key=lambda each: each["date"])
+    stated = checked(chained(rows, opening="900")) if balances else rows
+    return report("risk", stated, START + timedelta(days=7 * WEEKS))
+
+
+def garnishee() -> Row:
+    return row(
+        150,
+        "-900",
+        kind="distress/garnishee",
+        category_source="pattern",
+        description="GARNISHEE ORDER LOCAL COURT",
+        transaction_id=b"g" * 16,
+    )
+
+
+def test_reasons_are_at_most_four_and_specific() -> None:
+    reasons = business()["principalReasons"]
+    assert 1 <= len(reasons) <= 4
+    assert reasons[0] == {
+        "code": "below_30d_inflow_share_180d",
+        "kind": "adverse",
+        "words": "Days below 30 days of inflow, last 180 days: 100 %.",
+    }
+
+
+def test_reasons_come_with_the_largest_loss_first() -> None:
+    data = business()
+    lost = {each["metric"]: each["maxPoints"] - each["points"] for each in data["drivers"]}
+    losses = [lost[each["code"]] for each in data["principalReasons"]]
+    assert losses == sorted(lost.values(), reverse=True)[: len(losses)]
+
+
+def test_an_event_that_limits_the_rating_comes_first() -> None:
+    data = business(garnishee())
+    assert data["limitedBy"] == ["garnishee"]
+    assert data["principalReasons"][0] == {
+        "code": "garnishee",
+        "kind": "adverse",
+        "words": "A court or a creditor took money from the account.",
+    }
+
+
+def test_what_could_not_be_verified_is_not_called_bad() -> None:
+    data = business(balances=False)
+    states = {each["metric"]: each["state"] for each in data["drivers"]}
+    kinds = {each["code"]: each["kind"] for each in data["principalReasons"]}
+    assert data["principalReasons"][0]["words"] == "Lowest balance in days of outflow: could not be verified."
+    assert set(kinds.values()) == {"unverified"}
+    assert {states[code] for code in kinds} == {"unknown"}

@@ -7,10 +7,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pipelines.metrics import Metrics
-from pipelines.risk_models.cohorts import Cohort, with_flows
+from pipelines.risk_models.cohorts import DEFAULT_METRICS, Cohort, with_flows
 from pipelines.scorecards import fitting
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.fitting import Prior
+from pipelines.scorecards.fitting import Material, Prior
 from pipelines.scorecards.scorecard import Calibration, Scorecard
 
 _BETTER = {"higher_is_better": True, "lower_is_better": False, "neutral": None}
@@ -28,14 +28,23 @@ def default_risk(cohort: Cohort) -> NDArray[np.float64]:
 
 
 def fit(cohort: Cohort, calibration: Calibration, name: str) -> Scorecard:
-    """Fit a scorecard to a cohort.
+    """Correct the scorecard that comes with Tidemark by a cohort's outcomes.
 
     Raises:
         Unprocessable: nothing can be learned from its cases.
     """
+    return fitting.fit(_material(cohort), calibration, name)
+
+
+def _material(cohort: Cohort) -> Material:
     metrics = with_flows()
-    priors = {feature: _prior(feature, metrics) for feature in cohort.readings.columns}
-    return fitting.fit(cohort.readings, cohort.defaulted, priors, default_risk(cohort), calibration, name)
+    return Material(
+        scored=DEFAULT.scored(cohort.default_readings),
+        further=cohort.further,
+        priors={name: _prior(name, metrics) for name in (*DEFAULT_METRICS, *cohort.further_names)},
+        defaulted=cohort.defaulted,
+        customers=cohort.cases["customer"].rank("dense").to_numpy().astype(np.int64),
+    )
 
 
 def _prior(feature: str, metrics: Metrics) -> Prior:

@@ -134,7 +134,7 @@ def _corrected(none: Correction, chosen: Sequence[int], spread: float, cases: Ca
     def loss(at: Values) -> tuple[float, Values]:
         size, residuals = _loss(at[0] + offset - columns @ at[1:], cases.defaulted)
         rises = np.concatenate([[residuals.sum()], shrinking * at[1:] - residuals @ columns])
-        return size + shrinking * (at[1:] @ at[1:]) / 2, rises
+        return size + shrinking * float(at[1:] @ at[1:]) / 2, rises
 
     bounds = [(None, None), *((least * none.slope, None) for least in cases.least[chosen])]
     start = np.concatenate([[none.intercept], np.zeros(len(chosen))])

@@ -1,12 +1,13 @@
 """Fit a scorecard to outcomes: the scorecard that comes with Tidemark, corrected by as many slopes as outcomes bear.
 
 The default scorecard's points, before any ceiling, are the offset (`correction`), so with weak evidence the fit is the
-default scorecard with a recalibrated link. A slope either changes the weight of one of its features, or adds a further
-reading, whose ranks in up to BANDS bands of about equally many cases earn points. What is unknown earns nothing there
-either, so leaving data out never helps, and a fitted scorecard is as monotone as the default one.
+default scorecard with a recalibrated link. A slope either changes the weight of one of its features, or lets the ranks
+of a reading earn points, in up to BANDS bands of about equally many cases: ranks see differences where the default
+scorecard's limits don't. What is unknown earns nothing there either, so leaving data out never helps, and a fitted
+scorecard is as monotone as the default one.
 
 What is known of a feature's direction is a constraint: no weight of the default scorecard falls below 0, and a further
-reading that contradicts its direction is left out. Where nothing is known, both directions are tried.
+reading that contradicts its direction is left out. Where nothing is known, the cases that are fitted to decide.
 
 Screening, bands, penalty and slopes are repeated in every fold, so that they are judged on customers that they did not
 see. All cases of a customer are in one fold. `comparison` in the facts says whether the fit is better than the
@@ -28,6 +29,7 @@ from scipy.special import expit
 from pipelines.scorecards import measures
 from pipelines.scorecards.correction import Cases, Correction, choose, folds, recalibrate
 from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.drift import reference
 from pipelines.scorecards.judging import compare
 from pipelines.scorecards.measures import Outcomes, Values
 from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS_OF, Band, Calibration, Feature, Link, Scorecard
@@ -189,6 +191,7 @@ def fit(material: Material, calibration: Calibration, name: str) -> Scorecard:
         **measured(material, lambda seen: _fit(seen).log_odds, recalibrated, "recalibrated default scorecard"),
         "slopes": fitted.correction.slopes,
         "coefficients": _coefficients(fitted),
+        "reference": reference(material.scored, [feature.metric for feature in DEFAULT.features]),
         "versions": {package: version(package) for package in ("scipy", "numpy", "polars")},
     }
     return _scorecard(fitted, material, calibration, name, facts)
@@ -291,12 +294,13 @@ def _folds(defaulted: Outcomes) -> int:
 # Quality on unseen customers
 
 
-def measured(material: Material, model: Model, other: Model, against: str) -> dict[str, Any]:
+def measured(material: Material, model: Model, other: Model, against: str, *, by_rank: bool = True) -> dict[str, Any]:
     """Measure what a model foretells of cases that it did not see, and compare it with another one on the same folds.
 
     Args:
         model, other: from the cases that they see, how they foretell others.
         against: what `other` is, in words.
+        by_rank: the model may change ranks, so they are compared, too.
     """
     count = _folds(material.defaulted)
     forecasts, others = np.zeros((2, REPEATS, material.defaulted.size))
@@ -312,7 +316,7 @@ def measured(material: Material, model: Model, other: Model, against: str) -> di
         **_measures(material, expit(forecasts)),
         "comparison": {
             "against": against,
-            **compare(forecasts, others, material.defaulted, material.customers, SEED),
+            **compare(forecasts, others, material.defaulted, material.customers, SEED, by_rank=by_rank),
         },
     }
 
@@ -375,7 +379,7 @@ def _scorecard(
     possible = sum(feature.most for feature in features if material.expects(feature.metric))
     scale = _HUNDRED / reach * float(sum(feature.most for feature in features) / possible)
     middle = fitted.correction.intercept + fitted.correction.slope * _HALVING * float(DEFAULT.link.even)
-    link = Link(even=_exact(middle * scale, 4), doubling=_exact(np.log(2) * scale, 4))
+    link = Link(even=exact(middle * scale, 4), doubling=exact(np.log(2) * scale, 4))
     return Scorecard(name, "1", calibration, tuple(features), link, facts)
 
 
@@ -383,11 +387,11 @@ def _feature(column: _Column, priors: Mapping[str, Prior]) -> Feature:
     """Return the feature whose points are the column's values."""
     if isinstance(column, _Weight):
         return column.feature
-    limits = [_exact(knot, DIGITS) for knot in column.knots]
+    limits = [exact(knot, DIGITS) for knot in column.knots]
     prior, way = priors[column.name], -1 if column.more_is_better else 1
     if column.stepped and not column.more_is_better:  # a step ends one before the limit of the next
         limits = [limit - prior.step for limit in limits[1:]]
-    bands = [Band(limit, _exact(worth, 6)) for limit, worth in zip(limits, column.worths, strict=False)][::way]
+    bands = [Band(limit, exact(worth, 6)) for limit, worth in zip(limits, column.worths, strict=False)][::way]
     last = Band(None, Decimal(0))
     return Feature(
         column.name, column.more_is_better, (*bands, last), prior.reason, step=prior.step, stepped=column.stepped
@@ -402,7 +406,7 @@ def _sum(weighted: Sequence[tuple[Feature, float]]) -> Feature:
     feature = weighted[0][0]
     limits = {band.limit for each, _ in weighted for band in each.bands if band.limit is not None}
     bands = [
-        Band(limit, _exact(sum(each.worth_of(limit) * weight for each, weight in weighted) / _WHOLE, 2))
+        Band(limit, exact(sum(each.worth_of(limit) * weight for each, weight in weighted) / _WHOLE, 2))
         for limit in sorted(limits, reverse=feature.more_is_better)
     ]
     merged = [list(same)[-1] for _, same in groupby(bands, key=lambda band: band.points)]
@@ -411,7 +415,8 @@ def _sum(weighted: Sequence[tuple[Feature, float]]) -> Feature:
     return replace(feature, bands=(*merged, Band(None, Decimal(0) if feature.stepped else merged[-1].points)))
 
 
-def _exact(value: float, places: int) -> Decimal:
+def exact(value: float, places: int) -> Decimal:
+    """Return the number with this many decimals."""
     return Decimal(repr(round(float(value), places))).quantize(Decimal(1).scaleb(-places))
 
 

@@ -4,20 +4,24 @@ Better means a lower log loss in at least LEAST_LOWER of paired bootstraps, with
 rank. A model that only recalibrates leaves the ranks as they are, so for it the log loss decides.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.scorecards import measures
+from pipelines.scorecards.comparison import LEAST_LOWER, MOST_AUC_LOST
 from pipelines.scorecards.measures import Outcomes, Values
-
-LEAST_LOWER, MOST_AUC_LOST = 0.80, 0.005  # our judgement
 
 
 def compare(
-    forecasts: Values, others: Values, defaulted: Outcomes, customers: NDArray[np.int64], seed: int
+    forecasts: Values,
+    others: Values,
+    defaulted: Outcomes,
+    customers: NDArray[np.int64],
+    seed: int,
+    *,
+    by_rank: bool = True,
 ) -> dict[str, Any]:
     """Compare the log-odds that two models foretell (repeats × cases), and say whether the first is `better`.
 
@@ -31,16 +35,6 @@ def compare(
         "logLoss": round(float(losses.mean()), 4),
         "logLossOfOther": round(float(of_others.mean()), 4),
         "lowerIn": round(lower, 3),
-        "aucChange": round(change, 4),
-        "better": lower >= LEAST_LOWER and change >= -MOST_AUC_LOST,
+        "aucChange": round(change, 4) if by_rank else None,
+        "better": lower >= LEAST_LOWER and (change >= -MOST_AUC_LOST or not by_rank),
     }
-
-
-def in_words(comparison: Mapping[str, Any]) -> str:
-    """Return one sentence on the comparison, for people and for the audit trail."""
-    return (
-        f"{'better' if comparison['better'] else 'not better'} than the {comparison['against']}: log loss on unseen "
-        f"customers {comparison['logLoss']:.4f}, not {comparison['logLossOfOther']:.4f}, lower in "
-        f"{comparison['lowerIn']:.0%} of paired bootstraps ({LEAST_LOWER:.0%} needed); AUC "
-        f"{comparison['aucChange']:+.4f} (at least {-MOST_AUC_LOST})"
-    )

@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from pipelines.scorecards import correction, fitting, judging, measures, scorecard_file
+from pipelines.scorecards import comparison, correction, fitting, judging, measures, scorecard_file
+from pipelines.scorecards.calibrating import calibrate
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.fitting import Material, Prior, fit
-from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, READING, Scorecard
+from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, POINTS, READING, Scorecard
 from pipelines.vocabulary.errors import Unprocessable
 
 CASES = 240
@@ -156,6 +157,27 @@ def test_evidence_that_is_not_expected_counts_on_neither_side() -> None:
     assert np.abs(values(fit(seen, "client", "test"), seen) - 1 / (1 + np.exp(-odds))).max() < 0.005
 
 
+def test_calibration_changes_the_link_alone_and_is_judged_by_its_probabilities() -> None:
+    material = a_portfolio()
+    found = calibrate(material, "client", "test")
+    assert found.features == DEFAULT.features
+    alone = correction.recalibrate(material.log_odds(), material.defaulted)
+    expected = 1 / (1 + np.exp(-alone.intercept - alone.slope * material.log_odds()))
+    assert np.abs(values(found, material) - expected).max() < 0.001
+    comparison = found.facts["comparison"]
+    assert (comparison["better"], comparison["aucChange"]) == (True, None)
+
+
+def test_calibration_that_changes_nothing_is_not_better() -> None:
+    """The outcomes are drawn from the default scorecard's own probabilities."""
+    material = a_portfolio(seed=6)
+    likely = 1 / (1 + np.exp(-2 * material.log_odds() - 6))
+    odds = np.log(likely / (1 - likely))
+    scored = material.scored.with_columns(points=pl.Series(30 - 10 * odds / np.log(2)).cast(POINTS))
+    drawn = (np.random.default_rng(1).random(CASES) < likely).astype(np.int8)
+    assert not calibrate(replace(material, scored=scored, defaulted=drawn), "client", "t").facts["comparison"]["better"]
+
+
 def test_the_same_cases_give_the_same_file() -> None:
     assert scorecard_file.dumps(fit(a_portfolio(), "client", "test")) == scorecard_file.dumps(a_fit())
 
@@ -213,7 +235,7 @@ class TestBetter:
         assert measures.lower_in(differences - 0.01, np.repeat(np.arange(20), 2), 1) == 1
 
     def test_is_said_in_a_sentence(self) -> None:
-        sentence = judging.in_words({"against": "other", **self.compared(np.zeros(200), np.zeros(200))})
+        sentence = comparison.in_words({"against": "other", **self.compared(np.zeros(200), np.zeros(200))})
         assert sentence.startswith("not better than the other: log loss on unseen customers 0.6931, not 0.6931")
 
 

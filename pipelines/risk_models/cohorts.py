@@ -36,14 +36,14 @@ TO_INFLOW = "{} in days of money in"
 class Cohort:
     """Cases and their readings, in the same order.
 
-    `cases`: `case, customer, as_of, defaulted` and what was given with them; `readings`: a column of floats for each
-    feature, null where missing; `default_readings`: the exact readings of the scorecard that comes with Tidemark, and
-    their coverage of the evidence `expected` of every case.
+    `cases`: `case, customer, as_of, defaulted` and what was given with them; `default_readings`: the exact readings of
+    the scorecard that comes with Tidemark, and their coverage of the evidence `expected` of every case; `further`:
+    floats of other readings, null where missing, and the coverage of those that are metrics.
     `unknown`: how many cases had no rows up to their day and were left out.
     """
 
     cases: pl.DataFrame
-    readings: pl.DataFrame
+    further: pl.DataFrame
     default_readings: pl.DataFrame
     unknown: int
     expected: Expected
@@ -52,13 +52,17 @@ class Cohort:
     def defaulted(self) -> NDArray[np.int8]:
         return self.cases["defaulted"].to_numpy()
 
+    @property
+    def further_names(self) -> list[str]:
+        return [name for name in self.further.columns if not name.startswith(COVERAGE_OF)]
+
 
 def cohort_of_files(
     rows: pl.DataFrame, outcomes: Outcomes, *, registry_only: bool = False, expected: Expected | None = None
 ) -> Cohort:
     """Return the cohort of two plain files, after enriching their rows.
 
-    Its readings are those of the default scorecard, the metrics of `flows.yaml`, and columns given with the outcomes.
+    Its further readings are the metrics of `flows.yaml` and columns given with the outcomes.
 
     Args:
         registry_only: leave out `flows.yaml` and given columns, which reports can't read.
@@ -70,13 +74,12 @@ def cohort_of_files(
     seen = accepted_rows(rows, outcomes.cases)
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), seen).transactions.collect()
     if registry_only:
-        return _cohort(enriched, outcomes.cases, (), METRICS, DEFAULT_METRICS, expected)
-    slugs = (*DEFAULT_METRICS, *_scale_free_flows())
-    return _cohort(enriched, outcomes.cases, outcomes.given, with_flows(), slugs, expected)
+        return _cohort(enriched, outcomes.cases, (), METRICS, (), expected)
+    return _cohort(enriched, outcomes.cases, outcomes.given, with_flows(), _scale_free_flows(), expected)
 
 
 def cohort_of_transactions(transactions: pl.DataFrame, cases: pl.DataFrame, expected: Expected = EVERYTHING) -> Cohort:
-    """Return the cohort of stored transactions, with the readings of the default scorecard.
+    """Return the cohort of stored transactions; it has no further readings.
 
     Args:
         transactions: of all the cases' customers (schema TRANSACTIONS).
@@ -92,7 +95,7 @@ def cohort_of_transactions(transactions: pl.DataFrame, cases: pl.DataFrame, expe
         .with_columns(pl.col("case").alias(BY_CUSTOMER))
         .select(TRANSACTIONS.names())
     )
-    return _cohort(seen, cases.drop(BY_CUSTOMER), (), METRICS, DEFAULT_METRICS, expected)
+    return _cohort(seen, cases.drop(BY_CUSTOMER), (), METRICS, (), expected)
 
 
 @cache
@@ -114,7 +117,7 @@ def _cohort(
     cases: pl.DataFrame,
     given: Sequence[str],
     metrics: Metrics,
-    slugs: Sequence[str],
+    further: Sequence[str],
     expected: Expected | None,
 ) -> Cohort:
     known = cases.filter(pl.col("case").is_in(seen[BY_CUSTOMER].unique().implode())).sort("case")
@@ -124,13 +127,14 @@ def _cohort(
         )
     facts = Facts(seen, known["as_of"].max())  # pyrefly: ignore[bad-argument-type]
     expected = decide_expected(facts) if expected is None else expected
-    exact = readings(facts, [*slugs, *A_DAYS_INFLOW], metrics, expected).sort(BY_CUSTOMER)
+    exact = readings(facts, [*DEFAULT_METRICS, *further, *A_DAYS_INFLOW], metrics, expected).sort(BY_CUSTOMER)
     inflow = pl.col(A_DAYS_INFLOW[0]).cast(pl.Float64) / pl.col(A_DAYS_INFLOW[1]).cast(pl.Float64)
+    slugs = [*further, *(COVERAGE_OF + slug for slug in further)]
     floats = exact.select(pl.col(slugs).cast(pl.Float64), inflow=pl.when(inflow > 0).then(inflow))
     to_inflow = [(pl.col(name) / pl.col("inflow")).alias(TO_INFLOW.format(name)) for name in given]
     return Cohort(
         cases=known,
-        readings=pl.concat([floats, known.select(given)], how="horizontal").with_columns(to_inflow).drop("inflow"),
+        further=pl.concat([floats, known.select(given)], how="horizontal").with_columns(to_inflow).drop("inflow"),
         default_readings=exact.select(*DEFAULT_METRICS, *(COVERAGE_OF + slug for slug in DEFAULT_METRICS)),
         unknown=cases.height - known.height,
         expected=expected,

@@ -1,5 +1,6 @@
 """Fit a scorecard to a cohort, and score the same cases with the scorecard that comes with Tidemark."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
@@ -7,11 +8,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pipelines.metrics import Metrics
-from pipelines.risk_models.cohorts import Cohort, with_flows
-from pipelines.scorecards import fitting
+from pipelines.risk_models.cohorts import DEFAULT_METRICS, Cohort, with_flows
+from pipelines.scorecards import calibrating, fitting
 from pipelines.scorecards.default import DEFAULT
-from pipelines.scorecards.fitting import Prior
-from pipelines.scorecards.scorecard import Calibration, Scorecard
+from pipelines.scorecards.fitting import Material, Prior
+from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, READING, Calibration, Scorecard
 
 _BETTER = {"higher_is_better": True, "lower_is_better": False, "neutral": None}
 
@@ -28,14 +29,46 @@ def default_risk(cohort: Cohort) -> NDArray[np.float64]:
 
 
 def fit(cohort: Cohort, calibration: Calibration, name: str) -> Scorecard:
-    """Fit a scorecard to a cohort.
+    """Correct the scorecard that comes with Tidemark by a cohort's outcomes.
 
     Raises:
         Unprocessable: nothing can be learned from its cases.
     """
+    return fitting.fit(_material(cohort), calibration, name)
+
+
+def calibrate(cohort: Cohort, calibration: Calibration, name: str) -> Scorecard:
+    """Calibrate the scorecard that comes with Tidemark to a cohort's outcomes.
+
+    Raises:
+        Unprocessable: nothing can be learned from its cases.
+    """
+    return calibrating.calibrate(_material(cohort), calibration, name)
+
+
+def values(cohort: Cohort, scorecard: Scorecard) -> pl.Series:
+    """Return each case's value by a scorecard that was fitted to such cohorts."""
+    further = cohort.further.select(
+        *(pl.col(name).cast(READING) for name in cohort.further_names),
+        *(_coverage(name, cohort.further.columns) for name in cohort.further_names),
+    )
+    return scorecard.scored(pl.concat([cohort.default_readings, further], how="horizontal"))["value"]
+
+
+def _coverage(name: str, columns: Sequence[str]) -> pl.Expr:
+    coverage = COVERAGE_OF + name
+    return (pl.col(coverage) if coverage in columns else pl.lit(1)).cast(COVERAGE).alias(coverage)
+
+
+def _material(cohort: Cohort) -> Material:
     metrics = with_flows()
-    priors = {feature: _prior(feature, metrics) for feature in cohort.readings.columns}
-    return fitting.fit(cohort.readings, cohort.defaulted, priors, default_risk(cohort), calibration, name)
+    return Material(
+        scored=DEFAULT.scored(cohort.default_readings),
+        further=cohort.further,
+        priors={name: _prior(name, metrics) for name in (*DEFAULT_METRICS, *cohort.further_names)},
+        defaulted=cohort.defaulted,
+        customers=cohort.cases["customer"].rank("dense").to_numpy().astype(np.int64),
+    )
 
 
 def _prior(feature: str, metrics: Metrics) -> Prior:

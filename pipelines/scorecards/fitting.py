@@ -1,47 +1,51 @@
-"""Fit a scorecard to outcomes: a regularised logistic regression on banded readings.
+"""Fit a scorecard to outcomes: the scorecard that comes with Tidemark, corrected by as many slopes as outcomes bear.
 
-Each reading is put into one of up to BANDS bands with about equally many cases, and its band's rank replaces it. So
-outliers have no weight, the currency doesn't matter, and the fit can be written as bands with points, which reports can
-show, explain and vary. A missing reading gets the median's rank and a separate indicator (`mark`). The regression is
-scikit-learn's, with an L2 penalty whose strength is chosen by cross-validation.
-
-A coefficient that contradicts what is known (more dishonours, less risk) is chance or the effect of another feature:
-that feature is removed and the rest is fitted again. The same is done if missing data would lower the risk. So a fitted
+The default scorecard's points, before any ceiling, are the offset (`correction`), so with weak evidence the fit is the
+default scorecard with a recalibrated link. A slope either changes the weight of one of its features, or lets the ranks
+of a reading earn points, in up to BANDS bands of about equally many cases: ranks see differences where the default
+scorecard's limits don't. What is unknown earns nothing there either, so leaving data out never helps, and a fitted
 scorecard is as monotone as the default one.
 
-Its quality is measured on cases that the fit did not see; each fold repeats all of the above.
+What is known of a feature's direction is a constraint: no weight of the default scorecard falls below 0, and a further
+reading that contradicts its direction is left out. Where nothing is known, the cases that are fitted to decide.
+
+Screening, bands, penalty and slopes are repeated in every fold, so that they are judged on customers that they did not
+see. All cases of a customer are in one fold. `comparison` in the facts says whether the fit is better than the
+recalibrated default scorecard of the same folds (`judging`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib.metadata import version
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
-from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from scipy.special import expit
 
 from pipelines.scorecards import measures
-from pipelines.scorecards.scorecard import Band, Calibration, Feature, Link, Scorecard
+from pipelines.scorecards.correction import Cases, Correction, choose, folds, recalibrate
+from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.drift import reference
+from pipelines.scorecards.judging import compare
+from pipelines.scorecards.measures import Outcomes, Values
+from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS_OF, Band, Calibration, Feature, Link, Scorecard
 from pipelines.vocabulary.errors import Unprocessable
 
-Values = NDArray[np.float64]
 # Our judgement, except where a line says otherwise.
 BANDS = 10
 LEAST_DEFAULTS = 20
-LEAST_SHARE = 0.02  # of the cases; what fewer of them have, or lack, is too rare to generalise
+LEAST_SHARE = 0.02  # of the cases; what fewer of them have is too rare to generalise
 FOLDS, REPEATS = 5, 5
 DEFAULTS_A_FOLD = 6  # at least; with fewer defaults there are fewer folds
-STRENGTHS = tuple(10 ** (exponent / 2) for exponent in range(-7, 1))  # inverse strengths of the penalty
 SEED = 20_260_701
-SOLVER = "newton-cholesky"  # exact to the last digits, so that the same cases give the same file
 DIGITS = 4  # decimals of readings, and so of the bands' limits
+_HALVING = float(np.log(2) / float(DEFAULT.link.doubling))  # log-odds of a point of the default scorecard
+_HUNDRED = 100  # points of a fitted scorecard in all
+_WHOLE = 10_000  # of `Feature.worth_of` in a point
 
 
 @dataclass(frozen=True)
@@ -57,178 +61,271 @@ class Prior:
 
 
 @dataclass(frozen=True, eq=False)
-class _Banding:
-    """A feature's bands: `edges`, the readings at which the second and later bands begin, and their ranks (0–1)."""
+class Material:
+    """Cases to fit to, in one order.
 
-    edges: Values
-    ranks: Values
-    missing: float  # rank of the median
-    is_marked: bool  # enough cases lack the reading, and enough have it
+    `scored`: by the default scorecard (`Scorecard.scored`). `further`: floats of other readings, null where missing,
+    with their coverage in COVERAGE_OF + name (none: covered in full). `priors`: of all these readings.
+    """
 
-    def ranked(self, readings: Values) -> Values:
-        known = self.ranks[np.searchsorted(self.edges, readings, side="right")]
-        ranked: Values = np.where(np.isnan(readings), self.missing, known)
-        return ranked
+    scored: pl.DataFrame
+    further: pl.DataFrame
+    priors: Mapping[str, Prior]
+    defaulted: Outcomes
+    customers: NDArray[np.int64]
+
+    def log_odds(self) -> Values:
+        """Return each case's log-odds by the default scorecard, before any ceiling."""
+        points: Values = self.scored["points"].cast(pl.Float64).to_numpy()
+        return _HALVING * (float(DEFAULT.link.even) - points)
+
+    def readings(self, name: str) -> Values:
+        """Return a reading of each case; nan where missing."""
+        return _floats(self._frame(name)[name])
+
+    def coverage(self, name: str) -> Values | float:
+        """Return each case's coverage of a reading; 0 where it is not expected."""
+        frame, coverage = self._frame(name), COVERAGE_OF + name
+        return np.nan_to_num(_floats(frame[coverage])) if coverage in frame.columns else 1.0
+
+    def expects(self, name: str) -> bool:
+        """Tell whether a reading's evidence is expected of the cases."""
+        frame, coverage = self._frame(name), COVERAGE_OF + name
+        return coverage not in frame.columns or frame[coverage].null_count() < frame.height
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        return self.further if name in self.further.columns else self.scored
+
+    def of(self, which: NDArray[np.bool_]) -> "Material":
+        return replace(
+            self,
+            scored=self.scored.filter(which),
+            further=self.further.filter(which),
+            defaulted=self.defaulted[which],
+            customers=self.customers[which],
+        )
+
+    @property
+    def points_scale(self) -> float:
+        """Return what the default scorecard multiplies its points with, as not all of its evidence is expected."""
+        expected = float(self.scored["expected"].max() or 0)  # pyrefly: ignore[bad-argument-type]
+        return float(DEFAULT.most) / expected if expected else 0.0
+
+
+Forecast = Callable[[Material], Values]  # the log-odds of cases
+Model = Callable[[Material], Forecast]  # learned from the cases that it sees
+
+
+@dataclass(frozen=True, eq=False)
+class _Weight:
+    """A column of a default feature's points: its weight is added to what the points count already."""
+
+    feature: Feature
+    scale: float
+    points_scale: float
+    unit: ClassVar[str] = "point"
+
+    @property
+    def name(self) -> str:
+        return self.feature.metric
+
+    @property
+    def least(self) -> float:
+        """Return the weight that takes all of the default scorecard's away."""
+        return -_HALVING * self.points_scale / self.scale
+
+    def values(self, material: Material) -> Values:
+        points = material.scored[POINTS_OF + self.feature.metric].fill_null(0).cast(pl.Float64).to_numpy()
+        return points * self.scale
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """A column of a reading's ranks: its worth, 0 to 1, at `knots`, in steps or in straight lines between them."""
+
+    name: str
+    more_is_better: bool
+    knots: Values
+    worths: Values
+    stepped: bool
+    scale: float = 1.0
+    least: float = 0.0
+    unit: ClassVar[str] = "rank"
+
+    def values(self, material: Material) -> Values:
+        readings = material.readings(self.name)
+        known = np.nan_to_num(readings)
+        place = np.searchsorted(self.knots, known, side="right") - 1
+        worth = self.worths[place.clip(min=0)] if self.stepped else np.interp(known, self.knots, self.worths)
+        earned: Values = np.where(np.isnan(readings), 0, worth) * material.coverage(self.name) * self.scale
+        return earned
+
+
+_Column = _Weight | _Ranked
 
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """`columns`: numbers of the features whose rank is used; -number - 1 for features whose missing mark is used."""
+    columns: Sequence[_Column]
+    correction: Correction
 
-    bandings: Sequence[_Banding]
-    columns: tuple[int, ...]
-    regression: Pipeline
+    def log_odds(self, material: Material) -> Values:
+        return self.correction.log_odds(material.log_odds(), _values(self.columns, material))
 
-    def probability(self, readings: Values) -> Values:
-        if not self.columns:
-            raise AssertionError("a fit has at least one feature")
-        probability: Values = self.regression.predict_proba(_design(self.bandings, self.columns, readings))[:, 1]
-        return probability
+    def used(self) -> Iterator[tuple[_Column, float]]:
+        """Yield the columns whose weight is not 0, and the weight of their unscaled values."""
+        for column, weight in zip(self.columns, self.correction.weights, strict=True):
+            if weight:
+                yield column, float(weight) * column.scale
 
 
-def fit(
-    readings: pl.DataFrame,
-    defaulted: NDArray[np.int8],
-    priors: Mapping[str, Prior],
-    default_risk: Values,
-    calibration: Calibration,
-    name: str,
-) -> Scorecard:
-    """Fit a scorecard to the outcomes; the same cases give the same scorecard.
-
-    Args:
-        readings: a column of floats for each feature; null where missing.
-        priors: by the feature's column.
-        default_risk: each case's risk by the scorecard that comes with Tidemark, to compare the fit with.
+def fit(material: Material, calibration: Calibration, name: str) -> Scorecard:
+    """Correct the default scorecard by what the outcomes say; the same cases give the same scorecard.
 
     Raises:
         Unprocessable: nothing can be learned from these cases, with the reason.
     """
-    _refuse_unlearnable(defaulted)
-    names = _informative(readings)
-    matrix = readings.select(names).fill_nan(None).to_numpy().astype(np.float64).round(DIGITS)
-    signs = tuple(_sign(priors[name].more_is_better) for name in names)
-    fitted = _fit_features(matrix, defaulted, signs)
+    refuse_unlearnable(material)
+    fitted = _fit(material)
     facts = {
-        **_measure(matrix, defaulted, signs, default_risk),
-        "features": len({_feature_number(column) for column in fitted.columns}),
-        "penalty": {"kind": "l2", "inverseStrength": _rounded(fitted.regression[-1].C)},
-        "coefficients": _coefficients(fitted, names),
-        "versions": {package: version(package) for package in ("scikit-learn", "scipy", "numpy", "polars")},
+        **measured(material, lambda seen: _fit(seen).log_odds, recalibrated, "recalibrated default scorecard"),
+        "slopes": fitted.correction.slopes,
+        "coefficients": _coefficients(fitted),
+        "reference": reference(material.scored, [feature.metric for feature in DEFAULT.features]),
+        "versions": {package: version(package) for package in ("scipy", "numpy", "polars")},
     }
-    return _scorecard(fitted, [priors[name] for name in names], names, calibration, name, facts)
+    return _scorecard(fitted, material, calibration, name, facts)
 
 
-def _refuse_unlearnable(defaulted: NDArray[np.int8]) -> None:
+def refuse_unlearnable(material: Material) -> None:
+    """Refuse outcomes of one kind, too few of one, or ones that the default scorecard's points contradict.
+
+    Raises:
+        Unprocessable: with the reason.
+    """
+    defaulted, points = material.defaulted, material.log_odds()
     bad, good = int((defaulted == 1).sum()), int((defaulted == 0).sum())
     if not bad or not good:
         raise _refused(f"all {bad + good} cases {'defaulted' if bad else 'were repaid'}; both kinds are needed")
     if min(bad, good) < LEAST_DEFAULTS:
         few = f"{bad} of {bad + good} cases defaulted" if bad < good else f"only {good} of {bad + good} did not default"
         raise _refused(f"{few}; at least {LEAST_DEFAULTS} of each kind are needed")
+    if np.ptp(points) == 0:
+        raise _refused("the default scorecard gives all cases the same points")
+    if recalibrate(points, defaulted).slope == 0:
+        raise _refused("the default scorecard's points contradict the outcomes: are 0 and 1 exchanged?")
 
 
-def _informative(readings: pl.DataFrame) -> list[str]:
-    """Return the features that differ between cases and are known for enough of them."""
-    least = max(2, LEAST_SHARE * readings.height)
-    names = [
-        column.name
-        for column in readings
-        if column.drop_nulls().len() >= least and column.drop_nulls().round(DIGITS).n_unique() > 1
-    ]
-    if not names:
-        raise _refused("no reading differs between the cases")
-    return names
+def _fit(material: Material) -> _Fit:
+    columns = list(_columns(material))
+    correction = choose(_cases(columns, material), _folds(material.defaulted), SEED)
+    return _Fit(columns, correction)
 
 
-def _sign(more_is_better: bool | None) -> int:
-    """Return the sign that the coefficient must have: 1 where more is riskier, 0 where nothing is known."""
-    return 0 if more_is_better is None else -1 if more_is_better else 1
-
-
-def _fit_features(matrix: Values, defaulted: NDArray[np.int8], signs: Sequence[int]) -> _Fit:
-    """Fit, removing columns whose coefficient contradicts `signs`, until none does."""
-    bandings = [_banding(column) for column in matrix.T]
-    columns = [
-        *(number for number, banding in enumerate(bandings) if banding.edges.size),
-        *(-number - 1 for number, banding in enumerate(bandings) if banding.is_marked),
-    ]
-    strength = _strength(_design(bandings, columns, matrix), defaulted)
-    while True:
-        regression = make_pipeline(StandardScaler(), LogisticRegression(C=strength, solver=SOLVER))
-        regression.fit(_design(bandings, columns, matrix), defaulted)
-        wanted = [signs[column] if column >= 0 else 1 for column in columns]
-        coefficients = regression[-1].coef_[0]
-        signed = zip(columns, wanted, coefficients, strict=True)
-        retained = [column for column, sign, coefficient in signed if sign * coefficient >= 0]
-        if len(retained) == len(columns):
-            return _Fit(bandings, tuple(columns), regression)
-        if not any(column >= 0 for column in retained):
-            raise _refused("the readings contradict what is known of them: are 0 and 1 exchanged?")
-        columns = retained
-
-
-def _banding(readings: Values) -> _Banding:
-    known = np.sort(readings[~np.isnan(readings)])
-    missing = 1 - known.size / readings.size
-    quantiles = np.quantile(known, np.arange(1, BANDS) / BANDS, method="higher") if known.size else known
-    edges = np.unique(quantiles[quantiles > known[0]]) if known.size else known
-    below = np.searchsorted(known, edges, side="left")
-    starts, ends = np.concatenate([[0], below]), np.concatenate([below, [known.size]])
-    ranks = (starts + ends) / (2 * max(1, known.size))
-    median = known[(known.size - 1) // 2] if known.size else 0.0
-    return _Banding(
-        edges,
-        ranks,
-        float(ranks[np.searchsorted(edges, median, side="right")]),
-        is_marked=LEAST_SHARE <= missing <= 1 - LEAST_SHARE,
+def _cases(columns: Sequence[_Column], material: Material) -> Cases:
+    return Cases(
+        scorecard=material.log_odds(),
+        columns=_values(columns, material),
+        least=np.array([column.least for column in columns]),
+        defaulted=material.defaulted,
+        customers=material.customers,
     )
 
 
-def _design(bandings: Sequence[_Banding], columns: Sequence[int], readings: Values) -> Values:
-    ranks_and_marks = [
-        bandings[column].ranked(readings[:, column])
-        if column >= 0
-        else np.isnan(readings[:, -column - 1]).astype(float)
-        for column in columns
-    ]
-    return np.column_stack(ranks_and_marks)
+def _values(columns: Sequence[_Column], material: Material) -> Values:
+    if not columns:
+        return np.zeros((material.defaulted.size, 0))
+    return np.column_stack([column.values(material) for column in columns])
 
 
-def _strength(design: Values, defaulted: NDArray[np.int8]) -> float:
-    folds = StratifiedKFold(_folds(defaulted), shuffle=True, random_state=SEED)
-    search = LogisticRegressionCV(
-        Cs=list(STRENGTHS),
-        cv=folds,
-        scoring="neg_log_loss",
-        solver=SOLVER,
-        l1_ratios=(0,),
-        use_legacy_attributes=False,
-    )
-    search.fit(StandardScaler().fit_transform(design), defaulted)
-    return float(search.C_)
+def _columns(material: Material) -> Iterator[_Column]:
+    """Yield the columns that differ between these cases, with a standard deviation of 1."""
+    for column in (*_weights(material), *_ranks(material)):
+        spread = float(column.values(material).std())
+        if spread > 0:
+            yield replace(column, scale=1 / spread)
 
 
-def _folds(defaulted: NDArray[np.int8]) -> int:
+def _weights(material: Material) -> Iterator[_Weight]:
+    for feature in DEFAULT.features:
+        yield _Weight(feature, 1.0, material.points_scale)
+
+
+def _ranks(material: Material) -> Iterator[_Ranked]:
+    """Yield a column for each reading that enough cases have, if it differs between them."""
+    for name, prior in material.priors.items():
+        readings = material.readings(name)
+        known = np.sort(readings[~np.isnan(readings)])
+        if known.size >= max(2, LEAST_SHARE * readings.size) and known[0] < known[-1]:
+            ranked = _ranked(name, known, stepped=prior.step == 1)
+            yield ranked if _is_better(ranked, prior, material) else _reversed(ranked)
+
+
+def _ranked(name: str, known: Values, *, stepped: bool) -> _Ranked:
+    """Return bands with about equally many cases; a band is worth the share of the known cases below its limit."""
+    quantiles = np.quantile(known, np.arange(1, BANDS) / BANDS, method="higher")
+    knots = np.unique([known[0], *quantiles, *([] if stepped else known[-1:])])
+    below = np.searchsorted(known, knots, side="left") / known.size
+    return _Ranked(name, True, knots, below / below[-1] if below[-1] else below, stepped)
+
+
+def _reversed(ranked: _Ranked) -> _Ranked:
+    return replace(ranked, more_is_better=False, worths=1 - ranked.worths)
+
+
+def _is_better(ranked: _Ranked, prior: Prior, material: Material) -> bool:
+    """Tell whether more is better: as known, or else as the known readings of these cases say."""
+    if prior.more_is_better is not None:
+        return prior.more_is_better
+    known, bad = ~np.isnan(material.readings(ranked.name)), material.defaulted == 1
+    worths = ranked.values(material)
+    return bool((known & bad).any() and worths[known & bad].mean() < worths[known].mean())
+
+
+def _floats(column: pl.Series) -> Values:
+    return column.cast(pl.Float64).fill_null(float("nan")).to_numpy().round(DIGITS)
+
+
+def _folds(defaulted: Outcomes) -> int:
     fewest = int(min((defaulted == 1).sum(), (defaulted == 0).sum()))
     return max(2, min(FOLDS, fewest // DEFAULTS_A_FOLD))
 
 
-def _measure(matrix: Values, defaulted: NDArray[np.int8], signs: Sequence[int], default_risk: Values) -> dict[str, Any]:
-    """Measure the quality of the fit on cases that it did not see."""
-    folds = _folds(defaulted)
-    splits = RepeatedStratifiedKFold(n_splits=folds, n_repeats=REPEATS, random_state=SEED)
-    forecasts = np.zeros((REPEATS, defaulted.size))
-    for turn, (seen, unseen) in enumerate(splits.split(matrix, defaulted)):
-        fitted = _fit_features(matrix[seen], defaulted[seen], signs)
-        forecasts[turn // folds, unseen] = fitted.probability(matrix[unseen])
+# Quality on unseen customers
+
+
+def measured(material: Material, model: Model, other: Model, against: str, *, by_rank: bool = True) -> dict[str, Any]:
+    """Measure what a model foretells of cases that it did not see, and compare it with another one on the same folds.
+
+    Args:
+        model, other: from the cases that they see, how they foretell others.
+        against: what `other` is, in words.
+        by_rank: the model may change ranks, so they are compared, too.
+    """
+    count = _folds(material.defaulted)
+    forecasts, others = np.zeros((2, REPEATS, material.defaulted.size))
+    for turn in range(REPEATS):
+        for unseen in folds(material.customers, material.defaulted, count, SEED + turn):
+            seen, left = material.of(~unseen), material.of(unseen)
+            forecasts[turn, unseen], others[turn, unseen] = model(seen)(left), other(seen)(left)
+    return {
+        "cases": int(material.defaulted.size),
+        "customers": int(np.unique(material.customers).size),
+        "defaults": int(material.defaulted.sum()),
+        "crossValidation": f"{count} folds, {REPEATS} times",
+        **_measures(material, expit(forecasts)),
+        "comparison": {
+            "against": against,
+            **compare(forecasts, others, material.defaulted, material.customers, SEED, by_rank=by_rank),
+        },
+    }
+
+
+def _measures(material: Material, forecasts: Values) -> dict[str, Any]:
+    defaulted, default_risk = material.defaulted, material.log_odds()
     low, high = measures.auc_interval(defaulted, list(forecasts), SEED)
     default_low, default_high = measures.auc_interval(defaulted, [default_risk], SEED)
-    every = np.tile(defaulted, REPEATS)
     return {
-        "cases": int(defaulted.size),
-        "defaults": int(defaulted.sum()),
-        "crossValidation": f"{folds} folds, {REPEATS} times",
         "auc": _mean([measures.auc(defaulted, forecast) for forecast in forecasts]),
         "aucInterval": [_rounded(low), _rounded(high)],
         "ks": _mean([measures.ks(defaulted, forecast) for forecast in forecasts]),
@@ -236,99 +333,90 @@ def _measure(matrix: Values, defaulted: NDArray[np.int8], signs: Sequence[int], 
         "brierOfBaseRate": _rounded(float(defaulted.mean() * (1 - defaulted.mean()))),
         "defaultScorecardAuc": _rounded(measures.auc(defaulted, default_risk)),
         "defaultScorecardAucInterval": [_rounded(default_low), _rounded(default_high)],
-        "calibrationTable": measures.calibration_table(every, forecasts.ravel()),
+        "calibrationTable": measures.calibration_table(np.tile(defaulted, REPEATS), forecasts.ravel()),
     }
 
 
-def _coefficients(fitted: _Fit, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return everything the regression needs: mean and scale of each column (a rank or a mark), and its weight."""
-    scaler, regression = fitted.regression[0], fitted.regression[-1]
-    columns = zip(fitted.columns, scaler.mean_, scaler.scale_, regression.coef_[0], strict=True)
+def recalibrated(seen: Material) -> Forecast:
+    """Return how the default scorecard foretells with its intercept and slope fitted to these cases."""
+    found = recalibrate(seen.log_odds(), seen.defaulted)
+    return lambda left: found.intercept + found.slope * left.log_odds()
+
+
+def _coefficients(fitted: _Fit) -> list[dict[str, Any]]:
+    """Return what is added to the log-odds: per point of the default scorecard, and per band of a further reading."""
+    found = fitted.correction
     return [
-        {"column": "intercept", "coefficient": _rounded(regression.intercept_[0], 6)},
+        {"column": "intercept", "coefficient": _rounded(found.intercept, 6)},
+        {"column": "log-odds of the default scorecard", "coefficient": _rounded(found.slope, 6)},
         *(
-            {
-                "column": names[_feature_number(column)],
-                "of": "rank" if column >= 0 else "missing",
-                "mean": _rounded(mean, 6),
-                "scale": _rounded(scale, 6),
-                "coefficient": _rounded(coefficient, 6),
-                "imputedRank": _rounded(fitted.bandings[_feature_number(column)].missing, 6),
-            }
-            for column, mean, scale, coefficient in columns
+            {"column": column.name, "of": column.unit, "coefficient": _rounded(-weight, 6)}
+            for column, weight in fitted.used()
         ),
     ]
 
 
-def _feature_number(column: int) -> int:
-    return column if column >= 0 else -column - 1
-
-
-# From the regression to points
+# From the correction to points
 
 
 def _scorecard(
-    fitted: _Fit,
-    priors: Sequence[Prior],
-    names: Sequence[str],
-    calibration: Calibration,
-    name: str,
-    facts: Mapping[str, Any],
+    fitted: _Fit, material: Material, calibration: Calibration, name: str, facts: Mapping[str, Any]
 ) -> Scorecard:
-    """Convert the regression to a scorecard.
+    """Convert the correction to a scorecard of a hundred points.
 
-    The log-odds are a sum of what each feature adds. A feature's points are the difference to the most that it could
-    add, on a scale where all features together give at most 100 points.
+    The log-odds fall by a feature's points times a weight, so the points are scaled by the weights and the link is the
+    line that leads back.
     """
-    added = _added(fitted)
-    reach = sum(max(terms) - min(terms) for terms in added.values())
-    if reach == 0:
-        raise _refused("the readings say nothing about the outcomes")
-    scale = 100 / reach
-    features = [
-        _feature(names[number], priors[number], fitted.bandings[number], added[number], scale) for number in added
-    ]
-    worst = fitted.regression[-1].intercept_[0] + sum(max(terms) for terms in added.values())
-    link = Link(even=_exact(worst * scale, 4), doubling=_exact(np.log(2) * scale, 4))
-    informative = tuple(
-        feature for feature in features if len(feature.bands) > 1 or feature.missing != feature.bands[0].points
+    a_point = _HALVING * material.points_scale * fitted.correction.slope
+    weighted = [(feature, a_point) for feature in DEFAULT.features]
+    for column, weight in fitted.used():
+        weighted.append((_feature(column, material.priors), weight))
+    reach = sum(weight * float(feature.most) for feature, weight in weighted)
+    by_metric: dict[str, list[tuple[Feature, float]]] = {}
+    for feature, weight in weighted:
+        by_metric.setdefault(feature.metric, []).append((feature, weight * _HUNDRED / reach))
+    features = [feature for feature in map(_sum, by_metric.values()) if feature.most]
+    possible = sum(feature.most for feature in features if material.expects(feature.metric))
+    scale = _HUNDRED / reach * float(sum(feature.most for feature in features) / possible)
+    middle = fitted.correction.intercept + fitted.correction.slope * _HALVING * float(DEFAULT.link.even)
+    link = Link(even=exact(middle * scale, 4), doubling=exact(np.log(2) * scale, 4))
+    return Scorecard(name, "1", calibration, tuple(features), link, facts)
+
+
+def _feature(column: _Column, priors: Mapping[str, Prior]) -> Feature:
+    """Return the feature whose points are the column's values."""
+    if isinstance(column, _Weight):
+        return column.feature
+    limits = [exact(knot, DIGITS) for knot in column.knots]
+    prior, way = priors[column.name], -1 if column.more_is_better else 1
+    if column.stepped and not column.more_is_better:  # a step ends one before the limit of the next
+        limits = [limit - prior.step for limit in limits[1:]]
+    bands = [Band(limit, exact(worth, 6)) for limit, worth in zip(limits, column.worths, strict=False)][::way]
+    last = Band(None, Decimal(0))
+    return Feature(
+        column.name, column.more_is_better, (*bands, last), prior.reason, step=prior.step, stepped=column.stepped
     )
-    return Scorecard(name, "1", calibration, informative, link, facts)
 
 
-def _added(fitted: _Fit) -> dict[int, list[float]]:
-    """Return the log-odds that each feature in use adds: for its bands, then for a missing reading."""
-    scaler, regression = fitted.regression[0], fitted.regression[-1]
-    columns = zip(fitted.columns, scaler.mean_, scaler.scale_, regression.coef_[0], strict=True)
-    by_column = {column: (mean, coefficient / scale) for column, mean, scale, coefficient in columns}
-    added = {}
-    for number in sorted({_feature_number(column) for column in fitted.columns}):
-        banding = fitted.bandings[number]
-        mean, slope = by_column.get(number, (0.0, 0.0))
-        mark_mean, mark = by_column.get(-number - 1, (0.0, 0.0))
-        of_bands = [slope * (rank - mean) - mark * mark_mean for rank in banding.ranks]
-        added[number] = [*of_bands, slope * (banding.missing - mean) + mark * (1 - mark_mean)]
-    return added
+def _sum(weighted: Sequence[tuple[Feature, float]]) -> Feature:
+    """Return the feature that earns the weighted sum of what these of the same metric do.
+
+    Its limits are those of all of them; neighbouring bands whose points become equal are merged.
+    """
+    feature = weighted[0][0]
+    limits = {band.limit for each, _ in weighted for band in each.bands if band.limit is not None}
+    bands = [
+        Band(limit, exact(sum(each.worth_of(limit) * weight for each, weight in weighted) / _WHOLE, 2))
+        for limit in sorted(limits, reverse=feature.more_is_better)
+    ]
+    merged = [list(same)[-1] for _, same in groupby(bands, key=lambda band: band.points)]
+    if feature.stepped and not merged[-1].points:
+        merged.pop()
+    return replace(feature, bands=(*merged, Band(None, Decimal(0) if feature.stepped else merged[-1].points)))
 
 
-def _feature(metric: str, prior: Prior, banding: _Banding, added: Sequence[float], scale: float) -> Feature:
-    *of_bands, missing = (_exact((max(added) - term) * scale, 2) for term in added)
-    more_is_better = of_bands[-1] >= of_bands[0]
-    limits = [_exact(edge, DIGITS) for edge in banding.edges]
-    if more_is_better:  # band n begins at its limit and goes up
-        bands = list(zip([None, *limits], of_bands, strict=True))[::-1]
-    else:  # band n ends one step before the limit of the next
-        bands = list(zip([*(limit - prior.step for limit in limits), None], of_bands, strict=True))
-    merged = [_merge(list(same)) for _, same in groupby(bands, key=lambda band: band[1])]
-    return Feature(metric, more_is_better, tuple(merged), prior.reason, missing, prior.step)
-
-
-def _merge(bands: Sequence[tuple[Decimal | None, Decimal]]) -> Band:
-    """Merge neighbouring bands with equal points into one with the last limit."""
-    return Band(*bands[-1])
-
-
-def _exact(value: float, places: int) -> Decimal:
+def exact(value: float, places: int) -> Decimal:
+    """Return the number with this many decimals."""
     return Decimal(repr(round(float(value), places))).quantize(Decimal(1).scaleb(-places))
 
 

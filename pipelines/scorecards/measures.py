@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from scipy.stats import ks_2samp, rankdata
 
 Values = NDArray[np.float64]
+Outcomes = NDArray[np.int8]  # 1: defaulted
 RESAMPLES = 1_000  # our judgement: enough for an interval of two decimals
 TENTHS = 10
 
 
-def auc(defaulted: NDArray[np.int8], risk: Values) -> float:
+def auc(defaulted: Outcomes, risk: Values) -> float:
     """Return the chance that a case that defaulted has a higher risk than one that didn't; 0.5 is no better than
     chance.
     """
@@ -21,7 +22,7 @@ def auc(defaulted: NDArray[np.int8], risk: Values) -> float:
     return float(wins / (bad.sum() * (~bad).sum()))
 
 
-def auc_interval(defaulted: NDArray[np.int8], risks: Sequence[Values], seed: int) -> tuple[float, float]:
+def auc_interval(defaulted: Outcomes, risks: Sequence[Values], seed: int) -> tuple[float, float]:
     """Return the 95 % interval of the AUC by bootstrap.
 
     Cases are drawn with replacement, as many defaults and as many others as there are. If there are several risks for
@@ -37,17 +38,34 @@ def auc_interval(defaulted: NDArray[np.int8], risks: Sequence[Values], seed: int
     return float(low), float(high)
 
 
-def ks(defaulted: NDArray[np.int8], risk: Values) -> float:
+def ks(defaulted: Outcomes, risk: Values) -> float:
     """Return the Kolmogorov–Smirnov distance between the risks of cases that defaulted and of those that didn't."""
     return float(ks_2samp(risk[defaulted == 1], risk[defaulted == 0], method="asymp").statistic)
 
 
-def brier(defaulted: NDArray[np.int8], probability: Values) -> float:
+def brier(defaulted: Outcomes, probability: Values) -> float:
     """Return the Brier score: the mean squared difference between probability and outcome."""
     return float(((probability - defaulted) ** 2).mean())
 
 
-def calibration_table(defaulted: NDArray[np.int8], probability: Values) -> list[dict[str, Any]]:
+def log_losses(log_odds: Values, defaulted: Outcomes) -> Values:
+    """Return each case's log loss."""
+    found: Values = np.logaddexp(0, log_odds) - defaulted * log_odds
+    return found
+
+
+def lower_in(differences: Values, customers: NDArray[np.int64], seed: int) -> float:
+    """Return the share of paired bootstraps in which the mean of the cases' differences is below 0.
+
+    Customers are drawn with replacement, each with all of its cases.
+    """
+    _, numbers = np.unique(customers, return_inverse=True)
+    sums = np.bincount(numbers, differences)
+    drawn = np.random.default_rng(seed).integers(sums.size, size=(RESAMPLES, sums.size))
+    return float((sums[drawn].sum(axis=1) < 0).mean())
+
+
+def calibration_table(defaulted: Outcomes, probability: Values) -> list[dict[str, Any]]:
     """Return for each tenth of the cases, from the lowest probability: their number, the forecast and the outcome."""
     order = np.argsort(probability, kind="stable")
     tenths = [tenth for tenth in np.array_split(order, TENTHS) if tenth.size]

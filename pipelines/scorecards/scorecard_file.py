@@ -1,4 +1,4 @@
-"""A fitted scorecard as one JSON file: everything in it is readable, and reading it can't run code.
+"""A scorecard as one JSON file: everything in it is readable, and reading it can't run code.
 
 The fingerprint is the SHA-256 of the content. It identifies the scorecard and reveals a damaged file.
 """
@@ -69,7 +69,7 @@ def _feature_content(feature: Feature) -> dict[str, Any]:
 
 
 def _scorecard(content: Mapping[str, Any], stated: str) -> Scorecard:
-    if content["calibration"] not in ("synthetic", "client"):
+    if content["calibration"] not in ("none", "synthetic", "client"):
         raise ValueError("the calibration is unknown")
     link = content["link"]
     return Scorecard(

@@ -15,6 +15,8 @@ from sqlalchemy import insert, select, update
 
 from pipelines.metrics import METRICS
 from pipelines.scorecards import scorecard_file
+from pipelines.scorecards.comparison import in_words
+from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound, Unprocessable
@@ -83,26 +85,95 @@ def scorecard(r: Reading, model_id: UUID) -> Scorecard:
     return scorecard_file.loads(content)
 
 
-def activate(w: Writing, model_id: UUID, client_id: UUID, who: str, now: datetime) -> None:
+def activate(
+    w: Writing, model_id: UUID, client_id: UUID, who: str, now: datetime, *, anyway: str | None = None
+) -> StoredModel:
     """Use a scorecard for a client's customers from now on. Customers with a risk report get a new one.
+
+    Args:
+        anyway: why to use it although it isn't better than the one that comes with Tidemark.
 
     Raises:
         NotFound: no such model or client.
-        Conflict: it was fitted to another client's outcomes.
+        Conflict: it was fitted to another client's outcomes, or is not better, and no reason to use it is given.
         Unprocessable: it reads metrics that reports don't have.
     """
     model = get(w, model_id)
-    _require_client(w, client_id)
+    require_activatable(w, model, client_id, anyway)
+    _use(w, model_id, client_id, who, now)
+    return model
+
+
+def require_activatable(r: Reading, model: StoredModel, client_id: UUID, anyway: str | None) -> Scorecard:
+    """Return the scorecard of a model that may be activated for a client.
+
+    Raises:
+        as `activate`.
+    """
+    _require_client(r, client_id)
     if model.client_id not in (None, client_id):
         raise Conflict("RiskModel.OfAnotherClient", f"The risk model was fitted only for client {model.client_id}.")
-    unknown = [feature.metric for feature in scorecard(w, model_id).features if feature.metric not in METRICS]
+    found = scorecard(r, model.model_id)
+    require_metrics(found)
+    if not anyway and not is_better(model):
+        raise Conflict(
+            "RiskModel.NotBetter", f'The risk model is {comparison_of(model)}. To use it, say why: --anyway "reason".'
+        )
+    return found
+
+
+def require_metrics(scorecard: Scorecard) -> None:
+    """Refuse a scorecard that reads metrics which reports don't have.
+
+    Raises:
+        Unprocessable: it does.
+    """
+    unknown = [feature.metric for feature in scorecard.features if feature.metric not in METRICS]
     if unknown:
         some = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
         raise Unprocessable(
             "RiskModel.UnknownFeatures",
             f"Reports don't have these metrics: {some}. Fit to stored transactions, or use --registry-only.",
         )
-    _use(w, model_id, client_id, who, now)
+
+
+def is_better(model: StoredModel) -> bool:
+    """Tell whether the model's comparison on unseen customers says that it is better."""
+    return bool(model.facts.get("comparison", {}).get("better"))
+
+
+def comparison_of(model: StoredModel) -> str:
+    """Return the model's comparison in words."""
+    comparison = model.facts.get("comparison")
+    return in_words(comparison) if comparison else "not compared with the default scorecard"
+
+
+def pin(w: Writing, client_id: UUID, who: str, now: datetime, *, previous: bool) -> StoredModel:
+    """Keep a client's scorecard as it is, also if another version of Tidemark comes with another one.
+
+    A scorecard that was fitted never changes; of the one that comes with Tidemark, a copy is stored and used.
+
+    Args:
+        previous: the scorecard used before the present one.
+
+    Raises:
+        NotFound: no such client, or no previous scorecard.
+    """
+    _require_client(w, client_id)
+    model_id = _previous(w, client_id) if previous else uses(w).get(client_id)
+    model = add(w, DEFAULT, client_id, now) if model_id is None else get(w, model_id)
+    _use(w, model.model_id, client_id, who, now)
+    return model
+
+
+def _previous(r: Reading, client_id: UUID) -> UUID | None:
+    """Return the scorecard used before the present one; None: the one that comes with Tidemark."""
+    query = select(risk_model_uses.c.model_id).where(risk_model_uses.c.client_id == client_id)
+    used = [None, *r.execute(query.order_by(risk_model_uses.c.number)).scalars()]
+    others = [each for each in used if each != used[-1]]
+    if not others:
+        raise NotFound("RiskModel.NotActive", "The client has used no other scorecard before.")
+    return others[-1]
 
 
 def deactivate(w: Writing, client_id: UUID, who: str, now: datetime) -> UUID | None:

@@ -10,16 +10,19 @@ import typer
 
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.core.commands.files import as_csv, content_of, csv_of, write
+from api.decisions import risk_portfolio
+from pipelines.reports import compared
 from pipelines.risk_models import files
 from pipelines.risk_models.files import Outcomes
 from pipelines.scorecards import scorecard_file
+from pipelines.scorecards.comparison import in_words
 from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.scorecards.expected import NAMES as EVIDENCE
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.errors import NotFound
 from storage.core import audit
 from storage.core.audit import OPERATOR
-from storage.core.database import Writing
+from storage.core.database import Reading, Writing
 from storage.customers import customers
 from storage.decisions import risk_models
 from storage.decisions.risk_models import StoredModel
@@ -50,51 +53,102 @@ Expects = Annotated[
 ]
 
 
+RegistryOnly = Annotated[
+    bool, typer.Option("--registry-only", help="Use only metrics of the registry, which reports can read.")
+]
+Synthetic = Annotated[
+    bool, typer.Option("--synthetic", help="The outcomes are synthetic, so reports still call the value indicative.")
+]
+OutFile = Annotated[Path | None, typer.Option("--out", help="Write the model to this file.")]
+ModelName = Annotated[str, typer.Option(help="Name of the model in reports.")]
+
+
 @risk.command("fit")
 def fit(
     outcomes: OutcomesFile,
     transactions_file: TransactionsFile = None,
     client: OfClient = None,
-    file: Annotated[Path | None, typer.Option("--out", help="Write the model to this file.")] = None,
-    name: Annotated[str, typer.Option(help="Name of the model in reports.")] = "fitted",
-    registry_only: Annotated[
-        bool, typer.Option("--registry-only", help="Use only metrics of the registry, which reports can read.")
-    ] = False,
-    synthetic: Annotated[
-        bool,
-        typer.Option("--synthetic", help="The outcomes are synthetic, so reports still call the value indicative."),
-    ] = False,
+    file: OutFile = None,
+    name: ModelName = "fitted",
+    registry_only: RegistryOnly = False,
+    synthetic: Synthetic = False,
     expects: Expects = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model to outcomes and measure it on unseen cases. It is not used until activated.
+    """Correct the default scorecard by outcomes, and judge it on unseen customers. It is not used until activated.
 
     Without --transactions, the client's stored transactions up to the day of
     each case are used. The column customer then contains customerIds.
 
     Example: tidemark risk fit --outcomes outcomes.csv --client 2f0c…
     """
-    cases = _outcomes(outcomes, judged=True)
-    if transactions_file is not None:
-        cohort = _cohort_of_files(transactions_file, cases, _expected(expects), registry_only=registry_only)
-    elif client is not None:
-        cohort = _stored_cohort(cases, client)
-    else:
-        raise typer.BadParameter("give --transactions or --client")
-    from pipelines.risk_models import fitted  # noqa: PLC0415  importing scikit-learn takes half a second
+    cohort = _cohort(outcomes, transactions_file, client, _expected(expects), registry_only=registry_only)
+    from pipelines.risk_models import fitted  # noqa: PLC0415  importing SciPy takes a third of a second
 
-    if cohort.unknown:
-        _warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions up to their day")
     scorecard = fitted.fit(cohort, "synthetic" if synthetic else "client", name)
-    saved = _saved(scorecard, client, file)
-    shown = {**saved, "name": name, "calibration": scorecard.calibration, **_figures(scorecard.facts)}
+    _print_fitted(scorecard, cohort, client, file, as_json=as_json)
+
+
+@risk.command("calibrate")
+def calibrate(
+    outcomes: OutcomesFile,
+    transactions_file: TransactionsFile = None,
+    client: OfClient = None,
+    file: OutFile = None,
+    name: ModelName = "calibrated",
+    synthetic: Synthetic = False,
+    expects: Expects = None,
+    as_json: AsJson = False,
+) -> None:
+    """Calibrate the default scorecard to outcomes: intercept and slope only, so ranks stay as they are.
+
+    It is judged by its probabilities on unseen customers, not by ranks. Without
+    --transactions, the client's stored transactions are used, as by fit.
+
+    Example: tidemark risk calibrate --outcomes outcomes.csv --client 2f0c…
+    """
+    cohort = _cohort(outcomes, transactions_file, client, _expected(expects), registry_only=True)
+    from pipelines.risk_models import fitted  # noqa: PLC0415  as above
+
+    scorecard = fitted.calibrate(cohort, "synthetic" if synthetic else "client", name)
+    _print_fitted(scorecard, cohort, client, file, as_json=as_json)
+
+
+@risk.command("compare")
+def compare(
+    model: Annotated[str, typer.Argument(help="The model's id, or its file.")],
+    client: ForClient,
+    as_json: AsJson = False,
+) -> None:
+    """Show which of a client's customers would change their rating if this model were activated.
+
+    Policies read no rating, so their decisions stay as they are; what changes
+    is the rating that people decide by.
+
+    Example: tidemark risk compare 7d1e… --client 2f0c…
+    """
+    with opened_store() as store, store.db.reading() as r:
+        ratings = risk_portfolio.compare(store, r, client, _scorecard(r, model), now())
+        ids = customers.ids_of(r, ratings["customer_number"])
+    moving = ratings.filter(pl.col("rating_before") != pl.col("rating_after"))
+    named = [
+        {
+            "customerId": ids[each["customer_number"]],
+            "before": each["rating_before"],
+            "after": each["rating_after"],
+            "valueBefore": each["value_before"],
+            "valueAfter": each["value_after"],
+        }
+        for each in moving.iter_rows(named=True)
+    ]
+    counts = compared.moves(ratings).to_dicts()
     if as_json:
-        facts = {key: value for key, value in scorecard.facts.items() if key != "coefficients"}
-        print_json({**shown, **facts, "unknown": cohort.unknown})
+        print_json({"customers": ratings.height, "summary": compared.summary(ratings), "moves": counts, "who": named})
         return
-    print_record(shown, as_json=False)
-    out.print("\nPredicted probability and share of defaults, for each tenth of the cases:\n")
-    print_records(scorecard.facts["calibrationTable"], as_json=False, empty="")
+    out.print(compared.summary(ratings), highlight=False)
+    print_records(counts, as_json=False, empty="Nobody moves.")
+    if named:
+        print_records(named, as_json=False, empty="")
 
 
 @risk.command("score")
@@ -154,17 +208,88 @@ def models(as_json: AsJson = False) -> None:
 def activate(
     model: Annotated[str, typer.Argument(help="The model's id, or its file.")],
     client: ForClient,
+    anyway: Annotated[
+        str | None, typer.Option(help="Why to use a model that is not better than the default scorecard.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Use a model for a client's customers. Customers with a report are queued for a new one.
 
+    First it prints how many customers change their rating. A model that was not
+    better than the default scorecard on unseen customers is refused, unless
+    --anyway gives a reason, which the audit trail keeps with the comparison.
+
     Example: tidemark risk activate 7d1e… --client 2f0c…
     """
+    with opened_store() as store:
+        with store.db.writing() as w:
+            chosen = _chosen(w, model, client)
+            scorecard = risk_models.require_activatable(w, chosen, client, anyway)
+        with store.db.reading() as r:
+            moving = compared.summary(risk_portfolio.compare(store, r, client, scorecard, now()))
+        if not as_json:
+            out.print(moving, highlight=False)
+        with store.db.writing() as w:
+            risk_models.activate(w, chosen.model_id, client, OPERATOR.who, now(), anyway=anyway)
+            why = {"anyway": anyway} if anyway else {}
+            what = {"modelId": chosen.model_id, "comparison": risk_models.comparison_of(chosen), **why}
+            audit.append(w, OPERATOR, "RiskModel.Activated", what, now(), client_id=client)
+    print_record(
+        {"modelId": chosen.model_id, "usedFor": client, **({"moves": moving} if as_json else {})}, as_json=as_json
+    )
+
+
+@risk.command("pin")
+def pin(
+    client: ForClient,
+    previous: Annotated[
+        bool, typer.Option("--previous", help="The scorecard that was used before the present one.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Keep using the scorecard of now, or the previous one, also after an update of Tidemark.
+
+    A copy of the default scorecard is stored, so that another version of it does
+    not move anybody. Fitted models never change by themselves.
+
+    Example: tidemark risk pin --client 2f0c… --previous
+    """
     with opened_store() as store, store.db.writing() as w:
-        chosen = _chosen(w, model, client)
-        risk_models.activate(w, chosen.model_id, client, OPERATOR.who, now())
-        audit.append(w, OPERATOR, "RiskModel.Activated", {"modelId": chosen.model_id}, now(), client_id=client)
-    print_record({"modelId": chosen.model_id, "usedFor": client}, as_json=as_json)
+        pinned = risk_models.pin(w, client, OPERATOR.who, now(), previous=previous)
+        audit.append(w, OPERATOR, "RiskModel.Pinned", {"modelId": pinned.model_id}, now(), client_id=client)
+    print_record({"modelId": pinned.model_id, "usedFor": client}, as_json=as_json)
+
+
+@risk.command("drift")
+def report_drift(
+    client: ForClient,
+    outcomes: Annotated[
+        Path | None, typer.Option("--outcomes", help="CSV file: customer, asOf, defaulted of cases since then.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report how far readings, coverage and outcomes have moved from those that the active model was fitted to.
+
+    With --outcomes, the mean value of these cases is compared with the share
+    that defaulted.
+
+    Example: tidemark risk drift --client 2f0c… --outcomes since.csv
+    """
+    from pipelines.scorecards import drift  # noqa: PLC0415  as above
+
+    with opened_store() as store, store.db.reading() as r:
+        used = risk_portfolio.in_use(r, client)
+        then = used.facts.get("reference", {})
+        moved = drift.drift(then, risk_portfolio.read(store, r, client, list(then), now())) if then else []
+    judged = None if outcomes is None else _foretold(used, _stored_cohort(_outcomes(outcomes, judged=True), client))
+    if as_json:
+        print_json({"readings": moved, "outcomes": judged})
+        return
+    print_records(
+        moved, as_json=False, empty="The scorecard in use was not fitted, so there is nothing to compare with."
+    )
+    if judged is not None:
+        print_record(judged, as_json=False)
 
 
 @risk.command("deactivate")
@@ -208,6 +333,58 @@ def expect(
     if client not in found:
         raise NotFound("Client.NotFound", "There is no client with this id.")
     print_record({"client": client, "expects": ", ".join(found[client].names)}, as_json=as_json)
+
+
+def _foretold(used: Scorecard, cohort: "Cohort") -> dict[str, Any]:
+    from pipelines.risk_models import fitted  # noqa: PLC0415  as above
+    from pipelines.scorecards import drift  # noqa: PLC0415  as above
+
+    return drift.foretold(fitted.values(cohort, used).cast(pl.Float64).to_numpy(), cohort.defaulted)
+
+
+def _cohort(
+    outcomes: Path, rows: Path | None, client: UUID | None, expected: Expected | None, *, registry_only: bool
+) -> "Cohort":
+    cases = _outcomes(outcomes, judged=True)
+    if rows is not None:
+        cohort = _cohort_of_files(rows, cases, expected, registry_only=registry_only)
+    elif client is not None:
+        cohort = _stored_cohort(cases, client)
+    else:
+        raise typer.BadParameter("give --transactions or --client")
+    if cohort.unknown:
+        _warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions up to their day")
+    return cohort
+
+
+def _print_fitted(
+    scorecard: Scorecard, cohort: "Cohort", client: UUID | None, file: Path | None, *, as_json: bool
+) -> None:
+    """Store the model, and print who of the cases moves, whether it is better, and its quality."""
+    from pipelines.risk_models import fitted  # noqa: PLC0415  as above
+
+    values = compared.of_values(fitted.default_scores(cohort)["value"], fitted.values(cohort, scorecard))
+    moving, better = compared.summary(values), in_words(scorecard.facts["comparison"])
+    saved = _saved(scorecard, client, file)
+    shown = {**saved, "name": scorecard.name, "calibration": scorecard.calibration, **_figures(scorecard.facts)}
+    if as_json:
+        facts = {key: value for key, value in scorecard.facts.items() if key not in ("coefficients", "reference")}
+        print_json({**shown, **facts, "unknown": cohort.unknown, "moves": moving})
+        return
+    out.print(f"Of these cases, {moving}.\nThe model is {better}.\n", highlight=False)
+    print_record(shown, as_json=False)
+    out.print("\nPredicted probability and share of defaults, for each tenth of the cases:\n")
+    print_records(scorecard.facts["calibrationTable"], as_json=False, empty="")
+
+
+def _scorecard(r: Reading, model: str) -> Scorecard:
+    """Return the model with this id, or in this file."""
+    try:
+        found = risk_models.scorecard(r, risk_models.get(r, UUID(model)).model_id)
+    except ValueError:
+        found = scorecard_file.loads(content_of(Path(model)))
+    risk_models.require_metrics(found)
+    return found
 
 
 def _outcomes(path: Path, *, judged: bool) -> Outcomes:
@@ -277,7 +454,7 @@ def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "cases": facts["cases"],
         "defaults": facts["defaults"],
-        "features": facts["features"],
+        "slopes": facts["slopes"],
         "crossValidation": facts["crossValidation"],
         "auc": facts["auc"],
         "aucInterval": facts["aucInterval"],
@@ -295,10 +472,8 @@ def _record(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
         "clientId": model.client_id,
         "name": model.name,
         "calibration": model.calibration,
-        "cases": model.facts["cases"],
-        "defaults": model.facts["defaults"],
-        "auc": model.facts["auc"],
-        "defaultScorecardAuc": model.facts["defaultScorecardAuc"],
+        **{name: model.facts.get(name) for name in ("cases", "defaults", "auc", "defaultScorecardAuc")},
+        "better": risk_models.is_better(model),
         "usedFor": used_for,
         "dateCreated": model.created_at,
         "fingerprint": model.fingerprint[:12],

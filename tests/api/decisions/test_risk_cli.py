@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.core.commands.console import opened_store
+from pipelines.scorecards.default import DEFAULT
 from pipelines.vocabulary.errors import TidemarkError
 from storage.customers import customers
 from tests.storage.values import commit, customers_of_a_bucket
@@ -26,12 +27,13 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def portfolio(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Businesses without descriptions; those with low balances default more often."""
+    """Businesses without descriptions; those with low balances or large loans default more often."""
     draws = np.random.default_rng(8)
     rows, outcomes = list[str](), ["customer,asOf,defaulted,loan"]
     for number in range(CUSTOMERS):
         cushion = draws.normal()
-        outcomes.append(f"c{number},{AS_OF},{int(draws.random() < 1 / (1 + np.exp(1 + 2 * cushion)))},{number % 7}")
+        odds = -1 - 2 * cushion + 2 * (number % 7 - 3)
+        outcomes.append(f"c{number},{AS_OF},{int(draws.random() < 1 / (1 + np.exp(-odds)))},{number % 7}")
         balance = 3000 + 1500 * cushion
         for week in range(30):
             for amount in (400 + 40 * draws.normal(), -400 - 40 * draws.normal()):
@@ -80,7 +82,8 @@ def test_from_two_files_to_a_model_in_use_and_back(portfolio: tuple[Path, Path],
     fitted = run("risk", "fit", *files, "--out", tmp_path / "model.json", "--name", "spring")
     assert not home.exists()
     assert (fitted["cases"], fitted["unknown"], fitted["calibration"]) == (CUSTOMERS, 1, "client")
-    assert fitted["auc"] > 0.7
+    assert fitted["auc"] > 0.6
+    assert fitted["comparison"]["better"]
     assert len(fitted["calibrationTable"]) == 10
 
     client = run("clients", "create", "Harbour Lending")["clientId"]
@@ -88,14 +91,36 @@ def test_from_two_files_to_a_model_in_use_and_back(portfolio: tuple[Path, Path],
 
     retained = run("risk", "fit", *files, "--registry-only", "--synthetic", "--client", client)
     assert retained["calibration"] == "synthetic"
-    assert run("risk", "activate", retained["modelId"], "--client", client)["usedFor"] == client
+    assert retained["moves"].startswith("of ") or "change their rating" in retained["moves"]
+    compared = run("risk", "compare", retained["modelId"], "--client", client)
+    assert (compared["customers"], compared["who"]) == (0, [])
+    assert not retained["comparison"]["better"]  # without the loan there is nothing to learn
+    assert "not better than the recalibrated" in refused("risk", "activate", retained["modelId"], "--client", client)
+    activated = run("risk", "activate", retained["modelId"], "--client", client, "--anyway", "a pilot")
+    assert activated["usedFor"] == client
+    [entry] = [each for each in run("audit", "list") if each["action"] == "RiskModel.Activated"]
+    assert entry["resource"]["anyway"] == "a pilot"
+    assert entry["resource"]["comparison"].startswith("not better than the recalibrated")
     [model] = run("risk", "models")
     assert (model["modelId"], model["usedFor"], model["name"]) == (retained["modelId"], [client], "fitted")
+    assert not model["better"]
+    assert len(run("risk", "drift", "--client", client)["readings"]) == len(DEFAULT.features)
+    pinned = run("risk", "pin", "--client", client, "--previous")["modelId"]
+    assert pinned != retained["modelId"]
+    run("risk", "pin", "--client", client, "--previous")
     assert run("risk", "deactivate", "--client", client)["modelId"] == retained["modelId"]
-    assert run("risk", "models")[0]["usedFor"] == []
+    assert [each["usedFor"] for each in run("risk", "models")] == [[], []]
     assert refused("risk", "deactivate", "--client", client) == "The client has no active risk model."
     trail = {entry["action"] for entry in run("audit", "list")}
-    assert {"RiskModel.Fitted", "RiskModel.Activated", "RiskModel.Deactivated"} <= trail
+    assert {"RiskModel.Fitted", "RiskModel.Activated", "RiskModel.Pinned", "RiskModel.Deactivated"} <= trail
+
+
+def test_calibration_is_judged_without_ranks(portfolio: tuple[Path, Path]) -> None:
+    rows, outcomes = portfolio
+    found = run("risk", "calibrate", "--transactions", rows, "--outcomes", outcomes)
+    assert found["comparison"]["against"] == "default scorecard as it comes"
+    assert found["comparison"]["aucChange"] is None
+    assert found["slopes"] == 1
 
 
 @pytest.mark.usefixtures("home")

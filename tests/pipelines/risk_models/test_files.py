@@ -69,8 +69,8 @@ def test_cases_without_rows_are_counted_as_unknown() -> None:
     cohort = cohorts.cohort_of_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
     assert cohort.unknown == 1
     assert cohort.cases["customer"].to_list() == ["a", "a", "b"]
-    assert cohort.readings.height == cohort.default_readings.height == 3
-    assert cohort.readings["amount"].to_list() == [1000.0, None, 5.5]
+    assert cohort.further.height == cohort.default_readings.height == 3
+    assert cohort.further["amount"].to_list() == [1000.0, None, 5.5]
 
 
 def test_without_descriptions_metrics_by_meaning_have_no_reading() -> None:
@@ -109,12 +109,12 @@ def test_what_is_expected_is_decided_once_from_all_customers_unless_stated() -> 
 def test_registry_only_leaves_out_flows_and_given_columns() -> None:
     rows, outcomes = files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES))
     cohort = cohorts.cohort_of_files(rows, outcomes, registry_only=True)
-    assert cohort.readings.columns == [feature.metric for feature in DEFAULT.features]
+    assert cohort.further.columns == []
 
 
 def test_given_money_is_also_given_in_days_of_money_in() -> None:
     cohort = cohorts.cohort_of_files(files.parse_transactions(table(ROWS)), files.parse_outcomes(table(OUTCOMES)))
-    first, *_ = cohort.readings["amount in days of money in"].to_list()
+    first, *_ = cohort.further["amount in days of money in"].to_list()
     assert first == pytest.approx(1000 / (100.5 / 32), rel=1e-3)  # 32 days seen
 
 

@@ -1,6 +1,7 @@
-"""A fit finds the signal in the data, measures its own quality honestly, and is a monotone scorecard."""
+"""A fit corrects the default scorecard by a few slopes, judges itself on unseen customers, and stays monotone."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 
@@ -9,142 +10,233 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from pipelines.scorecards import measures, scorecard_file
-from pipelines.scorecards.fitting import Prior, fit
-from pipelines.scorecards.scorecard import READING, Scorecard
+from pipelines.scorecards import comparison, correction, fitting, judging, measures, scorecard_file
+from pipelines.scorecards.calibrating import calibrate
+from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.fitting import Material, Prior, fit
+from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, POINTS, READING, Scorecard
 from pipelines.vocabulary.errors import Unprocessable
 
-pytestmark = pytest.mark.slow  # cross-validated fits
-
-CASES = 400
+CASES = 240
+METRICS = [feature.metric for feature in DEFAULT.features]
+BUFFER, BOUNCED, TREND = "buffer_days_180d", "dishonours_per_month_180d", "revenue_trend_90d"
 PRIORS = {
-    "signal": Prior("Signal", "More is better.", more_is_better=True),
-    "noise": Prior("Noise", "Nothing to do with it."),
+    "loan": Prior("Loan", "Given with the outcomes."),
     "backwards": Prior("Backwards", "Known to be bad, though here it goes with good.", more_is_better=False),
-    "rarely": Prior("Rarely known", "Missing where things are bad."),
     "constant": Prior("Constant", "Always the same."),
 }
 
 
 @cache
-def a_portfolio() -> tuple[pl.DataFrame, NDArray[np.int8], NDArray[np.float64]]:
-    """Return readings, who defaulted, and the true log-odds."""
-    draws = np.random.default_rng(3)
-    signal, noise = draws.normal(size=CASES), draws.normal(size=CASES)
-    odds = -1.6 - 1.5 * signal
-    defaulted = (draws.random(CASES) < 1 / (1 + np.exp(-odds))).astype(np.int8)
-    rarely = np.where(draws.random(CASES) < 0.2 + 0.5 * defaulted, np.nan, draws.normal(size=CASES))
-    columns = {
-        "signal": np.exp(3 * signal),  # skewed: ranks don't mind
-        "noise": noise,
-        "backwards": signal + draws.normal(size=CASES),
-        "rarely": rarely,
-        "constant": np.ones(CASES),
+def a_portfolio(seed: int = 3, loan: float = 1.5, cases: int = CASES) -> Material:
+    """Return cases whose buffer, as the scorecard says, and loan, which it doesn't know, decide who defaults."""
+    draws = np.random.default_rng(seed)
+    health, size = draws.normal(size=cases), draws.normal(size=cases)
+    odds = -1.6 - 1.2 * health + loan * size
+    known = {
+        feature.metric: np.full(cases, float(feature.bands[0].limit or 0))
+        for feature in DEFAULT.features  # as good as can be
+    } | {
+        BUFFER: (15 + 10 * health).round(2),
+        BOUNCED: (0.4 - 0.3 * health + 0.2 * draws.normal(size=cases)).clip(0).round(2),
+        TREND: (0.8 + 0.2 * draws.normal(size=cases)).round(2),
     }
-    return pl.DataFrame(columns).fill_nan(None), defaulted, odds
+    readings = pl.DataFrame(known).select(pl.all().cast(READING))
+    covered = readings.with_columns(pl.lit(Decimal(1), COVERAGE).alias(COVERAGE_OF + name) for name in readings.columns)
+    further = {"loan": np.exp(3 * size), "backwards": draws.normal(size=cases) - odds, "constant": np.ones(cases)}
+    return Material(
+        scored=DEFAULT.scored(covered),
+        further=pl.DataFrame(further),
+        priors=PRIORS,
+        defaulted=(draws.random(cases) < 1 / (1 + np.exp(-odds))).astype(np.int8),
+        customers=np.arange(cases),
+    )
 
 
 @cache
 def a_fit() -> Scorecard:
-    readings, defaulted, _ = a_portfolio()
-    return fit(readings, defaulted, PRIORS, np.zeros(CASES), "client", "test")
+    return fit(a_portfolio(), "client", "test")
 
 
-def test_the_fit_is_nearly_as_good_as_the_true_odds() -> None:
-    _, defaulted, odds = a_portfolio()
-    best = measures.auc(defaulted, odds)
+@pytest.fixture(autouse=True)
+def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeat the cross-validation less often: nothing here depends on it, and it takes most of the time."""
+    monkeypatch.setattr(fitting, "REPEATS", 1)
+    monkeypatch.setattr(correction, "REPEATS", 1)
+    monkeypatch.setattr(measures, "RESAMPLES", 200)
+    monkeypatch.setattr(correction, "SPREADS", (0.4,))
+
+
+def values(scorecard: Scorecard, material: Material) -> NDArray[np.float64]:
+    loan = [pl.col("loan").cast(READING), pl.lit(Decimal(1), COVERAGE).alias(COVERAGE_OF + "loan")]
+    read = pl.concat([material.scored, material.further.select(loan)], how="horizontal")
+    return scorecard.scored(read)["value"].cast(pl.Float64).to_numpy()
+
+
+def without_loan(material: Material) -> Material:
+    return replace(material, priors={name: prior for name, prior in PRIORS.items() if name != "loan"})
+
+
+def test_what_the_scorecard_does_not_know_makes_the_fit_better() -> None:
     facts = a_fit().facts
-    assert best - 0.05 < facts["auc"] <= best + 0.06  # missing data tell something, too
+    assert facts["comparison"]["better"]
+    assert facts["comparison"]["lowerIn"] >= 0.8
+    assert facts["auc"] > facts["defaultScorecardAuc"] + 0.05
     low, high = facts["aucInterval"]
     assert low < facts["auc"] < high
-    assert facts["brier"] < facts["brierOfBaseRate"]
-    assert facts["defaultScorecardAuc"] == 0.5
-    assert max(a_fit().features, key=lambda feature: feature.most).metric == "signal"
+    assert "loan" in {feature.metric for feature in a_fit().features}
 
 
-def test_contradicting_and_constant_features_are_left_out() -> None:
-    assert {feature.metric for feature in a_fit().features} <= {"signal", "noise", "rarely"}
+def test_without_anything_to_learn_the_fit_is_the_recalibrated_default_and_not_better() -> None:
+    draws = np.random.default_rng(2)
+    material = a_portfolio()
+    odds = material.log_odds()
+    likely = 1 / (1 + np.exp(1.2 - 1.5 * (odds - odds.mean()) / odds.std()))
+    exact = replace(without_loan(material), defaulted=(draws.random(CASES) < likely).astype(np.int8))
+    found = fit(exact, "client", "test")
+    assert not found.facts["comparison"]["better"]
+    alone = correction.recalibrate(exact.log_odds(), exact.defaulted)
+    recalibrated = 1 / (1 + np.exp(-alone.intercept - alone.slope * exact.log_odds()))
+    assert np.corrcoef(values(found, exact), recalibrated)[0, 1] > 0.9
+
+
+def test_slopes_are_no_more_than_a_tenth_of_the_defaults() -> None:
+    few = a_portfolio(seed=5, loan=0.5, cases=130)
+    assert 20 <= few.defaulted.sum() < 40
+    assert fit(few, "client", "test").facts["slopes"] <= few.defaulted.sum() // 10
+    assert a_fit().facts["slopes"] <= a_portfolio().defaulted.sum() // 10
+
+
+def test_every_correction_of_a_path_has_few_enough_slopes_and_no_sign_against_what_is_known() -> None:
+    draws = np.random.default_rng(4)
+    columns = draws.normal(size=(200, 8))
+    odds = -1.5 + columns @ np.linspace(-1, 1, 8)
+    cases = correction.Cases(
+        scorecard=-odds / 4 - 2,  # contradicts the outcomes
+        columns=columns,
+        least=np.zeros(8),
+        defaulted=(draws.random(200) < 1 / (1 + np.exp(-odds))).astype(np.int8),
+        customers=np.arange(200),
+    )
+    found = correction.corrections(cases, 7)
+    assert found[0].slopes == 1
+    assert found[0].slope == 0
+    assert max(each.slopes for each in found) <= cases.defaulted.sum() // 10
+    assert all((each.weights >= 0).all() for each in found)
+
+
+def test_all_cases_of_a_customer_are_in_one_fold() -> None:
+    customers = np.repeat(np.arange(40), 3)
+    defaulted = np.tile([0, 0, 1, 0, 0, 0], 20).astype(np.int8)
+    parts = list(correction.folds(customers, defaulted, 5, 1))
+    assert (np.sum(parts, axis=0) == 1).all()
+    for part in parts:
+        assert not set(customers[part]) & set(customers[~part])
+        assert defaulted[part].sum() == 4
+
+
+def test_contradicting_and_constant_readings_are_left_out() -> None:
+    assert not {"backwards", "constant"} & {feature.metric for feature in a_fit().features}
 
 
 def test_missing_data_never_help() -> None:
-    [rarely] = [feature for feature in a_fit().features if feature.metric == "rarely"]
-    assert rarely.missing < min(band.points for band in rarely.bands)
+    assert all(feature.missing == feature.bands[-1].points == 0 for feature in a_fit().features)
 
 
-def test_points_agree_with_the_regression() -> None:
-    """Recompute the regression from the coefficients in the file, with ranks counted by hand."""
-    readings, _, _ = a_portfolio()
-    facts = a_fit().facts
-    intercept, *columns = facts["coefficients"]
-    odds = np.full(CASES, intercept["coefficient"])
-    for each in columns:
-        values = readings[each["column"]].to_list()
-        found = np.array(
-            [each["imputedRank"] if value is None else _rank(readings, each["column"], value) for value in values]
-        )
-        if each["of"] == "missing":
-            found = np.array([float(value is None) for value in values])
-        odds += each["coefficient"] * (found - each["mean"]) / each["scale"]
-    decimals = readings.select(pl.col(feature.metric).cast(READING) for feature in a_fit().features)
-    by_points = a_fit().scored(decimals)["value"].cast(pl.Float64).to_numpy()
-    assert np.abs(by_points - 1 / (1 + np.exp(-odds))).max() < 0.005
+def test_points_lead_back_to_the_log_odds_of_the_correction() -> None:
+    odds = fitting._fit(a_portfolio()).log_odds(a_portfolio())
+    assert np.abs(values(a_fit(), a_portfolio()) - 1 / (1 + np.exp(-odds))).max() < 0.005
 
 
-def _rank(readings: pl.DataFrame, name: str, value: float) -> float:
-    """Return the share of the known cases in worse bands, plus half of the own band's."""
-    known = sorted(each for each in readings[name].round(4).to_list() if each is not None)
-    limits = sorted({known[-(-(len(known) - 1) * tenth // 10)] for tenth in range(1, 10)} - {known[0]})
-    band = sum(round(value, 4) >= limit for limit in limits)
-    bands = [sum(each >= limit for limit in limits) for each in known]
-    below, own = sum(each < band for each in bands), sum(each == band for each in bands)
-    return float(below + own / 2) / len(known)
+def test_evidence_that_is_not_expected_counts_on_neither_side() -> None:
+    material = a_portfolio()
+    read = material.scored.select(name for slug in METRICS for name in (slug, COVERAGE_OF + slug))
+    fewer = read.with_columns(pl.lit(None, COVERAGE).alias(COVERAGE_OF + TREND))
+    seen = replace(material, scored=DEFAULT.scored(fewer))
+    odds = fitting._fit(seen).log_odds(seen)
+    assert np.abs(values(fit(seen, "client", "test"), seen) - 1 / (1 + np.exp(-odds))).max() < 0.005
 
 
-def test_probabilities_agree_with_observed_frequencies() -> None:
-    table = a_fit().facts["calibrationTable"]
-    assert len(table) == 10
-    assert sum(each["cases"] for each in table) == 5 * CASES
-    foretold = [each["foretold"] for each in table]
-    assert foretold == sorted(foretold)
-    gap = sum(abs(each["foretold"] - each["defaulted"]) for each in table) / 10
-    assert gap < 0.08
+def test_calibration_changes_the_link_alone_and_is_judged_by_its_probabilities() -> None:
+    material = a_portfolio()
+    found = calibrate(material, "client", "test")
+    assert found.features == DEFAULT.features
+    alone = correction.recalibrate(material.log_odds(), material.defaulted)
+    expected = 1 / (1 + np.exp(-alone.intercept - alone.slope * material.log_odds()))
+    assert np.abs(values(found, material) - expected).max() < 0.001
+    comparison = found.facts["comparison"]
+    assert (comparison["better"], comparison["aucChange"]) == (True, None)
+
+
+def test_calibration_that_changes_nothing_is_not_better() -> None:
+    """The outcomes are drawn from the default scorecard's own probabilities."""
+    material = a_portfolio(seed=6)
+    likely = 1 / (1 + np.exp(-2 * material.log_odds() - 6))
+    odds = np.log(likely / (1 - likely))
+    scored = material.scored.with_columns(points=pl.Series(30 - 10 * odds / np.log(2)).cast(POINTS))
+    drawn = (np.random.default_rng(1).random(CASES) < likely).astype(np.int8)
+    assert not calibrate(replace(material, scored=scored, defaulted=drawn), "client", "t").facts["comparison"]["better"]
 
 
 def test_the_same_cases_give_the_same_file() -> None:
-    readings, defaulted, _ = a_portfolio()
-    again = fit(readings, defaulted, PRIORS, np.zeros(CASES), "client", "test")
-    assert scorecard_file.dumps(again) == scorecard_file.dumps(a_fit())
+    assert scorecard_file.dumps(fit(a_portfolio(), "client", "test")) == scorecard_file.dumps(a_fit())
 
 
-def refused(defaulted: NDArray[np.int8], readings: pl.DataFrame | None = None) -> str:
-    columns = a_portfolio()[0] if readings is None else readings
-    known: Mapping[str, Prior] = {name: Prior(name, name) for name in columns.columns}
+def refused(defaulted: NDArray[np.int8], **others: object) -> str:
     with pytest.raises(Unprocessable) as raised:
-        fit(columns, defaulted, known, np.zeros(CASES), "client", "test")
+        fit(replace(a_portfolio(), defaulted=defaulted, **others), "client", "test")  # pyrefly: ignore[bad-argument-type]
     return raised.value.detail
 
 
 def test_outcomes_of_one_class_or_too_few_are_refused() -> None:
     nobody, everybody = np.zeros(CASES, np.int8), np.ones(CASES, np.int8)
-    assert "all 400 cases were repaid" in refused(nobody)
-    assert "all 400 cases defaulted" in refused(everybody)
+    assert "all 240 cases were repaid" in refused(nobody)
+    assert "all 240 cases defaulted" in refused(everybody)
     few = nobody.copy()
     few[:19] = 1
-    assert "19 of 400 cases defaulted; at least 20" in refused(few)
-    assert "only 19 of 400 did not default" in refused(1 - few)
+    assert "19 of 240 cases defaulted; at least 20" in refused(few)
+    assert "only 19 of 240 did not default" in refused(1 - few)
 
 
-def test_constant_readings_are_refused() -> None:
-    some = np.arange(CASES, dtype=np.int64).astype(np.int8) % 2
-    blank = pl.DataFrame({"a": [1.0] * CASES, "b": [None] * CASES}, schema={"a": pl.Float64, "b": pl.Float64})
-    assert "no reading differs" in refused(some, blank)
+def test_cases_that_all_have_the_same_points_are_refused() -> None:
+    some = (np.arange(CASES) % 2).astype(np.int8)
+    one = a_portfolio().scored.head(1)
+    assert "all cases the same points" in refused(some, scored=pl.concat([one] * CASES))
 
 
 def test_exchanged_outcomes_are_refused() -> None:
-    readings, defaulted, _ = a_portfolio()
-    known = {"signal": PRIORS["signal"]}
-    with pytest.raises(Unprocessable, match="exchanged"):
-        fit(readings.select("signal"), 1 - defaulted, known, np.zeros(CASES), "client", "test")
+    assert "exchanged" in refused(1 - a_portfolio().defaulted)
+
+
+class TestBetter:
+    truth = np.tile(np.array([1, 0, 0, 0], np.int8), 50)
+    customers = np.arange(200)
+
+    def compared(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> Mapping[str, object]:
+        return judging.compare(one[None], other[None], self.truth, self.customers, 1)
+
+    def test_is_a_lower_loss_in_most_bootstraps(self) -> None:
+        base, good = np.full(200, np.log(1 / 3)), np.where(self.truth == 1, 0.5, -1.5)
+        found = self.compared(good, base)
+        assert (found["better"], found["lowerIn"]) == (True, 1)
+        assert not self.compared(base, good)["better"]
+        assert not self.compared(base, base)["better"]
+
+    def test_is_refused_if_it_ranks_worse(self) -> None:
+        """The loss falls because the level is right, though the ranks are lost."""
+        ranks = np.where(self.truth == 1, -4.5, -5.0)
+        found = self.compared(np.full(200, np.log(1 / 3)), ranks)
+        assert found["lowerIn"] == 1
+        assert not found["better"]
+
+    def test_customers_are_drawn_with_all_of_their_cases(self) -> None:
+        differences = np.array([-1.0, 1.0] * 20)
+        assert measures.lower_in(differences, np.arange(40), 1) == pytest.approx(0.5, abs=0.15)
+        assert measures.lower_in(differences - 0.01, np.repeat(np.arange(20), 2), 1) == 1
+
+    def test_is_said_in_a_sentence(self) -> None:
+        sentence = comparison.in_words({"against": "other", **self.compared(np.zeros(200), np.zeros(200))})
+        assert sentence.startswith("not better than the other: log loss on unseen customers 0.6931, not 0.6931")
 
 
 class TestTheFile:

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import insert, select, update
 
+from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.scorecards.scorecard import Band, Feature, Link, Scorecard
 from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
@@ -21,6 +22,7 @@ from storage.customers.customers import NewCustomer
 from storage.decisions import risk_models
 from storage.decisions.risk_models import StoredModel
 
+COMPARED = {"against": "default", "logLoss": 0.3, "logLossOfOther": 0.31, "lowerIn": 0.9, "aucChange": 0.01}
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 
@@ -28,10 +30,11 @@ def a_client(w: Writing) -> UUID:
     return keys.create_client(w, "Harbour Lending", decision_policies=True, now=NOW).client_id
 
 
-def a_scorecard(metric: str = "buffer_days_180d") -> Scorecard:
+def a_scorecard(metric: str = "buffer_days_180d", *, better: bool = True) -> Scorecard:
     bands = (Band(Decimal(30), Decimal(100)), Band(None, Decimal(0)))
+    facts = {"cases": 400, "comparison": {**COMPARED, "better": better}}
     feature = Feature(metric, more_is_better=True, bands=bands, reason="Why.")
-    return Scorecard("spring", "1", "client", (feature,), Link(Decimal(20), Decimal(10)), {"cases": 400})
+    return Scorecard("spring", "1", "client", (feature,), Link(Decimal(20), Decimal(10)), facts)
 
 
 def a_model(w: Writing, client_id: UUID | None = None) -> StoredModel:
@@ -47,7 +50,7 @@ def test_model_is_stored_unchanged_and_not_used(store: Store) -> None:
         assert (retained.features, retained.link, retained.facts) == (
             a_scorecard().features,
             a_scorecard().link,
-            {"cases": 400},
+            a_scorecard().facts,
         )
         assert risk_models.uses(r) == {}
 
@@ -88,6 +91,33 @@ def test_model_of_another_client_cannot_be_activated(store: Store) -> None:
         own = a_model(w, a_client(w))
         with pytest.raises(Conflict):
             risk_models.activate(w, own.model_id, a_client(w), "operator", NOW)
+
+
+def test_model_that_is_not_better_needs_a_reason(store: Store) -> None:
+    with store.db.writing() as w:
+        client = a_client(w)
+        worse = risk_models.add(w, a_scorecard(better=False), client, NOW)
+        with pytest.raises(Conflict, match="not better than the default: log loss") as refused:
+            risk_models.activate(w, worse.model_id, client, "operator", NOW)
+        assert refused.value.code == "RiskModel.NotBetter"
+        assert risk_models.uses(w) == {}
+        risk_models.activate(w, worse.model_id, client, "operator", NOW, anyway="a regulator asks for it")
+        assert risk_models.uses(w) == {client: worse.model_id}
+
+
+def test_pinning_keeps_the_scorecard_of_now_or_the_previous_one(store: Store) -> None:
+    with store.db.writing() as w:
+        client = a_client(w)
+        with pytest.raises(NotFound, match="no other scorecard"):
+            risk_models.pin(w, client, "operator", NOW, previous=True)
+        own = risk_models.pin(w, client, "operator", NOW, previous=False)
+        assert risk_models.scorecard(w, own.model_id).features == DEFAULT.features
+        assert risk_models.in_use(w, [client])[client].calibration == "none"
+        fitted = a_model(w, client)
+        risk_models.activate(w, fitted.model_id, client, "operator", NOW)
+        assert risk_models.pin(w, client, "operator", NOW, previous=False) == fitted
+        assert risk_models.pin(w, client, "operator", NOW, previous=True) == own
+        assert risk_models.uses(w) == {client: own.model_id}
 
 
 def test_model_that_reads_unknown_metrics_cannot_be_activated(store: Store) -> None:

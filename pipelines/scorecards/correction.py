@@ -1,0 +1,174 @@
+"""Correct a scorecard's log-odds by a few slopes on what its points leave unexplained.
+
+    log-odds = intercept + slope × log-odds of the scorecard − sum of weight × column
+
+The slope and the intercept of the scorecard are found first (`recalibrate`), and its log-odds are then an offset. Every
+column is a number that is the higher the better, so weights say how much more (or, below zero, less) it counts than in
+the scorecard. A weight is never below its column's `least`: no reading can come to count the wrong way round.
+
+Columns are added one by one, each time the one that would lower the loss most, and weights are shrunk to 0 as if drawn
+from a normal distribution. How many columns, and how wide a distribution, is decided by cross-validation, and never
+more than the outcomes bear. With none, what remains is the recalibrated scorecard.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from pipelines.scorecards.measures import Outcomes, Values, log_losses
+
+DEFAULTS_A_SLOPE = 10  # the usual least number of events per slope of a logistic regression (Peduzzi and others, 1996)
+# Standard deviations of weights, in log-odds per standard deviation of a column: from hardly to freely. Our judgement,
+# like the next.
+SPREADS = (0.1, 0.2, 0.4, 0.8)
+REPEATS = 2  # of the cross-validation that chooses
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """The intercept, the scorecard's slope (0 or more), and each column's weight."""
+
+    intercept: float
+    slope: float
+    weights: Values
+
+    @property
+    def slopes(self) -> int:
+        return 1 + int(np.count_nonzero(self.weights))
+
+    def log_odds(self, scorecard: Values, columns: Values) -> Values:
+        found: Values = self.intercept + self.slope * scorecard - columns @ self.weights
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """Cases: `scorecard`, its log-odds of each; `columns` (cases × columns), the higher the better; `least`, each
+    column's least weight as a share of the slope (0 or less); `defaulted`; and `customers`, a number for each.
+    """
+
+    scorecard: Values
+    columns: Values
+    least: Values
+    defaulted: Outcomes
+    customers: NDArray[np.int64]
+
+    def of(self, which: NDArray[np.bool_]) -> "Cases":
+        return replace(
+            self,
+            scorecard=self.scorecard[which],
+            columns=self.columns[which],
+            defaulted=self.defaulted[which],
+            customers=self.customers[which],
+        )
+
+
+def most_slopes(defaulted: Outcomes) -> int:
+    """Return how many slopes these outcomes allow: one for every DEFAULTS_A_SLOPE of the rarer outcome."""
+    bad = int(defaulted.sum())
+    return min(bad, defaulted.size - bad) // DEFAULTS_A_SLOPE
+
+
+def recalibrate(scorecard: Values, defaulted: Outcomes) -> Correction:
+    """Return the intercept and the slope that make the scorecard's log-odds most likely; no weights."""
+
+    def loss(at: Values) -> tuple[float, Values]:
+        size, residuals = _loss(at[0] + at[1] * scorecard, defaulted)
+        return size, np.array([residuals.sum(), residuals @ scorecard])
+
+    base = float(np.log(defaulted.mean() / (1 - defaulted.mean())))
+    found: Any = minimize(loss, [base, 0.0], jac=True, method="L-BFGS-B", bounds=[(None, None), (0, None)]).x
+    return Correction(float(found[0]), float(found[1]), np.zeros(0))
+
+
+def corrections(cases: Cases, most: int) -> list[Correction]:
+    """Return the recalibrated scorecard, then corrections by 1 to `most` weights, each at every one of SPREADS.
+
+    None has more slopes than these cases allow: where a further one would, the last correction is repeated.
+    """
+    null = recalibrate(cases.scorecard, cases.defaulted)
+    none = replace(null, weights=np.zeros(cases.columns.shape[1]))
+    paths = [list(_path(none, spread, cases, most)) for spread in SPREADS]
+    return [none, *(path[place] for place in range(most) for path in paths)]
+
+
+def _path(none: Correction, spread: float, cases: Cases, most: int) -> Iterator[Correction]:
+    """Yield corrections, each with the one further column that would lower the loss most."""
+    chosen, last = list[int](), none
+    for _ in range(most):
+        gains = _gains(last, spread, cases)
+        gains[chosen] = 0
+        if last.slopes < most_slopes(cases.defaulted) and gains.size and gains.max() > 0:
+            chosen.append(int(gains.argmax()))
+            last = _corrected(none, chosen, spread, cases)
+        yield last
+
+
+def _gains(at: Correction, spread: float, cases: Cases) -> Values:
+    """Return about how much each column's weight alone would lower the loss: by one Newton step, within its bounds."""
+    log_odds = at.log_odds(cases.scorecard, cases.columns)
+    _, residuals = _loss(log_odds, cases.defaulted)
+    likely = expit(log_odds)
+    rises = residuals @ cases.columns
+    centred = cases.columns - cases.columns.mean(axis=0)
+    bends = (likely * (1 - likely)) @ centred**2 / likely.size + _shrinking(spread, cases)
+    steps = np.maximum(rises / bends, cases.least * at.slope)
+    gains: Values = rises * steps - bends * steps**2 / 2
+    return gains
+
+
+def _shrinking(spread: float, cases: Cases) -> float:
+    return 1 / (cases.defaulted.size * spread**2)
+
+
+def _corrected(none: Correction, chosen: Sequence[int], spread: float, cases: Cases) -> Correction:
+    """Return the most likely weights of these columns, if weights come from a normal distribution of this spread."""
+    columns, offset = cases.columns[:, chosen], none.slope * cases.scorecard
+    shrinking = _shrinking(spread, cases)
+
+    def loss(at: Values) -> tuple[float, Values]:
+        size, residuals = _loss(at[0] + offset - columns @ at[1:], cases.defaulted)
+        rises = np.concatenate([[residuals.sum()], shrinking * at[1:] - residuals @ columns])
+        return size + shrinking * float(at[1:] @ at[1:]) / 2, rises
+
+    bounds = [(None, None), *((least * none.slope, None) for least in cases.least[chosen])]
+    start = np.concatenate([[none.intercept], np.zeros(len(chosen))])
+    found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    weights = np.zeros(cases.columns.shape[1])
+    weights[chosen] = found[1:]
+    return Correction(float(found[0]), none.slope, weights)
+
+
+def _loss(log_odds: Values, defaulted: Outcomes) -> tuple[float, Values]:
+    """Return the mean log loss, and its slope by each case's log-odds."""
+    residuals: Values = (expit(log_odds) - defaulted) / defaulted.size
+    return float(log_losses(log_odds, defaulted).mean()), residuals
+
+
+def folds(customers: NDArray[np.int64], defaulted: Outcomes, count: int, seed: int) -> Iterator[NDArray[np.bool_]]:
+    """Yield `count` parts of the cases: a customer's cases are in one, and as many customers who defaulted in each."""
+    distinct, numbers = np.unique(customers, return_inverse=True)
+    bad = np.bincount(numbers, defaulted) > 0
+    place, draws = np.empty(distinct.size, np.int64), np.random.default_rng(seed)
+    for kind in (bad, ~bad):
+        place[draws.permutation(np.flatnonzero(kind))] = np.arange(kind.sum()) % count
+    for number in range(count):
+        yield place[numbers] == number
+
+
+def choose(cases: Cases, count: int, seed: int) -> Correction:
+    """Return the correction that foretells unseen customers best, by cross-validation in `count` folds."""
+    most = max(0, most_slopes(cases.defaulted) - 1)
+    losses = np.zeros((1 + most * len(SPREADS), cases.defaulted.size))
+    for turn in range(REPEATS):
+        for unseen in folds(cases.customers, cases.defaulted, count, seed + turn):
+            left = cases.of(unseen)
+            for number, each in enumerate(corrections(cases.of(~unseen), most)):
+                log_odds = each.log_odds(left.scorecard, left.columns)
+                losses[number, unseen] += log_losses(log_odds, left.defaulted) / REPEATS
+    return corrections(cases, most)[int(losses.mean(axis=1).argmin())]

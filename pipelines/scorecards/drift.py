@@ -1,0 +1,96 @@
+"""Drift: how far readings, their coverage and outcomes have moved away from those that a scorecard was fitted to.
+
+Readings are compared by the population stability index over tenths of the cases that were fitted to, with a missing
+reading as one more class. Below 0.10 is commonly called stable, from MOVED on moved.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.stats import binomtest
+
+from pipelines.scorecards.measures import Outcomes, Values
+from pipelines.scorecards.scorecard import COVERAGE_OF
+
+MOVED = 0.25  # the usual line of the population stability index
+MOVED_COVERAGE = 0.10  # our judgement
+_TENTHS = np.arange(1, 10) / 10
+_LEAST = 0.001  # of a class's share, because the index knows no empty class
+
+
+def reference(readings: pl.DataFrame, metrics: Sequence[str]) -> dict[str, Any]:
+    """Return for each metric what `drift` compares with: limits of tenths, shares of the classes, mean coverage.
+
+    Args:
+        readings: each metric's readings, and their coverage in COVERAGE_OF + metric.
+    """
+    return {metric: _reference(readings, metric) for metric in metrics}
+
+
+def _reference(readings: pl.DataFrame, metric: str) -> dict[str, Any]:
+    known = _known(readings, metric)
+    limits = np.unique(np.quantile(known, _TENTHS)).round(4).tolist() if known.size else []
+    return {
+        "limits": limits,
+        "shares": [round(float(share), 4) for share in _shares(readings, metric, limits)],
+        "coverage": _coverage(readings, metric),
+    }
+
+
+def drift(then: Mapping[str, Any], readings: pl.DataFrame) -> list[dict[str, Any]]:
+    """Compare readings with those of a `reference`, metric by metric, the one that moved most first."""
+    found = [_drift(metric, each, readings) for metric, each in then.items()]
+    return sorted(found, key=lambda each: -each["stabilityIndex"])
+
+
+def _drift(metric: str, then: Mapping[str, Any], readings: pl.DataFrame) -> dict[str, Any]:
+    before = np.array(then["shares"]).clip(min=_LEAST)
+    now = _shares(readings, metric, then["limits"]).clip(min=_LEAST)
+    index = round(float(((now - before) * np.log(now / before)).sum()), 4)
+    coverage = _coverage(readings, metric)
+    return {
+        "metric": metric,
+        "stabilityIndex": index,
+        "coverageThen": then["coverage"],
+        "coverageNow": coverage,
+        "moved": index >= MOVED or _has_moved(then["coverage"], coverage),
+    }
+
+
+def _has_moved(before: float | None, now: float | None) -> bool:
+    """Tell whether the coverage has moved, or is expected now and wasn't, or the other way round."""
+    if before is None or now is None:
+        return before != now
+    return round(abs(now - before), 4) >= MOVED_COVERAGE
+
+
+def foretold(values: Values, defaulted: Outcomes) -> dict[str, Any]:
+    """Compare the mean value with the share that defaulted, and with the share's 95 % interval (Wilson)."""
+    interval = binomtest(int(defaulted.sum()), defaulted.size).proportion_ci(method="wilson")
+    predicted = float(values.mean())
+    return {
+        "cases": int(defaulted.size),
+        "predicted": round(predicted, 4),
+        "observed": round(float(defaulted.mean()), 4),
+        "observedInterval": [round(float(interval.low), 4), round(float(interval.high), 4)],
+        "moved": not interval.low <= predicted <= interval.high,
+    }
+
+
+def _known(readings: pl.DataFrame, metric: str) -> Values:
+    return readings[metric].drop_nulls().cast(pl.Float64).to_numpy()
+
+
+def _shares(readings: pl.DataFrame, metric: str, limits: Sequence[float]) -> Values:
+    """Return the share of the cases in each class: up to each limit, above the last, and missing."""
+    known = _known(readings, metric)
+    counts = np.bincount(np.searchsorted(limits, known), minlength=len(limits) + 1)
+    shares: Values = np.append(counts, readings.height - known.size) / max(1, readings.height)
+    return shares
+
+
+def _coverage(readings: pl.DataFrame, metric: str) -> float | None:
+    mean = readings[COVERAGE_OF + metric].cast(pl.Float64).mean()
+    return None if mean is None else round(float(mean), 4)  # pyrefly: ignore[bad-argument-type]

@@ -15,36 +15,35 @@ import polars as pl
 
 from pipelines.figures.accounts import BALANCE
 from pipelines.figures.facts import Facts
+from pipelines.figures.mentions import mentions
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import injections, parts, texts, trips, withheld
-from pipelines.vocabulary.checkpoints import checkpoint
 from pipelines.vocabulary.rule_files import parse
 from pipelines.vocabulary.schemas import MONEY, UUID
 
 FILE = "findings.yaml"
 KIND = "finding"  # of a resolution
-_DETECTORS: Mapping[str, Callable[[Facts], pl.DataFrame]] = {
-    "own_transfer_as_revenue": withheld.disguised_transfers,
-    "borrowed_as_revenue": injections.disguised_loans,
-    "round_trip": trips.round_trips,
-    "round_trip_similar_name": trips.similar_trips,
-    "round_trip_related": trips.related_trips,
-    "round_trip_unnamed": trips.unnamed_trips,
-    "round_trip_in_parts": parts.in_parts,
-    "invoice_circle": trips.circles,
-    "month_end_parking": trips.parked,
-    "last_minute_injection": injections.injected,
-    "loans_stacked": injections.stacked,
-    "rows_withheld": withheld.withheld_rows,
-    "month_withheld": withheld.withheld_months,
-    "account_withheld": withheld.withheld_accounts,
-    "texts_blanked": texts.blanked_texts,
-    "texts_reworded": texts.reworded_texts,
-    "receipts_moved": texts.moved_receipts,
+# By code: what a detector reads, and the detector. Detectors with nothing to read don't run: that is true of most of them
+# for most customers, and a query on an empty frame still takes time.
+_DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts], pl.LazyFrame]]] = {
+    "own_transfer_as_revenue": (withheld.unmatched_transfers, withheld.disguised_transfers),
+    "borrowed_as_revenue": (injections.streams, injections.disguised_loans),
+    "round_trip": (trips.pairs, trips.round_trips),
+    "round_trip_similar_name": (trips.pairs, trips.similar_trips),
+    "round_trip_related": (trips.pairs, trips.related_trips),
+    "round_trip_unnamed": (trips.pairs, trips.unnamed_trips),
+    "round_trip_in_parts": (parts.sums, parts.in_parts),
+    "invoice_circle": (trips.turns, trips.circles),
+    "month_end_parking": (trips.pairs, trips.parked),
+    "last_minute_injection": (injections.sourced, injections.injected),
+    "loans_stacked": (injections.new_loans, injections.stacked),
+    "rows_withheld": (withheld.missing, withheld.withheld_rows),
+    "month_withheld": (withheld.silences, withheld.withheld_months),
+    "account_withheld": (mentions, withheld.withheld_accounts),
+    "texts_blanked": (texts.odd_texts, texts.blanked_texts),
+    "texts_reworded": (texts.odd_texts, texts.reworded_texts),
+    "receipts_moved": (texts.printed_days, texts.moved_receipts),
 }
-# These detectors need pairs. Most customers have none, and a query on an empty frame still takes time.
-_OF_PAIRS = (trips.round_trips, trips.similar_trips, trips.related_trips, trips.unnamed_trips, trips.parked)
-_ROW = {"transaction_id": UUID, "cents": pl.Int64}
 # One row per transaction of a finding. A transaction may be in several findings.
 ROWS = pl.Schema(
     {
@@ -73,6 +72,15 @@ FINDINGS = pl.Schema(
     }
 )
 _FINDING = (BY_CUSTOMER, "finding", "about")
+_DETECTED = pl.Schema(
+    {
+        BY_CUSTOMER: pl.Int64(),
+        "finding": pl.String(),
+        "about": pl.String(),
+        "transaction_id": UUID,
+        "cents": pl.Int64(),
+    }
+)
 
 
 class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,6 +114,8 @@ def finding_rows(facts: Facts) -> pl.DataFrame:
 
 
 def _findings(facts: Facts) -> pl.DataFrame:
+    if finding_rows(facts).is_empty():
+        return pl.DataFrame(schema=FINDINGS)
     summed = (
         finding_rows(facts)
         .group_by(_FINDING, maintain_order=True)
@@ -142,6 +152,8 @@ def digest(code: str, transaction_ids: list[bytes]) -> str:
 
 
 def _rows(facts: Facts) -> pl.DataFrame:
+    if facts.cached(_detected).is_empty():
+        return pl.DataFrame(schema=ROWS)
     excludes = [code for code, each in described().items() if each.excludes]
     resolved = facts.cached(_keys).select(*_FINDING, "resolved_on")
     marked = facts.cached(_found).join(
@@ -155,24 +167,23 @@ def _rows(facts: Facts) -> pl.DataFrame:
 
 def _found(facts: Facts) -> pl.DataFrame:
     """Return every detector's rows, in the order of FILE, with `date`, `amount` and `is_revenue` of each."""
-    each = [_run(facts, code).select(*_FINDING, "transaction_id", "cents") for code in described()]
     known = facts.rows.lazy().select("transaction_id", "date", "amount", "is_revenue")
-    found = pl.concat(each).unique([*_FINDING, "transaction_id"], keep="first", maintain_order=True)
     contribution = pl.col("cents").cast(pl.Decimal(38, 2)) / 100
     order = pl.col("finding").replace_strict(list(described()), range(len(described())), return_dtype=pl.Int32)
     return (
-        known.join(found.lazy().unique("transaction_id").select("transaction_id"), on="transaction_id", how="semi")
-        .join(found.lazy(), on="transaction_id", how="inner", validate="1:m")
+        known.join(facts.cached(_detected).lazy(), on="transaction_id", how="inner", validate="1:m")
         .sort(BY_CUSTOMER, order, pl.col("about").fill_null(""), "date", "transaction_id")
         .with_columns(contribution=contribution.cast(MONEY))
         .collect(engine="in-memory")
     )
 
 
-def _run(facts: Facts, code: str) -> pl.DataFrame:
-    checkpoint()
-    if _DETECTORS[code] in _OF_PAIRS and facts.cached(trips.pairs).is_empty():
-        return pl.DataFrame(schema={BY_CUSTOMER: pl.Int64, "finding": pl.String, "about": pl.String, **_ROW})
-    return _DETECTORS[code](facts).with_columns(
-        pl.col("cents").cast(pl.Int64), pl.col("about").cast(pl.String), finding=pl.lit(code)
-    )
+def _detected(facts: Facts) -> pl.DataFrame:
+    """Return every detector's rows (schema _DETECTED), each once."""
+    each = [pl.LazyFrame(schema=_DETECTED)]
+    for code in described():
+        looked_in, detect = _DETECTORS[code]
+        if not facts.cached(looked_in).is_empty():
+            each.append(detect(facts).with_columns(finding=pl.lit(code)).select(_DETECTED.names()))
+    keys = [*_FINDING, "transaction_id"]
+    return pl.concat(each).unique(keys, keep="first", maintain_order=True).collect(engine="in-memory")

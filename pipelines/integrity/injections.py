@@ -26,22 +26,35 @@ _PRIVATE = ("owner_contribution", "director_loan_in")
 _LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 
 
-def injected(facts: Facts) -> pl.DataFrame:
-    """Return private, cash and unnamed receipts of the last days, if their source brought in far less before."""
-    incoming = facts.cached(candidates).filter(pl.col("cents") > 0, ~pl.col("is_transfer").fill_null(value=False))
-    sourced = incoming.with_columns(source=_source(), period=pl.col("age") // LAST_DAYS).drop_nulls("source")
-    by_period = sourced.group_by(BY_CUSTOMER, "source", "period").agg(
-        pl.col("size").sum(), usual=pl.col("usual").first()
+def sourced(facts: Facts) -> pl.DataFrame:
+    """Return the receipts that no customer pays, each with its `source` and its `period` of LAST_DAYS, 0 the last."""
+    received = facts.cached(candidates).lazy().filter(pl.col("cents") > 0)
+    return (
+        received.filter(~pl.col("is_transfer").fill_null(value=False))
+        .select(BY_CUSTOMER, "transaction_id", "size", "usual", source=_source(), period=pl.col("age") // LAST_DAYS)
+        .drop_nulls("source")
+        .collect(engine="in-memory")
     )
-    before = by_period.filter(pl.col("period") > 0).group_by(BY_CUSTOMER, "source").agg(most=pl.col("size").max())
-    last = by_period.filter(pl.col("period") == 0).join(before, on=[BY_CUSTOMER, "source"], how="left", validate="1:1")
-    unusual = last.filter(
-        pl.col("size") >= LEAST_SHARE * pl.col("usual"), pl.col("size") >= UNUSUAL * pl.col("most").fill_null(0)
+
+
+def injected(facts: Facts) -> pl.LazyFrame:
+    """Return private, cash and unnamed receipts of the last days, if their source brought in far less before."""
+    receipts, is_last = facts.cached(sourced).lazy(), pl.col("period") == 0
+    unusual = (
+        receipts.group_by(BY_CUSTOMER, "source", "period")
+        .agg(pl.col("size").sum(), pl.col("usual").first())
+        .group_by(BY_CUSTOMER, "source")
+        .agg(
+            pl.col("usual").first(),
+            last=pl.col("size").filter(is_last).sum(),
+            most=pl.col("size").filter(~is_last).max().fill_null(0),
+        )
+        .filter(pl.col("last") >= LEAST_SHARE * pl.col("usual"), pl.col("last") >= UNUSUAL * pl.col("most"))
     )
     return (
-        sourced.filter(pl.col("period") == 0)
+        receipts.filter(is_last)
         .join(unusual, on=[BY_CUSTOMER, "source"], how="semi")
-        .select(BY_CUSTOMER, "transaction_id", about="source", cents=pl.col("size").cast(pl.Int64))
+        .select(BY_CUSTOMER, "transaction_id", about="source", cents="size")
     )
 
 
@@ -65,35 +78,45 @@ def _source() -> pl.Expr:
     )
 
 
-def stacked(facts: Facts) -> pl.DataFrame:
-    """Return loans that several new lenders paid out in the last STACKING_DAYS, unless they paid off other loans."""
+def new_loans(facts: Facts) -> pl.DataFrame:
+    """Return fundings of the last STACKING_DAYS by a `lender` who never funded or was paid before."""
     lender = pl.coalesce("counterparty_lender_id", "party", "name")
-    is_new = pl.col("age").max().over(BY_CUSTOMER, lender) < STACKING_DAYS
-    recent = facts.cached(candidates).filter(pl.col("age") < STACKING_DAYS, is_new | (pl.col("cents") < 0))
-    lent = (
-        (pl.col("category_group") == "debt_inflow") & (pl.col("category") != "director_loan_in") & (pl.col("cents") > 0)
+    return (
+        facts.cached(candidates)
+        .lazy()
+        .filter(pl.col("age").max().over(BY_CUSTOMER, lender) < STACKING_DAYS, pl.col("cents") > 0)
+        .filter(pl.col("category_group") == "debt_inflow", pl.col("category") != "director_loan_in")
+        .select(BY_CUSTOMER, "transaction_id", "size", "usual", lender=lender)
+        .collect(engine="in-memory")
     )
-    repaid = pl.when((pl.col("category_group") == "debt_service") & (pl.col("cents") < 0)).then("size").sum()
-    funded = pl.when(lent).then("size").sum()
+
+
+def stacked(facts: Facts) -> pl.LazyFrame:
+    """Return loans that several new lenders paid out in the last STACKING_DAYS, unless they paid off other loans."""
+    loans, rows = facts.cached(new_loans).lazy(), facts.cached(candidates).lazy()
+    repayments = rows.filter(
+        pl.col("age") < STACKING_DAYS, pl.col("category_group") == "debt_service", pl.col("cents") < 0
+    )
+    repaid = repayments.group_by(BY_CUSTOMER).agg(repaid=pl.col("size").sum())
     stacks = (
-        recent.group_by(BY_CUSTOMER)
-        .agg(lenders=lender.filter(lent).n_unique(), funded=funded, repaid=repaid, usual=pl.col("usual").first())
+        loans.group_by(BY_CUSTOMER)
+        .agg(pl.col("usual").first(), lenders=pl.col("lender").n_unique(), funded=pl.col("size").sum())
+        .join(repaid, on=BY_CUSTOMER, how="left", validate="1:1")
         .filter(
             pl.col("lenders") >= LENDERS,
             pl.col("funded") >= STACKED_SHARE * pl.col("usual"),
-            pl.col("repaid") < PAID_OFF * pl.col("funded"),
+            pl.col("repaid").fill_null(0) < PAID_OFF * pl.col("funded"),
         )
     )
-    return (
-        recent.filter(lent)
-        .join(stacks, on=BY_CUSTOMER, how="semi")
-        .select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.col("size").cast(pl.Int64))
+    about = pl.lit(None, pl.String)
+    return loans.join(stacks, on=BY_CUSTOMER, how="semi").select(
+        BY_CUSTOMER, "transaction_id", about=about, cents="size"
     )
 
 
-def disguised_loans(facts: Facts) -> pl.DataFrame:
+def disguised_loans(facts: Facts) -> pl.LazyFrame:
     """Return large receipts, each its payer's only one, that a stream to another party follows, and the stream."""
-    rows = facts.cached(candidates)
+    rows = facts.cached(candidates).lazy()
     is_single = pl.col("party").is_null() | (pl.len().over(BY_CUSTOMER, "party") == 1)
     receipts = rows.filter("is_receipt", pl.col("age") < RECENT).filter(
         is_single, pl.col("size") >= LOAN_SHARE * pl.col("usual")
@@ -102,7 +125,7 @@ def disguised_loans(facts: Facts) -> pl.DataFrame:
     days = (pl.col("first") - pl.col("date")).dt.total_days()
     instalments = pl.col("lent") / pl.col("size")
     met = (
-        received.join(facts.cached(streams), on=BY_CUSTOMER, how="inner")
+        received.join(facts.cached(streams).lazy(), on=BY_CUSTOMER, how="inner")
         .filter(days.is_between(1, FIRST_REPAYMENT_DAYS), pl.col("payer").ne_missing(pl.col("party")))
         .filter(instalments.is_between(FEWEST_INSTALMENTS, MOST_INSTALMENTS))
         .filter(pl.col("size") * pl.col("times") <= MOST_REPAID * pl.col("lent"))
@@ -110,9 +133,9 @@ def disguised_loans(facts: Facts) -> pl.DataFrame:
         .unique([BY_CUSTOMER, "first", "party", "size"], keep="last", maintain_order=True)
         .unique("transaction_id", keep="first", maintain_order=True)
     )
-    lent = met.select(BY_CUSTOMER, "transaction_id", about="name", cents=pl.col("lent").cast(pl.Int64))
+    lent = met.select(BY_CUSTOMER, "transaction_id", about="name", cents="lent")
     repaid = met.select(BY_CUSTOMER, transaction_id="rows", about="name", cents=pl.lit(0, pl.Int64))
-    return pl.concat([lent, repaid.explode("transaction_id").select(lent.columns)])
+    return pl.concat([lent, repaid.explode("transaction_id")])
 
 
 def streams(facts: Facts) -> pl.DataFrame:
@@ -127,7 +150,6 @@ def streams(facts: Facts) -> pl.DataFrame:
         payments.filter(~is_institution(), ~pl.col("category_group").is_in(NEVER_LENT))
         .select(BY_CUSTOMER, "transaction_id", "date", size=size, party="counterparty_group")
         .filter(pl.len().over(payee) >= LEAST_REPAYMENTS)
-        .collect(engine="in-memory")
     )
     gaps = pl.col("date").diff().dt.total_days()
     rhythm = alike.group_by(payee, maintain_order=True).agg(
@@ -141,6 +163,7 @@ def streams(facts: Facts) -> pl.DataFrame:
         .filter(pl.col("amount") < 0, pl.col("age") >= MONTH)
         .select(BY_CUSTOMER, known="date", party="counterparty_group")
     )
-    paid = known.join(steady.lazy().drop_nulls("party"), on=[BY_CUSTOMER, "party"], how="inner")
-    before = paid.filter(pl.col("known") < pl.col("first")).select(payee).unique().collect(engine="in-memory")
-    return steady.join(before, on=payee, how="anti").select(*payee, "first", "times", "rows")
+    paid = known.join(steady.drop_nulls("party"), on=[BY_CUSTOMER, "party"], how="inner")
+    before = paid.filter(pl.col("known") < pl.col("first"))
+    new = steady.join(before, on=payee, how="anti").select(*payee, "first", "times", "rows")
+    return new.collect(engine="in-memory")

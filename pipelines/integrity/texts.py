@@ -20,51 +20,67 @@ _DAY = rf"(?i)\b(\d{{1,2}}) ?(?:{'|'.join(_MONTHS)})(?:[^a-z]|$)"
 _MONTH = rf"(?i)\b\d{{1,2}} ?({'|'.join(_MONTHS)})(?:[^a-z]|$)"
 
 
-def blanked_texts(facts: Facts) -> pl.DataFrame:
-    """Return rows without a letter or digit in their text, in accounts where most rows have texts."""
-    blank = ~pl.col("description").str.contains(r"[\p{L}\d]")
-    rows = facts.rows.select(*BY_ACCOUNT, "transaction_id", "amount", blank=blank)
-    share = pl.col("blank").mean().over(BY_ACCOUNT)
-    return _sized(
-        rows.filter((pl.len().over(BY_ACCOUNT) >= FEWEST_ROWS) & (share > 0) & (share < MOST_BLANK)).filter("blank")
+def odd_texts(facts: Facts) -> pl.DataFrame:
+    """Return rows whose text is missing (`is_blank`) or in another style than their account's others (`is_reworded`).
+
+    A style is 1 with small letters and 0 in capitals; null without letters, and where others than the bank write.
+    """
+    text, style, blank = (pl.col(name) for name in ("description", "style", "blank"))
+    by_bank = ~pl.col("channel").is_in(_BY_MERCHANTS).fill_null(value=False)
+    small, capitals = (by_bank & text.str.contains(letters) for letters in (r"\p{Ll}", r"\p{Lu}"))
+    has_texts = (pl.len().over(BY_ACCOUNT) >= FEWEST_ROWS) & (blank.mean().over(BY_ACCOUNT) < MOST_BLANK)
+    has_style, usual = style.count().over(BY_ACCOUNT) >= FEWEST_IN_STYLE, style.mean().over(BY_ACCOUNT)
+    is_odd = ((usual >= OWN_STYLE) & (style == 0)) | ((usual <= 1 - OWN_STYLE) & (style == 1))
+    return (
+        facts.rows.lazy()
+        .with_columns(blank=~text.str.contains(r"[\p{L}\d]"), style=pl.when(small).then(1).when(capitals).then(0))
+        .select(
+            *(BY_CUSTOMER, "transaction_id"),
+            about=pl.lit(None, pl.String),
+            cents=pl.col("amount").abs().to_physical().cast(pl.Int64),
+            is_blank=blank & has_texts,
+            is_reworded=is_odd & has_style,
+        )
+        .filter(pl.col("is_blank") | pl.col("is_reworded"))
+        .collect(engine="in-memory")
     )
 
 
-def reworded_texts(facts: Facts) -> pl.DataFrame:
+def blanked_texts(facts: Facts) -> pl.LazyFrame:
+    """Return rows without a letter or digit in their text, in accounts where most rows have texts."""
+    return facts.cached(odd_texts).lazy().filter("is_blank")
+
+
+def reworded_texts(facts: Facts) -> pl.LazyFrame:
     """Return the few rows in capitals in an account whose texts have small letters, and the other way round."""
-    text = pl.col("description")
-    style = pl.when(text.str.contains(r"\p{Ll}")).then(1).when(text.str.contains(r"\p{Lu}")).then(0)
-    by_bank = ~pl.col("channel").is_in(_BY_MERCHANTS).fill_null(value=False)
-    rows = facts.rows.filter(by_bank).select(*BY_ACCOUNT, "transaction_id", "amount", style=style).drop_nulls("style")
-    share = pl.col("style").mean().over(BY_ACCOUNT)
-    enough = pl.len().over(BY_ACCOUNT) >= FEWEST_IN_STYLE
-    odd = ((share >= OWN_STYLE) & (pl.col("style") == 0)) | ((share <= 1 - OWN_STYLE) & (pl.col("style") == 1))
-    return _sized(rows.filter(enough & odd))
+    return facts.cached(odd_texts).lazy().filter("is_reworded")
 
 
-def moved_receipts(facts: Facts) -> pl.DataFrame:
-    """Return receipts that print a date far from their booking date, if the account's other receipts don't."""
+def printed_days(facts: Facts) -> pl.DataFrame:
+    """Return the receipts whose text prints a day, and whether it is `far` from the booking."""
     day = pl.col("description").str.extract(_DAY).cast(pl.Int32)
     month = pl.col("description").str.extract(_MONTH).str.to_lowercase()
     of_year = month.replace_strict({name: nth for nth, name in enumerate(_MONTHS, 1)}, return_dtype=pl.Int32)
     printed = (of_year - 1) * 30.4 + day
     booked = (pl.col("date").dt.month() - 1) * 30.4 + pl.col("date").dt.day()
     apart = (printed - booked).abs()
-    rows = (
+    return (
         facts.cached(candidates)
+        .lazy()
         .filter("is_receipt")
-        .with_columns(apart=pl.min_horizontal(apart, 366 - apart))
-        .drop_nulls("apart")
-        .with_columns(far=pl.col("apart") > DAYS_APART)
+        .select(*BY_ACCOUNT, "transaction_id", "size", far=pl.min_horizontal(apart, 366 - apart) > DAYS_APART)
+        .drop_nulls("far")
+        .collect(engine="in-memory")
     )
+
+
+def moved_receipts(facts: Facts) -> pl.LazyFrame:
+    """Return receipts that print a date far from their booking date, if the account's other receipts don't."""
     near = 1 - pl.col("far").mean().over(BY_ACCOUNT)
     return (
-        rows.filter(pl.len().over(BY_ACCOUNT) >= FEWEST_ROWS, near >= PRINTED)
+        facts.cached(printed_days)
+        .lazy()
+        .filter(pl.len().over(BY_ACCOUNT) >= FEWEST_ROWS, near >= PRINTED)
         .filter("far")
         .select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents="size")
     )
-
-
-def _sized(rows: pl.DataFrame) -> pl.DataFrame:
-    size = pl.col("amount").abs().to_physical().cast(pl.Int64)
-    return rows.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=size)

@@ -40,19 +40,21 @@ def pairs(facts: Facts) -> pl.DataFrame:
     if met.is_empty():  # true for most customers, and naming the relations of no pairs still takes time
         return met.with_columns(relation=pl.lit(""))
     return (
-        met.with_columns(plain_words("name"), plain_words("name_out"))
+        met.lazy()
+        .with_columns(plain_words("name"), plain_words("name_out"))
         .with_columns(relation=_relation())
         .filter(pl.col("gap").abs() <= _longest_gap())
         .sort(*_KEY, pl.col("gap").abs(), "transaction_id", "transaction_id_out")
         .unique(["relation", "transaction_id"], keep="first", maintain_order=True)
         .unique(["relation", "transaction_id_out"], keep="first", maintain_order=True)
         .sort(BY_CUSTOMER, "date", "transaction_id")
+        .collect(engine="in-memory")
     )
 
 
 def _meeting(facts: Facts) -> pl.DataFrame:
     """Return receipts with payments of equal size within SAME_PARTY_DAYS."""
-    recent = facts.cached(candidates).filter(pl.col("age") < RECENT + SAME_PARTY_DAYS)
+    recent = facts.cached(candidates).lazy().filter(pl.col("age") < RECENT + SAME_PARTY_DAYS)
     columns = (*_KEY, "transaction_id", "date", "age", "party", "name", "category")
     receipts, payments = (recent.filter(side).select(columns) for side in ("is_receipt", "is_payment"))
     gap = (pl.col("date_out") - pl.col("date")).dt.total_days()
@@ -60,6 +62,7 @@ def _meeting(facts: Facts) -> pl.DataFrame:
         receipts.join(payments, on=_KEY, how="inner", suffix="_out")
         .with_columns(gap=gap)
         .filter(pl.col("gap").abs() <= SAME_PARTY_DAYS, pl.min_horizontal("age", "age_out") < RECENT)
+        .collect(engine="in-memory")
     )
 
 
@@ -121,56 +124,61 @@ def _words(name: str) -> pl.Expr:
     )
 
 
-def round_trips(facts: Facts) -> pl.DataFrame:
+def round_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips with one party: at least FEWEST_TRIPS with it, or FEWEST_ANY with several together."""
-    same = facts.cached(pairs).filter(pl.col("relation") == "same")
+    same = facts.cached(pairs).lazy().filter(pl.col("relation") == "same")
     with_party, of_all = pl.len().over(BY_CUSTOMER, "party"), pl.len().over(BY_CUSTOMER)
     return same.filter((with_party >= FEWEST_TRIPS) | (of_all >= FEWEST_ANY)).pipe(_both, pl.col("name"))
 
 
-def similar_trips(facts: Facts) -> pl.DataFrame:
+def similar_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips between similar names, of payers with at least SHARE_OF_PARTY of their receipts in trips."""
     return _mostly_returned(facts, "similar")
 
 
-def related_trips(facts: Facts) -> pl.DataFrame:
+def related_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips between related parties, of payers with at least SHARE_OF_PARTY of their receipts in trips."""
     return _mostly_returned(facts, "related")
 
 
-def _mostly_returned(facts: Facts, relation: str) -> pl.DataFrame:
+def _mostly_returned(facts: Facts, relation: str) -> pl.LazyFrame:
     receipts = (
         facts.cached(candidates)
+        .lazy()
         .filter("is_receipt", pl.col("age") < RECENT)
         .group_by(BY_CUSTOMER, "party")
         .agg(in_all=pl.len())
     )
-    trips = facts.cached(pairs).filter(pl.col("relation") == relation)
+    trips = facts.cached(pairs).lazy().filter(pl.col("relation") == relation)
     counted = trips.join(receipts, on=[BY_CUSTOMER, "party"], how="left", nulls_equal=True, validate="m:1")
     returned = pl.len().over(BY_CUSTOMER, "party")
     mostly = counted.filter(returned >= SHARE_OF_PARTY * pl.col("in_all"))
     return mostly.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS).pipe(_both, pl.col("name"))
 
 
-def unnamed_trips(facts: Facts) -> pl.DataFrame:
+def unnamed_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips of which at most one party is known: at least FEWEST_ANY, each within AT_ONCE_DAYS.
 
     A pair on one day, or with the payment first, doesn't count: a bank may have returned a payment that failed.
     """
-    unknown = facts.cached(pairs).filter(pl.col("relation") == "unknown", pl.col("gap") > 0)
+    unknown = facts.cached(pairs).lazy().filter(pl.col("relation") == "unknown", pl.col("gap") > 0)
     return unknown.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_ANY).pipe(_both, pl.lit(None, pl.String))
 
 
-def circles(facts: Facts) -> pl.DataFrame:
-    """Return payments that come back from another party, in full or less the same small fee, at least TURNS times."""
+def turns(facts: Facts) -> pl.DataFrame:
+    """Return payments that come back from another party, equal or less a small fee: the columns of `pairs`.
+
+    `through`: what came back of a thousand that went out.
+    """
     is_steady = pl.col("category_group").is_in(_STEADY) | pl.col("category").is_in(_STEADY)
-    recent = facts.cached(candidates).filter(pl.col("age") < RECENT, pl.col("party").is_not_null(), ~is_steady)
+    rows = facts.cached(candidates).lazy()
+    recent = rows.filter(pl.col("age") < RECENT, pl.col("party").is_not_null(), ~is_steady)
     columns = (BY_CUSTOMER, "transaction_id", "date", "party", "name", "size", "is_revenue")
     receipts = recent.filter("is_receipt").select(*columns, *_periods(0))
     payments = recent.filter("is_payment").select(*columns, *_periods(0, 1)).explode("period")
     through = (pl.col("size") * 1000 / pl.col("size_out")).round()
     gap = (pl.col("date") - pl.col("date_out")).dt.total_days()
-    turns = (
+    return (
         receipts.join(payments, on=[BY_CUSTOMER, "period"], how="inner", suffix="_out")
         .filter(
             pl.col("party") != pl.col("party_out"),
@@ -181,9 +189,14 @@ def circles(facts: Facts) -> pl.DataFrame:
         .sort(BY_CUSTOMER, "gap", "transaction_id", "transaction_id_out")
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id"], keep="first", maintain_order=True)
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id_out"], keep="first", maintain_order=True)
+        .collect(engine="in-memory")
     )
+
+
+def circles(facts: Facts) -> pl.LazyFrame:
+    """Return payments that come back from another party, in full or less the same small fee, at least TURNS times."""
     alike = pl.len().over(BY_CUSTOMER, "party", "party_out", "through")
-    return turns.filter(alike >= TURNS).sort(BY_CUSTOMER, "date").pipe(_both, pl.col("name"))
+    return facts.cached(turns).lazy().filter(alike >= TURNS).pipe(_both, pl.col("name"))
 
 
 def _periods(*after: int) -> list[pl.Expr]:
@@ -192,23 +205,22 @@ def _periods(*after: int) -> list[pl.Expr]:
     return [(own if after == (0,) else pl.concat_list(*(own + n for n in after))).alias("period")]
 
 
-def parked(facts: Facts) -> pl.DataFrame:
+def parked(facts: Facts) -> pl.LazyFrame:
     """Return receipts of a month's last days that leave early in the next month, in at least MONTHS_PARKED months."""
     last = (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < LAST_DAYS
     over = last & (pl.col("date_out").dt.month_start() > pl.col("date")) & (pl.col("date_out").dt.day() <= FIRST_DAYS)
-    stays = facts.cached(pairs).filter(over, pl.col("relation") != "other", pl.col("gap") <= PARKED_DAYS)
+    stays = facts.cached(pairs).lazy().filter(over, pl.col("relation") != "other", pl.col("gap") <= PARKED_DAYS)
     return stays.filter(pl.col("date").dt.month_start().n_unique().over(BY_CUSTOMER) >= MONTHS_PARKED).pipe(
         _both, pl.col("name")
     )
 
 
-def _both(trips: pl.DataFrame, about: pl.Expr) -> pl.DataFrame:
+def _both(trips: pl.LazyFrame, about: pl.Expr) -> pl.LazyFrame:
     """Return both sides of pairs as rows of a finding; only the receipt contributes to the amount."""
     named = trips.with_columns(about=about)
-    size = pl.col("size").cast(pl.Int64)
     return pl.concat(
         [
-            named.select(BY_CUSTOMER, "about", "transaction_id", cents=size),
+            named.select(BY_CUSTOMER, "about", "transaction_id", cents="size"),
             named.select(BY_CUSTOMER, "about", transaction_id="transaction_id_out", cents=pl.lit(0, pl.Int64)),
         ]
     )

@@ -42,25 +42,36 @@ def missing(facts: Facts) -> pl.DataFrame:
     )
 
 
-def withheld_rows(facts: Facts) -> pl.DataFrame:
+def withheld_rows(facts: Facts) -> pl.LazyFrame:
     """Return the rows whose balance jumps by more than fees and interest would explain."""
-    large = facts.cached(missing).filter(pl.col("cents").abs() >= LEAST_MISSING)
+    large = facts.cached(missing).lazy().filter(pl.col("cents").abs() >= LEAST_MISSING)
     return large.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.col("cents").abs())
 
 
-def withheld_months(facts: Facts) -> pl.DataFrame:
-    """Return the first row after more than SILENT_DAYS without one, if at least SERIES recurring series go on."""
-    days = facts.rows.select(BY_CUSTOMER, "date", "transaction_id").unique(
-        [BY_CUSTOMER, "date"], keep="first", maintain_order=True
+def silences(facts: Facts) -> pl.DataFrame:
+    """Return the first row (`date`, `transaction_id`) after each long silence, and `since`: the day before it."""
+    return (
+        facts.rows.lazy()
+        .select(BY_CUSTOMER, "date", "transaction_id")
+        .unique([BY_CUSTOMER, "date"], keep="first", maintain_order=True)
+        .with_columns(since=pl.col("date").shift(1).over(BY_CUSTOMER))
+        .filter((pl.col("date") - pl.col("since")).dt.total_days() > SILENT_DAYS)
+        .collect(engine="in-memory")
     )
-    since = pl.col("date").shift(1).over(BY_CUSTOMER)
-    silent = days.with_columns(since=since).filter((pl.col("date") - pl.col("since")).dt.total_days() > SILENT_DAYS)
-    if silent.is_empty():
-        return _nothing()
-    series = facts.rows.filter(pl.col("series_id").is_not_null()).select(BY_CUSTOMER, "series_id", day="date")
-    around = silent.join(series, on=BY_CUSTOMER, how="inner").filter(
-        (pl.col("day") >= pl.col("since") - pl.duration(days=SERIES_DAYS))
-        & (pl.col("day") <= pl.col("date") + pl.duration(days=SERIES_DAYS))
+
+
+def withheld_months(facts: Facts) -> pl.LazyFrame:
+    """Return the first row after more than SILENT_DAYS without one, if at least SERIES recurring series go on."""
+    recurring = facts.rows.lazy().filter(pl.col("series_id").is_not_null())
+    series = recurring.select(BY_CUSTOMER, "series_id", day="date")
+    around = (
+        facts.cached(silences)
+        .lazy()
+        .join(series, on=BY_CUSTOMER, how="inner")
+        .filter(
+            (pl.col("day") >= pl.col("since") - pl.duration(days=SERIES_DAYS))
+            & (pl.col("day") <= pl.col("date") + pl.duration(days=SERIES_DAYS))
+        )
     )
     gap = (BY_CUSTOMER, "date", "transaction_id")
     both = around.group_by(*gap, "series_id").agg(
@@ -70,15 +81,16 @@ def withheld_months(facts: Facts) -> pl.DataFrame:
     return found.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.lit(0, pl.Int64))
 
 
-def withheld_accounts(facts: Facts) -> pl.DataFrame:
+def withheld_accounts(facts: Facts) -> pl.LazyFrame:
     """Return transfers of the last year to and from an account that was not supplied, if they are many and large."""
-    ages = facts.rows.select("transaction_id", "age")
-    recent = mentions(facts).join(ages, on="transaction_id", how="left", validate="1:1").filter(pl.col("age") < YEAR)
+    ages = facts.rows.lazy().select("transaction_id", "age")
+    dated = mentions(facts).lazy().join(ages, on="transaction_id", how="left", validate="1:1")
     account = (BY_CUSTOMER, "masked_number", "place")
     size = pl.col("amount").abs().to_physical().cast(pl.Int64)
     usual = pl.col("usual") * (YEAR // MONTH)
     return (
-        recent.join(facts.cached(usual_month), on=BY_CUSTOMER, how="left", validate="m:1")
+        dated.filter(pl.col("age") < YEAR)
+        .join(facts.cached(usual_month).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
         .with_columns(cents=size)
         .filter(
             pl.len().over(account) >= LEAST_MENTIONS,
@@ -88,26 +100,33 @@ def withheld_accounts(facts: Facts) -> pl.DataFrame:
     )
 
 
-def disguised_transfers(facts: Facts) -> pl.DataFrame:
+def unmatched_transfers(facts: Facts) -> pl.DataFrame:
+    """Return own transfers that left an account (`other`) by a row (`left`) and were not found in another."""
+    sent = facts.cached(candidates).lazy().filter(pl.col("cents") < 0, pl.col("category") == "own_transfer")
+    return (
+        sent.filter(~pl.col("is_transfer").fill_null(value=False))
+        .select(BY_CUSTOMER, "size", "date", other="account_id", left="transaction_id")
+        .collect(engine="in-memory")
+    )
+
+
+def disguised_transfers(facts: Facts) -> pl.LazyFrame:
     """Return receipts that left another account of the customer as a transfer of the same size on the same day."""
-    rows = facts.cached(candidates)
-    left = rows.filter(
-        pl.col("cents") < 0, pl.col("category") == "own_transfer", ~pl.col("is_transfer").fill_null(value=False)
-    ).select(BY_CUSTOMER, "size", "date", other="account_id", left="transaction_id")
     met = (
-        rows.filter("is_receipt")
-        .join(left, on=[BY_CUSTOMER, "size", "date"], how="inner")
+        facts.cached(candidates)
+        .lazy()
+        .filter("is_receipt")
+        .join(
+            facts.cached(unmatched_transfers).lazy(),
+            on=[BY_CUSTOMER, "size", "date"],
+            how="inner",
+            maintain_order="left_right",
+        )
         .filter(pl.col("account_id") != pl.col("other"))
         .unique("transaction_id", keep="first", maintain_order=True)
         .unique("left", keep="first", maintain_order=True)
     )
     several = met.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRANSFERS).with_columns(about=pl.lit(None, pl.String))
-    received = several.select(BY_CUSTOMER, "transaction_id", "about", cents="size")
+    received = several.select(BY_CUSTOMER, "about", "transaction_id", cents="size")
     sent = several.select(BY_CUSTOMER, "about", transaction_id="left", cents=pl.lit(0, pl.Int64))
-    return pl.concat([received, sent.select(received.columns)])
-
-
-def _nothing() -> pl.DataFrame:
-    return pl.DataFrame(
-        schema={BY_CUSTOMER: pl.Int64, "transaction_id": pl.Binary, "about": pl.String, "cents": pl.Int64}
-    )
+    return pl.concat([received, sent])

@@ -23,8 +23,8 @@ from pipelines.vocabulary.schemas import MONEY, UUID
 
 FILE = "findings.yaml"
 KIND = "finding"  # of a resolution
-# By code: what a detector reads, and the detector. Detectors with nothing to read don't run: that is true of most of them
-# for most customers, and a query on an empty frame still takes time.
+# By code: what a detector reads, and the detector. It doesn't run if there is nothing to read: for most customers most
+# of it is empty, and a query on an empty frame still takes time.
 _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts], pl.LazyFrame]]] = {
     "own_transfer_as_revenue": (withheld.unmatched_transfers, withheld.disguised_transfers),
     "borrowed_as_revenue": (injections.streams, injections.disguised_loans),

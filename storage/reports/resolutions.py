@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from sqlalchemy import func, insert, select
 
 from pipelines.vocabulary.errors import NotFound
@@ -35,12 +36,12 @@ def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None,
     """Resolve a finding or an event, or revoke its resolution (`reason` None). Queue new reports if that is a change.
 
     Raises:
-        NotFound: the customer's risk report has nothing with this key.
+        NotFound: the customer's risk report has nothing of this kind with this key.
         Conflict: a refresh of the reports is running, which may have read the resolutions already.
     """
     lock(w, customer)
-    if not _is_reported(w, customer, key):
-        raise NotFound("Resolution.NothingFound", "The customer's risk report has no finding or event with this key.")
+    if not _is_reported(w, customer, kind, key):
+        raise NotFound("Resolution.NothingFound", f"The customer's risk report has no {kind} with this key.")
     before = {each.key: each.reason for each in current(w, customer)}
     if before.get(key) == reason:
         return
@@ -49,11 +50,14 @@ def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None,
     request_refresh(w, customer, now)
 
 
-def _is_reported(r: Reading, customer: Customer, key: str) -> bool:
-    """Return whether the stored risk report names the key. Keys are hexadecimal digits, so nothing else matches."""
+def _is_reported(r: Reading, customer: Customer, kind: str, key: str) -> bool:
     mine = (reports.c.customer_number == customer.number, reports.c.kind == "risk")
     data = r.execute(select(reports.c.data).where(*mine)).scalar()
-    return data is not None and f'"key":"{key}"' in data
+    if data is None:
+        return False
+    report = msgspec.json.decode(data)
+    found = report["events"] if kind == "event" else report["integrity"]["findings"]
+    return any(each["key"] == key for each in found)
 
 
 def current(r: Reading, customer: Customer) -> list[Resolution]:

@@ -7,7 +7,8 @@ from tests.api.conftest import Client
 from tests.api.worker import end_refreshes, end_submissions
 
 KEY = "c2ba64628b784b625c41a4b961ab7e14"
-RISK = f'{{"value":0.3100,"rating":"B","integrity":{{"findings":[{{"finding":"round_trip","key":"{KEY}"}}]}}}}'
+FINDINGS = f'[{{"finding":"round_trip","key":"{KEY}"}}]'
+RISK = f'{{"value":0.3100,"rating":"B","events":[],"integrity":{{"findings":{FINDINGS}}}}}'
 DATA = {"completeness": "{}", "risk": RISK, "aggregate": '{"tables":[]}'}
 REASON = "Deposit returned when the job was cancelled."
 
@@ -57,8 +58,9 @@ def test_nothing_is_resolved_while_a_refresh_runs_that_would_not_see_it(client: 
     assert client.get(path).json()["data"]["totalCount"] == 1
 
 
-def test_what_the_report_does_not_show_can_not_be_resolved(client: Client, path: str) -> None:
-    answer = client.call("PUT", path, json={"kind": "finding", "key": "0" * 32, "reason": REASON})
+@pytest.mark.parametrize("named", [{"key": "0" * 32}, {"kind": "event"}])
+def test_what_the_report_does_not_show_can_not_be_resolved(client: Client, path: str, named: dict[str, str]) -> None:
+    answer = client.call("PUT", path, json={"kind": "finding", "key": KEY, "reason": REASON, **named})
     assert (answer.status_code, answer.json()["code"]) == (404, "Resolution.NothingFound")
 
 

@@ -1,4 +1,7 @@
-"""Read scanned pages with tesseract, where it is installed: one process per page, confined like the child of a file."""
+"""Read scanned pages with tesseract, where it is installed.
+
+Each page is read by a process of its own, which is confined like the child process that reads a file.
+"""
 
 import csv
 import os
@@ -50,7 +53,9 @@ def read_words(png: bytes, limits: ChildLimits, tesseract: str) -> tuple[Scanned
 
 
 def _environment() -> Mapping[str, str]:
-    """Return tesseract's environment: one thread, as other files wait, and the operator's folder of language data."""
+    """Return tesseract's environment: one thread, to leave processors to other files, and the operator's folder of
+    language data.
+    """
     retained = {name: value for name, value in os.environ.items() if name == DATA_FOLDER}
     return {"OMP_THREAD_LIMIT": "1", "LC_ALL": "C.UTF-8", **retained}
 

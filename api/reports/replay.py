@@ -70,10 +70,10 @@ class Basis:
 
 
 def find_basis(r: Reading, caller: Caller, customer: Customer, moment: Moment, kind: str | None = None) -> Basis:
-    """Return the basis for `moment`. If it is empty and `kind` has a stored report, return that report's basis.
+    """Return the basis for `moment`. If no moment is given and `kind` has a stored report, return that report's basis.
 
     Raises:
-        Gone: the version is no longer stored; for a time, only if later versions don't show what was known then.
+        Gone: the version is no longer stored, and with `known_at`, the current version can't replace it (`_known`).
         NotFound: there is no such version yet.
     """
     version, as_of = moment.data_version, moment.as_of

@@ -76,7 +76,7 @@ def _summarise(error: Exception) -> str:
 def claim(store: Store, queue: Queue, now: datetime) -> Batch | None:
     """Release expired batches, then claim the queue's waiting jobs. Return None if there is nothing to claim.
 
-    It checks in a read transaction first, because a database has only one writer at a time.
+    It checks in a read transaction first, because only one transaction at a time can write to SQLite.
     """
     with store.db.reading() as r:
         claimable = (

@@ -1,7 +1,8 @@
 """Read a batch's retractions, and what they need: the customers' later submissions, as they were sent.
 
-A customer's value holds no duplicates. So a row that a later submission repeated is read again from that submission's
-landing file. This takes time in proportion to the later submissions, which is acceptable because retractions are rare.
+A customer's stored transactions hold no duplicates. So a row that a later submission repeated is read again from that
+submission's landing file. This takes time in proportion to the later submissions, which is acceptable because
+retractions are rare.
 """
 
 from collections.abc import Iterable, Sequence

@@ -11,11 +11,11 @@ from pipelines.enrichment.learned.features import plain_text
 from pipelines.enrichment.training.labelled import prepare
 from pipelines.synthetic import portfolio
 
-WEIGHTS = 900_000  # some 3 MB, to come with the code
+WEIGHTS = 900_000  # about 3 MB, small enough to be distributed with the code
 MONTHS, SEED, UNTIL = 12, 29, date(2025, 6, 30)
 MOST_ALIKE = 3  # rows that differ only in numbers: more of them teach nothing
 MOST_ROWS = 30_000
-BY_HAND = 4.0  # weight of a row labelled by hand; one of the portfolio, which is worded by templates, has 1
+BY_HAND = 4.0  # weight of a row labelled by hand; a row of the portfolio, whose narrative comes from a template, has 1
 
 
 def training_rows(customers: int, by_hand: pl.DataFrame | None) -> pl.DataFrame:

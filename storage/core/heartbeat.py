@@ -20,7 +20,8 @@ from multiprocessing.connection import Connection
 BEAT_EVERY_S = 2.0
 HUNG_AFTER_S = 20.0  # ten beats
 FIRST_BEAT_WITHIN_S = 300.0  # until a process has imported what it needs, on a busy machine
-ROUND_WITHIN_S = 180.0  # of a watched loop; its waits for databases, workers and Dagster take 20 s each. Our judgement
+# Of a watched loop: each of its waits for a database, a worker or Dagster takes up to 20 s. Our judgement.
+ROUND_WITHIN_S = 180.0
 LAST_WORDS_S = 1.0  # for the log, before a process with an overdue loop ends
 LONGEST_CHECK_S = 1.0  # the listener checks four times a second; after a longer gap it was suspended or too busy
 
@@ -118,8 +119,8 @@ def _report(failures: "list[sys.UnraisableHookArgs]") -> None:
 class Pulse:
     """How long a process has been silent, counting only time in which the listener was running.
 
-    Counted by the listener's monotonic clock, and never more than a second from one look to the next: a machine that
-    was suspended, or too busy to let the listener look, says nothing about the process.
+    Each check of the listener adds the time since the last one, by its monotonic clock, but at most a second: if the
+    machine was suspended, or too busy for the listener to check, that says nothing about the process.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -129,7 +130,7 @@ class Pulse:
         self._bearable_s = FIRST_BEAT_WITHIN_S
 
     def note(self, *, heard: bool) -> None:
-        """Note that the listener looked just now, and whether there was a sign of life since it last did."""
+        """Record a check by the listener: whether the process has sent anything since the last one."""
         now = self._clock()
         if heard:
             self._silent_s, self._bearable_s = 0.0, HUNG_AFTER_S
@@ -145,7 +146,7 @@ class Pulse:
 
 def take_beats(line: Connection) -> bool:
     """Take what was sent by `beat`; return whether there was anything."""
-    os.set_blocking(line.fileno(), False)  # no poll: it fails in a process that is out of files
+    os.set_blocking(line.fileno(), False)  # no poll: it fails if the limit on open files is 0
     try:
         return bool(os.read(line.fileno(), 65_536))
     except OSError:  # nothing was sent, or the other end is gone

@@ -2,7 +2,8 @@
 
 A file is durable before the database refers to it (see `durable.create`). So every path in the database has its file,
 and a file without a row is an orphan that nothing reads. Flipped bits in Parquet usually decode to wrong values without
-an error. Therefore a process checks the hash when it first opens a file, and again after many other files.
+an error. Therefore a process checks the hash when it first opens a file, and again when it opens the file after it has
+checked many others.
 """
 
 import hashlib

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from xdist.workermanage import WorkerController
 
-OFTEN: Final = 5  # fewer may all have come too late to be injected
+OFTEN: Final = 5  # if a kind was tried less often, every try may have come too late to be injected
 TRIED: Final[Counter[str]] = Counter()
 INJECTED: Final[Counter[str]] = Counter()
 SURVIVED: Final[Counter[str]] = Counter()

@@ -1,6 +1,6 @@
 """One experiment: a client runs a scenario while something breaks; afterwards all invariants are checked.
 
-What holds at every moment is looked at all the while, too.
+Invariants that hold at every moment are also checked while the scenario runs.
 """
 
 from collections.abc import Iterator

@@ -24,7 +24,7 @@ from storage.customers.customers import Creation
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Customers"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
-MOST_NAMED = customers.MOST_OTHERS - 1  # the last one only shows that there are more
+MOST_NAMED = customers.MOST_OTHERS - 1  # one more is read, only to learn whether there are more
 
 
 @router.post(
@@ -63,7 +63,7 @@ def _created(creation: Creation) -> Response:
 
 
 def _others(customer_ids: tuple[UUID, ...]) -> str | None:
-    """Return a message about other customers with this ABN: it may be intended or a mistake."""
+    """Return a message that names other customers with this ABN. To have several may be intended or a mistake."""
     if not customer_ids:
         return None
     named = ", ".join(str(customer_id) for customer_id in customer_ids[:MOST_NAMED])

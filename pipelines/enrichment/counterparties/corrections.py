@@ -3,10 +3,11 @@
 A correction applies to one transaction, to all with a counterparty, or to all whose text contains certain words. A
 correction of a single transaction wins over one of many; otherwise the later one wins.
 
-The counterparty is decided first, because some corrections depend on it. It is the name given to the single
-transaction, else the name by the latest matching words, else what enrichment found. Later corrections of the resulting
-counterparty may rename it further, in their order. Then the category is decided by the latest correction of the
-transaction, of its words, or of a counterparty that it had at the time.
+The counterparty is decided first, because some corrections depend on it. A name given to the single transaction is
+final. Without one, the counterparty is the one that the latest matching words name, else the one that enrichment found,
+and later corrections of that counterparty may rename it further, in their order. Then the category is decided by the
+latest correction of the single transaction, else by the latest one of its words or of a counterparty that it had at the
+time.
 
 Words are compared as adjacent whole words; clients can't send regular expressions. Words are looked up rather than
 searched for: every run of words in a text that is as long as some correction's words is joined with the corrections. So
@@ -41,7 +42,8 @@ _SIDE = ("customer_number", "direction")
 _TEXT = (*_SIDE, "description")
 _POSITIONS = ("category_position", "name_position")
 _NO_POSITIONS = dict.fromkeys(_POSITIONS, pl.Int64())
-# The period of positions in which a row has the counterparty `key`, and whether corrections may rename it then.
+# A row has the counterparty `key` from the correction at position `since` to the one at `through`; `renames` says
+# whether corrections in between may rename it.
 _START = (*_SIDE, "key", "since", "through", "renames")
 _OF_A_COUNTERPARTY = ("counterparty_kind", "counterparty_lender_id", "counterparty_abn")
 _FILLED_BEFORE = ("category_basis", "counterparty_group", "counterparty_abn")
@@ -92,8 +94,8 @@ def apply_corrections(rows: pl.LazyFrame, corrections: pl.DataFrame) -> pl.LazyF
 def find_changed_rows(rows: pl.DataFrame, correction: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
     """Return the rows that a new correction would decide, with `changes`: whether it would change their values.
 
-    Categories are compared as the rows show them. Effects on other corrections, which applied to a name that this one
-    replaces, are not considered.
+    The new category and name are compared with those that the rows have now. If the new name replaces one that other
+    corrections apply to, those no longer apply; this is not considered.
 
     Args:
         rows: enriched transactions (schema TRANSACTIONS, or the columns REACHED_BY).
@@ -140,7 +142,7 @@ def count_rows_by_counterparty(rows: pl.DataFrame, key: str) -> pl.DataFrame:
 
 
 def count_corrected_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Count the rows that each correction decides, by their `category_basis`: `correction_id` (text) and `rows`."""
+    """Return `correction_id` (text) and `rows`: how many rows each correction decides, as `category_basis` records."""
     basis = pl.col("category_basis")
     deciding = pl.concat_list(
         basis.str.extract(f"^correction ({_UUID}):"), basis.str.extract(f"name by correction ({_UUID})$")
@@ -331,7 +333,7 @@ def _add_key_named_at(rows: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
 
 
 def _follow_renamings(starts: pl.DataFrame, by_party: pl.DataFrame) -> pl.DataFrame:
-    """Follow renamings from each start. Return the last positions on the way with a category and with a renaming.
+    """Follow renamings from each start. Return the positions of the last category correction and renaming on the way.
 
     From each start, the first later correction that renames the counterparty applies, and so on. Each step is later
     than the one before, so there are at most as many steps as corrections.

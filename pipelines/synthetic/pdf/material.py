@@ -1,4 +1,4 @@
-"""What a statement prints: postings of synthetic businesses as one account's, in the words of a bank.
+"""What a statement prints: the postings of one account, made from synthetic businesses and worded as its bank would.
 
 A statement of thousands of rows merges the days of several businesses into one account.
 """
@@ -44,7 +44,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Material:
-    """One account's postings between two balances."""
+    """An account with its opening balance and the postings that follow it."""
 
     holder: Holder
     bsb: str  # six digits
@@ -59,7 +59,7 @@ class Material:
 
 
 def material(style: BankStyle, bsb_prefix: str, role: Role, count: int, until: date, rng: Random) -> Material:
-    """Return at least one and at most `count` postings, the last of them by `until`."""
+    """Return an account with `count` postings (at least 1), none of them after `until`."""
     months = max(2, min(_LONGEST, count // _A_MONTH[role] + 2))
     lives = _lives(style, role, months, until, rng)
     profile, booked, state = next(lives)

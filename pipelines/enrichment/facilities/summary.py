@@ -369,9 +369,8 @@ def _add_stacking(known: pl.DataFrame) -> pl.LazyFrame:
     over = _count_until(spans, "start", counted="end", strict=True)
     counts = spans.select(_FACILITY).join(begun, on=_FACILITY, validate="1:1").join(over, on=_FACILITY, validate="1:1")
     stacked = counts.select(_FACILITY, stacked_with=pl.col("end_count") - pl.col("start_count") - 1)
-    return (known.lazy().join(stacked, on=_FACILITY, how="left", validate="1:1")).with_columns(
-        pl.col("stacked_with").fill_null(0)
-    )
+    together = known.lazy().join(stacked, on=_FACILITY, how="left", validate="1:1")
+    return together.with_columns(pl.col("stacked_with").fill_null(0))
 
 
 def _count_until(spans: pl.LazyFrame, day: str, counted: str, strict: bool) -> pl.LazyFrame:

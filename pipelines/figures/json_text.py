@@ -29,9 +29,9 @@ def object_text(schema: Mapping[str, pl.DataType]) -> pl.Expr:
     parts: list[pl.Expr] = []
     for plain, names in groupby(schema, lambda name: _is_plain(schema[name])):
         run = {name: schema[name] for name in names}
-        members = [_plain(name, kind) for name, kind in run.items()] if plain else [_encoded(run)]
-        for member in members:
-            parts += [pl.lit("," if parts else "{"), member]
+        members = {f'"{name}":': _plain(name, kind) for name, kind in run.items()} if plain else {"": _encoded(run)}
+        for opened, member in members.items():
+            parts += [pl.lit(("," if parts else "{") + opened), member]
     return pl.concat_str(*(parts or [pl.lit("{")]), pl.lit("}"))
 
 
@@ -74,7 +74,7 @@ def _is_plain(kind: pl.DataType) -> bool:
 def _plain(name: str, kind: pl.DataType) -> pl.Expr:
     text = pl.col(name).cast(pl.String)
     quoted = pl.concat_str(pl.lit('"'), text, pl.lit('"')) if kind == pl.Date() else text
-    return pl.concat_str(pl.lit(f'"{name}":'), quoted.fill_null("null"))
+    return quoted.fill_null("null")
 
 
 def _encoded(columns: Mapping[str, pl.DataType]) -> pl.Expr:

@@ -66,10 +66,12 @@ class Total(Column):
     part: pl.Expr
     complete: bool = False
 
+    @cached_property
     def contribution(self) -> pl.Expr:
         """Return what a row contributes, in the total's unit."""
         return self.part.cast(UNITS[self.unit]).alias(self.name)
 
+    @cached_property
     def summed(self) -> pl.Expr:
         """Return the sum of what rows contribute, or of sums computed before."""
         parts = pl.col(self.name)
@@ -201,7 +203,7 @@ class Table:
     def _trace(self, facts: Facts, row: Mapping[str, Any], name: str) -> Trace:
         for total in self.totals:
             if total.name == name:
-                return Sum(contributions(self.contributing_rows(total, facts, row), total.contribution()))
+                return Sum(contributions(self.contributing_rows(total, facts, row), total.contribution))
         for derived in self.derived:
             if derived.name == name:
                 inputs = {of: self._input(facts, row, of) for of in derived.of}
@@ -275,8 +277,8 @@ class Table:
 def summed(rows: pl.LazyFrame, by: Sequence[str], totals: Sequence[Total]) -> pl.LazyFrame:
     """Sum the totals of each customer's rows by these keys."""
     keys = (BY_CUSTOMER, *by)
-    parts = rows.select(*keys, *(total.contribution() for total in totals))
-    return parts.group_by(keys).agg(total.summed() for total in totals)
+    parts = rows.select(*keys, *(total.contribution for total in totals))
+    return parts.group_by(keys).agg(total.summed for total in totals)
 
 
 def join_by_keys(rows: pl.LazyFrame, summed: tuple[pl.LazyFrame, tuple[str, ...]]) -> pl.LazyFrame:

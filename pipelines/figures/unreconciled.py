@@ -142,7 +142,7 @@ def lines(shares: pl.LazyFrame, place: str) -> pl.LazyFrame:
 def _sizes(source: Source, by: Sequence[str], facts: Facts, concerned: pl.Expr) -> pl.LazyFrame:
     """Return what rows contribute to each total by the keys, signs left out: `all TOTAL` and `unreconciled TOTAL`."""
     mark = _is_unreconciled(facts).alias(_MARKED)
-    parts = (total.contribution().abs() for total in source.totals)
+    parts = (total.contribution.abs() for total in source.totals)
     names = [total.name for total in source.totals]
     return (
         source.rows(facts)
@@ -196,7 +196,7 @@ def explain(facts: Facts, table: Table, row: Mapping[str, Any], column: Sequence
 
 
 def _contributions(table: Table, facts: Facts, row: Mapping[str, Any], total: Total) -> pl.DataFrame:
-    return contributions(table.contributing_rows(total, facts, row), total.contribution().abs())
+    return contributions(table.contributing_rows(total, facts, row), total.contribution.abs())
 
 
 def share_formula(units: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> Formula:

@@ -1,6 +1,7 @@
 """Arithmetic over metrics: left to right, exact, and within the range of decimals."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, reduce
 
 import polars as pl
 
@@ -21,32 +22,28 @@ def calculate(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.S
     """
     columns = {f"value_{nth}": each for nth, each in enumerate(values)}
     columns |= {f"cause_{nth}": each for nth, each in enumerate(causes)}
-    operands, unavailable = ([pl.col(f"{name}_{nth}") for nth in range(len(values))] for name in ("value", "cause"))
+    steps, cause = _expressions(operation, len(values))
+    return reduce(pl.LazyFrame.with_columns, steps, pl.LazyFrame(columns)).select("value", cause)
+
+
+@cache
+def _expressions(operation: str, count: int) -> tuple[Sequence[pl.Expr], pl.Expr]:
+    """Return the steps that give `value`, each replacing it, and the `cause` why there is none.
+
+    One expression of all steps would double in size with each, because a step uses the value before it several times.
+    """
+    operands, unavailable = ([pl.col(f"{name}_{nth}") for nth in range(count)] for name in ("value", "cause"))
     if operation in _CHOICES:
-        return pl.LazyFrame(columns).select(
-            value=_CHOICES[operation](operands).cast(VALUE), cause=pl.coalesce(unavailable)
-        )
-    frame = _stepped(_STEPS[operation], pl.LazyFrame(columns), operands)
+        return [_CHOICES[operation](operands).cast(VALUE).alias("value")], pl.coalesce(unavailable).alias("cause")
+    value, step, (first, *others) = pl.col("value"), _STEPS[operation], operands
     own = []
     if operation in {"divide", "ratio"}:
         own.append(caused(DIVISION_BY_ZERO, operands[1] == 0))
     if operation == "ratio":
         own.append(caused(NOT_APPLICABLE, operands[1] < 0))
-    value = pl.col("value")
-    return frame.select(value, cause=pl.coalesce(*unavailable, *own, caused(OVERFLOW, value.is_null())))
-
-
-def _stepped(step: Step, frame: pl.LazyFrame, operands: Sequence[pl.Expr]) -> pl.LazyFrame:
-    """Add `value`, the result of `step` from the left.
-
-    Each step replaces the column. One expression of all steps would double in size with each, because a step uses
-    the value before it several times.
-    """
-    first, *others = operands
-    frame = frame.with_columns(value=first)
-    for operand in others:
-        frame = frame.with_columns(value=step(pl.col("value"), operand).cast(VALUE))
-    return frame
+    starts = step(first, others[0]).cast(VALUE).alias("value")
+    steps = [starts, *(step(value, operand).cast(VALUE).alias("value") for operand in others[1:])]
+    return steps, pl.coalesce(*unavailable, *own, caused(OVERFLOW, value.is_null())).alias("cause")
 
 
 def _if_within_range(estimate: pl.Expr, value: pl.Expr) -> pl.Expr:

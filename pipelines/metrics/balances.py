@@ -1,6 +1,6 @@
 """Balances of all cash accounts together, day by day, as steps from one day with rows to the next."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
@@ -9,7 +9,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics.definition import Balances, Days, Where
 from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, NO_BALANCES, SCALE, caused, fractions
-from pipelines.metrics.running import WIDE, Between, Running, measured
+from pipelines.metrics.running import WIDE, Between, Layout, Running, measured
 from pipelines.metrics.windows import edges
 
 _CHANGING = ("cents", "known", "unknown", "beyond")
@@ -21,42 +21,60 @@ def usual_money(definition: Balances) -> Between:
     return measured(Where(external=True), definition.usual), *edges(definition.window)
 
 
-def outcomes(definitions: Sequence[Balances], facts: Facts, customers: pl.DataFrame, running: Running) -> pl.LazyFrame:
+Outcome = Callable[[Facts, pl.DataFrame, Running], pl.LazyFrame]
+
+
+def outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
     """Return FRACTION of all customers for the first metric, then for the second …
 
-    Args:
-        customers: their `windows.periods`.
-        running: with the totals of `usual_money`.
+    It is given the facts, the customers' `windows.periods`, and `Running` with the totals of `usual_money`.
     """
     windows = {window: f"days_{nth}" for nth, window in enumerate({each.window: None for each in definitions})}
-    usual = _usual([each for each in definitions if each.usual], customers, running)
-    parts = {}
-    for nth, each in enumerate(definitions):
-        inside = pl.col(windows[each.window])
-        parts[f"top_{nth}"], parts[f"bottom_{nth}"] = _aggregate(each, inside.cast(WIDE))
-    days = (
-        steps(facts)
-        .with_columns(days_within(window).alias(name) for window, name in windows.items())
-        .join(usual, on="customer", how="left", validate="m:1", maintain_order="left")
-    )
-    figures = days.group_by("customer").agg(part.alias(name) for name, part in parts.items())
-    everybody = pl.LazyFrame().select(customer=pl.int_range(customers.height))
-    joined = everybody.join(figures, on="customer", how="left", validate="1:1", maintain_order="left")
-    wide = joined.collect(engine="in-memory")
-    top, bottom = (pl.concat(wide[f"{part}_{nth}"] for nth in range(len(definitions))) for part in ("top", "bottom"))
-    unknown, one_day = pl.col("top").is_null(), pl.col("bottom") == 0
-    cause = pl.coalesce(caused(NO_BALANCES, unknown), caused(INSUFFICIENT_HISTORY, one_day))
-    return fractions(pl.LazyFrame({"top": top, "bottom": bottom}), pl.col("top"), pl.col("bottom"), cause)
+    inside = [days_within(window).cast(WIDE).alias(name) for window, name in windows.items()]
+    states = [state for name in windows.values() for state in _states(name)]
+    usual = _usual([each for each in definitions if each.usual], layout)
+    marked = {each: f"mark_{nth}" for nth, each in enumerate(definitions) if each.aggregate in _MARKS}
+    marks = [_MARKS[each.aggregate](each, windows[each.window]).alias(name) for each, name in marked.items()]
+    figures = [_figure(each, windows[each.window], pl.col(marked.get(each, ""))) for each in definitions]
+    # Many metrics share what they are divided by and whether anything is known: each is computed once.
+    shared = {part.meta.serialize(): part for _, *others in figures for part in others}
+    names = {key: f"shared_{nth}" for nth, key in enumerate(shared)}
+    parts = [*(part.alias(names[key]) for key, part in shared.items())]
+    parts += [top.alias(f"top_{nth}") for nth, (top, *_) in enumerate(figures)]
+    stacks = {
+        "top": [f"top_{nth}" for nth in range(len(figures))],
+        "bottom": [names[bottom.meta.serialize()] for _, bottom, _ in figures],
+        "seen": [names[seen.meta.serialize()] for *_, seen in figures],
+    }
+    top, bottom = pl.when("seen").then("top"), pl.col("bottom")
+    cause = pl.coalesce(caused(NO_BALANCES, top.is_null()), caused(INSUFFICIENT_HISTORY, bottom == 0))
+
+    def compute(facts: Facts, customers: pl.DataFrame, running: Running) -> pl.LazyFrame:
+        days = steps(facts).with_columns(inside).with_columns(states)
+        read = usual(customers, running)
+        days = days.join(read, on="customer", how="left", validate="m:1", maintain_order="left")
+        by_customer = days.with_columns(marks).group_by("customer").agg(parts)
+        everybody = pl.LazyFrame().select(customer=pl.int_range(customers.height))
+        joined = everybody.join(by_customer, on="customer", how="left", validate="1:1", maintain_order="left")
+        wide = joined.collect(engine="in-memory")
+        stacked = {name: pl.concat(wide[column] for column in columns) for name, columns in stacks.items()}
+        return fractions(pl.LazyFrame(stacked), top, bottom, cause)
+
+    return compute
 
 
-def _usual(definitions: Sequence[Balances], customers: pl.DataFrame, running: Running) -> pl.LazyFrame:
+def _usual(definitions: Sequence[Balances], layout: Layout) -> Callable[[pl.DataFrame, Running], pl.LazyFrame]:
     """Return `customer`, and for each window and side the cents moved and the days seen of it."""
-    columns = {}
-    for each in {_usual_names(each): each for each in definitions}.values():
-        moved, seen = _usual_names(each)
-        columns[moved] = running.between([usual_money(each)]).abs()
-        columns[seen] = customers.select(days_seen(each.window).cast(WIDE)).to_series()
-    return pl.LazyFrame({"customer": pl.int_range(customers.height, eager=True), **columns})
+    named = {_usual_names(each): each for each in definitions}
+    spans = layout.spans([usual_money(each) for each in named.values()])
+    days = [days_seen(each.window).cast(WIDE).alias(seen) for (_, seen), each in named.items()]
+
+    def compute(customers: pl.DataFrame, running: Running) -> pl.LazyFrame:
+        height, sums = customers.height, running.between(spans).abs()
+        moved = {name: sums.slice(nth * height, height) for nth, (name, _) in enumerate(named)}
+        return customers.lazy().select(*days, **moved, customer=pl.int_range(pl.len()))
+
+    return compute
 
 
 def _usual_names(definition: Balances) -> tuple[str, str]:
@@ -131,53 +149,71 @@ def days_within(window: Days) -> pl.Expr:
     return (first - last + 1).clip(lower_bound=0)
 
 
-def _aggregate(definition: Balances, days: pl.Expr) -> tuple[pl.Expr, pl.Expr]:  # noqa: PLR0911  one each
-    """Return a fraction of whole numbers; its top is null where no balance is known.
-
-    `days`: how many days of each step lie within the window.
-    """
-    total, hundred = pl.col("total"), pl.lit(100, WIDE)
-    known, some, beyond = total.is_not_null() & (days > 0), (pl.col("known") > 0) & (days > 0), pl.col("beyond") > 0
-    match definition.aggregate:
-        case "mean":
-            return pl.when(known.any()).then((total * days).sum()), 100 * days.filter(known).sum()
-        case "min":
-            return total.filter(known).min(), hundred
-        case "max":
-            return total.filter(known).max(), hundred
-        case "last":
-            return total.filter(known).min_by(pl.col("age").filter(known)), hundred
-        case "days_below":
-            assert definition.threshold is not None
-            below = total * 10 ** (SCALE - 2) < pl.lit(int(definition.threshold * 10**SCALE), WIDE)
-            return pl.when(known.any()).then(days.filter(below).sum()), pl.lit(1, WIDE)
-        case "days_beyond_limit":
-            return pl.when(some.any()).then(days.filter(beyond).sum()), pl.lit(1, WIDE)
-        case "share_beyond_limit":
-            return pl.when(some.any()).then(days.filter(beyond).sum()), days.filter(some).sum()
-        case "share_short" | "longest_short" | "days_since_short":
-            return _short(definition, known, days)
-        case _:
-            oldest = pl.min_horizontal("age", pl.lit(definition.window.offset + definition.window.days - 1))
-            return _slope(total, known, days, oldest.cast(WIDE))
+def _states(days: str) -> tuple[pl.Expr, pl.Expr]:
+    """Mark days of a window on which the total is known, and on which any balance is known."""
+    inside = pl.col(days) > 0
+    known, some = pl.col("total").is_not_null() & inside, (pl.col("known") > 0) & inside
+    return known.alias(f"known_{days}"), some.alias(f"some_{days}")
 
 
-def _short(definition: Balances, known: pl.Expr, days: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+def _below(definition: Balances, _: str) -> pl.Expr:
+    assert definition.threshold is not None
+    return pl.col("total") * 10 ** (SCALE - 2) < pl.lit(int(definition.threshold * 10**SCALE), WIDE)
+
+
+def _short(definition: Balances, days: str) -> pl.Expr:
     assert definition.threshold is not None
     moved, seen = (pl.col(name) for name in _usual_names(definition))
     enough = pl.lit(int(definition.threshold * 10**SCALE), WIDE) * moved
-    short = known & (pl.col("total") * 10**SCALE * seen < enough)
+    return pl.col(f"known_{days}") & (pl.col("total") * 10**SCALE * seen < enough)
+
+
+_MARKS: Mapping[str, Callable[[Balances, str], pl.Expr]] = {
+    "days_below": _below,
+    "share_short": _short,
+    "longest_short": _short,
+    "days_since_short": _short,
+}
+
+
+def _figure(definition: Balances, window: str, mark: pl.Expr) -> tuple[pl.Expr, pl.Expr, pl.Expr]:  # noqa: PLR0911  one each
+    """Return a fraction of whole numbers, and whether a balance is known.
+
+    Args:
+        window: the column that says how many days of each step lie within the window.
+        mark: the days that `_MARKS` marks.
+    """
+    total, days, beyond = pl.col("total"), pl.col(window), pl.col("beyond") > 0
+    known, some = pl.col(f"known_{window}"), pl.col(f"some_{window}")
+    one, hundred, known_days = pl.lit(1, WIDE), pl.lit(100, WIDE), days.filter(known).sum()
     match definition.aggregate:
+        case "mean":
+            return (total * days).sum(), 100 * known_days, known.any()
+        case "min":
+            return total.filter(known).min(), hundred, known.any()
+        case "max":
+            return total.filter(known).max(), hundred, known.any()
+        case "last":
+            return total.filter(known).min_by(pl.col("age").filter(known)), hundred, known.any()
+        case "days_beyond_limit":
+            return days.filter(beyond).sum(), one, some.any()
+        case "share_beyond_limit":
+            return days.filter(beyond).sum(), days.filter(some).sum(), some.any()
+        case "days_below":
+            return days.filter(mark).sum(), one, known.any()
         case "share_short":
-            return pl.when(known.any()).then(days.filter(short).sum()), days.filter(known).sum()
+            return days.filter(mark).sum(), known_days, known.any()
         case "longest_short":
-            so_far = pl.when(short).then(days).otherwise(0).cum_sum()
-            before = pl.when(~short).then(so_far).forward_fill().fill_null(0)
-            return pl.when(known.any()).then((so_far - before).max()), pl.lit(1, WIDE)
-        case _:
+            so_far = pl.when(mark).then(days).otherwise(0).cum_sum()
+            before = pl.when(~mark).then(so_far).forward_fill().fill_null(0)
+            return (so_far - before).max(), one, known.any()
+        case "days_since_short":
             last = pl.max_horizontal(pl.col("age") - pl.col("days") + 1, pl.lit(definition.window.offset))
-            since = (last - definition.window.offset).filter(short).min()
-            return pl.when(known.any()).then(pl.coalesce(since, days.filter(known).sum())), pl.lit(1, WIDE)
+            since = (last - definition.window.offset).filter(mark).min()
+            return pl.coalesce(since, known_days), one, known.any()
+        case _:
+            oldest = pl.min_horizontal("age", pl.lit(definition.window.offset + definition.window.days - 1))
+            return *_slope(total, known, days, oldest.cast(WIDE)), known.any()
 
 
 def _slope(total: pl.Expr, known: pl.Expr, days: pl.Expr, age: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -190,4 +226,4 @@ def _slope(total: pl.Expr, known: pl.Expr, days: pl.Expr, age: pl.Expr) -> tuple
     squares = days * age * age - age * days * (days - 1) + days * (days - 1) * (2 * days - 1) // 6
     n, x = days.filter(known).sum(), ages.filter(known).sum()
     numerator = x * (total * days).sum() - n * (total * ages).sum()
-    return pl.when(known.any()).then(30 * numerator), 100 * (n * squares.filter(known).sum() - x * x)
+    return 30 * numerator, 100 * (n * squares.filter(known).sum() - x * x)

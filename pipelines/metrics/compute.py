@@ -5,9 +5,12 @@ so one customer costs little, and ten thousand cost little more. Sources first r
 (`outcome.FRACTION`); arithmetic over metrics follows, level by level.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from pipelines.figures.facts import Facts
@@ -22,14 +25,20 @@ from pipelines.metrics.outcome import (
     OVERFLOW,
     STALE,
     VALUE,
+    Places,
     caused,
+    rows_at,
 )
 from pipelines.metrics.registry import METRICS, in_order
-from pipelines.metrics.sources import outcomes
+from pipelines.metrics.sources import Sources
 from pipelines.metrics.windows import periods
 
 READINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "metric": pl.String(), "value": VALUE, "cause": pl.String()})
 """One row per metric (its slug) and customer; `value` in the metric's unit, or null with the `cause` why."""
+
+_OUTCOME = pl.Schema({"value": VALUE, "cause": pl.String()})
+_CACHED_PLANS = 100  # of the metrics of a report, and of policies with metrics of their own; our judgement
+Needs: TypeAlias = tuple[int, int, int | None]  # days and months of history, and days the last row may lie back
 
 
 def cause_of(slug: str) -> str:
@@ -47,12 +56,7 @@ def values(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
         One row per customer, sorted: `customer_number`, and for each metric its value in the column of its slug (VALUE;
         null: unavailable) and the cause in the column `cause_of(slug)` (null: available).
     """
-    customers = periods(facts)
-    figures = _figures(facts, customers, list(in_order(metrics)))
-    columns = [
-        column for slug in metrics for column in (figures[slug][0].alias(slug), figures[slug][1].alias(cause_of(slug)))
-    ]
-    known = pl.DataFrame([customers[BY_CUSTOMER], *columns])
+    known = _plan(tuple(metrics.values()), shares_rows=facts.shares_rows).values(facts, periods(facts))
     if known.height == facts.customers.height:
         return known
     silent = facts.customers.join(known, on=BY_CUSTOMER, how="anti")
@@ -68,50 +72,83 @@ def readings(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
     return long.with_columns(value=pl.col("value").cast(VALUE), cause=causes.cast(pl.String))
 
 
-Figures = tuple[pl.Series, pl.Series]  # values and causes, in the order of the customers with rows
-
-
-def _figures(facts: Facts, customers: pl.DataFrame, ordered: Sequence[Metric]) -> Mapping[str, Figures]:
-    figures: dict[str, Figures] = {}
-    unmet = _unmet(ordered, customers)
-    from_sources, fraction = outcomes(facts, customers, ordered)
-    figures |= _unstack(from_sources, unmet, _divide(fraction))
-    for alike in _group_alike([metric for metric in ordered if isinstance(metric.definition, Arithmetic)]):
-        figures |= _unstack(alike, unmet, _calculate(alike, figures, customers.height))
-    return figures
-
-
-def _unmet(metrics: Sequence[Metric], customers: pl.DataFrame) -> Mapping[str, pl.Series]:
-    """Return for each metric the cause why customers don't meet what it needs, or null where they do.
-
-    It comes before any cause of the source. Many metrics need the same, so each need is checked once.
+class _Step(NamedTuple):
+    """Arithmetic metrics with the same operation and number of operands. Of each: where in the stack its operands are,
+    and where among the needs its own is.
     """
-    needs = {metric.slug: (metric.history_days, metric.history_months, metric.fresh_days) for metric in metrics}
-    names = {need: f"need_{nth}" for nth, need in enumerate(dict.fromkeys(needs.values()))}
-    causes = customers.select(_cause(*need).alias(name) for need, name in names.items())
-    return {slug: causes[names[need]] for slug, need in needs.items()}
+
+    operation: str
+    operands: Sequence[Places]
+    needs: Places
+
+
+class _Plan:
+    """How to compute a set of metrics, whoever's: making it takes longer than using it for one customer.
+
+    Values and causes are stacked: those of constants, of metrics with a source, then of one step after the other.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], *, shares_rows: bool) -> None:
+        ordered = list(in_order({metric.slug: metric for metric in metrics}))
+        steps = list(_group_alike([metric for metric in ordered if isinstance(metric.definition, Arithmetic)]))
+        operands = dict.fromkeys(each for alike in steps for metric in alike for each in _operands(metric))
+        constants = [each for each in operands if DECIMAL.fullmatch(each)]
+        self._sources = Sources(ordered, shares_rows=shares_rows)
+        stacked = [*self._sources.metrics, *(metric for alike in steps for metric in alike)]
+        places = {name: nth for nth, name in enumerate([*constants, *(metric.slug for metric in stacked)])}
+        needs = list(dict.fromkeys(map(_needs, ordered)))
+        self._unmet = [_cause(*need).alias(str(nth)) for nth, need in enumerate(needs)]
+        self._constants = pl.DataFrame({"value": list(map(Decimal, constants)), "cause": None}, schema=_OUTCOME)
+        self._source_needs = _places(needs.index(_needs(metric)) for metric in self._sources.metrics)
+        self._steps = [_step(alike, places, needs) for alike in steps]
+        self._places = {metric.slug: places[metric.slug] for metric in metrics}
+
+    def values(self, facts: Facts, customers: pl.DataFrame) -> pl.DataFrame:
+        """Return `values` of the customers, given their `windows.periods`."""
+        height = customers.height
+        unmet = pl.concat([pl.Series([], dtype=pl.String), *customers.select(self._unmet).get_columns()])
+        stack = self._constants[np.repeat(np.arange(self._constants.height), height)]
+        outcomes = _divide(self._sources.fractions(facts, customers))
+        stack.extend(_if_met(unmet[rows_at(self._source_needs, height)], outcomes))
+        for step in self._steps:
+            operands = [stack[rows_at(places, height)] for places in step.operands]
+            outcomes = calculate(step.operation, *zip(*(each.get_columns() for each in operands), strict=True))
+            stack.extend(_if_met(unmet[rows_at(step.needs, height)], outcomes))
+        values, causes = stack.get_columns()
+        columns = [customers[BY_CUSTOMER]]
+        for slug, place in self._places.items():
+            columns.append(values.slice(place * height, height).alias(slug))
+            columns.append(causes.slice(place * height, height).alias(cause_of(slug)))
+        return pl.DataFrame(columns)
+
+
+# Expressions for the metrics of a set; a policy with metrics of its own adds a set.
+_plan = lru_cache(_CACHED_PLANS)(_Plan)
+
+
+def _places(places: Iterable[int]) -> Places:
+    return np.fromiter(places, np.int64)
+
+
+def _needs(metric: Metric) -> Needs:
+    return metric.history_days, metric.history_months, metric.fresh_days
 
 
 def _cause(history_days: int, history_months: int, fresh_days: int | None) -> pl.Expr:
+    """Return the cause why customers don't meet what a metric needs, or null where they do.
+
+    It comes before any cause of the source. Many metrics need the same, so each need is checked once.
+    """
     stale = pl.lit(value=False) if fresh_days is None else pl.col("days_behind") > fresh_days
     short = (pl.col("days") < history_days) | (pl.col("complete_months") < history_months)
     return pl.when(stale).then(pl.lit(STALE)).when(short).then(pl.lit(INSUFFICIENT_HISTORY))
 
 
-def _unstack(metrics: Sequence[Metric], unmet: Mapping[str, pl.Series], outcomes: pl.LazyFrame) -> dict[str, Figures]:
-    """Split stacked rows `value, cause` into each metric's own."""
-    if not metrics:
-        return {}
-    first = pl.concat(unmet[metric.slug] for metric in metrics)
-    height = len(unmet[metrics[0].slug])
-    figures = outcomes.with_columns(cause=pl.coalesce(first, "cause"))
+def _if_met(unmet: pl.Series, outcomes: pl.LazyFrame) -> pl.DataFrame:
+    """Return `value`, `cause` where the metrics' needs are met."""
+    cause = pl.coalesce("unmet", "cause").alias("cause")
     value = pl.when(pl.col("cause").is_null()).then("value").alias("value")
-    values, causes = figures.select(value, "cause").collect(engine="in-memory")
-    return {metric.slug: (_nth(values, nth, height), _nth(causes, nth, height)) for nth, metric in enumerate(metrics)}
-
-
-def _nth(values: pl.Series, nth: int, customers: int) -> pl.Series:
-    return values.slice(nth * customers, customers)
+    return outcomes.with_columns(unmet=unmet).with_columns(cause).select(value, "cause").collect(engine="in-memory")
 
 
 def _divide(fraction: pl.LazyFrame) -> pl.LazyFrame:
@@ -144,19 +181,16 @@ def _group_alike(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
     yield from (groups[alike] for alike in sorted(groups))
 
 
-def _calculate(metrics: Sequence[Metric], figures: Mapping[str, Figures], customers: int) -> pl.LazyFrame:
-    """Return `value`, `cause` of metrics with the same operation and number of operands."""
-    definitions = [metric.definition for metric in metrics if isinstance(metric.definition, Arithmetic)]
-    values, causes = list[pl.Series](), list[pl.Series]()
-    for operands in zip(*(definition.operands for definition in definitions), strict=True):
-        outcomes = [_operand(operand, figures, customers) for operand in operands]
-        values.append(pl.concat(value for value, _ in outcomes))
-        causes.append(pl.concat(cause for _, cause in outcomes))
-    return calculate(definitions[0].operation, values, causes)
+def _operands(metric: Metric) -> Sequence[str]:
+    assert isinstance(metric.definition, Arithmetic)
+    return metric.definition.operands
 
 
-def _operand(text: str, figures: Mapping[str, Figures], customers: int) -> Figures:
-    if not DECIMAL.fullmatch(text):
-        return figures[text]
-    value, cause = pl.Series([Decimal(text)], dtype=VALUE), pl.Series([None], dtype=pl.String)
-    return value.new_from_index(0, customers), cause.new_from_index(0, customers)
+def _step(alike: Sequence[Metric], places: Mapping[str, int], needs: Sequence[Needs]) -> _Step:
+    assert isinstance(alike[0].definition, Arithmetic)
+    operands = zip(*map(_operands, alike), strict=True)
+    return _Step(
+        alike[0].definition.operation,
+        [_places(places[operand] for operand in nth) for nth in operands],
+        _places(needs.index(_needs(metric)) for metric in alike),
+    )

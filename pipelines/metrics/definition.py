@@ -300,6 +300,10 @@ class Metric(Strict):
     fresh_days: Annotated[int, Field(ge=0, le=MOST_DAYS)] | None = None
     definition: Definition
 
+    def __hash__(self) -> int:
+        """Return the hash of the slug: that of all fields takes long, and metrics are looked up in tuples of many."""
+        return hash(self.slug)
+
     @property
     def id(self) -> UUID:
         return uuid5(NAMESPACE, self.slug)

@@ -1,13 +1,14 @@
 """Aggregates that running totals can't give: largest, median and last row, number of distinct keys."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import polars as pl
 
 from pipelines.metrics.definition import Days, Groups, Key, Transactions, Where, Window
-from pipelines.metrics.outcome import NOT_APPLICABLE, caused, fractions, stacked
+from pipelines.metrics.outcome import NOT_APPLICABLE, caused, fractions, rows_at, stacked
 from pipelines.metrics.rows import KEYS, with_direction
-from pipelines.metrics.running import WIDE, Running
+from pipelines.metrics.running import WIDE, Layout, Running
 
 _CENTS = {"median": 200, "min": 100, "max": 100}  # divides cents into AUD; the median comes as a sum of two
 _COUNTS = frozenset({"distinct", "count", "most_at_once"})  # 0 without rows, where others have no value
@@ -19,54 +20,62 @@ def filter_and_window(definition: Transactions | Groups) -> tuple[Where, Window]
     return with_direction(definition.where, measure), definition.window
 
 
-def outcomes(definitions: Sequence[Transactions | Groups], running: Running) -> pl.LazyFrame:
-    """Return FRACTION of all customers for the first metric, then for the second …"""
-    rows = stacked(
+def outcomes(definitions: Sequence[Transactions | Groups], layout: Layout) -> Callable[[Running], pl.LazyFrame]:
+    """Return FRACTION of all customers for the first metric, then for the second …, given their rows."""
+    parameters = pl.DataFrame(
         {
             "count": [definition.aggregate in _COUNTS for definition in definitions],
             "bottom": [_CENTS.get(definition.aggregate, 1) for definition in definitions],
-        },
-        running.customers,
-    ).with_columns(value=_values(definitions, running))
+        }
+    )
     top = pl.when("count").then(pl.col("value").fill_null(0)).otherwise("value")
-    return fractions(rows, top, pl.col("bottom"), caused(NOT_APPLICABLE, top.is_null()))
+    cause, values = caused(NOT_APPLICABLE, top.is_null()), _values(definitions, layout)
+    return lambda running: fractions(
+        stacked(parameters, running.customers).with_columns(value=values(running)), top, pl.col("bottom"), cause
+    )
 
 
-def largest_sums(definitions: Sequence[Transactions], running: Running) -> pl.Series:
+def largest_sums(definitions: Sequence[Transactions], layout: Layout) -> Callable[[Running], pl.Series]:
     """Return the largest sum of any value of the key, in cents with its sign; null where no row has the key."""
-    return _stack([_largest_sum(definition, running) for definition in definitions], running.customers)
+    return _stack([_largest_sum(definition, layout) for definition in definitions])
 
 
-def _values(definitions: Sequence[Transactions | Groups], running: Running) -> pl.Series:
+def _values(definitions: Sequence[Transactions | Groups], layout: Layout) -> Callable[[Running], pl.Series]:
     """Aggregate all definitions in one pass over the customers' rows; only `most_at_once` needs a pass of its own."""
-    alone = [definition for definition in definitions if definition.aggregate == "most_at_once"]
-    parts = {str(nth): _aggregate(each, running) for nth, each in enumerate(definitions) if each not in alone}
-    by_customer = running.marked.group_by("customer", maintain_order=True)
-    aggregated = by_customer.agg(part.cast(WIDE).alias(name) for name, part in parts.items())
-    overlaps = iter([_most_at_once(definition, running) for definition in alone])
-    return pl.concat(
-        aggregated[str(nth)] if str(nth) in parts else _stack([next(overlaps)], running.customers)
-        for nth in range(len(definitions))
-    )
+    alone = [nth for nth, definition in enumerate(definitions) if definition.aggregate == "most_at_once"]
+    together = [nth for nth in range(len(definitions)) if nth not in alone]
+    parts = [_aggregate(definitions[nth], layout).cast(WIDE).alias(str(nth)) for nth in together]
+    overlaps = _stack([_most_at_once(definitions[nth], layout) for nth in alone])
+    in_order = np.argsort([*together, *alone])
+
+    def values(running: Running) -> pl.Series:
+        by_customer = running.marked.group_by("customer", maintain_order=True)
+        aggregated = by_customer.agg(parts).drop("customer").get_columns()
+        return pl.concat([*aggregated, overlaps(running)])[rows_at(in_order, running.customers)]
+
+    return values
 
 
-def _stack(frames: Sequence[pl.LazyFrame], customers: int) -> pl.Series:
+def _stack(parts: Sequence[Callable[[pl.LazyFrame], pl.LazyFrame]]) -> Callable[[Running], pl.Series]:
     """Stack frames of `customer` and `value`: all customers for the first, then for the second …"""
-    none = pl.Series([None], dtype=WIDE).new_from_index(0, customers)
-    collected = pl.collect_all(
-        [frame.select("customer", pl.col("value").cast(WIDE)) for frame in frames], engine="in-memory"
-    )
-    return pl.concat(none.clone().scatter(frame["customer"], frame["value"]) for frame in collected)
+
+    def stack(running: Running) -> pl.Series:
+        none = pl.Series([None], dtype=WIDE).new_from_index(0, running.customers)
+        frames = pl.collect_all([part(running.marked.lazy()) for part in parts], engine="in-memory")
+        filled = (none.clone().scatter(frame["customer"], frame["value"].cast(WIDE)) for frame in frames)
+        return pl.concat([none.clear(), *filled])
+
+    return stack
 
 
-def _is_met(definition: Transactions | Groups, running: Running) -> pl.Expr:
+def _is_met(definition: Transactions | Groups, layout: Layout) -> pl.Expr:
     where, window = filter_and_window(definition)
-    return pl.col(running.mark(where)) & pl.col(running.inside(window))
+    return pl.col(layout.mark(where)) & pl.col(layout.inside(window))
 
 
-def _aggregate(definition: Transactions | Groups, running: Running) -> pl.Expr:
+def _aggregate(definition: Transactions | Groups, layout: Layout) -> pl.Expr:
     """Return the aggregate of a customer's rows: null where no row meets the filter, except for counts."""
-    is_met = _is_met(definition, running)
+    is_met = _is_met(definition, layout)
     if isinstance(definition, Groups):
         return KEYS[_key(definition)].filter(is_met).drop_nulls().n_unique()
     cents = _cents(definition)
@@ -102,27 +111,33 @@ def _key(definition: Groups) -> Key:
     return "facility" if definition.source == "facilities" else "series"
 
 
-def _largest_sum(definition: Transactions, running: Running) -> pl.LazyFrame:
+def _largest_sum(definition: Transactions, layout: Layout) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
     assert definition.by is not None
-    rows = running.marked.lazy().filter(_is_met(definition, running))
-    sums = rows.select("customer", key=KEYS[definition.by], cents=_cents(definition)).drop_nulls("key")
-    by_key = sums.group_by("customer", "key").agg(pl.col("cents").sum())
-    return by_key.group_by("customer").agg(value=pl.col("cents").max())
+    is_met, key, cents = _is_met(definition, layout), KEYS[definition.by], _cents(definition)
+    return lambda marked: (
+        marked.filter(is_met)
+        .select("customer", key=key, cents=cents)
+        .drop_nulls("key")
+        .group_by("customer", "key")
+        .agg(pl.col("cents").sum())
+        .group_by("customer")
+        .agg(value=pl.col("cents").max())
+    )
 
 
-def _most_at_once(definition: Groups | Transactions, running: Running) -> pl.LazyFrame:
-    """Return how many facilities or series ran at once at most.
+def _most_at_once(definition: Groups | Transactions, layout: Layout) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
+    assert isinstance(definition, Groups)
+    is_met, key = _is_met(definition, layout), KEYS[_key(definition)]
+    return lambda marked: _at_once(marked.filter(is_met).select("customer", "date", key=key).drop_nulls("key"))
+
+
+def _at_once(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return how many facilities or series (`key`) ran at once at most.
 
     Each runs from its first to its last row, both days counted. The maximum is reached on a day when one begins.
     """
-    assert isinstance(definition, Groups)
     day = pl.col("date")
-    rows = (
-        running.marked.lazy()
-        .filter(_is_met(definition, running))
-        .select("customer", "date", key=KEYS[_key(definition)])
-    )
-    runs = rows.drop_nulls("key").group_by("customer", "key").agg(start=day.min(), end=day.max() + pl.duration(days=1))
+    runs = rows.group_by("customer", "key").agg(start=day.min(), end=day.max() + pl.duration(days=1))
     begun = runs.select("customer", day="start", change=pl.lit(1, pl.Int64))
     over = runs.select("customer", day="end", change=pl.lit(-1, pl.Int64))
     changes = pl.concat([begun, over]).group_by("customer", "day").agg(pl.col("change").sum())

@@ -3,7 +3,7 @@
 Sums stay in whole cents until the last step, so that the order of rows or months can't change the result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import polars as pl
@@ -23,28 +23,32 @@ def sums(definition: Transactions) -> list[Between]:
     return [(each, older, newer) for newer, older in pairwise(at)]
 
 
-def outcomes(definitions: Sequence[Transactions], sums: pl.Series, complete_months: pl.Series) -> pl.LazyFrame:
+def outcomes(definitions: Sequence[Transactions]) -> Callable[[pl.Series, pl.Series], pl.LazyFrame]:
     """Return FRACTION of all customers for the first metric, then for the second …
 
-    Args:
-        sums: the months' sums, in the order of the function `sums`.
-        complete_months: of each customer.
+    It is given the months' sums, in the order of the function `sums`, and each customer's complete months.
     """
-    metrics = pl.LazyFrame([_parameters(nth, each) for nth, each in enumerate(definitions)], schema=_PARAMETERS)
-    customers = complete_months.rename("complete_months").cast(pl.Int64).to_frame().lazy().with_row_index("customer")
+    metrics = pl.DataFrame([_parameters(nth, each) for nth, each in enumerate(definitions)], schema=_PARAMETERS)
     months = metrics.with_columns(back=pl.int_ranges("months")).explode("back")
-    known = (
-        _crossed(months, customers)
-        .with_columns(cents=sums * pl.col("sign"))
-        .filter(pl.col("back") + pl.col("offset") < pl.col("complete_months"))
-        .group_by("metric", "customer")
-        .agg(*_aggregates())
-    )
-    together = _crossed(metrics, customers).join(
-        known, on=("metric", "customer"), how="left", validate="1:1", maintain_order="left"
-    )
-    wanted = dict.fromkeys(each.aggregate for each in definitions)
-    return _outcome(together.with_columns(pl.col("count").fill_null(0)), list(wanted))
+    is_complete, aggregates = pl.col("back") + pl.col("offset") < pl.col("complete_months"), _aggregates()
+    outcome = _outcome(list(dict.fromkeys(each.aggregate for each in definitions)))
+
+    def compute(sums: pl.Series, complete_months: pl.Series) -> pl.LazyFrame:
+        customers = complete_months.rename("complete_months").cast(pl.Int64).to_frame().lazy()
+        customers = customers.with_row_index("customer")
+        known = (
+            _crossed(months, customers)
+            .with_columns(cents=sums * pl.col("sign"))
+            .filter(is_complete)
+            .group_by("metric", "customer")
+            .agg(aggregates)
+        )
+        together = _crossed(metrics, customers).join(
+            known, on=("metric", "customer"), how="left", validate="1:1", maintain_order="left"
+        )
+        return outcome(together.with_columns(pl.col("count").fill_null(0)))
+
+    return compute
 
 
 _PARAMETERS = pl.Schema(
@@ -71,8 +75,8 @@ def _parameters(nth: int, definition: Transactions) -> dict[str, object]:
     }
 
 
-def _crossed(metrics: pl.LazyFrame, customers: pl.LazyFrame) -> pl.LazyFrame:
-    return metrics.join(customers, how="cross", maintain_order="left_right")
+def _crossed(metrics: pl.DataFrame, customers: pl.LazyFrame) -> pl.LazyFrame:
+    return metrics.lazy().join(customers, how="cross", maintain_order="left_right")
 
 
 def _aggregates() -> tuple[pl.Expr, ...]:
@@ -92,7 +96,7 @@ def _aggregates() -> tuple[pl.Expr, ...]:
     )
 
 
-def _outcome(months: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
+def _outcome(wanted: Sequence[str]) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
     """Return FRACTION of each metric by its aggregate.
 
     Slope: least squares, with the months numbered 0, 1, 2 … from the latest backwards, is
@@ -113,7 +117,8 @@ def _outcome(months: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
     }
     top, bottom = (pl.coalesce(_only(name, cents[name][nth]) for name in wanted) for nth in (0, 1))
     least = pl.when(pl.col("aggregate").is_in(["monthly_slope", "monthly_volatility"])).then(2).otherwise(1)
-    return fractions(months, top, bottom, caused(INSUFFICIENT_HISTORY, count < least))
+    cause = caused(INSUFFICIENT_HISTORY, count < least)
+    return lambda months: fractions(months, top, bottom, cause)
 
 
 def _only(aggregate: str, value: pl.Expr) -> pl.Expr:

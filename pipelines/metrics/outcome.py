@@ -4,9 +4,11 @@ Values are decimals of four places, rounded half to even; so are the inputs of a
 refused: no statement holds so much, and products of such values exceed Polars' decimals.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 SCALE = 4
 VALUE = pl.Decimal(38, SCALE)
@@ -46,7 +48,15 @@ def caused(cause: str, where: pl.Expr) -> pl.Expr:
     return pl.when(where).then(pl.lit(cause))
 
 
-def stacked(parameters: Mapping[str, Sequence[object]], customers: int) -> pl.LazyFrame:
+Places = NDArray[np.int64]
+
+
+def rows_at(places: Places, customers: int) -> pl.Series:
+    """Return the rows of all customers at the first place, then at the second … of a stack."""
+    return pl.Series((places[:, np.newaxis] * customers + np.arange(customers)).ravel())
+
+
+def stacked(parameters: pl.DataFrame, customers: int) -> pl.LazyFrame:
     """Repeat each metric's row of parameters once for each customer."""
     rows = pl.int_range(pl.len() * customers) // max(customers, 1)
-    return pl.LazyFrame(parameters).select(pl.all().gather(rows))
+    return parameters.lazy().select(pl.all().gather(rows))

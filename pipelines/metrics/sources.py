@@ -1,6 +1,7 @@
 """Outcomes of all metrics except arithmetic: for each customer a fraction of whole numbers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import polars as pl
@@ -20,71 +21,84 @@ from pipelines.metrics.definition import (
     Months,
     Transactions,
     Where,
-    Window,
 )
 from pipelines.metrics.outcome import FRACTION, NOT_APPLICABLE, caused, fractions, stacked
 from pipelines.metrics.rows import COLUMNS, read_rows, reads_exclusions
-from pipelines.metrics.running import Between, Running, measured, number_of_rows
+from pipelines.metrics.running import WIDE, Between, Layout, Running, measured, number_of_rows
 from pipelines.metrics.windows import edges
 
 D = TypeVar("D", Transactions, Balances, History)
 
 
-def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -> tuple[list[Metric], pl.LazyFrame]:
-    """Return the metrics that have a source, and FRACTION of all customers for the first of them, then the second …
+@dataclass(frozen=True)
+class Read:
+    """What outcomes are computed from. `customers`: their `windows.periods`.
 
-    Args:
-        customers: their `windows.periods`.
+    `running` is to take totals from, `single` to read marked rows from. They differ where several customers are one
+    customer on different days: totals are computed once and serve all days, but marked rows are repeated for each day.
     """
-    by_kind: dict[str, list[Metric]] = {kind: [] for kind in _KINDS}
-    for metric in metrics:
-        if not isinstance(metric.definition, Arithmetic):
-            by_kind[_kind(metric.definition)].append(metric)
-    plain, means, shares, largest, months = (_only(Transactions, by_kind[kind]) for kind in _KINDS[:5])
-    by_row = [each.definition for each in by_kind["grouped"] if isinstance(each.definition, Transactions | Groups)]
-    of_balances, history = _only(Balances, by_kind["balances"]), _only(History, by_kind["history"])
-    by_month = [month for each in months for month in monthly.sums(each)]
-    totalled = [
-        *(_measured(each) for each in (*plain, *means, *shares)),
-        *(_rows_counted(each) for each in (*means, *largest)),
-        *(_whole(each) for each in (*shares, *largest)),
-        *by_month,
-        *(balances.usual_money(each) for each in of_balances if each.usual),
-    ]
-    marked = [grouped.filter_and_window(each) for each in (*by_row, *largest)]
-    running, single = _running(facts, customers, totalled, marked)
-    figures = (
-        _plain(plain, running) if plain else None,
-        _means(means, running) if means else None,
-        _shares(shares, running) if shares else None,
-        _largest_shares(largest, running, single) if largest else None,
-        monthly.outcomes(months, running.between(by_month), customers["complete_months"]) if months else None,
-        grouped.outcomes(by_row, single) if by_row else None,
-        balances.outcomes(of_balances, facts, customers, running) if of_balances else None,
-        _of_history(history, customers) if history else None,
-    )
-    parts = [part for part in figures if part is not None]
-    stacked_metrics = [metric for alike in by_kind.values() for metric in alike]
-    return stacked_metrics, pl.concat([FRACTION.to_frame(eager=False), *parts])
+
+    facts: Facts
+    customers: pl.DataFrame
+    running: Running
+    single: Running
 
 
-def _running(
-    facts: Facts, customers: pl.DataFrame, totalled: Sequence[Between], marked: Sequence[tuple[Where, Window]]
-) -> tuple[Running, Running]:
-    """Return the `Running` to take totals from, and the one to read marked rows from.
+Outcome = Callable[[Read], pl.LazyFrame]
 
-    They differ where several customers are one customer on different days: totals are computed once and serve all
-    days, but marked rows are repeated for each day. Exclusions differ from day to day, so no totals of them are shared.
-    """
-    filters = [*(each.where for each, _, _ in totalled), *(where for where, _ in marked)]
-    own = customers.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64)) if facts.shares_rows else customers
-    if not facts.shares_rows or reads_exclusions(filters):
-        both = Running(read_rows(facts, filters), own, totalled, marked)
-        return both, both
-    totals = Running(facts.shared_rows.select(COLUMNS), customers, totalled, ())
-    if not marked:
-        return totals, totals
-    return totals, Running(facts.rows.select(COLUMNS), own, (), marked)
+
+class Sources:
+    """How to compute the outcomes of all metrics that have a source: made once for a set of metrics."""
+
+    def __init__(self, metrics: Iterable[Metric], *, shares_rows: bool) -> None:
+        """Prepare the computation. `shares_rows`: of the facts (`Facts.shares_rows`)."""
+        by_kind: dict[str, list[Metric]] = {kind: [] for kind in _KINDS}
+        for metric in metrics:
+            if not isinstance(metric.definition, Arithmetic):
+                by_kind[_kind(metric.definition)].append(metric)
+        self.metrics = [metric for alike in by_kind.values() for metric in alike]
+        plain, means, shares, largest, months = (_only(Transactions, by_kind[kind]) for kind in _KINDS[:5])
+        quotients = [*plain, *means, *shares]
+        by_row = [each.definition for each in by_kind["grouped"] if isinstance(each.definition, Transactions | Groups)]
+        of_balances, history = _only(Balances, by_kind["balances"]), _only(History, by_kind["history"])
+        totalled = [
+            *map(_measured, quotients),
+            *(_rows_counted(each) for each in (*means, *largest)),
+            *(_whole(each) for each in (*shares, *largest)),
+            *(month for each in months for month in monthly.sums(each)),
+            *(balances.usual_money(each) for each in of_balances if each.usual),
+        ]
+        marked = [grouped.filter_and_window(each) for each in (*by_row, *largest)]
+        self._filters = [*(each.where for each, _, _ in totalled), *(where for where, _ in marked)]
+        # Exclusions differ from day to day, so no totals of them are shared.
+        self._apart = shares_rows and not reads_exclusions(self._filters)
+        self._layout = Layout(totalled, () if self._apart else marked)
+        self._single = Layout((), marked) if self._apart else self._layout
+        self._outcomes = [
+            *([_quotients(quotients, self._layout)] if quotients else []),
+            *([_largest_shares(largest, self._layout, self._single)] if largest else []),
+            *([_monthly(months, self._layout)] if months else []),
+            *([_grouped(by_row, self._single)] if by_row else []),
+            *([_balances(of_balances, self._layout)] if of_balances else []),
+            *([_of_history(history)] if history else []),
+        ]
+
+    def fractions(self, facts: Facts, customers: pl.DataFrame) -> pl.LazyFrame:
+        """Return FRACTION of all customers for the first of `metrics`, then for the second …
+
+        Args:
+            customers: their `windows.periods`.
+        """
+        read = Read(facts, customers, *self._running(facts, customers))
+        return pl.concat([FRACTION.to_frame(eager=False), *(outcome(read) for outcome in self._outcomes)])
+
+    def _running(self, facts: Facts, customers: pl.DataFrame) -> tuple[Running, Running]:
+        own = customers.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64)) if facts.shares_rows else customers
+        if not self._apart:
+            both = Running(self._layout, read_rows(facts, self._filters), own)
+            return both, both
+        totals = Running(self._layout, facts.shared_rows.select(COLUMNS), customers)
+        return totals, Running(self._single, facts.rows.select(COLUMNS), own) if self._single.filters else totals
 
 
 def reach(metric: Metric) -> int:
@@ -163,44 +177,64 @@ def _unit(definition: Transactions) -> int:
     return 1 if definition.aggregate == "count" or definition.measure == "rows" else 100
 
 
-def _plain(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
-    total = running.between([_measured(each) for each in definitions])
-    rows = _signed(definitions, running).with_columns(total=total)
-    return fractions(rows, pl.col("total") * pl.col("sign"), pl.col("unit"))
+def _quotients(definitions: Sequence[Transactions], layout: Layout) -> Outcome:
+    """Divide one total by another: means by the number of rows, shares by a whole; sums and counts by nothing."""
+    tops = layout.spans([_measured(each) for each in definitions])
+    divided = [each for each in definitions if each.aggregate in {"mean", "share"}]
+    bottoms = layout.spans([_rows_counted(each) if each.aggregate == "mean" else _whole(each) for each in divided])
+    parameters = pl.DataFrame(
+        {
+            "sign": [_sign(each) for each in definitions],
+            "factor": [_sign(each) if each.aggregate == "share" else _unit(each) for each in definitions],
+            "is_mean": [each.aggregate == "mean" for each in definitions],
+        }
+    )
+    ones = len(definitions) - len(divided)  # the undivided come first
+    top, bottom = pl.col("top") * pl.col("sign"), pl.col("bottom") * pl.col("factor")
+    none = caused(NOT_APPLICABLE, pl.col("is_mean") & (pl.col("bottom") == 0))
+
+    def compute(read: Read) -> pl.LazyFrame:
+        undivided = pl.Series([1], dtype=WIDE).new_from_index(0, ones * read.customers.height)
+        totals = {"top": read.running.between(tops), "bottom": undivided.append(read.running.between(bottoms))}
+        return fractions(stacked(parameters, read.customers.height).with_columns(**totals), top, bottom, none)
+
+    return compute
 
 
-def _means(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
-    total = running.between([_measured(each) for each in definitions])
-    count = running.between([_rows_counted(each) for each in definitions])
-    rows = _signed(definitions, running).with_columns(total=total, count=count)
-    none = caused(NOT_APPLICABLE, pl.col("count") == 0)
-    return fractions(rows, pl.col("total") * pl.col("sign"), pl.col("unit") * pl.col("count"), none)
-
-
-def _shares(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
-    part = running.between([_measured(each) for each in definitions])
-    whole = running.between([_whole(each) for each in definitions])
-    rows = _signed(definitions, running).with_columns(part=part, whole=whole)
-    return fractions(rows, pl.col("part") * pl.col("sign"), pl.col("whole") * pl.col("sign"))
-
-
-def _largest_shares(definitions: Sequence[Transactions], running: Running, single: Running) -> pl.LazyFrame:
-    largest = grouped.largest_sums(definitions, single)
-    whole = running.between([_whole(each) for each in definitions])
-    count = running.between([_rows_counted(each) for each in definitions])
-    rows = _signed(definitions, running).with_columns(largest=largest, whole=whole, count=count)
-    signed = pl.col("whole") * pl.col("sign")
+def _largest_shares(definitions: Sequence[Transactions], layout: Layout, single: Layout) -> Outcome:
+    largest, sign = grouped.largest_sums(definitions, single), pl.DataFrame({"sign": list(map(_sign, definitions))})
+    wholes = layout.spans([_whole(each) for each in definitions])
+    counts = layout.spans([_rows_counted(each) for each in definitions])
+    whole = pl.col("whole") * pl.col("sign")
     top = pl.when(pl.col("count") > 0).then("largest").otherwise(0)
-    return fractions(rows, top, signed, caused(NOT_APPLICABLE, top.is_null() & (signed > 0)))
+    none = caused(NOT_APPLICABLE, top.is_null() & (whole > 0))
+
+    def compute(read: Read) -> pl.LazyFrame:
+        totals = {"whole": read.running.between(wholes), "count": read.running.between(counts)}
+        rows = stacked(sign, read.customers.height).with_columns(largest=largest(read.single), **totals)
+        return fractions(rows, top, whole, none)
+
+    return compute
 
 
-def _signed(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
-    """Return the factor for the sign (money out is a positive amount) and the divisor from cents to AUD."""
-    signs = {"sign": [_sign(each) for each in definitions], "unit": [_unit(each) for each in definitions]}
-    return stacked(signs, running.customers)
+def _monthly(definitions: Sequence[Transactions], layout: Layout) -> Outcome:
+    sums = layout.spans([month for each in definitions for month in monthly.sums(each)])
+    outcomes = monthly.outcomes(definitions)
+    return lambda read: outcomes(read.running.between(sums), read.customers["complete_months"])
 
 
-def _of_history(definitions: Sequence[History], customers: pl.DataFrame) -> pl.LazyFrame:
-    return fractions(
-        pl.LazyFrame({"days": pl.concat(customers[each.figure] for each in definitions)}), pl.col("days"), 1
+def _grouped(definitions: Sequence[Transactions | Groups], single: Layout) -> Outcome:
+    outcomes = grouped.outcomes(definitions, single)
+    return lambda read: outcomes(read.single)
+
+
+def _balances(definitions: Sequence[Balances], layout: Layout) -> Outcome:
+    outcomes = balances.outcomes(definitions, layout)
+    return lambda read: outcomes(read.facts, read.customers, read.running)
+
+
+def _of_history(definitions: Sequence[History]) -> Outcome:
+    figures, days = [each.figure for each in definitions], pl.col("days")
+    return lambda read: fractions(
+        pl.LazyFrame({"days": pl.concat(read.customers[figure] for figure in figures)}), days, 1
     )

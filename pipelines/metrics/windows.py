@@ -24,11 +24,16 @@ class Edge:
     back: int = 0
 
 
-def dates(edges: Sequence[Edge], periods: pl.DataFrame) -> pl.DataFrame:
+def listed(edges: Sequence[Edge]) -> pl.DataFrame:
+    """Return the edges as a frame, for `dates`."""
+    return pl.DataFrame({"kind": [edge.kind for edge in edges], "back": [edge.back for edge in edges]}, schema=_EDGES)
+
+
+def dates(edges: pl.DataFrame, periods: pl.DataFrame) -> pl.DataFrame:
     """Return `customer` (its `place`) and `date`: all customers for the first edge, then for the second …"""
-    table = pl.LazyFrame({"kind": [edge.kind for edge in edges], "back": [edge.back for edge in edges]}, schema=_EDGES)
     return (
-        table.join(periods.lazy(), how="cross", maintain_order="left_right")
+        edges.lazy()
+        .join(periods.lazy(), how="cross", maintain_order="left_right")
         .select(customer="place", date=_DATE)
         .collect(engine="in-memory")
     )

@@ -5,6 +5,7 @@ on every machine and in every order.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import polars as pl
 
@@ -44,6 +45,7 @@ def reasons(*each: pl.Expr) -> pl.Expr:
     return pl.concat_list(*each).list.drop_nulls()
 
 
+@cache
 def uuid_text(column: str) -> pl.Expr:
     """Return the usual 36 characters of a 16-byte id."""
     groups = ((0, 4), (4, 2), (6, 2), (8, 2), (10, 6))

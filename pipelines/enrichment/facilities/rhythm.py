@@ -45,14 +45,15 @@ def find_slots(attempts: pl.DataFrame) -> pl.DataFrame:
     Args:
         attempts: `facility_id`, `date`, `bounced` of each repayment, made or tried.
     """
-    of_day = attempts.group_by("facility_id", "date").agg(pl.col("bounced").all()).sort("facility_id", "date")
+    by_day = attempts.lazy().group_by("facility_id", "date")
+    of_day = by_day.agg(pl.col("bounced").all()).sort("facility_id", "date")
     gap = (pl.col("date") - pl.col("date").shift(1).over("facility_id")).dt.total_days()
     seldom = gap.median().over("facility_id") > RETRY_DAYS
     retry = pl.col("bounced").shift(1).over("facility_id") & (gap <= RETRY_DAYS) & seldom
-    return of_day.filter(~retry.fill_null(value=False))
+    return of_day.filter(~retry.fill_null(value=False)).collect(engine="in-memory")
 
 
-def find_frequencies(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+def find_frequencies(due: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:
     """Find the frequency of slots: `facility_id` and `frequency`, null if they are irregular."""
     before = pl.col("date").shift(1).over("facility_id")
     gaps = due.with_columns(
@@ -90,7 +91,7 @@ def _frequency() -> pl.Expr:
     return pl.when(pl.len() >= FEWEST_SLOTS).then(every)
 
 
-def find_missing(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+def find_missing(due: pl.LazyFrame, closed: list[date]) -> pl.LazyFrame:
     """List missing repayments: `facility_id`, `date`, `overdue`.
 
     `overdue` ones are missing after the last slot, up to `through`; the others were passed over between slots.

@@ -39,6 +39,8 @@ def infer_withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFram
         unserved: `customer_number`, `facility_id`, `funding_date`, `lender_name` of the advance without visible
             repayments, one row per customer.
     """
+    if unserved.is_empty():
+        return WITHHELD.to_frame()
     weekly = takings.lazy().pipe(_sum_by_week, unserved.lazy())
     ratio = (pl.col("card").cast(pl.Float64) / pl.col("other").cast(pl.Float64)).log()
     both = (pl.col("card") > 0) & (pl.col("other") > 0)

@@ -98,8 +98,9 @@ def summarise_facilities(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
     closed = list_closed_days(flows.select(pl.col("date").min()).item(), as_of)
     due = find_slots(flows.filter(~pl.col("funds")).select(_FACILITY, "date", "bounced"))
     return (
-        _sum_flows(flows)
-        .join(find_frequencies(due, closed), on=_FACILITY, how="left", validate="1:1")
+        _sum_flows(flows.lazy())
+        .join(find_frequencies(due.lazy(), closed), on=_FACILITY, how="left", validate="1:1")
+        .collect(engine="in-memory")
         .pipe(add_rates)
         .pipe(_add_balances, flows)
         .pipe(_add_withheld, booked)
@@ -109,9 +110,11 @@ def summarise_facilities(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
         .with_columns(status=_status().cast(Status))
         .pipe(_settle_ended)
         .with_columns(_next_expected(closed), **_missed_payments())
+        .collect(engine="in-memory")
         .pipe(_add_stacking)
         .sort("customer_number", pl.coalesce("funding_date", "first_repayment"), _FACILITY)
         .select(pl.col(name).cast(kind) for name, kind in FACILITIES.items())
+        .collect(engine="in-memory")
     )
 
 
@@ -122,11 +125,12 @@ def list_flows(booked: pl.DataFrame) -> pl.DataFrame:
         Rows with `facility_id`, `size` (AUD, positive), whether the row `funds` or repays, whether a repayment
         `bounced`, and `through`, the last day that the statements of the facility's accounts show.
     """
-    accounts = booked.group_by("customer_number", "account_id").agg(through=pl.col("date").max())
+    accounts = booked.lazy().group_by("customer_number", "account_id").agg(through=pl.col("date").max())
     members = booked.filter(pl.col(_FACILITY).is_not_null()).with_row_index("row")
     bounced = pair_returns(members)["opened"]
     return (
-        members.with_columns(product=product_of())
+        members.lazy()
+        .with_columns(product=product_of())
         .filter(pl.col("product").is_not_null())
         .join(accounts, on=["customer_number", "account_id"], validate="m:1")
         .select(
@@ -147,10 +151,11 @@ def list_flows(booked: pl.DataFrame) -> pl.DataFrame:
         .filter(~(pl.col("funds") & pl.col("bounced")))
         .with_columns(pl.col("through").max().over(_FACILITY))
         .sort("customer_number", "date", "transaction_id")
+        .collect(engine="in-memory")
     )
 
 
-def _sum_flows(flows: pl.DataFrame) -> pl.DataFrame:
+def _sum_flows(flows: pl.LazyFrame) -> pl.LazyFrame:
     """Sum the flows of each facility: what was drawn and repaid, when and by which accounts."""
     funds, paid, size, day = pl.col("funds"), ~pl.col("funds") & ~pl.col("bounced"), pl.col("size"), pl.col("date")
     total = size.cast(TOTAL)
@@ -181,11 +186,12 @@ def _most_frequent(name: str) -> pl.Expr:
 
 def _add_balances(known: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """Add `grown_balance`: what was lent less what was repaid, with interest to the last day."""
-    balances = add_interest(flows, known).group_by(_FACILITY).agg(grown_balance=pl.col("grown").sum())
-    return known.join(balances, on=_FACILITY, how="left", validate="1:1")
+    grown = add_interest(flows.lazy(), known.lazy())
+    balances = grown.group_by(_FACILITY).agg(grown_balance=pl.col("grown").sum())
+    return known.lazy().join(balances, on=_FACILITY, how="left", validate="1:1").collect(engine="in-memory")
 
 
-def add_interest(flows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+def add_interest(flows: pl.LazyFrame, known: pl.LazyFrame) -> pl.LazyFrame:
     """Add `grown`: flows of instalment loans with interest to the last day (AUD, repayments negative).
 
     Args:
@@ -215,12 +221,15 @@ def _add_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, clo
 
     Revolving credit is repaid at will, so only bounced repayments count as missed.
     """
-    terms = known.select(_FACILITY, "frequency", "through", "product", "repayment_usual", since=_recent_since())
-    slotted = due.join(terms, on=_FACILITY, validate="m:1")
+    read = ("frequency", "through", "product", "repayment_usual")
+    terms = known.select(_FACILITY, *read, since=_recent_since()).lazy()
+    slotted = due.lazy().join(terms, on=_FACILITY, validate="m:1")
     silent = find_missing(slotted.filter(~pl.col("product").is_in(REVOLVING)), closed)
-    bounced = due.filter("bounced").select(_FACILITY, "date", overdue=pl.lit(value=False))
-    missed = pl.concat([bounced, silent.select(bounced.columns)]).join(terms, on=_FACILITY, validate="m:1")
-    paid = flows.filter(~pl.col("funds"), ~pl.col("bounced")).join(terms.drop("product", "through"), on=_FACILITY)
+    bounced = due.lazy().filter("bounced").select(_FACILITY, "date", overdue=pl.lit(value=False))
+    every = pl.concat([bounced, silent.select(_FACILITY, "date", "overdue")])
+    missed = every.join(terms, on=_FACILITY, validate="m:1")
+    paid = flows.lazy().filter(~pl.col("funds"), ~pl.col("bounced"))
+    paid = paid.join(terms.drop("product", "through"), on=_FACILITY)
     late = pl.col("date") > pl.col("since")
     by_facility = (
         slotted.group_by(_FACILITY).agg(last_slot=pl.col("date").max(), slots=(late & ~pl.col("bounced")).sum()),
@@ -231,13 +240,14 @@ def _add_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, clo
         ),
         paid.filter(late).group_by(_FACILITY).agg(instalments=(pl.col("size") / pl.col("repayment_usual")).sum()),
     )
+    together = known.lazy()
     for found in by_facility:
-        known = known.join(found, on=_FACILITY, how="left", validate="1:1")
+        together = together.join(found, on=_FACILITY, how="left", validate="1:1")
     made_up = (pl.col("instalments").fill_null(0) - pl.col("slots").fill_null(0)).clip(0)
-    return known.with_columns(
+    return together.with_columns(
         *(pl.col(name).fill_null(pl.lit([], pl.List(pl.Date()))) for name in ("passed_over", "overdue")),
         short=pl.col("missed_late").fill_null(0) - made_up,
-    )
+    ).collect(engine="in-memory")
 
 
 def _recent_since() -> pl.Expr:
@@ -245,15 +255,17 @@ def _recent_since() -> pl.Expr:
     return pl.col("through") - pl.duration(days=days)
 
 
-def _add_renewals(known: pl.DataFrame) -> pl.DataFrame:
+def _add_renewals(known: pl.DataFrame) -> pl.LazyFrame:
     """Add `renewed_by` and `renewed_on`: the lender's next funding, near the last repayment of a debt still owed."""
     agreement = ("customer_number", "lender", "product")
     search_from = pl.max_horizontal(
         pl.col("last_repayment") - pl.duration(days=RENEWAL_BEFORE_DAYS),
         pl.col("funding_date") + pl.duration(days=1),
     )
-    fundings = known.filter(pl.col("funding_date").is_not_null()).select(
-        *agreement, renewed_by=_FACILITY, renewed_on="funding_date"
+    fundings = (
+        known.lazy()
+        .filter(pl.col("funding_date").is_not_null())
+        .select(*agreement, renewed_by=_FACILITY, renewed_on="funding_date")
     )
     owed = pl.col("estimated_remaining").cast(pl.Float64)
     still_owed = owed > pl.max_horizontal("repayment_usual", 0.1 * pl.col("funding_amount").cast(pl.Float64))
@@ -261,7 +273,8 @@ def _add_renewals(known: pl.DataFrame) -> pl.DataFrame:
     soon = pl.col("renewed_on") <= pl.col("last_repayment") + pl.duration(days=RENEWAL_AFTER_DAYS)
     renewable = ~pl.col("product").is_in(REVOLVING) & still_owed.fill_null(value=True) & silent_since
     return (
-        known.with_columns(search_from=pl.when(renewable & pl.col("last_repayment").is_not_null()).then(search_from))
+        known.lazy()
+        .with_columns(search_from=pl.when(renewable & pl.col("last_repayment").is_not_null()).then(search_from))
         .sort("search_from", _FACILITY)
         .join_asof(
             fundings.sort("renewed_on", "renewed_by"),
@@ -302,7 +315,7 @@ def _status() -> pl.Expr:
     )
 
 
-def _settle_ended(known: pl.DataFrame) -> pl.DataFrame:
+def _settle_ended(known: pl.LazyFrame) -> pl.LazyFrame:
     """Set the remaining amount of repaid and renewed facilities to 0, whatever the formula gives."""
     renewed, repaid = pl.col("status") == "renewed", pl.col("status") == "likely_repaid"
     ended = repaid & (pl.col("estimated_remaining") != 0).fill_null(value=True)
@@ -338,7 +351,7 @@ def _missed_payments() -> dict[str, pl.Expr]:
     return {"missed_dates": missed.list.sort(), "missed_payments": missed.list.len()}
 
 
-def _add_stacking(known: pl.DataFrame) -> pl.DataFrame:
+def _add_stacking(known: pl.DataFrame) -> pl.LazyFrame:
     """Add `stacked_with`, the number of other working-capital facilities that ran at the same time.
 
     These are the ones that began before this one ended, less those that ended before it began.
@@ -351,17 +364,16 @@ def _add_stacking(known: pl.DataFrame) -> pl.DataFrame:
         .then("through")
         .otherwise(pl.min_horizontal("last_repayment", pl.col("renewed_on") - pl.duration(days=1))),
     )
-    spans = spans.with_columns(end=pl.max_horizontal("start", "end"))
+    spans = spans.with_columns(end=pl.max_horizontal("start", "end")).lazy()
     begun = _count_until(spans, "end", counted="start", strict=False)
     over = _count_until(spans, "start", counted="end", strict=True)
     counts = spans.select(_FACILITY).join(begun, on=_FACILITY, validate="1:1").join(over, on=_FACILITY, validate="1:1")
     stacked = counts.select(_FACILITY, stacked_with=pl.col("end_count") - pl.col("start_count") - 1)
-    return known.join(stacked, on=_FACILITY, how="left", validate="1:1").with_columns(
-        pl.col("stacked_with").fill_null(0)
-    )
+    together = known.lazy().join(stacked, on=_FACILITY, how="left", validate="1:1")
+    return together.with_columns(pl.col("stacked_with").fill_null(0))
 
 
-def _count_until(spans: pl.DataFrame, day: str, counted: str, strict: bool) -> pl.DataFrame:
+def _count_until(spans: pl.LazyFrame, day: str, counted: str, strict: bool) -> pl.LazyFrame:
     """Count per facility how many of the customer's have their date `counted` by its `day` (before it, if `strict`)."""
     running = (
         spans.select("customer_number", on=counted)

@@ -96,10 +96,14 @@ def add_rates(known: pl.DataFrame) -> pl.DataFrame:
     rates = {product: assumed.yearly_rate for product, assumed in ASSUMED.items() if assumed.yearly_rate}
     assumed = pl.col("product").replace_strict(rates, default=None, return_dtype=pl.Float64())
     a_year = 365.25 / period_days()
-    level = known.filter(assumed.is_not_null(), is_level()).select(
-        "facility_id", a_year=a_year, payment=pl.col("repayment_usual") / pl.col("funding_amount").cast(pl.Float64)
+    level = (
+        known.lazy()
+        .filter(assumed.is_not_null(), is_level())
+        .select(
+            "facility_id", a_year=a_year, payment=pl.col("repayment_usual") / pl.col("funding_amount").cast(pl.Float64)
+        )
     )
-    terms = pl.DataFrame({"years": [months / 12 for months in TERMS_MONTHS]})
+    terms = pl.LazyFrame({"years": [months / 12 for months in TERMS_MONTHS]})
     payments, interest = pl.col("payments"), pl.col("payment") * pl.col("payments") - 1
     roughly = 2 * interest / pl.col("years") * payments / (payments + 1)  # on average, half of the loan is owed
     sold = (
@@ -108,16 +112,18 @@ def add_rates(known: pl.DataFrame) -> pl.DataFrame:
         .filter(payments >= 2, roughly.is_between(LEAST_RATE, MOST_RATE))
         .sort("facility_id", "years")
         .unique("facility_id", keep="first", maintain_order=True)
+        .collect(engine="in-memory")
     )
     payment, n = sold["payment"].to_numpy(), sold["payments"].to_numpy()
-    implied = sold.select(
+    implied = sold.lazy().select(
         "facility_id", implied_rate=(1 + pl.lit(pl.Series(_implied_interest(payment, n)))) ** pl.col("a_year") - 1
     )
-    return known.join(implied, on="facility_id", how="left", validate="1:1").select(
+    rated = known.lazy().join(implied, on="facility_id", how="left", validate="1:1")
+    return rated.select(
         pl.exclude("implied_rate"),
         yearly_rate=pl.coalesce("implied_rate", assumed),
         implied=pl.col("implied_rate").is_not_null(),
-    )
+    ).collect(engine="in-memory")
 
 
 def _implied_interest(payment: Floats, payments: Floats) -> Floats:

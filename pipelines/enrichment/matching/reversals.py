@@ -44,6 +44,8 @@ def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
     """
     booked = _select_booked(numbered)
     returns = booked.filter(_is_return()).collect()
+    if returns.is_empty():
+        return pl.DataFrame(schema=PAIRS)
     counter = returns.select("customer_number", amount=-pl.col("amount")).lazy()
     items = booked.filter(~_is_return()).join(counter, on=["customer_number", "amount"], how="semi").collect()
     events = _stack_events(items, returns)
@@ -65,6 +67,8 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
     """
     booked = _select_booked(numbered)
     refunds = booked.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect()
+    if refunds.is_empty():
+        return pl.DataFrame(schema=PAIRS)
     parties = refunds.select("customer_number", "party").lazy()
     paid = (
         booked.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))

@@ -173,8 +173,8 @@ def _missed(facts: Facts) -> pl.LazyFrame:
 
 def _with_interest(facts: Facts) -> pl.LazyFrame:
     """Return rows of instalment loans with interest added."""
-    grown = add_interest(list_flows(_history_rows(facts)), facts.cached(facilities))
-    return grown.lazy().with_columns(facilityId=uuid_text("facility_id"))
+    grown = add_interest(list_flows(_history_rows(facts)).lazy(), facts.cached(facilities).lazy())
+    return grown.with_columns(facilityId=uuid_text("facility_id"))
 
 
 def _facility_rows(facts: Facts) -> pl.LazyFrame:

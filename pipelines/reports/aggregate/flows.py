@@ -93,7 +93,7 @@ Keyed = Callable[[pl.LazyFrame, Facts], pl.LazyFrame]
 
 def flow_parts(facts: Facts) -> pl.DataFrame:
     """Return each row with what it adds to each flow."""
-    return facts.rows.select(*BY_ACCOUNT, "month", "date", *(total.contribution() for total in _ALL))
+    return facts.rows.select(*BY_ACCOUNT, "month", "date", *(total.contribution for total in _ALL))
 
 
 def by_account_and_month(facts: Facts) -> pl.DataFrame:
@@ -126,4 +126,4 @@ def flows(
 
 
 def _sums(totals: Sequence[Total]) -> list[pl.Expr]:
-    return [total.summed() for total in totals]
+    return [total.summed for total in totals]

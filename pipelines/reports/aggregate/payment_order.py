@@ -35,21 +35,23 @@ def oldest_first(owed: pl.DataFrame, payments: pl.DataFrame) -> Settled:
         payments: `customer_number, payment` (a number; increasing within a customer as the dates do), `date`,
             `amount` (AUD, above zero).
     """
-    line = owed.sort(BY_CUSTOMER, "periodEnd").with_columns(end=pl.col("need").cast(AMOUNT).cum_sum().over(BY_CUSTOMER))
-    bounded = _bounded(line, payments)
-    covered = bounded.drop_nulls("ceiling").pipe(_covered_stretches)
+    end = pl.col("need").cast(AMOUNT).cum_sum().over(BY_CUSTOMER)
+    line = owed.lazy().sort(BY_CUSTOMER, "periodEnd").with_columns(end=end)
+    bounded = _bounded(line, payments.lazy()).collect(engine="in-memory")
+    covered = bounded.drop_nulls("ceiling").pipe(_covered_stretches).collect(engine="in-memory").lazy()
     parts = _parts(line.filter(pl.col("need") > 0), covered.filter(pl.col("to") > pl.col("from")))
     used = covered.select("payment", used=pl.col("to") - pl.col("from"))
     left = pl.col("amount") - pl.col("used").fill_null(0)
     rest = (
-        bounded.join(used, on="payment", how="left", validate="1:1")
+        bounded.lazy()
+        .join(used, on="payment", how="left", validate="1:1")
         .select(BY_CUSTOMER, "payment", "date", "periodEnd", "until", amount=left.cast(AMOUNT))
         .filter(pl.col("amount") > 0)
     )
-    return Settled(parts, rest)
+    return Settled(*pl.collect_all([parts, rest], engine="in-memory"))
 
 
-def _bounded(line: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
+def _bounded(line: pl.LazyFrame, payments: pl.LazyFrame) -> pl.LazyFrame:
     """Add to payments `ceiling`, `periodEnd` and `until` of the latest debt that had begun, and `floor`."""
     begun = line.select(BY_CUSTOMER, "begins", "periodEnd", "until", ceiling="end").sort("begins", "periodEnd")
     past = line.group_by(BY_CUSTOMER, day=pl.col("until") + pl.duration(days=1)).agg(floor=pl.col("end").max())
@@ -62,7 +64,7 @@ def _bounded(line: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _covered_stretches(payments: pl.DataFrame) -> pl.DataFrame:
+def _covered_stretches(payments: pl.DataFrame) -> pl.LazyFrame:
     """Return the stretch of the line that each payment covers, from `from` to `to`.
 
     From payment to payment, `to = min(max(to before, floor) + amount, ceiling)`. Such a step shifts a point by `add`
@@ -71,7 +73,7 @@ def _covered_stretches(payments: pl.DataFrame) -> pl.DataFrame:
     """
     longest = payments.group_by(BY_CUSTOMER).len()["len"].max()
     low = pl.min_horizontal(pl.col("floor") + pl.col("amount"), "ceiling")
-    steps = payments.with_columns(add="amount", low=low, high="ceiling")
+    steps = payments.lazy().with_columns(add="amount", low=low, high="ceiling")
     span = 1
     while isinstance(longest, int) and span < longest:
         steps, span = _double_span(steps, span), span * 2
@@ -81,7 +83,7 @@ def _covered_stretches(payments: pl.DataFrame) -> pl.DataFrame:
     return covered.select(BY_CUSTOMER, "payment", "to", **{"from": "before"})
 
 
-def _double_span(steps: pl.DataFrame, span: int) -> pl.DataFrame:
+def _double_span(steps: pl.LazyFrame, span: int) -> pl.LazyFrame:
     """Compose each step with the one that ends where it begins, `span` rows up, if both are of the same customer."""
     same = pl.col(BY_CUSTOMER).shift(span) == pl.col(BY_CUSTOMER)
     shifted = {name: pl.when(same).then(pl.col(name).shift(span)) for name in ("add", "low", "high")}
@@ -94,7 +96,7 @@ def _clip(point: pl.Expr) -> pl.Expr:
     return pl.when(point.is_not_null()).then(pl.max_horizontal(pl.min_horizontal(point, "high"), "low"))
 
 
-def _parts(debts: pl.DataFrame, covered: pl.DataFrame) -> pl.DataFrame:
+def _parts(debts: pl.LazyFrame, covered: pl.LazyFrame) -> pl.LazyFrame:
     """Intersect payments' stretches with debts: the line is cut wherever a stretch or a debt begins or ends."""
     cuts = pl.concat(
         [

@@ -250,3 +250,11 @@ def test_figures_of_a_small_business_agree_with_counting_by_hand() -> None:
     assert {slug: figures[slug] for slug in expected} == {
         slug: (Decimal(text), None) for slug, text in expected.items()
     }
+
+
+def test_another_definition_under_the_same_slug_gives_its_own_value(some: list[Row]) -> None:
+    """What was prepared for one policy's metric isn't used for another's of the same slug."""
+    for wanted in ("history_days", "months_of_history", "history_days"):
+        under_one_slug = METRICS[wanted].model_copy(update={"slug": "same"})
+        found = values(facts(some, LATER), {"same": under_one_slug})["same"]
+        assert found.equals(values(facts(some, LATER), {wanted: METRICS[wanted]})[wanted])

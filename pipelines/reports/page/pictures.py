@@ -206,7 +206,7 @@ def drivers(driving: Sequence[Fields]) -> Figure | None:
         return None
     bars = [
         (
-            shortened(driver_name(each), LONG_LABEL),
+            shortened(driver_name(each), LABEL if each.text("state") in STATES else LONG_LABEL),
             of_most(each),
             {**_possible(each), "solid": points},
         )

@@ -151,21 +151,24 @@ def month_chart(months: Sequence[tuple[date, Decimal, Decimal, Decimal]]) -> Cha
     )
 
 
+BEHIND = frozenset({"gap", "track"})
+
+
 def bar_chart(rows: Sequence[tuple[str, str, Mapping[str, Decimal | float]]]) -> Chart:
     """Draw rows of bars on one scale from zero; the longest is as wide as the drawing.
 
     Args:
-        rows: label, figure in words, and sizes by kind of bar. The bars of a row stand below each other, but a `track`
-            lies behind the first: it shows how large that could be.
+        rows: label, figure in words, and sizes by kind of bar. The bars of a row stand below each other, but BEHIND lie
+            behind the first: they show how large that could be.
     """
     sizes = [[(kind, max(float(size), 0.0)) for kind, size in each.items()] for _, _, each in rows]
     whole = max((size for each in sizes for _, size in each), default=0) or 1.0
-    height = ROW + APART * max((sum(kind != "track" for kind, _ in each) - 1 for each in sizes), default=0)
+    height = ROW + APART * max((sum(kind not in BEHIND for kind, _ in each) - 1 for each in sizes), default=0)
 
     def bars(y: float, row: Sequence[tuple[str, float]]) -> Iterator[Bar]:
         for kind, size in row:
             yield Bar(kind, 0, y, round(size / whole * WIDTH, 1), THICK)
-            y += 0 if kind == "track" else APART
+            y += 0 if kind in BEHIND else APART
 
     return Chart(
         height=len(rows) * height,

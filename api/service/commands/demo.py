@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -59,6 +59,7 @@ BOUNCED = (  # transactions of a customer on consecutive days, in AUD
     ("DIRECT DEBIT HARBOUR LENDING LOAN 20881", "-482.50"),
     ("DIRECT DEBIT DISHONOUR HARBOUR LENDING LOAN 20881", "482.50"),
 )
+WOUND_UP = {"description": "DIRECT DEBIT WINDING UP APPLICATION SETTLEMENT", "amount": "-4200.00"}  # last customer
 BAD_ROWS = (
     {"date": "2026-02-30", "description": "EFTPOS PURCHASE", "amount": "-12.00"},
     {"date": "2026-03-02", "description": "TRANSFER", "amount": "12.345"},
@@ -164,10 +165,14 @@ def _subscribe(lender: Lender, receiver: Receiver) -> dict[str, Any]:
 
 
 def _submit_all(lender: Lender) -> list[dict[str, Any]]:
-    """Create the customers, send all accounts and wait for the jobs. The first account has two invalid rows."""
+    """Create the customers, send all accounts and wait for the jobs.
+
+    The first account has two invalid rows; the last customer settles an application to wind it up.
+    """
     businesses = list(portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True))
     bodies = {business.abn: list(submissions(business)) for business in businesses}
     bodies[businesses[0].abn][0]["transactions"] += BAD_ROWS
+    bodies[businesses[-1].abn][0]["transactions"].append({"date": last_day().isoformat(), **WOUND_UP})
     customers = [lender.create(business) for business in businesses]
     jobs: list[str] = []
     with _progress() as progress:
@@ -217,8 +222,17 @@ def _show_reports(lender: Lender, customers: list[dict[str, Any]]) -> dict[str, 
         )
     out.print(table)
     out.print("The probability of default is only indicative, as the model is not calibrated: Risk.Uncalibrated")
+    _show_limits(customers, bundles)
     _show_cash_flow(customers[0], bundles[0])
     return bundles[0]
+
+
+def _show_limits(customers: Iterable[Mapping[str, Any]], bundles: Iterable[Mapping[str, Any]]) -> None:
+    """Show the events that limit ratings, whatever the points say."""
+    for customer, bundle in zip(customers, bundles, strict=True):
+        risk = bundle["risk"]["data"]
+        for event in (each for each in risk["events"] if each["code"] in risk["limitedBy"]):
+            out.print(f"[b]{customer['name']} is rated {risk['rating']}[/]: {event['sentence']}.", soft_wrap=True)
 
 
 def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:

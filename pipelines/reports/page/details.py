@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from pipelines.pages import Column, Grid, number_columns
 from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, words_of
-from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.naming import STATES, account_name, driver_name, of_most
+from pipelines.reports.page.naming import STATES, account_name, driver_name, of_most, reading_in_words
 
 NOT_MISSING: Mapping[str, str] = {
     "rounding": "only rounding: no row is missing",
@@ -46,13 +45,9 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
 
 
 def _reading(driver: Fields) -> str:
-    """Write a driver's reading: `92.5 days`, `$410.00 per month`, `0.31`, `3.2 %`."""
     if driver.number("reading") is None or driver.text("state") in STATES:
         return "Unknown"
-    unit, _, each = (driver.text("unit") or "").partition("per ")
-    words = figure(driver.raw("reading"), unit.strip(), driver.text("metric") or driver.text("feature") or "")
-    counted = unit if unit in ("days", "months") else ""
-    return " ".join(filter(None, (words, counted, f"per {each}" if each else "")))
+    return reading_in_words(driver)
 
 
 def account_details(accounts: Sequence[Fields]) -> Grid | None:

@@ -35,6 +35,10 @@ class Fields:
         value = self._members.get(name)
         return value if isinstance(value, str) else None
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self._members.get(name)
+        return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
     def number(self, name: str) -> Decimal | None:
         return as_number(self._members.get(name))
 

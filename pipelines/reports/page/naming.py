@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from pipelines.pages.wording import plain, shortened, words_of
+from pipelines.pages.wording import percent, plain, shortened, words_of
+from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
 
 ZERO = Decimal(0)
+_TENTH_OF_PERCENT = Decimal("0.001")
 # Unknown is not bad: such a driver has no points because nothing is known of it.
 STATES: Mapping[str, str] = {"unknown": "unknown, up to {}", "not_expected": "not expected"}
 
@@ -20,6 +22,16 @@ def account_name(account: Fields, most: int | None = None) -> str:
 
 def driver_name(driver: Fields) -> str:
     return driver.text("name") or words_of(driver.text("feature") or driver.text("metric") or "Driver")
+
+
+def reading_in_words(driver: Fields, name: str = "reading") -> str:
+    """Write a driver's reading, or another of its members: `92.5 days`, `$410.00 per month`, `31 %`."""
+    unit, _, each = (driver.text("unit") or "").partition("per ")
+    if unit == "ratio" and (share := driver.number(name)) is not None:
+        return percent(share.quantize(_TENTH_OF_PERCENT))
+    words = figure(driver.raw(name), unit.strip())
+    counted = unit if unit in ("days", "months") else ""
+    return " ".join(filter(None, (words, counted, f"per {each}" if each else "")))
 
 
 def of_most(driver: Fields) -> str:

@@ -11,7 +11,7 @@ from pipelines.pages.wording import UNKNOWN, counted, day, dollars, money, month
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import NOT_MISSING
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.naming import account_name, driver_name, of_most
+from pipelines.reports.page.naming import STATES, account_name, driver_name, of_most
 from pipelines.reports.page.tables import NO_TABLE, Table
 
 LABEL, LONG_LABEL = 32, 42  # characters of a chart's line that fit beside a figure, beside a word or two
@@ -191,20 +191,29 @@ def _stretches(gaps: Sequence[Fields]) -> list[tuple[date, date]]:
     return [(last, following) for last, following in days if last and following]
 
 
+def _possible(driver: Fields) -> Mapping[str, Decimal]:
+    """Return how many points the evidence could earn, and as a gap behind them those that lack evidence."""
+    if (most := driver.number("maxPoints")) is None:
+        return {}
+    coverage = ZERO if driver.text("state") in STATES else driver.number("coverage")
+    return {"track": most} if coverage is None or coverage == 1 else {"gap": most, "track": most * coverage}
+
+
 def drivers(driving: Sequence[Fields]) -> Figure | None:
-    """Draw the points that each driver earned, and how many it could have."""
+    """Draw the points that each driver earned, how many it could have, and how many of these nobody knows of."""
     rows = [(each, points) for each in driving if (points := each.number("points")) is not None]
     if not rows:
         return None
     bars = [
         (
-            shortened(driver_name(each), LONG_LABEL),
+            shortened(driver_name(each), LABEL if each.text("state") in STATES else LONG_LABEL),
             of_most(each),
-            ({} if (most := each.number("maxPoints")) is None else {"track": most}) | {"solid": points},
+            {**_possible(each), "solid": points},
         )
         for each, points in rows
     ]
     earned = plain(sum((points for _, points in rows), ZERO))
     says = f"{counted(len(rows), 'driver')}, together {earned} points."
-    key = (("solid", "earned"), ("track", "possible"))
+    unknown = any("gap" in sizes for _, _, sizes in bars)
+    key = (("solid", "earned"), ("track", "possible"), *([("gap", "unknown")] if unknown else []))
     return Figure("drivers", "Points by driver", says, charts.bar_chart(bars), key=key)

@@ -12,7 +12,7 @@ from pipelines.reports.page import integrity, pictures, resting
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import account_details, driver_details, gap_details
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.naming import account_name
+from pipelines.reports.page.naming import account_name, driver_name, reading_in_words
 from pipelines.reports.page.sections import SECTIONS, sections
 from pipelines.reports.page.tables import NO_TABLE, Table, loose_grid
 
@@ -31,7 +31,7 @@ FINDINGS = (
 )
 _SHOWN = frozenset(
     {"summary", "accounts", "gaps", "reasons", "resolvedTogether", "unreconciled"}
-    | {"drivers", "sensitivity", "errorCodes", "integrity", *FINDINGS}
+    | {"drivers", "sensitivity", "errorCodes", "principalReasons", "limitedBy", "integrity", *FINDINGS}
 )
 
 
@@ -106,7 +106,7 @@ def _summary(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) ->
     reasons = _points("What keeps completeness down", completeness.many("reasons"))
     together = _together(completeness.one("resolvedTogether")) if reasons else None
     cautions = _points("What to know about the risk figure", risk.many("errorCodes"))
-    return Section("summary", "Summary", drop_none(cards, reasons, together, cautions))
+    return Section("summary", "Summary", drop_none(cards, _limits(risk), _reasons(risk), reasons, together, cautions))
 
 
 def _points(title: str, reasons: Sequence[Fields]) -> Points | None:
@@ -135,10 +135,51 @@ def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | N
 
 def _rating(risk: Fields) -> Section:
     drivers = risk.many("drivers")
-    changes = tuple(Point(words) for each in risk.many("sensitivity") if (words := each.text("words")))
+    changes = tuple(Point(words) for each in risk.many("sensitivity") if (words := _change(each)))
     figures = drop_none(pictures.drivers(drivers), Points("What would move the rating", changes) if changes else None)
     shown = drop_none(Figures(figures) if figures else None, driver_details(drivers))
     return Section("risk", "What drives the rating", shown if drivers else ())
+
+
+def _change(each: Fields) -> str | None:
+    """Say what a change of a driver, or of two, would do to the rating."""
+    before, after = each.text("ratingFrom"), each.text("ratingTo")
+    if before is None or after is None:
+        return each.text("words")
+    moves = " together with ".join(_move(driver) for driver in (each, each.one("also")) if driver)
+    return f"{moves} would {'lift' if after < before else 'lower'} the rating from {before} to {after}."
+
+
+def _move(driver: Fields) -> str:
+    to = reading_in_words(driver, "to")
+    if driver.number("from") is None:
+        return f"{driver_name(driver)} becoming known at {to}"
+    return f"{driver_name(driver)} going from {reading_in_words(driver, 'from')} to {to}"
+
+
+def _limits(risk: Fields) -> Points | None:
+    """Say what limits the rating: too little evidence, and events that nobody resolved."""
+    points = [Point(_evidence(risk))] if "evidence" in risk.texts("limitedBy") else []
+    points += [Point(_event(each)) for each in risk.many("events") if each.raw("resolved") is not True]
+    return Points("What limits the rating", tuple(points)) if points else None
+
+
+def _evidence(risk: Fields) -> str:
+    return (
+        f"Only {percent(risk.number('covered'))} of the expected evidence could be verified: while that is so, the "
+        f"rating is {risk.text('rating')} at best. What could not be verified is not bad."
+    )
+
+
+def _event(event: Fields) -> str:
+    until = f" until {day(event.day('until'))}" if event.day("until") else ""
+    return f"{event.text('sentence')}: the rating is {event.text('ceiling')} at best{until}."
+
+
+def _reasons(risk: Fields) -> Points | None:
+    """Give the principal reasons, what is bad and what could not be verified each in words of its own."""
+    points = tuple(Point(words) for each in risk.many("principalReasons") if (words := each.text("words")))
+    return Points("What cost the rating most", points) if points else None
 
 
 def _accounts(completeness: Fields, called: Mapping[str, str]) -> Section:

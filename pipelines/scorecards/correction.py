@@ -89,7 +89,7 @@ def recalibrate(scorecard: Values, defaulted: Outcomes) -> Correction:
 def corrections(cases: Cases, most: int) -> list[Correction]:
     """Return the recalibrated scorecard, then corrections by 1 to `most` weights, each at every one of SPREADS.
 
-    None has more slopes than these cases allow: where a further one would, the last correction is repeated.
+    Where no further weight would lower the loss, the last correction is repeated.
     """
     null = recalibrate(cases.scorecard, cases.defaulted)
     none = replace(null, weights=np.zeros(cases.columns.shape[1]))
@@ -103,7 +103,7 @@ def _path(none: Correction, spread: float, cases: Cases, most: int) -> Iterator[
     for _ in range(most):
         gains = _gains(last, spread, cases)
         gains[chosen] = 0
-        if last.slopes < most_slopes(cases.defaulted) and gains.size and gains.max() > 0:
+        if gains.size and gains.max() > 0:
             chosen.append(int(gains.argmax()))
             last = _corrected(none, chosen, spread, cases)
         yield last
@@ -161,9 +161,11 @@ def folds(customers: NDArray[np.int64], defaulted: Outcomes, count: int, seed: i
         yield place[numbers] == number
 
 
-def choose(cases: Cases, count: int, seed: int) -> Correction:
-    """Return the correction that foretells unseen customers best, by cross-validation in `count` folds."""
-    most = max(0, most_slopes(cases.defaulted) - 1)
+def choose(cases: Cases, most: int, count: int, seed: int) -> Correction:
+    """Return the correction by at most `most` weights that foretells unseen customers best.
+
+    Cross-validation in `count` folds decides.
+    """
     losses = np.zeros((1 + most * len(SPREADS), cases.defaulted.size))
     for turn in range(REPEATS):
         for unseen in folds(cases.customers, cases.defaulted, count, seed + turn):

@@ -40,7 +40,9 @@ def _reference(readings: pl.DataFrame, metric: str) -> dict[str, Any]:
 
 
 def drift(then: Mapping[str, Any], readings: pl.DataFrame) -> list[dict[str, Any]]:
-    """Compare readings with those of a `reference`, metric by metric, the one that moved most first."""
+    """Compare readings with those of a `reference`, metric by metric, the one that moved most first; [] of nobody."""
+    if readings.is_empty():
+        return []
     found = [_drift(metric, each, readings) for metric, each in then.items()]
     return sorted(found, key=lambda each: -each["stabilityIndex"])
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from pipelines.scorecards import measures
-from pipelines.scorecards.correction import Cases, Correction, choose, folds, recalibrate
+from pipelines.scorecards.correction import Cases, Correction, choose, folds, most_slopes, recalibrate
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.drift import reference
 from pipelines.scorecards.judging import compare
@@ -100,7 +100,7 @@ class Material:
         return replace(
             self,
             scored=self.scored.filter(which),
-            further=self.further.filter(which),
+            further=self.further.filter(which) if self.further.width else self.further,
             defaulted=self.defaulted[which],
             customers=self.customers[which],
         )
@@ -186,9 +186,10 @@ def fit(material: Material, calibration: Calibration, name: str) -> Scorecard:
         Unprocessable: nothing can be learned from these cases, with the reason.
     """
     refuse_unlearnable(material)
-    fitted = _fit(material)
+    weights = most_slopes(material.defaulted) - 1  # folds may use as many, to be judged alike
+    fitted = _fit(material, weights)
     facts = {
-        **measured(material, lambda seen: _fit(seen).log_odds, recalibrated, "recalibrated default scorecard"),
+        **measured(material, lambda seen: _fit(seen, weights).log_odds, recalibrated, "recalibrated default scorecard"),
         "slopes": fitted.correction.slopes,
         "coefficients": _coefficients(fitted),
         "reference": reference(material.scored, [feature.metric for feature in DEFAULT.features]),
@@ -216,9 +217,9 @@ def refuse_unlearnable(material: Material) -> None:
         raise _refused("the default scorecard's points contradict the outcomes: are 0 and 1 exchanged?")
 
 
-def _fit(material: Material) -> _Fit:
+def _fit(material: Material, weights: int) -> _Fit:
     columns = list(_columns(material))
-    correction = choose(_cases(columns, material), _folds(material.defaulted), SEED)
+    correction = choose(_cases(columns, material), weights, _folds(material.defaulted), SEED)
     return _Fit(columns, correction)
 
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from benchmarks import evidence
+from benchmarks.fits import UNTIL, judged
 from benchmarks.labelled import accepted
-from benchmarks.risk import UNTIL, judged
 from pipelines.enrichment.enrichment import enrich
 from pipelines.risk_models import cohorts, fitted
 from pipelines.scorecards import measures

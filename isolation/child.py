@@ -95,7 +95,7 @@ def main(work: Work | None = None) -> None:
             channel.send(message)
     except MemoryError:
         channel.send(Answer(refused(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)))
-    except Exception as error:  # a bug of ours: the parent must not blame the file for it
+    except Exception as error:  # a bug of ours, which the parent logs as such
         channel.send(Failed(type(error).__name__, _format_frames(error)))
 
 

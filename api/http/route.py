@@ -1,8 +1,8 @@
 """`Route`: the checks before FastAPI calls a route's function, in the contract's order.
 
 The order is: the key (401) and its scope (403), the headers of the body (415, 413), the body itself, a turn, the
-idempotency key. Only then does FastAPI validate path, query and body against the signature. If one of them is invalid
-(400), the ids in the path are looked up first, because a missing resource is a 404.
+idempotency key. Only then are the body and, by FastAPI, path and query validated. If one of them is invalid (400), the
+ids in the path are looked up first, because a missing resource is a 404.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -111,11 +111,11 @@ class Route(APIRoute):
         return bodies.received(self.body_model, request)
 
     def _turn(self, request: Request, caller: Caller) -> AbstractAsyncContextManager[None]:
-        """Wait for the caller's turn. An async function takes no thread, and needs none."""
+        """Wait for the caller's turn. An async function takes no thread, so it needs no turn."""
         return nullcontext() if iscoroutinefunction(self.endpoint) else _turn(request, caller, self.endpoint in _heavy)
 
     def _refused(self, error: RequestValidationError) -> InvalidRequest:
-        """Return the refusal of an invalid query. FastAPI's `loc` begins with "query", which is not for the pointer."""
+        """Return the refusal of an invalid query. FastAPI's `loc` begins with "query", which the pointer leaves out."""
         errors = [each | {"loc": each["loc"][1:]} for each in error.errors()]
         return bodies.refusal(self.query_models[0], errors)
 

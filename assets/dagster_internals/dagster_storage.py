@@ -257,7 +257,7 @@ class _OverPool:
 
     def __init__(self, address: URL, engine: Engine) -> None:
         url = address.render_as_string(hide_password=False)
-        super().__init__(url, should_autocreate_tables=False)  # pyrefly: ignore[bad-argument-count, unexpected-keyword]  # of the storage beside it
+        super().__init__(url, should_autocreate_tables=False)  # pyrefly: ignore[bad-argument-count, unexpected-keyword]  # the stock storage is the next base class
         self._engine = engine
 
     def optimize_for_webserver(self, statement_timeout: int, pool_recycle: int, max_overflow: int) -> None:

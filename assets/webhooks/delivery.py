@@ -3,10 +3,10 @@
     claim ─→ Claimed ─ sign ─→ Post ─ send ─→ Ended ─→ record
                          └──── cancelled, or no secret ───┘
 
-Commits wake the loop, not a clock. Many deliveries share one transaction: each round records all that have ended and
-claims as many as slots are free. A delivery is claimed only for a free slot, and its deadline starts then, so a long
-queue causes no timeouts. `storage.webhooks.outbox` decides how clients share the slots. If the process is killed, the
-leases expire and the same bytes are sent again.
+Commits wake the loop; without one it polls twice a second for expired leases and due retries. Many deliveries share
+one transaction: each round records all that have ended and claims as many as slots are free. A delivery is claimed only
+for a free slot, and its deadline starts then, so a long queue causes no timeouts. `storage.webhooks.outbox` decides how
+clients share the slots. If the process is killed, the leases expire and the same bytes are sent again.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ def run(store: Store, stop: threading.Event, holder: UUID | None = None) -> None
 def deliver_due(store: Store, limit: int, deadline_s: float) -> int:
     """Deliver at most `limit` due deliveries, and start none after `deadline_s` seconds. Return how many were claimed.
 
-    It returns when all of them are recorded, at most a receiver's response time after the deadline.
+    It returns when all of them are recorded, at most one timeout of a receiver after the deadline.
     """
     return asyncio.run(_Sender(store, uuid4()).up_to(limit, time.monotonic() + deadline_s))
 

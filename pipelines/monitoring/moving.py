@@ -15,7 +15,10 @@ BY_RULE = ("ruleset_id", "rule")
 BY_STATE = (BY_CUSTOMER, *BY_RULE)
 STATE = pl.Schema({BY_CUSTOMER: pl.Int64(), "ruleset_id": pl.Binary(), "rule": pl.String()})
 OUTCOMES = pl.Schema({**STATE, "holds": pl.Boolean()})
-"""A row for each customer and rule of a ruleset that applies to it and is not muted. `holds`: null is unknown."""
+"""A row for each customer and each rule of the rulesets that apply to this customer and are not muted for it.
+
+`holds`: null is unknown.
+"""
 FIRING = pl.Schema({**STATE, "fired_at": pl.Datetime("us", "UTC")})
 """The rules that have fired, with when they last did. All others are ready."""
 REARM = pl.Schema({"ruleset_id": pl.Binary(), "rule": pl.String(), "rearm_after_days": pl.UInt16()})

@@ -41,7 +41,7 @@ from storage.core.models import statement_files, subscriptions, vault_keys
 from storage.core.settings import Settings, SettingsError, key_text, new_key
 from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of, prefix
 
-RETIRED_RETAINED = timedelta(days=2)  # longer than any process seals with a key that it has read
+RETIRED_RETAINED = timedelta(days=2)  # longer than any process goes on sealing with a key that it has read
 CHECKS = 3  # attempts to read rows and files that match, while a rotation changes both
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 class Purpose(StrEnum):
     SEALING = "sealing"
-    NAMES = "names"  # for pseudonyms and digests; never replaced, since they would change
+    NAMES = "names"  # for pseudonyms and digests, which change with it: only `abandon` replaces it
 
 
 class WrongMasterKey(SettingsError):
@@ -290,7 +290,9 @@ def _new_master_key(settings: Settings) -> tuple[bytes, bool]:
     if not settings.keeps_key_file:
         return _given_new_master_key(settings), False
     if settings.given_key("new_master_key") is not None:
-        raise SettingsError(f"TIDEMARK_NEW_MASTER_KEY can't replace {settings.key_file}: unset it, a key is created")
+        raise SettingsError(
+            f"TIDEMARK_NEW_MASTER_KEY can't replace {settings.key_file}: unset it, and a new key is created"
+        )
     for draft in settings.home.glob(f".{settings.key_file.name}.next-*"):  # left by a process that died while writing
         draft.unlink(missing_ok=True)
     begun = waiting(settings)
@@ -311,7 +313,7 @@ def _given_new_master_key(settings: Settings) -> bytes:
 
 
 def _wrap_again(w: Writing, keys: Sequence[DataKey], old: bytes, new: bytes) -> None:
-    """Wrap the keys that the old master key opens with the new one; other keys are lost anyway."""
+    """Wrap the keys again, with the new master key. Those that the old one doesn't open are lost anyway."""
     for each in keys:
         key = _unwrap(each, old) if each.wrapped_by == fingerprint(old) else None
         if key is not None:
@@ -320,7 +322,7 @@ def _wrap_again(w: Writing, keys: Sequence[DataKey], old: bytes, new: bytes) -> 
 
 
 def _finish(settings: Settings, wanted: str) -> None:
-    """Rename the file of the master key with this fingerprint, with which all keys are now wrapped, to `master.key`."""
+    """Rename the file of the master key with this fingerprint to `master.key`: the keys are now wrapped with it."""
     if not settings.keeps_key_file:
         return
     path = waiting_file(settings, wanted)

@@ -1,7 +1,7 @@
-"""Figures on webhooks: for a client on one subscription, for the operator on all of them.
+"""Figures on webhooks: for a client on one subscription, for the operator on all of them and on unfinished jobs.
 
-Everything is counted on request, from the indexes of open deliveries and of attempts. Tests are left out of a
-subscription's summary, because their failures say nothing about the receiver in normal use.
+Everything is counted on request, from the indexes of open deliveries, attempts and unfinished jobs. A subscription's
+summary leaves out attempts of tests, because their failures say nothing about the receiver in normal use.
 """
 
 from collections import Counter

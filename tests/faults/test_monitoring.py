@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 WRITES = 120  # of the enrichment in the scenario; every seventh is tried, which covers all kinds
 OF_AN_EVALUATION = 60  # of the portfolio's process around a ruleset evaluation; every twelfth is tried
-EVALUATED_WITHIN_S = 240  # Dagster restarts a run whose process died after a while
+EVALUATED_WITHIN_S = 240  # if a run's process died, Dagster takes a while to restart it
 
 
 def reported(world: World, lender: Lender) -> Counter[UUID]:
@@ -31,7 +31,7 @@ def reported(world: World, lender: Lender) -> Counter[UUID]:
         happened = select(events.c.event_id).where(events.c.event_type == "monitoring.rule.triggered")
         assert matches.keys() <= set(r.execute(happened).scalars()), "a match without its event"
         sent = select(deliveries.c.event_id).where(deliveries.c.subscription_id.in_(subscriber))
-        assert Counter(r.execute(sent).scalars()) == Counter(matches.keys()), "an event is not due once"
+        assert Counter(r.execute(sent).scalars()) == Counter(matches.keys()), "an event without exactly one delivery"
     return Counter(matches.values())
 
 
@@ -55,7 +55,7 @@ def lived_through(world: World, story: Callable[[Lender], None], fault: Fault, s
 def test_killed_while_a_batch_evaluates_rulesets(world: World, nth: int) -> None:
     injected, matches = lived_through(world, is_watched, KillAtWrite(world, "enrichment", nth), seed=nth)
     assert list(matches.values()) == [2], "a trigger, a reset and a trigger"
-    assert injected or nth > WRITES // 3, "the story has fewer writes than it surely has: was nobody killed?"
+    assert injected or nth > WRITES // 3, "nobody was killed, although the story surely has so many writes"
 
 
 @pytest.mark.parametrize("nth", range(1, OF_AN_EVALUATION, 12))

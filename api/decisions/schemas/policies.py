@@ -104,7 +104,9 @@ class SentChallenger(Received):
     version: Annotated[int, number_rule("version", INVALID_VERSION, 1, MOST_VERSIONS, "A draft of the policy.")]
     percent: Annotated[
         int,
-        number_rule("percent", "DecisionPolicy.InvalidPercent", 1, 100, "Share of the evaluations."),
+        number_rule(
+            "percent", "DecisionPolicy.InvalidPercent", 1, 100, "Percentage of evaluations that it decides, too."
+        ),
     ]
 
 
@@ -150,7 +152,7 @@ class FindingView(View):
 
 class ChallengerView(View):
     version: int
-    percent: int = Field(description="Percentage of evaluations beside which it also decides.")
+    percent: int = Field(description="Percentage of evaluations that it decides, too.")
 
 
 class DeclaredView(View):
@@ -204,7 +206,7 @@ class PolicyListView(View):
 
 
 class VersionView(View):
-    """The history of a version: when it was saved, published and retired, and by whom."""
+    """The history of a version: when and by whom it was saved and published, and when it was retired."""
 
     version: int
     state: PolicyState

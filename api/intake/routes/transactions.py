@@ -49,8 +49,8 @@ def submit_transactions(caller: Submitter, customer_id: CustomerId, sent: Submis
 def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
     """Retract a submission's rows, as if they had never been sent; poll the job in the answer.
 
-    Rows that later submissions repeated now count as theirs, and rows that were replaced count again. A repetition
-    answers with the same job.
+    Rows that later submissions repeated now count as theirs, and rows that it had replaced count again. Repeating this
+    request answers with the same job.
     """
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
@@ -98,6 +98,6 @@ def _listing(caller: Caller, found: Listing) -> Response:
 
 
 def held(caller: Caller, amount: int, slices: Iterable[bytes]) -> Generator[bytes, None, None]:
-    """Yield the slices, and count `amount` bytes of memory as taken from the first to the last."""
+    """Yield the slices. From the first to the last of them, `amount` bytes of memory count as taken."""
     with caller.request.app.state.memory.taken(caller.asker, amount):
         yield from slices

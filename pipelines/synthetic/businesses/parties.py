@@ -1,7 +1,8 @@
 """Turn a name of the data files into someone a business meets: a branch, a local firm, a person.
 
-`~meals` stands for a made-up local firm of that kind and `{person}` for a made-up person; everything else is a brand.
-Businesses of a part of the portfolio meet only what that part may (`brands.available`).
+`~meals` stands for a made-up local firm of that kind, `{person}` for a made-up person, and `{firm} Imports` for a
+made-up firm with this ending; `{suburb}` is filled in. Everything else is a brand. A business meets only brands and
+firms that are allowed in its part of the portfolio, training or test (`brands.available`).
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Find the value of a label: beside it, or below it as in a table of one row.
 
-A summary prints `Opening balance $100.00`, or a line of labels above a line of values, perhaps in two columns. So a
-label's value is searched first to its right, up to the next label, then below.
+A summary prints `Opening balance $100.00`, or a line of labels above a line of values, perhaps in two columns. So each
+label comes with the words to its right, where its value is searched for first, and with the cells below it.
 """
 
 import re
@@ -17,7 +17,7 @@ _MONEY = re.compile(r"(?:due|is|of|:|=|[ (+-])*(?:\$ ?[0-9]|[0-9][0-9,]*\.[0-9]{
 _UNTIL = re.compile(r" *(?:to|[-–—]) *[0-9]", re.IGNORECASE)
 _CLOSE = 1.3  # of a line's height: a line further below does not continue the one above
 _GAP = 0.9  # of the characters' size: wider than a space, so another cell begins
-_HEAD = 60  # lines in which labels of two lines are searched
+_HEAD = 60  # lines among which labels of two lines are searched for
 _LINES_BELOW = 3
 _FURTHEST_BELOW = 48.0  # points; our judgement, as is the next
 _FURTHEST_ASIDE = 36.0  # points

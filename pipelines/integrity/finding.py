@@ -182,8 +182,8 @@ def _detected(facts: Facts) -> pl.DataFrame:
     """Return every detector's rows (schema _DETECTED), each once."""
     each = [pl.LazyFrame(schema=_DETECTED)]
     for code in described():
-        looked_in, detect = _DETECTORS[code]
-        if not facts.cached(looked_in).is_empty():
+        read, detect = _DETECTORS[code]
+        if not facts.cached(read).is_empty():
             each.append(detect(facts).with_columns(finding=pl.lit(code)).select(_DETECTED.names()))
     keys = [*_FINDING, "transaction_id"]
     return pl.concat(each).unique(keys, keep="first", maintain_order=True).collect(engine="in-memory")

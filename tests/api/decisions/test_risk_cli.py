@@ -159,7 +159,7 @@ def test_who_moves_is_shown_before_anybody_does(tmp_path: Path) -> None:
         commit(store, dict.fromkeys(numbers, 4), NOW)
         with store.db.reading() as r:
             ids = [str(each) for each in customers.ids_of(r, numbers).values()]
-            client = customers.clients_of(r, numbers)[numbers[0]]
+            client = str(customers.clients_of(r, numbers)[numbers[0]])
     then = {feature.metric: {"limits": [], "shares": [0, 1], "coverage": None} for feature in DEFAULT.features[:2]}
     easy = Scorecard("easy", "1", "client", DEFAULT.features, Link(Decimal(-900), Decimal(10)), {"reference": then})
     (tmp_path / "easy.json").write_bytes(scorecard_file.dumps(easy))
@@ -184,7 +184,7 @@ def test_stored_transactions_are_found_by_customer_id(tmp_path: Path) -> None:
         commit(store, dict.fromkeys(numbers, 4), NOW)
         with store.db.reading() as r:
             ids = [str(each) for each in customers.ids_of(r, numbers).values()]
-            client = customers.clients_of(r, numbers)[numbers[0]]
+            client = str(customers.clients_of(r, numbers)[numbers[0]])
     named = [*ids, str(uuid4()), "nobody"]
     (tmp_path / "outcomes.csv").write_text(
         "\n".join(["customer,asOf,defaulted", *(f"{one},2026-07-01,0" for one in named)])

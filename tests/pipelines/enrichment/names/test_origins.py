@@ -28,7 +28,9 @@ TROUBLE = ("distress", "debt_service", "debt_inflow", "high_risk")
 
 
 def texts() -> Iterator[tuple[str, str, str]]:
-    for origin, names in parse(files(__package__).joinpath("origins.yaml").read_text("utf-8"), "origins.yaml").items():
+    for origin, names in parse(
+        files("tests.pipelines.enrichment.names").joinpath("origins.yaml").read_text("utf-8"), "origins.yaml"
+    ).items():
         for given in names["given"].split():
             for family in names["family"].split():
                 yield from ((origin, side, form.format(given=given, family=family)) for side, form in FORMS)

@@ -159,7 +159,7 @@ def test_who_moves_is_shown_before_anybody_does(tmp_path: Path) -> None:
         commit(store, dict.fromkeys(numbers, 4), NOW)
         with store.db.reading() as r:
             ids = [str(each) for each in customers.ids_of(r, numbers).values()]
-            client = customers.clients_of(r, numbers)[numbers[0]]
+            client = str(customers.clients_of(r, numbers)[numbers[0]])
     then = {feature.metric: {"limits": [], "shares": [0, 1], "coverage": None} for feature in DEFAULT.features[:2]}
     easy = Scorecard("easy", "1", "client", DEFAULT.features, Link(Decimal(-900), Decimal(10)), {"reference": then})
     (tmp_path / "easy.json").write_bytes(scorecard_file.dumps(easy))

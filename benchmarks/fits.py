@@ -23,7 +23,7 @@ from pipelines.synthetic import Business, portfolio
 from pipelines.vocabulary.schemas import TRANSACTIONS
 
 CUSTOMERS, MONTHS, UNTIL = 400, 14, date(2026, 10, 31)
-# Four seeds and three slices of fresh businesses take a quarter of an hour; twenty and thirteen would take an hour.
+# Twenty seeds and thirteen slices (about 5,000 fresh businesses) would take five times as long.
 SEEDS, FRESH = range(1, 5), range(101, 104)
 
 

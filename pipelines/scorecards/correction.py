@@ -114,11 +114,11 @@ def _gains(at: Correction, spread: float, cases: Cases) -> Values:
     log_odds = at.log_odds(cases.scorecard, cases.columns)
     _, residuals = _loss(log_odds, cases.defaulted)
     likely = expit(log_odds)
-    gradients = residuals @ cases.columns
+    descents = residuals @ cases.columns
     centred = cases.columns - cases.columns.mean(axis=0)
     bends = (likely * (1 - likely)) @ centred**2 / likely.size + _shrinking(spread, cases)
-    steps = np.maximum(gradients / bends, cases.least * at.slope)
-    gains: Values = gradients * steps - bends * steps**2 / 2
+    steps = np.maximum(descents / bends, cases.least * at.slope)
+    gains: Values = descents * steps - bends * steps**2 / 2
     return gains
 
 
@@ -133,8 +133,8 @@ def _corrected(none: Correction, chosen: Sequence[int], spread: float, cases: Ca
 
     def loss(at: Values) -> tuple[float, Values]:
         size, residuals = _loss(at[0] + offset - columns @ at[1:], cases.defaulted)
-        gradients = np.concatenate([[residuals.sum()], shrinking * at[1:] - residuals @ columns])
-        return size + shrinking * float(at[1:] @ at[1:]) / 2, gradients
+        slopes = np.concatenate([[residuals.sum()], shrinking * at[1:] - residuals @ columns])
+        return size + shrinking * float(at[1:] @ at[1:]) / 2, slopes
 
     bounds = [(None, None), *((least * none.slope, None) for least in cases.least[chosen])]
     start = np.concatenate([[none.intercept], np.zeros(len(chosen))])

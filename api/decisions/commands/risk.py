@@ -209,7 +209,8 @@ def activate(
     model: Annotated[str, typer.Argument(help="The model's id, or its file.")],
     client: ForClient,
     anyway: Annotated[
-        str | None, typer.Option(help="Why to use a model that is not better than the default scorecard.")
+        str | None,
+        typer.Option(help="Why to use a model that is not better than the default scorecard. Name no person."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

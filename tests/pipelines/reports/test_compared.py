@@ -6,8 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.reports import compared
-from pipelines.reports.risk import risk_report
+from pipelines.reports import REPORTS, compared
 from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING
 from pipelines.scorecards.scorecard import Link, Scorecard
@@ -28,7 +27,7 @@ def facts() -> Facts:
 def test_ratings_are_those_of_the_report_and_of_the_other_scorecard() -> None:
     found = compared.compared(facts(), DEFAULT, STRICTER, EVERYTHING)
     assert found.schema == compared.RATINGS
-    reports = risk_report(facts())["data"].str.json_path_match("$.rating")
+    reports = REPORTS["risk"].compute(facts())["data"].str.json_path_match("$.rating")
     assert found["rating_before"].to_list() == reports.to_list()
     assert (found["value_after"] >= found["value_before"]).all()
 

@@ -41,10 +41,10 @@ def suggestions(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitivity]
     ]
     answers = evaluated(plan, repeat_with(readings, columns, len(asked)))["outcome"].to_list()
     confirmed = iter([answer == change.outcome for answer, (_, change) in zip(answers, asked, strict=True)])
-    remaining = ([change for change in changes if next(confirmed)] for changes in wanted)
+    left = ([change for change in changes if next(confirmed)] for changes in wanted)
     return [
         sorted(changes, key=lambda change: abs(change.value - (each.value or 0)))
-        for each, changes in zip(found, remaining, strict=True)
+        for each, changes in zip(found, left, strict=True)
     ]
 
 

@@ -6,7 +6,7 @@ Each origin's given and family names are joined in the forms that banks print. T
 
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,6 +15,7 @@ from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.vocabulary.rule_files import parse
 from pipelines.vocabulary.schemas import Direction
 
+NAMES = Path(__file__).with_name("origins.yaml")
 FORMS = (
     ("debit", "TRANSFER TO {given} {family}"),
     ("debit", "{given} {family} WAGES"),
@@ -28,9 +29,7 @@ TROUBLE = ("distress", "debt_service", "debt_inflow", "high_risk")
 
 
 def texts() -> Iterator[tuple[str, str, str]]:
-    for origin, names in parse(
-        files("tests.pipelines.enrichment.names").joinpath("origins.yaml").read_text("utf-8"), "origins.yaml"
-    ).items():
+    for origin, names in parse(NAMES.read_text("utf-8"), NAMES.name).items():
         for given in names["given"].split():
             for family in names["family"].split():
                 yield from ((origin, side, form.format(given=given, family=family)) for side, form in FORMS)

@@ -237,9 +237,8 @@ class _Explaining:
             case "longest_short":
                 nth = pl.col("date").rank("ordinal")
                 spell = (pl.col("date").dt.epoch("d") - nth).alias("spell")
-                by_spell = short.sort("date").group_by(spell, maintain_order=True).agg("date")
-                spells = by_spell.sort(pl.col("date").list.len(), maintain_order=True)["date"]  # of equal ones, the last
-                counted_days = spells[-1] if len(spells) else short["date"]
+                spells = short.sort("date").group_by(spell, maintain_order=True).agg("date")["date"].to_list()
+                counted_days = pl.Series(max(reversed(spells), key=len, default=[]), dtype=pl.Date)
             case "days_since_short" if not short.is_empty():
                 inputs: Inputs = {"date": short["date"].sort()[-1], "until": date.fromordinal(last)}
                 return Formula("days from `date`, the last short one, to `until`", inputs, _days_between)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipelines.scorecards import measures, scorecard_file
 from pipelines.scorecards.fitting import Prior, fit
-from pipelines.scorecards.scorecard import READING, Scorecard
+from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, READING, Scorecard
 from pipelines.vocabulary.errors import Unprocessable
 
 pytestmark = pytest.mark.slow  # cross-validated fits
@@ -85,7 +85,9 @@ def test_points_agree_with_the_regression() -> None:
         if each["of"] == "missing":
             found = np.array([float(value is None) for value in values])
         odds += each["coefficient"] * (found - each["mean"]) / each["scale"]
-    decimals = readings.select(pl.col(feature.metric).cast(READING) for feature in a_fit().features)
+    slugs = [feature.metric for feature in a_fit().features]
+    covered = (pl.lit(1, COVERAGE).alias(COVERAGE_OF + slug) for slug in slugs)
+    decimals = readings.select(pl.col(slugs).cast(READING), *covered)
     by_points = a_fit().scored(decimals)["value"].cast(pl.Float64).to_numpy()
     assert np.abs(by_points - 1 / (1 + np.exp(-odds))).max() < 0.005
 

@@ -192,12 +192,16 @@ def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expec
     share of the expected days of the last YEAR that are seen.
     """
     concerns = {slug: concern_of(among[slug], among) for slug in slugs}
-    counted = _counted(
-        facts, list(dict.fromkeys(_counted_alike(each) for each in (*concerns.values(), LAST_YEAR))), expected
-    )
+    alike = list(dict.fromkeys(_counted_alike(each) for each in concerns.values()))
+    counted = _counted(facts, list(dict.fromkeys([*alike, LAST_YEAR])), expected)
     days, expected_days = days_of(LAST_YEAR)
+    shares = counted.select(
+        BY_CUSTOMER,
+        *(_product_of(each, expected).alias(_name("coverage", each)) for each in alike),
+        documented=_share(pl.col(days), pl.col(expected_days)),
+    )
     columns = (_coverage(each, expected).alias(COVERAGE_OF + slug) for slug, each in concerns.items())
-    return counted.select(BY_CUSTOMER, *columns, documented=_share(pl.col(days), pl.col(expected_days)))
+    return shares.select(BY_CUSTOMER, *columns, "documented")
 
 
 LAST_YEAR = Concern("rows", since=YEAR)
@@ -240,11 +244,13 @@ def _apply_share(of: Mapping[str, Constant]) -> Constant:
     return found
 
 
+def _product_of(concern: Concern, expected: Expected) -> pl.Expr:
+    return product(concern, [pl.col(name) for name in inputs_of(concern, expected)]).cast(COVERAGE)
+
+
 def _coverage(concern: Concern, expected: Expected) -> pl.Expr:
-    if not concern.is_expected(expected):
-        return pl.lit(None, COVERAGE)
-    parts = [pl.col(name) for name in inputs_of(concern, expected)]
-    return product(concern, parts).cast(COVERAGE)
+    is_expected = concern.is_expected(expected)
+    return pl.col(_name("coverage", concern)) if is_expected else pl.lit(None, COVERAGE)
 
 
 def inputs_of(concern: Concern, expected: Expected) -> tuple[str, ...]:

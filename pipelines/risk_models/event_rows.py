@@ -21,7 +21,6 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics.rows import is_met
 from pipelines.risk_models.event_definitions import Event, Role, Texts, definitions
-from pipelines.vocabulary.checkpoints import checkpoint
 from pipelines.vocabulary.schemas import MONEY, UUID
 
 ROWS = pl.Schema(
@@ -62,18 +61,23 @@ def _searched_rows(facts: Facts) -> pl.DataFrame:
 
 
 def _event_rows(facts: Facts) -> pl.DataFrame:
-    found: dict[str, pl.DataFrame] = {}
-    for code, event in definitions().items():
-        checkpoint()
-        besides = found[event.except_for]["transaction_id"] if event.except_for else pl.Series([], dtype=UUID)
-        found[code] = _found(facts, code, event, besides)
-    return pl.concat(found.values())
+    found: dict[str | None, pl.LazyFrame] = {}
+    occur = facts.cached(_searched_rows).select(is_event.any() for is_event in _are_events()).row(0)
+    for (code, event), occurs in zip(definitions().items(), occur, strict=True):
+        if occurs:  # rarely, and checking texts and roles of no rows still takes time
+            found[code] = _found(facts, code, event, found.get(event.except_for))
+    return pl.concat([pl.LazyFrame(schema=ROWS), *found.values()]).collect(engine="in-memory")
 
 
-def _found(facts: Facts, code: str, event: Event, besides: pl.Series) -> pl.DataFrame:
-    rows = facts.cached(_searched_rows).filter(is_met(event.where), ~pl.col("transaction_id").is_in(besides.implode()))
-    if rows.is_empty():  # true for most customers, and checking texts and roles of no rows still takes time
-        return pl.DataFrame(schema=ROWS)
+@cache
+def _are_events() -> tuple[pl.Expr, ...]:
+    """Return for each event whether a row could be one of its rows."""
+    return tuple(is_met(event.where).alias(code) for code, event in definitions().items())
+
+
+def _found(facts: Facts, code: str, event: Event, besides: pl.LazyFrame | None) -> pl.LazyFrame:
+    searched = facts.cached(_searched_rows).lazy().filter(is_met(event.where))
+    rows = searched if besides is None else searched.join(besides, on="transaction_id", how="anti")
     counted = (
         _GAPS[code](facts, rows)
         if event.counted == "gaps"
@@ -106,13 +110,13 @@ def _is_worded(texts: Texts) -> pl.Expr:
 # -- what is counted --------------------------------------------------------------------------------------------------
 
 
-def _by_day(rows: pl.DataFrame) -> pl.DataFrame:
+def _by_day(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.sort(BY_CUSTOMER, "date", "transaction_id").with_columns(
         counts=pl.struct(BY_CUSTOMER, "date").is_first_distinct()
     )
 
 
-def _by_lender(rows: pl.DataFrame) -> pl.DataFrame:
+def _by_lender(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Return the rows of lenders that a list names; the last row of each lender counts."""
     lent = rows.filter(pl.col("counterparty_lender_id").is_not_null()).sort(BY_CUSTOMER, "date", "transaction_id")
     return lent.with_columns(counts=pl.struct(BY_CUSTOMER, "counterparty_lender_id").is_last_distinct())
@@ -121,13 +125,15 @@ def _by_lender(rows: pl.DataFrame) -> pl.DataFrame:
 # -- roles in which such rows are ordinary business -------------------------------------------------------------------
 
 
-def _anybody(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:  # noqa: ARG001  one signature for all
+def _anybody(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:  # noqa: ARG001  one signature for all
     return rows
 
 
-def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+def _unless_practitioners_pay(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Leave out customers whom insolvency practitioners and estates pay regularly, and at least as much as they get."""
-    received = facts.cached(_searched_rows).filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
+    received = (
+        facts.cached(_searched_rows).lazy().filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
+    )
     day = pl.col("date")
     clients = received.group_by(BY_CUSTOMER).agg(
         days=day.n_unique(), span=(day.max() - day.min()).dt.total_days(), received=pl.col("amount").sum()
@@ -139,9 +145,13 @@ def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     return rows.join(trade, on=BY_CUSTOMER, how="anti", maintain_order="left")
 
 
-def _unless_withheld_from_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+def _unless_withheld_from_wages(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Leave out rows near a pay day that are small compared with its wages: a worker's debt, withheld and passed on."""
-    wages = facts.cached(_searched_rows).filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
+    wages = (
+        facts.cached(_searched_rows)
+        .lazy()
+        .filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
+    )
     near = (pl.col("date") - pl.col("paid_on")).dt.total_days().abs() <= NEAR_PAY_DAY
     withheld = (
         rows.select(BY_CUSTOMER, "transaction_id", "date", taken=-pl.col("amount"))
@@ -157,19 +167,20 @@ def _unless_withheld_from_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFram
 _WIDE = pl.Decimal(38, 4)
 
 
-def _unless_guessed(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+def _unless_guessed(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Leave out rows of facilities that only the model recognised."""
     is_of_facility = pl.col("facility_id").is_not_null() & pl.col("category_group").is_in(_LENT)
-    known = facts.rows.filter(is_of_facility, _is_sure()).select(BY_CUSTOMER, "facility_id")
+    known = facts.rows.lazy().filter(is_of_facility, _is_sure()).select(BY_CUSTOMER, "facility_id")
     return rows.join(known, on=[BY_CUSTOMER, "facility_id"], how="semi", maintain_order="left")
 
 
-def _unless_collected_for(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+def _unless_collected_for(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Leave out agencies that pay the customer at least as much as they get: they collect what others owe to it."""
     party = [BY_CUSTOMER, "counterparty_group"]
     paid = rows.filter(pl.col("counterparty_group").is_not_null()).group_by(party).agg(paid=-pl.col("amount").sum())
     received = (
-        facts.rows.filter(words.is_credit(), pl.col("category").ne_missing("returned_payment"))
+        facts.rows.lazy()
+        .filter(words.is_credit(), pl.col("category").ne_missing("returned_payment"))
         .join(paid, on=party, how="semi")
         .group_by(party)
         .agg(received=pl.col("amount").sum())
@@ -178,7 +189,7 @@ def _unless_collected_for(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     return rows.join(agents, on=party, how="anti", maintain_order="left")
 
 
-_NOT_IN: Mapping[Role | None, Callable[[pl.DataFrame, Facts], pl.DataFrame]] = {
+_NOT_IN: Mapping[Role | None, Callable[[pl.LazyFrame, Facts], pl.LazyFrame]] = {
     None: _anybody,
     "paid_by_practitioners": _unless_practitioners_pay,
     "withheld_from_wages": _unless_withheld_from_wages,
@@ -196,19 +207,21 @@ _DISTRESS = (
 )
 
 
-def _missed_wages(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
+def _missed_wages(facts: Facts, paid: pl.LazyFrame) -> pl.LazyFrame:
     """Return the wages before each gap in which pay days of a rhythm were missed, dated at the gap's end.
 
     Wages that only the model recognised count as paid, but not towards the RHYTHM. A gap must contain another sign of
     trouble.
     """
-    ends = facts.history.select(BY_CUSTOMER, pl.col("data_through").alias("last"))
+    ends = facts.history.lazy().select(BY_CUSTOMER, pl.col("data_through").alias("last"))
     gaps = _gaps(paid, ends).with_columns(usual=pl.col("gap").median().over(BY_CUSTOMER))
     silent = gaps.filter(
         pl.col("sure_days") >= RHYTHM, pl.col("gap") >= PAY_DAYS_MISSED * pl.col("usual") + GRACE
     ).sort("date")
-    distress = facts.cached(_searched_rows).filter(
-        _is_sure(), pl.col("category").is_in(_DISTRESS), _is_against_the_customer()
+    distress = (
+        facts.cached(_searched_rows)
+        .lazy()
+        .filter(_is_sure(), pl.col("category").is_in(_DISTRESS), _is_against_the_customer())
     )
     seen = silent.join_asof(
         distress.select(BY_CUSTOMER, "date", troubled_on="date").sort("date"),
@@ -224,10 +237,12 @@ def _is_against_the_customer() -> pl.Expr:
     return pl.when(pl.col("category") == "returned_payment").then(words.is_credit()).otherwise(words.is_debit())
 
 
-def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
+def _missed_super(facts: Facts, paid: pl.LazyFrame) -> pl.LazyFrame:
     """Return the super before each gap of SUPER_SILENT days or more in which wages went on, dated at the gap's end."""
-    wages = facts.cached(_searched_rows).filter(
-        pl.col("category") == "wages", words.is_debit(), pl.col("is_external"), _is_sure()
+    wages = (
+        facts.cached(_searched_rows)
+        .lazy()
+        .filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"), _is_sure())
     )
     staffed = wages.group_by(BY_CUSTOMER).agg(last=pl.col("date").max(), pay_days=pl.col("date").n_unique())
     gaps = _gaps(paid, staffed.filter(pl.col("pay_days") >= RHYTHM).select(BY_CUSTOMER, "last"))
@@ -236,7 +251,7 @@ def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+def _gaps(paid: pl.LazyFrame, ends: pl.LazyFrame) -> pl.LazyFrame:
     """Return each day with a payment, the days from it to the next one or the `last` day, and the gap's `end`.
 
     `sure_days`: how many of the customer's days have a payment that not only the model recognised. `nth`: from 0.
@@ -253,13 +268,13 @@ def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _rows_before(paid: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+def _rows_before(paid: pl.LazyFrame, gaps: pl.LazyFrame) -> pl.LazyFrame:
     """Return the payments on the day before each gap, dated at the gap's end; the first of them counts."""
     before = paid.join(gaps.select(BY_CUSTOMER, "date", "end"), on=[BY_CUSTOMER, "date"], how="inner", validate="m:1")
     return _by_day(before).with_columns(date="end")
 
 
-_GAPS: Mapping[str, Callable[[Facts, pl.DataFrame], pl.DataFrame]] = {
+_GAPS: Mapping[str, Callable[[Facts, pl.LazyFrame], pl.LazyFrame]] = {
     "missed_wages": _missed_wages,
     "missed_super": _missed_super,
 }

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import Column, Source, Table, Total
+from pipelines.figures.tables import UNITS, Column, Source, Table, Total
 from pipelines.integrity import digest
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.risk_models.event_rows import event_rows, searched_categories
@@ -26,20 +26,22 @@ def events(facts: Facts) -> pl.DataFrame:
 
 def ceilings(facts: Facts) -> pl.DataFrame:
     """Return each customer's worst ceiling by unresolved events (null: none) and their codes (schema CEILINGS)."""
-    capping = events(facts).filter(~pl.col("resolved"))
+    capping = events(facts).lazy().filter(~pl.col("resolved"))
     worst = pl.col("ceiling") == pl.col("ceiling").max().over(BY_CUSTOMER)
     capped = (
         capping.filter(worst)
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(pl.col("ceiling").first(), limited_by=pl.col("code"))
     )
-    every = facts.customers.join(capped, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
-    return every.with_columns(pl.col("limited_by").fill_null([])).select(
-        pl.col(name).cast(kind) for name, kind in CEILINGS.items()
-    )
+    every = facts.customers.lazy().join(capped, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
+    known = every.with_columns(pl.col("limited_by").fill_null([]))
+    return known.select(pl.col(name).cast(kind) for name, kind in CEILINGS.items()).collect(engine="in-memory")
 
 
 def _events(facts: Facts) -> pl.DataFrame:
+    if event_rows(facts).is_empty():
+        shown = {column.name: UNITS[column.unit] for column in EVENTS.columns}
+        return pl.DataFrame(schema={BY_CUSTOMER: pl.Int64(), **shown})
     return EVENTS.ordered(EVENTS.rows(facts)).collect(engine="in-memory")
 
 

@@ -13,10 +13,10 @@ breaks this can't be created. Points are computed with whole numbers and powers 
 the same digits.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -48,7 +48,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """What a reading gains from `limit` on: `step`, in a straight line over the next `run`, or at once if `run` is 0.
 
     All are in ten-thousandths. `way`: 1 if more is better, else −1.
@@ -58,12 +58,6 @@ class _Piece:
     run: int
     step: int
     way: int
-
-    def gain(self, reading: pl.Expr) -> pl.Expr:
-        ahead = (reading - self.limit) * self.way
-        if not self.run:
-            return (ahead >= 0).cast(_WIDE) * self.step
-        return ahead.clip(0, self.run) * self.step // self.run
 
     def gain_of(self, reading: int) -> int:
         ahead = (reading - self.limit) * self.way
@@ -92,20 +86,12 @@ class Feature:
     def most(self) -> Decimal:
         return max(self.bands[0].points, self.missing)
 
-    def points(self) -> pl.Expr:
-        """Return the points of the reading in the metric's column, as a column POINTS_OF + metric.
-
-        The covered share earns the reading's worth; the rest earns the worth of a missing reading if that is less. Null
-        where the coverage is null. Fractions of a hundredth are dropped.
-        """
-        reading, coverage = (physical(name) for name in (self.metric, COVERAGE_OF + self.metric))
-        missing = pl.lit(whole(self.missing), _WIDE)
-        worth = pl.sum_horizontal(pl.lit(self._least, _WIDE), *(each.gain(reading) for each in self._pieces))
-        known = pl.when(reading.is_not_null()).then(worth).otherwise(missing)
-        return earned(coverage, known, missing).alias(POINTS_OF + self.metric)
-
     def points_of(self, reading: Decimal | None, coverage: Decimal = Decimal(1)) -> Decimal:
-        """Return the points of one reading with this coverage."""
+        """Return the points of one reading with this coverage.
+
+        The covered share earns the reading's worth; the rest earns the worth of a missing reading if that is less.
+        Fractions of a hundredth are dropped.
+        """
         missing, covered = whole(self.missing), whole(coverage)
         worth = missing if reading is None else self.worth_of(reading)
         hundredths = (covered * worth + (_FINE - covered) * min(worth, missing)) // _SMALL
@@ -113,23 +99,24 @@ class Feature:
 
     def worth_of(self, reading: Decimal) -> int:
         """Return what a reading is worth if it is covered in full, in ten-thousandths of a point."""
-        return self._least + sum(each.gain_of(whole(reading)) for each in self._pieces)
+        return self.least + sum(each.gain_of(whole(reading)) for each in self.pieces)
 
     @property
-    def _least(self) -> int:
+    def least(self) -> int:
+        """What the worst reading is worth, in ten-thousandths of a point."""
         return whole(self.bands[-1].points)
 
     @cached_property
-    def _pieces(self) -> tuple[_Piece, ...]:
+    def pieces(self) -> tuple[Piece, ...]:
         way = 1 if self.more_is_better else -1
         limits = [(whole(band.limit), whole(band.points)) for band in self.bands if band.limit is not None]
         if self.stepped:
-            worths = [*(worth for _, worth in limits), self._least]
+            worths = [*(worth for _, worth in limits), self.least]
             return tuple(
-                _Piece(limit, 0, worth - worse, way) for (limit, worth), worse in zip(limits, worths[1:], strict=True)
+                Piece(limit, 0, worth - worse, way) for (limit, worth), worse in zip(limits, worths[1:], strict=True)
             )
         return tuple(
-            _Piece(worse[0], way * (better[0] - worse[0]), better[1] - worse[1], way)
+            Piece(worse[0], way * (better[0] - worse[0]), better[1] - worse[1], way)
             for better, worse in pairwise(limits)
         )
 
@@ -238,15 +225,41 @@ class Scorecard:
             `readings` with POINTS_OF + metric, their sum `earned`, `expected` (the most that could be earned with the
             expected evidence), `covered` (how much of that is covered, as a share), `points` and `value`.
         """
+        earned_, rows = self._earned(readings), readings.height
+        points = (
+            earned_["points"].slice(nth * rows, rows).alias(POINTS_OF + feature.metric)
+            for nth, feature in enumerate(self.features)
+        )
+        summed = earned_.group_by("row", maintain_order=True).agg(
+            pl.col("covered").sum(), earned=pl.col("points").sum(), expected=pl.col("possible").sum()
+        )
         return (
-            readings.with_columns(feature.points() for feature in self.features)
-            .with_columns(
-                earned=pl.sum_horizontal(POINTS_OF + feature.metric for feature in self.features).cast(POINTS),
-                expected=pl.sum_horizontal(_expected(feature) for feature in self.features).cast(POINTS),
-                covered=pl.sum_horizontal(_covered(feature) for feature in self.features),
-            )
+            readings.with_columns(points)
+            .hstack(summed.select("earned", "expected", "covered"))
             .with_columns(covered=share_of(pl.col("covered"), pl.col("expected")), points=self.scaled_points())
             .pipe(lambda scored: scored.with_columns(value=self.link.values(scored["points"])))
+        )
+
+    def _earned(self, readings: pl.DataFrame) -> pl.DataFrame:
+        """Return what each feature of each row earns, in the order of `by_feature`.
+
+        `points` (`Feature.points_of` the reading), `possible` points, both null where the coverage is null, and how
+        much of these is `covered`, in millionths of a point.
+        """
+        known = pl.when(pl.col("reading").is_not_null()).then(pl.col("least") + pl.col("gain"))
+        return (
+            by_feature(readings, self.features, reading="", coverage=COVERAGE_OF)
+            .join(_pieces(self.features).lazy(), on="feature", how="left", maintain_order="left")
+            .with_columns(gain=_gain())
+            .group_by("feature", "row", maintain_order=True)
+            .agg(pl.col("reading", "coverage", "least", "missing", "most").first(), pl.col("gain").sum())
+            .select(
+                "row",
+                points=earned(physical("coverage"), known.otherwise("missing"), pl.col("missing")),
+                possible=pl.when(pl.col("coverage").is_not_null()).then("most"),
+                covered=physical("coverage") * physical("most"),
+            )
+            .collect(engine="in-memory")
         )
 
     def scaled(self, earned: Decimal, expected: Decimal) -> Decimal:
@@ -262,12 +275,38 @@ class Scorecard:
         return as_points((earned * int(self.most * _CENT) // possible).fill_null(0))
 
 
-def _expected(feature: Feature) -> pl.Expr:
-    return pl.when(pl.col(COVERAGE_OF + feature.metric).is_not_null()).then(pl.lit(feature.most, POINTS))
+def by_feature(readings: pl.DataFrame, features: Sequence[Feature], **columns: str) -> pl.LazyFrame:
+    """Return `row` and `feature` (their numbers) and the columns of each feature of each row, feature by feature.
+
+    Args:
+        columns: for each, what comes before the metric in the name of the feature's own column.
+    """
+    slugs = [feature.metric for feature in features]
+    values = {name: pl.concat([readings[prefix + slug] for slug in slugs]) for name, prefix in columns.items()}
+    place = pl.int_range(pl.len(), dtype=pl.Int32)
+    return pl.LazyFrame(values).with_columns(row=place % readings.height, feature=place // readings.height)
 
 
-def _covered(feature: Feature) -> pl.Expr:
-    return physical(COVERAGE_OF + feature.metric) * int(feature.most * _CENT)
+@lru_cache(maxsize=100)
+def _pieces(features: tuple[Feature, ...]) -> pl.DataFrame:
+    """Return each feature's pieces, one at least, what no reading (`missing`) and the worst (`least`) earn, and `most`.
+
+    All but POINTS in ten-thousandths.
+    """
+    rows = [
+        (nth, feature.most, whole(feature.missing), feature.least, *astuple(piece))
+        for nth, feature in enumerate(features)
+        for piece in feature.pieces or (Piece(0, 0, 0, 1),)
+    ]
+    wide = ("missing", "least", "limit", "run", "step", "way")
+    return pl.DataFrame(rows, schema={"feature": pl.Int32, "most": POINTS, **dict.fromkeys(wide, _WIDE)}, orient="row")
+
+
+def _gain() -> pl.Expr:
+    """Return `Piece.gain_of` the reading."""
+    ahead, run = (physical("reading") - pl.col("limit")) * pl.col("way"), pl.col("run")
+    part = pl.min_horizontal(ahead.clip(lower_bound=0), run) * pl.col("step") // pl.when(run > 0).then(run)
+    return pl.when(run > 0).then(part).otherwise((ahead >= 0).cast(_WIDE) * pl.col("step"))
 
 
 def share_of(covered: pl.Expr, expected: pl.Expr) -> pl.Expr:

@@ -122,7 +122,7 @@ def _as_report(scored: pl.DataFrame, portfolio: ClientPortfolio, scorecard: Scor
         confidence_rating().alias("pdConfidenceRating"),
         error_codes(scorecard, facts.as_of, portfolio.expected).alias("errorCodes"),
         "principalReasons",
-        drivers(scorecard, portfolio.expected).alias("drivers"),
+        drivers(scorecard.features, portfolio.expected).alias("drivers"),
         "sensitivity",
         _model(scorecard),
         "events",

@@ -1,5 +1,7 @@
 """Drivers: the reading and points of each feature of the scorecard, and its percentile among the client's customers."""
 
+from functools import lru_cache
+
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
@@ -12,9 +14,10 @@ from pipelines.vocabulary.printing import RATIO, SCORE
 PERCENTILE = "percentile_of_"
 
 
-def drivers(scorecard: Scorecard, expected: Expected) -> pl.Expr:
+@lru_cache(maxsize=100)
+def drivers(features: tuple[Feature, ...], expected: Expected) -> pl.Expr:
     """Return a list of structs, in the scorecard's order. A null reading is a missing one."""
-    return pl.concat_list(*(_driver(feature, expected) for feature in scorecard.features))
+    return pl.concat_list(*(_driver(feature, expected) for feature in features))
 
 
 def _driver(feature: Feature, expected: Expected) -> pl.Expr:

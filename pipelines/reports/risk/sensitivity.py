@@ -8,8 +8,9 @@ is enough, nothing is printed. A driver without a reading can only gain one; the
 history doesn't shrink. Each driver's coverage stays as it is. Drivers that nobody can act on are left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from functools import lru_cache
 from itertools import pairwise
 
 import polars as pl
@@ -24,6 +25,7 @@ from pipelines.scorecards.scorecard import (
     READING,
     Feature,
     Scorecard,
+    by_feature,
     earned,
     physical,
     whole,
@@ -61,26 +63,29 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     alone = moves.with_columns(_no_second_driver()).pipe(_crossing, scorecard)
     rest = moves.filter("is_limit").join(alone, on=BY_CUSTOMER, how="anti")
     changes = pl.concat([alone, *(pairs.pipe(_crossing, scorecard) for pairs in _pairs(rest))])
-    listed = changes.pipe(_smallest).pipe(_printed, scorecard)
+    listed = changes.lazy().pipe(_smallest).pipe(_printed, scorecard.features)
     return (
-        scored.select(BY_CUSTOMER)
+        scored.lazy()
+        .select(BY_CUSTOMER)
         .join(listed, on=BY_CUSTOMER, how="left", validate="1:1")
         .with_columns(pl.col("sensitivity").fill_null([]))
+        .collect(engine="in-memory")
     )
 
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     """Return each driver's moves: `feature` (its number), `reading`, `to`, `gain` (points), `size`, `is_limit`."""
-    frame = scored.lazy()
-    now = (_now(frame, number, feature.metric) for number, feature in enumerate(scorecard.features))
     gain = earned(physical("coverage"), pl.col("worth"), pl.col("missing")) - pl.col("now")
     can_decrease = pl.col("reading").is_not_null() & pl.col("can_decrease")
+    customers = scored.lazy().select(
+        BY_CUSTOMER, *_STATE, rating_from="rating", row=pl.int_range(pl.len(), dtype=pl.Int32)
+    )
     return (
-        pl.concat(now)
-        .join(_targets(scorecard).lazy(), on="feature", how="inner")
+        by_feature(scored, scorecard.features, reading="", coverage=COVERAGE_OF, now=POINTS_OF)
+        .join(_targets(scorecard.features).lazy(), on="feature", how="inner")
         .with_columns(gain=gain)
         .filter(pl.col("gain") != 0, (pl.col("gain") > 0) | can_decrease)
-        .join(frame.select(BY_CUSTOMER, *_STATE, rating_from="rating"), on=BY_CUSTOMER, how="left", validate="m:1")
+        .join(customers, on="row", how="left", validate="m:1")
         .select(
             *(BY_CUSTOMER, *_STATE, "rating_from", "feature", "reading", "to", "gain", "is_limit"),
             size=ratio(pl.col("gain").abs(), pl.col("most")),
@@ -92,21 +97,12 @@ def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 _STATE = ("earned", "expected", "ceiling")
 
 
-def _now(scored: pl.LazyFrame, number: int, slug: str) -> pl.LazyFrame:
-    return scored.select(
-        BY_CUSTOMER,
-        feature=pl.lit(number, pl.Int32),
-        reading=slug,
-        coverage=COVERAGE_OF + slug,
-        now=POINTS_OF + slug,
-    )
-
-
-def _targets(scorecard: Scorecard) -> pl.DataFrame:
+@lru_cache(maxsize=100)
+def _targets(features: tuple[Feature, ...]) -> pl.DataFrame:
     """Return _TARGETS of all drivers."""
     rows = [
         (number, to, is_limit, feature.worth_of(to), whole(feature.missing), feature.most, feature.metric != ONLY_GROWS)
-        for number, feature in enumerate(scorecard.features)
+        for number, feature in enumerate(features)
         for to, is_limit in _targets_of(feature).items()
     ]
     return pl.DataFrame(rows, schema=_TARGETS, orient="row")
@@ -175,16 +171,16 @@ def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     return after.with_columns(rating_to=rating_to).filter(pl.col("rating_to") != pl.col("rating_from"))
 
 
-def _smallest(changes: pl.DataFrame) -> pl.DataFrame:
+def _smallest(changes: pl.LazyFrame) -> pl.LazyFrame:
     """Return each driver's smallest change in either direction; of these, the MOST smallest for each customer."""
     ordered = changes.sort(BY_CUSTOMER, *_ORDER, nulls_last=True).with_columns(up=pl.col("gain") > 0)
     of_drivers = ordered.unique([BY_CUSTOMER, "feature", "also_feature", "up"], keep="first", maintain_order=True)
     return of_drivers.group_by(BY_CUSTOMER, maintain_order=True).head(MOST)
 
 
-def _printed(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    metrics = [METRICS[feature.metric] for feature in scorecard.features]
-    described = pl.DataFrame(
+def _printed(changes: pl.LazyFrame, features: Sequence[Feature]) -> pl.LazyFrame:
+    metrics = [METRICS[feature.metric] for feature in features]
+    described = pl.LazyFrame(
         {
             "feature": range(len(metrics)),
             "metric": [metric.slug for metric in metrics],
@@ -193,7 +189,7 @@ def _printed(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         },
         schema={"feature": pl.Int32, "metric": pl.String, "name": pl.String, "unit": pl.String},
     )
-    second = described.rename(lambda name: f"also_{name}")
+    second = described.select(pl.all().name.prefix("also_"))
     shown = pl.struct(
         "metric",
         "name",

@@ -37,7 +37,8 @@ def a_scorecard(*features: Feature, link: Link = DEFAULT.link) -> Scorecard:
 def test_a_reading_earns_the_points_of_the_first_band_it_reaches() -> None:
     readings = [D("30"), D("29.9999"), D("7"), D("6.9999"), D("-3"), None]
     read = frame(*({"buffer_days_180d": reading} for reading in readings))
-    assert read.select(a_feature().points()).to_series().to_list() == [5, 2, 2, 0, 0, 0]
+    scored = a_scorecard(a_feature()).scored(read)
+    assert scored["points_of_buffer_days_180d"].to_list() == [5, 2, 2, 0, 0, 0]
     assert [a_feature().points_of(reading) for reading in readings] == [5, 2, 2, 0, 0, 0]
 
 

@@ -237,8 +237,9 @@ class _Explaining:
             case "longest_short":
                 nth = pl.col("date").rank("ordinal")
                 spell = (pl.col("date").dt.epoch("d") - nth).alias("spell")
-                spells = short.sort("date").group_by(spell, maintain_order=True).agg("date")["date"].to_list()
-                counted_days = pl.Series(max(reversed(spells), key=len, default=[]), dtype=pl.Date)
+                spells = short.sort("date").group_by(spell, maintain_order=True).agg("date")["date"]
+                nth_longest = [(days.len(), nth) for nth, days in enumerate(spells)]
+                counted_days = spells[max(nth_longest)[1]] if len(spells) else short["date"]
             case "days_since_short" if not short.is_empty():
                 inputs: Inputs = {"date": short["date"].sort()[-1], "until": date.fromordinal(last)}
                 return Formula("days from `date`, the last short one, to `until`", inputs, _days_between)

@@ -235,7 +235,7 @@ class Scorecard:
         )
         return (
             readings.with_columns(points)
-            .hstack(summed.select("earned", "expected", "covered"))
+            .with_columns(summed.select("earned", "expected", "covered").get_columns())
             .with_columns(covered=share_of(pl.col("covered"), pl.col("expected")), points=self.scaled_points())
             .pipe(lambda scored: scored.with_columns(value=self.link.values(scored["points"])))
         )

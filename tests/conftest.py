@@ -59,7 +59,7 @@ gc.disable()  # until thousands of tests have been collected
 def pytest_collection_finish() -> None:
     """Exempt the collected tests from garbage collection, because they stay until the end."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 20)
     gc.enable()
 
 

@@ -115,7 +115,9 @@ def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         "FewDaysSeen",
         tables[SUMMARY.id].filter(seen > 0, seen < YEAR),
         pl.format("Only {} of the last {} days are seen.", seen, pl.lit(YEAR)),
-        pl.format("supply the accounts that were in use on the other {} days", YEAR - seen),
+        pl.when(seen == YEAR - 1)
+        .then(pl.lit("supply the accounts that were in use on the other day"))
+        .otherwise(pl.format("supply the accounts that were in use on the other {} days", YEAR - seen)),
     )
     with_balance = pl.col("rowsWithBalance")
     yield Reason(

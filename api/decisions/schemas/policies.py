@@ -55,7 +55,7 @@ class SentAcknowledgement(Received):
 
 
 def _with_document(schema: dict[str, Any]) -> None:
-    add_document_fields(schema, Policy, "See `/v1/decision-policies/schema`.", {"defaultReason": "object"})
+    add_document_fields(schema, Policy, "See `/v1/decision-policies/schema`.", {"defaultReason": ["object", "null"]})
     schema["properties"]["slug"] = {"type": "string", "description": "Same as in the path; optional."}
     schema["required"] = ["name", "defaultOutcome"]
 

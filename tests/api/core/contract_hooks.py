@@ -26,6 +26,7 @@ from api.core.schemas.files import SentFiles
 from api.decisions.schemas.evaluations import SentSensitivity
 from api.decisions.schemas.policies import SentPolicy
 from api.monitoring.schemas import SentRuleset
+from api.reports.schemas.resolutions import SentResolution
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
 OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # lists by the name of a parameter, or of a list in a body, as JSON
@@ -40,6 +41,8 @@ ASKS_A_POLICY = (
 )
 SENDS_A_RULESET = ("POST /v1/monitoring/rulesets", "PUT /v1/monitoring/rulesets/{rulesetId}")
 SIMULATES = "POST /v1/monitoring/rulesets/{rulesetId}/simulate"
+RESOLVES = "PUT /v1/customer/{customerId}/resolutions"
+RESOLVED = {name: example(SentResolution)[name] for name in ("kind", "key")}  # in the example of a risk report
 SENDS_FILES = "POST /v1/customer/{customerId}/statements"
 # Deletions: the parameter of the deleted resource, and the path and body that create another one.
 DELETES: Mapping[str, tuple[str, str, dict[str, Any]]] = {
@@ -90,6 +93,8 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
         case.body |= span | {"document": None, "customerIds": sets["customerId"][:2]}
     if is_good(case, ParameterLocation.BODY) and case.operation.label == SENDS_FILES and isinstance(case.body, dict):
         case.body |= as_pdfs(case.body)
+    if is_good(case, ParameterLocation.BODY) and case.operation.label == RESOLVES and isinstance(case.body, dict):
+        case.body |= RESOLVED
     if is_good(case, ParameterLocation.BODY) and case.operation.label in ASKS_A_POLICY and isinstance(case.body, dict):
         case.body |= valid_values(case.body)
     if is_good(case, ParameterLocation.PATH):

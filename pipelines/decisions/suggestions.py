@@ -72,7 +72,7 @@ def _figure(plan: Plan, found: Sensitivity, exact: Decimal) -> Decimal:
 
 
 def _is_past(metrics: Metrics, slug: str) -> bool:
-    """Tell whether a metric measures a year that is over, or how much time has passed."""
+    """Return whether a metric measures a year that is over, or how much time has passed."""
     match metrics[slug].definition:
         case History(figure=figure):
             return figure != "days_behind"  # that ends with the next submission

@@ -37,7 +37,7 @@ def list_months(history: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def is_partial_month() -> pl.Expr:
-    """Tell whether the history starts after the first or ends before the last day of `month`."""
+    """Return whether the history starts after the first or ends before the last day of `month`."""
     starts_late = pl.col("first_date") > pl.col("month")
     ends_early = pl.col("data_through") < pl.col("month").dt.month_end()
     return starts_late | ends_early

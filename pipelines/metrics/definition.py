@@ -329,7 +329,7 @@ Metrics: TypeAlias = Mapping[str, Metric]
 
 
 def lacks_side(definition: Definition) -> bool:
-    """Tell whether a definition counts rows by purpose without saying on which side of the account.
+    """Return whether a definition counts rows by purpose without saying on which side of the account.
 
     A dividend paid to a creditor has the category of payments to a liquidator, and a repayment sent back that of
     repayments. Counting both sides would say something false about the customer. Sums of amounts are safe, because the

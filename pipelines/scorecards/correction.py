@@ -162,7 +162,7 @@ def folds(customers: NDArray[np.int64], defaulted: Outcomes, count: int, seed: i
 
 
 def choose(cases: Cases, most: int, count: int, seed: int) -> Correction:
-    """Return the correction by at most `most` weights that foretells unseen customers best.
+    """Return the correction by at most `most` weights that predicts unseen customers best.
 
     Cross-validation in `count` folds decides.
     """

@@ -62,13 +62,13 @@ def _drift(metric: str, then: Mapping[str, Any], readings: pl.DataFrame) -> dict
 
 
 def _has_moved(before: float | None, now: float | None) -> bool:
-    """Tell whether the coverage has moved, or is expected now and wasn't, or the other way round."""
+    """Return whether the coverage has moved, or is expected now and wasn't, or the other way round."""
     if before is None or now is None:
         return before != now
     return round(abs(now - before), 4) >= MOVED_COVERAGE
 
 
-def foretold(values: Values, defaulted: Outcomes) -> dict[str, Any]:
+def predicted_and_observed(values: Values, defaulted: Outcomes) -> dict[str, Any]:
     """Compare the mean value with the share that defaulted, and with the share's 95 % interval (Wilson)."""
     interval = binomtest(int(defaulted.sum()), defaulted.size).proportion_ci(method="wilson")
     predicted = float(values.mean())

@@ -89,7 +89,7 @@ class Material:
         return np.nan_to_num(_floats(frame[coverage])) if coverage in frame.columns else 1.0
 
     def expects(self, name: str) -> bool:
-        """Tell whether a reading's evidence is expected of the cases."""
+        """Return whether a reading's evidence is expected of the cases."""
         frame, coverage = self._frame(name), COVERAGE_OF + name
         return coverage not in frame.columns or frame[coverage].null_count() < frame.height
 
@@ -275,7 +275,7 @@ def _reversed(ranked: _Ranked) -> _Ranked:
 
 
 def _is_better(ranked: _Ranked, prior: Prior, material: Material) -> bool:
-    """Tell whether more is better: as known, or else as the known readings of these cases say."""
+    """Return whether more is better: as known, or else as the known readings of these cases say."""
     if prior.more_is_better is not None:
         return prior.more_is_better
     known, bad = ~np.isnan(material.readings(ranked.name)), material.defaulted == 1
@@ -296,10 +296,10 @@ def _folds(defaulted: Outcomes) -> int:
 
 
 def measured(material: Material, model: Model, other: Model, against: str, *, by_rank: bool = True) -> dict[str, Any]:
-    """Measure what a model foretells of cases that it did not see, and compare it with another one on the same folds.
+    """Measure what a model predicts for cases that it did not see, and compare it with another one on the same folds.
 
     Args:
-        model, other: from the cases that they see, how they foretell others.
+        model, other: from the cases that they see, how they predict others.
         against: what `other` is, in words.
         by_rank: the model may change ranks, so they are compared, too.
     """
@@ -339,7 +339,7 @@ def _measures(material: Material, forecasts: Values) -> dict[str, Any]:
 
 
 def recalibrated(seen: Material) -> Forecast:
-    """Return how the default scorecard foretells with its intercept and slope fitted to these cases."""
+    """Return how the default scorecard predicts with its intercept and slope fitted to these cases."""
     found = recalibrate(seen.log_odds(), seen.defaulted)
     return lambda left: found.intercept + found.slope * left.log_odds()
 

@@ -23,7 +23,7 @@ def compare(
     *,
     by_rank: bool = True,
 ) -> dict[str, Any]:
-    """Compare the log-odds that two models foretell (repeats × cases), and say whether the first is `better`.
+    """Compare the log-odds that two models predict (repeats × cases), and say whether the first is `better`.
 
     Repeats of a cross-validation are averaged case by case before cases are drawn.
     """

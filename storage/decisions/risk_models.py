@@ -138,7 +138,7 @@ def require_metrics(scorecard: Scorecard) -> None:
 
 
 def is_better(model: StoredModel) -> bool:
-    """Tell whether the model's comparison on unseen customers says that it is better."""
+    """Return whether the model's comparison on unseen customers says that it is better."""
     return bool(model.facts.get("comparison", {}).get("better"))
 
 

@@ -282,7 +282,11 @@ def report_drift(
         used = risk_portfolio.in_use(r, client)
         then = used.facts.get("reference", {})
         moved = drift.drift(then, risk_portfolio.read(store, r, client, list(then), now())) if then else []
-    judged = None if outcomes is None else _foretold(used, _stored_cohort(_outcomes(outcomes, judged=True), client))
+    judged = (
+        None
+        if outcomes is None
+        else _predicted_and_observed(used, _stored_cohort(_outcomes(outcomes, judged=True), client))
+    )
     if as_json:
         print_json({"readings": moved, "outcomes": judged})
         return
@@ -336,11 +340,11 @@ def expect(
     print_record({"client": client, "expects": ", ".join(found[client].names)}, as_json=as_json)
 
 
-def _foretold(used: Scorecard, cohort: "Cohort") -> dict[str, Any]:
+def _predicted_and_observed(used: Scorecard, cohort: "Cohort") -> dict[str, Any]:
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
     from pipelines.scorecards import drift  # noqa: PLC0415  as above
 
-    return drift.foretold(fitted.values(cohort, used).cast(pl.Float64).to_numpy(), cohort.defaulted)
+    return drift.predicted_and_observed(fitted.values(cohort, used).cast(pl.Float64).to_numpy(), cohort.defaulted)
 
 
 def _cohort(

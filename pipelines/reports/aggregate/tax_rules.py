@@ -187,7 +187,7 @@ def _is_count(value: object) -> bool:
 
 
 def _is_share(value: object) -> bool:
-    """Tell whether a value is a share, written as text, because a YAML number is a binary fraction."""
+    """Return whether a value is a share, written as text, because a YAML number is a binary fraction."""
     try:
         return isinstance(value, str) and 0 < Decimal(value) < 1
     except ArithmeticError:

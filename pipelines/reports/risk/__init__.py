@@ -51,8 +51,9 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     confidence 0, `Risk.NoTransactions`.
     """
     seen = undressed(facts)
-    parts = _parts(facts, facts)
-    if seen is not None:
+    if seen is None:
+        parts = _parts(facts, facts)
+    else:
         parts = [*_parts(facts, facts, frozenset(seen.customers[BY_CUSTOMER])), *_parts(seen, facts)]
     opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
     shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])

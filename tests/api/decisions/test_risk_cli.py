@@ -152,14 +152,19 @@ def test_garbage_is_refused_in_one_line(portfolio: tuple[Path, Path], tmp_path: 
     assert CliRunner().invoke(app, list(map(str, fit))).exit_code == 2  # neither files nor a client
 
 
-@pytest.mark.usefixtures("home")
-def test_who_moves_is_shown_before_anybody_does(tmp_path: Path) -> None:
+def two_customers() -> tuple[list[str], str]:
+    """Store two customers with four transactions each; return their ids and their client's."""
     with opened_store() as store:
         numbers = customers_of_a_bucket(store, 2, NOW)
         commit(store, dict.fromkeys(numbers, 4), NOW)
         with store.db.reading() as r:
             ids = [str(each) for each in customers.ids_of(r, numbers).values()]
-            client = str(customers.clients_of(r, numbers)[numbers[0]])
+            return ids, str(customers.clients_of(r, numbers)[numbers[0]])
+
+
+@pytest.mark.usefixtures("home")
+def test_who_moves_is_shown_before_anybody_does(tmp_path: Path) -> None:
+    ids, client = two_customers()
     then = {feature.metric: {"limits": [], "shares": [0, 1], "coverage": None} for feature in DEFAULT.features[:2]}
     easy = Scorecard("easy", "1", "client", DEFAULT.features, Link(Decimal(-900), Decimal(10)), {"reference": then})
     (tmp_path / "easy.json").write_bytes(scorecard_file.dumps(easy))
@@ -179,19 +184,12 @@ def test_who_moves_is_shown_before_anybody_does(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_stored_transactions_are_found_by_customer_id(tmp_path: Path) -> None:
-    with opened_store() as store:
-        numbers = customers_of_a_bucket(store, 2, NOW)
-        commit(store, dict.fromkeys(numbers, 4), NOW)
-        with store.db.reading() as r:
-            ids = [str(each) for each in customers.ids_of(r, numbers).values()]
-            client = str(customers.clients_of(r, numbers)[numbers[0]])
+    ids, client = two_customers()
     named = [*ids, str(uuid4()), "nobody"]
     (tmp_path / "outcomes.csv").write_text(
         "\n".join(["customer,asOf,defaulted", *(f"{one},2026-07-01,0" for one in named)])
     )
-    result = CliRunner().invoke(
-        app, ["risk", "fit", "--outcomes", str(tmp_path / "outcomes.csv"), "--client", str(client)]
-    )
+    result = CliRunner().invoke(app, ["risk", "fit", "--outcomes", str(tmp_path / "outcomes.csv"), "--client", client])
     assert isinstance(result.exception, TidemarkError)
     assert "all 2 cases were repaid" in result.exception.detail
     assert "2 of 4 cases are left out" in result.stderr

@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 
-from pipelines.scorecards.drift import drift, foretold, reference
+from pipelines.scorecards.drift import drift, predicted_and_observed, reference
 from pipelines.scorecards.scorecard import COVERAGE, COVERAGE_OF, READING
 
 
@@ -40,6 +40,6 @@ def test_coverage_that_fell_by_a_tenth_has_moved() -> None:
 
 def test_outcomes_outside_the_interval_of_chance_have_moved() -> None:
     defaulted = np.repeat([1, 0], [10, 90]).astype(np.int8)
-    assert not foretold(np.full(100, 0.08), defaulted)["moved"]
-    found = foretold(np.full(100, 0.02), defaulted)
+    assert not predicted_and_observed(np.full(100, 0.08), defaulted)["moved"]
+    found = predicted_and_observed(np.full(100, 0.02), defaulted)
     assert (found["predicted"], found["observed"], found["moved"]) == (0.02, 0.1, True)

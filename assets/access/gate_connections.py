@@ -26,6 +26,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self.number = next(_numbers)
         self._received = 0
+        self.role_before: Role | None = None  # of the request before, until the gate has answered the current one
         self._end_oldest()
 
     def _end_oldest(self) -> None:
@@ -36,8 +37,8 @@ class Connection(HttpToolsProtocol):
         others = [other for other in others if not other.transport.is_closing()]
         if len(others) < MOST_CONNECTIONS:
             return
-        may_end = [other for other in others if _role(other) is not Role.OPERATOR]
-        may_end.sort(key=lambda other: (_role(other) is not None, getattr(other, "number", 0)))
+        may_end = [other for other in others if _latest_role(other) is not Role.OPERATOR]
+        may_end.sort(key=lambda other: (_latest_role(other) is not None, getattr(other, "number", 0)))
         for connection in may_end[: len(others) - MOST_CONNECTIONS + ENDED_AT_ONCE]:
             connection.transport.abort()
 
@@ -48,9 +49,22 @@ class Connection(HttpToolsProtocol):
         self._received += len(data)
         super().data_received(data)
 
+    def on_message_begin(self) -> None:
+        self.role_before = _role(self)
+        super().on_message_begin()
+
+    def on_response_complete(self) -> None:
+        self.role_before = None
+        super().on_response_complete()
+
     def on_message_complete(self) -> None:
         self._received = 0
         super().on_message_complete()
+
+
+def _latest_role(connection: Any) -> Role | None:
+    """Return the role of the current request, or of the one before while the gate has not decided on the current."""
+    return _role(connection) or getattr(connection, "role_before", None)
 
 
 def _role(connection: Any) -> Role | None:

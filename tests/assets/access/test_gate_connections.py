@@ -48,7 +48,7 @@ def server() -> Iterator[uvicorn.Server]:
     ]
     app = Gate(Starlette(routes=routes), TOKENS, allowed_hosts("127.0.0.1", ()))
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        # No idle connection may end while a busy machine opens many others: that is not the subject here.
+        # No idle connection ends while a busy machine opens many others: that is not the subject here.
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", timeout_keep_alive=600, **SERVER))
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
@@ -85,6 +85,21 @@ def test_half_open_connections_are_limited_and_block_nobody(server: uvicorn.Serv
         websocket.send("still here")
         assert websocket.recv() == "10"
     retained.close()
+
+
+def test_an_operator_keeps_a_connection_whose_next_request_has_only_begun(address: tuple[str, int]) -> None:
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer operator's\r\n\r\n"
+    with ExitStack() as many, socket.create_connection(address, timeout=WITHIN_S) as retained:
+        retained.sendall(head)
+        assert retained.recv(4096).startswith(b"HTTP/1.1 200")
+        retained.sendall(head[:20])
+        for _ in range(2 * MOST_CONNECTIONS):
+            many.enter_context(socket.create_connection(address))
+        last = many.enter_context(socket.create_connection(address, timeout=WITHIN_S))
+        last.sendall(head)
+        assert last.recv(4096).startswith(b"HTTP/1.1 200")  # so all earlier ones were accepted
+        retained.sendall(head[20:])
+        assert retained.recv(4096).startswith(b"HTTP/1.1 200")
 
 
 def test_a_stranger_may_send_only_as_much_as_a_request_needs(

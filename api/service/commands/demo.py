@@ -232,7 +232,7 @@ def _show_limits(customers: Iterable[Mapping[str, Any]], bundles: Iterable[Mappi
     for customer, bundle in zip(customers, bundles, strict=True):
         risk = bundle["risk"]["data"]
         for event in (each for each in risk["events"] if each["code"] in risk["limitedBy"]):
-            out.print(f"[b]{customer['name']} is rated {risk['rating']}[/]: {event['sentence']}.", soft_wrap=True)
+            out.print(f"[b]{customer['name']} is rated {risk['rating']}[/]: {event['sentence']}.")
 
 
 def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:

@@ -7,9 +7,11 @@ Rows and days are those that the reading concerns: credits or debits, kinds of a
 a correction, rule, list or phrase gave its category, or the model with a confidence of at least LEAST_SURE. Readings of
 history (months with activity) need no words: any row covers them in full.
 
-Days are days of expected accounts in the period. An account is expected if it was supplied, or if an own transfer or
-card repayment of the last year names it. Its days are expected from the beginning of the period, or from its first row
-if it began with a balance of zero.
+Days are days of expected accounts in the period. Every supplied account is expected: from the beginning of the
+period, or from its first row if it began with a balance of zero. One more account is expected
+
+- in full, if own transfers or card repayments of the last year name accounts that were not supplied, however many;
+- otherwise in part: as much of it as the share of last year's rows that have no words, because they might name one.
 
 | a day of an account                                  | seen, for readings of rows     | for readings of balances |
 |------------------------------------------------------|--------------------------------|--------------------------|
@@ -19,8 +21,8 @@ if it began with a balance of zero.
 
 A day is near a row if it is at most ALLOWED_SILENCE days before one, or after the account's last row.
 
-Balances can only add to the days seen, and words to the rows categorised. So leaving them out never raises coverage,
-with one exception: only words name accounts that were not supplied, and without them nobody expects these accounts.
+Balances can only add to the days seen, and words to the rows categorised; without words, one account that was not
+supplied is expected, and with words at most one. So leaving either out never raises coverage.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -343,8 +345,8 @@ def seen_days(facts: Facts) -> pl.DataFrame:
     """Return stretches: consecutive days of an account that count alike.
 
     `customer_number`, `account_id`, `transaction_id` of a stretch's last row; `newest` and `oldest`: ages of its last
-    and first day; `what`: `proven`, `silent` (unproven), `expected`, or `mentioned` (expected of an account that was
-    not supplied); `is_cash`.
+    and first day; `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account that was
+    not supplied; `rows` of `all_rows` expect it); `is_cash`.
     """
     return facts.cached(_seen_days)
 
@@ -371,7 +373,7 @@ def _seen_days(facts: Facts) -> pl.DataFrame:
         newest=pl.lit(0, pl.Int64),
         oldest=pl.when("opened_at_zero").then("begun"),
     )
-    parts = [_stretches(days), after, expected, _mentioned(facts)]
+    parts = [_stretches(days), after, expected, _unsupplied(facts)]
     return pl.concat(parts, how="diagonal_relaxed").collect(engine="in-memory")
 
 
@@ -424,44 +426,56 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _mentioned(facts: Facts) -> pl.LazyFrame:
-    """Return the accounts that transfers of the last YEAR mention and nobody supplied, from the first mention on.
+def _unsupplied(facts: Facts) -> pl.LazyFrame:
+    """Return the account that is expected of a customer although nobody supplied it, from its first sign on.
 
-    They are those that own transfers and card repayments name, and one more if at least FEWEST_UNNAMED own transfers
-    have no other side and name no account: a single one may be a payment to anybody.
+    Its signs are mentions or, where there are none, rows without words: of all rows of the last YEAR, only these
+    `rows` expect it.
     """
-    account = (BY_CUSTOMER, "masked_number", "place")
-    columns = ("transaction_id", "date", *account)
-    named = (
-        mentions(facts).lazy().filter(pl.col("category").is_in((TRANSFER.slug, CARD_REPAYMENT.slug))).select(columns)
+    recent = facts.rows.lazy().filter(pl.col("age") < YEAR)
+    mentioned = recent.join(_mentioning(facts), on="transaction_id", how="semi").with_columns(is_mention=True)
+    wordless = recent.filter(_is_wordless()).with_columns(is_mention=False)
+    all_rows = recent.group_by(BY_CUSTOMER).agg(all_rows=pl.len().cast(pl.Int64))
+    is_sign = pl.col("is_mention") | ~pl.col("is_mention").any().over(BY_CUSTOMER)
+    return (
+        pl.concat([mentioned, wordless])
+        .filter(is_sign)
+        .join(all_rows, on=BY_CUSTOMER, how="left", validate="m:1")
+        .group_by(BY_CUSTOMER)
+        .agg(
+            pl.col("transaction_id").max(),
+            pl.col("all_rows").first(),
+            newest=pl.lit(0, pl.Int64),
+            oldest=pl.col("age").max().cast(pl.Int64),
+            rows=pl.when(pl.col("is_mention").any()).then(pl.col("all_rows").first()).otherwise(pl.len()),
+        )
+        .with_columns(
+            account_id=pl.lit(None, pl.Binary),
+            is_cash=pl.lit(value=True),
+            what=pl.lit("unsupplied"),
+        )
     )
+
+
+def _mentioning(facts: Facts) -> pl.LazyFrame:
+    """Return `transaction_id` of the transfers that mention an account that nobody supplied.
+
+    They are own transfers and card repayments that name one, and, if there are at least FEWEST_UNNAMED, own transfers
+    of the last YEAR that have no other side and name no account: a single one may be a payment to anybody.
+    """
+    own = pl.col("category").is_in((TRANSFER.slug, CARD_REPAYMENT.slug))
     one_sided = pl.col("category").eq_missing(TRANSFER.slug) & ~pl.col("is_transfer").fill_null(value=False)
     unnamed = (
         facts.rows.lazy()
         .filter(one_sided)
         .join(mentions(facts).lazy(), on="transaction_id", how="anti")
         .filter(pl.len().over(BY_CUSTOMER) >= FEWEST_UNNAMED)
-        .select(
-            "transaction_id", "date", BY_CUSTOMER, masked_number=pl.lit(None, pl.String), place=pl.lit(None, pl.String)
-        )
     )
-    return (
-        pl.concat([named, unnamed.select(columns)])
-        .join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
-        .with_columns(oldest=(pl.col("data_through") - pl.col("date")).dt.total_days())
-        .filter(pl.col("oldest") < YEAR)
-        .group_by(account)
-        .agg(pl.col("transaction_id").max(), newest=pl.lit(0, pl.Int64), oldest=pl.col("oldest").max())
-        .select(
-            BY_CUSTOMER,
-            "transaction_id",
-            "newest",
-            "oldest",
-            account_id=pl.lit(None, pl.Binary),
-            is_cash=pl.lit(value=True),
-            what=pl.lit("mentioned"),
-        )
-    )
+    return pl.concat([mentions(facts).lazy().filter(own).select("transaction_id"), unnamed.select("transaction_id")])
+
+
+def _is_wordless() -> pl.Expr:
+    return (pl.col("description").fill_null("").str.strip_chars() == "") & ~words.is_categorised()
 
 
 def _day_parts(concern: Concern, expected: Expected) -> Mapping[str, pl.Expr]:
@@ -475,6 +489,6 @@ def _day_parts(concern: Concern, expected: Expected) -> Mapping[str, pl.Expr]:
     seen = pl.when(what == "proven").then(2 * days).when(what == "silent").then(unproven * days).otherwise(0)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
     if expected.accounts:
-        named = (what == "mentioned") & (days > 0)
-        wanted = pl.when(named).then(2 * (concern.since - concern.until)).otherwise(wanted)
+        half_days = 2 * (concern.since - concern.until) * pl.col("rows") // pl.col("all_rows")
+        wanted = pl.when((what == "unsupplied") & (days > 0)).then(half_days).otherwise(wanted)
     return {"days": seen, "expected_days": wanted}

@@ -18,6 +18,7 @@ from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import EVERYTHING, Expected
 from pipelines.scorecards.scorecard import COVERAGE_OF
 from tests.conftest import examples
+from tests.pipelines.reports.completeness_examples import identified
 from tests.pipelines.reports.examples import SAVINGS, START, Row, any_row, chained, counted, row, transactions
 
 SLUGS = [feature.metric for feature in DEFAULT.features]
@@ -26,7 +27,7 @@ D = Decimal
 
 def scored(rows: Sequence[Row], expected: Expected = EVERYTHING) -> dict[str, Any]:
     as_of = START + timedelta(days=800)
-    read = readings(Facts(transactions(rows).collect(), as_of), SLUGS, expected=expected)
+    read = readings(Facts(transactions(identified(rows)).collect(), as_of), SLUGS, expected=expected)
     [one] = DEFAULT.scored(read).to_dicts()
     return one
 
@@ -37,7 +38,8 @@ def coverage(rows: Sequence[Row], slug: str, expected: Expected = EVERYTHING) ->
 
 
 def without_words(rows: Sequence[Row]) -> list[Row]:
-    return [{**each, "category": "unknown_debit", "category_group": "unknown"} for each in rows]
+    nothing_read = {"description": "", "other_account": None, "category": "unknown_debit", "category_group": "unknown"}
+    return [{**each, **nothing_read} for each in rows]
 
 
 def without_balances(rows: Sequence[Row]) -> list[Row]:
@@ -104,6 +106,15 @@ def test_an_account_that_a_transfer_names_is_expected() -> None:
     both = [*rows, last]
     assert coverage(both, "buffer_days_180d") == D("0.5000")
     assert coverage(both, "buffer_days_180d", Expected.of(["words", "balances", "months"])) == 1
+
+
+def test_rows_without_words_might_name_an_account() -> None:
+    rows = chained([row(day, "-1", kind="cost_of_sales/suppliers", description="TIMBER") for day in range(400)])
+    assert coverage(rows, "buffer_days_180d") == 1
+    assert coverage(without_words(rows), "buffer_days_180d") == D("0.5000")
+    a_half = [each if day % 2 else without_words([each])[0] for day, each in enumerate(rows)]
+    assert coverage(a_half, "buffer_days_180d") == D("0.6679")  # 182 of the last 365 rows
+    assert coverage(a_half, "buffer_days_180d", Expected.of(["words", "balances", "months"])) == 1
 
 
 # Leaving out

@@ -21,6 +21,8 @@ from isolation.limits import MIB
 from pipelines.intake.pdf.page.result import Extraction, Refusal
 from tests.patience import until
 
+pytestmark = pytest.mark.service  # each test starts child processes
+
 CHILDREN = Path(__file__).with_name("children.py")
 SHORT = ChildLimits(wall_s=1.5, cpu_s=1)
 NARROW = ChildLimits(memory_bytes=64 * MIB)

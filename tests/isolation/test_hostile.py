@@ -19,7 +19,7 @@ from tests.conftest import examples
 from tests.isolation import hostile
 from tests.patience import until
 
-pytestmark = pytest.mark.service  # each test starts child processes; tests/isolation/test_children.py is always run
+pytestmark = pytest.mark.service  # each test starts child processes
 
 MADE = statement_pdf("westpac", 7, rows=30)
 STATEMENT = MADE.content

@@ -16,7 +16,7 @@ from pipelines.intake.pdf.document.scanned import ScannedWord
 from pipelines.intake.pdf.page.result import Refusal, Verdict
 from pipelines.synthetic.pdf import statement_pdf
 
-pytestmark = pytest.mark.service  # each test starts child processes; tests/isolation/test_children.py is always run
+pytestmark = pytest.mark.service  # each test starts child processes
 
 TESSERACT = ocr.find_tesseract()
 needs_tesseract = pytest.mark.skipif(TESSERACT is None, reason="apt-get install tesseract-ocr to run this")

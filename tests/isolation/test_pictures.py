@@ -10,7 +10,7 @@ from pipelines.intake.pdf.page.result import Box
 from pipelines.synthetic.pdf import statement_pdf
 from tests.isolation import hostile
 
-pytestmark = pytest.mark.service  # each test starts child processes; tests/isolation/test_children.py is always run
+pytestmark = pytest.mark.service  # each test starts child processes
 
 MADE = statement_pdf("westpac", 7, pages=2)
 

@@ -22,6 +22,8 @@ from tests.assets.lender import COFFEE, RENT, Item, Lender
 from tests.conftest import open_store
 from tests.papers import Shelf, entry, extract, extraction, sent, statement
 
+pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
+
 # Sixteen digits of one issuer with a valid check digit, alike in the first six and the last four.
 ALIKE = list(islice(filter(luhn.is_valid, (f"453912{middle:06d}1234" for middle in range(1_000))), 5))
 SHOWN = "453912xxxxxx1234"

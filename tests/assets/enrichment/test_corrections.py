@@ -36,6 +36,8 @@ from tests.assets.conftest import Filled
 from tests.assets.lender import BAD, COFFEE, RENT, SALE, Lender, refreshed, risk_status
 from tests.storage.examples import a_customer
 
+pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
+
 WHO = "a key"
 RENT_IS_PREMISES = NewCorrection(words="rent", direction="debit", category="strata")
 AGAIN = {**COFFEE, "date": "2026-03-09"}

@@ -21,6 +21,8 @@ from storage.jobs.jobs import Job
 from tests.assets.conftest import Filled
 from tests.assets.lender import BAD, COFFEE, RENT, SALE, Item, Lender, refreshed, risk_status
 
+pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
+
 
 @pytest.fixture
 def lender(store: Store) -> Lender:

@@ -36,6 +36,8 @@ from tests.assets.conftest import Filled
 from tests.assets.lender import Lender, refreshed, risk_status
 from tests.papers import COFFEE, RENT, SALE, Shelf, entry, extract, extraction, opens_with, pdf, sent, statement
 
+pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
+
 JUNE = extraction(statement(RENT, COFFEE, SALE), pages=2)
 STAGES = ("extraction", "enrichment", "job")
 SAME_SALE = {**items.SALE, "date": "2026-06-04"}  # in the lender's own account, which has no BSB

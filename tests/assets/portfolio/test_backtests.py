@@ -37,6 +37,8 @@ from storage.portfolio.portfolio_jobs import BACKTEST, NewPortfolioJob, Part, Po
 from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
 
+pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
+
 MARCH, APRIL = date(2026, 3, 31), date(2026, 4, 30)
 ABNS = ("51824753556", "53004085616", "83914571673", "33102417032")
 

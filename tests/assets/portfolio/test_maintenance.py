@@ -27,6 +27,8 @@ from storage.portfolio.tables import reports_of
 from tests.assets.conftest import Filled
 from tests.assets.lender import BUCKET, SALE, Lender, refreshed, risk_status, three_in_a_bucket
 
+pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
+
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,8 @@ from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
 from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, created
 
+pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
+
 TODAY = datetime.now(UTC).date()
 SHORT, OTHER_ABN = "SHORT", "53004085616"
 

@@ -30,6 +30,8 @@ from storage.portfolio.portfolio_jobs import SIMULATION, NewPortfolioJob, Portfo
 from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
 
+pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
+
 FIRST, LAST = date(2026, 1, 1), date(2026, 3, 31)
 ABNS = ("51824753556", "53004085616", "83914571673", "33102417032")
 

@@ -36,6 +36,8 @@ from tests.assets.receivers import Script, answering, receiver, saying, tls
 from tests.conftest import open_store
 from tests.storage.examples import a_client, a_customer
 
+pytestmark = pytest.mark.service  # each test waits for real connections
+
 PATIENCE_S = 10.0  # for receivers that answer, so that a busy machine doesn't fail the test
 TIMEOUT_S = 1.0  # for receivers that don't answer
 LATE_MS = 8_000  # less than whoever waits for something else

@@ -12,6 +12,8 @@ from assets.workers.queues import Run, WarmQueue
 from storage.core import heartbeat
 from tests.patience import until
 
+pytestmark = pytest.mark.service  # each test starts child processes
+
 
 class RecordingLedger:
     """A ledger that only records its calls."""

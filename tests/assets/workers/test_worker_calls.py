@@ -12,6 +12,8 @@ import pytest
 from assets.core.processes import LONGEST_SOCKET_PATH, AlreadyRunningError, hold_slot, socket_path
 from assets.workers.worker_calls import SLOT, Call, NoWorkerError, Verb, answering, ask_all, offer
 
+pytestmark = pytest.mark.service  # each test starts child processes
+
 TAKE, HOLDS = Call(Verb.TAKE, "a run", "refresh", 7), Call(Verb.HOLDS, "a run")
 
 

@@ -488,7 +488,7 @@ def _day_parts(concern: Concern, expected: Expected) -> Mapping[str, pl.Expr]:
     unproven = 0 if concern.kind == "balances" else 1 if expected.balances else 2
     seen = pl.when(what == "proven").then(2 * days).when(what == "silent").then(unproven * days).otherwise(0)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
-    if expected.accounts:
+    if expected.accounts and expected.words:  # only words mention accounts
         half_days = 2 * (concern.since - concern.until) * pl.col("rows") // pl.col("all_rows")
         wanted = pl.when((what == "unsupplied") & (days > 0)).then(half_days).otherwise(wanted)
     return {"days": seen, "expected_days": wanted}

@@ -78,7 +78,7 @@ def understood_by_nobody(rows: Sequence[Row]) -> list[Row]:
 
 def variants() -> Mapping[str, list[Row]]:
     """Return the rows of one business in many lives."""
-    plain = [row(7 * nth, "-90") for nth in range(3)]
+    plain = [row(7 * nth, "-90", description="PLAIN WORDS") for nth in range(3)]
     return {
         **{category: business(*weekly("-90", category)) for category in (NEUTRAL, *PRIVATE)},
         **{category: business(*weekly("90", category)) for category in ("customer_transfer", "government_receipt")},

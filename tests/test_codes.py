@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 from pipelines.intake.pdf.page.result import Refusal
 from pipelines.vocabulary.codes import CORRECT_DOCUMENT, catalogue
@@ -31,10 +32,10 @@ AREAS = {
 REFUSALS = {"Statement." + "".join(word.capitalize() for word in refusal.split("_")) for refusal in Refusal}
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for layer in LAYERS:
-        for path in sorted((ROOT / layer).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+@cache
+def modules() -> Sequence[tuple[str, ast.Module]]:
+    paths = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())) for path in paths]
 
 
 def name_of(call: ast.Call) -> str:

@@ -449,11 +449,7 @@ def _unsupplied(facts: Facts) -> pl.LazyFrame:
             oldest=pl.col("age").max().cast(pl.Int64),
             rows=pl.when(pl.col("is_mention").any()).then(pl.col("all_rows").first()).otherwise(pl.len()),
         )
-        .with_columns(
-            account_id=pl.lit(None, pl.Binary),
-            is_cash=pl.lit(value=True),
-            what=pl.lit("unsupplied"),
-        )
+        .with_columns(account_id=pl.lit(None, pl.Binary), is_cash=pl.lit(value=True), what=pl.lit("unsupplied"))
     )
 
 
@@ -467,7 +463,7 @@ def _mentioning(facts: Facts) -> pl.LazyFrame:
     one_sided = pl.col("category").eq_missing(TRANSFER.slug) & ~pl.col("is_transfer").fill_null(value=False)
     unnamed = (
         facts.rows.lazy()
-        .filter(one_sided)
+        .filter(one_sided, pl.col("age") < YEAR)
         .join(mentions(facts).lazy(), on="transaction_id", how="anti")
         .filter(pl.len().over(BY_CUSTOMER) >= FEWEST_UNNAMED)
     )

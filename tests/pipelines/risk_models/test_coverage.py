@@ -108,6 +108,18 @@ def test_an_account_that_a_transfer_names_is_expected() -> None:
     assert coverage(both, "buffer_days_180d", Expected.of(["words", "balances", "months"])) == 1
 
 
+def test_three_own_transfers_of_a_year_without_another_side_mention_one_account() -> None:
+    rows = chained([row(day, "-1", kind="cost_of_sales/suppliers", description="TIMBER") for day in range(500)])
+    own = {"kind": "transfer/own_transfer", "description": "TRANSFER"}
+
+    def with_transfers(days: Sequence[int]) -> list[Row]:
+        return chained([row(day, "-1", **own) if day in days else {**rows[day], "balance": None} for day in range(500)])
+
+    assert coverage(with_transfers([300, 310, 320]), "buffer_days_180d") == D("0.5000")
+    assert coverage(with_transfers([10, 310, 320]), "buffer_days_180d") == 1
+    assert coverage(with_transfers([10, 310, 320, 330]), "buffer_days_180d") == D("0.5000")
+
+
 def test_rows_without_words_might_name_an_account() -> None:
     rows = chained([row(day, "-1", kind="cost_of_sales/suppliers", description="TIMBER") for day in range(400)])
     assert coverage(rows, "buffer_days_180d") == 1

@@ -432,24 +432,29 @@ def _unsupplied(facts: Facts) -> pl.LazyFrame:
     Its signs are mentions or, where there are none, rows without words: of all rows of the last YEAR, only these
     `rows` expect it.
     """
-    recent = facts.rows.lazy().filter(pl.col("age") < YEAR)
-    mentioned = recent.join(_mentioning(facts), on="transaction_id", how="semi").with_columns(is_mention=True)
-    wordless = recent.filter(_is_wordless()).with_columns(is_mention=False)
-    all_rows = recent.group_by(BY_CUSTOMER).agg(all_rows=pl.len().cast(pl.Int64))
-    is_sign = pl.col("is_mention") | ~pl.col("is_mention").any().over(BY_CUSTOMER)
+    mentioning = _mentioning(facts).select("transaction_id", mention="transaction_id")
+    is_mentioned = pl.col("mention").is_not_null().any().over(BY_CUSTOMER)
+    is_sign = pl.when("is_mentioned").then(pl.col("mention").is_not_null()).otherwise(_is_wordless())
     return (
-        pl.concat([mentioned, wordless])
+        facts.rows.lazy()
+        .filter(pl.col("age") < YEAR)
+        .join(mentioning, on="transaction_id", how="left")
+        .with_columns(is_mentioned=is_mentioned, all_rows=pl.len().over(BY_CUSTOMER).cast(pl.Int64))
         .filter(is_sign)
-        .join(all_rows, on=BY_CUSTOMER, how="left", validate="m:1")
-        .group_by(BY_CUSTOMER)
+        .group_by(BY_CUSTOMER, "all_rows", "is_mentioned")
         .agg(
             pl.col("transaction_id").max(),
-            pl.col("all_rows").first(),
             newest=pl.lit(0, pl.Int64),
             oldest=pl.col("age").max().cast(pl.Int64),
-            rows=pl.when(pl.col("is_mention").any()).then(pl.col("all_rows").first()).otherwise(pl.len()),
+            wordless=pl.len(),
         )
-        .with_columns(account_id=pl.lit(None, pl.Binary), is_cash=pl.lit(value=True), what=pl.lit("unsupplied"))
+        .with_columns(
+            rows=pl.when("is_mentioned").then("all_rows").otherwise("wordless"),
+            account_id=pl.lit(None, pl.Binary),
+            is_cash=pl.lit(value=True),
+            what=pl.lit("unsupplied"),
+        )
+        .drop("is_mentioned", "wordless")
     )
 
 

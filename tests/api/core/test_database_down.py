@@ -64,7 +64,10 @@ def test_an_api_started_while_the_database_is_down_reports_it_and_works_afterwar
         assert new_client(store, url).get("/v1/customers").status_code == 200
 
 
-@pytest.mark.parametrize("trouble", [Network.cut, pytest.param(Network.stall, marks=pytest.mark.service)])  # it waits
+WAITS = pytest.mark.service  # for timeouts
+
+
+@pytest.mark.parametrize("trouble", [Network.cut, pytest.param(Network.stall, marks=WAITS)])
 def test_a_database_that_goes_away_and_comes_back(
     line: Network, client: Client, trouble: Callable[[Network], None]
 ) -> None:

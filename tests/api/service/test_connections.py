@@ -297,7 +297,8 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> No
             for _ in range(12):
                 time.sleep(0.2)
                 made.recv(1)
-                # It holds no turn meanwhile, even if the client has only one. A kept connection might just be closed.
+                # It holds no turn meanwhile, even if the client has only one.
+                # Each request has a new connection, because a reused one may be closed just then.
                 page = f"/v1/customer/{customer_id}/transactions?page=1&count=1"
                 assert client.get(page, headers={"Connection": "close"}).status_code == 200
             assert not rest_of(made).endswith(b"0\r\n\r\n")

@@ -70,7 +70,7 @@ def test_another_clients_id_is_as_unknown_as_a_random_one(
             assert (foreign.status_code, foreign.text) == (unknown.status_code, unknown.text)
 
 
-@pytest.mark.service  # proves that the test before it can fail: slowly, because everything is found and answered
+@pytest.mark.service  # proves that the test before it can fail; slow, because every operation answers
 def test_an_id_of_ones_own_is_found(subtests: pytest.Subtests, store: Store, base_url: str, owner: Asker) -> None:
     """Once a request has ended one of the client's resources, go on as another client with fresh ones."""
     asker = owner

@@ -218,7 +218,7 @@ def test_maintenance_that_read_before_a_correction_is_superseded(
     assert [[row[name] for name in shown] for row in renting.rows()] == [[row[name] for name in shown] for row in held]
 
 
-def test_corrections_made_at_once_while_batches_end_all_apply(renting: Corrector) -> None:
+def test_concurrent_corrections_all_apply_while_batches_end(renting: Corrector) -> None:
     names = [f"Name {number}" for number in range(8)]
 
     def say(number: int) -> None:

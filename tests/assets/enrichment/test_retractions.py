@@ -87,7 +87,7 @@ def test_retracting_twice_returns_the_same_job(rented: tuple[Lender, Job]) -> No
     assert lender.retract(first) == lender.now(once)
 
 
-def test_retractions_requested_at_once_are_one_job(rented: tuple[Lender, Job]) -> None:
+def test_concurrent_retractions_are_one_job(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     with ThreadPoolExecutor(8) as pool:
         asked = list(pool.map(lender.retract, [first] * 8))

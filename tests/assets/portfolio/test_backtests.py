@@ -347,7 +347,7 @@ def test_slices_that_were_recorded_before_a_run_was_killed_are_not_repeated(
     assert computed == [portfolio.number(2), portfolio.number(3)]
 
 
-def test_a_resumed_run_looks_at_the_same_moment(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_decides_as_of_the_same_moment(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     """Today lasts until now: until when the first run began, however long ago that was."""
     portfolio.version(document("10"))
     portfolio.version(document("40"))
@@ -374,7 +374,7 @@ def killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_what_fails_is_told_in_the_job(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_job_reports_what_fails(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     job = portfolio.ask(2)

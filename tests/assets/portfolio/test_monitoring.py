@@ -153,7 +153,7 @@ def test_a_rise_a_fall_and_a_rise_are_two_matches_with_what_was_read(borrower: B
     assert [list(match.rules) for match in borrower.matches] == [["LONG"], ["LONG"]]
 
 
-def test_a_batch_that_changes_nothing_looks_at_nobody(borrower: Borrower) -> None:
+def test_a_batch_that_changes_nothing_evaluates_nobody(borrower: Borrower) -> None:
     ruleset = borrower.watch()
     for _ in range(2):
         borrower.trigger()
@@ -232,7 +232,7 @@ def failing(*_: Any, **__: Any) -> Any:
         (rulesets, "lock_watching"),
     ],
 )
-def test_when_looking_fails_the_batch_does_not_and_the_night_catches_up(
+def test_if_evaluating_rulesets_fails_the_batch_succeeds_and_the_night_catches_up(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch, where: Any, what: str
 ) -> None:
     borrower.watch()
@@ -283,7 +283,7 @@ def between_evaluation_and_commit(monkeypatch: pytest.MonkeyPatch, do: Callable[
     monkeypatch.setattr(ruleset_evaluation, "of_batch", overtaken)
 
 
-def test_an_attribute_that_no_ruleset_reads_takes_no_look_away(
+def test_an_attribute_that_no_ruleset_reads_cancels_no_evaluation(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
@@ -305,7 +305,7 @@ def test_nor_does_one_that_another_client_s_ruleset_reads(store: Store, monkeypa
     assert (len(one.matches), len(other.matches)) == (1, 1)
 
 
-def test_a_look_that_an_attribute_overtook_is_asked_for_though_one_was_made_meanwhile(
+def test_an_evaluation_overtaken_by_an_attribute_is_requested_again(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
@@ -324,7 +324,7 @@ def test_a_look_that_an_attribute_overtook_is_asked_for_though_one_was_made_mean
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_a_ruleset_that_a_batch_did_not_look_by_yet_asks_for_a_look(
+def test_a_ruleset_that_a_batch_has_not_evaluated_yet_requests_an_evaluation(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
     """The customer had no transactions when the ruleset evaluation was made that the ruleset itself asked for."""

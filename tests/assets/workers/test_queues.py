@@ -73,7 +73,6 @@ def test_a_dead_process_ends_its_run_and_the_next_process_continues(queue: WarmQ
     until(lambda: ledger.released == ["dies", "next"])
 
 
-@pytest.mark.service
 def test_a_hanging_process_ends_its_run_and_the_next_process_continues(
     queue: WarmQueue, ledger: RecordingLedger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

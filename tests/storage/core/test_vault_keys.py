@@ -231,7 +231,7 @@ def test_rotation_of_the_master_key_may_be_killed_before_any_step(
     assert nth > 6, "it surely has more steps"
 
 
-@pytest.mark.slow  # killed
+@pytest.mark.slow  # kills the process before each of its steps
 def test_resealing_may_be_killed_before_any_step(
     lender: Lender, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,10 +21,16 @@ class Row(NamedTuple):
     date: str
     description: str
     amount: str
+    balance: str | None  # where both have one, it tells two equal payments of a day apart
 
     @classmethod
     def of(cls, item: dict[str, Any]) -> "Row":
-        return cls(item["date"], item["description"], f"{float(item['amount']):.2f}")
+        balance = item.get("balance")
+        return cls(item["date"], item["description"], _in_cents(item["amount"]), balance and _in_cents(balance))
+
+
+def _in_cents(money: str | float) -> str:
+    return f"{float(money):.2f}"
 
 
 @dataclass(frozen=True)

@@ -139,4 +139,6 @@ def rows_of(store: Store, customer_id: str) -> Counter[Row]:
     with store.db.reading() as r:
         places = transactions.current_locations(r, r.execute(number).scalars())
     rows = transactions.scan(store.lake, places).filter(current()).collect()
-    return Counter(map(Row.of, rows.select(pl.col("date").dt.to_string(), "description", "amount").to_dicts()))
+    return Counter(
+        map(Row.of, rows.select(pl.col("date").dt.to_string(), "description", "amount", "balance").to_dicts())
+    )

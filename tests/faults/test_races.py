@@ -129,6 +129,7 @@ def two(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterato
             "TIDEMARK_MASTER_KEY": (one.home / "master.key").read_text().strip(),
         }
         with running(folder / "two", receiver, None, "", **shared) as other:
+            one.others.append(other)
             yield one, other
 
 

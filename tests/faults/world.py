@@ -44,6 +44,7 @@ PARTS: Mapping[str, str] = {
     "web": "assets.dagster_internals.web_and_daemon",
     "code": "assets.dagster_internals.code_server",
 }
+OF_THE_LEADER = ("web", "code")  # run beside one platform of those that share a database
 
 _ledgers = count(1)
 
@@ -68,6 +69,7 @@ class World:
         self.orders.mkdir(parents=True)
         self.receiver = receiver
         self.lenders: list[Lender] = []
+        self.others: list[World] = []  # whose services share this one's database
         self._stranger: Lender | None = None
         self.runs_seen: dict[str, float] = {}  # in progress since when, by a clock that no test sets
         self.service = Service(self.home, **self._environment(settings))
@@ -114,9 +116,10 @@ class World:
         return [process for process in started if PARTS[part] in " ".join(command_of(process))]
 
     def process(self, part: str) -> psutil.Process:
-        """Return a part's process; wait for it if it is being restarted."""
+        """Return a part's process; wait for it if it is being restarted, here or where the platform leads now."""
+        worlds = [self, *self.others] if part in OF_THE_LEADER else [self]
         until = time.monotonic() + BACK_WITHIN_S
-        while not (found := self.processes(part)):
+        while not (found := [process for world in worlds for process in world.processes(part)]):
             assert time.monotonic() < until, f"{part} did not come back"
             time.sleep(0.1)
         return found[0]

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from pipelines.intake.pdf.page.result import Refusal
@@ -10,6 +10,8 @@ from pipelines.vocabulary.codes import CORRECT_DOCUMENT, catalogue
 from pipelines.vocabulary.errors import TidemarkError
 from tests.api.core.operations import documented
 from tests.root import ROOT
+
+Nodes = tuple[ast.AST, ...]
 
 CODE = re.compile(r"[A-Z][A-Za-z]+\.[A-Z][A-Za-z]+")
 REASON = re.compile(r"[A-Z][A-Za-z]+")
@@ -33,50 +35,58 @@ REFUSALS = {"Statement." + "".join(word.capitalize() for word in refusal.split("
 
 
 @cache
-def modules() -> Sequence[tuple[str, ast.Module]]:
+def modules() -> Sequence[tuple[str, Nodes]]:
+    """Return the path of each module, and all nodes of its syntax tree."""
     paths = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
-    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())) for path in paths]
+    return [(path.relative_to(ROOT).as_posix(), tuple(ast.walk(ast.parse(path.read_text())))) for path in paths]
 
 
 def name_of(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def texts(node: ast.AST) -> Iterator[str]:
-    yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str))
+def texts(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    yield from (each.value for each in nodes if isinstance(each, ast.Constant) and isinstance(each.value, str))
 
 
-def actions(tree: ast.Module) -> set[str]:
+def texts_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The texts of nodes and of all that is below them."""
+    yield from (text for node in nodes for text in texts(ast.walk(node)))
+
+
+def actions(nodes: Nodes) -> set[str]:
     """Names of the audit trail, which have the form of codes: in calls, or in a table called `AUDITED`."""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and name_of(node) in AUDITED)
-    tables = (
-        node for node in ast.walk(tree) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "AUDITED"
-    )
+    calls = (node for node in nodes if isinstance(node, ast.Call) and name_of(node) in AUDITED)
+    tables = (node for node in nodes if isinstance(node, ast.Assign) and is_called(node.targets[0], "AUDITED"))
     arguments = [argument for call in calls for argument in call.args] + [table.value for table in tables]
-    return {text for argument in arguments for text in texts(argument)}
+    return set(texts_in(arguments))
 
 
-def written(path: str, tree: ast.Module) -> Iterator[str]:
+def is_called(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Name) and target.id == name
+
+
+def written(path: str, nodes: Nodes) -> Iterator[str]:
     """Codes as literals, or as the reasons that a helper completes."""
-    audited = actions(tree)
+    audited = actions(nodes)
     if not path.startswith((REPORTS, *DATA)) or "report_view" in path:
-        yield from (text for text in texts(tree) if CODE.fullmatch(text) and text not in audited | NOT_CODES)
+        yield from (text for text in texts(nodes) if CODE.fullmatch(text) and text not in audited | NOT_CODES)
     for place, (helpers, area) in AREAS.items():
         if path.startswith(place):
-            yield from (f"{area}.{reason}" for reason in reasons(tree, helpers) if REASON.fullmatch(reason))
+            yield from (f"{area}.{reason}" for reason in reasons(nodes, helpers) if REASON.fullmatch(reason))
 
 
-def reasons(tree: ast.Module, helpers: set[str]) -> Iterator[str]:
+def reasons(nodes: Nodes, helpers: set[str]) -> Iterator[str]:
     """The reasons that helpers complete, and those that are returned with a message to be completed."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and name_of(node) in helpers:
-            yield from (text for argument in node.args for text in texts(argument))
+            yield from texts_in(node.args)
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-            yield from (text for first in node.value.elts[:1] for text in texts(first))
+            yield from texts_in(node.value.elts[:1])
 
 
 def test_every_code_is_in_the_catalogue() -> None:
-    found = {code: path for path, tree in modules() for code in written(path, tree)}
+    found = {code: path for path, nodes in modules() for code in written(path, nodes)}
     assert {code: path for code, path in found.items() if code not in {PREFIX, *catalogue()}} == {}
 
 
@@ -97,7 +107,7 @@ def test_every_refusal_of_a_file_is_in_the_catalogue() -> None:
 
 def test_every_code_of_the_catalogue_is_in_the_code() -> None:
     """As a whole, or as the reason or the value that a helper completes."""
-    all_texts = {text for _, tree in modules() for text in texts(tree)}
+    all_texts = {text for _, nodes in modules() for text in texts(nodes)}
     fields = {code for operation in documented() for code in CODE.findall(str(operation.documented["responses"]))}
     strange = [
         name

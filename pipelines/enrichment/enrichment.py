@@ -103,7 +103,11 @@ def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
-    """Run the steps that follow from the texts and from all rows of a customer."""
+    """Run the steps that follow from the texts and from all rows of a customer.
+
+    Not with `engine="in-memory"`: that calls the steps from Polars' pool, of which `Model.predict` needs a thread, so
+    with one or two threads it would wait forever.
+    """
     return (
         _ask_models(read, knowledge.models)
         .with_columns(effective_date=effective_date(pl.col("date"), pl.col("value_date")))

@@ -122,7 +122,11 @@ class _Explaining:
             case "largest_share":
                 assert definition.by is not None
                 whole = self.whole(definition, definition.of or definition.where)
-                keyed = rows.with_columns(key=KEYS[definition.by], value=value).drop_nulls("key").collect()
+                keyed = (
+                    rows.with_columns(key=KEYS[definition.by], value=value)
+                    .drop_nulls("key")
+                    .collect(engine="in-memory")
+                )
                 sums = keyed.group_by("key", maintain_order=True).agg(pl.col("value").sum())
                 key = sums.sort("value", descending=True, maintain_order=True)["key"].head(1)
                 largest = Sum(contributions(keyed.lazy().filter(pl.col("key").is_in(key.implode())), pl.col("value")))
@@ -131,7 +135,7 @@ class _Explaining:
                 assert definition.by is not None
                 return _count_keys(rows.with_columns(key=KEYS[definition.by]))
             case "days_since":
-                last = rows.tail(1).collect()
+                last = rows.tail(1).collect(engine="in-memory")
                 until = self.date(edges(definition.window)[1]).toordinal() - 1
                 inputs = {
                     "until": date.fromordinal(until),
@@ -144,7 +148,7 @@ class _Explaining:
             case "max":
                 return Sum(contributions(rows.sort(value).tail(1), value))
             case _:
-                ordered = rows.sort(value).collect()
+                ordered = rows.sort(value).collect(engine="in-memory")
                 lower, upper = (ordered.height - 1) // 2, ordered.height // 2
                 middles = {"lower": lower, "upper": upper}
                 inputs = {name: Sum(contributions(ordered[at].lazy(), value)) for name, at in middles.items()}
@@ -171,9 +175,9 @@ class _Explaining:
         rows = self.window(definition).with_columns(key=key).drop_nulls("key")
         if definition.aggregate == "count":
             return _count_keys(rows)
-        spans = rows.with_columns(
-            start=pl.col("date").min().over("key"), end=pl.col("date").max().over("key")
-        ).collect()
+        spans = rows.with_columns(start=pl.col("date").min().over("key"), end=pl.col("date").max().over("key")).collect(
+            engine="in-memory"
+        )
         days = spans.select(pl.col("start").unique().sort())["start"]
         at_once = [spans.filter(pl.col("start") <= day, pl.col("end") >= day) for day in days]
         most = max(at_once, key=lambda running: running["key"].n_unique(), default=spans)

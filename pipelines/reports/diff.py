@@ -1,8 +1,9 @@
 """Which figures changed between two versions of a customer's transactions, and why.
 
-The reports are computed four times, from one version to the other in three steps. A figure's causes are the steps that
-changed it. Step 1 takes the later version's rows (added, revised, retracted), while rows in both versions keep their
-earlier enrichment. Step 2 adds the client's corrections. Step 3 adds every other change by rules, model or knowledge.
+The reports are computed up to four times, from one version to the other in three steps. A figure's causes are the steps
+that changed it. Step 1 takes the later version's rows (added, revised, retracted), while rows in both versions keep
+their earlier enrichment. Step 2 adds the client's corrections. Step 3 adds every other change by rules, model or
+knowledge.
 
 Columns that depend on several rows (pairs, series, facilities, flags) may change with each step. If rows come or go,
 they change in step 1, except on corrected rows; otherwise they change with the corrections, if there are any.
@@ -81,7 +82,7 @@ def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Contex
     only_rows = paired.select(_earlier_where(both, (both & corrected) if rows_changed else both))
     follows_later = pl.lit(value=rows_changed or rows_corrected > 0)
     rows_and_corrections = paired.select(_earlier_where(both & ~corrected, both & ~follows_later))
-    steps = [_figures(rows, as_of, context) for rows in (earlier, only_rows, rows_and_corrections, later)]
+    steps = _figures_of_each((earlier, only_rows, rows_and_corrections, later), as_of, context)
     return Diff(
         rows_added=added,
         rows_gone=gone,
@@ -109,6 +110,19 @@ def _earlier_where(own: pl.Expr, dependent: pl.Expr) -> list[pl.Expr]:
         for name in DERIVED
     }
     return [retained.get(name, pl.col(name)) for name in TRANSACTIONS]
+
+
+def _figures_of_each(
+    steps: Sequence[pl.DataFrame], as_of: date, context: Context
+) -> list[dict[tuple[str, ...], _Figure]]:
+    """Return the figures of each step. A step that changes no row has those of the step before."""
+    found: list[dict[tuple[str, ...], _Figure]] = []
+    before: pl.DataFrame | None = None
+    for rows in steps:
+        ordered = rows.sort(_ROW)
+        found.append(found[-1] if before is not None and ordered.equals(before) else _figures(rows, as_of, context))
+        before = ordered
+    return found
 
 
 def _figures(rows: pl.DataFrame, as_of: date, context: Context) -> dict[tuple[str, ...], _Figure]:

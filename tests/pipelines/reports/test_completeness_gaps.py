@@ -12,6 +12,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pipelines.reports.completeness.gaps import GAPS
+from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import (
     codes,
@@ -19,6 +21,7 @@ from tests.pipelines.reports.completeness_examples import (
     daily,
     identified,
     in_savings,
+    rows_of,
     some_of,
     statements,
 )
@@ -26,8 +29,7 @@ from tests.pipelines.reports.examples import START, Row, chained, checked, row
 
 
 def gaps(rows: Sequence[Row], as_of: int = 400) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = completeness(rows, as_of)["gaps"]
-    return found
+    return rows_of(GAPS, rows, as_of)
 
 
 def place(printed: str) -> int:
@@ -238,13 +240,13 @@ def test_differences_are_the_amount_of_the_removed_rows(whole: list[Row], data: 
     retained = checked(days)
     first, last = days[0]["date"], days[-1]["date"]
     taken = [each for each in whole if each not in days and first <= each["date"] <= last]
-    report = completeness(retained, 900)
-    [account] = report["reconciliation"]
+    [account] = rows_of(BY_ACCOUNTS, retained, 900)
     assert account["difference"] == sum((each["amount"] for each in taken), Decimal(0))
     assert account["moneyIn"] == sum((each["amount"] for each in days if each["amount"] > 0), Decimal(0))
-    for table in ("reconciliationByMonth", "reconciliationBySubmission"):
-        assert sum((each["difference"] for each in report[table]), Decimal(0)) == account["difference"]
-        for before, after in pairwise(report[table]):
+    for table in (BY_MONTHS, BY_SUBMISSIONS):
+        periods = rows_of(table, retained, 900)
+        assert sum((each["difference"] for each in periods), Decimal(0)) == account["difference"]
+        for before, after in pairwise(periods):
             assert before["closingBalance"] == after["openingBalance"]
 
 

@@ -18,7 +18,9 @@ from typing import Any
 RECORD = Path(__file__).with_name("record.json")
 NOT_CODE = (":!tests/record.json", ":!docs", ":!*.md")
 CORE = PurePosixPath("tests/pipelines")
-BY_FILE = (PurePosixPath("tests/faults"),)  # folders in which one file takes minutes and starts its own services
+FAULTS = PurePosixPath("tests/faults")  # one file takes minutes and starts its own services
+WITH_SERVICES = ("faults", "flows")  # whose tests share services, which use all cores by themselves
+TWO_AT_ONCE = ("-n", "2", "--dist", "loadfile")
 
 
 @dataclass(frozen=True)
@@ -29,16 +31,15 @@ class Selection:
     markers: str
     options: tuple[str, ...] = ()
 
+    def options_of(self, part: str) -> tuple[str, ...]:
+        return self.options if part.startswith(WITH_SERVICES) else (*self.options, *TWO_AT_ONCE)
+
 
 TARGETS: Mapping[str, tuple[Selection, ...]] = {
     "service": (Selection("", "service and not slow"),),
     "slow": (
         Selection("", "slow"),
-        Selection(
-            "properties/",
-            "hypothesis and not slow and not service",
-            ("--hypothesis-profile=thorough", "-n", "2", "--dist", "loadfile"),
-        ),
+        Selection("properties/", "hypothesis and not slow", ("--hypothesis-profile=thorough",)),
     ),
 }
 
@@ -47,11 +48,12 @@ TARGETS: Mapping[str, tuple[Selection, ...]] = {
 class Part:
     name: str
     files: tuple[str, ...]
-    selection: Selection
+    markers: str
+    options: tuple[str, ...]
 
     def run(self) -> str | None:
         """Run the tests; return pytest's last line, or None if a test failed."""
-        command = ["pytest", "-m", self.selection.markers, *self.selection.options, *self.files]
+        command = ["pytest", "-m", self.markers, *self.options, *self.files]
         print(f"\n{self.name}: {' '.join(command)}", flush=True)  # noqa: T201
         process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
@@ -64,7 +66,7 @@ class Part:
 
 def parts_of(target: str) -> list[Part]:
     return [
-        Part(f"{target}/{selection.prefix}{name}", tuple(files), selection)
+        Part(f"{target}/{selection.prefix}{name}", tuple(files), selection.markers, selection.options_of(name))
         for selection in TARGETS[target]
         for name, files in group_files(files_with(selection.markers)).items()
     ]
@@ -78,12 +80,12 @@ def files_with(markers: str) -> list[str]:
 
 
 def group_files(files: Iterable[str]) -> dict[str, list[str]]:
-    """Group files into parts: one per file in BY_FILE, one per subject in CORE, else one per folder."""
+    """Group files into parts: one per file in FAULTS, one per subject in CORE, else one per folder."""
     groups: dict[str, list[str]] = {}
     for file in files:
         path = PurePosixPath(file)
         depth = 3 if path.is_relative_to(CORE) else 2
-        inside = path.with_suffix("") if path.parent in BY_FILE else PurePosixPath(*path.parent.parts[:depth])
+        inside = path.with_suffix("") if path.parent == FAULTS else PurePosixPath(*path.parent.parts[:depth])
         groups.setdefault(str(inside.relative_to("tests")), []).append(file)
     return groups
 

@@ -277,6 +277,7 @@ def test_given_columns_can_be_saved_and_reused(tmp_path: Path) -> None:
     assert "--columns must name the columns date and amount" in refusal("odd.csv", "--columns", "date=1")
 
 
+@whole_command
 def test_a_table_fits_80_columns_unless_figures_need_more(tmp_path: Path) -> None:
     for factor, most in ((100, 80), (10_000, 100)):
         lines = [f"{day},{what},{amount * factor},{balance * factor}\n" for day, what, amount, balance in ROWS]

@@ -15,6 +15,8 @@ from pipelines.attacks.rewriting import ADVERSE
 from tests.pipelines.attacks.business import APPLICANT, APPLIED, FIRST, LEDGER_BEFORE, MADE, inserted, touched
 from tests.pipelines.attacks.ledgers import breaks
 
+pytestmark = pytest.mark.slow  # the subject is manipulated data, not the product
+
 # With corrected balances, where an attack can choose.
 LEAVES_GAPS = {"export_without_fees"}
 NOTHING_DRAWN = {"export_without_fees", "account_withheld", "adverse_rows_withheld", "adverse_texts_reworded"}

@@ -125,6 +125,7 @@ def test_added_account_is_touched_as_a_whole() -> None:
     assert touched_rows(before, after)["account"].to_list() == ["2", "2"]
 
 
+@pytest.mark.slow  # the subject is manipulated data, for every kind of change
 @pytest.mark.parametrize("name", CHANGES)
 @settings(max_examples=20)
 @given(before=any_ledger(), seed=st.integers(0, 1_000))
@@ -135,6 +136,7 @@ def test_consistent_ledger_stays_consistent(name: str, before: pl.DataFrame, see
     assert after.equals(after.sort("date", maintain_order=True).sort("account", maintain_order=True))
 
 
+@pytest.mark.slow  # as above
 @pytest.mark.parametrize("name", CHANGES)
 @settings(max_examples=20)
 @given(before=any_ledger(), seed=st.integers(0, 1_000))

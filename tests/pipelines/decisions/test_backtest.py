@@ -313,6 +313,7 @@ def test_decisive_rules_are_those_that_the_answer_names(frames: tuple[pl.DataFra
         assert bool(undecided) == (row["outcome"] == "indeterminate")
 
 
+@pytest.mark.service  # several backtests for each example
 @pytest.mark.parametrize("parts", [2, 3, 7])
 def test_parts_add_up_to_one_pass(metrics: pl.DataFrame, whole: tuple[pl.DataFrame, Tallies], parts: int) -> None:
     found = []

@@ -752,6 +752,7 @@ def test_less_data_gives_no_better_result_in_thousands_of_policies(seed: int) ->
     assert sum(changed for changed, _ in found) > 400
 
 
+@pytest.mark.slow  # the subject is another test
 @pytest.mark.parametrize("code", ["LenientCap", "LenientIsKnown", "LenientMatched", "LenientNotMatched"])
 def test_each_warning_is_needed(code: str) -> None:
     """In policies with only this warning, some customer does get a better result with less data."""

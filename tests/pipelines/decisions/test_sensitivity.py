@@ -225,6 +225,7 @@ def test_ranges_of_one_value_equal_the_engines_values(half: Sequence[Case]) -> N
     assert compared > 500
 
 
+@pytest.mark.service  # evaluates thousands of cases
 @over_halves
 def test_range_encloses_the_engines_values(half: Sequence[Case]) -> None:
     chance, compared = random.Random(62), 0
@@ -265,6 +266,7 @@ def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Cas
     assert changes > 5
 
 
+@pytest.mark.service  # evaluates thousands of cases
 def test_no_value_nearer_to_zero_gives_another_outcome() -> None:
     chance, described = random.Random(64), 0
     for case in DRAWN:

@@ -55,6 +55,7 @@ def assert_explained(one: Facts, metrics: dict[str, object]) -> None:
 FIRST_AND_SECOND = [0, pytest.param(1, marks=pytest.mark.slow)]
 
 
+@pytest.mark.service  # explains every metric; kinds of metrics stay in `make test`
 @pytest.mark.parametrize("nth", FIRST_AND_SECOND)
 def test_every_metric_of_real_businesses_is_explained(businesses: Facts, nth: int) -> None:
     assert_explained(businesses.of_customer(businesses.customers["customer_number"][nth]), {**METRICS})

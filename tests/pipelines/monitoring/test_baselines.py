@@ -75,6 +75,7 @@ def computed_on(rows: Sequence[Row], number: int, day: date) -> dict[str, Any]:
     return {slug: (found[0][slug], found[0][cause_of(slug)]) for slug in SLUGS}
 
 
+@pytest.mark.service  # computes all metrics for each day
 @pytest.mark.parametrize("days", [-1, 0, 10, 90, 250, 499, 500])
 def test_baseline_equals_the_metric_computed_on_that_day(rows: list[Row], days: int) -> None:
     day = START + timedelta(days=days)

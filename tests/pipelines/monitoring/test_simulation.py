@@ -210,6 +210,7 @@ def run(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> tu
     return merged(part.tallies for part in parts), firings
 
 
+@pytest.mark.service  # evaluates every day alone, for each example
 @examples(5)
 @given(cases(), st.sampled_from((1, 300, snapshots.SNAPSHOT_ROWS)), st.sampled_from((1, 40, simulation.MOST_SNAPSHOTS)))
 def test_it_says_what_every_day_alone_says(

@@ -32,6 +32,7 @@ def computed(kind: str, rows: list[Row]) -> dict[int, dict[str, Any]]:
     return dict(reports(kind, rows, TODAY))
 
 
+@pytest.mark.service  # all reports, five times for each example
 @every_report
 @examples(3)
 @given(customers_of_any_kind)

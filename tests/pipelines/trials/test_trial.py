@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import polars as pl
+import pytest
 from polars.testing import assert_frame_equal
 
 from pipelines.attacks.registry import attacks, lookalikes
@@ -11,6 +12,8 @@ from pipelines.risk_models.files import parse_transactions
 from pipelines.trials.subjects import Subject, cases_without_outcomes, subjects_of_files
 from pipelines.trials.trial import UNTOUCHED, in_turn, tried
 from tests.pipelines.attacks.business import APPLICANT, LEDGER_BEFORE
+
+pytestmark = pytest.mark.service  # rates whole portfolios, several times
 
 CHOSEN = [attacks()["month_withheld"], lookalikes()["quiet_month"]]
 

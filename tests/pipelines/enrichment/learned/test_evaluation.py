@@ -12,6 +12,8 @@ from pipelines.enrichment.training.evaluation import calibration_error, default_
 from pipelines.vocabulary.errors import Unprocessable
 from tests.pipelines.enrichment.learned.examples import rows
 
+pytestmark = pytest.mark.service  # trains models
+
 LABELS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")), min_size=1, max_size=40)
 CONFIDENCES = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
 

@@ -19,6 +19,7 @@ def balances_printed(account: PrintedAccount) -> list[int]:
     return [n for n, row in enumerate(account.rows) if row.balance is not None]
 
 
+@pytest.mark.service  # draws and reads whole statements
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_generated_statement_is_read_as_printed(layout: str, seed: int) -> None:

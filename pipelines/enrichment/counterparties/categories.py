@@ -103,7 +103,8 @@ def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
 
     The model reads the answer of rules and names as part of its input. So the model's answer replaces that answer, even
     one with a higher confidence. If the model's answer is little better than a guess (LEAST_LEARNED), the answer of
-    rules and names stays, with at most the model's confidence.
+    rules and names stays, with at most the model's confidence. If the model's answer is that nobody can know, the row
+    is unknown, with confidence 0.
 
     Args:
         rows: with the columns of DECIDED and the input of the model (see `Model.predict`).
@@ -117,7 +118,7 @@ def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
         better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _fits_side(), ~_is_named_transfer()).select(
             "row",
             "category",
-            "confidence",
+            pl.when(_is_unknown()).then(0.0).otherwise("confidence").alias("confidence"),
             "alternatives",
             category_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
             category_source=pl.lit("learned", CategorySource),
@@ -134,6 +135,11 @@ def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
         )
 
     return rows.map_batches(answer_unsure, predicate_pushdown=False, projection_pushdown=False)
+
+
+def _is_unknown() -> pl.Expr:
+    """Return whether the model abstains. It was also trained on rows that nobody could categorise."""
+    return pl.col("category").is_in([UNKNOWN_CREDIT.slug, UNKNOWN_DEBIT.slug])
 
 
 def _fits_side() -> pl.Expr:

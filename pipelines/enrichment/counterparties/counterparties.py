@@ -128,10 +128,16 @@ class Directory:
 
 
 @cache
+def list_trades() -> list[str]:
+    """List the words of trades that make a name before them part of another business's name."""
+    (words,) = load_rules(TRADES)
+    return str(words).split()
+
+
+@cache
 def _trade() -> str:
     """Return a pattern for what follows a name, from the rest of its last word on, if the next word is a trade."""
-    (words,) = load_rules(TRADES)
-    return rf"^\S* (?:{'|'.join(words.split())}) "
+    return rf"^\S* (?:{'|'.join(list_trades())}) "
 
 
 def _party_columns(number: int, party: Party) -> tuple[int | str | None, ...]:

@@ -9,7 +9,7 @@ from functools import partial
 
 import polars as pl
 
-from pipelines.enrichment.counterparties import counterparties, patterns
+from pipelines.enrichment.counterparties import brands, counterparties, patterns
 from pipelines.enrichment.counterparties.categories import (
     DECIDED,
     candidates_by_names,
@@ -72,13 +72,20 @@ def _categorise(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
     """
     words = narratives.select("words").unique().with_row_index("text_number")
     found = words.join(directory.find(words["words"]), on="text_number", how="left", validate="1:1")
-    listed = narratives.join(found, on="words", validate="m:1", maintain_order="left")
+    listed = _add_brands(narratives.join(found, on="words", validate="m:1", maintain_order="left"))
     parties = pl.concat([listed.select(_OF_THE_LISTS), _name_parties(listed)], how="horizontal")
     keyed = parties.with_columns(key="alike")
     held = patterns.load().find_matches(words["words"], keyed.select(patterns.KEYS.names()).cast(patterns.KEYS))
     candidates = pl.concat([candidates_by_rules(held), candidates_by_names(keyed), fallback_candidates(keyed)])
     concluded = parties.join(decide(candidates), left_on="alike", right_on="key", validate="1:1")
     return concluded.select("alike", "counterparty_lender_id", *NAMED, *DECIDED)
+
+
+def _add_brands(listed: pl.DataFrame) -> pl.DataFrame:
+    """Name the brand (`brands`) where no listed counterparty is named; the rows stay in their order."""
+    nameless = listed.filter(pl.col("purpose").is_null())
+    found = nameless.select("alike").with_row_index("text_number").join(brands.load().find(nameless), on="text_number")
+    return listed.update(found.drop("text_number"), on="alike", how="left")
 
 
 def _name_parties(listed: pl.DataFrame) -> pl.DataFrame:

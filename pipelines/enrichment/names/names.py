@@ -16,6 +16,7 @@ from pipelines.vocabulary.schemas import CounterpartyKind
 # Signs in the whole text of a way of payment or a purpose. They help to tell a person from a business.
 BY_CARD = (
     *("EFTPOS", "VISA", "DEBIT CARD", "MASTERCARD", "RETAIL PURCHASE", "POS PURCHASE", "TAP AND PAY", "CARD XX"),
+    *("CARD PURCHASE", "CARD PAYMENT TO", "CHECKCARD", "CHECK CARD", "POS DEBIT", "CONTACTLESS", "PURCHASE AUTHORIZED"),
     *("CARD NUMBER", "NSWAU", "VICAU", "QLDAU", " WAAU", " SAAU", "TASAU", "ACTAU", " NTAU"),
 )
 COLLECTED = ("DIRECT DEBIT", "BPAY", "PAYMENT BY AUTHORITY", "AUTOMATIC DRAWING", "BILL PAYMENT")
@@ -205,10 +206,16 @@ def _find_brokers(placed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def is_by_card() -> pl.Expr:
+    """Return whether `text` shows a payment by card."""
+    text = pl.col("text")
+    return text.str.contains_any(list(BY_CARD)) | text.str.contains("^[VW][0-9]{4} [0-9]{2}/[0-9]{2} ")
+
+
 def _payment_signs() -> list[pl.Expr]:
     text = pl.col("text")
     return [
-        (text.str.contains_any(list(BY_CARD)) | text.str.contains("^[VW][0-9]{4} [0-9]{2}/[0-9]{2} ")).alias("by_card"),
+        is_by_card().alias("by_card"),
         text.str.contains_any(list(COLLECTED)).alias("collected"),
         text.str.contains_any(list(EARNED)).alias("earned"),
         text.str.contains_any(list(AT_THE_BANK)).alias("at_the_bank"),

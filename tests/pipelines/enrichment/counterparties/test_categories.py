@@ -173,9 +173,13 @@ class Sure:
 
     name = "sure"
 
+    def __init__(self, category: str = "donations") -> None:
+        self.category = category
+
     def predict(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.select(
-            category=pl.lit("donations"), confidence=pl.lit(0.99), alternatives=pl.lit([], pl.List(ALTERNATIVE))
+        answers = {"category": pl.lit(self.category), "confidence": pl.lit(0.99)}
+        return rows.with_columns(**answers, alternatives=pl.lit([], pl.List(ALTERNATIVE))).select(
+            "category", "confidence", "alternatives"
         )
 
 
@@ -193,3 +197,11 @@ def test_model_is_ignored_where_a_rule_is_sure_or_the_side_is_wrong() -> None:
     own = ModelOfCustomers(frozenset({1}), Sure())  # pyrefly: ignore[bad-argument-type]  # as above
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("position")
     assert found["category"].to_list() == ["wages", "unknown_credit"]
+
+
+def test_a_model_that_says_nobody_can_know_abstains() -> None:
+    rows = accepted({"description": "qqq zzz"}, {"description": "ACME CAPITAL"})
+    own = ModelOfCustomers(frozenset({1}), Sure("unknown_debit"))  # pyrefly: ignore[bad-argument-type]  # as above
+    found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect()
+    assert set(found["category"]) == {"unknown_debit"}
+    assert set(found["confidence"]) == {0.0}

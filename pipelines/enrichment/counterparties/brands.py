@@ -1,0 +1,113 @@
+"""Look up brands in a public list: shops, restaurants, hotels and other places with a trade.
+
+`rules/brands/brands.tsv` comes from the name-suggestion-index (`rules/brands/README.md`). Nobody here has checked how
+statements print these names, so they count less than the curated lists (`counterparties`): only where no listed
+counterparty is named, and only at the beginning of the cleaned text, behind the words of the payment. What else a
+payment must show is in the column `needs`:
+
+- `card`: that it was made by card or in a shop. The name has several trades, is short, or consists of people's names.
+- `whole`: the same, or nothing but the name. It is a single word or consists of ordinary words, so that others may use
+  it in their names.
+- `nothing`.
+
+A text shows a card by its words, or ends with a state as those of American cards do. It shows a shop by a number or a
+word such as STORE behind the name. A word of a trade there makes it another business's name: of these words, those of
+`trades.yaml` do so behind any name, all words of business behind a single word (JONES PRINTING). A word for streets
+makes it an address.
+"""
+
+from functools import cache
+from importlib.resources import files
+from typing import Literal, get_args
+
+import polars as pl
+
+from pipelines.enrichment.counterparties.counterparties import NAMED, PURPOSES, Directory, Party, Purpose, list_trades
+from pipelines.enrichment.names import name_words
+from pipelines.enrichment.names.names import is_by_card
+from pipelines.enrichment.wording.phrases import words_of
+from pipelines.vocabulary.rule_files import RuleError, load_rules
+from pipelines.vocabulary.schemas import AccountType
+
+BRANDS, TRADES = "brands/brands.tsv", "brands/trades.yaml"
+Needs = Literal["nothing", "whole", "card"]
+COLUMNS = pl.Schema(
+    {"name": pl.String(), "purpose": pl.String(), "needs": pl.Enum(get_args(Needs)), "spelling": pl.String()}
+)
+_STARTS = "^ "
+_STATES = (
+    "AL|AK|AZ|AR|CA|CO|CT|DC|DE|FL|GA|HI|IA|ID|IL|IN|KS|KY|LA|MA|MD|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV|NY|OH|OK|OR"
+    "|PA|RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY|AB|BC|MB|NB|NL|NS|ON|PE|QC|SK|NSW|VIC|QLD|SA|TAS|ACT|NT"
+)
+_ENDS_WITH_STATE = rf" (?:{_STATES})(?: USA?| CAN?| AUS?)?$"
+_OF_SHOPS = (
+    "0",
+    "0000",
+    "STORE",
+    "STORES",
+    "SHOP",
+    "SUPERSTORE",
+    "SUPERCENTER",
+    "SUPERMARKET",
+    "SUPERMARKETS",
+    "EXPRESS",
+)
+_ENDS = ("", "PLC", "LTD", "LIMITED", "INC", "COM", "CO UK")  # behind a name that is whole
+_INTERMEDIARIES = ("SQ", "TST", "SP", "PP", "PAYPAL", "ZLR", "LS", "SUMUP", "IZ")
+
+
+class Brands:
+    """The list, prepared for the look-up."""
+
+    def __init__(self, listed: pl.DataFrame) -> None:
+        purposes = {slug: Purpose(slug, **fields) for slug, fields in load_rules(PURPOSES).items()}
+        if unknown := set(listed["purpose"]) - purposes.keys():
+            raise RuleError(f"{BRANDS}: there is no purpose {', '.join(sorted(unknown))}")
+        said = listed.select("name", "purpose", pl.concat_str(pl.lit(_STARTS), "spelling")).rows()
+        self._directory = Directory([Party(name, purposes[purpose], [spelling]) for name, purpose, spelling in said])
+        self._needs = listed.select(phrase=pl.concat_str(pl.lit(_STARTS), "spelling"), needs="needs")
+
+    def find(self, narratives: pl.DataFrame) -> pl.DataFrame:
+        """Find the brands that narratives name: schema NAMED, at most one row for each.
+
+        Args:
+            narratives: `text`, `clean_description`, `account_type`; `text_number` is a position in it.
+        """
+        texts = narratives.select(
+            words=_from_name(words_of(pl.col("clean_description"), self._directory.numbers)),
+            by_card=is_by_card()
+            | pl.col("text").str.contains(_ENDS_WITH_STATE)
+            | pl.col("account_type").eq_missing(pl.lit("credit_card", AccountType)),
+        ).with_row_index("text_number")
+        found = self._directory.find(texts["words"]).join(self._needs, on="phrase").join(texts, on="text_number")
+        behind = pl.col("words").str.split(pl.format(" {} ", "phrase")).list.get(1)
+        rest = behind.str.split("$").list.first().str.strip_chars(" ")
+        follows = rest.str.split(" ").list.first()
+        at_a_shop = pl.col("by_card") | follows.is_in(_OF_SHOPS)
+        enough = {"card": at_a_shop, "whole": at_a_shop | rest.is_in(_ENDS), "nothing": pl.lit(value=True)}
+        counts = pl.any_horizontal((pl.col("needs") == needs) & shown for needs, shown in enough.items())
+        is_one_word = ~pl.col("phrase").str.strip_prefix(_STARTS).str.contains(" ", literal=True)
+        is_others = follows.is_in([*list_trades(), *_words_with("a")]) | (is_one_word & follows.is_in(_words_with("B")))
+        return found.filter(counts, ~is_others).select(NAMED.names())
+
+
+def _from_name(words: pl.Expr) -> pl.Expr:
+    """Append the words without those of the payment in front of the name: both may be where a name begins."""
+    of_payment = "|".join([*_words_with("WF"), *_INTERMEDIARIES, "0", "0000"])
+    return words + words.str.replace(rf"^ \^(?: (?:{of_payment}))+ ", " ^ ")
+
+
+def _words_with(letters: str) -> list[str]:
+    """Return the listed words with these letters (`name_words.LISTS`)."""
+    return [word for word, letter in name_words.load().letters.items() if letter in letters and word.isalpha()]
+
+
+@cache
+def load() -> Brands:
+    """Load the list of `rules/`, once per process.
+
+    Raises:
+        RuleError: a purpose is unknown.
+    """
+    text = files("pipelines.enrichment").joinpath("rules", BRANDS).read_bytes()
+    return Brands(pl.read_csv(text, separator="\t", schema=COLUMNS, quote_char=None))

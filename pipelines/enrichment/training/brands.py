@@ -1,0 +1,101 @@
+"""Make `rules/brands/brands.tsv` from the npm package name-suggestion-index (`rules/brands/README.md`).
+
+Taken are the brands of the English-speaking markets and those found everywhere, with the trades of
+`rules/brands/trades.yaml`. Left out are names that the curated lists have, because those know more about them.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipelines.enrichment.counterparties import counterparties
+from pipelines.enrichment.counterparties.brands import BRANDS, COLUMNS, TRADES, Needs
+from pipelines.enrichment.names import name_words
+from pipelines.enrichment.wording.phrases import bare_words
+from pipelines.vocabulary.rule_files import load_rules
+
+MARKETS = frozenset({"au", "nz", "gb", "ie", "us", "ca", "za", "001"})  # ISO 3166 codes; 001 is the world
+SPELLINGS = ("brand", "name", "short_name", "alt_name", "name:en", "brand:en")  # tags
+_PLACE = re.compile(r" \(.*\)$")  # tells brands of the same name apart: Speedy Glass (Canada)
+LEAST_LETTERS = 4  # in a name that needs no card: ALDI, but not GAP (our judgement)
+
+
+def build(index: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the brands (columns COLUMNS) of the index's `nsi` member, by name."""
+    tags: dict[str, set[str]] = {}
+    spellings: dict[str, dict[str, None]] = {}
+    for tag, item in _items(index):
+        name = _PLACE.sub("", item["displayName"])
+        tags.setdefault(name, set()).add(tag)
+        spellings.setdefault(name, {}).update(dict.fromkeys(_spellings(item)))
+    purposes = {name: _purposes(of_name) for name, of_name in tags.items()}
+    shortest_last = sorted(tags, key=lambda name: (-len(name), name))  # Greggs, not Bitesize Greggs
+    named = {spelling: name for name in shortest_last for spelling in spellings[name]}
+    rows = [
+        (named[spelling], purpose, _needs(spelling, has_several=bool(others)), spelling)
+        for spelling in _unlisted(named)
+        for purpose, *others in purposes[named[spelling]]
+    ]
+    return pl.DataFrame(rows, COLUMNS, orient="row").sort("name", "spelling")
+
+
+def _purposes(tags: Set[str]) -> Sequence[Sequence[str]]:
+    """Return the purposes of a brand with these tags, the main one first, as the only item; none if it has none."""
+    lists = {purpose: set(listed.split()) for purpose, listed in load_rules(TRADES).items()}
+    secondary = lists.pop("secondary")
+    counted = tags - secondary or tags
+    found = [purpose for purpose, listed in lists.items() if listed & counted]
+    return [found] if found else []
+
+
+def _items(index: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the items of our markets with their tag, such as `shop/shoes`."""
+    for path, category in index.items():
+        tree, _, tag = path.partition("/")
+        for item in category["items"] if tree == "brands" else ():
+            places = {str(place).partition("-")[0] for place in item["locationSet"].get("include", ["001"])}
+            if places & MARKETS:
+                yield tag, item
+
+
+def _spellings(item: Mapping[str, Any]) -> Iterator[str]:
+    tags = item["tags"]
+    written = [item["displayName"], *(tags[tag] for tag in SPELLINGS if tag in tags), *item.get("matchNames", ())]
+    texts = pl.Series([part.strip().upper() for each in written for part in each.split(";")], dtype=pl.String)
+    for text in texts.to_frame("text").select(bare_words(pl.col("text")))["text"]:
+        if text.replace(" ", "").isascii() and any(each.isalpha() for each in text) and len(text) > 1:
+            yield text
+
+
+def _unlisted(spellings: Iterable[str]) -> list[str]:
+    texts = list(spellings)
+    purposes = counterparties.load().purposes_in(texts)
+    return [text for text, purpose in zip(texts, purposes, strict=True) if purpose is None]
+
+
+def _needs(name: str, *, has_several: bool) -> Needs:
+    """Return what a payment must show beside the name, because the name alone may mean somebody else."""
+    letters = [name_words.load().letters.get(word) for word in name.split()]
+    is_personal = all(letter in set("GSXgsx") for letter in letters)  # DAVID JONES, COOK
+    if has_several or is_personal or len(name) < LEAST_LETTERS:
+        return "card"
+    is_ordinary = None not in letters  # HOME DEPOT
+    return "whole" if is_ordinary or len(letters) == 1 else "nothing"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m pipelines.enrichment.training.brands", description=__doc__)
+    parser.add_argument("package", type=Path, help="the unpacked package")
+    folder = parser.parse_args().package
+    index = json.loads((folder / "dist/json/nsi.min.json").read_text())
+    target = Path(__file__).parents[1] / "rules" / BRANDS
+    build(index["nsi"]).write_csv(target, separator="\t", quote_style="never")
+
+
+if __name__ == "__main__":
+    main()

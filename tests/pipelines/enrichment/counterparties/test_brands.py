@@ -1,0 +1,125 @@
+"""Brands of a public list count as names only where nobody else is meant."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.enrichment.counterparties import brands, counterparties
+from pipelines.enrichment.counterparties.brands import COLUMNS, Brands
+from pipelines.enrichment.counterparties.narratives import read_narratives
+from pipelines.enrichment.training.brands import build
+from pipelines.vocabulary.rule_files import RuleError
+from pipelines.vocabulary.schemas import AccountType, Direction
+
+NARRATIVES = {"description": pl.String(), "direction": Direction, "account_type": AccountType}
+
+
+def decided(text: str, direction: str = "debit", account: str = "transaction") -> tuple[str | None, str]:
+    """Return the counterparty and the category of a narrative."""
+    rows = pl.DataFrame([(text, direction, account)], NARRATIVES, orient="row")
+    return read_narratives(rows).select("counterparty_name", "category").row(0)
+
+
+def test_a_name_that_stands_for_nobody_else_needs_nothing_more(subtests: pytest.Subtests) -> None:
+    cases = {
+        "PLANET FITNESS": ("Planet Fitness", "fitness"),
+        "DIRECT DEBIT PLANET FITNESS 0412": ("Planet Fitness", "fitness"),
+        "PRET A MANGER LONDON BRIDGE": ("Pret A Manger", "meals"),
+        "SQ *BLUE BOTTLE COFFEE OAKLAND CA": ("Blue Bottle Coffee", "meals"),
+    }
+    for text, expected in cases.items():
+        with subtests.test(text):
+            assert decided(text) == expected
+
+
+def test_a_single_word_needs_a_card_or_nothing_beside_it(subtests: pytest.Subtests) -> None:
+    for text in ("WHATABURGER", "WHATABURGER 612", "WHATABURGER LTD", "VISA PURCHASE WHATABURGER NEWTOWN"):
+        with subtests.test(text):
+            assert decided(text) == ("Whataburger", "meals")
+    for text in ("WHATABURGER TRIBUTE BAND", "PAYMENT TO WHATABURGER FANS", "TRANSFER WHATABURGER JONES"):
+        with subtests.test(text):
+            assert decided(text)[0] != "Whataburger"
+
+
+def test_a_persons_name_needs_a_card(subtests: pytest.Subtests) -> None:
+    assert decided("VISA PURCHASE PAUL SMITH SYDNEY") == ("Paul Smith", "shopping")
+    assert decided("PAUL SMITH 0412", account="credit_card")[1] == "shopping"
+    for text in ("TRANSFER TO PAUL SMITH", "PAUL SMITH", "OSKO PAUL SMITH RENT"):
+        with subtests.test(text):
+            assert decided(text)[1] != "shopping"
+
+
+def test_a_trade_behind_the_name_makes_it_another_business() -> None:
+    assert decided("PLANET FITNESS CLEANING PTY LTD")[1] != "fitness"
+    assert decided("VISA PURCHASE JONES PRINTING NEWTOWN")[1] == "printing"
+    assert decided("VISA PURCHASE WHATABURGER STREET CAFE")[0] != "Whataburger"
+
+
+def test_money_from_a_shop_is_a_refund() -> None:
+    assert decided("PLANET FITNESS", "credit") == ("Planet Fitness", "refund_received")
+
+
+def test_curated_lists_and_words_of_the_bank_come_first() -> None:
+    assert decided("WOOLWORTHS 4411 NEWTOWN") == ("Woolworths", "groceries")
+    assert decided("DISHONOUR FEE PLANET FITNESS")[1] == "dishonour_fee"
+
+
+def test_no_spelling_stands_twice_or_in_the_curated_lists() -> None:
+    listed = pl.read_csv(
+        "pipelines/enrichment/rules/brands/brands.tsv", separator="\t", schema=COLUMNS, quote_char=None
+    )
+    assert listed.height > 5_000
+    assert listed["spelling"].is_unique().all()
+    purposes = counterparties.load().purposes_in(listed["spelling"].to_list())
+    assert [spelling for spelling, purpose in zip(listed["spelling"], purposes, strict=True) if purpose] == []
+
+
+def test_an_unknown_purpose_is_refused() -> None:
+    with pytest.raises(RuleError, match="there is no purpose nonsense"):
+        Brands(pl.DataFrame([("Acme", "nonsense", "nothing", "ACME")], COLUMNS, orient="row"))
+
+
+def item(name: str, *places: str, **tags: str) -> dict[str, Any]:
+    return {"displayName": name, "locationSet": {"include": places or ("us",)}, "tags": {"brand": name, **tags}}
+
+
+def index(**items: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return an index with items by tag (`shop_shoes`)."""
+    return {f"brands/{tag.replace('_', '/', 1)}": {"items": of_tag} for tag, of_tag in items.items()}
+
+
+def built(**items: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    return build(index(**items)).rows()
+
+
+def test_the_list_has_names_of_our_markets_with_a_trade_that_people_pay_for() -> None:
+    found = built(
+        shop_shoes=[item("Zorbal Shoe Barnyard"), item("Schuhhaus Zorbal", "de")], amenity_bench=[item("Zorbal Seats")]
+    )
+    assert found == [("Zorbal Shoe Barnyard", "personal_retail", "nothing", "ZORBAL SHOE BARNYARD")]
+
+
+def test_what_a_brand_does_besides_is_no_second_trade() -> None:
+    fuel = [item("Zorbal Qwix")]
+    assert built(amenity_fuel=fuel, shop_convenience=fuel) == [("Zorbal Qwix", "fuel", "nothing", "ZORBAL QWIX")]
+    assert built(amenity_fuel=fuel, shop_shoes=fuel) == [("Zorbal Qwix", "fuel", "card", "ZORBAL QWIX")]
+
+
+def test_short_ordinary_and_personal_names_need_more() -> None:
+    names = ("Zorbal", "Qx", "Coffee Depot", "John Smith", "Bunnings Trade Desk")
+    needs = {name: sign for name, _, sign, _ in built(shop_shoes=[item(name) for name in names])}
+    assert needs == {"Zorbal": "whole", "Qx": "card", "Coffee Depot": "whole", "John Smith": "card"}
+
+
+def test_every_spelling_gets_the_shortest_name() -> None:
+    both = [item("Zorbal Express Nook", short_name="Zorbal"), item("Zorbal")]
+    assert ("Zorbal", "personal_retail", "whole", "ZORBAL") in built(shop_shoes=both)
+
+
+def test_the_shipped_list_can_be_loaded() -> None:
+    assert (
+        brands.load()
+        .find(pl.DataFrame(schema={"text": pl.String, "clean_description": pl.String, "account_type": AccountType}))
+        .is_empty()
+    )

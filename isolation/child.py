@@ -86,7 +86,8 @@ def main(work: Work | None = None) -> None:
     channel = Channel()
     task = channel.read_task()
     if isinstance(task.action, Read):
-        import pipelines.intake.pdf.extraction  # noqa: F401, PLC0415  # before the limit: its memory doesn't count
+        # Before `confine`, so that its memory isn't counted against the limit.
+        import pipelines.intake.pdf.extraction  # noqa: F401, PLC0415
     confine(task.memory_bytes, task.cpu_s, task.parent, READABLE)
     sys.dont_write_bytecode = True  # writing files is forbidden now
     content = channel.read_content(task.content_bytes)
@@ -102,10 +103,10 @@ def main(work: Work | None = None) -> None:
 def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
     match task.action:
         case Decode(rows):
-            gc.disable()  # a document has no cycles, and searching for some takes two thirds of the time
+            gc.disable()  # a document has no cycles, and searching for them takes two thirds of the time
             yield from decode_document(content, rows)
         case Read() as read:
-            from pipelines.intake.pdf.extraction import Limits, extract  # noqa: PLC0415  # see above
+            from pipelines.intake.pdf.extraction import Limits, extract  # noqa: PLC0415  # already imported by `main`
 
             yield Answer(
                 extract(

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Final, Self
 
 PIECE: Final = 1024 * 1024  # bytes per read, and per write
-POLL_EVERY_S: Final = 0.05  # how often its memory is measured
-GRACE_S: Final = 2.0  # to exit after it has closed its output
+POLL_EVERY_S: Final = 0.05  # how often the process's memory is measured
+GRACE_S: Final = 2.0  # time to exit after closing its output
 
 
 class Overdue(Exception):
@@ -22,7 +22,7 @@ class Overdue(Exception):
 class Process:
     """A process that is killed at the end of the `with` block, together with all processes that it started.
 
-    Its standard error is discarded because it may quote the file.
+    Its standard error is discarded because it may quote the input.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], within_s: float) -> None:
@@ -52,7 +52,7 @@ class Process:
         self._output.close()
 
     def send(self, *pieces: bytes, last: bool = False) -> None:
-        """Queue bytes for its input. `read_output` writes them; after those sent with `last`, it closes the input."""
+        """Queue bytes for its input. `read_output` writes them, and closes the input after the `last` ones."""
         self._unsent += [memoryview(piece) for piece in pieces]
         self._last = last
 

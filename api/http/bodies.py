@@ -26,7 +26,7 @@ from pipelines.intake.lines import Decoded, Rows, decoded
 from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.core.settings import Settings
 
-MAX_DECODED_AT_ONCE_BYTES = 2**14  # takes a few milliseconds at most
+MAX_DECODED_AT_ONCE_BYTES = 2**14  # without a turn, when read: takes a few milliseconds at most
 MAX_DECODED_HERE_BYTES = 2**20  # takes about ten milliseconds, less than starting a process
 JSON, MULTIPART = "A JSON body", "A multipart body"
 
@@ -46,7 +46,8 @@ class Body:
 
     model: type[BaseModel]
     content: bytes
-    decoded: Callable[[], Decoded]  # raises InvalidRequest if it isn't strict JSON
+    decoded: Callable[[], Decoded]
+    """Raises InvalidRequest if it isn't strict JSON, and Unavailable if the child process ended without an answer."""
 
     def read(self, caller: object = None) -> BaseModel:
         """Return the model that the body holds.
@@ -56,6 +57,7 @@ class Body:
 
         Raises:
             InvalidRequest: not strict JSON, or not valid for the model.
+            Unavailable: the child process ended without an answer.
         """
         body = self.decoded()
         unknown.note_fields(self.model, body.document)
@@ -94,8 +96,8 @@ async def received(model: type[BaseModel], request: Request) -> AsyncIterator[Bo
 
 
 async def _decoded(limits: Limits, asker: Asker, content: bytes, rows: Rows | None) -> Callable[[], Decoded]:
-    """Decode a body when it is its sender's turn. A large one is decoded in a child process, because decoding holds the
-    GIL and would delay every other request.
+    """Decode a body in its sender's turn; a small one only when it is read. A large one is decoded in a child process,
+    because decoding holds the GIL and would delay every other request.
     """
     if len(content) <= MAX_DECODED_AT_ONCE_BYTES:
         return cache(partial(decoded, content, rows))
@@ -151,9 +153,10 @@ def too_large(limit: int, what: str) -> TooLarge:
 
 
 def refusal(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> InvalidRequest:
-    """Return the refusal of a body or query that doesn't fit its model. The errors' `loc` starts inside it.
+    """Return the refusal of a body or query that doesn't fit its model. The errors' `loc` is relative to the body or
+    query.
 
-    If all faults have the same code, it is also the code of the request.
+    If all faults have the same code, the refusal has it too.
     """
     more = f" Only the first {MAX_FAULTS} faults are listed." if len(errors) > MAX_FAULTS else ""
     faults = [_fault(model, details) for details in errors[:MAX_FAULTS]]

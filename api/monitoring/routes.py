@@ -89,9 +89,10 @@ def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     responses=refuses(*UNSOUND, "Ruleset.Archived", CORRUPT),
 )
 def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -> Response:
-    """Replace a ruleset's document, as a new version; an equal document makes none.
+    """Replace a ruleset's document by a new version; an equal document changes nothing.
 
-    Rules with the same code keep the customers for whom they have fired. `active` switches the ruleset on and off.
+    If the new version is active, rules whose code stays the same don't trigger again for the same customers because of
+    the change alone. `active` switches the ruleset on and off.
     """
     found = checked(sent.document())
     ruleset = require_valid(found)

@@ -25,7 +25,9 @@ from storage.portfolio.portfolio_jobs import Part, Population, PortfolioJob
 
 @dataclass(frozen=True)
 class Moment:
-    """A day of the backtest: the time at which attributes are read, and the last receipt that counts (None: all)."""
+    """A day of the backtest: the time at which attributes are read, and the `received_seq` of the last job that counts
+    (None: all).
+    """
 
     day: date
     at: datetime
@@ -138,7 +140,7 @@ def _records(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[int])
 def _two_versions(
     spec: Backtest, before: Plan, facts: Facts, stated: Attributes, moment: Moment, numbers: Sequence[int]
 ) -> tuple[Side, Side]:
-    """Decide by both versions. Figures that both define in the same way are computed once."""
+    """Decide by both versions. Figures are computed once unless the versions define one differently."""
     earlier, later = _figures(facts, before, spec.after, numbers)
     inputs = spec.request.inputs
 

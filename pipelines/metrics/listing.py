@@ -7,7 +7,7 @@ from pipelines.metrics.definition import Metric, Metrics
 from pipelines.metrics.outcome import CAUSES
 
 _BETTER = {"higher_is_better": "higher", "lower_is_better": "lower", "neutral": "–"}
-_COLUMNS = ("Name", "Slug", "Unit", "Window", "Least history", "Better", "Meaning")
+_COLUMNS = ("Name", "Slug", "Unit", "Window", "Needs", "Better", "Meaning")
 
 
 def record(metric: Metric) -> dict[str, Any]:
@@ -40,8 +40,8 @@ def _lines(metrics: Metrics) -> Iterator[str]:
     yield "`tidemark metrics list --markdown > docs/reference/metrics.md`: don't edit this file."
     yield ""
     yield "Windows in days end at the customer's last row. Complete months are calendar months that the history covers"
-    yield "from their first to their last day; if fewer exist than asked for, those count. Values are exact decimals"
-    yield "of four places, rounded half to even, and so are the inputs of arithmetic; only a volatility takes a root."
+    yield "from their first to their last day; if fewer exist than asked for, those count. Values are decimals of four"
+    yield "places, rounded half to even, and so are the inputs of arithmetic. Only volatilities use floating point."
     yield ""
     yield "A metric has a value or is unavailable, with one of these causes:"
     yield ""

@@ -1,6 +1,6 @@
 """Commit a batch in one transaction: values are replaced, jobs end and events become due, or nothing happens at all.
 
-The caller computes a `BatchResult` and makes its files durable before. `commit_values` then works in three steps:
+The caller computes a `BatchResult` and makes its files durable first. `commit_values` then works in three steps:
 
 1. *Gather*: close the batch, which fences off runs that lost it; lock its customers, and read their current state.
 2. *Decide*: `BatchResult.superseded` names the customers that changed since the batch read them. `BatchResult.without`
@@ -69,7 +69,7 @@ class BatchResult:
     values: Sequence[NewValue] = ()  # of the customers whose value differs from the one read
     outcomes: File | None = None  # the file that endings refer to
     endings: Sequence[Ending] = ()  # of the batch's jobs
-    recomputed: frozenset[int] = frozenset()  # customers whose value, new or not, is ENRICHMENT_VERSION's
+    recomputed: frozenset[int] = frozenset()  # customers whose value, changed or not, has ENRICHMENT_VERSION
     ruleset_evaluation: RulesetEvaluation | None = None  # of the new values
     yielding: bool = False  # leave customers with an unfinished submission to it: it recomputes them anyway
 
@@ -96,7 +96,7 @@ class BatchResult:
 
 @dataclass(frozen=True)
 class Committed:
-    """The customers whose value was replaced, those left to a later batch, and the changes by rulesets."""
+    """The customers whose value was replaced, those left to a later batch, and the ruleset decision."""
 
     replaced: frozenset[int]
     superseded: frozenset[int]
@@ -185,10 +185,10 @@ def _location(value: NewValue, segment_id: UUID, data: int, location: int, now: 
 
 
 def _lock_customers(w: Writing, computed: BatchResult) -> LockedCustomers:
-    """Lock what the batch depends on until the commit, and read it.
+    """Lock until the commit what the batch depends on, and read it.
 
-    Clients are locked for reading: what is known about all customers of a client can't change, but other batches don't
-    wait. Customers are locked without their keys, so new jobs may refer to them meanwhile.
+    Clients are locked for reading: a client's knowledge can't change, and other batches needn't wait. Customers are
+    locked without their keys, so new jobs may refer to them meanwhile.
     """
     mine = customers.c.number.in_(list(computed.versions))
     whose = clients.c.client_id.in_(select(customers.c.client_id).where(mine))
@@ -223,9 +223,9 @@ def _set_enrichment_version(w: Writing, customer_numbers: frozenset[int]) -> Non
 
 
 def _recompute_related(w: Writing, replaced: frozenset[int], now: datetime) -> None:
-    """Have customers enriched again that declare one of these as a related party: transfers between the two may differ.
+    """Enrich again the customers that declare one of these as a related party: transfers between the two may differ.
 
-    This ends, because a customer whose value stays the same does not cause it again.
+    This terminates, because an unchanged value requests nothing further.
     """
     of_client: dict[UUID, set[int]] = defaultdict(set)
     declaring = {each.customer_number for each in customers_declaring(w, replaced)}
@@ -236,7 +236,7 @@ def _recompute_related(w: Writing, replaced: frozenset[int], now: datetime) -> N
 
 
 def _apply_rulesets(w: Writing, accepted: BatchResult, now: datetime) -> Decision:
-    """Apply the ruleset evaluation of the new values. Comes after the jobs' ends: their events are the first."""
+    """Apply the ruleset evaluation of the new values. This follows the jobs' ends, whose events come first."""
     evaluated, decision = accepted.ruleset_evaluation, Decision()
     if accepted.replaced:
         if evaluated:

@@ -53,7 +53,7 @@ class Listing:
     parts: Iterable[pl.LazyFrame]
     total: int
     page: Page | None
-    part_rows: int  # upper bound of a part's rows
+    part_rows: int  # about the most rows of a part; a client's part ends with a whole day
 
     def slices(self) -> Iterator[pl.DataFrame]:
         """Yield the rows in slices, reading one part at a time."""
@@ -156,7 +156,7 @@ def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], di
 
 
 def scan(lake: Lake, places: Sequence[Location]) -> pl.LazyFrame:
-    """Scan all rows of the given values, superseded ones included: one scan per file for all its customers."""
+    """Scan all rows of the given values, superseded rows included, with one scan per file."""
     by_file: dict[tuple[str, bytes], list[int]] = defaultdict(list)
     for place in places:
         by_file[place.path, place.sha256].append(place.customer_number)
@@ -217,7 +217,7 @@ def booked_or_pending(r: Reading, lake: Lake, customer: Customer, columns: Seque
 
 
 def _by_date(rows: pl.LazyFrame, page: Page | None) -> Iterator[pl.LazyFrame]:
-    """Yield the page's rows in LISTING_ORDER, some days at a time. Other days are only counted by their dates."""
+    """Yield the page's rows in LISTING_ORDER, some days at a time. The rows of other days are only counted."""
     first, last = (0, sys.maxsize) if page is None else (page.offset, page.offset + page.count)
     counted = rows.group_by("date").agg(rows=pl.len().cast(pl.Int64())).sort("date")
     days = counted.with_columns(start=pl.col("rows").cum_sum() - pl.col("rows"))

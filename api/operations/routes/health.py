@@ -22,8 +22,8 @@ async def get_liveness() -> Response:
 async def get_readiness(request: Request) -> Response:
     """Check that the service can do its work.
 
-    The database answers, jobs are dispatched and processed, no schedule or sensor that should run is stopped, the lake
-    can be written, and the disk has free space.
+    It can if the database answers, jobs are dispatched and processed, no schedule or sensor that should run is stopped,
+    the lake can be written, and the disk has free space.
     """
     parts = await request.app.state.readiness.parts()
     failing = [name for name, part in parts.items() if not part.ok]

@@ -1,4 +1,4 @@
-"""A simulated lender's backend, for `demo` and `seed`: an API key and the few HTTP calls that it makes."""
+"""A simulated lender's backend, for `demo`, `seed` and `synthetic`: its API key and its few HTTP calls."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta

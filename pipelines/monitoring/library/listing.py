@@ -28,8 +28,8 @@ def _introduction(count: int) -> Iterator[str]:
     yield ""
     yield "A ruleset watches no customers until you adopt it: `tidemark rulesets adopt SLUG --client CLIENT`, with"
     yield "`--inactive` to simulate it first. Thresholds are a starting point; their reasons and limits are below. To"
-    yield "change one, write the documents with `tidemark rulesets library --write FOLDER`, edit, and push. They are"
-    yield "muted for customers whose attribute `hardship_flag` is true; customers without this attribute are watched."
+    yield "change one, write the documents with `tidemark rulesets library --write FOLDER`, edit, and push. Rulesets"
+    yield "are muted for customers whose attribute `hardship_flag` is true; customers without it are watched."
     yield "Windows in days end at the customer's last row. No rule uses a personal characteristic."
     yield ""
 

@@ -4,9 +4,9 @@ Readings of metrics earn points on a scorecard, and the points give the probabil
 scorecard is the one that comes with Tidemark, or one that a client fitted to outcomes and activated; `calibration` says
 which. Points that were not fitted to outcomes are not a probability, and `errorCodes` says so.
 
-`rating`: the best rating that evidence and events allow, and the interval for unknown evidence. `confidence`: how much
-data support the figure. `principal`: the reasons that cost most. `sensitivity`: the smallest changes that change the
-rating. `lineage`: how each figure follows from transactions.
+`rating`: the value's rating under the ceilings by evidence and events, and the interval. `confidence`: how well data
+support the figure. `principal`: the reasons that cost most. `sensitivity`: the smallest changes that change the rating.
+`lineage`: how each figure follows from transactions.
 """
 
 from collections.abc import Iterator
@@ -47,8 +47,8 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     `data` has `value`, `interval`, `rating`, `valueBeforeCeilings`, `limitedBy`, `covered`, `calibration`,
     `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `principalReasons`, `drivers`, `sensitivity`, `model`,
     `events`, `integrity`, `unreconciled`. Customers with open findings are read without window dressing
-    (`integrity.undressed`), but events are read from all rows. A customer without posted rows earns nothing: rating E,
-    confidence 0, `Risk.NoTransactions`.
+    (`integrity.undressed`), but events are read from all rows. A customer without posted rows gets no points: rating
+    E, confidence 0, `Risk.NoTransactions`.
     """
     seen = undressed(facts)
     if seen is None:

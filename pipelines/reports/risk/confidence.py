@@ -1,4 +1,4 @@
-"""Confidence: how much data support the risk figure (0–100; not how good the figure is), and reasons not to rely on it.
+"""Confidence: how well data support the risk figure (0–100; not how good the figure is), and reasons not to rely on it.
 
     score = the least of: sum over PARTS of weight × share, each to two decimals; 100 × each of LIMITS
 

@@ -28,7 +28,7 @@ class Column(Record, frozen=True):
     holds: Holds
     heading: str  # of one line or two
     at: float  # left edge of words, right edge of figures
-    width: float = 0  # of words
+    width: float = 0  # where the column holds words
 
 
 class Block(Record, frozen=True):
@@ -37,7 +37,7 @@ class Block(Record, frozen=True):
     x: float
     y: float
     lines: tuple[str | tuple[str, str], ...]  # a value alone, or a label and its value
-    value_at: float = 0  # right edge of the values, or distance of labels across; 0: a value follows its label
+    value_at: float = 0  # right edge of the values (0: each follows its label), or with `across` the labels' distance
     size: float = 9
     bold: bool = False
     across: bool = False
@@ -49,7 +49,7 @@ class Section(Record, frozen=True):
 
     title: str
     total: str
-    takes: tuple[str, ...] = ()  # beginnings of rails; empty: all rows that are left
+    takes: tuple[str, ...] = ()  # prefixes of payment rails; empty: all remaining rows
 
 
 class Account(Record, frozen=True):
@@ -60,7 +60,7 @@ class Account(Record, frozen=True):
 
 
 class Money(Record, frozen=True):
-    """How figures are written, money in (or a balance in credit) first."""
+    """How figures are written; in pairs, money in (or a credit balance) is first."""
 
     debit: str = "{}"
     credit: str = "{}"
@@ -116,7 +116,7 @@ class PdfLayout(Record, frozen=True):
     carries_totals: bool = False
     year_rows: bool = False
     date_on_first_row: bool = False  # a day's date stands on its first row only
-    day_headings: str = ""  # a date's format: rows stand under their day
+    day_headings: str = ""  # date format of headings above each day's rows
     leaders: bool = False
     blank: str = ""  # an invisible word in empty cells
     newest_first: bool = False

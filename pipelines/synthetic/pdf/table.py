@@ -14,7 +14,7 @@ from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLay
 from pipelines.synthetic.pdf.paper import HEIGHT, Paper, Wear
 
 BOTTOM = HEIGHT - 64
-LINES = 4  # of a description, at most
+LINES = 4  # of a description that is broken at `breaks`, at most
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Line:
     day: date
     value_day: date
     rail: str
-    kind_of: str  # what a column of types says
+    kind_of: str  # text for the `type` column
     description: str
     amount: Decimal
     balance: Decimal
@@ -171,7 +171,7 @@ class Table:
         return [thousands + comma, rest] if comma and self._wear.wrapped_figures else [figure]
 
     def _height(self, line: Line, texts: Sequence[str]) -> float:
-        """Return a row's height. A figure that continues below the last line needs one line more."""
+        """Return a row's height. A wrapped figure makes the row one line higher."""
         figures = [self._cell(column.holds, line) for column in self._columns if column.holds in FIGURES]
         lines = len(texts) + max(len(self._pieces(figure)) for figure in figures) - 1
         return self._layout.leading * lines + self._layout.gap
@@ -235,7 +235,7 @@ class Table:
         self._labelled(text, self._layout.money.of_balance(balance))
 
     def _labelled(self, text: str, balance: str) -> None:
-        """Write a row of words and a balance, or a sum if the table has no balances."""
+        """Write a row of words and a balance, under the amounts if there is no balance column."""
         self._paper.write(self._column("description").at, self._y, text, bold=True)
         figures = [column for column in self._columns if column.holds in ("balance", "amount")]
         self._figure(figures[-1], self._y, balance)
@@ -259,7 +259,7 @@ class Table:
         return self._row_height if self._layout.carried else 0
 
     def _carry(self, before: Sequence[Line], part: Part) -> None:
-        """Turn to the next sheet, with the balance at the foot of this one and the head of that one."""
+        """Turn to the next sheet, with the balance at the foot of this one and the head of the next."""
         balance = before[-1].balance if before else part.opening
         self._so_far(self._layout.carried, before, balance)
         self._turn()

@@ -26,6 +26,7 @@ from pipelines.enrichment.counterparties.counterparties import NAMED, PURPOSES, 
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.names import is_by_card
 from pipelines.enrichment.wording.phrases import words_of
+from pipelines.enrichment.wording.places import AMERICAN_STATES
 from pipelines.vocabulary.rule_files import RuleError, load_rules
 from pipelines.vocabulary.schemas import AccountType
 
@@ -35,11 +36,7 @@ COLUMNS = pl.Schema(
     {"name": pl.String(), "purpose": pl.String(), "needs": pl.Enum(get_args(Needs)), "spelling": pl.String()}
 )
 _STARTS = "^ "
-_STATES = (
-    "AL|AK|AZ|AR|CA|CO|CT|DC|DE|FL|GA|HI|IA|ID|IL|IN|KS|KY|LA|MA|MD|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV|NY|OH|OK|OR"
-    "|PA|RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY|AB|BC|MB|NB|NL|NS|ON|PE|QC|SK|NSW|VIC|QLD|SA|TAS|ACT|NT"
-)
-_ENDS_WITH_STATE = rf" (?:{_STATES})(?: USA?| CAN?| AUS?)?$"
+_ENDS_WITH_STATE = rf" (?:{AMERICAN_STATES}|NSW|VIC|QLD|SA|TAS|ACT|NT)(?: USA?| CAN?| AUS?)?$"
 _OF_SHOPS = (
     "0",
     "0000",

@@ -17,7 +17,10 @@ _COUNTRY = any_of(
     "AUS?|USA?|SGP?|IRL?|IE|GBR?|UK|NZL?|CAN|HKG?|DEU|FRA|NLD?|JPN|CHN?|IND|THA|MYS|IDN|PHL|ESP|ITA|CHE|SWE",
     "DNK|LUX?|EST|CYP|MLT|ISR|ARE",
 )
-_AMERICAN = "(?:CA|NY)"
+AMERICAN_STATES = any_of(  # and Canada's provinces
+    "AL|AK|AZ|AR|CA|CO|CT|DC|DE|FL|GA|HI|IA|ID|IL|IN|KS|KY|LA|MA|MD|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV|NY|OH|OK|OR",
+    "PA|RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY|AB|BC|MB|NB|NL|NS|ON|PE|QC|SK",
+)
 _BEFORE = any_of(
     "NORTH|SOUTH|EAST|WEST|UPPER|LOWER|OLD|ST|SAINT|PORT|MOUNT|MT|LAKE|POINT|PT|GLEN|CAPE|FORT|GREAT",
     "TEA TREE|EIGHT|CHIPPING|SAN|SANTA|LOS|LAS|HONG|KUALA|PALO|MENLO|TEL",
@@ -35,8 +38,10 @@ _GAP = r"[ ,\\]{1,3}"  # ANZ writes a backslash before the place
 
 # Only terminals print state and country together. A country alone, or a state alone, may also end a person's own words.
 _BY_ITSELF = rf"{_GAP}{_PLACE},? {_STATE},? ?AUS?$"
-_BESIDE_A_CARD = rf"(?:{_GAP}{_PLACE},?)?(?: (?:{_STATE}|{_AMERICAN}),?)?(?: {_COUNTRY}){{1,2}}$"
-_BESIDE_FOREIGN_MONEY = rf"{_GAP}{_PLACE},? {_AMERICAN}$"
+_BESIDE_A_CARD = rf"(?:{_GAP}{_PLACE},?)?(?: (?:{_STATE}|{AMERICAN_STATES}),?)?(?: {_COUNTRY}){{1,2}}$"
+_BESIDE_FOREIGN_MONEY = rf"{_GAP}{_PLACE},? (?:CA|NY)$"
+_BESIDE_A_CARD_IN_AMERICA = rf"{_GAP}{_PLACE},? {AMERICAN_STATES.replace('|CO|', '|')}$"  # CO ends names of companies
+_BEHIND_A_SHOPS_NUMBER = rf" #?[0-9]{{2,6}}({_GAP}{_PLACE},? {AMERICAN_STATES})$"  # WHATABURGER 612 DALLAS TX
 
 
 def extract_place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
@@ -49,7 +54,9 @@ def extract_place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
     return pl.coalesce(
         text.str.extract(_BY_ITSELF, 0),
         pl.when(by_card | abroad).then(text).str.extract(_BESIDE_A_CARD, 0),
+        pl.when(by_card).then(text).str.extract(_BESIDE_A_CARD_IN_AMERICA, 0),
         pl.when(abroad).then(text).str.extract(_BESIDE_FOREIGN_MONEY, 0),
+        text.str.extract(_BEHIND_A_SHOPS_NUMBER, 1),
     )
 
 

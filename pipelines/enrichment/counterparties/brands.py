@@ -5,9 +5,10 @@ statements print these names, so they count less than the curated lists (`counte
 counterparty is named, and only at the beginning of the cleaned text, behind the words of the payment. What else a
 payment must show is in the column `needs`:
 
-- `card`: that it was made by card or in a shop. The name has several trades, is short, or consists of people's names.
-- `whole`: the same, or nothing but the name. It is a single word or consists of ordinary words, so that others may use
-  it in their names.
+- `alone`: nothing but the name and signs of a shop behind it. It consists of ordinary words, which others use, too.
+- `card`: the same, and that the payment was made by card or in a shop. The name has several trades, is short, or
+  consists of people's names.
+- `whole`: one of the two. It is a single word that is in none of our lists.
 - `nothing`.
 
 A text shows a card by its words, or ends with a state as those of American cards do. It shows a shop by a number or a
@@ -31,7 +32,7 @@ from pipelines.vocabulary.rule_files import RuleError, load_rules
 from pipelines.vocabulary.schemas import AccountType
 
 BRANDS, TRADES = "brands/brands.tsv", "brands/trades.yaml"
-Needs = Literal["nothing", "whole", "card"]
+Needs = Literal["nothing", "whole", "card", "alone"]
 COLUMNS = pl.Schema(
     {"name": pl.String(), "purpose": pl.String(), "needs": pl.Enum(get_args(Needs)), "spelling": pl.String()}
 )
@@ -81,7 +82,13 @@ class Brands:
         rest = behind.str.split("$").list.first().str.strip_chars(" ")
         follows = rest.str.split(" ").list.first()
         at_a_shop = pl.col("by_card") | follows.is_in(_OF_SHOPS)
-        enough = {"card": at_a_shop, "whole": at_a_shop | rest.is_in(_ENDS), "nothing": pl.lit(value=True)}
+        is_alone = follows.is_in(_OF_SHOPS) | rest.is_in(_ENDS)
+        enough = {
+            "alone": is_alone,
+            "card": is_alone & at_a_shop,
+            "whole": is_alone | at_a_shop,
+            "nothing": pl.lit(value=True),
+        }
         counts = pl.any_horizontal((pl.col("needs") == needs) & shown for needs, shown in enough.items())
         is_one_word = ~pl.col("phrase").str.strip_prefix(_STARTS).str.contains(" ", literal=True)
         is_others = follows.is_in([*list_trades(), *_words_with("a")]) | (is_one_word & follows.is_in(_words_with("B")))

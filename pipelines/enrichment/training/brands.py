@@ -84,8 +84,9 @@ def _needs(name: str, *, has_several: bool) -> Needs:
     is_personal = all(letter in set("GSXgsx") for letter in letters)  # DAVID JONES, COOK
     if has_several or is_personal or len(name) < LEAST_LETTERS:
         return "card"
-    is_ordinary = None not in letters  # HOME DEPOT
-    return "whole" if is_ordinary or len(letters) == 1 else "nothing"
+    if None not in letters:  # HOME DEPOT
+        return "alone"
+    return "whole" if len(letters) == 1 else "nothing"
 
 
 def main() -> None:

@@ -43,11 +43,18 @@ def test_a_single_word_needs_a_card_or_nothing_beside_it(subtests: pytest.Subtes
 
 
 def test_a_persons_name_needs_a_card(subtests: pytest.Subtests) -> None:
-    assert decided("VISA PURCHASE PAUL SMITH SYDNEY") == ("Paul Smith", "shopping")
+    assert decided("VISA PURCHASE PAUL SMITH NEWTOWN NSW AU") == ("Paul Smith", "shopping")
     assert decided("PAUL SMITH 0412", account="credit_card")[1] == "shopping"
-    for text in ("TRANSFER TO PAUL SMITH", "PAUL SMITH", "OSKO PAUL SMITH RENT"):
+    for text in ("TRANSFER TO PAUL SMITH", "PAUL SMITH", "OSKO PAUL SMITH RENT", "VISA PURCHASE PAUL SMITH CARS"):
         with subtests.test(text):
             assert decided(text)[1] != "shopping"
+
+
+def test_ordinary_words_need_nothing_beside_them(subtests: pytest.Subtests) -> None:
+    for text in ("THE HOME DEPOT", "HOME DEPOT 4411 PHOENIX AZ"):
+        with subtests.test(text):
+            assert decided(text) == ("The Home Depot", "materials")
+    assert decided("VISA PURCHASE HOME DEPOT LANE BISTRO")[0] != "The Home Depot"
 
 
 def test_a_trade_behind_the_name_makes_it_another_business() -> None:
@@ -109,7 +116,7 @@ def test_what_a_brand_does_besides_is_no_second_trade() -> None:
 def test_short_ordinary_and_personal_names_need_more() -> None:
     names = ("Zorbal", "Qx", "Coffee Depot", "John Smith", "Bunnings Trade Desk")
     needs = {name: sign for name, _, sign, _ in built(shop_shoes=[item(name) for name in names])}
-    assert needs == {"Zorbal": "whole", "Qx": "card", "Coffee Depot": "whole", "John Smith": "card"}
+    assert needs == {"Zorbal": "whole", "Qx": "card", "Coffee Depot": "alone", "John Smith": "card"}
 
 
 def test_every_spelling_gets_the_shortest_name() -> None:

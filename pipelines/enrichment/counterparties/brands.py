@@ -27,7 +27,7 @@ from pipelines.enrichment.counterparties.counterparties import NAMED, PURPOSES, 
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.names import is_by_card
 from pipelines.enrichment.wording.phrases import words_of
-from pipelines.enrichment.wording.places import AMERICAN_STATES
+from pipelines.enrichment.wording.places import AMERICAN_STATES, AUSTRALIAN_STATES
 from pipelines.vocabulary.rule_files import RuleError, load_rules
 from pipelines.vocabulary.schemas import AccountType
 
@@ -37,19 +37,11 @@ COLUMNS = pl.Schema(
     {"name": pl.String(), "purpose": pl.String(), "needs": pl.Enum(get_args(Needs)), "spelling": pl.String()}
 )
 _STARTS = "^ "
-_ENDS_WITH_STATE = rf" (?:{AMERICAN_STATES}|NSW|VIC|QLD|SA|TAS|ACT|NT)(?: USA?| CAN?| AUS?)?$"
+_ENDS_WITH_STATE = rf" (?:{AMERICAN_STATES}|{AUSTRALIAN_STATES})(?: USA?| CAN?| AUS?)?$"
 _OF_SHOPS = (
-    "0",
-    "0000",
-    "STORE",
-    "STORES",
-    "SHOP",
-    "SUPERSTORE",
-    "SUPERCENTER",
-    "SUPERMARKET",
-    "SUPERMARKETS",
-    "EXPRESS",
-)
+    *("0", "0000", "STORE", "STORES", "SHOP"),
+    *("SUPERSTORE", "SUPERCENTER", "SUPERMARKET", "SUPERMARKETS", "EXPRESS"),
+)  # behind a name; 0 is a shop's number
 _ENDS = ("", "PLC", "LTD", "LIMITED", "INC", "COM", "CO UK")  # behind a name that is whole
 _INTERMEDIARIES = ("SQ", "TST", "SP", "PP", "PAYPAL", "ZLR", "LS", "SUMUP", "IZ")
 
@@ -61,9 +53,10 @@ class Brands:
         purposes = {slug: Purpose(slug, **fields) for slug, fields in load_rules(PURPOSES).items()}
         if unknown := set(listed["purpose"]) - purposes.keys():
             raise RuleError(f"{BRANDS}: there is no purpose {', '.join(sorted(unknown))}")
-        said = listed.select("name", "purpose", pl.concat_str(pl.lit(_STARTS), "spelling")).rows()
-        self._directory = Directory([Party(name, purposes[purpose], [spelling]) for name, purpose, spelling in said])
-        self._needs = listed.select(phrase=pl.concat_str(pl.lit(_STARTS), "spelling"), needs="needs")
+        phrases = listed.with_columns(phrase=pl.concat_str(pl.lit(_STARTS), "spelling"))
+        said = phrases.select("name", "purpose", "phrase").rows()
+        self._directory = Directory([Party(name, purposes[purpose], [phrase]) for name, purpose, phrase in said])
+        self._needs = phrases.select("phrase", "needs")
 
     def find(self, narratives: pl.DataFrame) -> pl.DataFrame:
         """Find the brands that narratives name: schema NAMED, at most one row for each.

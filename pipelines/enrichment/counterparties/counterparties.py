@@ -55,7 +55,7 @@ class Purpose:
 
     @property
     def is_adverse(self) -> bool:
-        """Whether a payment to such a counterparty counts against the customer."""
+        """Return whether a payment to such a counterparty counts against the customer."""
         return self.kind == "lender" or self.slug in _ADVERSE
 
 

@@ -7,7 +7,7 @@ Taken are the brands of the English-speaking markets and those found everywhere,
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +33,21 @@ def build(index: Mapping[str, Any]) -> pl.DataFrame:
         name = _PLACE.sub("", item["displayName"])
         tags.setdefault(name, set()).add(tag)
         spellings.setdefault(name, {}).update(dict.fromkeys(_spellings(item)))
-    purposes = {name: _purposes(of_name) for name, of_name in tags.items()}
     shortest_last = sorted(tags, key=lambda name: (-len(name), name))  # Greggs, not Bitesize Greggs
     named = {spelling: name for name in shortest_last for spelling in spellings[name]}
-    rows = [
-        (named[spelling], purpose, _needs(spelling, has_several=bool(others)), spelling)
-        for spelling in _unlisted(named)
-        for purpose, *others in purposes[named[spelling]]
-    ]
+    rows = []
+    for spelling in _unlisted(named):
+        name = named[spelling]
+        if purposes := _purposes(tags[name]):
+            rows.append((name, purposes[0], _needs(spelling, has_several=len(purposes) > 1), spelling))
     return pl.DataFrame(rows, COLUMNS, orient="row").sort("name", "spelling")
 
 
-def _purposes(tags: Set[str]) -> Sequence[Sequence[str]]:
-    """Return the purposes of a brand with these tags, the main one first, as the only item; none if it has none."""
+def _purposes(tags: Set[str]) -> list[str]:
+    """Return the purposes of a brand with these tags, the main one first."""
     lists = {purpose: set(listed.split()) for purpose, listed in load_rules(TRADES).items()}
-    secondary = lists.pop("secondary")
-    counted = tags - secondary or tags
-    found = [purpose for purpose, listed in lists.items() if listed & counted]
-    return [found] if found else []
+    counted = tags - lists.pop("secondary") or tags
+    return [purpose for purpose, listed in lists.items() if listed & counted]
 
 
 def _items(index: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -12,7 +12,8 @@ import polars as pl
 from pipelines.enrichment.wording.wording import any_of
 
 _CUT_SHORT: Mapping[str, str] = {"NS": "NSW", "VI": "VIC", "QL": "QLD", "TA": "TAS", "AC": "ACT"}
-_STATE = any_of("NSW", "VIC", "QLD", "SA", "WA", "TAS", "NT", "ACT", *_CUT_SHORT)
+AUSTRALIAN_STATES = any_of("NSW", "VIC", "QLD", "SA", "WA", "TAS", "NT", "ACT")
+_STATE = any_of(AUSTRALIAN_STATES, *_CUT_SHORT)
 _COUNTRY = any_of(
     "AUS?|USA?|SGP?|IRL?|IE|GBR?|UK|NZL?|CAN|HKG?|DEU|FRA|NLD?|JPN|CHN?|IND|THA|MYS|IDN|PHL|ESP|ITA|CHE|SWE",
     "DNK|LUX?|EST|CYP|MLT|ISR|ARE",

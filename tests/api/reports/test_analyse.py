@@ -120,7 +120,7 @@ def test_json_contains_the_reports_and_the_counts_of_rows(tmp_path: Path, home: 
 
 
 @whole_command
-def test_overlapping_exports_of_one_account_count_once(tmp_path: Path) -> None:
+def test_overlapping_exports_of_one_account_are_not_counted_twice(tmp_path: Path) -> None:
     files = [commonwealth(tmp_path / "new.csv", ROWS[60:]), commonwealth(tmp_path / "old.csv", ROWS[:90])]
     found = analysed(*files)
     assert months(found) == net_by_month()

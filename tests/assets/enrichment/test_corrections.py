@@ -203,11 +203,11 @@ def test_maintenance_that_read_before_a_correction_is_superseded(
     renting.end_all()
     held = renting.rows()
 
-    def once_more() -> None:
+    def correct_again() -> None:
         renting.correct(RENT_IS_PREMISES)
         renting.end_all()
 
-    during_a_batch(monkeypatch, once_more)
+    during_a_batch(monkeypatch, correct_again)
     really, early = knowledge.read, [Knowledge()]
     monkeypatch.setattr("storage.enrichment.knowledge.read", lambda *given: early.pop() if early else really(*given))
     today = datetime.now(UTC).date()

@@ -197,7 +197,7 @@ def counts(result: list[Any], side: str, day: int = 0) -> dict[str, int]:
 
 
 def test_two_versions_over_the_portfolio(portfolio: Portfolio) -> None:
-    """Who has no rows is decided, too: the score alone can't settle what the missing history leaves open."""
+    """Customers without rows are decided, too: the score alone can't decide what depends on their history."""
     assert (portfolio.version(document("10")), portfolio.version(document("40", amount="2000"))) == (1, 2)
     job = portfolio.ask(2, {portfolio.number(0): True, portfolio.number(2): False})
     result = portfolio.run(job)

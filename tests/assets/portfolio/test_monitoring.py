@@ -69,7 +69,7 @@ class Borrower(Lender):
 
     @property
     def matches(self) -> list[Match]:
-        """In the order in which they were made."""
+        """Return the matches, oldest first."""
         with self.store.db.reading() as r:
             return list(rule_matches.find(r, self.customer.client_id, customer=self.customer).items)[::-1]
 
@@ -79,7 +79,7 @@ class Borrower(Lender):
             return list(r.execute(mine).scalars())
 
     def evaluated(self, at: datetime | None = None, *, everybody: bool = True) -> Outcome:
-        """As the portfolio does for the customer's bucket, by night or asked to."""
+        """Evaluate the customer's bucket as the portfolio does, by night (`everybody`) or on request."""
         bucket = bucket_of(self.customer.number)
         return monitoring.evaluate(self.store, bucket, lambda: at or datetime.now(UTC), everybody=everybody)
 
@@ -95,7 +95,7 @@ class Borrower(Lender):
         return f"{bucket_of(self.customer.number):02d}"
 
     def watch_unreadably(self) -> None:
-        """By a ruleset that is not what was written."""
+        """Create a ruleset whose stored document is damaged."""
         ruleset_id, at, nothing = uuid4(), datetime.now(UTC), {"document": "{}", "sha256": bytes(32)}
         made = {"ruleset_id": ruleset_id, "version": 1, "created_at": at, "created_by": "test"}
         more = {"client_id": self.customer.client_id, "slug": "damaged", "name": "D", "active": True, "updated_at": at}
@@ -126,7 +126,7 @@ def with_a_long_history(store: Store) -> Borrower:
 
 
 def event_types(store: Store) -> list[str]:
-    """Of all events, in the order in which they became due: there is one subscription to each."""
+    """Return the types of all events, in the order in which they became due. Each has one subscription."""
     with store.db.reading() as r:
         return list(r.execute(select(events.c.event_type).order_by(events.c.created_at)).scalars())
 
@@ -134,7 +134,7 @@ def event_types(store: Store) -> list[str]:
 # In the batch
 
 
-def test_a_rise_a_fall_and_a_rise_are_two_matches_with_what_was_read(borrower: Borrower) -> None:
+def test_a_rule_that_triggers_resets_and_triggers_again_makes_two_matches(borrower: Borrower) -> None:
     ruleset = borrower.watch()
     borrower.sent(item(1))
     assert borrower.matches == []
@@ -161,7 +161,7 @@ def test_a_batch_that_changes_nothing_evaluates_nobody(borrower: Borrower) -> No
         assert [count.observed for count in rule_matches.counts(r, ruleset, date.min)] == [1]
 
 
-def test_only_the_client_s_own_customers_are_looked_at(store: Store) -> None:
+def test_only_the_clients_own_customers_are_evaluated(store: Store) -> None:
     one, other = Borrower(store), Borrower(store, OTHER_ABN)
     one.watch()
     for each in (one, other):
@@ -204,7 +204,7 @@ def test_a_job_s_events_come_before_the_rule_s(borrower: Borrower, monkeypatch: 
 
 
 def test_without_a_ruleset_a_batch_asks_the_database_twice_whether_there_is_one(borrower: Borrower) -> None:
-    """Before it looks, and when it commits."""
+    """It asks before the ruleset evaluation, and when it commits."""
     asked: list[str] = []
     engine = borrower.store.db.engine
 
@@ -246,7 +246,7 @@ def test_if_evaluating_rulesets_fails_the_batch_succeeds_and_the_night_catches_u
     assert match.cause is Cause.TIME
 
 
-def test_a_customer_that_can_t_be_looked_at_takes_no_other_with_it(
+def test_a_customer_that_cannot_be_evaluated_does_not_prevent_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = Borrower(store)
@@ -327,7 +327,7 @@ def test_an_evaluation_overtaken_by_an_attribute_is_requested_again(
 def test_a_ruleset_that_a_batch_has_not_evaluated_yet_requests_an_evaluation(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
-    """The customer had no transactions when the ruleset evaluation was made that the ruleset itself asked for."""
+    """The ruleset itself requested an evaluation when it was created, but the customer had no transactions then."""
 
     def watched_and_evaluated() -> None:
         borrower.watch()
@@ -342,7 +342,7 @@ def test_a_ruleset_that_a_batch_has_not_evaluated_yet_requests_an_evaluation(
     assert len(borrower.matches) == others + 1
 
 
-def test_a_batch_that_looked_by_all_that_watches_asks_for_nothing(borrower: Borrower) -> None:
+def test_a_batch_that_evaluated_all_rulesets_requests_no_evaluation(borrower: Borrower) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     borrower.evaluated()
     borrower.trigger()
@@ -364,7 +364,7 @@ STEPS = {
 }
 
 
-def test_a_batch_that_dies_at_a_step_and_is_run_again_tells_once(
+def test_a_batch_killed_at_any_step_and_run_again_triggers_one_match(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     """It dies at each step in turn, and then no more."""
@@ -402,8 +402,10 @@ def test_a_batch_that_dies_at_a_step_and_is_run_again_tells_once(
     assert len(borrower.matches) == 1
 
 
-def test_the_batch_and_the_night_at_once_tell_once(borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The night has evaluated the customer when the batch commits: what it saw is no longer so."""
+def test_a_batch_during_the_nightly_evaluation_triggers_one_match(
+    borrower: Borrower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch commits when the night has evaluated the customer, so the night's result is out of date."""
     ruleset = borrower.watch()
     borrower.sent(item(1))
     evaluated = ruleset_evaluation.evaluate
@@ -422,7 +424,7 @@ def test_the_batch_and_the_night_at_once_tell_once(borrower: Borrower, monkeypat
         assert rule_matches.counts(r, ruleset, date.min) == [Count("LONG", 2, 1, 0, 1)]
 
 
-def test_many_nights_at_once_tell_once(triggered: Borrower) -> None:
+def test_concurrent_nightly_evaluations_trigger_one_match(triggered: Borrower) -> None:
     triggered.watch()
     with ThreadPoolExecutor(4) as pool:
         outcomes = list(pool.map(lambda _: triggered.evaluated(), range(4)))
@@ -430,7 +432,7 @@ def test_many_nights_at_once_tell_once(triggered: Borrower) -> None:
     assert len(triggered.matches) == 1
 
 
-# By night, and when it is asked for
+# Nightly, and on request
 
 
 def test_time_alone_fires_a_rule(borrower: Borrower) -> None:
@@ -445,14 +447,14 @@ def test_time_alone_fires_a_rule(borrower: Borrower) -> None:
     assert borrower.fired() == []
 
 
-def test_a_look_leaves_nobody_to_a_submission(triggered: Borrower) -> None:
-    """One that brings nothing new would not look."""
+def test_the_nightly_evaluation_includes_customers_with_an_unfinished_submission(triggered: Borrower) -> None:
+    """A submission that brings nothing new would not evaluate the rulesets."""
     triggered.watch()
     triggered.submit(item(1))
     assert triggered.evaluated() == Outcome(customers=1, changed=1)
 
 
-def test_the_bucket_is_looked_at_in_slices_and_only_who_is_watched(store: Store) -> None:
+def test_a_bucket_is_evaluated_in_slices_and_only_watched_customers(store: Store) -> None:
     one = Borrower(store)
     others = [Borrower(store, OTHER_ABN, one.customer.client_id), Borrower(store, OTHER_ABN)]
     for each in (one, *others):
@@ -462,12 +464,12 @@ def test_the_bucket_is_looked_at_in_slices_and_only_who_is_watched(store: Store)
     sliced = dataclasses.replace(store, settings=store.settings.model_copy(update={"portfolio_slice_rows": 1}))
     clock = partial(datetime.now, UTC)
     buckets = [bucket_of(each.customer.number) for each in (one, *others)]
-    looked = [monitoring.evaluate(sliced, bucket, clock, everybody=True) for bucket in buckets]
-    assert looked == [Outcome(1, 1), Outcome(1, 1), Outcome()]
+    outcomes = [monitoring.evaluate(sliced, bucket, clock, everybody=True) for bucket in buckets]
+    assert outcomes == [Outcome(1, 1), Outcome(1, 1), Outcome()]
 
 
 def tick(store: Store, instance: DagsterInstance) -> list[RunRequest]:
-    """Runs that the sensor asks for."""
+    """Return the runs that the sensor requests."""
     answer = schedules.requested_ruleset_evaluations_sensor(
         build_sensor_context(instance=instance, resources={"store": store})
     )
@@ -476,12 +478,12 @@ def tick(store: Store, instance: DagsterInstance) -> list[RunRequest]:
 
 
 def asked_for(store: Store) -> list[str | None]:
-    """Buckets."""
+    """Return the buckets for which the sensor requests a run."""
     with DagsterInstance.ephemeral() as instance:
         return [request.partition_key for request in tick(store, instance)]
 
 
-def test_a_changed_ruleset_or_attribute_is_looked_by_without_waiting_for_the_night(triggered: Borrower) -> None:
+def test_a_changed_ruleset_or_attribute_is_evaluated_without_waiting_for_the_night(triggered: Borrower) -> None:
     store, bucket = triggered.store, f"{bucket_of(triggered.customer.number):02d}"
     ruleset = triggered.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     for score, reported in (("400", 1), ("600", 1), ("300", 2)):
@@ -504,7 +506,7 @@ def bucket_mates(filled: Filled) -> list[Borrower]:
 
 
 def mates_of_a_bucket(store: Store) -> list[Borrower]:
-    """Three whose rules hold: the second is of the first one's client, the third of another."""
+    """Return three customers whose rules hold: the first two are one client's, the third is another's."""
     borrower = Borrower(store)
     others = [Borrower(store, OTHER_ABN, borrower.customer.client_id), Borrower(store, OTHER_ABN)]
     with store.db.writing() as w:
@@ -526,7 +528,9 @@ def matches(of: list[Borrower]) -> list[int]:
     return [len(each.matches) for each in of]
 
 
-def test_a_look_on_request_is_at_those_alone_whom_the_change_concerns(bucket_mates: list[Borrower]) -> None:
+def test_an_evaluation_on_request_includes_only_customers_that_the_change_concerns(
+    bucket_mates: list[Borrower],
+) -> None:
     one, other, _ = bucket_mates
     assert one.evaluated(everybody=False) == Outcome()
     other.score("700")
@@ -542,7 +546,7 @@ def test_a_look_on_request_is_at_those_alone_whom_the_change_concerns(bucket_mat
     assert asked_for(one.store) == []
 
 
-def test_one_by_night_is_at_everybody_and_answers_requests_too(bucket_mates: list[Borrower]) -> None:
+def test_the_nightly_evaluation_includes_everybody_and_answers_requests(bucket_mates: list[Borrower]) -> None:
     one = bucket_mates[0]
     one.score("700")
     assert one.evaluated() == Outcome(3, 3)
@@ -550,7 +554,7 @@ def test_one_by_night_is_at_everybody_and_answers_requests_too(bucket_mates: lis
 
 
 @pytest.mark.parametrize(("tags", "reported"), [({ASKED_TAG: "ruleset_evaluation"}, [1, 0, 0]), ({}, [1, 1, 1])])
-def test_a_run_is_told_by_its_tag_whom_to_look_at(
+def test_the_tag_of_a_run_decides_whom_it_evaluates(
     bucket_mates: list[Borrower], tags: dict[str, str], reported: list[int]
 ) -> None:
     one = bucket_mates[0]
@@ -563,7 +567,7 @@ def test_a_run_is_told_by_its_tag_whom_to_look_at(
     assert matches(bucket_mates) == reported
 
 
-def test_a_look_that_is_killed_is_asked_for_again(triggered: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_evaluation_is_requested_again(triggered: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
@@ -576,8 +580,8 @@ def test_a_look_that_is_killed_is_asked_for_again(triggered: Borrower, monkeypat
     assert triggered.evaluated(everybody=False).changed == 1
 
 
-def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower: Borrower) -> None:
-    """Dagster starts no second run by one key, so that a run that fails doesn't begin again at once."""
+def test_a_run_is_requested_where_none_is_in_progress_with_one_key_for_each_request(borrower: Borrower) -> None:
+    """Dagster starts no second run with the same key, so a run that fails doesn't begin again immediately."""
     keys = list[str | None]()
     with DagsterInstance.ephemeral() as instance:
 
@@ -606,7 +610,7 @@ def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower
     assert len({first, later, superseded}) == 3
 
 
-def test_what_changes_while_a_look_is_under_way_is_looked_at_afterwards(
+def test_a_change_during_an_evaluation_is_evaluated_afterwards(
     triggered: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     triggered.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
@@ -624,7 +628,7 @@ def test_what_changes_while_a_look_is_under_way_is_looked_at_afterwards(
     assert triggered.evaluated().changed == 1
 
 
-def test_by_night_the_buckets_of_those_who_are_watched(store: Store) -> None:
+def test_the_night_evaluates_the_buckets_of_watched_customers(store: Store) -> None:
     def due() -> list[str | None]:
         answer = schedules.nightly_ruleset_evaluation(store)
         return [request.partition_key for request in answer] if isinstance(answer, list) else []
@@ -640,13 +644,13 @@ def test_by_night_the_buckets_of_those_who_are_watched(store: Store) -> None:
     assert due() == []
 
 
-def test_a_ruleset_that_comes_when_a_run_has_begun_is_seen_or_asks_for_another(
+def test_a_ruleset_created_during_a_run_is_evaluated_or_requests_another_run(
     triggered: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due = maintenance.due
 
     def overtaken(*arguments: Any) -> Any:
-        """Whom the run is for is known; the ruleset can come only as soon as the run has begun."""
+        """The run knows its customers; a ruleset can be created only once the run has begun."""
         found = due(*arguments)
         monkeypatch.setattr(maintenance, "due", due)
         coming.append(pool.submit(triggered.watch))
@@ -665,7 +669,7 @@ def test_a_ruleset_that_comes_when_a_run_has_begun_is_seen_or_asks_for_another(
 # One client's ruleset that can't be read
 
 
-def test_a_client_s_unreadable_ruleset_keeps_no_other_client_s_from_watching(store: Store) -> None:
+def test_an_unreadable_ruleset_does_not_prevent_evaluations_of_other_clients(store: Store) -> None:
     one, other = Borrower(store), Borrower(store, OTHER_ABN)
     one.watch_unreadably()
     other.watch()
@@ -677,7 +681,7 @@ def test_a_client_s_unreadable_ruleset_keeps_no_other_client_s_from_watching(sto
     assert (one.customer.data_version, asked_for(store)) == (1, []), "by night it is tried again"
 
 
-def test_nor_by_night_and_its_customers_count_as_failed(store: Store) -> None:
+def test_nor_by_night_and_the_clients_customers_count_as_failed(store: Store) -> None:
     one, other = Borrower(store), Borrower(store, OTHER_ABN)
     for each in (one, other):
         each.submit(item(60), item(1))
@@ -691,9 +695,7 @@ def test_nor_by_night_and_its_customers_count_as_failed(store: Store) -> None:
     assert len(other.matches) == 1
 
 
-def test_a_look_that_can_t_be_decided_on_is_no_end_of_the_run(
-    triggered: Borrower, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_evaluation_that_fails_does_not_end_the_run(triggered: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
     triggered.watch()
     with monkeypatch.context() as patch:
         patch.setattr(rule_matches, "decide", failing)

@@ -104,12 +104,20 @@ def open_vault(db: Database, settings: Settings) -> Vault:
         try:
             last = load_ring(db, settings)
         except (SettingsError, *AWAY) as error:
-            if last is None or not isinstance(error, WrongMasterKey) or _in_use(_read(db)).key_id != last.current:
+            if last is None or not isinstance(error, WrongMasterKey) or not _is_still_in_use(db, last):
                 log.error("data keys can't be read: %s", error)
                 raise Unavailable("Service.Unavailable", "Stored secrets can't be opened at the moment.") from error
         return last
 
     return Vault(load)
+
+
+def _is_still_in_use(db: Database, last: Ring) -> bool:
+    """Return whether the data key that was read last is the one in use; False if the database can't be reached."""
+    try:
+        return _in_use(_read(db)).key_id == last.current
+    except AWAY:
+        return False
 
 
 def check(db: Database, settings: Settings) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, Never
 from uuid import UUID, uuid4
 
 import pytest
@@ -161,6 +161,19 @@ def test_a_master_key_from_the_environment(store: Store, now: datetime) -> None:
         with pytest.raises(Unavailable):  # it has to be started again: nothing is damaged
             lender.opens(running)
     assert not store.settings.key_file.exists()
+
+
+def test_a_database_lost_after_a_wrong_master_key_is_unavailable(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    sealed = store.vault.seal(b"secret", b"of")
+
+    def fail(error: Exception) -> Never:
+        raise error
+
+    monkeypatch.setattr(vault_keys, "load_ring", lambda *_: fail(WrongMasterKey("rotated by another process")))
+    monkeypatch.setattr(vault_keys, "_read", lambda _: fail(ConnectionError("the database has gone away")))
+    with pytest.raises(Unavailable):
+        store.vault.refresh()
+    assert store.vault.open(sealed, b"of") == b"secret"  # with the keys that were read before
 
 
 def test_key_file_is_not_replaced_by_a_key_from_the_environment(lender: Lender, now: datetime) -> None:

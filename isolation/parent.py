@@ -52,7 +52,7 @@ ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 BROKE: Final = "The process that read the file crashed: the file is damaged, or was made to cause this."
 SMALLEST_MESSAGE_BYTES: Final = 64 * 1024
-KILLED: Final = "The process that read the file was killed from outside: the machine may be out of memory."
+KILLED: Final = "The process that read the file was killed: it did not end, or the machine may be out of memory."
 
 log = logging.getLogger(__name__)
 

@@ -59,7 +59,7 @@ def run_and_parse(kind: str, mark: str, content: bytes = b"") -> Any:
 @pytest.mark.parametrize(
     ("kind", "limits", "refusal", "why"),
     [
-        ("is_killed", LIMITS, Refusal.LIMITS_EXCEEDED, "killed from outside"),
+        ("is_killed", LIMITS, Refusal.LIMITS_EXCEEDED, "was killed"),
         ("hangs", SHORT, Refusal.LIMITS_EXCEEDED, "longer than 1.5 s"),
         ("stands_still", SHORT, Refusal.LIMITS_EXCEEDED, "longer than 1.5 s"),
         ("burns", ChildLimits(cpu_s=1), Refusal.LIMITS_EXCEEDED, "more than 1 s of processor time"),

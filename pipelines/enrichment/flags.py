@@ -8,7 +8,12 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pipelines.enrichment.matching.reversals import find_duplicate_charges, pair_refunds, pair_returns
+from pipelines.enrichment.matching.reversals import (
+    find_duplicate_charges,
+    pair_charges_given_back,
+    pair_refunds,
+    pair_returns,
+)
 from pipelines.enrichment.outliers import find_outliers
 from pipelines.vocabulary.schemas import MONEY
 
@@ -29,7 +34,8 @@ def _is_found(name: str) -> pl.Expr:
 
 
 # Each flag and its condition. `dishonour` counts the returned item only: the fee that some banks charge for it has its
-# own category and is not a second dishonour.
+# own category and is not a second dishonour. `dishonoured` marks what came back whole: payments returned, and charges of the
+# bank given back.
 FLAGS: Mapping[str, pl.Expr] = {
     "cash": pl.col("channel").is_in(["cash", "atm"]) | _category("cash_deposit", "cash_withdrawal"),
     "dishonour": _category("returned_payment"),
@@ -94,7 +100,7 @@ _NONE = pl.lit(0, pl.UInt32())
 def _find_across_rows(rows: pl.DataFrame) -> list[pl.Series]:
     """Return a Boolean column for each flag that depends on other rows."""
     numbered = rows.with_row_index("row")
-    undone = pair_returns(numbered)["opened"]
+    undone = pl.concat([pair_returns(numbered)["opened"], pair_charges_given_back(numbered)["opened"]])
     found = {
         "dishonoured": undone,
         "duplicate_charge": find_duplicate_charges(numbered, undone),

@@ -1,4 +1,4 @@
-"""Find returned payments, refunds, and charges that look like a repetition of another.
+"""Find returned payments, charges given back, refunds, and charges that look like a repetition of another.
 
 Each is a pair of rows of one customer, found by exact amounts and close dates, one to one. A return is the whole
 payment coming back within days. A refund may be a part of the payment, months later, but only between the same two
@@ -11,6 +11,7 @@ from pipelines.enrichment.matching.pairing import PAIRS, pair_latest_first
 from pipelines.vocabulary.schemas import MONEY, posted
 
 RETURN_BUSINESS_DAYS = 5  # direct entry gives banks two business days to return an item, a cheque takes up to five
+GIVEN_BACK_DAYS = 60  # a customer complains about a fee on this statement or the next (our judgement)
 REFUND_DAYS = 120  # the longest period in which card schemes let a sale be disputed
 REFUND_LOOK_BACK = 20  # payments with the counterparty to search for one that was refunded in part (our judgement)
 DUPLICATE_DAYS = 3  # our judgement
@@ -19,6 +20,8 @@ HABIT_ROWS = 5  # this many equal charges, most within DUPLICATE_DAYS of each ot
 
 _RETURNS = ("returned_payment", "dishonoured_receipt")
 _REFUNDS = ("refund_received", "refund_paid")
+# What a bank takes for itself, and may give back.
+_CHARGES = ("bank_fees", "interest_charged", "loan_fees", "dishonour_fee", "overdrawn_fee", "late_fee")
 _REPEATED_BY_NATURE = ("bank_fees", "merchant_fees", "interest_charged", "loan_fees")  # a fee for each event
 _REPEATED_BY_NATURE_GROUPS = ("transfer", "distress", "high_risk")  # includes dishonour fees, cash and bets
 
@@ -56,6 +59,23 @@ def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([named, _keep_within_days(rest, pair_latest_first(rest, _ITEM, _ORDER))])
 
 
+def pair_charges_given_back(numbered: pl.DataFrame) -> pl.DataFrame:
+    """Pair the bank's charges (`opened`) with the credits that give them back in full (`closed`): PAIRS.
+
+    The credit has the charge's amount, account, channel and party (usually none), comes at most GIVEN_BACK_DAYS later,
+    and is itself of such a category or a refund ("FEE REVERSAL"). The channel shows that it is the bank's: on a
+    transfer, anybody can write such a text.
+    """
+    booked = _select_booked(numbered)
+    charges = booked.filter(_OUT, pl.col("category").is_in(_CHARGES)).collect()
+    if charges.is_empty():
+        return pl.DataFrame(schema=PAIRS)
+    credits = booked.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect()
+    events = _stack_events(charges, credits)
+    pairs = pair_latest_first(events, [*_ITEM, "channel", "party"], _ORDER)
+    return pairs.pipe(_add_dates, events).filter(_within(GIVEN_BACK_DAYS)).select(PAIRS.names())
+
+
 def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
     """Pair purchases and sales (`opened`) with their refunds (`closed`): PAIRS.
 
@@ -76,7 +96,7 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
         .collect()
     )
     events = _stack_events(paid, refunds)
-    whole = pair_latest_first(events, [*_DEALING, "size"], _ORDER).pipe(_add_dates, events).filter(_soon_enough())
+    whole = pair_latest_first(events, [*_DEALING, "size"], _ORDER).pipe(_add_dates, events).filter(_within(REFUND_DAYS))
     whole = whole.select(PAIRS.names())
     return pl.concat([whole, _pair_partial_refunds(_drop_paired(events, whole))])
 
@@ -147,6 +167,7 @@ def _stack_events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
             "transaction_id",
             "counterparty_name",
             "party",
+            "channel",
             size=_SIZE,
             was_out=_OUT if opens else ~_OUT,
             opens=pl.lit(opens),
@@ -176,8 +197,8 @@ def _names_differ() -> pl.Expr:
     return ~(name.str.starts_with(then) | then.str.starts_with(name)).fill_null(value=True)
 
 
-def _soon_enough() -> pl.Expr:
-    return (pl.col("date") - pl.col("date_then")).dt.total_days() <= REFUND_DAYS
+def _within(days: int) -> pl.Expr:
+    return (pl.col("date") - pl.col("date_then")).dt.total_days() <= days
 
 
 def _drop_paired(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
@@ -204,7 +225,7 @@ def _pair_partial_refunds(free: pl.DataFrame) -> pl.DataFrame:
             break
         pairs = (
             pl.concat([waiting, paid[waiting["place"] - back]], how="horizontal")
-            .filter(pl.col("size") <= pl.col("size_then"), _soon_enough())
+            .filter(pl.col("size") <= pl.col("size_then"), _within(REFUND_DAYS))
             .join(found, on="opened", how="anti")
             .sort("date", "transaction_id")
             .unique("opened", keep="first", maintain_order=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.enrichment.flags import FLAGS, add_flags
-from pipelines.enrichment.matching.reversals import REFUND_DAYS
+from pipelines.enrichment.matching.reversals import GIVEN_BACK_DAYS, REFUND_DAYS
 from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, known
 
 MONDAY = date(2026, 3, 2)
@@ -129,6 +129,38 @@ def test_bounced_receipt_is_dishonoured_but_not_a_dishonour_by_the_customer() ->
     back = row(2, "-500", "dishonoured_receipt", category_group="revenue")
     assert positions_with("dishonoured", cheque, back) == [0]
     assert positions_with("dishonour", cheque, back) == []
+
+
+# -- charges given back -----------------------------------------------------------------------------------------------
+
+
+def charge(day: int, amount: str = "-15", category: str = "overdrawn_fee", **fields: Any) -> Row:
+    described = {"category_group": "distress", "counterparty_group": None, "channel": "fee", **fields}
+    return row(day, amount, category, **described)
+
+
+def test_a_charge_that_the_bank_gives_back_is_marked() -> None:
+    cases = {
+        "by its own category": charge(GIVEN_BACK_DAYS, "15"),
+        "as a refund": charge(3, "15", "refund_received"),
+    }
+    for named, back in cases.items():
+        assert positions_with("dishonoured", charge(0), back) == [0], named
+        assert positions_with("dishonoured", charge(0), charge(0), back) == [1], named
+
+
+def test_a_charge_is_not_given_back_by() -> None:
+    cases = {
+        "another amount": charge(1, "14.99"),
+        "a credit before it": charge(-1, "15"),
+        "a credit months later": charge(GIVEN_BACK_DAYS + 1, "15"),
+        "another account": charge(1, "15", account_id=OTHER_ACCOUNT),
+        "a shop's refund": charge(1, "15", "refund_received", counterparty_group="acme"),
+        "a transfer with such a text": charge(1, "15", channel="transfer"),
+        "interest received": charge(1, "15", "interest_received"),
+    }
+    for named, other in cases.items():
+        assert positions_with("dishonoured", charge(0), other) == [], named
 
 
 # -- refunds ----------------------------------------------------------------------------------------------------------

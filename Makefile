@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
-unexport PYTHONDONTWRITEBYTECODE  # else each of some hundred processes compiles all anew
+unexport PYTHONDONTWRITEBYTECODE  # otherwise each of a hundred or so processes compiles every module again
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 help:  ## Show this list
@@ -10,19 +10,19 @@ help:  ## Show this list
 
 install: $(BIN)/.runtime  ## Make .venv with the pinned dependencies and the tidemark command
 
-demo: install  ## Run the whole story: transactions in, reports and a signed webhook out
+demo: install  ## Run everything once: transactions and a PDF in; reports, decisions and verified webhooks out
 	@$(BIN)/tidemark demo
 
-test: lint imports types  ## Lint, types, import contracts and tests: what must pass before a change lands
+test: lint imports types  ## Run lint, import contracts, types and short tests: what must pass before a change is merged
 	$(BIN)/pytest -m "not slow and not service" -n 3 --dist worksteal
 
-test-service: $(BIN)/.dev  ## Tests of whole services, in parts (some: PARTS="service/flows"); see docs/testing.md
+test-service: $(BIN)/.dev  ## Test whole services, in parts (only some: PARTS="service/flows"); see docs/testing.md
 	$(BIN)/python -m tests.parts service $(PARTS)
 
-test-slow: $(BIN)/.dev  ## Kills and thorough properties, in parts that can be resumed; see docs/testing.md
+test-slow: $(BIN)/.dev  ## Kill processes, inject faults, try more examples; in parts that can be resumed; see docs/testing.md
 	$(BIN)/python -m tests.parts slow $(PARTS)
 
-mutants: $(BIN)/.dev  ## Do the tests still catch what those of BASE=9b9ce16 caught? (hours; can be resumed)
+mutants: $(BIN)/.dev  ## Check that the tests still catch what those of BASE=9b9ce16 caught (hours; can be resumed)
 	$(BIN)/python -m tests.mutants $(or $(BASE),$(error name the earlier commit: BASE=9b9ce16)) HEAD
 
 lint: $(BIN)/.dev
@@ -35,10 +35,10 @@ imports: $(BIN)/.dev
 types: $(BIN)/.dev
 	$(BIN)/pyrefly check
 
-bench: $(BIN)/.dev  ## Measure (over an hour; some: PARTS="api reads" ON=SQLite); writes benchmarks/RESULTS.md
+bench: $(BIN)/.dev  ## Measure speed and accuracy, into benchmarks/RESULTS.md (over an hour; only some: PARTS="api reads" ON=SQLite)
 	$(BIN)/python -m benchmarks $(PARTS) $(ON:%=--on %)
 
-format: $(BIN)/.dev  ## Put imports and lines in order
+format: $(BIN)/.dev  ## Sort imports and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -53,13 +53,13 @@ generated: $(BIN)/.dev  ## Write the files in docs/ that come from the code
 	$(BIN)/python -m docs.reference_pages docs/reference
 
 CHROMIUM ?= chromium
-pictures: install  ## Take the README's picture of a report (needs Chromium)
+pictures: install  ## Make the README's picture of a report (needs Chromium)
 	rm -rf build/picture
 	$(BIN)/tidemark synthetic generate --customers 1 --seed 7 --until 2026-06-30 --out build/picture
 	$(BIN)/tidemark analyse build/picture/transactions.csv --as-of 2026-06-30 --name "Wattle Pilates" --html build/picture/report.html
 	$(CHROMIUM) --headless --hide-scrollbars --window-size=1200,1150 --screenshot=docs/pictures/report.png build/picture/report.html
 
-docs: $(BIN)/.dev  ## Build the documentation as a site; to read it: python -m http.server -d build/site
+docs: $(BIN)/.dev  ## Build the documentation as a site (to read it: python -m http.server -d build/site)
 	$(BIN)/python docs/pages.py build/pages
 	$(BIN)/zensical build --strict --clean
 

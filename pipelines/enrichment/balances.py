@@ -8,8 +8,8 @@ opening balance plus its sum is one of its stated balances. Rows without a balan
 
 A row that this leaves unchecked may be proved by its PDF statement: by the printed balances before and after it.
 
-The **offset** of a row is its stated balance less the sum of all amounts of the account up to it, which is the balance
-before the first row. Balances that follow from each other have the same offset, however many rows lie between them.
+The **offset** of a row is its stated balance less the sum of all amounts of the account up to it: the balance before
+the account's first row. Balances that follow from each other have the same offset, however many rows lie between them.
 """
 
 import polars as pl
@@ -53,7 +53,10 @@ def _judge(booked: pl.DataFrame) -> pl.DataFrame:
 
 
 def _offsets(booked: pl.DataFrame) -> pl.DataFrame:
-    """Add offsets to rows that state a balance: if the day runs `forwards`, `backwards`, or if it ends with the row."""
+    """Add offsets to rows that state a balance.
+
+    `forwards` and `backwards` hold if the day's rows run in that order, `ending` if the row is the day's last.
+    """
     amount, balance, so_far = pl.col("amount").cast(_SUM), pl.col("balance").cast(_SUM), pl.col("so_far")
     return (
         booked.select("row", *_DAY, *_SENT, "amount", "balance")
@@ -73,7 +76,7 @@ def _offsets(booked: pl.DataFrame) -> pl.DataFrame:
 
 
 def _days(stated: pl.DataFrame) -> pl.DataFrame:
-    """Return each account's days with the offset that all rows share, each way, and every offset it may close with."""
+    """Return each account's days with the offset all rows share in each order, and those it may close with."""
     shared = {way: pl.when(pl.col(way).n_unique() == 1).then(pl.col(way).first()) for way in ("forwards", "backwards")}
     return (
         stated.group_by(_DAY)

@@ -105,8 +105,8 @@ def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
 def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """Run the steps that follow from the texts and from all rows of a customer.
 
-    Not with `engine="in-memory"`: that calls the steps from Polars' pool, of which `Model.predict` needs a thread, so
-    with one or two threads it would wait forever.
+    Collected without `engine="in-memory"`, which calls the steps on threads of Polars' pool. `Model.predict` needs such
+    a thread, too, and would wait for it forever if the pool has only one or two.
     """
     return (
         _ask_models(read, knowledge.models)

@@ -52,7 +52,7 @@ class Knowledge:
     """What is known about the customers of a batch.
 
     `corrections`, `related_parties`, `customers` and `group_rows` have the schemas of the same names. `models` lists
-    the customers for whom a client's own model decides instead of the shipped one.
+    clients' own models, each with the customers for whom it decides instead of the shipped one.
     """
 
     corrections: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CORRECTIONS))
@@ -62,7 +62,7 @@ class Knowledge:
     group_rows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUP_ROWS))
 
     def of(self, customer_numbers: Collection[int]) -> "Knowledge":
-        """Select what concerns some of the customers."""
+        """Select what concerns some of the customers. All models stay, as each names its customers."""
         only = pl.col("customer_number").is_in(list(customer_numbers))
         return Knowledge(
             corrections=self.corrections.filter(only),

@@ -21,7 +21,7 @@ Z_LIMIT = 3.5  # Iglewicz and Hoaglin
 MATERIAL = 1.2  # ratio to the usual amount, either way: a smaller difference is not worth a review (our judgement)
 
 _SCALE = 0.6745  # the MAD of a normal distribution with standard deviation 1
-_MEAN_SCALE = 1.2533  # standard deviation of a normal distribution over its mean absolute deviation
+_MEAN_SCALE = 1.2533  # standard deviation of a normal distribution divided by its mean absolute deviation
 
 
 def find_outliers(numbered: pl.DataFrame) -> pl.Series:

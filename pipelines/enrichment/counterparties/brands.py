@@ -2,18 +2,20 @@
 
 `rules/brands/brands.tsv` comes from the name-suggestion-index (`rules/brands/README.md`). Nobody here has checked how
 statements print these names, so they count less than the curated lists (`counterparties`): only where no listed
-counterparty is named, and only at the beginning of the cleaned text, behind the words of the payment. What else a
+counterparty is named, and only at the beginning of the cleaned text, after the words of the payment. What else a
 payment must show is in the column `needs`:
 
-- `alone`: nothing but the name and signs of a shop behind it. It consists of ordinary words, which others use, too.
-- `card`: the same, and that the payment was made by card or in a shop. The name has several trades, is short, or
-  consists of people's names.
-- `whole`: one of the two. It is a single word that is in none of our lists.
+- `alone`: nothing follows the name but a legal form or a sign of a shop. Such a name consists of ordinary words, which
+  others use, too.
+- `card`: the same, and the payment is by card or in a shop. Such a name has several trades, is short, or consists of
+  people's names.
+- `whole`: either nothing else follows the name, or the payment is by card or in a shop. Such a name is a single word
+  that is in none of our lists.
 - `nothing`.
 
-A text shows a card by its words, or ends with a state as those of American cards do. It shows a shop by a number or a
-word such as STORE behind the name. A word of a trade there makes it another business's name: of these words, those of
-`trades.yaml` do so behind any name, all words of business behind a single word (JONES PRINTING). A word for streets
+A payment is by card if the text says so or ends with a state, as card payments do, or if the account is a credit card.
+It is in a shop if a number or a word such as STORE follows the name. A word of `rules/trades.yaml` after the name makes
+it another business's name, and so does any word of business after a single word (JONES PRINTING). A word for streets
 makes it an address.
 """
 
@@ -41,8 +43,8 @@ _ENDS_WITH_STATE = rf" (?:{AMERICAN_STATES}|{AUSTRALIAN_STATES})(?: USA?| CAN?| 
 _OF_SHOPS = (
     *("0", "0000", "STORE", "STORES", "SHOP"),
     *("SUPERSTORE", "SUPERCENTER", "SUPERMARKET", "SUPERMARKETS", "EXPRESS"),
-)  # behind a name; 0 is a shop's number
-_ENDS = ("", "PLC", "LTD", "LIMITED", "INC", "COM", "CO UK")  # behind a name that is whole
+)  # after a name; 0 is a shop's number
+_ENDS = ("", "PLC", "LTD", "LIMITED", "INC", "COM", "CO UK")  # after a name that is whole
 _INTERMEDIARIES = ("SQ", "TST", "SP", "PP", "PAYPAL", "ZLR", "LS", "SUMUP", "IZ")
 
 
@@ -89,7 +91,7 @@ class Brands:
 
 
 def _from_name(words: pl.Expr) -> pl.Expr:
-    """Append the words without those of the payment in front of the name: both may be where a name begins."""
+    """Append the text without the words of the payment that it begins with, as a name may follow them or begin it."""
     of_payment = "|".join([*_words_with("WF"), *_INTERMEDIARIES, "0", "0000"])
     return words + words.str.replace(rf"^ \^(?: (?:{of_payment}))+ ", " ^ ")
 

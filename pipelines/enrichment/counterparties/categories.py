@@ -102,9 +102,9 @@ def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
     """Ask the model about rows for which no rule or name is sure.
 
     The model reads the answer of rules and names as part of its input. So the model's answer replaces that answer, even
-    one with a higher confidence. If the model's answer is little better than a guess (LEAST_LEARNED), the answer of
-    rules and names stays, with at most the model's confidence. If the model's answer is that nobody can know, the row
-    is unknown, with confidence 0.
+    one with a higher confidence. If the model's answer is little better than a guess (LEAST_LEARNED), or can't be right
+    (`_fits_side`, `_is_named_transfer`), the answer of rules and names stays, with at most the model's confidence. If
+    the model's answer is that nobody can know, the row is unknown, with confidence 0.
 
     Args:
         rows: with the columns of DECIDED and the input of the model (see `Model.predict`).

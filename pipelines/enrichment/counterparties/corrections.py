@@ -251,7 +251,7 @@ def _find_decisions(numbered: pl.DataFrame, corrections: pl.DataFrame) -> pl.Dat
     concerned = mine.select("row", "customer_number", "transaction_id", "direction", "description", "key")
     single = _latest_positions(corrections, ("customer_number", "transaction_id")).rename(_prefix_positions("single"))
     worded = _decide_by_words(concerned, corrections).rename(_prefix_positions("worded"))
-    # Words no longer name a transaction once it has been given a name itself.
+    # Once a transaction has been given a name itself, later corrections by words no longer name it.
     overruled = pl.col("worded_name_position") > pl.col("single_name_position")
     timed = (
         concerned.join(single, on=("customer_number", "transaction_id"), how="left", validate="m:1")
@@ -301,7 +301,7 @@ def _decide_by_counterparty(timed: pl.DataFrame, corrections: pl.DataFrame) -> p
     """Find the deciding corrections of counterparties, by `row`.
 
     A row has the counterparty that enrichment found until words name another, then that one until the transaction
-    itself is given a name, and from then on that one. Corrections of the counterparty may rename it within each period.
+    itself is given a name, and from then on that one. Until then, corrections of the counterparty may rename it.
     """
     by_party = _split_by_side(corrections.filter(pl.col("counterparty_group").is_not_null()))
     if by_party.is_empty():

@@ -114,7 +114,7 @@ class Directory:
         return best.join(self._saying, on="rank").join(self._parties, on="party").select(NAMED.names())
 
     def _of_other_businesses(self, found: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-        """Return `text_number` and `rank` of adverse names that a trade follows wherever the text has them."""
+        """Return `text_number` and `rank` of adverse names that a trade follows wherever they occur."""
         numbered = pl.DataFrame({"text": texts}).with_row_index("text_number")
         behind = pl.col("text").str.split(pl.col("name")).list.slice(1).list.eval(pl.element().str.contains(_trade()))
         named = found.join(self._adverse, on="rank").join(numbered, on="text_number")
@@ -136,7 +136,7 @@ def list_trades() -> list[str]:
 
 @cache
 def _trade() -> str:
-    """Return a pattern for what follows a name, from the rest of its last word on, if the next word is a trade."""
+    """Return a pattern for the text after a name (the rest of its last word first) if the next word is a trade."""
     return rf"^\S* (?:{'|'.join(list_trades())}) "
 
 

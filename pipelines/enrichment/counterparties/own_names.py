@@ -6,7 +6,7 @@ between own accounts, even if that account was not supplied.
 
 The other side is the customer if its name was read as the counterparty's. A name that is cut, or made of words with
 another meaning, may be read wrongly (`EASTERN ICE CREA TRANSFER`). So a text also counts if it is the name (perhaps cut
-to the width of a bank's field) and at most a word for a transfer after it. A customer's name after somebody else's name
+to the width of a bank's field), followed by at most a word for a transfer. A customer's name after somebody else's name
 does not count: that payer wrote it as the purpose.
 """
 

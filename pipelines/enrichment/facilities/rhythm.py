@@ -16,7 +16,7 @@ from pipelines.vocabulary.schemas import SeriesPeriod
 FEWEST_SLOTS = 3
 RETRY_DAYS = 5  # a bounced debit is tried again within these days; does not apply to what is due this often anyway
 GRACE_DAYS, GRACE_BUSINESS_DAYS = 5, 2  # how late a repayment may be before it counts as missed
-LONGEST_SILENCE_DAYS, LONGEST_SILENCE = 100, 6  # days, or repayments: then a facility has ended and misses no more
+LONGEST_SILENCE_DAYS, LONGEST_SILENCE = 100, 6  # days, or repayments if longer: then none counts as missing
 
 # Days from one repayment to the next.
 PERIOD_DAYS = {
@@ -118,7 +118,7 @@ def _count_missing(closed: list[date]) -> pl.Expr:
     until = pl.coalesce("following", "through")
     days, working = (until - pl.col("date")).dt.total_days(), business_days_since("date", until, closed)
     daily = pl.col("frequency") == "business_daily"
-    # The smaller count by calendar and by working days: around Easter, a payment that is only late looks missed.
+    # The smaller of two counts: by calendar days alone, a payment that is only late over Easter would look missed.
     periods = pl.min_horizontal(days / period_days(), working / (period_days() * 5 / 7)).round()
     passed = pl.when(daily).then(working).otherwise(periods) - 1
     late = pl.when(daily).then(working - GRACE_BUSINESS_DAYS).otherwise(((days - GRACE_DAYS) / period_days()).floor())

@@ -71,7 +71,7 @@ FACILITIES = pl.Schema(
 # The numbers are our judgement.
 RECENT_DAYS, RECENT_PERIODS = 90, 3  # missed repayments older than both don't count as arrears
 ARREARS, ARREARS_DAILY = 0.5, 3.0  # a facility that is short by this many instalments is in arrears
-STOPPED, STOPPED_DAILY = 2, 5  # with this many overdue repayments, repayments have stopped
+STOPPED, STOPPED_DAILY = 2, 5  # this many overdue repayments mean that repayments have stopped
 RENEWAL_BEFORE_DAYS, RENEWAL_AFTER_DAYS = 10, 45  # of the new funding around the old facility's last repayment
 
 _FACILITY = "facility_id"
@@ -82,11 +82,12 @@ def summarise_facilities(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
 
     Everything is as of the last row of the accounts that repay the facility; later events are unknown.
 
-    **Status.** `renewed`: the same lender lent again while this was being repaid, and its repayments then stopped.
-    `likely_repaid`: repayments stopped without a dishonour and, if it is known what was lent, after at least the usual
-    cost of the product, or when only the last repayment was left. `in_arrears`: repayments stopped earlier, or at least
-    half a recent one (three daily ones) is missing and was not made up for. A payment plan with the tax office that
-    stops counts as broken, because it is repaid voluntarily. Otherwise `active`.
+    **Status.** `renewed`: the same lender lent again while the facility was being repaid, and repayments then stopped.
+    `likely_repaid`: repayments stopped without a dishonour and, if it is known what was lent, after enough was repaid
+    (`least_repaid`) or when only the last repayment was left; or nothing is left of revolving or irregularly repaid
+    credit. `in_arrears`: repayments stopped earlier, or at least half a recent one (three daily ones) is missing and
+    was not made up for, or the last one of revolving or irregularly repaid credit bounced. A payment plan with the tax
+    office that stops counts as broken, because its payments are voluntary. Otherwise `active`.
 
     Args:
         rows: whole customers with `facility_id` filled (schema TRANSACTIONS).
@@ -374,7 +375,10 @@ def _add_stacking(known: pl.DataFrame) -> pl.LazyFrame:
 
 
 def _count_until(spans: pl.LazyFrame, day: str, counted: str, strict: bool) -> pl.LazyFrame:
-    """Count per facility how many of the customer's have their date `counted` by its `day` (before it, if `strict`)."""
+    """Count for each facility the customer's facilities whose date `counted` is not after its `day`.
+
+    If `strict`, those on that day are not counted.
+    """
     running = (
         spans.select("customer_number", on=counted)
         .sort("customer_number", "on")

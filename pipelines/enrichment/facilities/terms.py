@@ -64,7 +64,7 @@ SPREAD = 0.1  # standard deviation over mean, up to which repayments are level (
 TERMS_MONTHS = (3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 84, 120, 180, 240, 300, 360)
 LEAST_RATE, MOST_RATE = 0.05, 0.9  # yearly: a rate outside means that the term is wrong (our judgement)
 HALVINGS = 60  # of an interval no wider than 1: more than the 53 bits of a float
-_LEAST_INTEREST = 1e-9  # per interval: a rate of 0 solves the formula for any loan
+_LEAST_INTEREST = 1e-9  # per interval; not 0, because a rate of 0 solves the formula for any loan
 
 
 def factor() -> pl.Expr:

@@ -1,7 +1,7 @@
 """Estimate the probability that the model is right.
 
 A score of a linear model is not a probability, and scores for merchants that training never saw are less reliable. So
-the probability is fitted on rows held out from training, half of them from merchants that were held out entirely. Its
+the probability is fitted on rows held out from training, most of them from merchants that were held out entirely. Its
 inputs are the distance between scores, how much of the text was known, and whether a rule says the same (logistic
 regression; Platt, 1999, with several inputs).
 """

@@ -29,7 +29,7 @@ SAID = ("category", "category_source", "counterparty_name", "counterparty_kind")
 CONTEXT = "context_"
 
 _SPACE = ord(" ")
-_BASE = np.uint64(0x100000001B3)
+_BASE = np.uint64(0x100000001B3)  # the 64-bit FNV prime
 _POWERS = np.cumprod(np.full(4 * MOST_LETTERS + 2, _BASE))
 
 
@@ -143,13 +143,13 @@ def _hash_numbers(texts: pl.Series) -> tuple[Places, Hashes]:
 
 
 def _circumstances(rows: pl.DataFrame) -> Mapping[str, pl.Series]:
-    """Return amount, day, channel, and the answers of rules and lists, each with few distinct values."""
+    """Return amount, day, channel, the answers of rules and lists, and the clean text and its first word."""
     cents = pl.col("amount").to_physical().cast(pl.Int64).abs()
     clean = pl.DataFrame({"clean": _plain_series(rows["clean_description"])})
     return {
         **rows.select(
             side=pl.col("direction").cast(pl.String),
-            size=(pl.max_horizontal(cents, 1).log(2) * 2).floor().cast(pl.Int64),  # half octaves
+            size=(pl.max_horizontal(cents, 1).log(2) * 2).floor().cast(pl.Int64),  # steps of a factor of √2
             cents=cents % 100,
             round=pl.coalesce(
                 pl.when(cents % step == 0).then(pl.lit(step)) for step in (100_000, 10_000, 5_000, 1_000, 500, 100)

@@ -1,7 +1,7 @@
 """Match rows of PDF statements with rows held for the same account that are the same transactions.
 
-A statement describes a transaction in other words than a feed does, a listing in other words than the later statement,
-and some date a card payment by its purchase, others by its booking. So where one of two rows comes from a statement,
+A statement describes a transaction in other words than a feed, a listing in other words than the later statement. Some
+of them date a card payment by its purchase, others by its booking. So where one of two rows comes from a statement,
 the words don't decide. The following do, the surest first:
 
 1. the same date, amount and balance;
@@ -11,10 +11,10 @@ the words don't decide. The following do, the surest first:
    but never so that fewer rows can be paired in total.
 
 Rows whose balances differ are never matched. Rows sent as data are matched with each other word for word (`matching`).
-A row that could repeat either kind takes equal balances first, then equal words, then the rest.
+A row sent as data may repeat a row of either kind: it takes equal balances first, then equal words, then the rest.
 
-Matches depend on what was held when a submission arrived. So a submission that may repeat an earlier one gets a `Turn`
-of its own; all others share one.
+Matches depend on what was held when a submission arrived. So a submission that may repeat an earlier one begins a
+new `Turn` of its account. Submissions that can't repeat any join the turn before.
 """
 
 from collections import defaultdict
@@ -222,9 +222,9 @@ def _order_sides(pairs: pl.DataFrame, first: Mapping[str, str], last: Mapping[st
 def _find_seams(pairs: pl.DataFrame, first: pl.DataFrame, last: pl.DataFrame) -> pl.DataFrame:
     """Return the numbers of the pairs that are two transactions.
 
-    That is so if the list of the first row ends, and the list of the last begins, between the two, and the rows that
-    only one list has lead back to the same balance (a payment, its reversal, and the payment again). A list that
-    covered both days would contain both rows.
+    That is so if, between the two days, the list of the first row ends and that of the last row begins, and if the rows
+    there that only one list has lead back to the same balance (a payment, its reversal, and the payment again). A list
+    that covered both days would contain both rows.
     """
     of_first, of_last = (["account_id", f"{place}_seq", f"{place}_statement"] for place in ("first", "last"))
     ends = first.group_by(_SOURCE).agg(ends=pl.col("date").max())
@@ -261,7 +261,7 @@ def _rows_between(pairs: pl.DataFrame, rows: pl.DataFrame, others: pl.DataFrame)
 
 
 def _leads_to(steps: Mapping[Decimal, Sequence[Decimal]], start: Decimal, end: Decimal) -> bool:
-    """Return whether a chain of rows leads from one balance to another. `steps`: by opening balance, those after it."""
+    """Return whether a chain of rows leads from `start` to `end`. `steps`: closing balances by opening balance."""
     seen, ahead = {start}, [start]
     while ahead:
         reached = [balance for balance in steps.get(ahead.pop(), ()) if balance not in seen]

@@ -82,7 +82,7 @@ def _state_before(mine: pl.DataFrame) -> pl.DataFrame:
 
 
 def _facts_since(mine: pl.DataFrame, sent: pl.DataFrame, retracted: pl.DataFrame) -> pl.DataFrame:
-    """Return every accepted row since then that is not retracted.
+    """Return every row accepted since the first retracted submission that is not retracted itself.
 
     Held rows are preferred to sent ones; their facts never change.
     """
@@ -92,7 +92,7 @@ def _facts_since(mine: pl.DataFrame, sent: pl.DataFrame, retracted: pl.DataFrame
 
 
 def _restore_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
-    """Give rows that stay their old ids, and new rows the ids of removed rows that they match.
+    """Restore the ids of rows that stay, and give new rows the ids of removed rows that they match.
 
     This concerns only rows without a client's id: other ids are derived from the client's id.
     """
@@ -131,7 +131,7 @@ def _rename_duplicates(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.Da
 def _mark_changes(rows: pl.DataFrame, mine: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Set `since_seq` of rows that the retraction changed, and return the former versions to put away.
 
-    A row that a submission received after the retraction superseded counts as changed by that submission instead.
+    If a submission received after the retraction superseded a row, that submission counts as having changed it.
     """
     marks = ("revision", "superseded_seq", "since_seq")
     before = mine.select(*ORDER, *(pl.col(name).alias(f"old_{name}") for name in marks))

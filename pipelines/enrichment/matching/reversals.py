@@ -102,7 +102,7 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
 
 
 def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Series:
-    """Return rows that repeat a charge of at most DUPLICATE_DAYS before: same amount, account and counterparty.
+    """Return rows that repeat a charge made at most DUPLICATE_DAYS before: same amount, account and counterparty.
 
     The later row of the two is returned. Left out are charges that recur this often anyway (daily remittances, a series
     of every business day), those made once per event (fees, cash, bets), and the second try of a payment that bounced

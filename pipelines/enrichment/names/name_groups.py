@@ -36,7 +36,7 @@ _ALIKE = {
     "tst": "trust",
 }
 _COUNTRY = r"-(?:australia|australasia|aust|aus|au)$"
-_CUT_LEGAL = r"-(?:p-l|pt|p|l)$"  # the beginnings of PTY and LTD: no business has a name that ends in one letter
+_CUT_LEGAL = r"-(?:p-l|pt|p|l)$"  # the beginnings of PTY and LTD: hardly any business's name ends so
 
 
 def slug(name: pl.Expr) -> pl.Expr:

@@ -5,7 +5,7 @@ The first of `READINGS` that fits gives a run its score. A run right after a mar
 run with the highest score is the name, and the first of equal runs wins. If a reading only leans towards a person, the
 way of payment decides (`names`).
 
-The scores are our judgement. Only their order matters.
+The scores are our judgement. They are only compared with each other.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _RUN = r"[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]*Y|[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]+[WD_]?|
 _CALLED, _FAMILY, _PARTICLES = "[GgXxI]", "[SsXx]", "P{0,3}"
 AFTER_MARKER, AFTER_INTERMEDIARY = 8, 40  # added to a run's score for its place
 # A marker adds nothing to this score or a higher one. So in a text where a name precedes LOAN FROM SISTER CO, the name
-# wins.
+# wins. To a run of several trades, a marker adds this much instead.
 SURE = 30
 
 
@@ -140,8 +140,8 @@ def _split_into_runs(settled: pl.Series) -> pl.DataFrame:
 def _settle_letters(shape: pl.Expr) -> pl.Expr:
     """Replace letters that depend on their neighbours.
 
-    JAN, MAY and JUNE are names if AND precedes or a family name follows; else they are months. An intermediary's word
-    without an asterisk is a prefix if it is at the start and a name follows; else it is an ordinary word.
+    JAN, APRIL, MAY and JUNE are names if AND precedes or a family name follows; else they are months. An intermediary's
+    word without an asterisk is a prefix if it is at the start and a name follows; else it is an unknown word.
     """
     for pattern, letters in (
         ("&J", "&g"),

@@ -33,8 +33,8 @@ AT_THE_BANK = (
 CHARGED = (" FEE", "INTEREST", "CHARGEBACK")
 EARNED = ("WAGE", "WGES", "SALARY", "NET PAY", "FINAL PAY", " PAY WK", "PAYSLIP")
 
-# The check of business numbers (source: Australian Business Register): the first digit less one, and the sum of the
-# digits times these weights is divisible by 89. Both 10 and 99 can be check digits at the front; only 99 is issued.
+# A business number is valid if, with its first digit reduced by one, the sum of its digits times these weights is
+# divisible by 89 (source: Australian Business Register). Numbers that begin with 10 can pass, too, but aren't issued.
 ABN_WEIGHTS, ABN_MODULUS = (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19), 89
 _ABN = r"(?:\bABN[ :#.-]*|\b)\d{2} ?\d{3} ?\d{3} ?\d{3}\b"
 
@@ -154,7 +154,7 @@ def _write_word(word: pl.Expr) -> pl.Expr:
     acronym = word.is_in(list(name_words.load().acronyms)) | word.str.contains(
         "^(?:[BCDFGHJKLMNPQRSTVWXZ]{2,3}|[A-Z]?[0-9][A-Z0-9]{0,3})$"
     )
-    own = {broker.upper(): broker for broker in name_words.load().broker_kinds}  # as in PayPal's own spelling
+    own = {broker.upper(): broker for broker in name_words.load().broker_kinds}  # their own spelling, as PayPal
     return (
         pl.when(word.is_in(list(own)))
         .then(word.replace_strict(own, default=None, return_dtype=pl.String))
@@ -226,8 +226,8 @@ def _payment_signs() -> list[pl.Expr]:
 def _known_names() -> list[pl.Expr]:
     """Remove names that name no counterparty.
 
-    A trade alone is a name only at a terminal. Next to cash, the words are a place; next to a bank's charge, a product.
-    A name from the lists wins, unless it is an intermediary's.
+    A trade alone is a name only at a terminal. Next to cash, words that name no person are a place; next to a bank's
+    charge, words that name nobody for sure are a product. A name from the lists wins, unless it is an intermediary's.
     """
     of_the_bank = pl.col("at_the_bank") | (pl.col("charged") & ~pl.col("leans").fill_null(value=False))
     somebody = (
@@ -258,7 +258,10 @@ def _is_brokers_own() -> pl.Expr:
 
 
 def _kind() -> pl.Expr:
-    """Return the kind of counterparty by the lists, else by the words, else by the way of payment."""
+    """Return the kind of counterparty by the lists, else by the words, else by the way of payment.
+
+    Whoever takes cards or is paid through an intermediary is a business, whatever the words.
+    """
     leans = pl.col("leans").fill_null(value=False)
     return (
         pl.when(_is_listed())

@@ -9,17 +9,17 @@ contains the party's name or ABN. Names are compared by whole words:
   a field, and never to less than CUT_FROM characters.
 
 The party is written to `related_party`. It also decides the category, unless the payment is with somebody else and
-only mentions the party (tax paid for a director, the name of a super fund's member):
+only mentions the party (tax paid for a director, the name of a super fund's member). The first line that fits counts:
 
 | party | side | text or category | becomes |
 |---|---|---|---|
 | company, trust, fund | both | | `related_entity` |
-| person | both | says LOAN | `director_loan_in`, `director_loan_out` |
-| | out | category is payroll or rent | unchanged: the business pays for work and premises |
+| person | out | category is payroll or rent | unchanged: the business pays for work and premises |
 | | out | says WAGES | `wages` |
+| | in | a refund, or the customer's own payment coming back | unchanged |
+| | both | says LOAN | `director_loan_in`, `director_loan_out` |
 | | out | says DIVIDEND or DISTRIBUTION | `dividend_paid` |
 | | out | anything else | `owner_drawings`: taken by an owner without a stated reason |
-| | in | the customer's own payment coming back | unchanged |
 | | in | anything else, also CAPITAL and CONTRIBUTION | `owner_contribution`: never revenue, and not owed back |
 
 The client's corrections and rules are not overwritten.

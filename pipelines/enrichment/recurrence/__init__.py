@@ -153,7 +153,7 @@ def _look_up_calendars(booked: pl.DataFrame) -> pl.Series:
 
 
 def _group_payments(facts: pl.DataFrame) -> pl.DataFrame:
-    """Group payments by counterparty (PAYMENTS; `row` is the place in `facts`), without those too few for a series."""
+    """Group payments by counterparty (PAYMENTS; `row`: place in `facts`), and drop groups too small for a series."""
     span_days = (pl.col("day").max() - pl.col("day").min()).dt.total_days()
     groups = (
         facts.with_row_index("place")

@@ -60,7 +60,7 @@ def last_open(day: Integers, calendar: Integers | int = SETTLEMENT_CODE) -> Inte
 
 
 def business_day_number(day: Integers) -> Integers:
-    """Return the number of the day's last business day of settlement, counted from a fixed day."""
+    """Return the number of the last business day of settlement up to the day, counted from a fixed day."""
     return look_up_calendar_day(_business_day_numbers(), day, SETTLEMENT_CODE)
 
 
@@ -105,7 +105,8 @@ def weekday(day: Integers) -> Integers:
 def first_due() -> Integers:
     """Return the earliest due date that a payment may have been for, per calendar and day.
 
-    It is the first of the closed days right before the day: the payment may have been moved off them.
+    It is the first of the closed days right before an open day, because the payment may have been moved off them.
+    Otherwise it is the day itself.
     """
     day, calendar = _every_calendar_day()
     return np.where(is_open(day, calendar), last_open(_clip_to_known(day - 1), calendar) + 1, day)
@@ -113,7 +114,7 @@ def first_due() -> Integers:
 
 @cache
 def due_count() -> Integers:
-    """Return how many due dates from `first_due` on a payment may have been for: to the last closed day after it."""
+    """Return how many due dates a payment may have been for: from `first_due` to the last closed day after its day."""
     day, calendar = _every_calendar_day()
     end = np.where(is_open(day, calendar), next_open(_clip_to_known(day + 1), calendar), day + 1)
     return end - first_due()
@@ -123,7 +124,8 @@ def due_count() -> Integers:
 def count_on_time_dates() -> Integers:
     """Return how many dates count as on time for a due date, per calendar and day.
 
-    These are the due date itself, and the business days of settlement and of the state before and after it.
+    These are the due date itself and, if that is a closed day, the business days of settlement and of the state before
+    and after it.
     """
     day, calendar = _every_calendar_day()
     differ = np.ones_like(day, order="C")  # `day` is a broadcast view; with its layout, each look-up would copy it all

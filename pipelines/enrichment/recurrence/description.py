@@ -38,7 +38,7 @@ SERIES = pl.Schema(
         "amount_changes": pl.List(AMOUNT_CHANGE),  # from one lasting amount to another
         "next_date": pl.Date(),  # null once it has ended
         "next_amount": MONEY,
-        "regularity": pl.Float64(),  # 0–1: payments on time, of due dates and doubles
+        "regularity": pl.Float64(),  # 0–1: payments on time, as a share of due dates and doubles
         "status": SeriesStatus,
     }
 )
@@ -180,7 +180,8 @@ def expected_day(due: pl.Expr) -> pl.Expr:
     """Return the day on which a payment with that due date is expected.
 
     It is moved off closed days as the series has done most often so far, and forward if it has never been seen to move.
-    Direct entry follows the settlement calendar, other rails the state's; the New Payments Platform needs no move.
+    Direct entry, BPAY and cheques follow the settlement calendar, as do payments of an unknown channel; other rails
+    follow the state's. The New Payments Platform needs no move.
     """
     settles = pl.col("channel").cast(pl.String).is_in(_SETTLED).fill_null(value=True)
     calendar = pl.when(settles).then(pl.lit(SETTLEMENT, Calendar)).otherwise("calendar")

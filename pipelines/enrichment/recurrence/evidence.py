@@ -4,9 +4,9 @@ A **candidate** is a set of payments that may be one series; it is judged by its
 its best anchor, two explanations of these days are compared:
 
 - by chance: the likeliest of three Poisson processes (see `chance`);
-- by the schedule: each slot is paid with probability p. A payment is on time (on its due date, or the business day
-  before or after it) with probability t, else uniformly distributed over the other days within the tolerance. The
-  days left over are a Poisson process of the same shape.
+- by the schedule: each slot is paid with probability p. A payment is on time (on its due date, or if that is closed,
+  on the business day before or after it) with probability t, else uniformly distributed over the other days within the
+  tolerance. The days left over are a Poisson process of the same shape.
 
 The score is the logarithm of the likelihood ratio of the second to the first, less the cost of choosing the schedule
 and its anchor among all. With n days, m of them paid slots out of K, e on time and x = n - m left over:
@@ -45,8 +45,8 @@ from pipelines.enrichment.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULE
 LEAST_SCORE = 4.0  # odds of 55 to 1 after the cost of the hypothesis
 LEAST_COVERAGE = 0.6  # share of slots that are paid
 LEAST_TWICE_COVERAGE = 0.8  # below it, it is more likely a monthly series and something else
-CROWDED = 0.7  # factor by which payments left over may narrow the usual gap beyond their share
-LEAST_ON_TIME = 0.6  # of the payments required, on the due date or the business day before or after it
+CROWDED = 0.7  # payments left over narrow the usual gap by their share; this factor allows for more
+LEAST_ON_TIME = 0.6  # share of the payments required that must be on time
 LEAST_DAILY_COVERAGE = 0.9  # below it, these are a shop's trading days rather than agreed payments
 DAILY_SHARE = 0.6  # takings of a weekend may settle separately on Monday: seven payments in five days
 YEARLY_LEAST_DAYS = 300
@@ -136,7 +136,7 @@ class Record:
 
 
 def find_best_fits(candidates: Candidates, demands: Demands) -> Trials:
-    """Return the candidates that follow a schedule, in order, each with its schedule of the best score."""
+    """Return the candidates that follow a schedule, in order, each with the schedule that scores best."""
     days = _distinct_days(candidates)
     sizes = _measure_candidates(candidates, days)
     trials = _list_trials(days, _may_follow(sizes, demands))

@@ -27,7 +27,7 @@ class Runs:
 
     @classmethod
     def starting(cls, starts: Flags) -> Self:
-        """Build runs from whether one starts at each place."""
+        """Build runs from flags that say at which places a run starts."""
         first = np.flatnonzero(starts)
         return cls(first, np.diff(first, append=len(starts)))
 

@@ -36,7 +36,7 @@ NO_ANCHOR = -1
 
 _BAS_DAY = 28
 _BAS_MONTHS = (1, 3, 6, 9)  # February, April, July and October, from 0 for January
-_BAS_LATE_QUARTER = 0  # of the calendar year: due in its second month, the others in their first
+_BAS_LATE_QUARTER = 0  # from 0: it is due in its second month, the other quarters in their first
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NTH = ("first", "second", "third", "fourth")
 _MONTHS = (
@@ -262,7 +262,7 @@ SCHEDULES = (
 
 @cache
 def anchors_by_day(number: int) -> Integers:
-    """Return the anchor that every day has as a due date of a schedule. `number`: its place in SCHEDULES."""
+    """Return the anchor of each day, taken as a due date of a schedule. `number`: its place in SCHEDULES."""
     return SCHEDULES[number].anchor_of(every_day()).astype(np.int32)
 
 

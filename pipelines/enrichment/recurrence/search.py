@@ -31,7 +31,7 @@ BAND_GAP = 1.3  # a band ends where the next larger amount is more than this man
 DOUBLE_STRAYS = 2  # days beyond the tolerance within which an equal amount counts as a doubled payment
 LEAST_TO_ALTERNATE = 2  # payments of each amount before alternating amounts count as two series
 LEAST_SINGLE = 0.9  # parts of a counterparty's payments are rejoined if this share of due dates is paid once
-TRIES = 4  # times that the rest of a group is tried
+TRIES = 4  # times that a group is tried, each time with the payments left
 
 PAYMENTS = pl.Schema(
     {

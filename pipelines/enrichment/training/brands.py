@@ -1,7 +1,7 @@
 """Make `rules/brands/brands.tsv` from the npm package name-suggestion-index (`rules/brands/README.md`).
 
-Taken are the brands of the English-speaking markets and those found everywhere, with the trades of
-`rules/brands/trades.yaml`. Left out are names that the curated lists have, because those know more about them.
+It takes the brands of the English-speaking markets and those found everywhere, with the trades of
+`rules/brands/trades.yaml`. It leaves out names that the curated lists have, because the lists know more about them.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def build(index: Mapping[str, Any]) -> pl.DataFrame:
         name = _PLACE.sub("", item["displayName"])
         tags.setdefault(name, set()).add(tag)
         spellings.setdefault(name, {}).update(dict.fromkeys(_spellings(item)))
-    shortest_last = sorted(tags, key=lambda name: (-len(name), name))  # Greggs, not Bitesize Greggs
+    shortest_last = sorted(tags, key=lambda name: (-len(name), name))  # the shorter name gets a shared spelling
     named = {spelling: name for name in shortest_last for spelling in spellings[name]}
     rows = []
     for spelling in _unlisted(named):

@@ -64,7 +64,7 @@ class Evaluation:
     majority: float  # share of the commonest label
     confusions: Sequence[Confusion]
     bins: Sequence[Bin]
-    calibration_error: float  # expected: mean distance of confidence and accuracy over the bins, by their rows
+    calibration_error: float  # expected: mean distance between confidence and accuracy, bins weighted by rows
 
     @property
     def worthless(self) -> bool:

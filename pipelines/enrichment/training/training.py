@@ -1,8 +1,8 @@
 """Train a model from labelled rows.
 
 It is one linear support-vector machine per label (scikit-learn's LinearSVC) over the features used when deciding.
-Trial models are trained besides, without the last rows or without some merchants. The calibration is fitted on how
-right their scores are on rows that they did not see. The smallest weights of the model are left out.
+Trial models are trained as well, each without the last rows and without some merchants. The calibration is fitted on
+how right their scores are on rows that they did not see. The smallest weights of the model are left out.
 """
 
 import warnings
@@ -29,10 +29,10 @@ LEAST_ROWS = 20
 MOST_LABELS = 1_000
 COST = 0.5  # of an error, against a simpler model; accuracy is the same within half a point from 0.3 to 1
 MOST_ROUNDS = 8  # more take longer and decide no better
-TOLERANCE = 0.1
+TOLERANCE = 0.1  # scikit-learn's `tol`, at which it stops before MOST_ROUNDS (our judgement)
 COMMON_FROM = 200  # rows from which a feature has to occur twice: in many rows, one that occurs once is a reference
-MOST_WEIGHTS = 6_000_000  # kept, the largest: 20 MB in the file
-FEW, MANY = 8_000, 20_000  # rows
+MOST_WEIGHTS = 6_000_000  # the largest are kept: 20 MB in the file
+FEW, MANY = 8_000, 20_000  # rows: see `_held_back` (our judgement)
 MOST_OF_ONE = 0.02  # of the calibration's weight: a merchant with a thousand rows is one merchant
 
 Mask = NDArray[np.bool_]
@@ -119,7 +119,9 @@ def _pruned(weights: Weights, most: int) -> Weights:
 def _held_back(labelled: pl.DataFrame) -> list[Mask]:
     """Return the rows that each trial is trained without: some of the merchants, and the last tenth of all rows.
 
-    With few rows the trials hold back all merchants in turn, as some alone would say little; with many, three tenths.
+    Up to FEW rows, four trials hold back all merchants in turn, as some alone would say little. Up to MANY, two trials
+    hold back two tenths each; beyond, one holds back three tenths. If a trial would have too few rows or labels left,
+    there is one trial instead, without every fourth row.
     """
     times, width = (4, 3) if labelled.height <= FEW else (2, 2) if labelled.height <= MANY else (1, 3)
     tenths = tenth_of(merchants(labelled))
@@ -146,7 +148,7 @@ def _calibrated(trials: Sequence[_Trial]) -> Calibration:
     facts = np.concatenate([_evidence(trial, sharpness) for trial in trials])
     right = np.concatenate([trial.right for trial in trials])
     fitted = LogisticRegression(max_iter=500).fit(
-        # Two rows besides, so that a model that was never wrong, or never right, stays in doubt where it knows nothing.
+        # Two extra rows, so that a model that was never wrong, or never right, stays in doubt where it knows nothing.
         np.vstack([facts, np.zeros(len(EVIDENCE)), facts.mean(axis=0)]),
         [*right, False, True],
         [*_fair_weights(trials), 1.0, 1.0],

@@ -108,7 +108,7 @@ def find_mentions(rows: pl.DataFrame) -> pl.DataFrame:
 
     Without digits, the name in the text identifies the account. That does not count if the text only says how the money
     moved, if it names somebody else, or if the model guessed the category, unless the client itself called it an own
-    account. It does not count either if most rows with that name have their other side in supplied accounts.
+    account. Nor does it count if the other side of at least half of the rows with that name is in supplied accounts.
 
     Returns:
         The rows with the account's `masked_number`, `bank` and `name`, and `place`, the name if there is no number.

@@ -5,7 +5,7 @@ amounts, the texts decide best which belong together: they name each other's acc
 mention a transfer. So pairs with the strongest texts are taken first; among equally strong ones, those of the same day,
 then those a day apart, and so on. A text that names another of the customer's accounts excludes a pair.
 
-Each step pairs the n-th amount out of an account with the n-th into another, among rows with equal signs. So a join
+Each step pairs the n-th amount out of an account with the n-th into another, among rows alike in `_ALIKE`. So a join
 never has more rows than its input times the number of accounts, and thousands of equal amounts on one day (a hostile or
 synthetic feed) are paired in a few joins. Rows known to be with somebody else (a named merchant, the bank itself) are
 left out unless their text names an own account, because their amount may match by chance.
@@ -314,7 +314,7 @@ def _number_alike(free: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
 def _join_sides(
     numbered: pl.DataFrame, key: Sequence[str], days: Sequence[int], namings: Sequence[Naming]
 ) -> pl.LazyFrame:
-    """Join the n-th row out with the n-th row in some `days` later, for texts that name accounts as in `namings`.
+    """Join the n-th outgoing row with the n-th incoming row `days` later, for texts that name accounts as in `namings`.
 
     Pairs within one account, too many business days apart, or without the owing account they need are dropped.
     """

@@ -141,7 +141,7 @@ _FEE_FOR = (
     "OVERLIMIT|LIMIT|ADVANCE|LINE|LOAN|APPROVAL|ACCESS|CONNECT|MERCHANT|BANK|CARD|ANNUAL|HANDLING|WITHDRAWAL|ADMIN|"
     "ESTABLISHMENT|DEP|UNPAID|TERMINAL"
 )
-# Signs of the channel where there is no rail. The first sign in the text counts; of two at one place, the upper one.
+# Signs of the channel where there is no rail. The first sign in the text counts; of two at one place, the first here.
 SIGNS_OF_CHANNEL: Sequence[tuple[str, str]] = (
     (
         "fee",
@@ -171,7 +171,7 @@ SIGNS_OF_CHANNEL: Sequence[tuple[str, str]] = (
 _SIGNS = EDGE + any_of(*(words for _, words in SIGNS_OF_CHANNEL)) + EDGE
 _ADDRESSED = f"{EDGE}(?:PAYID|OSKO|PAYTO){EDGE}"
 
-_NUMBERS = {name: number for number, name in enumerate(Channel.categories)}  # choosing among numbers is faster
+_NUMBERS = {name: number for number, name in enumerate(Channel.categories)}  # numbers are faster to compare than names
 
 
 def extract_rail(text: pl.Expr) -> pl.Expr:

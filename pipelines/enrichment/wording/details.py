@@ -3,7 +3,7 @@
 Banks print how a payment was made into the same text as its purpose: the rail, a card, a date, a receipt, the
 terminal's suburb, an amount in another currency. `read_details` moves each into its own field. The rest is the clean
 description: the counterparty and the purpose. Words that a person typed stay, and numbers that distinguish one payment
-from the next become the reference. In doubt a word stays, because a superfluous number does less harm than half a name.
+from the next become the reference. When in doubt, keep a word: a superfluous number does less harm than half a name.
 
 Texts are processed by column: first, everything with a label of its own is cut, wherever it is; then the rail at the
 start; then codes, dates and the place. Each cut includes the space before it.
@@ -168,7 +168,7 @@ def _make_readable(texts: pl.Series) -> pl.Series:
 
 
 def _add_account(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the other side's account, and cut it from the text before its masked number could be read as a card's."""
+    """Add the other side's account, and cut its masked number from the text, so that it is not read as a card's."""
     naming = pl.when(pl.col("account").is_not_null()).then("text")
     return frame.with_columns(account=pl.col("text").str.extract(_ACCOUNT, 0)).with_columns(
         text=pl.coalesce(naming.str.replace(f" X{{2,9}}[0-9]{{3,4}}{EDGE}", ""), "text")
@@ -236,7 +236,7 @@ def _reference() -> pl.Expr:
 
 
 def _between_own() -> pl.Expr:
-    """Return whether the code in the text is an account: ING prints account numbers like other banks print billers'."""
+    """Return whether the code in the text is an account: ING prints it as other banks print a biller's code."""
     return pl.col("rail").str.starts_with("INTERNAL TRANSFER").fill_null(value=False)
 
 

@@ -1,4 +1,4 @@
-"""Read amounts in other currencies, which card schemes and banks print besides the Australian one."""
+"""Read amounts in other currencies, which card schemes and banks print beside the amount in Australian dollars."""
 
 from collections.abc import Mapping
 

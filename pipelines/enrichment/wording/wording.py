@@ -1,8 +1,8 @@
 """Building blocks for the regular expressions that read statements.
 
-The expressions run on `matching_text` (upper case, single spaces). They use only ASCII classes and word edges, bounded
-repetitions and no capture groups. So the engine stays on its fast path and takes time in proportion to the text,
-however long or hostile that is.
+The expressions run on `matching_text` (upper case, single spaces). They use ASCII classes and word edges, and hardly
+any unbounded repetitions or capture groups, so that the engine stays on its fast path. It takes time in proportion to
+the text, however long or hostile that is.
 """
 
 EDGE = r"(?-u:\b)"  # of a word; ASCII only

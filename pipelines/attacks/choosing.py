@@ -15,7 +15,7 @@ from pipelines.vocabulary.taxonomy import GROUPS
 RECENT = 180  # days that say how large the business is
 DAYS_A_MONTH = Decimal("30.4")
 CENT = Decimal("0.01")
-LEAST_TURNOVER = Decimal(2_000)  # a month; with less, the sums of an attack would not be worth it
+LEAST_TURNOVER = Decimal(2_000)  # AUD a month; with less, the sums of an attack would not be worth it
 CUSTOMERS = (  # made-up firms
     "Tarwin Joinery",
     "Mallee Plastering",

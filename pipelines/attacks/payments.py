@@ -50,7 +50,7 @@ def round_trip_related(
     """Let one company of the same owner pay invoices, and pay another, or the owner, as much a day or two later.
 
     Args:
-        share: what each receipt is of a month's turnover.
+        share: each receipt, as a share of a month's turnover.
         within: days before the application in which all of this happens.
     """
     desk = Desk(applicant, rng)
@@ -202,7 +202,7 @@ def last_minute_injection(
     """Pay in two or three round sums in the last days: cash, or a transfer from the owner or a relative.
 
     Args:
-        share: what each sum is of a month's turnover.
+        share: each sum, as a share of a month's turnover.
     """
     desk = Desk(applicant, rng)
     family = applicant.owner.split()[-1] if applicant.owner else rng.choice(FAMILY)
@@ -297,7 +297,7 @@ def loan_as_revenue(
     """Receive a loan as if it were an invoice, and repay it weekly or on each business day under other names.
 
     Args:
-        share: what is lent, of a month's turnover.
+        share: what is lent, as a share of a month's turnover.
         cost: what is to be repaid within half a year, for each dollar lent.
     """
     desk = Desk(applicant, rng)

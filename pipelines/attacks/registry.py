@@ -12,7 +12,7 @@ from pipelines.attacks.attack import Attack, Change, Detectability, Evidence, Lo
 from pipelines.vocabulary.rule_files import parse
 
 FILE = "attacks.yaml"
-SHARE_HELD_OUT = 3  # one attack in so many is held out
+SHARE_HELD_OUT = 3  # one attack in this many is held out
 _CHANGES: Mapping[str, Change] = {**held_out.CHANGES, **payments.CHANGES, **rewriting.CHANGES}
 
 

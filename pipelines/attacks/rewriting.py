@@ -59,7 +59,7 @@ def month_withheld(
 
 
 def _worst_month(applicant: Applicant) -> date | None:
-    """Return the worst complete month of the last year: least receipts, less three times the bad rows."""
+    """Return the worst complete month of the last year: least in receipts less three times the bad rows' amounts."""
     month, this_month = pl.col("date").dt.month_start(), applicant.applied_on.replace(day=1)
     worth = pl.when(is_receipt()).then("amount").when(pl.col("category").is_in(ADVERSE)).then(pl.col("amount") * 3)
     months = applicant.ledger.group_by(month=month).agg(worth=worth.sum()).sort("month")[1:]
@@ -69,7 +69,7 @@ def _worst_month(applicant: Applicant) -> date | None:
 
 
 def quiet_month(applicant: Applicant, rng: Random) -> pl.DataFrame:
-    """Close the business for a month: no takings, and of the payments only fixed costs. Balances agree."""
+    """Close the business for a month: only fixed costs, own transfers and card repayments stay. Balances agree."""
     last = applicant.applied_on - timedelta(days=rng.randrange(45, 300))
     in_month = pl.col("date").is_between(last - timedelta(days=rng.randrange(25, 33)), last)
     stays = pl.col("category").is_in((*FIXED_COSTS, "own_transfer", "card_repayment")).fill_null(value=False)
@@ -82,7 +82,7 @@ def texts_blanked(
     """Empty the descriptions of rows that look bad, or replace them by dashes.
 
     Args:
-        share: of the other rows, those that lose their descriptions, too; 0 or 0.3, drawn, if None.
+        share: of the other rows, how many lose their descriptions, too; 0 or 0.3 is drawn if None.
         text: what replaces the descriptions; drawn if None.
     """
     ledger = applicant.ledger

@@ -1,9 +1,9 @@
-"""What a trial shows: how often each attack improves a result or is noticed, and how often honest customers are.
+"""What a trial shows: how often each attack improves a result or is noticed, and how often lookalikes are.
 
 An attack *improves* a result if it yields a better grade, a value lower by WORTH_VALUE or more, a limit higher by
 WORTH_LIMIT per cent or more, or a more favourable verdict than for the same customer untouched. Customers who are rated
-A untouched have nothing to gain and are left out of these shares. It is *noticed* where there is a finding or a reason
-that the untouched customer doesn't have, or a worse grade.
+A untouched have nothing to gain and are left out of these shares. An attack is *noticed* where there is a finding or a
+reason that the untouched customer doesn't have, or a worse grade.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +15,8 @@ from pipelines.attacks.attack import Attack, Lookalike, Manipulation
 from pipelines.scorecards import measures
 from pipelines.trials.trial import UNTOUCHED
 
-WORTH_VALUE = 0.005
-WORTH_LIMIT = 2  # per cent
+WORTH_VALUE = 0.005  # of the estimated probability of default (our judgement)
+WORTH_LIMIT = 2  # per cent (our judgement)
 BEST = "A"
 GOOD = ("A", "B")
 _IMPROVES = ("grade", "value", "limit", "verdict")
@@ -44,7 +44,10 @@ def of_attacks(tried: pl.DataFrame, attacks: Iterable[Attack]) -> list[dict[str,
 
 
 def of_lookalikes(tried: pl.DataFrame, lookalikes: Iterable[Lookalike]) -> list[dict[str, Any]]:
-    """Return for each lookalike: customers that it changed; shares with a new finding (a false alarm) or reason."""
+    """Return for each lookalike: `customers` that it changed, and shares of them; None if there is no such customer.
+
+    `found`: with a new finding, a false alarm; `newReason`: with a new reason; `worse`: with a worse grade.
+    """
     compared = _compared(tried)
     return [{**_about(each), "resembles": each.resembles, **_of_lookalike(compared, each.slug)} for each in lookalikes]
 

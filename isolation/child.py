@@ -1,7 +1,7 @@
 """The child process that reads one file: it receives a task, confines itself, and only then reads the file.
 
 `isolation.parent` starts it as `python -I -m isolation.child`; run by hand it waits for a task on standard input.
-Imports delay every file, so a module that only one kind of task needs is imported inside that task.
+Every import delays every file, so a module that only one kind of task needs is imported inside that task.
 """
 
 import gc
@@ -103,7 +103,7 @@ def main(work: Work | None = None) -> None:
 def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
     match task.action:
         case Decode(rows):
-            gc.disable()  # a document has no cycles, and searching for them takes two thirds of the time
+            gc.disable()  # a document has no reference cycles, and searching for them takes two thirds of the time
             yield from decode_document(content, rows)
         case Read() as read:
             from pipelines.intake.pdf.extraction import Limits, extract  # noqa: PLC0415  # already imported by `main`

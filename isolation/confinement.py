@@ -1,13 +1,15 @@
 """Give up a process's rights, for good, before it reads an untrusted file.
 
-Resource limits apply on every system. On Linux the process also loses the network (by its own network namespace, where
-it may create one). Since Linux 5.13, Landlock also restricts files: the process can't write any, and can read programs
-and their data, but no key and no file of the lake.
+Resource limits apply on every system. On Linux the process also loses the network, because it moves to an empty network
+namespace where it is allowed to create one. Since Linux 5.13, Landlock also restricts files: the process can't write
+any, and can read programs and their data, but no key and no file of the lake.
 
 This file imports only the standard library, so that it can be run as a script, which confines itself and then executes
 another program:
 
     python -I -S confinement.py MEMORY_BYTES CPU_S PARENT READABLE PROGRAM [ARGUMENT…]
+
+READABLE is a list of paths joined as in the variable PATH.
 """
 
 import ctypes
@@ -42,8 +44,9 @@ def confine(memory_bytes: int, cpu_s: int, parent: int, readable: Iterable[str])
 
     Args:
         memory_bytes: of address space, beyond what the process has now.
-        parent: the id of the process that started it. If that has ended already, this process exits.
-        readable: files and folders that it may still read.
+        cpu_s: processor time, in seconds.
+        parent: the id of the process that started this one. If the parent has already ended, this process exits.
+        readable: files and folders that this process may still read.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
@@ -89,7 +92,7 @@ def _restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
         _BIND_AND_CONNECT if version >= 4 else 0,
         _SOCKETS_AND_SIGNALS if version >= 6 else 0,
     )
-    # An older kernel refuses a structure that is longer than the one it knows.
+    # Only the members that this kernel's version of Landlock knows.
     known_bytes = len(forbidden) if version >= 6 else 16 if version >= 4 else 8
     rules = libc.syscall(_CREATE_RULESET, forbidden, known_bytes, 0)
     if rules < 0:

@@ -12,7 +12,7 @@ class ChildLimits:
 
     memory_bytes: int = 512 * MIB  # of address space, beyond what the child has before it gets the file
     cpu_s: int = 30
-    wall_s: float = 45  # without the time that the child waits for OCR
+    wall_s: float = 45  # not counting the time that the child waits for OCR
     message_bytes: int = 32 * MIB  # of one message to the parent: all rows, or one picture
     pages: int = 400
     characters: int = 3_000_000

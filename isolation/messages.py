@@ -78,7 +78,7 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
 
 class Elements(msgspec.Struct, frozen=True, tag=True):
-    """Some elements of a list, in order. The list is a member of the document, or the document itself (`member` None).
+    """Some elements of a list, in order. The list is a member of the document, or the whole document (`member` None).
 
     Lists are sent in parts because decoding a message blocks every other thread.
     """

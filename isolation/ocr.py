@@ -34,8 +34,8 @@ def find_tesseract() -> str | None:
 
 
 def read_words(png: bytes, limits: ChildLimits, tesseract: str) -> tuple[ScannedWord, ...]:
-    """Return the words of a page drawn at 200 dpi; none if it can't be read within `limits`, only the first if the
-    output is too long.
+    """Return the words of a page drawn at 200 dpi: none if it can't be read within `limits`, only the first ones if
+    the output is too long.
 
     Args:
         tesseract: the path of the program.

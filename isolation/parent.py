@@ -109,7 +109,7 @@ def explained_pngs(
     *,
     command: Sequence[str] = CHILD,
 ) -> Generator[tuple[int, bytes], None, None]:
-    """Yield number and picture of each page, with the words, columns and rows found, until the limits are reached."""
+    """Yield the number and a picture of each page, with the words, columns and rows found, within the limits."""
     return _receive_pictures(Explain(), content, password, limits, command)
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 PIECE: Final = 1024 * 1024  # bytes per read, and per write
-POLL_EVERY_S: Final = 0.05  # how often the process's memory is measured
+POLL_EVERY_S: Final = 0.05  # how often the process's memory is measured and the deadline checked
 GRACE_S: Final = 2.0  # time to exit after closing its output
 
 
@@ -52,7 +52,7 @@ class Process:
         self._output.close()
 
     def send(self, *pieces: bytes, last: bool = False) -> None:
-        """Queue bytes for its input. `read_output` writes them, and closes the input after the `last` ones."""
+        """Queue bytes for the process. `read_output` writes them to its input, and closes it after the `last` ones."""
         self._unsent += [memoryview(piece) for piece in pieces]
         self._last = last
 

@@ -1,1 +1,1 @@
-"""What all subjects share, without depending on any: schemas, taxonomy, errors, data files, printed numbers."""
+"""Shared by all subjects, and dependent on none: schemas, taxonomy, errors, data files, printed numbers."""

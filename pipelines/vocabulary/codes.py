@@ -28,7 +28,7 @@ CORRECT_DOCUMENT = "Correct the document where `pointer` points; the message has
 
 @dataclass(frozen=True)
 class Code:
-    """`status`: of the problem document that has the code; None if only a part of an answer, a job or a log has it."""
+    """An error code. `status`: of the problem documents with this code; None if it occurs only elsewhere (`where`)."""
 
     name: str
     where: str

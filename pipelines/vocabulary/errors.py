@@ -1,4 +1,4 @@
-"""All errors that Tidemark raises on purpose, in one tree:
+"""The errors that users of Tidemark see, in one tree (a few modules add subclasses of their own):
 
     TidemarkError
     ├── InvalidRequest      400   a malformed request; may list every fault with a JSON pointer
@@ -8,14 +8,14 @@
     ├── Conflict            409   the request is valid, but the current state does not allow it
     ├── Gone                410   it existed, and is no longer stored
     ├── TooLarge            413   over a documented limit
-    ├── UnsupportedMedia    415   not JSON
+    ├── UnsupportedMedia    415   a body that is compressed, or not of an accepted type
     ├── Unprocessable       422   well-formed, but can't be carried out
     ├── RateLimited         429   too many requests; says when to retry
     ├── HeadTooLarge        431   an address or headers over the limit
     ├── Unavailable         503   a store is down or the service is overloaded; retry later
-    └── Corrupt             500   a stored file is not what was written
+    └── Corrupt             500   a stored file or record is missing, or not what was written
 
-A rejected row, a refused delivery or a failed report is expected, so it is a value and not an error here. Codes
+A rejected row, a refused delivery or a failed report is expected, so it is a value and not an exception. Codes
 (`Area.Reason`) are stable and part of the public contract. The HTTP API maps the tree to responses in one place.
 """
 

@@ -1,4 +1,4 @@
-"""Read the data files of `rules/` strictly: a broken file is refused with its name, line and reason."""
+"""Read YAML data files strictly, such as those of `rules/`: a broken file is refused with its name, line and reason."""
 
 from collections.abc import Hashable
 from importlib.resources import files

@@ -3,9 +3,9 @@
 The standard parser accepts NaN, keeps the last of two equal keys, turns 0.10 into a float and accepts lone surrogates,
 which fail later when they are encoded. Here each of these is refused with a code, and a number keeps its text as sent.
 
-A parsed document may take a hundred times the memory of its bytes: `[{},{},…`. So the numbers of values, levels and
-digits are checked in one pass over the bytes before parsing. That pass takes time in proportion to the bytes, whatever
-they are.
+A parsed document may take a hundred times the memory of its bytes: `[{},{},…`. So the number of values, the depth and
+the length of numbers are checked on the bytes before parsing. The time for this is proportional to the number of bytes,
+whatever they are.
 """
 
 import json
@@ -24,7 +24,7 @@ MOST_DEPTH: Final = 200  # levels of objects and lists; a policy's operators are
 MOST_DIGITS: Final = 4_300  # in a row
 
 PIECE_BYTES: Final = 2**20  # split at once: a list of all texts of a body takes sixty times its memory
-# The look-behind makes a match start at the first digit of a row. Without it, time is quadratic in the row's length.
+# The look-behind lets a match start only at the first digit of a run. Without it, time is quadratic in its length.
 _LONG_NUMBER = re.compile(rb"[0-9](?<![0-9][0-9])[0-9]{%d}" % MOST_DIGITS)
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -65,7 +65,7 @@ def parse(body: bytes, most_values: int = MOST_VALUES) -> object:
 
 def _require_bounded(body: bytes, most_values: int) -> None:
     if _count_openings(body) <= MOST_DEPTH and _count_values(body) <= most_values and not _LONG_NUMBER.search(body):
-        return  # within the limits even if texts are counted; leaving them out is costly
+        return  # within the limits even if the bytes in texts are counted; leaving them out is costly
     bare = _drop_texts(body)
     if _count_values(bare) > most_values:
         _refuse("TooManyValues", f"The body holds more than {most_values:,} values.")

@@ -1,4 +1,4 @@
-"""The taxonomy of categories, loaded from `rules/taxonomy.yaml` and checked: meaning, group, side and line of each."""
+"""The taxonomy of categories, loaded from `rules/taxonomy.yaml` and checked: meaning, group, sign and line of each."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,1 +1,1 @@
-"""Webhooks: the bytes of events, the addresses they may be sent to, and when a failed delivery is retried."""
+"""Webhooks: the bytes of events, the addresses that they may be sent to, and when failed deliveries are retried."""

@@ -2,7 +2,7 @@
 
 The table of addresses is explicit, because what the standard library calls "private" and "global" differs between
 Python versions and does not cover all IPv4 addresses embedded in IPv6. URLs are checked when a subscription is created,
-so that mistakes are reported at once. What protects is the check of each address right before connecting, because the
+so that mistakes are reported at once. The protection is the check of each address right before connecting, because the
 address of a name can change.
 """
 
@@ -56,7 +56,7 @@ FORBIDDEN: Final[tuple[Network, ...]] = tuple(
         "fe80::/10",  # link-local
         "fec0::/10",  # site-local
         "ff00::/8",  # multicast
-        "::/3",  # this and the next two: everything else outside of 2000::/3, which is unassigned
+        "::/3",  # this and the next two: the rest outside of 2000::/3, which IANA has not assigned
         "4000::/2",
         "8000::/1",
     )

@@ -94,7 +94,7 @@ def job_failed(outcome: JobOutcome, timestamp: datetime) -> Event:
 def extraction_completed(outcome: JobOutcome, timestamp: datetime) -> Event:
     """Build the event for rows that were read from PDFs and will be enriched.
 
-    The duplicates, which another statement of the same submission contains already, will not.
+    Duplicates, which another statement of the same submission already contains, are not enriched.
     """
     counts = {"extractedCount": outcome.received, "duplicateCount": outcome.duplicates}
     return _event(EventType.EXTRACTION_COMPLETED, outcome, counts, timestamp)

@@ -1,6 +1,6 @@
 """Decide when a failed delivery is retried, and when a subscription whose deliveries keep failing is paused.
 
-Both are options of a subscription and off by default; then a failure is only recorded.
+Both are options of a subscription. They are off by default, and a failure is then only recorded.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ SCHEDULE: Final = (
 )
 MAX_RETRIES: Final = len(SCHEDULE)
 JITTER: Final = 0.1  # largest share added to a wait, so that deliveries that failed together are not retried together
-LONGEST_STREAK: Final = 1_000  # most failures in a row that a subscription may set as its limit before it is paused
+LONGEST_STREAK: Final = 1_000  # largest limit that a subscription may set: failures in a row before it is paused
 
 GONE: Final = 410  # the receiver says that its endpoint is gone for good
 FINAL_ERRORS: Final = frozenset({"refused"})  # webhooks may not be sent to the URL's address: a retry changes nothing
@@ -34,7 +34,7 @@ def wait_after(tries: int, chance: float) -> timedelta:
 
 
 def longest_wait(tries: int) -> timedelta:
-    """Return the longest wait of `wait_after`. A longer wait means that the clock was set back."""
+    """Return the longest wait that `wait_after` returns. If a stored wait is longer, the clock was set back."""
     return SCHEDULE[tries - 1] * (1 + JITTER)
 
 

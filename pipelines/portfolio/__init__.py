@@ -1,1 +1,1 @@
-"""What is computed over all of a lender's customers: releases of the enrichment compared."""
+"""Computations over all of a lender's customers: a comparison of two releases of the enrichment."""

@@ -1,11 +1,11 @@
-"""Releases of the enrichment, and what one changes: categories moved, figures of the reports, the largest examples.
+"""Releases of the enrichment, and what one changes: rows moved to other categories, with examples, and report figures.
 
 Every change of rules, lists, taxonomy or the shipped model is a release, recorded in `rules/releases.yaml` with its
-impact. Each release also records the fingerprint of the data files that it was made with. If `fingerprint()`, which
-reads the present files, returns another than the last release has, they were changed without a release.
+impact. A release also records the fingerprint of the data files that it was made with. If `fingerprint()`, computed
+from the present files, differs from the last release's, the files were changed without a release.
 
-`compare` compares the same customers' transactions as two versions enriched them. The caller supplies both: it reads
-stored rows or computes them.
+`compare` compares the same customers' transactions as two versions enriched them. The caller supplies both frames, from
+stored rows or by enriching again.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from pipelines.vocabulary.schemas import TRANSACTIONS, current
 
 FILE = "releases.yaml"
 EXAMPLES = 20
-_DATA = ("rules", "learned")  # folders of the package; of their files, those that are not code
+_DATA = ("rules", "learned")  # folders of `pipelines.enrichment`; Python files in them don't count
 _KEYS = {"version", "taxonomy", "date", "changes", "impact", "fingerprint"}
 _MONEY = pl.Decimal(38, 2)  # sums over a portfolio
 _FIGURE = pl.Decimal(38, 4)
@@ -57,7 +57,7 @@ SUMMED = pl.Schema(
         "report": pl.String(),
         "figure": pl.String(),
         "customers": pl.UInt32(),  # whose figure changed
-        "before": _FIGURE,  # the sum, or for scores and ratios the mean, over all customers compared who have it
+        "before": _FIGURE,  # the sum, or for scores and ratios the mean, over all compared customers with this figure
         "after": _FIGURE,
         "summed": pl.Boolean(),
     }
@@ -103,7 +103,7 @@ class Impact:
     examples: pl.DataFrame
 
     def changed_figures(self) -> pl.DataFrame:
-        """FIGURES that differ, per customer."""
+        """Return the FIGURES that differ."""
         return self.figures.filter(pl.col("before").ne_missing(pl.col("after")))
 
     def summed_figures(self) -> pl.DataFrame:
@@ -128,14 +128,18 @@ def releases() -> tuple[Release, ...]:
 
 
 def checked(entries: Any) -> tuple[Release, ...]:
-    """Entries of the file as releases, or every fault of theirs at once."""
+    """Return the file's entries as releases.
+
+    Raises:
+        RuleError: naming the file and every fault.
+    """
     if faults := list(_faults(entries)):
         raise RuleError("\n".join(f"{FILE}: {fault}" for fault in faults))
     return tuple(Release(**entry | {"changes": tuple(entry["changes"])}) for entry in entries)
 
 
 def fingerprint() -> str:
-    """Return the SHA-256 over name and content of all data files that enrichment reads, except the list of releases."""
+    """Return the SHA-256 over names and contents of the data files that enrichment reads, except the release list."""
     whole = hashlib.sha256()
     for name, content in sorted(_data_files()):
         whole.update(f"{name}\n{hashlib.sha256(content).hexdigest()}\n".encode())
@@ -191,7 +195,7 @@ def _entry_fault(entry: Any) -> str | None:
 def compare(before: pl.DataFrame, after: pl.DataFrame, as_of: date) -> Impact:
     """Compare two versions of the same customers' transactions (schema TRANSACTIONS).
 
-    Only transactions of both versions are compared, as one may have submissions that the other did not know.
+    Only transactions that both versions have are compared, because one may have submissions that the other lacks.
 
     Args:
         as_of: the day for which reports are computed, for both.
@@ -227,7 +231,7 @@ def merged(impacts: Iterable[Impact]) -> Impact:
 
 
 def _current_pairs(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
-    """Return transactions that are current in both, with the category of each version as `from` and `to`."""
+    """Return the transactions that are current in both versions, with their two categories as `from` and `to`."""
     newer = after.filter(current()).select(*_KEY, to="category", to_source="category_source")
     older = before.filter(current()).rename({"category": "from", "category_source": "from_source"})
     return older.join(newer, on=_KEY, how="inner", validate="1:1")
@@ -259,7 +263,7 @@ def _figures(before: pl.DataFrame, after: pl.DataFrame, as_of: date) -> pl.DataF
 
 
 def headline_figures(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """Return each report's headline figures and every metric.
+    """Return each report's headline figures, and all metrics.
 
     Columns: `customer_number`, `report`, `figure`, `reading` (four decimals).
     """

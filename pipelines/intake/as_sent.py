@@ -2,8 +2,8 @@
 
 Two cards of one issuer with the same last four digits look the same once they are masked. So do ids and references
 that happen to have the form of a card number. The digest is keyed, because without a key the few missing digits could
-be guessed (PCI DSS 3.5.1.1). The service uses the key for names, which never changes (`Vault.digest`). A text that
-masking does not change needs no digest, so identities derived from such texts do not depend on the key.
+be guessed (PCI DSS 3.5.1.1). The service uses a key that is never rotated (`Vault.digest`). A text that masking does
+not change needs no digest, so identities derived from such texts do not depend on the key.
 """
 
 import hmac

@@ -4,7 +4,7 @@ A bare `$` does not identify a currency: a dozen countries print it.
 """
 
 CURRENCY = "AUD"  # the service's own: money is in it where nothing says otherwise
-UNKNOWN = "XXX"  # ISO 4217 keeps it free: a mark that several currencies share, or an unknown name. It is never AUD
+UNKNOWN = "XXX"  # ISO 4217's "no currency": here a mark that several currencies share, or an unknown name; never AUD
 
 # ISO 4217, active codes of countries' currencies.
 _ACTIVE = """
@@ -22,7 +22,7 @@ CURRENCY_BY_SYMBOL = {
     "R$": "BRL", "MX$": "MXN", "NT$": "TWD", "₩": "KRW", "₽": "RUB", "₺": "TRY", "฿": "THB", "₫": "VND", "₪": "ILS",
     "₦": "NGN", "₱": "PHP", "₴": "UAH",
 }  # fmt: skip
-# Words that stand before or behind an amount, as printed.
+# Words printed before or after an amount.
 OF_WORD = {
     "R": "ZAR", "RM": "MYR", "Rp": "IDR", "Rp.": "IDR", "KSh": "KES", "Ksh": "KES", "Ft": "HUF", "zł": "PLN",
     "Kč": "CZK", "S/": "PEN", "Dhs": "AED",

@@ -1,7 +1,7 @@
-"""Rows as lines of JSON, one a row, which Polars reads into a frame without holding the interpreter's lock.
+"""Rows as lines of JSON, one per row, which Polars reads into a frame without holding the interpreter's lock.
 
-A child process writes the lines of a large body. Nothing here may import Polars, because it starts threads, and a
-process with several threads can't confine itself.
+A child process writes the lines of a large body. Nothing here may import Polars: it starts threads, and a process with
+several threads can't confine itself.
 """
 
 import json
@@ -84,7 +84,7 @@ def _line(row: Mapping[str, object]) -> bytes:
 
 
 def _mask_texts(texts: Mapping[str, str]) -> dict[str, object]:
-    """Return the texts as shown, the fields of SENT as sent where that differs, and whether anything does."""
+    """Return the texts as shown, the fields of SENT as sent where masking changed them, and whether it changed any."""
     shown = {name: _mask_field(name, text) for name, text in texts.items()}
     changed = {name for name, text in shown.items() if text != texts[name]}
     as_sent = {sent: texts[name] for name, sent in SENT.items() if name in changed}

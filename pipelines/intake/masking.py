@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHORTEST, LONGEST, PREFIX = 13, 19, 4  # digits of a card number, and those that identify its issuer
+# The value of an ASCII digit, and the sum of the digits of its double (Luhn); other bytes count as 0.
 _SINGLE = bytes(byte - ord("0") if byte >= ord("0") else 0 for byte in range(256))
 _DOUBLE = bytes(sum(divmod(2 * single, 10)) for single in _SINGLE)
 _STARTS, _ENDS = r"(?<![\dA-Za-z])", r"(?![\dA-Za-z])"  # digits that are not part of a longer word
@@ -37,11 +38,11 @@ _SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )  # other than the plain space
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
-_UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # what stands before and after is shown as one
+_UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # invisible: the characters on both sides look adjacent
 _DROPPED = re.compile(rf"[{_UNSEEN}]+")
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
 _MANY_DIGITS = rf"\d(?:[ {_SPACES}{_HYPHENS}{_UNSEEN}-]*\d){{12}}"
-# All that either could be: a cheap look before the exact one.
+# All that could be a card or tax file number: a cheap check before the exact one.
 _CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax[ {_SPACES}]+file)|[{_UNSEEN}]"
 _DIGITS_OF_A_CARD = re.compile(_MANY_DIGITS)
 _MONEY = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -83,7 +84,7 @@ _BY_FIRST_DIGIT = bytes(
 )  # by first digit, a bit for each length that its issuers use
 _DIVISIBLE_BY_10 = bytes(0 if byte % 10 else 0xFF for byte in range(256))
 _ANY = re.compile(rb"[^\0]")
-_FEW_GROUPS = 7  # ends of six groups
+_FEW_GROUPS = 7  # bounds of six groups
 
 
 def mask_text(text: str) -> str:
@@ -102,7 +103,7 @@ def mask_text(text: str) -> str:
 
 
 def _apart(spaced: list[_Edit], printed: list[_Edit]) -> list[_Edit]:
-    """Return the edits in order, the first of those that overlap; those of one kind never do."""
+    """Return the edits in order, but of overlapping ones only the first. Edits of one kind never overlap."""
     if not printed:
         return spaced
     edits, free = list[_Edit](), 0
@@ -114,7 +115,7 @@ def _apart(spaced: list[_Edit], printed: list[_Edit]) -> list[_Edit]:
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> str:
-    """Return a text with edits made, which are in order."""
+    """Return a text with the edits made. They must be in order."""
     edited, rest = list[str](), 0
     for start, end, shown in edits:
         edited += text[rest:start], shown
@@ -161,7 +162,7 @@ def _hyphenated_numbers(text: str) -> Iterator[_Edit]:
 
 
 def _spaced_numbers(text: str) -> Iterator[_Edit]:
-    """Yield card numbers of whole groups of digits with spaces between them. Longer numbers are not masked."""
+    """Yield card numbers that are whole groups of digits with spaces between them. A longer group is not masked."""
     for match in _GROUPS.finditer(text):
         run = match[0]
         if len(run) < SHORTEST:
@@ -225,7 +226,7 @@ def _valid_numbers(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, in
 
 def _valid_lengths(digits: str, groups: Sequence[int]) -> bytes:
     """Return one byte for each digit, with a bit for each length from the shortest: whether whole groups of that many
-    digits start there with a valid check digit and an issuer's first digit.
+    digits in all start there, with a valid check digit and an issuer's first digit.
 
     All places are examined in one step, as bytes of long integers, in which a shift by 8 leads to the next digit.
     """
@@ -250,8 +251,8 @@ def _mask_digits(number: str) -> str:
 def _luhn_sums(digits: str) -> Callable[[int], int]:
     """Return a function that returns, for a length, the Luhn sum of the number of that length at each place.
 
-    A sum consists of pairs, of which the first digit is doubled, and for an odd length of a first digit by itself. It
-    fits into a byte.
+    A sum adds up pairs of digits, the first of each pair doubled. A number of odd length begins with a single digit,
+    which is not doubled. The sum fits into a byte.
     """
     single, double = (int.from_bytes(digits.encode().translate(table), "little") for table in (_SINGLE, _DOUBLE))
     pair = double + (single >> 8)
@@ -271,7 +272,7 @@ def card_lengths(prefix: str) -> Sequence[int]:
 def _normalise(text: str) -> tuple[str, Sequence[int]]:
     """Return a text in the form that is searched, and the place in `text` of each of its characters.
 
-    Digits of any script become 0 to 9 (the compatibility form, which is compared later, does the same), all spaces and
+    Digits of any script become 0 to 9, as in the compatibility form in which texts are matched later. All spaces and
     hyphens become plain ones, and invisible characters are removed.
     """
     if text.isascii():
@@ -286,7 +287,7 @@ def _normalise(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _with_plain_characters(text: str) -> str:
-    """Return a text of the same length; one character after the other, for a table takes ten times as long."""
+    """Return a text of the same length. Characters are replaced one by one: a table would take ten times as long."""
     for space in _SPACES:
         text = text.replace(space, " ")
     for hyphen in _HYPHENS:

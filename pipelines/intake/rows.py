@@ -31,7 +31,7 @@ _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
 _DATE_TIME = rf"(?-u)^\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?:[Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$"
 _CONTROL = r"\p{Cc}"
 _LARGEST_POWER = 40  # of ten, far beyond the largest amount; a larger one is too large, a smaller one zero
-_LONGEST_EXPONENT = 9  # digits; no text of less than a gigabyte has enough zeros to make up for a longer exponent
+_LONGEST_EXPONENT = 9  # digits; only a text of a gigabyte could have enough zeros to balance a longer exponent
 _TOO_LARGE = "9" * _LARGEST_POWER
 
 
@@ -68,7 +68,7 @@ def validate(rows: pl.LazyFrame, timezone: str) -> Validated:
 
     Args:
         rows: SUBMISSION and LANDED columns; any number of submissions.
-        timezone: of the days of `Z` date-times and of receipt.
+        timezone: in which a `Z` date-time and the time of receipt fall on a day.
     """
     read = rows.pipe(_read_values, timezone).pipe(_mark_conflicts).with_columns(fault=_first_fault())
     return Validated(
@@ -125,7 +125,7 @@ def _number_columns(name: str) -> dict[str, pl.Expr]:
     fraction = plain.str.extract(r"\.(\d+)$", 1).fill_null("").str.pad_end(8, "0")
     large = whole.str.len_chars() > MAX_INTEGER_DIGITS
     cents = pl.when(~large).then(whole + fraction.str.head(2)).cast(pl.Int64, strict=False)
-    # In 10⁻⁸; further digits are dropped. Less than 10⁻⁶ from a whole cent is float noise of the sender's.
+    # In 10⁻⁸; further digits are dropped. A distance of less than 10⁻⁶ from a whole cent is the sender's float noise.
     rest = fraction.str.slice(2, 6).cast(pl.Int64, strict=False)
     rounded = cents + (rest > 999_900).cast(pl.Int64)
     sign = pl.when(plain.str.starts_with("-")).then(-1).otherwise(1)
@@ -230,7 +230,12 @@ def _numbers(field: str) -> list[_Fault]:
 def _texts(field: str, column: str, longest: int) -> list[_Fault]:
     text = pl.col(column)
     return [
-        _Fault(field, "Transaction.TextTooLong", f"{field} is longer than {longest}.", text.str.len_chars() > longest),
+        _Fault(
+            field,
+            "Transaction.TextTooLong",
+            f"{field} is longer than {longest:,} characters.",
+            text.str.len_chars() > longest,
+        ),
         _Fault(field, "Transaction.ControlCharacter", f"{field} has a control character.", text.str.contains(_CONTROL)),
     ]
 
@@ -239,7 +244,7 @@ def _missing(field: str) -> _Fault:
     return _Fault(field, "Transaction.Missing", f"{field} is missing.", pl.col(f"sent_{field}").is_null())
 
 
-# In order: a row is refused for the first fault that it has.
+# A row is refused for the first of these faults that it has.
 FAULTS: Sequence[_Fault] = (
     *_malformed(FIELDS),
     _missing("date"),

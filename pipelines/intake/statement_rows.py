@@ -1,5 +1,5 @@
-"""Convert statements read from PDFs to rows: to be stored with their places on the pages, and to be landed and enriched
-like any others.
+"""Convert statements read from PDFs to rows. These are stored with their places on the pages, and are landed and
+enriched like any others.
 
 A row that another statement of the same submission already holds is stored, but not landed again.
 """

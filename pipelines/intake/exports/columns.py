@@ -25,7 +25,7 @@ from pipelines.intake.exports.values import (
     money,
 )
 
-HEADING_WITHIN = 60  # records; our judgement: longer than any preamble
+HEADING_WITHIN = 60  # records; our judgement: more than any preamble has
 # All permutations of these columns are tried, so the time grows with the cube of the limits.
 MOST_MONEY_COLUMNS = 5  # without a heading
 _MOST_TRIED = 7  # with those that headings name
@@ -65,7 +65,7 @@ class Columns:
 
 
 def columns_of(sheet: Sheet, layout: Layout | None = None) -> Columns:
-    """Find the roles of a sheet's columns; a `layout` that the user gave decides them.
+    """Find the roles of a sheet's columns. If the user gave a `layout`, it decides them.
 
     Raises:
         InvalidRequest: no column holds dates or none holds amounts; or the layout names a column that does not exist.

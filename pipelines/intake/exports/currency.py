@@ -10,7 +10,7 @@ import polars as pl
 from pipelines.intake.currencies import CODES, CURRENCY_BY_SYMBOL, UNKNOWN
 
 _NAMES = {**CURRENCY_BY_SYMBOL, "ZŁ": "PLN", "KČ": "CZK", **{code: code for code in CODES}}
-# After a colon, a name that does not belong to a dollar.
+# A colon and the name of a currency that is not a dollar.
 _NAMED_OTHERWISE = re.compile(r"\b(?:CURRENCY|CCY|WÄHRUNG)(?: CODE)? ?: ?(?!.*(?:DOLLAR|AUSTRAL))[^\W\d]{2,}")
 _SHARED = r"RS\.?|KR\.?|¥"
 _NAMED = "|".join(re.escape(each) for each in sorted(_NAMES, key=len, reverse=True))
@@ -18,8 +18,8 @@ MARKS = rf"{_NAMED}|{_SHARED}|\$"  # of text in upper case
 
 
 def stated_beside(amount: pl.Expr) -> pl.Expr:
-    """Return the ISO code of the currency that is printed beside an amount's digits, UNKNOWN for a mark that several
-    share; null where none is.
+    """Return the ISO code of the currency that is printed beside an amount's digits; UNKNOWN for a mark that several
+    currencies share; null where none is printed.
     """
     printed = amount.str.to_uppercase().str.replace_all(r"\s", "")
     named = printed.str.extract(f"({_NAMED})").replace_strict(_NAMES, default=None, return_dtype=pl.String)

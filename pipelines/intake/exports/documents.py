@@ -29,7 +29,7 @@ def contents_of_json(content: bytes) -> Contents:
     """Read a submission's body, an array of such bodies, or a response with enriched transactions.
 
     Raises:
-        InvalidRequest: it is not valid JSON, or neither of these.
+        InvalidRequest: it is not valid JSON, or none of these.
     """
     try:
         document = parse(content.removeprefix(b"\xef\xbb\xbf"))
@@ -98,7 +98,7 @@ def _credit_limit(body: Mapping[str, object]) -> Decimal | None:
 
 
 def _statements_of_response(items: Sequence[Mapping[str, object]]) -> Iterator[Statement]:
-    """Group a response's transactions by customer and account, with the client's own ids, as if submitted.
+    """Group a response's transactions by customer and account, with the client's own ids, as in submissions.
 
     Masked ids and numbers may look the same. The service's own ids then distinguish rows and accounts.
     """

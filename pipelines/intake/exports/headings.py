@@ -34,7 +34,7 @@ def roles_in(headings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _plain(heading: str) -> str:
-    """Return a heading in lower case, without units in brackets or a currency's code, unless the list has it so."""
+    """Return a heading in lower case, without a unit in brackets and, unless the list has it, a currency code."""
     without_unit = re.sub(r"\(.*?\)|\[.*?\]", _side_in_brackets, heading.lower())
     words = re.sub(r"[^a-z0-9]+", " ", without_unit).split()
     code = (stated_in_heading(heading) or "").lower()

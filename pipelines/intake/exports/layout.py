@@ -16,7 +16,7 @@ class Layout:
     """The columns of a file as specified by a user.
 
     `columns`: the number of each role's column, from 1. `sign`: `-` to invert the amounts' signs, `+` if they are right
-    as printed, empty if evidence decides. `currency`: of every row, unless a column says it.
+    as printed, empty if evidence decides. `currency`: of every row, unless a column states it.
     """
 
     columns: Mapping[str, int]

@@ -57,7 +57,7 @@ def in_one_currency(statements: Sequence[Statement], declared: str | None) -> In
 def _is_other(basis: Basis, currency: str) -> pl.Expr:
     """Return whether a row is in another currency.
 
-    A mark that several currencies share is taken for the declared currency, unless that is AUD.
+    A mark that several currencies share counts as the declared currency, unless that is AUD.
     """
     own = (currency, UNKNOWN) if basis is Basis.DECLARED and currency != CURRENCY else (currency,)
     return (~pl.col("currency").is_in(own)).fill_null(value=False)

@@ -132,8 +132,8 @@ def _add_evidence(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the evidence for signs, by account.
 
     `holds`: balances follow the amounts. `mirrored`: they move the opposite way. `owed`: most balances are positive.
-    `owing`: it is named a card or loan. `charged`: words say that positive amounts are charges. `positive`, `negative`:
-    how many amounts are.
+    `owing`: the account is named a card or loan. `charged`: words say that positive amounts are charges. `positive`,
+    `negative`: the number of such amounts.
     """
     amount, step = exact(pl.col("amount")), balance_steps(1)
     moves = amount != 0
@@ -174,7 +174,7 @@ def _sign_by_evidence(rows: pl.DataFrame, notes: tuple[str, ...], sign_is_open: 
         pl.when(mirrored).then(~owed | (charged & ~pl.col("owing"))).when(holds).then(as_card & owed).otherwise(as_card)
     )
     unsigned = not rows["amount"].str.starts_with("-").any()
-    stays = pl.lit(value=unsigned) & pl.col("says_in")  # if no charge has a sign, a payment received is still money in
+    stays = pl.lit(value=unsigned) & pl.col("says_in")  # if no amount has a minus, a payment received is still money in
     proved = pl.when(mirrored).then(~owed | pl.col("owing")).otherwise(holds & ~turned)
     is_owed = pl.when(mirrored).then(~turned).otherwise(holds & turned)
     stated = judged.with_columns(turned=turned, proved=proved, owed_balance=is_owed)
@@ -196,7 +196,7 @@ def _notes_of(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
 
 
 def _balances_as_held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes: tuple[str, ...]) -> Signed:
-    """Negate balances that are amounts owed. Such an account is a card unless it is named something else."""
+    """Negate balances that are amounts owed. An account that has them is a card, unless another type is stated."""
     is_card = is_owed | (pl.col("turned") & pl.col("owing"))
     account_type = pl.when(is_card).then(pl.when("owing").then("known_type").otherwise(pl.lit("credit_card")))
     judged = rows.with_columns(is_owed=is_owed, account_type=pl.coalesce("account_type", account_type))

@@ -37,12 +37,13 @@ REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "code": pl.Strin
 NO_ROW = pl.Schema({"line": pl.UInt32(), "reason": pl.String()})
 BLANK, PREAMBLE, STATES_BALANCE, NO_AMOUNT = "blank", "before the rows", "states a balance", "no date and no amount"
 
-# Doubts about a row in a CSV of `tidemark statements extract`. Its proofs are not used: anybody may have written them.
+# Doubts about a row, from a CSV of `tidemark statements extract`. Only doubts are used: anybody may have written that a
+# row is proved.
 DOUBTED = pl.Schema({name: SUBMISSION[name] for name in ("statement_verdict", "statement_proved")})
 _DOUBTS = ("partial", "unreconciled")
 
 NO_DESCRIPTION = "-"
-MORE = "context_"  # columns that a category model may have been trained on; stored with the row
+MORE = "context_"  # begins the headings of columns that a category model may have been trained on; stored with the row
 _BALANCE_WORDS = r"(?i)\bbalance\b|\b[bc]/?f(?:wd)?\b|\b(?:brought|carried) forward\b|\bsaldo\b|\bsolde\b"
 _PENDING = (
     "pending",
@@ -69,8 +70,8 @@ _CARD_HEADINGS = r"(?i)^card(?: ?(?:no\.?|number|member|holder)|holder name)?$"
 _CARD_NAME = r"(?i)(?<!debit)(?:^|[^a-z])cards?(?:[^a-z]|$)"
 _DAY_ASSUMED = "No date shows whether the day or the month comes first: the day was assumed."
 _LONGEST_PAUSE = 31  # days between an export and the one that continues it; our judgement
-# Two exports without balances that share at least as many rows, and nearly all of the days that both cover, are of one
-# account. Our judgement: a single shared row is often a coincidence.
+# Two exports without balances are of one account if they share at least so many rows, and nearly all of their rows on
+# the days that both cover. Our judgement: a single shared row is often a coincidence.
 _LEAST_SHARED = 3
 
 
@@ -105,7 +106,7 @@ class Contents:
 
     Each of its `lines` (in JSON, items) is a row of a statement, in `refused` (schema REFUSED: rows that belong to no
     statement), in `no_rows` (schema NO_ROW), or one of the `headings`. `signs`: the evidence for which amounts are
-    money out. `notes`: decisions that are not obvious. `layout`: its columns; None for JSON.
+    money out. `notes`: decisions that are not obvious. `layout`: the file's columns; None for JSON.
     """
 
     statements: tuple[Statement, ...]
@@ -119,7 +120,7 @@ class Contents:
 
 
 def contents_of(sheet: Sheet, columns: Columns, name: str) -> Contents:
-    """Return the contents of a sheet with known columns. The file's name may show that it is of a card."""
+    """Return the contents of a sheet with known columns. `name`: of the file; it may show the type of account."""
     preamble = sheet.cells.head(columns.preamble)
     body = sheet.cells.slice(columns.first_row)
     repeats_heading = _is_heading(columns)
@@ -290,7 +291,7 @@ def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
     messages = {
         "Export.SurplusCells": "The line has more columns than the heading: a text with a comma in it needs quotes.",
         "Export.DebitAndCredit": "Debit and credit are both filled.",
-        "Export.AmbiguousAmount": "Its point may separate thousands or decimals: no amount of the file shows which.",
+        "Export.AmbiguousAmount": "Its point may separate thousands or decimals: no amount in the file shows which.",
         "Export.NotBooked": "Its status says that no money was moved.",
     }
     refusals = rows.select("line", field=pl.lit("amount"), code=_fault())

@@ -18,7 +18,7 @@ _CUSTOMERS = UUID("6f1c9f0e-2a57-4c0b-9d5e-8b1f5d1f7a10")  # namespace in which 
 
 @dataclass(frozen=True)
 class Submitted:
-    """Submissions made of statements.
+    """Submissions made from statements.
 
     `rows`: SUBMISSION and LANDED; `job_id` is the statement's number (see `statement_number`). `customers`: names by
     number; None if the file names no customer.

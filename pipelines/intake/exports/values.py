@@ -28,11 +28,12 @@ _PLAIN = (
     (_NAME_FIRST, "%b/%d/%Y"),
 )
 _WEEKDAY = r"^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[,.]?\s+"
-# Behind a time nothing separates cells: the rest of a line that is split in the wrong place is not a time.
+# No delimiter may follow a time: otherwise the rest of a line that was split by the wrong delimiter would count as one.
 _CLOCK = r"(?:t|,?\s+)[0-9]{1,2}:[0-9]{2}[^,;|\t]*$"
 _UNIVERSAL = r"(?i)^[0-9]{4}-[0-9]{2}-[0-9]{2}[t ][^,;|\t]*z$"  # its day depends on the zone, which `validate` knows
 
-# What may be printed around an amount's digits, and its sign. Other combinations are contradictory or unknown.
+# What may be printed around an amount's digits, and the sign that it means. Other combinations are contradictory or
+# unknown.
 _SIGNS = {
     **dict.fromkeys(("", "+", "CR", "+CR"), ""),
     **dict.fromkeys(("-", "()", "DR", "-DR", "()DR"), "-"),
@@ -133,7 +134,7 @@ def groups_by_points(text: pl.Expr) -> pl.Expr:
 
 
 def may_group_by_a_point(text: pl.Expr) -> pl.Expr:
-    """Return whether `1.500` is printed: a thousand and a half, or one and a half with three decimals."""
+    """Return whether a text is like `1.500`: one thousand five hundred, or one and a half with three decimals."""
     return text.str.contains(r"^[^0-9.,]*[1-9][0-9]{0,2}\.[0-9]{3}[^0-9.,]*$")
 
 

@@ -7,7 +7,8 @@
           → headings, columns, rows (`table`)
           → signs by evidence, dates with years, oldest first, proved by balances (`statements`)
 
-Columns are found on the page; there are no templates for banks. The verdict says what a statement does not prove.
+Columns are found on the page; there are no templates for banks. A statement's verdict says how far its balances prove
+its rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -49,9 +50,9 @@ def extract(
     Args:
         content: the file.
         password: to open it.
-        limits: beyond which it is refused.
+        limits: beyond which the file is refused.
         scanned: reads a page that is a picture, given its number and a PNG at 200 dpi; None without OCR.
-        on_page: called after each page with the number of pages read and of all pages.
+        on_page: called after each page with the number of pages read and the number of all pages.
     """
     try:
         with open_document(content, password) as document:

@@ -36,7 +36,7 @@ def page_png(
 
 @contextmanager
 def _picture(document: pdfium.PdfDocument, number: int, scale: float) -> Iterator[tuple[Image.Image, float]]:
-    """Draw a page as shown, including notes and form fields; also returns the pixels per point, which are limited."""
+    """Yield a picture of a page as shown, with notes and form fields, and its pixels per point, which are limited."""
     if not 1 <= number <= len(document):
         raise IndexError(f"the file has {len(document)} pages, and no page {number}")
     try:

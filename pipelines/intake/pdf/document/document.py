@@ -1,6 +1,6 @@
 """Read a file's pages as words and lines, within limits, because a file may be hostile or not what it seems.
 
-Only one page is open at a time, so a file of two hundred pages needs no more memory than one page.
+Only one page is open at a time, so pdfium needs no more memory for two hundred pages than for one.
 """
 
 import io
@@ -23,7 +23,8 @@ from pipelines.intake.pdf.page.wrapped_dates import join_wrapped_dates
 Scanned = Callable[[int, bytes], Sequence[ScannedWord]]
 
 _HEADER_WITHIN = 1_024  # bytes that may precede %PDF, as in other readers
-# Our judgement: a page is a scan if it has fewer characters (a stamp, a page number) and an image covers more.
+# Our judgement: a page is a scan if it has fewer characters than this (a stamp, a page number) and an image covers more
+# than this.
 _FEW = 20  # characters
 _MOST = 0.4  # of the page's area
 _MOST_OBJECTS = 2_000  # how many objects are searched for such an image
@@ -43,7 +44,7 @@ LIMITS = Limits()
 
 
 class Unreadable(Exception):
-    """A file is refused; says why."""
+    """A file is refused; `refusal` and `message` say why."""
 
     def __init__(self, refusal: Refusal, message: str, pages: int = 0) -> None:
         super().__init__(message)
@@ -197,9 +198,7 @@ def _lines(characters: Characters, page: int) -> Sequence[Line]:
 
 
 def _split_characters(characters: Characters, page: int, cut: Cut) -> tuple[Sequence[Line], Sequence[Line]]:
-    """Return the lines of the two sides. They are assembled again, because nearly level lines of two pages are not
-    one.
-    """
+    """Return the lines of the two sides. Lines are assembled again, because a line must not join words of two pages."""
     second = cut.is_second(characters.left, characters.top)
     return _lines(characters.only(~second), page), _lines(characters.only(second), page + 1)
 
@@ -233,7 +232,7 @@ def _png(handle: Any, width: float, height: float, scale: float) -> bytes:
 
 
 def _shows_a_picture(handle: Any, area: float) -> bool:
-    """Return whether an image covers most of a page."""
+    """Return whether an image covers more than _MOST of a page's area."""
     objects = min(raw.FPDFPage_CountObjects(handle), _MOST_OBJECTS)
     return any(_covered(raw.FPDFPage_GetObject(handle, index)) > _MOST * area for index in range(objects))
 

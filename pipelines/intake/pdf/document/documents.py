@@ -22,7 +22,7 @@ from pipelines.intake.pdf.page.periods import period_of
 # Our judgement.
 _HEAD = 40  # lines before the first row that identify a page's document
 _FOOT = 8  # lines after the last row
-_MOST_ACCOUNTS = 8  # of a page; more add no evidence, and all pairs are compared
+_MOST_ACCOUNTS = 8  # of a page; more add no evidence, but cost time, because all pairs are compared
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class _Group:
         return shared, max((len(leaf.marks & other.marks) for other in self.leaves), default=0)
 
     def may_count(self, leaf: _Leaf) -> bool:
-        """Return whether a page's number is still free here, and of the same number of pages."""
+        """Return whether a page's number is still free here, and names the same total of pages."""
         number, last = leaf.number, self.last
         return number is None or (not self.has(number.number) and (last is None or last.of == number.of))
 
@@ -166,7 +166,7 @@ class _Group:
         return leaf.number is not None and self.last is not None and leaf.number.follows(self.last)
 
     def has_twin(self, leaf: _Leaf) -> bool:
-        """Return whether a page repeats one of these."""
+        """Return whether a page repeats one of this document's."""
         number = leaf.number.number if leaf.number else 1
         return number > 1 and any(other.number == leaf.number and leaf.is_twin(other) for other in self.leaves)
 
@@ -180,7 +180,7 @@ class _Group:
         return is_same_bank and not self.lacks_first and all(map(self.may_count, rest.leaves))
 
     def is_of_other_account(self, leaf: _Leaf) -> bool:
-        """Return whether a page names accounts but none of these, or no accounts but another bank."""
+        """Return whether a page names only accounts that this document lacks, or no account but another bank."""
         if self.accounts and leaf.accounts:
             return not any(leaf.shares_account(other) for other in self.leaves)
         return self._is_other_bank(leaf)
@@ -256,7 +256,7 @@ def _splits_an_account(runs: Sequence[_Group]) -> bool:
 
 
 def _runs(leaves: Sequence[_Leaf]) -> Sequence[_Group]:
-    """Begin a new document at a page whose number starts again, or of another bank or account."""
+    """Begin a new document at a page whose numbers start again, or that is of another bank or account."""
     runs: list[_Group] = []
     for leaf in leaves:
         if not runs or not runs[-1].may_count(leaf) or runs[-1].is_foreign(leaf):
@@ -290,7 +290,7 @@ def _group_by_content(leaves: Sequence[_Leaf]) -> Sequence[_Group]:
 
 
 def _join_parts(groups: list[_Group]) -> None:
-    """Join pages of a further account to their bank's document, if exactly one lacks them."""
+    """Join pages of a further account to their bank's document, if exactly one document can hold them."""
     for rest in [group for group in groups if group.lacks_first]:
         wholes = [group for group in groups if group is not rest and group.may_hold(rest)]
         if len(wholes) == 1:
@@ -304,7 +304,7 @@ def _find_group(leaf: _Leaf, groups: Sequence[_Group], before: _Group | None) ->
     Args:
         leaf: the page.
         groups: the documents so far.
-        before: that of the previous page in the file, if known.
+        before: the document of the previous page in the file, if known.
     """
     if twin := next((group for group in groups if group.has_twin(leaf)), None):
         return twin

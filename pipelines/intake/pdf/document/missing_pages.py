@@ -24,7 +24,7 @@ _NO_PREVIOUS = "The first page brings its balance from a previous page, which is
 
 
 def is_between_pages(lines: Sequence[Line], position: int) -> bool:
-    """Return whether a balance is carried or brought between pages, by its line or the wrapped rest of it."""
+    """Return whether a line, or its wrapped rest, states a balance carried to or brought from another page."""
     line = lines[position]
     if not (_CARRIED.search(line.text) or _BROUGHT.search(line.text)):
         return False
@@ -34,11 +34,11 @@ def is_between_pages(lines: Sequence[Line], position: int) -> bool:
 
 
 def missing_page(lines: Sequence[Line], document: Document, *, opens: bool, closes: bool) -> str | None:
-    """Return why a page must be missing where an account's part of a document begins or ends, or None.
+    """Return why a page must be missing before or after an account's part of a document, or None.
 
     Args:
         lines: of the account.
-        document: that has the account.
+        document: the one with the account.
         opens: whether an opening balance is stated.
         closes: whether a closing balance is stated.
     """

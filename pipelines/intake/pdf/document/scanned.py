@@ -1,4 +1,4 @@
-"""Assemble words that OCR read from the picture of a page. They are read like others, but never trusted as much."""
+"""Assemble words that OCR read from the picture of a page into lines. Rows read by OCR are never proved."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,10 @@ def _place(scanned: ScannedWord, scale: float, slope: float) -> Word:
 
 
 def _slope(words: Sequence[ScannedWord]) -> float:
-    """Return the median slope between neighbouring words: pixels down per pixel to the right."""
+    """Return the median slope between neighbouring words: pixels down per pixel to the right.
+
+    Words less than 60 pixels apart, and pages with 20 such pairs or fewer, show no slope (our judgement).
+    """
     slopes = sorted(
         (_middle(after) - _middle(before)) / (after.left - before.left)
         for before, after in pairwise(words)

@@ -95,7 +95,7 @@ def _texts(line: Line) -> Sequence[str]:
 
 
 def _without_furniture(mentions: Sequence[_Mention], lines: Sequence[Line], pages: int) -> Sequence[_Mention]:
-    """Remove repetitions of a number that is at the head or foot of every page."""
+    """Remove repetitions of a number that is at the same height on every page, such as at its head."""
     places: dict[tuple[str, int], list[_Mention]] = {}
     for mention in mentions:
         places.setdefault((mention.number, round(lines[mention.position].box.top / _SAME_PLACE)), []).append(mention)
@@ -107,8 +107,8 @@ def _without_furniture(mentions: Sequence[_Mention], lines: Sequence[Line], page
 
 
 def _runs(mentions: Sequence[_Mention], lines: Sequence[Line]) -> Sequence[_Mention]:
-    """Return the mentions that begin a section: of a different account than the previous one, and with rows before the
-    next.
+    """Return the mentions that begin a section: each names another account than the one before, and has rows before
+    the next account.
     """
     runs: list[_Mention] = []
     for number, mention in enumerate(mentions):
@@ -122,8 +122,8 @@ def _runs(mentions: Sequence[_Mention], lines: Sequence[Line]) -> Sequence[_Ment
 
 
 def _has_rows(lines: Sequence[Line], mention: _Mention) -> bool:
-    """Return whether lines have dates below a heading, or dated amounts and a balance. An account's additional card has
-    no balance.
+    """Return whether lines have dated amounts and a stated balance, or dates below a heading. Dates are not enough for
+    a card, because an account's additional card has no balance of its own.
     """
     if any(_STATES_BALANCE.search(line.text) for line in lines) and any(map(is_row, lines)):
         return True
@@ -137,7 +137,7 @@ def _is_heading(line: Line) -> bool:
 
 
 def _with_title(lines: Sequence[Line], position: int) -> int:
-    """Return the line where an account's heading begins: a title may be close above its number."""
+    """Return the line where an account's section begins: a title may be close above its number."""
     first = position
     while first > max(position - _TITLE_LINES, 0) and _is_title_of(lines[first - 1], lines[first]):
         first -= 1

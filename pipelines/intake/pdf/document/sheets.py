@@ -87,8 +87,8 @@ def _are_beside(first: Sequence[Line], second: Sequence[Line]) -> bool:
 
 
 def _are_stacked(first: Sequence[Line], second: Sequence[Line], middle: float, near: float) -> bool:
-    """Return whether each half has a page number at the same height, or a head. One page may well have a number at its
-    foot, and two tables, one below the other.
+    """Return whether each half has a page number at the same height, or a head. A number at the foot and two tables,
+    one below the other, prove nothing: a single page may have them.
     """
     if min(len(first), len(second)) < _FEWEST_LINES:
         return False

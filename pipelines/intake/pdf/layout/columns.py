@@ -1,7 +1,7 @@
 """Find the columns of a table from the figures below its heading.
 
-Figures in a column share a right edge, wherever the heading is above them. So the edges that many figures share are the
-columns. Headings give them their roles: by their own right ends if these agree, else by order, else by distance.
+Figures in a column share a right edge, wherever their heading is above them. So the edges that many figures share are
+the columns. Columns get their roles from the headings: by right ends if these agree, else by order, else by distance.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ _ALIGNED = 3.0  # between right edges in one column
 _NEAR = 6.0  # between the edge of an amount and that of its column
 _IN_LINE = 1.0  # likewise if a word is close before the amount
 _FAR = 45.0  # a figure further from every heading is not part of the table
-_SAME_WORDS = 0.5  # of the size: an amount this close after a word is part of its text
+_SAME_WORDS = 0.5  # of the characters' size: an amount this close after a word is part of a text
 _LEAST_DATES = 2  # dates that show where dates begin
 _DATE_SLACK = 30.0  # how far a heading may be to the right of its dates
 _BLANKS = {"blank", "nil"}  # texts of empty cells
@@ -79,9 +79,9 @@ class Cells:
     year: int | None = None  # alone in the column of dates
     words: tuple[Word, ...] = ()
     amounts: Mapping[str, Money] = field(default_factory=dict)  # by role
-    strays: tuple[Money, ...] = ()  # amounts in no column, or a second one in a column
+    strays: tuple[Money, ...] = ()  # further amounts in a column that has one
     sign: int | None = None  # from a column of DR and CR
-    row_year: int | None = None  # of the year row above it
+    row_year: int | None = None  # from a row above with only a year
     is_date_unreadable: bool = False  # the column of dates has a text that isn't a date
 
     @property
@@ -222,8 +222,8 @@ def _distance(cluster: _Cluster, column: Column) -> float:
 
 
 def _date_zone(heading: Heading, lines: Sequence[Line]) -> tuple[float, float] | None:
-    """Return the column of dates: below its heading, or where lines begin with dates if it has none or no date is below
-    it. The column ends where the texts after dates begin, because their heading may be centred.
+    """Return the column of dates: below its heading, or where lines begin with dates if it has no heading or most dates
+    are elsewhere. The column ends where the texts after dates begin, because their heading may be centred.
     """
     zone = _zone(heading, "date")
     if zone is not None:
@@ -308,7 +308,7 @@ def _take_amounts(words: Sequence[Word], columns: Columns) -> tuple[dict[str, Mo
 
 
 def _column_of(words: Sequence[Word], printed: Printed, columns: Columns) -> Figures | None:
-    """Return the column at whose edge an amount ends, else the one whose heading is above it, if it isn't in a text."""
+    """Return the column at whose edge an amount ends, else (unless it is in a text) the one with its heading above."""
     nearest = min(columns.figures, key=lambda column: abs(column.edge - printed.edge), default=None)
     if nearest is None:
         return None

@@ -1,7 +1,7 @@
 """Find the heading of a table, by one list of synonyms for all banks.
 
-A heading is one line, or two or three with the parts of one heading below each other. A line is a heading if nearly all
-of its words name columns and it has no amount.
+A heading is one line, or two or three if the headings of its columns wrap. A line is a heading if nearly all of its
+words name columns and it has no amount.
 """
 
 import re
@@ -156,7 +156,7 @@ def plain(heading: str) -> str:
 
 
 def heading_at(lines: Sequence[Line], index: int, vocabulary: Vocabulary) -> tuple[Heading, int] | None:
-    """Return the heading that begins on a line, and its number of lines, so that most columns are named."""
+    """Return the heading that begins on a line, and its number of lines: as many as name the most columns."""
     if not _may_begin(lines[index], vocabulary):
         return None
     best = None
@@ -237,8 +237,8 @@ def _cell(words: Sequence[Word]) -> _Cell:
 
 
 def _split_group(group: Sequence[Word], space: float, vocabulary: Vocabulary) -> Sequence[Sequence[Word]]:
-    """Split a group of words where the gap is wider than a space: between close columns of figures, and between one and
-    an unknown column.
+    """Split a group of words where the gap is wider than a space: between close columns of figures, and between a
+    column of figures and an unknown one.
     """
     cuts = [place for place, (one, two) in enumerate(pairwise(group), start=1) if _gap(one, two) > _WIDE_SPACE]
     parts = [group[start:stop] for start, stop in pairwise([0, *cuts, len(group)])]
@@ -284,8 +284,8 @@ def _stack_cells(lines: Sequence[Sequence[_Cell]]) -> list[_Cell]:
 
 
 def _named_parts(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, Sequence[tuple[str, int]]]]:
-    """Yield the headings in a cell with their roles: the cell itself, or phrases in it if headings are as close as
-    words.
+    """Yield the headings in a cell with their roles: the cell itself, or phrases in it if headings are no further
+    apart than words.
     """
     text = plain(cell.text)
     if cell.text in _PLUS_MINUS:
@@ -323,7 +323,7 @@ def _part(cell: _Cell, words: Sequence[str], start: int, stop: int) -> _Cell:
 
 
 def _assign_roles(named: Sequence[tuple[_Cell, Sequence[tuple[str, int]]]]) -> list[Column]:
-    """Assign a role to each cell. If several cells fit a role, the preferred one gets it and the others their next."""
+    """Assign a role to each cell. If several cells fit a role, the preferred one gets it; the others get their next."""
     columns: list[Column] = []
     options = sorted((rank, role, index) for index, (_, roles) in enumerate(named) for role, rank in roles)
     order = {role: place for place, role in enumerate(synonyms())}

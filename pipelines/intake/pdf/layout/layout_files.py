@@ -35,7 +35,7 @@ DATE_SHAPES = {form: _shape(form) for form in DATE_FORMATS}
 
 
 def parse_yaml(text: str) -> tuple[Any, Sequence[str]]:
-    """Parse a file as plain data; the second result are its mistakes as YAML."""
+    """Return a file as plain data, and its mistakes as YAML."""
     loader = yaml.CSafeLoader(text)
     try:
         node = loader.get_single_node()

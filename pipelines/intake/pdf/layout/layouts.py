@@ -27,9 +27,9 @@ from pipelines.intake.pdf.page.result import Kind
 # Weights of evidence; our judgement.
 _ENOUGH = 4  # a lower total may come from a payee's bank
 _LEGAL, _LOGO, _IN_HEAD, _OF_BRANCH = 3, 4, 3, 3
-_MOST_NAMED, _MOST_WORDS = 3, 2  # at most, for names and for words
+_MOST_NAMED, _MOST_WORDS = 3, 2  # most weight of names and of words
 _HEAD = 14  # lines of the first page
-_PAGES_READ = 3  # from the first; also the last page
+_PAGES_READ = 3  # the first ones; the last page is read, too
 _NOT_COMPACT = re.compile(r"[^a-z0-9.\n]")
 _LONG_NAME = 5  # letters: a shorter name may be an ordinary word, so its case must match
 _OF_ANOTHER = r"(?<!division of )(?<!brand of )(?<!subsidiary of )(?<!part of )(?<!business of )(?<!to )(?<!from )"
@@ -82,7 +82,7 @@ def recognise_layout(pages: Sequence[Page]) -> Layout | None:
 
 
 def banks_hinted(page: Page) -> frozenset[str]:
-    """Return the banks that a page may be of, named at its head or by a legal mark anywhere. Cheap, but
+    """Return the banks that a page may be of: named at its head, or by a legal mark anywhere. This is cheap, but
     not evidence.
     """
     head = [line for line in page.lines[:_HEAD] if not is_row(line)]
@@ -135,9 +135,7 @@ def _weight(layout: Layout, evidence: _Evidence) -> int:
 
 
 def _any_in(marks: Sequence[str], compact: str) -> bool:
-    """Return whether a text has one of the marks. A number must be whole; an address may have lost the spaces around
-    it.
-    """
+    """Return whether a text without spaces has one of the marks. Letters may touch a mark, but digits may not."""
     return any(re.search(rf"(?<![0-9]){re.escape(mark)}(?![0-9])", compact) for mark in marks)
 
 
@@ -147,8 +145,8 @@ def _names_bank(layout: Layout, line: str) -> bool:
 
 @cache
 def _name_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Match names as whole words, except as the owner of a brand or the destination of money; short ones match by
-    case.
+    """Match names as whole words, except as the owner of a brand or a party to a payment. The case of short names must
+    match.
     """
     return tuple(
         re.compile(

@@ -28,8 +28,8 @@ _BEGINNING = re.compile(r"[(+\-−–]?(?:A?\$)?[0-9]{1,3}(?:,[0-9]{3})*[,.]?")
 
 
 def _join_lines(above: Cells, below: Cells, columns: Columns) -> tuple[Cells, Cells] | None:
-    """Return both lines with amounts of the upper joined that end on the lower: `1,` above `234.50`, `1,234.` above
-    `50`.
+    """Return both lines, with the amounts whole that begin on the upper and end on the lower: `1,` above `234.50`,
+    `1,234.` above `50`. Return None if the lines are on different pages.
     """
     if above.line.page != below.line.page:
         return None

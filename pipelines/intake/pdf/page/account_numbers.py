@@ -48,7 +48,7 @@ _BOTH_LABEL = re.compile(r"\bbsb(?: *(?:number|no)\.?)?(?: *[/&+|-]+ *| and | )(
 
 @dataclass(frozen=True)
 class AccountNumber:
-    """A BSB and an account number, digits only; of a masked number the visible end. One of them may be None."""
+    """A BSB and an account number, digits only; of a masked number the visible end. One of the two may be None."""
 
     bsb: str | None
     number: str | None

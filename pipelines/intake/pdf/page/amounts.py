@@ -80,7 +80,7 @@ class Printed:
     start: int
     stop: int
     left: float
-    edge: float  # the right end of its digits, without a mark after them
+    edge: float  # the right end of the digits, without a mark after them
     right: float
 
 
@@ -118,7 +118,7 @@ def printed_in(words: Sequence[Word]) -> list[Printed]:
 
 
 def _longest_amount(words: Sequence[Word], start: int) -> Printed | None:
-    """Return the longest amount that begins with a word."""
+    """Return the longest amount that begins at a word."""
     if not _is_part(words[start].text) or not any("." in word.text for word in words[start : start + _MOST_PARTS]):
         return None
     stop, best, text, most = start, None, "", min(len(words), start + _MOST_PARTS)
@@ -168,6 +168,6 @@ def _printed(value: Money, words: Sequence[Word], start: int, stop: int) -> Prin
 
 
 def _edge(word: Word) -> float:
-    """Return where the digits of a word end. A mark after them is assumed to be as wide per character."""
+    """Return where the digits of a word end, assuming that all of its characters are equally wide."""
     behind = len(word.text) - len(word.text.rstrip("CRDOcrdo)+*#^†£€₹¥" + _MINUS))
     return word.right - behind * (word.right - word.left) / len(word.text) if behind else word.right

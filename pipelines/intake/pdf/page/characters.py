@@ -1,4 +1,4 @@
-"""Read the characters of a page in bulk. Calls per character dominate the time, so there are only three of them.
+"""Read the characters of a page in bulk. Calls for each character dominate the time, so there are only three of them.
 
 Font, size, colour and angle belong to a text object, not to a character, and are read once for each. Characters that
 are not visible (invisible, or white on white) are left out: accessible statements write “blank” into empty cells.
@@ -98,7 +98,7 @@ def characters_of(page: Any, text_page: Any) -> Characters:
 
 
 def _is_solid(code: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return whether each is neither a control character nor a space of any width (no-break, thin, zero-width)."""
+    """Return for each character whether it is neither a control character nor a space of any kind (even zero-width)."""
     blank = (code <= 0x20) | (code == 0xA0) | ((code >= 0x2000) & (code <= 0x200F)) | (code == 0x202F)
     blank |= (code == 0x205F) | (code == 0x3000) | (code == 0xFEFF) | (code == 0xFFFE) | (code == 0xAD)
     solid: NDArray[np.bool_] = ~(blank | ((code >= 0x7F) & (code < 0xA0)) | (code == 0x2028) | (code == 0x2029))
@@ -118,8 +118,8 @@ def _after_space(solid: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _boxes(page: Any, text_page: Any, number: int) -> NDArray[np.float64]:
-    """Return left, top, right and bottom of each character on the page as shown. These are cells of the font, not the
-    ink, so that digits end where their column does.
+    """Return left, top, right and bottom of each character on the page as shown. The boxes are the font's cells, not
+    the ink, so that digits end where their column does.
     """
     rectangles = (pdfium.FS_RECTF * number)()
     places = map(ctypes.byref, rectangles)
@@ -153,8 +153,8 @@ def _point(page: Any, x: float, y: float) -> tuple[float, float]:
 
 
 def _runs(text_page: Any, number: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the run of each character, and the index of the first of each run. A space that pdfium inferred has no
-    text object.
+    """Return the run of each character, and the index of each run's first character. A space that pdfium inferred has
+    no text object.
     """
     objects = map(pdfium.FPDFText_GetTextObject, repeat(text_page), range(number))
     address = np.fromiter(map(_address, objects), np.uint64, number)
@@ -210,7 +210,7 @@ def _is_white(handle: Any) -> bool:
 
 
 def _has_background(page: Any, boxes: NDArray[np.float64], white: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return whether each is a white character on a background that isn't white, as in many headings."""
+    """Return for each character whether it is white on a background that isn't white, as in many headings."""
     on = np.zeros(len(boxes), bool)
     if not white.any():
         return on

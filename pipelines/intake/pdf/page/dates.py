@@ -176,7 +176,9 @@ def _add_year(printed: Printed | None, year: int | None, bounds: tuple[date | No
 
 
 def _nearest(printed: Printed, start: date | None, end: date | None) -> date | None:
-    """Return the date in the period or nearest to it. If only one end is known, the period is 360 days long."""
+    """Return the date in the period or nearest to it. If only one end of the period is known, it is taken to be 360
+    days long: less than a year, so that no day occurs in it twice.
+    """
     known = start or end
     if known is None:
         return None
@@ -198,7 +200,9 @@ def _distance(day: date, first: date, last: date) -> timedelta:
 
 
 def _in_sequence(printed: Sequence[Printed | None], dates: Sequence[date | None], start: date) -> Iterator[date | None]:
-    """Yield dates in a period in which a day occurs more than once: each row's year follows from the row before it."""
+    """Yield dates in a period of more than a year, in which a day may occur twice: a row's year follows from the row
+    before it.
+    """
     last = start - _NEAR
     for shown, day in zip(printed, dates, strict=True):
         found = day

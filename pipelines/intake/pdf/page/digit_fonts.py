@@ -1,7 +1,7 @@
-"""Find amounts that look different from the rest of their column: a digit that was pasted in rarely has its font.
+"""Find amounts that look different from the rest of their column: a pasted digit rarely has the column's font.
 
-Only rows are examined. Totals and balances around them are often larger or bold, and a row that is bold as a whole is
-intended to be.
+Only rows are examined, because totals and balances around them are often larger or bold. A row that is bold as a whole
+is intended to be.
 """
 
 import re
@@ -15,7 +15,7 @@ from pipelines.intake.pdf.page.result import Box
 _AMOUNT = re.compile(r"[0-9]\.[0-9]{2}(?![0-9])")
 # Our judgement.
 _ENOUGH_AMOUNTS = 6  # in a column of a page, to determine its usual font
-_FEW = 0.2  # of a column's amounts: if more differ, the page is designed so
+_FEW = 0.2  # of a column's amounts: if more differ, the page is designed that way
 _SAME_EDGE = 3.0  # points
 _OTHER_SIZE = 0.4  # points
 

@@ -16,7 +16,7 @@ _AMOUNT = re.compile(r"[0-9]\.[0-9]{2}(?![0-9])")
 _MONEY = re.compile(r"(?:due|is|of|:|=|[ (+-])*(?:\$ ?[0-9]|[0-9][0-9,]*\.[0-9]{2}(?![0-9]))", re.IGNORECASE)
 _UNTIL = re.compile(r" *(?:to|[-–—]) *[0-9]", re.IGNORECASE)
 _CLOSE = 1.3  # of a line's height: a line further below does not continue the one above
-_GAP = 0.9  # of the characters' size: wider than a space, so another cell begins
+_GAP = 0.9  # of the characters' size: after a wider gap, another cell begins
 _HEAD = 60  # lines among which labels of two lines are searched for
 _LINES_BELOW = 3
 _FURTHEST_BELOW = 48.0  # points; our judgement, as is the next

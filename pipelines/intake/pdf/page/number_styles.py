@@ -1,4 +1,4 @@
-"""Rewrite amounts in other number styles (`1.234,56`, `1'234.56`, `1,23,456.00`) in the Australian style.
+"""Rewrite amounts in other number styles (`1.234,56`, `1'234.56`, `1,23,456.00`) as `1,234.56` or `123456.00`.
 
 The style is inferred from the whole document: if more amounts have a comma before their cents than a point, commas are
 decimal. Only the texts of words change, not their places.
@@ -19,7 +19,7 @@ _SWAPPED = str.maketrans(",.", ".,")
 
 
 def in_one_style(pages: Sequence[Page]) -> Sequence[Page]:
-    """Return the pages with decimal points and commas for thousands."""
+    """Return the pages with decimal points, and with commas or nothing between thousands."""
     grouped = [_rewrite_page(page, _with_commas) for page in pages]
     texts = [word.text for page in grouped for line in page.lines for word in line.words]
     if sum(map(_has_comma_cents, texts)) <= sum(map(_has_point_cents, texts)):

@@ -1,6 +1,6 @@
 """Find figures printed over other figures: a figure that was painted over is still in the file below its cover.
 
-Both are read as one word, with too many characters for its width and in an order that is not an amount.
+The two figures are read as one word, which has too many characters for its width and is not a valid amount.
 """
 
 import re
@@ -15,7 +15,7 @@ _TOO_NARROW = 0.9  # of the usual width; narrow fonts come close to it
 
 
 def overprinted(page: Page) -> Iterator[Word]:
-    """Yield the words of a page that are two, one over the other."""
+    """Yield the words of a page that consist of two figures, one over the other."""
     if page.read_by_ocr:
         return
     for line in page.lines:

@@ -63,7 +63,7 @@ class Turn:
 
     cosine: float = 1.0
     sine: float = 0.0
-    across: float = 0.0  # added after turning level, so that all coordinates are positive
+    across: float = 0.0  # points, like `down`: added after turning level, so that all coordinates are positive
     down: float = 0.0
 
     @classmethod
@@ -109,13 +109,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page's lines from top to bottom. A sheet may show two pages; `turn` then includes where each begins on it."""
+    """A page's lines from top to bottom. A sheet may show two pages; `turn` then includes where this one begins."""
 
     number: int  # from 1, in the order in which pages are read
     width: float  # of its sheet as shown
     height: float
     lines: Sequence[Line]
-    is_picture: bool  # without text, and an image covers most of it
+    is_picture: bool  # almost without text, and largely covered by an image
     read_by_ocr: bool
     turn: Turn = Turn()
     on_sheet: int | None = None  # the number of its sheet, if other than its own
@@ -123,7 +123,7 @@ class Page:
 
     @property
     def sheet(self) -> int:
-        """The page of the file on which it is, from 1."""
+        """The number of its sheet, which is a page of the file, from 1."""
         return self.on_sheet or self.number
 
     def shown(self, box: Box) -> Box:

@@ -1,4 +1,4 @@
-"""Find the number printed on a page: `Page 2 of 5`, `2/5`, `Page 2`, also if label and value are separate cells."""
+"""Find the number printed on a page: `Page 2 of 5`, `2/5`, `Page 2`. Label and value may be separate cells."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ from pipelines.intake.pdf.page.page import Line, Word
 
 Period = tuple[date | None, date | None]
 
-_LONGEST = timedelta(days=40 * 366)  # of a loan since it was opened; our judgement
+_LONGEST = timedelta(days=40 * 366)  # for a loan since it was opened; our judgement
 _BETWEEN = re.compile(r"\s*(?:to:?|until|till|through|thru|and|[-–—−‑])\s*", re.IGNORECASE)
 _DANGLING = re.compile(r"[0-9]\s*(?:to:?|until|[-–—−‑])$", re.IGNORECASE)
 _SAME_LEFT = 4.0  # points

@@ -59,15 +59,13 @@ class Box:
 
 @dataclass(frozen=True)
 class Entry:
-    """One transaction of a statement; entries are in printed order, oldest first."""
+    """One transaction of a statement. Entries are oldest first: in printed order, or in its reverse."""
 
     date: dt.date
     value_date: dt.date | None
     description: str  # the lines joined by one space
     amount: Decimal
-    balance: (
-        Decimal | None
-    )  # after the transaction; printed, or computed between two printed ones that the rows connect
+    balance: Decimal | None  # after the transaction; printed, or computed between two that agree with the rows
     balance_printed: bool
     boxes: tuple[Box, ...]  # one per page; most rows have one
     proved: bool = False  # its sign is printed, and it is between two printed balances that agree with the rows
@@ -121,7 +119,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Extraction:
-    """The result of one file: statements, or a refusal. The message tells the client what was refused."""
+    """The result of one file: statements, or a refusal. The message tells the client what was refused and why."""
 
     pages: int
     statements: tuple[Statement, ...]

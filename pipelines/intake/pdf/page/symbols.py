@@ -4,8 +4,8 @@ import re
 
 from pipelines.intake import currencies
 
-# Currencies in which banks hold accounts. Those whose code is an English word (ALL, TRY, TOP) are left out, because the
-# word would be read as a currency.
+# Currencies in which banks offer accounts. Codes that are English words (ALL, TRY, TOP) are left out, because the words
+# would be read as currencies.
 CODES = frozenset(
     "AED AUD BDT BRL CAD CHF CLP CNH CNY COP CZK DKK EGP EUR FJD GBP HKD HUF IDR ILS INR ISK JPY KES KRW KWD LKR MXN "  # noqa: SIM905
     "MYR NGN NOK NPR NZD PGK PHP PKR PLN QAR RON RUB SAR SEK SGD THB TWD UAH USD VND XPF ZAR".split()

@@ -16,13 +16,13 @@ from pipelines.intake.pdf.page.page import Line, Turn, Word
 
 # Shares of the characters' size, unless stated otherwise; our judgement.
 _GAP = 0.19  # a wider gap separates words
-_GAP_AT_SPACE = 0.05  # likewise where the file has a space
+_GAP_AT_SPACE = 0.05  # the same where the file has a space
 _CELL = 1.1  # a wider gap separates columns; it is more than any letter spacing
 _SAME_LINE = 0.32  # between the middles of neighbours
 _TALLEST_LINE = 0.62  # between the middles of the first and the last
 _DOUBLED = 0.35  # of a character's width: the same character drawn again this close is bold
 _ASKEW = 20.0  # degrees: text turned further is not part of the page's text
-_LEADER = 3  # this many full stops in a row only guide the eye
+_LEADER = 3  # so many full stops in a row, or more, only guide the eye
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def lines_of(characters: Characters, page: int) -> list[Line]:
 
 
 def _assign_lines(characters: Characters) -> NDArray[np.int64]:
-    """Return the line of each character. Characters with level middles are on one line, in any order in the file."""
+    """Return the line of each character. Characters with level middles share a line, in any order in the file."""
     middle = (characters.top + characters.bottom) / 2
     steps = np.round(middle * 10).astype(np.int64)
     levels, which = np.unique(steps, return_inverse=True)

@@ -1,7 +1,7 @@
 """Join dates that wrap in a narrow column: `01` above `AUG`, `2025-07-` above `04`, `07 JUL` above `25`; and remove the
 time of day that a few banks print beside or above a date.
 
-This comes before all other reading: a row with a split date looks like one without a date, which would get the date of
+This comes before all other reading: a row with a split date looks like one without a date, and would get the date of
 the row above.
 """
 
@@ -28,7 +28,7 @@ def join_wrapped_dates(lines: Sequence[Line]) -> list[Line]:
     whole = [_remove_time(line) for line in lines]
     found: list[Line] = []
     for line, below in zip_longest(whole, whole[1:]):
-        begins = below is not None and _join_date(line, below) is not None  # the first half of a date of its own
+        begins = below is not None and _join_date(line, below) is not None  # the first half of another date
         joined = _join_date(found[-1], line) if found and not begins else None
         if joined is None:
             found.append(line)

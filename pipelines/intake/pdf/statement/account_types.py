@@ -1,7 +1,7 @@
 """Find the type of an account by the words at the head of its statement.
 
-There are adverts, too: `Apply for a credit card` is printed on statements of other accounts. So a statement is of a
-debt only if several words or a title say so, or it states an amount to pay.
+Adverts have such words, too: `Apply for a credit card` is printed on statements of other accounts. So a statement is of
+a debt only if several words or a title say so, or it states an amount to pay.
 """
 
 import re
@@ -53,12 +53,12 @@ _DEBTS_AND_TERMS = ("credit_card", "loan", "term_deposit")
 _OFFSET = re.compile(r"\boffset\b", re.IGNORECASE)
 _SHORT_WORD = 3  # letters: `of` and `and` are in lower case even in titles
 _LONGEST_TITLE = 9  # words; a longer text is a sentence, perhaps about other products
-_ENOUGH_FEATURES = 2  # features that only cards or loans have
+_ENOUGH_FEATURES = 2  # features that only cards, loans or term deposits have
 
 
 def account_type(head: Sequence[Line], layout: Layout | None) -> str | None:
-    """Return the type by label, else by an amount to pay, else by features of cards or loans, else by layout, else by
-    titles.
+    """Return the type by label, else by an amount to pay, else by features of cards, loans or term deposits, else by
+    layout, else by titles.
     """
     for found in labelled(head, _LABEL):
         if named := _type_in(found.first_cell or found.behind):

@@ -40,7 +40,7 @@ _ACCOUNT = re.compile(
     rf"\b(?i:account|amounts?|figures|balances?)\b[ a-z]{{0,24}}[ (](?:{_CODE})\b|"
     rf"(?i:\b(?:{_NAME}) (?:currency )?account\b)|\b(?i:currency account)\W{{1,4}}(?:{_CODE})\b"
 )
-# A colon and a name that is neither ours nor a bare dollar's: `Currency: GHS`, `Currency: Ringgit`.
+# A colon and the name of a currency that is not in `symbols` and not a dollar: `Currency: GHS`, `Currency: Ringgit`.
 _NAMED = re.compile(r"\b(?i:currency)(?: (?i:code))? ?: ?(?![^|]*(?i:dollar|austral))([A-Za-z]{3,})")
 _OTHER_SIGN = re.compile(r"[B-Zb-z]*[¢£¥₠-₿][B-Zb-z]*|[B-Zb-z]+\$|\$[B-Zb-z]+")  # of a currency that we don't know
 _APART = 1.6  # of the size of characters: a mark stands closer, as CR and DR do
@@ -77,7 +77,7 @@ def _stated_for_account(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _stated_in_sentences(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield the currencies in sentences and labels above, between and below the rows, but in none of them."""
+    """Yield the currencies in sentences and labels above, between and below the rows, but not in the rows."""
     continuations = row_continuations(lines)
     others = [line for position, line in enumerate(lines) if not is_row(line) and position not in continuations]
     for found in _SENTENCE.finditer("\n".join(line.text for line in others)):
@@ -94,7 +94,7 @@ def _stated_in_headings(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _stated_at_figures(lines: Sequence[Line]) -> str | None:
-    """Return the currency at the last figure of most rows; if rows have none, that of most other amounts."""
+    """Return the currency at the last figure of most rows; if no row has one, that of most other amounts."""
     rows = [currency_at(line, amounts_of(line)[-1]) for line in lines if is_row(line) and amounts_of(line)]
     others = [currency_at(line, amount) for line in lines if not is_row(line) for amount in amounts_of(line)]
     return _majority(rows) if any(rows) else _majority(others)

@@ -76,10 +76,10 @@ class Details:
     is_debt: bool  # a card or a loan, whatever marks its balances have
     balance_is_owing: bool  # a balance without a mark is a debt
     minus: int | None  # what a minus at an amount means by the words of rows: 1 money in, -1 money out
-    signs_stated: bool  # whether it is an account or a debt is stated
+    signs_stated: bool  # the pages say whether it is a debt or an account with money
     credit_limit: Decimal | None
     currency: str | None  # ISO 4217; None if not stated
-    missing_page: str | None  # why a page of it must be missing in the file
+    missing_page: str | None  # why a page must be missing in the file
 
 
 def details_of(section: Section, document: Document, layout: Layout | None) -> Details:

@@ -1,8 +1,8 @@
 """Find signs of manipulation in a file. Some genuine files show them, too.
 
 Each finding is a signal with its page and severity. Signals decide nothing and don't prevent reading. A reviewer weighs
-them together with the verdict: a statement whose balances add up, in a file that was saved twice, is rarely a forgery;
-one with a pasted digit often is.
+them together with the verdict: that a file was saved twice means little if its balances add up; a pasted digit means
+much more.
 """
 
 import re
@@ -38,8 +38,8 @@ _PROGRAMS = (  # group of producers.yaml, signal, severity, message
     ),
     ("scanners", "Scanned", Severity.INFORMATION, "The file was scanned from paper with {}."),
 )
-_SAVED_AT_ONCE = timedelta(minutes=10)
-_WIDEST_ZONE = timedelta(hours=14)
+_SAVED_AT_ONCE = timedelta(minutes=10)  # between making a file and its last change; our judgement
+_WIDEST_ZONE = timedelta(hours=14)  # the largest offset from UTC
 
 
 def signals_of(
@@ -64,8 +64,8 @@ def signals_of(
 
 
 def _versions(content: bytes) -> Iterator[Signal]:
-    """Count the ends of a file: each time it is saved by appending adds one. The first of a web-optimised file is
-    empty.
+    """Count the ends of a file: each time that it is saved by appending adds one. A web-optimised file has an empty one
+    in front.
     """
     later = sum(match[1].strip(b"0") != b"" for match in _VERSION_ENDS.finditer(content)) - 1
     if later > 0:
@@ -94,9 +94,7 @@ def _any_of(names: Sequence[str]) -> re.Pattern[str]:
 
 
 def _programs(facts: Facts, statements: Sequence[Statement]) -> Iterator[Signal]:
-    """Yield a signal if a file names a program that the bank doesn't use. Banks never make statements
-    with an editor.
-    """
+    """Yield a signal if a file names a program that the bank doesn't use, or with which no bank makes statements."""
     named = {group: match[0] for group, match in _programs_named(facts)}
     expected = _expected(statements)
     if any(name.lower() in f"{facts.producer} {facts.creator}".lower() for name in expected):
@@ -137,14 +135,14 @@ def _times(facts: Facts, statements: Sequence[Statement]) -> Iterator[Signal]:
 
 
 def _least_time_between(created: datetime, modified: datetime) -> timedelta:
-    """Return the time between, at least: a time without a zone may be in any zone."""
+    """Return the time between the two, less _WIDEST_ZONE if only one of them has a zone."""
     if (created.tzinfo is None) == (modified.tzinfo is None):
         return modified - created
     return modified.replace(tzinfo=None) - created.replace(tzinfo=None) - _WIDEST_ZONE
 
 
 def _overlays(overlays: Sequence[Overlay], pages: Sequence[Page]) -> Iterator[Signal]:
-    """Yield one signal per page and kind of overlay; over an amount it is more severe."""
+    """Yield one signal per page and kind of overlay, which is more severe over an amount."""
     by_page_and_kind = sorted(overlays, key=_page_and_kind)
     for (page, what), group in groupby(by_page_and_kind, _page_and_kind):
         same = list(group)
@@ -246,7 +244,7 @@ def _first_against(steps: Sequence[tuple[int, int]]) -> int | None:
 
 
 def _extras(content: bytes, facts: Facts) -> Iterator[Signal]:
-    """Yield scripts and attachments, by the file's lists and by the names that it must contain if not compressed."""
+    """Yield scripts and attachments, found in the file's lists or by their names, which appear unless compressed."""
     if facts.scripts or b"/JavaScript" in content:
         yield Signal("Script", Severity.INFORMATION, "The file contains JavaScript; it was not run.")
     if facts.attachments or b"/EmbeddedFile" in content:

@@ -1,4 +1,4 @@
-"""Find the rows of overlapping statements in one request that another of them already holds.
+"""Find the rows of statements in one request that another, overlapping statement of it already holds.
 
 The rows of the better document are retained: a statement's before a listing's, a listing's before those of an interim
 one, and those of the earlier period. Rows are matched as enrichment matches those of separate submissions

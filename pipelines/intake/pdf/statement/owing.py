@@ -1,8 +1,8 @@
 """Find what a minus at an amount means, from the words of the rows that have it.
 
 Most accounts print money out with a minus. Cards and loans often print purchases without a mark and payments with a
-minus; a balance without a mark is then a debt. Balances can't distinguish the two, because they also agree if all signs
-are inverted. But rows of payments and refunds are named as such.
+minus; a balance without a mark is then a debt. Balances can't distinguish the two conventions, because they also agree
+if all signs are inverted. But the rows say which are payments and refunds.
 """
 
 import re

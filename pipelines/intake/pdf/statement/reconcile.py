@@ -1,8 +1,8 @@
 """Prove rows by balances: the opening balance plus rows must give each printed balance, down to the closing one.
 
-There is no tolerance, and nothing is adjusted. If two balances agree with the rows between them, no single amount among
-these can be wrong. A row with a printed balance on only one side is not proved: its amount and sign could be anything.
-So a listing without an opening balance is never proved completely.
+There is no tolerance, and nothing is adjusted. If two balances agree with the rows between them, no single amount of
+these rows can be wrong. A row with a printed balance on only one side is not proved: its amount and sign could be
+anything. So a listing without an opening balance is never proved completely.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ class Posting:
 
 @dataclass(frozen=True)
 class Point:
-    """A balance; `after`: the number of rows before it."""
+    """A balance that applies after so many rows (`after`)."""
 
     after: int
     balance: Decimal
@@ -154,7 +154,7 @@ def _fill_balances(
 
 
 def is_newest_first(dates: Sequence[date | None]) -> bool:
-    """Return whether most dates are later than the next."""
+    """Return whether dates go down more often than up."""
     known = [day for day in dates if day]
     return sum(after < before for before, after in pairwise(known)) > sum(
         after > before for before, after in pairwise(known)
@@ -162,7 +162,7 @@ def is_newest_first(dates: Sequence[date | None]) -> bool:
 
 
 def count_following(amounts: Sequence[Decimal], balances: Sequence[Decimal | None]) -> int:
-    """Count the balances that follow from the previous one and their amount."""
+    """Count the balances that follow from the previous balance and the row's amount."""
     rows = list(zip(amounts, balances, strict=True))
     return sum(
         before is not None and after is not None and before + amount == after

@@ -86,11 +86,11 @@ def stated_in(lines: Sequence[Line], *, is_debt: bool, minus: int | None) -> Sta
 
 
 def _is_owing(lines: Sequence[Line], opening: Money | None, closing: Money | None, minus: int | None) -> bool:
-    """Return whether balances without a mark are debts, and those with CR or a minus are in credit, or the reverse.
+    """Return whether balances without a mark are debts, and those with CR or a minus are in credit; False: the reverse.
 
-    A minus alone says nothing. If it is money in at an amount, it is in credit at a balance. Else the minimum payment
-    shows whether the closing balance is a debt. Else, if all balances have a minus, they are debts: a card is rarely in
-    credit for a whole period.
+    A minus alone proves nothing. If it means money in at an amount, it means in credit at a balance. Else the minimum
+    payment shows whether the closing balance is a debt. Else, if all balances have a minus, they are debts: a card is
+    rarely in credit for a whole period.
     """
     balances = [balance for balance in (opening, closing) if balance is not None]
     if any(balance.mark in ("DR", "D", "OD") for balance in balances):
@@ -144,7 +144,7 @@ def _last(lines: Sequence[Line], label: re.Pattern[str]) -> Money | None:
 
 
 def _most_frequent(lines: Sequence[Line], label: re.Pattern[str]) -> Money | None:
-    """Return the amount that is stated most often; of equals, the later."""
+    """Return the amount that is stated most often; of several such amounts, the last."""
     found = Counter(reversed([*_amounts(lines, label)]))
     return max(found, key=lambda money: found[money]) if found else None
 
@@ -177,7 +177,7 @@ def _has_label(lines: Sequence[Line], label: re.Pattern[str]) -> bool:
 
 
 def _following_amount(found: Labelled) -> Money | None:
-    """Return the amount after a label and perhaps a date. Of several, it is the last: totals come before a balance."""
+    """Return the amount after a label and perhaps a date; of several, the last, because totals precede a balance."""
     words = _skip_joins(found.beside)
     last = None
     amounts = printed_in(words)

@@ -1,6 +1,6 @@
 """Build one account's statement from its table: decide signs, dates and order (oldest first), and prove the rows.
 
-Each step can only lower the verdict. A reason says why, with the page to look at.
+After the proof, each step can only lower the verdict. A reason says why, if possible with the page.
 """
 
 from collections.abc import Iterator, Sequence
@@ -153,7 +153,9 @@ def _ends_with_opening(marks: Sequence[Mark], rows: int) -> bool:
 
 
 def _begins_with_only_balance(rows: Sequence[RawRow]) -> bool:
-    """Return whether only the first of several rows has a balance: a day's only balance is that of its end."""
+    """Return whether only the first of several rows has a balance. As the balance at the end of the day, it belongs to
+    the last transaction.
+    """
     return len(rows) > 1 and [index for index, row in enumerate(rows) if row.balance] == [0]
 
 
@@ -179,7 +181,7 @@ def _resolve_printed(rows: Sequence[RawRow], details: Details, made: date | None
 
 
 def _out_of_order(dates: Sequence[date | None]) -> Iterator[str]:
-    """Yield a doubt if nearly all rows are in order: a date of the others may not be the bank's."""
+    """Yield a doubt if some rows are out of order but nearly all are in order: a date may have been changed."""
     known = [day for day in dates if day]
     steps = list(pairwise(known))
     back = [(one, two) for one, two in steps if two < one]
@@ -192,7 +194,7 @@ def _choose_balances(ordered: _Ordered, details: Details, dates: Resolved) -> tu
     """Choose the opening and closing balance among the candidates, and return the proof by them.
 
     Other candidates are tried only if the likeliest contradict the rows, and a pair counts only if it agrees exactly.
-    If several pairs or none agree, it is unknown which apply. That is not a contradiction and not a sign of
+    If several pairs or none agree, it is unknown which pair applies. This is neither a contradiction nor a sign of
     manipulation.
     """
     proof = _proof(ordered, details, dates)

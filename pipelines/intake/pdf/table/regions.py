@@ -63,14 +63,14 @@ def _regions(lines: Sequence[Line], vocabulary: Vocabulary, titles: Mapping[str,
 
 
 def _title_above(lines: Sequence[Line], index: int, titles: Mapping[str, int]) -> tuple[Line, ...]:
-    """Return the title close above a heading, which applies to the rows below both."""
+    """Return the title close above a heading, if there is one. It applies to the rows below the heading."""
     title, heading = lines[index - 1] if index else lines[0], lines[index]
     is_close = title.page == heading.page and heading.box.top - title.box.top <= _TITLE_STEP * title.words[0].size
     return (title,) if index and is_close and title_of(title.text, titles) is not None else ()
 
 
 def _main_regions(regions: Sequence[Region]) -> list[Region]:
-    """Return the regions with the kind of table that has most rows, without others (monthly fees, interest rates)."""
+    """Return the regions of the kind of table with most rows, not those of others (monthly fees, interest rates)."""
     weights: Counter[frozenset[str]] = Counter()
     for region in regions:
         weights[_kind(region)] += sum(1 for line in region.lines if _is_dated(line) and amounts_of(line))
@@ -129,7 +129,9 @@ def _edges(amounts: Sequence[Printed], rows: int) -> list[list[Printed]]:
 
 
 def _infer_heading(edges: Sequence[Sequence[Printed]], segments: Sequence[Sequence[Line]]) -> Heading | None:
-    """Infer a heading in the usual order: amount; amount and balance; out, in and balance. Which is out is assumed."""
+    """Infer a heading in the usual order: amount; amount and balance; or out and in, perhaps with a balance. Which of
+    the two is out is assumed.
+    """
     if not edges:
         return None
     dated = [segment[0] for segment in segments]

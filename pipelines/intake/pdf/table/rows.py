@@ -51,7 +51,7 @@ _FURNITURE = re.compile(
     r"(?:please )?(?:see|turn|continued) over.*|transactions? (?:details )?\(?continued\)?.*)$",
     re.IGNORECASE,
 )
-# Words of titles above rows: the rows are money in, money out, or as other words of the title say.
+# Words of titles above rows: the rows are money in, or money out, or the other words of the title decide.
 _IN = frozenset("credits deposits refunds repayments receipts received incoming reversals rebates".split())  # noqa: SIM905
 _OUT = frozenset(
     "debits withdrawals purchases fees charges charged cheques advances spending outgoing surcharges".split()  # noqa: SIM905
@@ -194,8 +194,8 @@ def _rows_of_segment(segment: Sequence[Cells], is_last: bool, step: float, title
 
 
 def _share_lines(segment: Sequence[Cells], with_amount: Sequence[int], is_last: bool, step: float) -> list[list[Cells]]:
-    """Divide a day's lines into rows. Lines between two amounts go to the closer one, or as in the rest
-    of the table.
+    """Divide a day's lines into rows. Lines between two amounts belong to the closer one; if neither is clearly closer,
+    to the upper or lower as in the rest of the table.
     """
     groups = [[segment[index]] for index in with_amount]
     lead = [cells for cells in segment[: with_amount[0]] if cells.words]

@@ -29,7 +29,7 @@ class Signed:
     """Amounts and balances from the holder's point of view: money out and debts are negative.
 
     `is_evident`: each sign is printed in some way. `is_contradicted`: on a debt, descriptions contradict most signs, as
-    if it were not a debt, which no balance can show. `unreadable`: rows with both money in and out, or with
+    if it were not a debt. No balance can show this. `unreadable`: rows with both money in and out, or with
     contradictory marks.
     """
 
@@ -46,8 +46,8 @@ class AccountFacts:
     """What a statement says about an account outside its rows.
 
     `is_owing`: a balance without a mark is a debt. `is_debt`: it is a card or a loan, whatever marks its balances have.
-    `minus`: what a minus at an amount means by the words of the rows, 1 money in and -1 money out. `is_known`: whether
-    it is an account or a debt is stated.
+    `minus`: what a minus at an amount means by the words of the rows, 1 money in and -1 money out. `is_known`: the
+    pages say whether it is a debt or an account with money.
     """
 
     is_owing: bool
@@ -63,12 +63,12 @@ def decide_signs(rows: Sequence[RawRow], marks: Sequence[Mark], stated: AccountF
         rows: as printed.
         marks: balances between them.
         stated: about the account.
-        columns_known: the columns have printed headings; otherwise, which is out and which is in was assumed.
+        columns_known: the columns have printed headings; if not, it was assumed which is out and which is in.
     """
     conventions = _Conventions.of(rows, stated)
     found = [conventions.amount(row, columns_known=columns_known) for row in rows]
     return Signed(
-        amounts=tuple(amount + 0 for amount, _ in found),  # no zero has a sign
+        amounts=tuple(amount + 0 for amount, _ in found),  # turns -0 into 0
         balances=tuple(_balance(row.balance, stated.is_owing) for row in rows),
         marks=tuple(_balance(mark.money, stated.is_owing) for mark in marks),
         is_evident=all(evident for _, evident in found),
@@ -117,7 +117,7 @@ class _Conventions:
     """
 
     bare: int | None  # sign of an amount without a mark in a column of amounts
-    minus: int  # likewise with a minus
+    minus: int  # sign of an amount with a minus there
     habits: frozenset[str]  # columns of one direction whose amounts usually have a minus
     is_debt: bool
     turns_evident: bool
@@ -174,7 +174,7 @@ class _Conventions:
 
 
 def _has_debit_balances(rows: Sequence[RawRow]) -> bool:
-    """Return whether debts are marked DR, so that a minus at an amount is not needed to mark money out."""
+    """Return whether debts are marked DR or OD, so that money out does not need a minus."""
     return any(row.balance is not None and row.balance.mark in ("DR", "OD") for row in rows)
 
 

@@ -30,7 +30,7 @@ from pipelines.intake.pdf.table.rows import (
 )
 
 # Our judgement.
-_BESIDE = 4.0  # points: how far left of the other texts a line of a text may begin
+_BESIDE = 4.0  # points: how far left of the other texts a line of text may begin
 _CLOSE = 1.3  # of the usual step: a line this close continues the text above
 _APART = 4.0  # steps: a line further below is not a row of the day above
 _FURTHEST = 2.3  # of the size: a line further below never continues a text
@@ -91,8 +91,8 @@ def _with_heading_day(cells: Cells, columns: Columns) -> Cells:
 
 
 def _with_years(stream: Sequence[_Piece]) -> list[_Piece]:
-    """Remove lines that are only a year, and add their years to the dates below; or above, if the year of every date is
-    wrapped.
+    """Remove lines that are only a year, and add their years to the dates below; or to the dates above, if nearly every
+    date has such a line.
     """
     alone = sum(1 for piece in stream if piece.cells.year)
     bare = sum(1 for piece in stream if piece.cells.date and piece.cells.date.year is None)
@@ -167,7 +167,7 @@ def _open_row(block: Sequence[Cells]) -> list[Cells]:
 
 
 def _kind_of_line(cells: Cells, titles: Mapping[str, int], left: float | None) -> str | None:
-    """Return what a line is that belongs to no row, else None. A title is left of the texts of rows, at `left`."""
+    """Return the kind of a line that belongs to no row, else None. A title begins left of the rows' texts (`left`)."""
     text = cells.text
     if not cells.amounts and not cells.date:
         if left is not None and cells.words and cells.words[0].left < left - _BESIDE and title_of(text, titles):
@@ -187,8 +187,8 @@ def _is_sum(cells: Cells) -> bool:
 
 
 def _balance_of(cells: Cells, kind: str) -> Money | None:
-    """Return the balance of a line: in its column, else its only amount. An amount that is carried to another page in a
-    column of amounts may be a total, so it doesn't count.
+    """Return the balance of a line: the one in its column, else its only amount. But an amount carried between pages in
+    another column may be a total, so it doesn't count.
     """
     if cells.balance is not None:
         return cells.balance
@@ -220,7 +220,7 @@ def _usual_step(pieces: Sequence[_Piece]) -> float:
 def _lines_of_rows(
     pieces: Sequence[_Piece], left: float | None, step: float, titles: Mapping[str, int]
 ) -> Iterator[_Piece]:
-    """Yield the lines without texts that belong to no row: adverts, footers, heads of pages."""
+    """Yield the lines, except texts that belong to no row: adverts, footers, heads of pages."""
     index = 0
     while index < len(pieces):
         stop = index
@@ -299,7 +299,7 @@ def _continues(above: _Piece, piece: _Piece, left: float | None, step: float) ->
 
 
 def _is_aligned(piece: _Piece, left: float | None) -> bool:
-    """Return whether a text is in the column of texts, and not above the figures."""
+    """Return whether a text is in the column of texts, and not in that of the figures."""
     words = piece.cells.words
     if not words:
         return True

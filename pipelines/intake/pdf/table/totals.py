@@ -1,7 +1,7 @@
 """Compare the totals of money in and out in a summary with the rows.
 
 Totals are used only if they belong to this statement: the opening balance and the totals must give the closing balance.
-If they do so with opposite signs, debts were read as money held, or the reverse.
+If they do so only with opposite signs, debts were read as money held, or the reverse.
 """
 
 import re

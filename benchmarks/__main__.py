@@ -42,7 +42,7 @@ from benchmarks.table import Row, Section, write
 
 @dataclass(frozen=True)
 class Part:
-    """One section of the results. `measured` takes the chosen databases and returns the rows of each column."""
+    """One section of the results. `measured` takes the chosen databases and returns the rows by column."""
 
     title: str
     about: str

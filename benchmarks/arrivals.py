@@ -11,11 +11,11 @@ from benchmarks.service import Service, new_home, running
 from benchmarks.table import Row, percentile, seconds
 from pipelines.synthetic.pdf import LAYOUTS, PrintedStatement, statement_pdf
 
-TITLE = "A bank statement until it is read"
+TITLE = "From a bank statement to its rows"
 SEED, PAGES, ROUNDS, POLL_S = 73_000, 10, 2, 0.02
 ABOUT = (
     f"Statements of {PAGES} pages, one after another, {ROUNDS} in each of {len(LAYOUTS)} layouts, each for a customer "
-    f"without history; the client asks every {POLL_S * 1000:.0f} ms."
+    f"without history; the client polls every {POLL_S * 1000:.0f} ms."
 )
 OVER = ("Completed", "CompletedWithErrors", "Failed")
 

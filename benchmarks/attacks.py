@@ -1,7 +1,8 @@
 """Measure what attacks and honest lookalikes change in the ratings of synthetic customers.
 
 Each row has today's figures and, in the last column, those of the first run, before any rule looked for attacks. The
-first run is stored in `attacks_first.json`; `python -m benchmarks.attacks COMMIT` wrote it and is not run again.
+first run is stored in `attacks_first.json`, which `python -m benchmarks.attacks COMMIT` wrote. Don't run that again: it
+would overwrite the first run.
 """
 
 import json
@@ -22,11 +23,12 @@ CUSTOMERS, ATTACKED, SEED = 300, 100, 20_261_125
 FIRST = Path(__file__).parent / "attacks_first.json"
 ABOUT = (
     f"{CUSTOMERS} synthetic customers rated untouched, the first {ATTACKED} of them also after every attack and every "
-    "lookalike (an honest change with the same surface) that they can have. An attack improves a result by a better "
-    f"grade, a value lower by {results.WORTH_VALUE}, a limit higher by 2 % or a better verdict of the shipped policy "
-    "working-capital-loan, counted among customers not rated A before. It is noticed where there is a finding or a "
-    "reason that the untouched customer doesn't have, or a worse grade. \\* written without knowledge of the rules. "
-    "The last column is the first run, before there were rules. More: `tidemark attack --synthetic --customers N`."
+    "lookalike (an honest change that looks the same) that they can have. An attack improves a result if it yields a "
+    f"better grade, a value lower by at least {results.WORTH_VALUE}, a limit higher by at least {results.WORTH_LIMIT} "
+    "% or a better verdict of the shipped policy working-capital-loan; customers rated A untouched are not counted. It "
+    "is noticed if there is a finding or a reason that the untouched customer doesn't have, or a worse grade. \\*: "
+    "written without knowledge of the rules. The last column is the first run, before there were rules. More: "
+    "`tidemark attack --synthetic --customers N`."
 )
 HELD_OUT = r"\*"  # an asterisk in Markdown
 _IMPROVED = ("grade", "value", "limit", "verdict")

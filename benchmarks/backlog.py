@@ -24,15 +24,15 @@ from storage.core.store import Store
 from storage.customers import customers
 from storage.jobs import jobs
 
-TITLE = "More than can be done"
+TITLE = "Overload"
 JOBS, CUSTOMERS, ROWS = 60_000, 6_000, 20
 OVERLOAD_S, CONNECTIONS = 60.0, 400
 DRAINED_WITHIN_S = 1_800
 ABOUT = (
-    f"First {JOBS:,} jobs of {ROWS} rows lie in the queue and the landing, ten for each of {CUSTOMERS:,} customers; "
-    f"then submissions come over HTTP at twice the rate just measured, for {OVERLOAD_S:.0f} s, on up to {CONNECTIONS} "
-    "connections, more than the service serves at once. Afterwards every "
-    "accepted job is `Completed` and every row is there once, or the benchmark fails."
+    f"First, {JOBS:,} jobs of {ROWS} rows wait in the queue, ten for each of {CUSTOMERS:,} customers. Then submissions "
+    f"arrive over HTTP for {OVERLOAD_S:.0f} s at twice the rate just measured, on up to {CONNECTIONS} connections, "
+    "more than the service serves at once. The benchmark fails unless every accepted job is `Completed` afterwards and "
+    "every row is stored exactly once."
 )
 
 
@@ -56,8 +56,8 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
         Row(f"offered over HTTP for {OVERLOAD_S:.0f} s", f"{2 * rate:,.0f} jobs/s"),
         Row("accepted", f"{answers[202]:,}"),
         Row("refused with 429 or 503, all with Retry-After", f"{refused:,}"),
-        Row("backlog when the offering ended", f"{backlog:,} jobs", "bounded"),
-        Row("and emptied after", seconds(emptied)),
+        Row("backlog when the submissions ended", f"{backlog:,} jobs", "bounded"),
+        Row("until it was empty", seconds(emptied)),
     ]
 
 

@@ -30,8 +30,8 @@ TITLE = "How well completeness finds what is missing"
 BUSINESSES, MONTHS, SEED, UNTIL = 120, 12, 77_120_531, date(2026, 10, 31)
 AS_OF = date(2026, 11, 1)
 ABOUT = (
-    f"{BUSINESSES} synthetic businesses over {MONTHS} months, each hurt once by every fault that it can have. Then "
-    "the same without balances, where a row or two can't be missed by anybody."
+    f"{BUSINESSES} synthetic businesses over {MONTHS} months, each with every fault that it can have, one at a time. "
+    "Then the same without balances, where nobody could notice that a row or two are missing."
 )
 WANTED = "≥ 0.95"
 TRUTH = ("true_injected", "true_category", "true_transfer_pair", "true_facility")
@@ -59,7 +59,7 @@ class Found:
 def measure() -> Sequence[Row]:
     clean = _enriched(_portfolio())
     rows = [*_of_clean(clean), *_of_clean(_without_balances(clean), "without balances, ")]
-    rows += _rows("account never handed over", _all_found(_named_in_clean(clean)), WANTED)
+    rows += _rows("account never supplied", _all_found(_named_in_clean(clean)), WANTED)
     for fault in FAULTS:
         harmed = _enriched(_with_fault(fault))
         if fault == "account_dropped":
@@ -82,7 +82,7 @@ def _portfolio() -> Iterator[Business]:
 
 
 def _with_fault(fault: Fault) -> list[Business]:
-    """Put a fault into each business. One that can't have it is not changed, so that the n-th is always customer n."""
+    """Put a fault into each business. A business that can't have it is not changed: the n-th must stay customer n."""
     return [with_fault(each, fault, Random(f"{SEED}/{n}/{fault}")) or each for n, each in enumerate(_portfolio())]
 
 

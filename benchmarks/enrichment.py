@@ -48,12 +48,11 @@ MONTHS = 12
 TITLE = "How fast enrichment is"
 ABOUT = (
     f"A synthetic portfolio: {FULL.slices} slices, each of {FULL.businesses} whole businesses over {MONTHS} months. "
-    f"Enrichment takes one slice at a time, as the service does; ten million rows are {FULL.held} slices in turn, for "
-    "nothing is remembered from one to the next. Each figure comes from a process of its own that was warmed up, and "
-    "none but the floor's counts reading or writing files, which lie in the page cache. The portfolio's narratives "
-    "repeat little, for most print a reference or a day; how often a lender's do we don't know. The peers follow the "
-    "same rules and lists, and are spared the rest: fields, clean descriptions, names that stand in no list, "
-    "alternatives."
+    f"Enrichment takes one slice at a time, as in the service. Ten million rows are {FULL.held} slices, taken again "
+    "and again; nothing is cached from one to the next. Each figure comes from a separate process after a warm-up. "
+    "Only the floor includes reading and writing files, which are in the page cache. Few of the portfolio's narratives "
+    "repeat, because most print a reference or a day; we don't know how often those of a lender do. The peers follow "
+    "the same rules and lists, but do less: no fields, clean descriptions, names that are in no list, or alternatives."
 )
 WARMING = 500  # rows
 OFTEN = 20
@@ -128,7 +127,7 @@ def _rows_of_peers(ours: Timed, peers: "Sequence[Peer]") -> Iterator[Row]:
         what = f"peer: the rules in {peer.name}, {peer.timed.count:,} distinct narratives, extrapolated"
         yield Row(what, peer.timed.described("narratives"))
         yield Row(f"narratives in which {peer.name} and we agree on the category", f"{peer.agreement:.2%}", "≥ 95 %")
-        yield Row(f"our ratio to {peer.name}", f"{ours.rate / peer.timed.rate:,.1f} ×")
+        yield Row(f"ours, as a multiple of {peer.name}", f"{ours.rate / peer.timed.rate:,.1f} ×")
 
 
 def _rows_of_enrichment(sizes: Sequence[int], again: Sequence[tuple[Timed, int]]) -> Iterator[Row]:
@@ -284,7 +283,7 @@ def _warm(rows: pl.LazyFrame) -> None:
 
 
 def _portions(files: Sequence[Path], rows: int) -> Iterator[pl.DataFrame]:
-    """Yield slices until they have `rows` or a few more; the last is cut after a whole customer."""
+    """Yield slices until they have `rows` rows or a few more; the last is cut after a whole customer."""
     left = rows
     for file in cycle(files):
         held = pl.read_parquet(file)

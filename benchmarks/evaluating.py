@@ -25,16 +25,16 @@ class Scale:
 
     one_client: int  # customers, each requested once by one client
     many_clients: int  # other customers, requested by CLIENTS
-    again: int  # of the latter, the last, which are requested again
-    rounds: int  # of requesting them again
+    again: int  # the last of these, which are requested again
+    rounds: int  # how often they are requested again
     rows_each: int
 
 
 FULL = Scale(200, 800, 200, 4, 2_000)
 ABOUT = (
     f"A policy of 10 rules over 15 metrics (benchmarks/ten_rules.yaml), customers of {FULL.rows_each:,} rows, clients "
-    "on the same machine. Every evaluation is stored with its trace. What was computed of a customer is kept for a "
-    f"while: first everybody is asked for once, then {FULL.again} of them again."
+    "on the same machine. Every evaluation is stored with its trace. A customer's figures are cached: first each "
+    f"customer is evaluated once (figures not known yet), then {FULL.again} of them again (figures known)."
 )
 
 

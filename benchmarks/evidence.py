@@ -1,7 +1,7 @@
 """Measure what missing evidence does to the points and the rating: leaving evidence out must never help.
 
 Rows are blanked as if their words had never been sent. The interval is compared with the value of all evidence, and
-with a split-conformal interval, whose margins (in points per unknown point) are set to cover a share of COVERS.
+with a split-conformal interval, whose margins (in points per unknown point) are set so that it covers a share COVERS.
 """
 
 from collections.abc import Iterator, Sequence

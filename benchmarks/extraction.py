@@ -1,4 +1,4 @@
-"""Measure time and memory of reading statements, each in a child process; the peer is another reader of tables."""
+"""Measure the time and memory of reading statements, each in a child process. The peer is pdfplumber."""
 
 import re
 import resource
@@ -22,10 +22,11 @@ SEED, PAGES, LONGEST = 72_000, 10, 200
 ALONE = re.compile(r"[-−+(]?\s*\$?\s*([\d,]+\.\d\d)\s*(?:[-)]|CR|DR|Cr|Dr|OD)?")
 BY_WORDS = {"vertical_strategy": "text", "horizontal_strategy": "text"}
 ABOUT = (
-    f"One generated statement of {PAGES} pages in each of {len(EVERY_LAYOUT)} layouts, one after another, each read "
-    "by a child process with limits. The peer is pdfplumber's table extraction on the same files in one warm process: "
-    "once as it comes (columns by drawn lines), once told to find columns by words. A row counts for it when a cell "
-    "holds its amount, signs and currency aside, and nothing else: a lenient count, without dates, balances or signs."
+    f"One generated statement of {PAGES} pages in each of {len(EVERY_LAYOUT)} layouts, one after another, each read by "
+    "a child process with limits. The peer is pdfplumber's table extraction on the same files in one warm process: "
+    "once with its defaults (columns by drawn lines), once set to find columns by words. The peer recovers a row if a "
+    "cell holds its amount and, except for signs and currency, nothing else. This is lenient: dates, balances and "
+    "signs are not checked."
 )
 
 
@@ -38,8 +39,8 @@ def measure() -> Sequence[Row]:
     spent = _cpu_of_children() - spent
     speed = pages / sum(took)
     return [
-        Row(f"{pages} pages end to end, one child a file, on one core", f"{speed:.1f} pages/s", "≥ 25 pages/s"),
-        Row("the same by the processor's time that the children took", f"{pages / spent:.1f} pages/s"),
+        Row(f"{pages} pages end to end, one child per file, on one core", f"{speed:.1f} pages/s", "≥ 25 pages/s"),
+        Row("the same by the processor time of the children", f"{pages / spent:.1f} pages/s"),
         Row(f"a file of {PAGES} pages: median, slowest", f"{seconds(percentile(took, 0.5))}, {seconds(max(took))}"),
         Row("a file of 1 page, median", seconds(percentile(_extracted(short)[0], 0.5))),
         Row(f"rows recovered, of {rows:,}", f"{read / rows:.4f}"),
@@ -77,7 +78,7 @@ def _longest() -> list[Row]:
             time.sleep(0.02)
     took, rows = time.perf_counter() - began, sum(len(each.entries) for each in reading.result().statements)
     return [
-        Row(f"a file of {LONGEST} pages, {len(made.rows):,} rows, of which {rows:,} came out", seconds(took)),
+        Row(f"a file of {LONGEST} pages, {len(made.rows):,} rows, of which {rows:,} were read", seconds(took)),
         Row("its child's peak RSS", mebibytes(largest), "≤ 150 MB"),
     ]
 
@@ -103,7 +104,7 @@ def _peer(how: str, files: Sequence[PrintedStatement], settings: dict[str, str],
     return [
         Row(f"peer, {how}", f"{slower:.1f} pages/s"),
         Row(f"peer, {how}: rows recovered", f"{recovered / rows:.4f}"),
-        Row(f"our ratio to it, {how}", f"{speed / slower:.1f} ×"),
+        Row(f"ours, as a multiple of the peer, {how}", f"{speed / slower:.1f} ×"),
     ]
 
 

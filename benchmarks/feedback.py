@@ -20,7 +20,7 @@ from urllib.request import urlopen
 from benchmarks.table import Row
 
 TITLE = "Feedback"
-ABOUT = "CPU seconds of a whole process, median of five; wall seconds where that is said."
+ABOUT = "CPU seconds of a whole process, or wall seconds where stated; medians of five."
 RUNS = 5
 ROWS = 100
 READY_WITHIN_S = 60

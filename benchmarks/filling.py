@@ -1,7 +1,7 @@
 """Fill a lake with customers that have history, through the service's own commit.
 
-A few businesses are enriched and then copied to other customers with new ids, because the measurements depend on how
-many rows are where, not on whose they are.
+A few businesses are enriched and then copied to other customers with new ids: the measurements depend on the number and
+place of rows, not on their contents.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Fits of several small portfolios, scored on one fresh portfolio: does fitting only help?
+"""Fit scorecards to several small portfolios and score them on fresh businesses: does fitting ever hurt?
 
 For each seed, a scorecard is fitted to CUSTOMERS businesses. Its AUC on businesses of other seeds, which no fit saw, is
 compared with the default scorecard's and with that of the true probability. Fits are scored whether or not they were

@@ -20,7 +20,7 @@ ROWS_EACH = 200
 TIMES = 20
 ABOUT = (
     f"{' → '.join(f'{count:,}' for count in CUSTOMERS)} customers with {ROWS_EACH} rows each; medians of {TIMES} on an "
-    "idle service. In brackets the exponent between the smallest and the largest (1 is linear; flat is near 0)."
+    "idle service. In brackets: the exponent of growth from the smallest to the largest (1 is linear, 0 is flat)."
 )
 
 Act = Callable[[Service, requests.Session, UUID], object]

@@ -46,12 +46,12 @@ class Scale:
 
 FULL = Scale(300, 35 * 2**20, 50_000, 900, 30.0)
 ABOUT = (
-    f"The API alone, one process. One client sends {FULL.bodies} generated bodies one after another: each kind at the "
-    "limit of 35 MiB first, then of 1.1 to 35 MiB, 5 MiB on average. Then it "
-    f"holds {FULL.slow} slow connections for {FULL.slow_s:.0f} s, each opened again when it is closed: heads "
-    "without an end and, with its key, bodies without one. Another client asks for its jobs twenty times a second, "
-    f"each time over a new connection. The good body has {FULL.good_rows:,} plain transactions; processor time is that "
-    "of the service with its children, what the other client costs included."
+    f"The API alone, one process. One client sends {FULL.bodies} generated bodies one after another: first each kind "
+    f"at the limit of 35 MiB, then bodies of 1.1 to 35 MiB, 5 MiB on average. Then it holds {FULL.slow} slow "
+    f"connections for {FULL.slow_s:.0f} s and opens each again when it is closed: half send a head that never ends, "
+    "half (with the client's key) a body that never ends. Meanwhile another client requests its jobs twenty times a "
+    f"second, each time over a new connection. The good body has {FULL.good_rows:,} plain transactions. Processor time "
+    "is that of the service and its children, including the cost of the other client."
 )
 
 
@@ -79,13 +79,11 @@ def _of_bodies(pool: ProcessPoolExecutor, service: Service, hostile: Service, sc
     return [
         Row("a good body, processor time per MB", milliseconds(good.per_mb_s)),
         Row(
-            f"the costliest of {scale.bodies} hostile bodies ({worst.kind}), in multiples of it",
+            f"the costliest of {scale.bodies} hostile bodies ({worst.kind}), as a multiple of this",
             f"{worst.per_mb_s / good.per_mb_s:.1f} ×",
             "≤ 3 ×",
         ),
-        Row(
-            "hostile bodies answered otherwise than with 202, 400 or 413", str(sum(not each.answered for each in costs))
-        ),
+        Row("hostile bodies with a status other than 202, 400 or 413", str(sum(not each.answered for each in costs))),
         *_of_the_other(served, "meanwhile", "< 250 ms"),
     ]
 
@@ -206,20 +204,20 @@ HOSTILE: Mapping[str, Callable[[int], bytes]] = {
     "empty texts": lambda size: _filled(size, b"[", b'"",', b'""]'),
     "empty texts without commas": lambda size: _filled(size, b"[", b'"" '),
     "empty objects": lambda size: _filled(min(size, 4 * MB), b"[", b"{},", b"{}]") + b" " * (size - 4 * MB),
-    "lists in each other": lambda size: _filled(size, b"", b"["),
-    "ends of lists": lambda size: _filled(size, b"[", b"]"),
+    "nested lists": lambda size: _filled(size, b"", b"["),
+    "closing brackets": lambda size: _filled(size, b"[", b"]"),
     "one number": lambda size: _filled(size, b"[", b"1", b"]"),
-    "numbers as long as may be": lambda size: _filled(size, b"[", b"1" * 4_300 + b",", b"1]"),
+    "numbers of the maximum length": lambda size: _filled(size, b"[", b"1" * 4_300 + b",", b"1]"),
     "digits in texts": lambda size: _filled(size, b'{"transactions":"', b"1" * 4_300 + b" ", b'"}'),
     "white space": lambda size: _filled(size, b"{", b" \n", b"}"),
-    "no UTF-8": lambda size: _filled(size, b'{"transactions":"', b"\xff", b'"}'),
+    "invalid UTF-8": lambda size: _filled(size, b'{"transactions":"', b"\xff", b'"}'),
     "wide characters": lambda size: _filled(size, b'{"transactions":"', "🏦".encode(), b'"}'),
     "rows of many members": lambda size: _rows(
         size, b"{" + ITEM + b"".join(b',"extra%d":1' % number for number in range(16)) + b"}"
     ),
     "rows of a long text": lambda size: _rows(size, b"{" + ITEM + b',"extra":"' + b"\\u00e9" * 95 + b'"}'),
     "rows of nested lists": lambda size: _rows(size, b"{" + ITEM + b',"extra":' + b"[" * 15 + b"]" * 15 + b"}"),
-    "rows that are none": lambda size: _rows(size, b"7".ljust(size // 50_001)),
+    "rows that are not objects": lambda size: _rows(size, b"7".ljust(size // 50_001)),
     "rows of different card numbers": lambda size: _different_rows(
         size, lambda number: b"{" + ITEM + b',"extra":"' + b"4111 1111 1111 1111 " * 20 + b'%05d"}' % number
     ),

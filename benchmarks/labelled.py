@@ -1,4 +1,4 @@
-"""The synthetic portfolio as accepted rows with the truth."""
+"""Convert the synthetic portfolio to accepted rows with the true labels."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime

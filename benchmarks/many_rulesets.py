@@ -19,7 +19,7 @@ _CONSTANT = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 def watching(count: int) -> Watch:
-    """Return a plan of `count` rulesets. All rounds read the same figures, which are computed once."""
+    """Return a plan of `count` rulesets. All rounds of the library read the same figures, which are computed once."""
     return watch([Watched(UUID(int=nth + 1), 1, ruleset, None) for nth, ruleset in enumerate(_varied(count))])
 
 

@@ -3,8 +3,8 @@
 Both get the metrics as numbers in a dictionary per customer, null if missing. This preparation is not measured.
 
 GoRules (`zen-engine`): one decision table, first hit, with a row for each rule of a step that any rule decides and one
-row for the step that needs all. Figures that are compared with a constant have their own columns; those compared with
-each other are in a column of expressions. It computes in decimals. A cell does not match null, so its row is skipped.
+row for the step that needs all. Figures that are compared with a constant have their own columns; comparisons of two
+figures are in a column of expressions. It computes in decimals. A cell does not match null, so its row is skipped.
 That is how tables are usually written. The guarded table takes nulls into account: after each step, another row says
 `indeterminate` if a null could have made a difference.
 
@@ -82,7 +82,7 @@ def _unless_false(condition: str, *names: str) -> str:
 KNOCK_OUT_UNKNOWN = _null(
     "dishonours_90d", "overdrawn_day_share_180d", "days_behind", "debt_service_180d", "seen_revenue_180d"
 )
-# If both figures match, the customer is already referred, so one of the remaining figures is null.
+# If both parts of FALLING hold, an earlier row has referred the customer. So where both may hold, one is unknown.
 REFERRAL_UNKNOWN = " or ".join(
     (
         _null("income_concentration_180d", "days_since_revenue", "tax_arrears_signs_180d"),

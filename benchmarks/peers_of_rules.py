@@ -77,7 +77,7 @@ class Lists:
 
     @cached_property
     def _said(self) -> list[tuple[str, Party]]:
-        """What is looked for, and whom it names: the longest first."""
+        """Return the phrases to search for, the longest first, each with the party that it names."""
         saying = [(phrase, party) for party in counterparties.load_parties() for phrase in party.says]
         wanted = search_literals([phrase for phrase, _ in saying])
         said = [(literal, party) for literal, (_, party) in zip(wanted, saying, strict=True)]
@@ -118,7 +118,7 @@ def _of(phrases: Sequence[str]) -> str:
 
 
 def expression(wanted: Sequence[str]) -> str:
-    """Return the result of `phrases.literals` as one regular expression.
+    """Return the result of `phrases.search_literals` as one regular expression.
 
     Words are letters, digits and spaces, so nothing needs quoting. Boundaries are outside the alternatives, so that
     Python's engine rejects each at its first letter.

@@ -1,8 +1,8 @@
-"""Measure speed and accuracy of policies on whole portfolios; the peers are GoRules and CEL with the same policy and
+"""Measure speed and accuracy of policies on whole portfolios. The peers are GoRules and CEL, with the same policy and
 customers.
 
-Ready metrics represent a portfolio whose figures are known, transactions one whose figures are not. For the latter, the
-backtest of two versions of a policy is also measured.
+Ready metrics represent a portfolio whose figures are known; transactions represent one whose figures are not. On
+transactions, the backtest of two versions of a policy is also measured.
 """
 
 import tempfile
@@ -47,12 +47,13 @@ AT_ONCE = 20_000  # customers in memory, with a column for every node of the pol
 TITLE = "How fast policies decide"
 ABOUT = (
     "A policy of 10 rules in 3 steps over 15 metrics, with one limit (benchmarks/ten_rules.yaml). Ready metrics are "
-    f"random, {MISSING_SHARE:.0%} of them missing, and are read and evaluated {AT_ONCE:,} customers at a time; making "
-    "them isn't counted. Peers take ready dictionaries of floats, one customer after the other; how their policies are "
-    "written stands in benchmarks/peers_of_policies.py. What is right is told by plain Python with exact decimals, of "
-    f"{FULL.sampled:,} customers with gaps and of {FULL.sampled:,} without, one of whose figures is to the cent what "
-    "the policy compares it with. Metrics are of the reports' portfolio of transactions; the backtest is the "
-    "service's, of its own lake on SQLite. Each figure comes from a process of its own."
+    f"random, {MISSING_SHARE:.0%} of them missing, and are read and evaluated {AT_ONCE:,} customers at a time; the "
+    "time to generate them is not included. Peers take ready dictionaries of floats, one customer after the other; "
+    "benchmarks/peers_of_policies.py shows how their policies are written. Plain Python with exact decimals says what "
+    f"is right, for {FULL.sampled:,} customers with gaps and {FULL.sampled:,} without, each of whom has one figure "
+    "that equals its threshold to the cent. Metrics from transactions are measured on the portfolio of the reports' "
+    "benchmark; the backtest is the service's, in a home of its own on SQLite. Each figure comes from a separate "
+    "process."
 )
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 INPUTS: Mapping[str, readings.Value] = {"requestedAmount": REQUESTED}
@@ -82,9 +83,9 @@ def _on_ready_metrics(scale: Scale) -> list[Row]:
     mistakes = {"ours": ours, **{name: found for name, (_, found) in peers.items()}}
     return [
         Row(f"verdict and limit of {scale.customers:,} customers", f"{bulk:,.0f}/s", "≥ 500,000/s"),
-        Row("peak RSS at it, metrics included", mebibytes(peak)),
+        Row("its peak RSS, including the metrics", mebibytes(peak)),
         *(Row(f"one customer at a time: {name}", f"{rate:,.0f}/s") for name, rate in rates.items()),
-        *(Row(f"ours in bulk to {name}", f"{bulk / rates[name]:,.0f} ×") for name in peers),
+        *(Row(f"ours in bulk, as a multiple of {name}", f"{bulk / rates[name]:,.0f} ×") for name in peers),
         *(
             Row(f"wrong {about}: {name}", each.described(), "0" * (name == "ours"))
             for name, found in mistakes.items()
@@ -156,7 +157,7 @@ def _on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
     whose = f"{portfolio.customers[-1]:,} customers of {portfolio.rows_each:,} rows"
     return [
         Row(f"all metrics of {whose}", every.described(), "≤ 15 s"),
-        Row("those that the policy reads", read.described()),
+        Row("only the metrics that the policy reads", read.described()),
         *_backtested(folder / "home", portfolio.customers[-1], portfolio.rows_each),
     ]
 
@@ -172,9 +173,9 @@ def _backtested(folder: Path, customers: int, rows_each: int) -> list[Row]:
             job_id = _requested(store, home.client_id)
         (took, changed), peak = alone(_backtest, home, job_id)
     return [
-        Row("backtest of two versions over as many, in the service's lake", seconds(took), "≤ 30 s"),
-        Row("of whom it finds decided otherwise", f"{changed:,}"),
-        Row("peak RSS at it", mebibytes(peak), "≤ 2 GiB"),
+        Row("backtest of two versions over as many customers, in the service's lake", seconds(took), "≤ 30 s"),
+        Row("customers that it decides differently", f"{changed:,}"),
+        Row("its peak RSS", mebibytes(peak), "≤ 2 GiB"),
     ]
 
 

@@ -24,12 +24,12 @@ from pipelines.enrichment.wording.text import matching_text
 from pipelines.synthetic import held_out_banks, is_held_out, portfolio
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, AccountType, Direction
 
-TITLE = "How right enrichment is"
+TITLE = "How accurate enrichment is"
 CUSTOMERS, MONTHS, SEED, UNTIL = 300, 12, 20_261_101, date(2026, 10, 31)
 NARRATIVES = Path(__file__).parents[1] / "tests" / "narratives"
 ABOUT = (
-    f"{CUSTOMERS} synthetic businesses over {MONTHS} months that no training saw; and hand-written lines, of which the "
-    "first file was looked at while rules were written but of the second only six lines."
+    f"{CUSTOMERS} synthetic businesses over {MONTHS} months that were not used for training; and hand-written lines: "
+    "the first file was read while rules were written, but only six lines of the second."
 )
 CONFIDENCES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 WORST = 12
@@ -173,7 +173,7 @@ def _reliability(enriched: pl.DataFrame) -> list[Row]:
     bands = zip(CONFIDENCES, (*CONFIDENCES[1:], 1.01), strict=True)
     return [
         Row(
-            f"said {low:.2f} to {min(high, 1):.2f} sure: mean confidence, share that is right, rows",
+            f"confidence {low:.2f} to {min(high, 1):.2f}: its mean, share that is right, rows",
             f"{float(band.select('confidence').mean().item()):.3f}, {float(band.select(right.mean()).item()):.3f}, "
             f"{band.height:,}",
         )
@@ -186,6 +186,9 @@ def _confusions(enriched: pl.DataFrame) -> list[Row]:
     wrong = enriched.filter(pl.col("category") != pl.col("true_category"))
     counted = wrong.group_by("true_category", "category").len().sort("len", "true_category", descending=True)
     return [
-        Row(f"{each['true_category']} taken for {each['category']}", f"{each['len'] / enriched.height:.2%} of the rows")
+        Row(
+            f"{each['true_category']} categorised as {each['category']}",
+            f"{each['len'] / enriched.height:.2%} of the rows",
+        )
         for each in counted.head(WORST).to_dicts()
     ]

@@ -27,8 +27,8 @@ CUSTOMERS, ROWS_EACH = 5_000, 2_000
 PAGES, PEER_PAGES = 400, 20
 BATCHES, ROWS_PER_BATCH = 1_000, 5
 ABOUT = (
-    f"{CUSTOMERS:,} customers with {ROWS_EACH:,} rows each; random customers, page 1 of 20, as a client on the same "
-    f"machine sees it. Each of the {BATCHES:,} batches brought {ROWS_PER_BATCH} rows for one customer."
+    f"{CUSTOMERS:,} customers with {ROWS_EACH:,} rows each. A client on the same machine reads the first page, 20 "
+    f"rows, of random customers. Each of the {BATCHES:,} batches added {ROWS_PER_BATCH} rows for one customer."
 )
 
 
@@ -98,7 +98,7 @@ def _compacting(home: Home) -> Iterator[list[int]]:
 
 
 def _scans(home: Home, customers: int) -> list[float]:
-    """Measure the same page for a reader of the folder alone, who reads every file's statistics and replaced rows."""
+    """Measure the same page for a reader without the catalogue, who reads every file's statistics and replaced rows."""
     lake, drawn = home.settings.home / "lake" / "transactions", random.Random(9)
     took = []
     for _ in range(PEER_PAGES):

@@ -1,4 +1,4 @@
-"""Run a Tidemark to measure: real processes in an empty home, on SQLite or a new PostgreSQL database."""
+"""Run Tidemark to measure it: real processes in an empty home, on SQLite or a new PostgreSQL database."""
 
 import os
 import subprocess

@@ -22,8 +22,8 @@ from pipelines.synthetic import plain_rows
 IDLE_JOBS, IDLE_ROWS = 60, 500
 LOAD_JOBS, LOAD_ROWS, LOAD_CLIENTS = 1_000, 100, 8
 PEER_RUNS = 20
-TITLE = "The spine"
-ABOUT = "Local files; customers without history. The peer keeps what Dagster knows in SQLite on either side."
+TITLE = "From a submission to its result"
+ABOUT = "Local files; customers without history. The peer stores Dagster's data in SQLite in both columns."
 
 _LAUNCH = """mutation($config: RunConfigData!) { launchRun(executionParams: {
   selector: {repositoryLocationName: "peer", repositoryName: "__repository__", jobName: "naive_job"},

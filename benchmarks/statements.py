@@ -9,7 +9,7 @@ from benchmarks.table import Row
 from pipelines.intake.pdf.extraction import extract
 from pipelines.synthetic.pdf import EVERY_LAYOUT, FORGERIES, HELD_OUT, LAYOUTS, STRESSES, forgeries_of, statement_pdf
 
-TITLE = "How right bank statements are read"
+TITLE = "How accurately bank statements are read"
 SEEDS, FORGED_SEEDS, STRESSED_SEEDS = (range(81_000, 81_000 + count) for count in (40, 10, 6))
 ABOUT = (
     f"Generated PDF statements in {len(EVERY_LAYOUT)} layouts, {len(SEEDS)} of each. {len(HELD_OUT)} of the "
@@ -31,7 +31,7 @@ def measure() -> Sequence[Row]:
         *_each_layout(usual),
         *_of_forgeries(forged),
         *_of_stress(stressed),
-        Row("called reconciled wrongly, in all the files", f"{_wrongly(usual, forged, stressed)}", "0"),
+        Row("wrongly called reconciled, in all files", f"{_wrongly(usual, forged, stressed)}", "0"),
     ]
 
 
@@ -78,7 +78,7 @@ def _rows(whose: str, total: Total) -> list[Row]:
             _percent(total.share("details_right", "details")),
         ),
         Row(f"{whose}: files flagged, all of them honest", _percent(_flagged(total))),
-        Row(f"{whose}: descriptions right, blanks aside", _exactly(total.share("worded", "true"))),
+        Row(f"{whose}: descriptions right, ignoring spaces", _exactly(total.share("worded", "true"))),
         Row(f"{whose}: rows placed on their page", _exactly(total.share("placed", "true"))),
     ]
 

@@ -43,7 +43,7 @@ class Section:
             f"| {same[0].what} | {' | '.join(row.figure for row in same)} | {same[0].asked} |"
             for same in zip(*self.rows_of.values(), strict=True)
         )
-        head = f"| what | {' | '.join(self.rows_of)} | asked |\n|{'---|' * (len(self.rows_of) + 2)}"
+        head = f"| what | {' | '.join(self.rows_of)} | target |\n|{'---|' * (len(self.rows_of) + 2)}"
         return f"## {self.title}\n\n{self.about} {circumstances}\n\n{head}\n{lines}\n"
 
 

@@ -157,9 +157,10 @@ def choose(now: Copy, before: Copy) -> tuple[list[Mutant], str]:
             if len(chosen) < COUNT and ast.parse(mutant.apply(now.read(mutant.path))) and now.covering(mutant):
                 chosen.setdefault(mutant[:3], mutant)
     reported = (
-        f"Seed {SEED} chose {len(chosen)} of {len(found)} mutants of {now.commit}; {len(found) - len(there)} were"
+        f"Seed {SEED} chose {len(chosen)} of {len(found)} mutants of {now.commit}. {len(found) - len(there)} were left "
+        f"out, because {before.commit} does not have that line in that function. Results"
     )
-    return sorted(chosen.values()), f"{reported} passed over, as {before.commit} has no such line in such a function"
+    return sorted(chosen.values()), reported
 
 
 def judge(mutant: Mutant, now: Copy, before: Copy) -> list[str]:

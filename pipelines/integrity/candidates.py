@@ -11,8 +11,8 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 
-SMALLEST_SHARE = 100  # a row counts from 1/SMALLEST_SHARE of a usual month's receipts on; our judgement
-SMALLEST = 200_00  # cents: and from AUD 200 on; our judgement
+SMALLEST_SHARE = 100  # rows below 1/SMALLEST_SHARE of a usual month's receipts are left out; our judgement
+SMALLEST = 200_00  # cents: so are rows below AUD 200; our judgement
 RECENT = 200  # days before the last row: the half year that readings cover, and some days before it
 YEAR, MONTH = 365, 30
 OLDEST = 400  # days: a season is compared with the same season a year before
@@ -34,7 +34,10 @@ def is_institution() -> pl.Expr:
 
 
 def usual_month(facts: Facts) -> pl.DataFrame:
-    """Return `customer_number` and `usual`: mean receipts of 30 days in the last year, cents; no loans or owners'."""
+    """Return `customer_number`, and `usual`: mean receipts per 30 days of the last year, in cents.
+
+    Loans and money from owners are left out.
+    """
     earned = pl.col("money_in").filter(
         "is_external", pl.col("age") < YEAR, pl.col("category_group").is_in(["debt_inflow", "owner"]).not_()
     )

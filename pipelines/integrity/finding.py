@@ -1,4 +1,4 @@
-"""Findings: signs that a business was made to look better, each with its rows and the honest explanation that remains.
+"""Findings: rows that may make a business look better than it is, each set with an honest explanation that is possible.
 
 A finding is about a customer and, where it matters, one party or account. It never says that anybody did wrong. A
 person can resolve it; then it is shown as resolved and changes nothing.
@@ -22,9 +22,9 @@ from pipelines.vocabulary.rule_files import parse
 from pipelines.vocabulary.schemas import MONEY, UUID
 
 FILE = "findings.yaml"
-KIND = "finding"  # of a resolution
-# By code: what a detector reads, and the detector. It doesn't run if there is nothing to read: for most customers most
-# of it is empty, and a query on an empty frame still takes time.
+KIND = "finding"  # the kind of resolutions of findings
+# By code: what a detector reads, and the detector, which doesn't run if there is nothing to read. For most customers
+# most detectors have nothing to read, and a query on an empty frame still takes time.
 _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts], pl.LazyFrame]]] = {
     "own_transfer_as_revenue": (withheld.unmatched_transfers, withheld.disguised_transfers),
     "borrowed_as_revenue": (injections.streams, injections.disguised_loans),
@@ -49,7 +49,7 @@ ROWS = pl.Schema(
     {
         BY_CUSTOMER: pl.Int64(),
         "finding": pl.String(),  # a code of FILE
-        "about": pl.String(),  # the party or account; null: no single one
+        "about": pl.String(),  # the party, account or source of money; null: no single one
         "transaction_id": UUID,
         "date": pl.Date(),
         "contribution": MONEY,  # to the finding's amount, AUD
@@ -61,7 +61,7 @@ FINDINGS = pl.Schema(
         BY_CUSTOMER: pl.Int64(),
         "finding": pl.String(),
         "about": pl.String(),
-        "key": pl.String(),  # names it in a resolution; depends only on the code and the transactions
+        "key": pl.String(),  # names the finding in a resolution; depends only on the code and the transactions
         "rows": pl.Int64(),
         "amount": BALANCE,
         "left_out": BALANCE,
@@ -84,7 +84,7 @@ _DETECTED = pl.Schema(
 
 
 class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A finding in words."""
+    """A finding as FILE describes it."""
 
     name: str
     sentence: str

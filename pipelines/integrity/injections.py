@@ -8,26 +8,26 @@ from pipelines.integrity.candidates import MONTH, RECENT, candidates, is_institu
 
 # All our judgement.
 LAST_DAYS = 12  # before the last row
-LEAST_SHARE = 0.1  # of a usual month's receipts, the total of one source
-UNUSUAL = 3  # times the most that the same source brought in any earlier LAST_DAYS
-ROUND = 50_00
+LEAST_SHARE = 0.1  # the total of one source, as a share of a usual month's receipts
+UNUSUAL = 3  # times the most that the same source brought in any earlier period of LAST_DAYS
+ROUND = 50_00  # cents: sums that people choose are often multiples of it, invoices rarely
 STACKING_DAYS = 60
 LENDERS = 2
-STACKED_SHARE = 0.15  # of a usual month's receipts, the total of all loans
-PAID_OFF = 0.5  # share of the loans that went to lenders; from here on it is a refinancing
-FIRST_REPAYMENT_DAYS = 35
+STACKED_SHARE = 0.15  # the total of all loans, as a share of a usual month's receipts
+PAID_OFF = 0.5  # share of the borrowed money that went to lenders; from this share on, it is a refinancing
+FIRST_REPAYMENT_DAYS = 35  # from the receipt, at most
 LEAST_REPAYMENTS = 4  # fewer show no rhythm
 LONGEST_PERIOD, GRACE_DAYS = 15, 3  # days between repayments: daily to fortnightly
 FEWEST_INSTALMENTS, MOST_INSTALMENTS = 4, 200  # the receipt divided by one repayment
 MOST_REPAID = 1.6  # times the receipt, in total
-LOAN_SHARE = 0.10  # of a usual month's receipts
+LOAN_SHARE = 0.10  # least size of the receipt, as a share of a usual month's receipts
 NEVER_LENT = ("tax", "debt_service", "distress", "transfer", "payroll", "premises", "high_risk")
 _PRIVATE = ("owner_contribution", "director_loan_in")
 _LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 
 
 def sourced(facts: Facts) -> pl.DataFrame:
-    """Return the receipts that no customer pays, each with its `source` and its `period` of LAST_DAYS, 0 the last."""
+    """Return receipts that no customer pays, each with its `source` and `period` (LAST_DAYS each; 0: the last)."""
     received = facts.cached(candidates).lazy().filter(pl.col("cents") > 0)
     return (
         received.filter(~pl.col("is_transfer").fill_null(value=False))
@@ -79,7 +79,7 @@ def _source() -> pl.Expr:
 
 
 def new_loans(facts: Facts) -> pl.DataFrame:
-    """Return fundings of the last STACKING_DAYS by a `lender` who never funded or was paid before."""
+    """Return loans paid out in the last STACKING_DAYS, by each `lender` who has no earlier rows."""
     lender = pl.coalesce("counterparty_lender_id", "party", "name")
     return (
         facts.cached(candidates)
@@ -92,7 +92,7 @@ def new_loans(facts: Facts) -> pl.DataFrame:
 
 
 def stacked(facts: Facts) -> pl.LazyFrame:
-    """Return loans that several new lenders paid out in the last STACKING_DAYS, unless they paid off other loans."""
+    """Return loans that several new lenders paid out in the last STACKING_DAYS, unless they replaced other loans."""
     loans, rows = facts.cached(new_loans).lazy(), facts.cached(candidates).lazy()
     repayments = rows.filter(
         pl.col("age") < STACKING_DAYS, pl.col("category_group") == "debt_service", pl.col("cents") < 0
@@ -115,7 +115,7 @@ def stacked(facts: Facts) -> pl.LazyFrame:
 
 
 def disguised_loans(facts: Facts) -> pl.LazyFrame:
-    """Return large receipts, each its payer's only one, that a stream to another party follows, and the stream."""
+    """Return large receipts, each its payer's only one and followed by a stream to another party, and the stream."""
     rows = facts.cached(candidates).lazy()
     is_single = pl.col("party").is_null() | (pl.len().over(BY_CUSTOMER, "party") == 1)
     receipts = rows.filter("is_receipt", pl.col("age") < RECENT).filter(

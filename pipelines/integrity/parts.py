@@ -1,4 +1,4 @@
-"""Money that goes back in parts: no two rows have equal amounts, but several rows add up to one."""
+"""Detect money that goes back in parts: several rows add up to one row in the other direction."""
 
 import polars as pl
 
@@ -15,7 +15,7 @@ _WHOLE = (BY_CUSTOMER, "whole")
 
 
 def in_parts(facts: Facts) -> pl.LazyFrame:
-    """Return receipts that go back to one or two parties in parts, and receipts that go back in one payment."""
+    """Return receipts that go back to one or two parties in parts, and several that go back in one payment."""
     found = facts.cached(sums).lazy().pipe(_meeting)
     nothing, is_forth = pl.lit(0, pl.Int64), pl.col("way") > 0
     whole = found.unique("whole").select(
@@ -30,7 +30,7 @@ def in_parts(facts: Facts) -> pl.LazyFrame:
 def sums(facts: Facts) -> pl.DataFrame:
     """Return the parts of each whole, with the running sum of each party's parts.
 
-    They are payments after a receipt (`way` 1), or receipts before a payment (`way` -1).
+    Parts are payments after a receipt (`way` 1), or receipts before a payment (`way` -1).
     """
     rows = facts.cached(candidates).lazy().filter(pl.col("is_receipt") | pl.col("is_payment"))
     recent = rows.filter(pl.col("age") < RECENT + PART_DAYS)

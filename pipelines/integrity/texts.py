@@ -1,4 +1,4 @@
-"""Texts that are missing, or that differ from how the account's bank writes."""
+"""Detect texts that are missing or not written as the account's bank writes, and texts that print a distant date."""
 
 import polars as pl
 
@@ -8,7 +8,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity.candidates import candidates
 
 # All our judgement.
-MOST_BLANK = 0.5  # share of an account's rows; from here on, its bank writes no texts
+MOST_BLANK = 0.5  # share of an account's rows without a text; from this share on, its bank writes none
 FEWEST_ROWS = 20
 OWN_STYLE = 0.998  # least share of an account's rows that follow its bank's style
 FEWEST_IN_STYLE = 300
@@ -23,7 +23,7 @@ _MONTH = rf"(?i)\b\d{{1,2}} ?({'|'.join(_MONTHS)})(?:[^a-z]|$)"
 def odd_texts(facts: Facts) -> pl.DataFrame:
     """Return rows whose text is missing (`is_blank`) or in another style than their account's others (`is_reworded`).
 
-    A style is 1 with small letters and 0 in capitals; null without letters, and where others than the bank write.
+    A style is 1 with small letters and 0 in capitals; null without letters, and where a merchant wrote the text.
     """
     text, style, blank = (pl.col(name) for name in ("description", "style", "blank"))
     by_bank = ~pl.col("channel").is_in(_BY_MERCHANTS).fill_null(value=False)

@@ -157,7 +157,7 @@ def _mostly_returned(facts: Facts, relation: str) -> pl.LazyFrame:
 
 
 def unnamed_trips(facts: Facts) -> pl.LazyFrame:
-    """Return trips of which at most one party is known: at least FEWEST_ANY, each within AT_ONCE_DAYS.
+    """Return trips in which at most one party is known: at least FEWEST_ANY, each within AT_ONCE_DAYS.
 
     A pair on one day, or with the payment first, doesn't count: a bank may have returned a payment that failed.
     """
@@ -166,9 +166,9 @@ def unnamed_trips(facts: Facts) -> pl.LazyFrame:
 
 
 def turns(facts: Facts) -> pl.DataFrame:
-    """Return payments that come back from another party, equal or less a small fee: the columns of `pairs`.
+    """Return payments that come back from another party, in full or less a small fee: the columns of `pairs`.
 
-    `through`: what came back of a thousand that went out.
+    `through`: how much came back, in thousandths of the payment.
     """
     is_steady = pl.col("category_group").is_in(_STEADY) | pl.col("category").is_in(_STEADY)
     rows = facts.cached(candidates).lazy()
@@ -200,7 +200,7 @@ def circles(facts: Facts) -> pl.LazyFrame:
 
 
 def _periods(*after: int) -> list[pl.Expr]:
-    """Return which periods of CIRCLE_DAYS a row may meet another in: the number of its own plus each of `after`."""
+    """Return the periods of CIRCLE_DAYS in which a row may meet another: its own number plus each of `after`."""
     own = pl.col("date").dt.epoch("d") // CIRCLE_DAYS
     return [(own if after == (0,) else pl.concat_list(*(own + n for n in after))).alias("period")]
 

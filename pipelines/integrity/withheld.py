@@ -49,7 +49,7 @@ def withheld_rows(facts: Facts) -> pl.LazyFrame:
 
 
 def silences(facts: Facts) -> pl.DataFrame:
-    """Return the first row (`date`, `transaction_id`) after each long silence, and `since`: the day before it."""
+    """Return the first row (`date`, `transaction_id`) after each long silence, and `since`: the last day before it."""
     return (
         facts.rows.lazy()
         .select(BY_CUSTOMER, "date", "transaction_id")
@@ -61,7 +61,7 @@ def silences(facts: Facts) -> pl.DataFrame:
 
 
 def withheld_months(facts: Facts) -> pl.LazyFrame:
-    """Return the first row after more than SILENT_DAYS without one, if at least SERIES recurring series go on."""
+    """Return rows more than SILENT_DAYS after the row before them, if at least SERIES recurring series go on."""
     recurring = facts.rows.lazy().filter(pl.col("series_id").is_not_null())
     series = recurring.select(BY_CUSTOMER, "series_id", day="date")
     around = (
@@ -101,7 +101,7 @@ def withheld_accounts(facts: Facts) -> pl.LazyFrame:
 
 
 def unmatched_transfers(facts: Facts) -> pl.DataFrame:
-    """Return own transfers that left an account (`other`) by a row (`left`) and were not found in another."""
+    """Return own transfers that left an account (`other`) by a row (`left`) and whose arrival was not found."""
     sent = facts.cached(candidates).lazy().filter(pl.col("cents") < 0, pl.col("category") == "own_transfer")
     return (
         sent.filter(~pl.col("is_transfer").fill_null(value=False))

@@ -1,7 +1,7 @@
 """Tallies: counts and sums of some customers, which add up with those of other customers, exactly.
 
-A portfolio is gone through in slices; of each slice only its tallies have to stay. Adding is associative and starts
-from nothing, so slices may be computed in any order and on any machine.
+A portfolio is computed in slices, and only the tallies of each slice are kept. The order of adding doesn't matter, so
+slices may be computed in any order and on any machine.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,6 +42,6 @@ def counts(*names: str) -> pl.Schema:
 
 
 def merged(declared: Mapping[str, Tally], parts: Iterable[Tallies]) -> Tallies:
-    """Add up the tallies of all parts; of no parts they are empty."""
+    """Add up the tallies of all parts. Without parts, they are empty, or one row of zeros if there is no `by`."""
     listed = list(parts)
     return {name: tally.added(part[name] for part in listed) for name, tally in declared.items()}

@@ -24,8 +24,8 @@ from pipelines.vocabulary.printing import ratio
 SIZE = pl.Decimal(38, 4)
 ShareOfRow: TypeAlias = Callable[[tuple[str, ...]], Trace]
 WORDS = (
-    "what rows of statements that don't reconcile contribute, by all contributions, signs left out; of several units, "
-    "the higher"
+    "what rows of statements that don't reconcile contribute / all contributions, signs left out; of several units, "
+    "the highest"
 )
 
 _SIZE, _MARK = pl.col("amount").abs(), pl.col("is_unreconciled")
@@ -89,7 +89,7 @@ def _unreconciled_rows(facts: Facts) -> pl.DataFrame:
 
 
 def share_lines(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]]) -> list[pl.DataFrame]:
-    """Return `figures` of each table with its rows and the place of its rows; empty without unreconciled rows."""
+    """Return `figures` of each table, given with its rows and their `place`; empty without unreconciled rows."""
     if not has_unreconciled_rows(facts):
         return []
     shown = (figures(table, facts, rows, place) for table, rows, place in tables if table.totals)

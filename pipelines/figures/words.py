@@ -90,5 +90,5 @@ def is_unreconciled() -> pl.Expr:
 
 
 def is_cash_account() -> pl.Expr:
-    """Match accounts whose balance is money at hand; cards and loans state what is owed, some with the sign turned."""
+    """Match accounts whose balance is money at hand; cards and loans state what is owed, some as a positive balance."""
     return pl.col("account_type").is_in(CASH_ACCOUNT_TYPES).fill_null(value=True)

@@ -20,7 +20,7 @@ LEFT, RIGHT, TOP, BOTTOM = 50, 392, 12, 208  # of the plot
 MOST_DATES = 5  # along the foot
 DATE_WIDTH = 60  # of a month and its year in the widest of the usual fonts
 MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
-ROW, BELOW, THICK, APART = 29, 17, 7, 9  # a row's height, where below its words bars begin, a bar's height and distance
+ROW, BELOW, THICK, APART = 29, 17, 7, 9  # a row's height, where its bars begin, a bar's height, from bar to bar
 STRIPED = ("gap", "out")  # kinds of bars that are drawn with a pattern
 
 
@@ -158,8 +158,8 @@ def bar_chart(rows: Sequence[tuple[str, str, Mapping[str, Decimal | float]]]) ->
     """Draw rows of bars on one scale from zero; the longest is as wide as the drawing.
 
     Args:
-        rows: label, figure in words, and sizes by kind of bar. The bars of a row stand below each other, but BEHIND lie
-            behind the first: they show how large that could be.
+        rows: label, figure in words, and sizes by kind of bar. The bars of a row stand below each other, but those of
+            BEHIND lie behind the first and show how large it could be.
     """
     sizes = [[(kind, max(float(size), 0.0)) for kind, size in each.items()] for _, _, each in rows]
     whole = max((size for each in sizes for _, size in each), default=0) or 1.0
@@ -244,7 +244,7 @@ def _shaded(across: Scale, gaps: Iterable[tuple[date, date]]) -> Iterator[Bar]:
 
 
 def _dates(across: Scale) -> tuple[Tick, ...]:
-    """Return so many months along the foot that they don't touch; both ends where fewer than two months begin."""
+    """Return as many months along the foot as fit without touching; both ends if fewer than two months begin."""
     first, last = (date.fromordinal(min(int(each), date.max.toordinal())) for each in (across.low, across.high))
     starts = list(_firsts_of_months(first, last))
     if len(starts) < 2:
@@ -254,7 +254,7 @@ def _dates(across: Scale) -> tuple[Tick, ...]:
 
 
 def _month_ticks(months: Iterable[tuple[date, float]]) -> tuple[Tick, ...]:
-    """Name months at their places, so many that they don't touch."""
+    """Name as many months, at their places, as fit without touching."""
     placed = list(months)
     step = next((each for each in MONTH_STEPS if len(placed) / each <= MOST_DATES), MONTH_STEPS[-1])
     chosen = [(each, at) for each, at in placed if (each.year * 12 + each.month - 1) % step == 0]

@@ -1,4 +1,4 @@
-"""Pages as HTML: one document with one style sheet, which its content policy allows, and nothing else."""
+"""Pages as HTML: one document with one style sheet. Its content policy allows nothing else."""
 
 import re
 from base64 import b64encode
@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from pipelines.pages.parts import Page
 
-# Control characters and halves of surrogate pairs can't stand in a document. Those that steer bidirectional text
-# (Unicode's Bidi_Control) would let a name rearrange what stands around it.
+# Control characters and halves of surrogate pairs aren't allowed in a document. Characters that control bidirectional
+# text (Unicode's Bidi_Control) would let a name rearrange the text around it.
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )

@@ -1,4 +1,4 @@
-"""Arithmetic over metrics: left to right, exact, and within the range of decimals."""
+"""Arithmetic over metrics, from left to right: each step gives a decimal of four places, or null if it is too large."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce

@@ -25,9 +25,9 @@ Outcome = Callable[[Facts, pl.DataFrame, Running], pl.LazyFrame]
 
 
 def outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
-    """Return FRACTION of all customers for the first metric, then for the second …
+    """Return a function that computes FRACTION of all customers for the first metric, then for the second …
 
-    It is given the facts, the customers' `windows.periods`, and `Running` with the totals of `usual_money`.
+    Its arguments: the facts, the customers' `windows.periods`, and `Running` with the totals of `usual_money`.
     """
     windows = {window: f"days_{nth}" for nth, window in enumerate({each.window: None for each in definitions})}
     inside = [days_within(window).cast(WIDE).alias(name) for window, name in windows.items()]
@@ -64,7 +64,7 @@ def outcomes(definitions: Sequence[Balances], layout: Layout) -> Outcome:
 
 
 def _usual(definitions: Sequence[Balances], layout: Layout) -> Callable[[pl.DataFrame, Running], pl.LazyFrame]:
-    """Return `customer`, and for each window and side the cents moved and the days seen of it."""
+    """Return a function that gives `customer`, and for each window and side the cents moved and the days seen."""
     named = {_usual_names(each): each for each in definitions}
     spans = layout.spans([usual_money(each) for each in named.values()])
     days = [days_seen(each.window).cast(WIDE).alias(seen) for (_, seen), each in named.items()]

@@ -38,7 +38,7 @@ READINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "metric": pl.String(), "value": V
 
 _OUTCOME = pl.Schema({"value": VALUE, "cause": pl.String()})
 _CACHED_PLANS = 100  # of the metrics of a report, and of policies with metrics of their own; our judgement
-Needs: TypeAlias = tuple[int, int, int | None]  # days and months of history, and days the last row may lie back
+Needs: TypeAlias = tuple[int, int, int | None]  # days and months of history, and the greatest age of the last row
 
 
 def cause_of(slug: str) -> str:
@@ -73,8 +73,8 @@ def readings(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
 
 
 class _Step(NamedTuple):
-    """Arithmetic metrics with the same operation and number of operands. Of each: where in the stack its operands are,
-    and where among the needs its own is.
+    """Arithmetic metrics with the same operation and number of operands. Of each metric: where its operands are in the
+    stack, and where its own need is among the needs.
     """
 
     operation: str
@@ -83,7 +83,7 @@ class _Step(NamedTuple):
 
 
 class _Plan:
-    """How to compute a set of metrics, whoever's: making it takes longer than using it for one customer.
+    """How to compute a set of metrics for any customers: making it takes longer than using it for one customer.
 
     Values and causes are stacked: those of constants, of metrics with a source, then of one step after the other.
     """
@@ -145,7 +145,7 @@ def _cause(history_days: int, history_months: int, fresh_days: int | None) -> pl
 
 
 def _if_met(unmet: pl.Series, outcomes: pl.LazyFrame) -> pl.DataFrame:
-    """Return `value`, `cause` where the metrics' needs are met."""
+    """Return `value`, `cause` of outcomes. Where a need is unmet, there is no value, and that is the cause."""
     cause = pl.coalesce("unmet", "cause").alias("cause")
     value = pl.when(pl.col("cause").is_null()).then("value").alias("value")
     return outcomes.with_columns(unmet=unmet).with_columns(cause).select(value, "cause").collect(engine="in-memory")

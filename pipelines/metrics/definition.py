@@ -82,7 +82,7 @@ class Strict(BaseModel):
 class Where(Strict):
     """A filter: rows that meet every condition given.
 
-    A list is met by any of its members. If both `categories` and `groups` are given, a row of either is met.
+    A list is met by any of its members. If both `categories` and `groups` are given, a row of either meets them.
     """
 
     categories: Annotated[Names, _names("category", TAXONOMY.categories)] = ()
@@ -236,8 +236,8 @@ class Balances(Strict):
 
 
 class Groups(Strict):
-    """Credit facilities or recurring series, identified by their rows: how many there are, or how many ran at once at
-    most, each from its first to its last row in the window.
+    """Credit facilities or recurring series, identified by their rows: how many there are, or the largest
+    number that ran at once, each from its first to its last row in the window.
     """
 
     source: Literal["facilities", "series"]
@@ -286,7 +286,7 @@ class Metric(Strict):
     """A metric: its name, meaning and unit, its definition, and what a customer needs for it to be available.
 
     `history_days`, `history_months`: least history, in days from first to last row and in complete months.
-    `fresh_days`: how many days the last row may lie back; None: any number.
+    `fresh_days`: how many days old the last row may be; None: any age.
     """
 
     slug: Slug

@@ -21,7 +21,7 @@ def filter_and_window(definition: Transactions | Groups) -> tuple[Where, Window]
 
 
 def outcomes(definitions: Sequence[Transactions | Groups], layout: Layout) -> Callable[[Running], pl.LazyFrame]:
-    """Return FRACTION of all customers for the first metric, then for the second …, given their rows."""
+    """Return a function from rows to FRACTION: of all customers for the first metric, then for the second …"""
     parameters = pl.DataFrame(
         {
             "count": [definition.aggregate in _COUNTS for definition in definitions],
@@ -36,7 +36,7 @@ def outcomes(definitions: Sequence[Transactions | Groups], layout: Layout) -> Ca
 
 
 def largest_sums(definitions: Sequence[Transactions], layout: Layout) -> Callable[[Running], pl.Series]:
-    """Return the largest sum of any value of the key, in cents with its sign; null where no row has the key."""
+    """Return a function from rows to the largest sum of any value of the key, in signed cents; null without the key."""
     return _stack([_largest_sum(definition, layout) for definition in definitions])
 
 
@@ -100,7 +100,7 @@ def _cents(definition: Transactions) -> pl.Expr:
     """Return what a row counts, in cents, like `rows.row_value`."""
     match definition.measure:
         case "money_out":
-            return 0 - pl.col("cents")  # Polars negates no Int128
+            return 0 - pl.col("cents")  # Polars can't negate Int128
         case "size":
             return pl.col("size")
         case _:
@@ -132,7 +132,7 @@ def _most_at_once(definition: Groups | Transactions, layout: Layout) -> Callable
 
 
 def _at_once(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Return how many facilities or series (`key`) ran at once at most.
+    """Return the largest number of facilities or series (`key`) that ran at once.
 
     Each runs from its first to its last row, both days counted. The maximum is reached on a day when one begins.
     """

@@ -24,9 +24,9 @@ def sums(definition: Transactions) -> list[Between]:
 
 
 def outcomes(definitions: Sequence[Transactions]) -> Callable[[pl.Series, pl.Series], pl.LazyFrame]:
-    """Return FRACTION of all customers for the first metric, then for the second …
+    """Return a function that computes FRACTION of all customers for the first metric, then for the second …
 
-    It is given the months' sums, in the order of the function `sums`, and each customer's complete months.
+    Its arguments: the months' sums, in the order of the function `sums`, and each customer's complete months.
     """
     metrics = pl.DataFrame([_parameters(nth, each) for nth, each in enumerate(definitions)], schema=_PARAMETERS)
     months = metrics.with_columns(back=pl.int_ranges("months")).explode("back")
@@ -90,7 +90,7 @@ def _aggregates() -> tuple[pl.Expr, ...]:
         (cents * pl.col("back")).sum().alias("weighted"),
         cents.min().alias("lowest"),
         twice_median.alias("twice_median"),
-        # Of `count` times each deviation. Sorted, because a sum of floats depends on the order.
+        # The squares of `count` times each deviation. Sorted, because a sum of floats depends on the order.
         (deviation * deviation).sort().sum().alias("squares"),
         (cents * 2 * _ONE < twice_median * pl.col("below").first()).sum().alias("weak"),
     )
@@ -100,7 +100,8 @@ def _outcome(wanted: Sequence[str]) -> Callable[[pl.LazyFrame], pl.LazyFrame]:
     """Return FRACTION of each metric by its aggregate.
 
     Slope: least squares, with the months numbered 0, 1, 2 … from the latest backwards, is
-    (6 (n − 1) Σy − 12 Σxy) / (n (n² − 1)). Volatility: n √(squares / (n − 1)) / n over Σy.
+    (6 (n − 1) Σy − 12 Σxy) / (n (n² − 1)). Volatility: √(squares / (n − 1)) / Σy, where `squares` sums
+    (n × deviation)².
     """
     count, total = pl.col("count"), pl.col("total")
     increase = 6 * (count - 1) * total - 12 * pl.col("weighted")

@@ -51,7 +51,7 @@ COLUMNS = (
 
 
 def read_rows(facts: Facts, filters: Iterable[Where]) -> pl.DataFrame:
-    """Return COLUMNS of the rows, and `is_excluded` if a filter needs it: looking for findings takes its time."""
+    """Return COLUMNS of the rows, and `is_excluded` if a filter needs it: looking for findings takes time."""
     return with_exclusions(facts, COLUMNS) if reads_exclusions(filters) else facts.rows.select(COLUMNS)
 
 

@@ -44,8 +44,8 @@ Spans = tuple[Places, Places]  # places among the totals at edges: before the fi
 
 
 class Layout:
-    """What to mark and total, whoever's rows: made once for a set of metrics, because that takes longer than to use it
-    for one customer.
+    """What to mark and total, for any customers. It is made once for a set of metrics, because making it takes longer
+    than using it for one customer.
     """
 
     def __init__(self, totalled: Iterable[Between], marked: Iterable[tuple[Where, Window]]) -> None:
@@ -186,8 +186,8 @@ class Running:
 
 
 def _key(customer: pl.Expr, day: pl.Expr) -> pl.Expr:
-    return customer * 2**32 + day.to_physical()
     # One number that sorts by customer, then by day: days since 1970 fit into 32 bits.
+    return customer * 2**32 + day.to_physical()
 
 
 _TYPES = (CENTS, WIDE)
@@ -196,6 +196,6 @@ _TYPES = (CENTS, WIDE)
 def _total_type(rows: pl.DataFrame) -> pl.DataType:
     """Return the one type of all running totals, wide enough for the sum of all rows.
 
-    Numbers of rows have it too, because totals are concatenated, which converts nothing.
+    Counts of rows have it too, because totals are concatenated, and that requires equal types.
     """
     return CENTS if int(rows["amount"].abs().sum() * 100) < 2**_CENTS_BITS else WIDE

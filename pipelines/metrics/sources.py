@@ -34,7 +34,7 @@ D = TypeVar("D", Transactions, Balances, History)
 class Read:
     """What outcomes are computed from. `customers`: their `windows.periods`.
 
-    `running` is to take totals from, `single` to read marked rows from. They differ where several customers are one
+    Totals are taken from `running`, and marked rows are read from `single`. They differ where several customers are one
     customer on different days: totals are computed once and serve all days, but marked rows are repeated for each day.
     """
 
@@ -102,7 +102,7 @@ class Sources:
 
 
 def reach(metric: Metric) -> int:
-    """Return how many days before a customer's last row, that day excluded, the metric needs single rows of.
+    """Return within how many days before a customer's last row the metric needs single rows.
 
     0: none, because running totals suffice; ALL_DAYS: all.
     """

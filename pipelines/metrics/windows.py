@@ -1,4 +1,4 @@
-"""Windows as pairs of edges. An edge is a day for each customer; a window has the rows from one edge to before another.
+"""Windows as pairs of edges. An edge is a day for each customer; a window ends on the day before its second edge.
 
 A few edges serve all windows. Rows are sorted by customer and day, so an edge is also an index among them, and
 the sum over any window is the difference of two running totals.

@@ -10,8 +10,9 @@ history (months with activity) need no words: any row covers them in full.
 Days are days of expected accounts in the period. Every supplied account is expected: from the beginning of the
 period, or from its first row if it began with a balance of zero. One more account is expected
 
-- in full, if own transfers or card repayments of the last year name accounts that were not supplied, however many;
-- otherwise in part: as much of it as the share of last year's rows that have no words, because they might name one.
+- in full, if own transfers or card repayments of the last year name accounts that were not supplied, however many, or
+  if at least FEWEST_UNNAMED own transfers of the last year have no other side and name no account;
+- otherwise in part: by the share of last year's rows without words, because their missing words might name one.
 
 | a day of an account                                  | seen, for readings of rows     | for readings of balances |
 |------------------------------------------------------|--------------------------------|--------------------------|
@@ -346,7 +347,7 @@ def seen_days(facts: Facts) -> pl.DataFrame:
 
     `customer_number`, `account_id`, `transaction_id` of a stretch's last row; `newest` and `oldest`: ages of its last
     and first day; `what`: `proven`, `silent` (unproven), `expected`, or `unsupplied` (expected of an account that was
-    not supplied; `rows` of `all_rows` expect it); `is_cash`.
+    not supplied, by the share `rows` / `all_rows`); `is_cash`.
     """
     return facts.cached(_seen_days)
 
@@ -429,8 +430,8 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
 def _unsupplied(facts: Facts) -> pl.LazyFrame:
     """Return the account that is expected of a customer although nobody supplied it, from its first sign on.
 
-    Its signs are mentions or, where there are none, rows without words: of all rows of the last YEAR, only these
-    `rows` expect it.
+    Its signs are mentions, and then all of it is expected: `rows` equals `all_rows`, the rows of the last YEAR. Where
+    there are no mentions, its signs are the `rows` without words, and only their share of it is expected.
     """
     mentioning = _mentioning(facts).select("transaction_id", mention="transaction_id")
     is_mentioned = pl.col("mention").is_not_null().any().over(BY_CUSTOMER)

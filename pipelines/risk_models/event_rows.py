@@ -1,8 +1,8 @@
 """Find the rows of events.
 
 Only rows whose category comes from a correction, a client's rule, a list or a phrase count: the learned model alone
-caps nobody. A role in which such rows are ordinary business is recognised by other rows, so that a further adverse row
-never excuses any of them.
+caps nobody. For some customers such rows are ordinary business (their `Role`). A role is recognised by other rows, so
+that a further adverse row never excuses any of them.
 
 A row counts for `days` days. They are counted up to the customer's last row of a category that no event reads, so that
 a later sign of trouble doesn't let an earlier one expire.
@@ -36,7 +36,7 @@ ROWS = pl.Schema(
 SURE = ("correction", "client_rule", "counterparty", "pattern")
 
 # All numbers are our judgement.
-CLIENTS_FROM, CLIENTS_FOR = 6, 90  # a trade: fewest days with receipts from practitioners, and days between them
+CLIENTS_FROM, CLIENTS_FOR = 6, 90  # a trade: fewest days with receipts from practitioners, and from first to last
 NEAR_PAY_DAY, OF_WAGES = 3, Decimal("0.25")  # days around a pay day; greatest share of its wages that is withheld
 RHYTHM = 6  # fewest pay days that show a rhythm
 PAY_DAYS_MISSED, GRACE = 2, 7  # wages are missed after this many usual gaps plus this many days
@@ -175,7 +175,7 @@ def _unless_guessed(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
 
 
 def _unless_collected_for(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
-    """Leave out agencies that pay the customer at least as much as they get: they collect what others owe to it."""
+    """Leave out agencies that pay the customer at least as much as they get: they collect debts owed to it."""
     party = [BY_CUSTOMER, "counterparty_group"]
     paid = rows.filter(pl.col("counterparty_group").is_not_null()).group_by(party).agg(paid=-pl.col("amount").sum())
     received = (
@@ -269,7 +269,7 @@ def _gaps(paid: pl.LazyFrame, ends: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _rows_before(paid: pl.LazyFrame, gaps: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the payments on the day before each gap, dated at the gap's end; the first of them counts."""
+    """Return the payments on the last day before each gap, dated at the gap's end; the first of them counts."""
     before = paid.join(gaps.select(BY_CUSTOMER, "date", "end"), on=[BY_CUSTOMER, "date"], how="inner", validate="m:1")
     return _by_day(before).with_columns(date="end")
 

@@ -14,7 +14,7 @@ from pipelines.risk_models.event_definitions import definitions
 from pipelines.risk_models.event_rows import event_rows, searched_categories
 from pipelines.vocabulary.schemas import MONEY
 
-KIND = "event"  # of a resolution
+KIND = "event"  # the kind of resolutions of events
 CEILINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "ceiling": pl.String(), "limited_by": pl.List(pl.String())})
 _EVENT = (BY_CUSTOMER, "code")
 

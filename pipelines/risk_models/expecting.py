@@ -1,6 +1,6 @@
 """Decide from all customers of a file which evidence to expect of each of them.
 
-One customer among many can't change what is expected of it. With a server, the client states it instead.
+One customer among many can't change what is expected of it. On a server, the client states it instead.
 """
 
 import polars as pl
@@ -9,7 +9,7 @@ from pipelines.figures.facts import Facts
 from pipelines.risk_models.coverage import is_covered
 from pipelines.scorecards.expected import Expected
 
-# Evidence that more than half of the file lacks was not asked for; our judgement, like LEAST_DAYS.
+# Evidence that more than half of the file lacks was probably not asked for; our judgement, like LEAST_DAYS.
 LEAST_SHARE = 0.5
 LEAST_DAYS = 180
 

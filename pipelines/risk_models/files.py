@@ -3,9 +3,9 @@
     transactions   customer,account,date,description,amount,balance
     outcomes       customer,asOf,defaulted and further columns of numbers, such as loan terms
 
-Any currency works; description and balance may be empty. Days are YYYY-MM-DD; `defaulted` is 0 or 1 (or false or
-true, no or yes). A row of outcomes is a case: a customer as known on the day `asOf`, and what happened afterwards.
-A customer may have several cases.
+Any currency works; description and balance may be empty. Days are YYYY-MM-DD; `defaulted` is 0 or 1 (or no or
+yes, false or true, or their first letters). A row of outcomes is a case: a customer as known on the day `asOf`, and
+what happened afterwards. A customer may have several cases.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What makes a model better than another one, and a comparison in words; `judging`, which compares, needs SciPy."""
+"""When a model is better than another one, and a comparison in words. `judging` compares; only it needs SciPy."""
 
 from collections.abc import Mapping
 from typing import Any

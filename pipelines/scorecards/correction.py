@@ -2,13 +2,13 @@
 
     log-odds = intercept + slope × log-odds of the scorecard − sum of weight × column
 
-The slope and the intercept of the scorecard are found first (`recalibrate`), and its log-odds are then an offset. Every
-column is a number that is the higher the better, so weights say how much more (or, below zero, less) it counts than in
-the scorecard. A weight is never below its column's `least`: no reading can come to count the wrong way round.
+The slope and the intercept of the scorecard are found first (`recalibrate`), and its log-odds are then an offset. In
+every column, higher is better, so a weight says how much more (or, below zero, less) the column counts than in the
+scorecard. A weight is never below its column's `least`: no reading can come to count the wrong way round.
 
-Columns are added one by one, each time the one that would lower the loss most, and weights are shrunk to 0 as if drawn
-from a normal distribution. How many columns, and how wide a distribution, is decided by cross-validation, and never
-more than the outcomes bear. With none, what remains is the recalibrated scorecard.
+Columns are added one by one, each time the one that would lower the loss most, and weights are shrunk towards 0 as if
+drawn from a normal distribution. Cross-validation decides how wide this distribution is and how many columns there are,
+at most as many as the outcomes bear. Without columns, what remains is the recalibrated scorecard.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,8 +48,8 @@ class Correction:
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Cases: `scorecard`, its log-odds of each; `columns` (cases × columns), the higher the better; `least`, each
-    column's least weight as a share of the slope (0 or less); `defaulted`; and `customers`, a number for each.
+    """Cases: `scorecard`, its log-odds of each case; `columns` (cases × columns), where higher is better; `least`, each
+    column's least weight as a share of the slope (0 or less); `defaulted`; and `customers`, a number for each case.
     """
 
     scorecard: Values
@@ -145,13 +145,13 @@ def _corrected(none: Correction, chosen: Sequence[int], spread: float, cases: Ca
 
 
 def _loss(log_odds: Values, defaulted: Outcomes) -> tuple[float, Values]:
-    """Return the mean log loss, and its slope by each case's log-odds."""
+    """Return the mean log loss, and its derivative by each case's log-odds."""
     residuals: Values = (expit(log_odds) - defaulted) / defaulted.size
     return float(log_losses(log_odds, defaulted).mean()), residuals
 
 
 def folds(customers: NDArray[np.int64], defaulted: Outcomes, count: int, seed: int) -> Iterator[NDArray[np.bool_]]:
-    """Yield `count` parts of the cases: a customer's cases are in one, and as many customers who defaulted in each."""
+    """Yield `count` parts of the cases: a customer's are in one part; customers who defaulted are spread evenly."""
     distinct, numbers = np.unique(customers, return_inverse=True)
     bad = np.bincount(numbers, defaulted) > 0
     place, draws = np.empty(distinct.size, np.int64), np.random.default_rng(seed)

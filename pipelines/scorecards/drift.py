@@ -1,7 +1,7 @@
 """Drift: how far readings, their coverage and outcomes have moved away from those that a scorecard was fitted to.
 
 Readings are compared by the population stability index over tenths of the cases that were fitted to, with a missing
-reading as one more class. Below 0.10 is commonly called stable, from MOVED on moved.
+reading as one more class. Below 0.10, readings are commonly called stable; from MOVED on, moved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from pipelines.scorecards.scorecard import COVERAGE_OF
 MOVED = 0.25  # the usual line of the population stability index
 MOVED_COVERAGE = 0.10  # our judgement
 _TENTHS = np.arange(1, 10) / 10
-_LEAST = 0.001  # of a class's share, because the index knows no empty class
+_LEAST = 0.001  # share of a class; the index is not defined for an empty one
 
 
 def reference(readings: pl.DataFrame, metrics: Sequence[str]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _reference(readings: pl.DataFrame, metric: str) -> dict[str, Any]:
 
 
 def drift(then: Mapping[str, Any], readings: pl.DataFrame) -> list[dict[str, Any]]:
-    """Compare readings with those of a `reference`, metric by metric, the one that moved most first; [] of nobody."""
+    """Compare readings with those of a `reference`, metric by metric, the most moved first; [] without cases."""
     if readings.is_empty():
         return []
     found = [_drift(metric, each, readings) for metric, each in then.items()]

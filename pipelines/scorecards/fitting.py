@@ -1,4 +1,4 @@
-"""Fit a scorecard to outcomes: the scorecard that comes with Tidemark, corrected by as many slopes as outcomes bear.
+"""Fit a scorecard to outcomes: the one that comes with Tidemark, corrected by at most as many slopes as outcomes bear.
 
 The default scorecard's points, before any ceiling, are the offset (`correction`), so with weak evidence the fit is the
 default scorecard with a recalibrated link. A slope either changes the weight of one of its features, or lets the ranks
@@ -38,7 +38,7 @@ from pipelines.vocabulary.errors import Unprocessable
 # Our judgement, except where a line says otherwise.
 BANDS = 10
 LEAST_DEFAULTS = 20
-LEAST_SHARE = 0.02  # of the cases; what fewer of them have is too rare to generalise
+LEAST_SHARE = 0.02  # of the cases; a reading that fewer have is too rare to generalise from
 FOLDS, REPEATS = 5, 5
 DEFAULTS_A_FOLD = 6  # at least; with fewer defaults there are fewer folds
 SEED = 20_260_701
@@ -107,7 +107,7 @@ class Material:
 
     @property
     def points_scale(self) -> float:
-        """Return what the default scorecard multiplies its points with, as not all of its evidence is expected."""
+        """Return the factor by which the default scorecard scales its points if not all of its evidence is expected."""
         expected = float(self.scored["expected"].max() or 0)  # pyrefly: ignore[bad-argument-type]
         return float(DEFAULT.most) / expected if expected else 0.0
 
@@ -118,7 +118,7 @@ Model = Callable[[Material], Forecast]  # learned from the cases that it sees
 
 @dataclass(frozen=True, eq=False)
 class _Weight:
-    """A column of a default feature's points: its weight is added to what the points count already."""
+    """A column of a default feature's points: its weight is added to what the points already count."""
 
     feature: Feature
     scale: float
@@ -186,7 +186,7 @@ def fit(material: Material, calibration: Calibration, name: str) -> Scorecard:
         Unprocessable: nothing can be learned from these cases, with the reason.
     """
     refuse_unlearnable(material)
-    weights = most_slopes(material.defaulted) - 1  # folds may use as many, to be judged alike
+    weights = most_slopes(material.defaulted) - 1  # one slope is the scorecard's; folds get as many, to be judged alike
     fitted = _fit(material, weights)
     facts = {
         **measured(material, lambda seen: _fit(seen, weights).log_odds, recalibrated, "recalibrated default scorecard"),
@@ -390,7 +390,7 @@ def _feature(column: _Column, priors: Mapping[str, Prior]) -> Feature:
         return column.feature
     limits = [exact(knot, DIGITS) for knot in column.knots]
     prior, way = priors[column.name], -1 if column.more_is_better else 1
-    if column.stepped and not column.more_is_better:  # a step ends one before the limit of the next
+    if column.stepped and not column.more_is_better:  # a band ends one `step` before the next
         limits = [limit - prior.step for limit in limits[1:]]
     bands = [Band(limit, exact(worth, 6)) for limit, worth in zip(limits, column.worths, strict=False)][::way]
     last = Band(None, Decimal(0))
@@ -400,7 +400,7 @@ def _feature(column: _Column, priors: Mapping[str, Prior]) -> Feature:
 
 
 def _sum(weighted: Sequence[tuple[Feature, float]]) -> Feature:
-    """Return the feature that earns the weighted sum of what these of the same metric do.
+    """Return the feature that earns the weighted sum of what these features of one metric earn.
 
     Its limits are those of all of them; neighbouring bands whose points become equal are merged.
     """

@@ -1,7 +1,7 @@
 """Decide whether a model is better than another one, on cases that neither had seen.
 
 Better means a lower log loss in at least LEAST_LOWER of paired bootstraps, without losing more than MOST_AUC_LOST of
-rank. A model that only recalibrates leaves the ranks as they are, so for it the log loss decides.
+AUC. A model that only recalibrates leaves the ranks as they are, so for it the log loss decides.
 """
 
 from typing import Any

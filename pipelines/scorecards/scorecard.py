@@ -279,7 +279,7 @@ def by_feature(readings: pl.DataFrame, features: Sequence[Feature], **columns: s
     """Return `row` and `feature` (their numbers) and the columns of each feature of each row, feature by feature.
 
     Args:
-        columns: for each, what comes before the metric in the name of the feature's own column.
+        columns: names, each with the prefix of the metric in the name of the column of `readings` that it is read from.
     """
     slugs = [feature.metric for feature in features]
     values = {name: pl.concat([readings[prefix + slug] for slug in slugs]) for name, prefix in columns.items()}

@@ -1,4 +1,4 @@
-"""Which customers move if another scorecard is used: ratings by both, of the same readings, events and findings."""
+"""Whose ratings change if another scorecard is used: ratings by both, from the same readings, events and findings."""
 
 import polars as pl
 

@@ -225,8 +225,8 @@ FACILITIES_TABLE = Table(
         Column("fundingDate", "date", meaning="date of the first draw; null: drawn before the statements begin"),
         Column("lastRepaymentDate", "date", meaning="date of the last repayment that was not returned"),
         Column("remainingMethod", "text", meaning="how estimatedRemaining was estimated"),
-        Column("costFactor", "ratio", meaning="repaid ÷ lent over the whole term, where one is assumed of the product"),
-        Column("withheldEstimate", "AUD", meaning="kept back of card takings, as far as these show it"),
+        Column("costFactor", "ratio", meaning="repaid ÷ lent over the whole term, if the product has an assumed one"),
+        Column("withheldEstimate", "AUD", meaning="kept back from card takings, as far as they show it"),
     ),
     listed=_facilities,
     sources=(

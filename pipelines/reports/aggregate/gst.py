@@ -43,7 +43,7 @@ def gst_assumptions(facts: Facts) -> pl.DataFrame:
     """Return for each customer with rows `gstRegistered`, `taxableShare`, and the source of each (`…From`).
 
     Without the client's statement, a business counts as registered if a year's turnover reaches the limit, and
-    everything that can be taxed is.
+    everything that can be taxed as taxed.
     """
     details = facts.history.lazy().join(attributes(facts), on=BY_CUSTOMER, how="left", validate="1:1")
     by_turnover = details.join(_turnover(facts), on=BY_CUSTOMER, how="left", validate="1:1")
@@ -141,8 +141,8 @@ GST_REVENUE = Table(
     name="Revenue with and without GST",
     hierarchy="customer",
     type="time_series",
-    meaning="Takings include GST. How much is assumed: as stated by the client where `…From` is attribute; otherwise "
-    "registration follows from the turnover, and everything that can be taxed is.",
+    meaning="Takings include GST; how much rests on two assumptions. Where `…From` is attribute, the client stated it; "
+    "otherwise registration follows from the turnover, and everything that can be taxed counts as taxed.",
     keys=(MONTH,),
     details=(
         PARTIAL,

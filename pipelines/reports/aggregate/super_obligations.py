@@ -114,7 +114,7 @@ def _owed(facts: Facts) -> pl.DataFrame:
 
 
 def _habits(facts: Facts) -> pl.LazyFrame:
-    """Return `all_paid` of customers that pay super, and `with_wages`: super is paid on at least half as many days."""
+    """Return `all_paid` of customers that pay super, and `with_wages`: it is paid at least half as often as wages."""
     days = pl.col("date").n_unique()
     paid = facts.cached(super_rows).lazy().group_by(BY_CUSTOMER)
     payroll = facts.cached(wage_rows).lazy().group_by(BY_CUSTOMER).agg(wage_days=days)
@@ -225,7 +225,7 @@ SUPER_OBLIGATIONS = replace(
             ("wagesPaid", "expectedSuper", "superPaid", "due"),
             _status(),
             f"no_wages; met from {RULES.met_from} of expectedSuper; not_due while the history ends before dueDate; "
-            f"missing below {RULES.missing_below} of it; else short",
+            f"missing below {RULES.missing_below} of expectedSuper; else short",
         ),
     ),
 )

@@ -99,7 +99,7 @@ def settlements(facts: Facts) -> pl.DataFrame:
     """Return payments and refunds by the quarter they are attributed to: `periodEnd`; `days_late`, null when in time.
 
     A payment made by the due date of the previous quarter is for that quarter, a later one for its own quarter. If the
-    previous quarter went unpaid, everything paid until the end of the present one is for it, late.
+    previous quarter went unpaid, all payments until the end of their own quarter are for the previous one, late.
     """
     unpaid = _unpaid(facts).select(BY_CUSTOMER, "unpaid", before=PERIOD_END)
     in_time = pl.col("days_past") <= 0
@@ -126,7 +126,7 @@ def first_late_payment(facts: Facts) -> pl.LazyFrame:
 def _unpaid(facts: Facts) -> pl.LazyFrame:
     """Return `unpaid` by customer and quarter: whether almost none of the implied tax was paid by the due date.
 
-    A payment early in a quarter, before its end, may be late money for the quarter before, if that went unpaid. So a
+    A payment during a quarter may be late money for the quarter before, if that went unpaid. So a
     quarter counts as paid if the payments after its end are enough, and as unpaid if all payments together are too
     little. In between, it has the result of the quarter before.
     """
@@ -271,7 +271,7 @@ TAX_OBLIGATIONS = replace(
             ("impliedTotal", "paid", "daysLate", "due"),
             _status(),
             f"nothing_implied; refunded; met, or late, from {RULES.met_from} of impliedTotal; not_due while the "
-            f"history ends before dueDate; missing below {RULES.missing_below} of it; else short",
+            f"history ends before dueDate; missing below {RULES.missing_below} of impliedTotal; else short",
         ),
     ),
 )

@@ -1,10 +1,10 @@
 """Documents: the PDF statements that rows come from, how far their balances prove the rows, and signs in files.
 
 A statement issued by the bank for a period, with its opening and closing balance, is better evidence than a listing
-printed from online banking, which is better than an interim one, because the bank may still change that. The balances
-that each states are compared with those of the rows before its first day and at the end of its last.
+printed from online banking. A listing is better than an interim statement, which the bank may still change. The
+balances that each states are compared with those of the rows before its first day and at the end of its last.
 
-A **signal** is something that forged files show, but some honest files, too: it says what was found and on which page,
+A **signal** is something that forged files show, and some honest files too. It says what was found and on which page,
 and what would resolve it. It decides nothing and doesn't change the score. A statement whose balances don't prove its
 rows does lower the score (`coverage`).
 """

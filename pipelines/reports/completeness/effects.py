@@ -179,7 +179,7 @@ def _read_steps(facts: Facts) -> pl.LazyFrame:
 def _steps(facts: Facts) -> pl.LazyFrame:
     """Return `coverage.steps` with the causes (_CAUSES) for which each is not proven, by account and day.
 
-    `next_holds`; `stated`, the customer's rows with balances; `all_stated`, if all of the account's rows are;
+    `next_holds`; `stated`, the customer's rows with balances; `all_stated`, whether all rows of the account have one;
     `is_last` of the account; `accountId`.
     """
     return _read_steps(facts)
@@ -253,7 +253,7 @@ def _of_gaps(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
 
 
 def _histories(facts: Facts) -> pl.LazyFrame:
-    """Return each customer's `is_stale`, `is_short`, and `begins`: the first day of 90 before the last row."""
+    """Return each customer's `is_stale`, `is_short`, and `begins`: the first of the 90 days up to the last row."""
     first, through = (pl.col(name).dt.epoch("d") for name in ("first_date", "data_through"))
     return facts.history.lazy().select(
         BY_CUSTOMER,
@@ -318,9 +318,9 @@ def _open_if_resolved(facts: Facts) -> pl.LazyFrame:
 
 
 def _unseen_worth(facts: Facts) -> pl.LazyFrame:
-    """Return what a customer's unseen days are worth once an account documents them: `alone` and with `all` resolved.
+    """Return what a customer's unseen days are worth if only their reason is resolved (`alone`).
 
-    Alone, they are proven if an account that is used for trading states all its balances.
+    They are then proven if an account that is used for trading states all its balances.
     """
     trading = ~pl.col("account_type").is_in(BESIDE).fill_null(value=False)
     proven = (trading & pl.col("all_stated")).any()

@@ -15,7 +15,7 @@ EVIDENCE: Mapping[str, str] = {
     "balance_break": "The running balance does not follow",
     "silence": "Silent for longer than its rhythm explains",
     "series_missing": "A month without any of its recurring payments",
-    "statement_period": "Between the periods of two statements",
+    "statement_period": "Between the periods of two submissions",
 }
 
 

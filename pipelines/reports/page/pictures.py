@@ -200,7 +200,7 @@ def _possible(driver: Fields) -> Mapping[str, Decimal]:
 
 
 def drivers(driving: Sequence[Fields]) -> Figure | None:
-    """Draw the points that each driver earned, how many it could have, and how many of these nobody knows of."""
+    """Draw the points that each driver earned, how many it could earn, and how many of these are unknown."""
     rows = [(each, points) for each in driving if (points := each.number("points")) is not None]
     if not rows:
         return None

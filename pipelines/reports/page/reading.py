@@ -17,7 +17,7 @@ from pipelines.reports.page.sections import SECTIONS, sections
 from pipelines.reports.page.tables import NO_TABLE, Table, loose_grid
 
 KINDS = ("completeness", "risk", "aggregate")
-# Members of the completeness report that stand with the accounts; what is neither here nor in _SHOWN is in the annex.
+# Members of the completeness report shown with the accounts; what is neither here nor in _SHOWN is in the annex.
 FINDINGS = (
     "mentionedAccounts",
     "unsharedLenders",

@@ -1,6 +1,6 @@
 """Which tables of the aggregate report the page shows, in which order and with which columns.
 
-The annex holds every table whole; sections show the columns that people look for first. A table that a report doesn't
+The annex holds every table in full; sections show the columns that people look for first. A table that a report doesn't
 have is left out; a section whose tables have no rows says so.
 """
 

@@ -108,7 +108,7 @@ class _Explaining:
     def _probability(
         self, words: str, extra: Mapping[str, Trace | Constant], apply: Any, further: Sequence[str]
     ) -> Formula:
-        """Return a formula over all drivers' points. Of many, only the driver first in `further` is traced."""
+        """Return a formula over all drivers' points. To save time, only the driver first in `further` is traced."""
         link = self.scorecard.link
         points = {
             feature.metric: self._points(feature, followed=feature.metric in further[:1])

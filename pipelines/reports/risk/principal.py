@@ -1,8 +1,8 @@
 """Principal reasons: the four that cost a customer most, each either bad or not verified, and never both.
 
 What limits the rating comes first, then drivers by the points that they lost. A driver loses points by its reading
-(`adverse`) or by evidence that is not there (`unverified`): what could not be verified is not bad, and a refusal for it
-is answered with evidence. More than four reasons are not likely to help anybody (commentary to US Regulation B,
+(`adverse`) or by evidence that is not there (`unverified`): what could not be verified is not bad, and the answer to
+it is evidence. More than four reasons are not likely to help anybody (commentary to US Regulation B,
 1002.9(b)(2)).
 """
 
@@ -91,6 +91,6 @@ def _lost(scored: pl.LazyFrame, feature: Feature, place: int, lost: pl.Expr, kin
 
 
 def _reading(slug: str, unit: str) -> pl.Expr:
-    """Write a reading to one place: `36.1 %`, `2 days`."""
+    """Write a reading to one decimal place: `36.1 %`, `2 days`."""
     size = (pl.col(slug).cast(pl.Float64) * (100 if unit == "ratio" else 1)).round(1).cast(pl.Decimal(38, 1))
     return pl.format(_BY_UNIT.get(unit, "{}"), size.cast(pl.String).str.strip_suffix(".0"))

@@ -25,7 +25,7 @@ LETTERS = (*(name for name, _ in RATINGS), WORST)
 _STEP = Decimal("0.0001")  # of values
 
 # The best rating that is possible if at least this share of the expected points is covered. Our judgement: if more than
-# about an eighth of a business is unseen, nobody can say that it is among the best; if a third is unseen (one account
+# about a seventh of a business is unseen, nobody can say that it is among the best; if a third is unseen (one account
 # of three), the missing part may be the worse one; and a rating from less than half of the evidence is a guess.
 EVIDENCE_CEILINGS = (
     ("A", Decimal("0.85")),

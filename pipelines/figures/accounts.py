@@ -59,7 +59,7 @@ def closing_balances(posted: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _account_and_day() -> pl.Expr:
-    """Return account and day as one number that sorts alike: grouping by it takes half the time of grouping by ids."""
+    """Return account and day as one number in the same order: grouping by it takes half the time of grouping by ids."""
     return pl.struct(BY_ACCOUNT).rank("dense").cast(pl.Int64) * 2**32 + pl.col("date").to_physical()
 
 

@@ -176,7 +176,7 @@ _MARKS: Mapping[str, Callable[[Balances, str], pl.Expr]] = {
 }
 
 
-def _figure(definition: Balances, window: str, mark: pl.Expr) -> tuple[pl.Expr, pl.Expr, pl.Expr]:  # noqa: PLR0911  one each
+def _figure(definition: Balances, window: str, mark: pl.Expr) -> tuple[pl.Expr, pl.Expr, pl.Expr]:  # noqa: PLR0911  one return per case
     """Return a fraction of whole numbers, and whether a balance is known.
 
     Args:

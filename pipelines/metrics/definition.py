@@ -99,7 +99,7 @@ class Where(Strict):
     external: bool | None = None  # False: own transfers
     recurring: bool | None = None  # belongs to a recurring series
     facility: bool | None = None  # funds or repays a credit facility
-    unreconciled: bool | None = None  # stands on a PDF statement whose balances don't prove the row
+    unreconciled: bool | None = None  # comes from a PDF statement whose balances don't prove the row
     excluded: bool | None = None  # left out of true revenue because of a finding that nobody resolved
     at_least: Size | None = None  # AUD, of the amount without its sign
     at_most: Size | None = None

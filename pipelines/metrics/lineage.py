@@ -66,7 +66,7 @@ class _Explaining:
         self.outcomes = outcomes
         self.periods = periods(facts)
 
-    def metric(self, slug: str) -> Trace:  # noqa: PLR0911  one each
+    def metric(self, slug: str) -> Trace:  # noqa: PLR0911  one return per case
         if cause := self.outcomes[cause_of(slug)]:
             return Formula(f"unavailable: {CAUSES[cause]}", {}, lambda _: None)
         match self.metrics[slug].definition:
@@ -106,7 +106,7 @@ class _Explaining:
         measure = definition.measure if isinstance(definition, Transactions) else "amount"
         return self.rows(with_direction(definition.where, measure), *edges(definition.window))
 
-    def transactions(self, definition: Transactions) -> Trace:  # noqa: PLR0911  one each
+    def transactions(self, definition: Transactions) -> Trace:  # noqa: PLR0911  one return per case
         rows, value = self.window(definition), row_value(definition.measure)
         total, every_row = Sum(contributions(rows, value)), Sum(contributions(rows, pl.lit(1)))
         match definition.aggregate:
@@ -201,7 +201,7 @@ class _Explaining:
 
     # Balances
 
-    def balances(self, definition: Balances) -> Trace:  # noqa: PLR0911  one each
+    def balances(self, definition: Balances) -> Trace:  # noqa: PLR0911  one return per case
         days = self.days(definition.window)
         known = days.filter(pl.col("closing_balance").is_not_null().all().over("date"))
         balance, totals = pl.col("closing_balance"), known.group_by("date").agg(pl.col("closing_balance").sum())

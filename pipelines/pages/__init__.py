@@ -1,7 +1,7 @@
 """The kit of every page that people read: build a `Page` from parts and `render` it.
 
 A page package says which figures are shown, in which order and in which words: text and numbers only. The kit draws
-them: how numbers, days and money are written (`wording`), where the bars of a chart stand (`charts`), which parts a
+them: how numbers, days and money are written (`wording`), where the bars of a chart are (`charts`), which parts a
 page can have (`parts`), and the one template and style sheet (`document`). It imports no subject but the vocabulary.
 
 A page stands alone. It runs no script, fetches nothing and carries its style sheet, in print as on a phone; its content

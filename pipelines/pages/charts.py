@@ -1,8 +1,8 @@
-"""Charts as geometry: where things stand in a drawing of WIDTH units, for the template to draw.
+"""Charts as geometry: where things are in a drawing of WIDTH units, for the template to draw.
 
 One design serves a phone, a screen and paper: a chart is as wide as a phone, so that its letters stay readable when it
 is drawn small; large screens set two beside each other. Colour alone means nothing: kinds of bars differ in place,
-outline or pattern, and every figure stands in words or in a table beside the chart.
+outline or pattern, and every figure is also in words or in a table beside the chart.
 
 Positions are floats, as drawings need them; every figure that is written comes from the decimals.
 """
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Chart:
-    """Everything of a drawing, in the order drawn. `zero` is the height of the zero line, `path` a line's path data and
+    """Everything in a drawing, in the order drawn. `zero` is the height of the zero line, `path` a line's path data and
     `end` its last point.
     """
 
@@ -158,7 +158,7 @@ def bar_chart(rows: Sequence[tuple[str, str, Mapping[str, Decimal | float]]]) ->
     """Draw rows of bars on one scale from zero; the longest is as wide as the drawing.
 
     Args:
-        rows: label, figure in words, and sizes by kind of bar. The bars of a row stand below each other, but those of
+        rows: label, figure in words, and sizes by kind of bar. The bars of a row are below each other, but those of
             BEHIND lie behind the first and show how large it could be.
     """
     sizes = [[(kind, max(float(size), 0.0)) for kind, size in each.items()] for _, _, each in rows]

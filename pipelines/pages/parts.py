@@ -12,7 +12,7 @@ MOST_ROWS = 400  # of one table: our judgement of what a browser still lays out 
 
 
 def drop_none(*items: T | None) -> tuple[T, ...]:
-    """Return the items that are not None: what there is something to say of."""
+    """Return the items that are not None: what there is something to say about."""
     return tuple(item for item in items if item is not None)
 
 
@@ -129,7 +129,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Figures:
-    """Charts that stand side by side where there is room, and lists among them."""
+    """Charts side by side where there is room, and lists among them."""
 
     figures: tuple[Figure | Points, ...]
 

@@ -37,7 +37,7 @@ def short_money(amount: Decimal | float) -> str:
 
 
 def plain(number: Decimal | None) -> str:
-    """Write every digit that says something: `1,234.5`."""
+    """Write without trailing zeros: `1,234.5`."""
     if number is None:
         return UNKNOWN
     text = f"{abs(number):,f}"
@@ -101,7 +101,7 @@ def words_of(code: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut text to so many characters: lines of a chart don't break."""
+    """Cut text to `most` characters: lines of a chart don't wrap."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 

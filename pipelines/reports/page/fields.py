@@ -54,7 +54,7 @@ class Fields:
 
 
 def as_number(value: object) -> Decimal | None:
-    """Return what JSON calls a number; Python's booleans are none."""
+    """Return what JSON calls a number; Python's booleans don't count."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return Decimal(value)

@@ -177,7 +177,7 @@ def _event(event: Fields) -> str:
 
 
 def _reasons(risk: Fields) -> Points | None:
-    """Give the principal reasons, what is bad and what could not be verified each in words of its own."""
+    """Give the principal reasons. Their words distinguish what is bad from what could not be verified."""
     points = tuple(Point(words) for each in risk.many("principalReasons") if (words := each.text("words")))
     return Points("What cost the rating most", points) if points else None
 

@@ -56,7 +56,7 @@ class _Explaining:
         self.readings: dict[str, Decimal | None] = {each["metric"]: each["reading"] for each in data["drivers"]}
         self.coverage: dict[str, Decimal | None] = {each["metric"]: each["coverage"] for each in data["drivers"]}
 
-    def figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one each
+    def figure(self, path: tuple[str, ...]) -> Trace:  # noqa: PLR0911  one return per case
         match path:
             case ("value", *rest) | ("interval", "high", *rest):
                 return below(self._lifted(rest) if self._is_lifted() else self._before(rest), rest)

@@ -172,7 +172,7 @@ def _crossing(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
 
 
 def _smallest(changes: pl.LazyFrame) -> pl.LazyFrame:
-    """Return each driver's smallest change in either direction; of these, the MOST smallest for each customer."""
+    """Return each driver's smallest change in either direction; of these, the smallest MOST for each customer."""
     ordered = changes.sort(BY_CUSTOMER, *_ORDER, nulls_last=True).with_columns(up=pl.col("gain") > 0)
     of_drivers = ordered.unique([BY_CUSTOMER, "feature", "also_feature", "up"], keep="first", maintain_order=True)
     return of_drivers.group_by(BY_CUSTOMER, maintain_order=True).head(MOST)

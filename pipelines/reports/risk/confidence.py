@@ -136,7 +136,7 @@ def error_codes(scorecard: Scorecard, as_of: date, expected: Expected) -> pl.Exp
         reason(
             "Risk.NoBalances",
             pl.lit(expected.balances) & has_rows & (pl.col("statedBalances") == 0),
-            pl.lit("No account states its balance: overdrawn days and buffer are unknown."),
+            pl.lit("No cash account states its balance: overdrawn days and buffer are unknown."),
         ),
         reason(
             "Risk.LimitUnknown",

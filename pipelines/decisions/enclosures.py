@@ -65,8 +65,8 @@ def possible_outcomes(plan: Plan, found: Found, moving: Sequence[Node]) -> froze
     """Return every possible outcome.
 
     Args:
-        found: `fixed`, with the range of the varying leaf; the nodes that depend on it are updated in place.
-        moving: the nodes that depend on it (`depending`).
+        found: `fixed_values`, with the range of the varying leaf; the nodes that depend on it are updated in place.
+        moving: the nodes that depend on it (`depending_nodes`).
     """
     for node in moving:
         found[node.name] = _VALUES[node.operator](node, [found[each] for each in node.of])

@@ -1,7 +1,7 @@
 """Evaluate a plan: one column per node, level by level, for one customer or a million; then steps, then limits.
 
-Logic is three-valued (Kleene's): a condition is unknown unless its known parts determine it. No customer's data make
-this raise.
+Logic is three-valued (Kleene's): a condition is unknown unless its known parts determine it. Evaluation never raises
+because of a customer's data.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

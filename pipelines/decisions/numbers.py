@@ -1,6 +1,7 @@
 """Arithmetic of policies: exact decimals of eight places, each step rounded half to even.
 
-The first part works on columns, the second on single numbers, for results and searches outside of frames.
+The first part of this module works on columns, the second on single numbers, for results and searches outside of
+frames.
 
 A node whose value is LARGEST or more, or which divides by zero, has no value; evaluation continues. With 15 digits
 before the point the sum or product of two numbers always fits the 38 digits of Polars' decimals. One number that does
@@ -32,7 +33,7 @@ def bounded(value: pl.Expr) -> pl.Expr:
     """Replace values of LARGEST or more by null.
 
     The value must occur once in the expression: if it occurred twice, the expression would double with every operand,
-    and 20 operands would exhaust a process's memory. A cast to fewer digits is the only such test in Polars.
+    and 20 operands would exhaust a process's memory. Of Polars' tests, only a cast to fewer digits needs it just once.
     """
     return value.cast(_BOUNDED, strict=False).cast(NUMBER)
 

@@ -30,11 +30,11 @@ from pipelines.metrics.definition import NAMESPACE, Format, Metric, Slug, Strict
 
 CONSTANT = r"-?[0-9]{1,15}(\.[0-9]{1,8})?"
 CENTS = r"[0-9]{1,15}(\.[0-9]{1,2})?"
-SOME_CENTS = r"([1-9][0-9]{0,14}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?))"  # one or more
+SOME_CENTS = r"([1-9][0-9]{0,14}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?))"  # at least one cent
 NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,63}"  # of an attribute or an input
 POLICY_SLUG = r"[a-z0-9][a-z0-9-]{0,62}"
 RESERVED_SLUGS = ("schema",)  # `/decision-policies/schema` is a route of its own
-MOST_OPERANDS = 20
+MOST_OPERANDS = 20  # our judgement, as all lengths below
 
 Kind = Literal["string", "decimal", "boolean"]
 Outcome = Literal["proceed", "conditional", "blocked"]
@@ -102,7 +102,7 @@ class Add(Operation):
 
 
 class Subtract(Operation):
-    """Subtract from the left: each further number from the first."""
+    """The first number, less each of the others."""
 
     subtract: "Operands"
 
@@ -327,8 +327,8 @@ class Cap(Strict):
 
 
 class Limit(Strict):
-    """How much of a product is offered, in AUD: `amount`, at least zero and at most any cap, rounded down to a multiple
-    of `roundDownTo`; 0 if that is less than `minimum`, or if the outcome is not in `outcomes`.
+    """How much of a product is offered, in AUD: `amount`, but at least zero and at most the lowest cap, rounded down to
+    a multiple of `roundDownTo`; 0 if that is less than `minimum`, or if the outcome is not in `outcomes`.
     """
 
     product: Slug

@@ -1,4 +1,4 @@
-"""Readings of customers, one column per leaf: metrics, attributes and inputs, each with a value or a cause."""
+"""Read each leaf of a plan (metric, attribute or input) for many customers: its value, or the cause why it has none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

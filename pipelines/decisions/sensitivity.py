@@ -1,9 +1,9 @@
-"""How close a decision is to another: for each number read, the nearest value that changes the outcome.
+"""How close a decision is to another outcome: for each number read, the nearest value that changes the outcome.
 
-For a number without a value, it is the nearest value to zero for each other outcome. All other readings stay as they
-are, even those a metric is computed from. The search is exact: it skips a range of values that can't change the outcome
-(`enclosures`), and halves any other range, the nearer half first. Each result is confirmed by evaluating the policy at
-the value and one step before it.
+If the number has no value, the search finds for each other outcome the value nearest to zero that gives it. All other
+readings stay as they are, even those that a metric is computed from. The search is exact: it skips a range of values
+that can't change the outcome (`enclosures`), and halves any other range, the nearer half first. Each result is
+confirmed by evaluating the policy at the value and one step before it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _UNITS_OF_METRIC = ONE // 10_000  # metrics have four places
 _COUNTS = frozenset(
     ("count", "distinct", "days_since", "days_below", "days_beyond_limit", "longest_short", "days_since_short")
 )
-_OF_CENTS = frozenset(("sum", "min", "max", "last", "monthly_min"))  # sums of cents, or one of them
+_OF_CENTS = frozenset(("sum", "min", "max", "last", "monthly_min"))  # a sum of amounts in cents, or one of them
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class _Search:
     ) -> Change | None:
         """Return the first value outwards from `start` with a wanted outcome, among the values the leaf can have."""
         step = step_of(self._plan.policy, node)
-        first = sign * (sign * start // step) * step  # on the grid, at the start or before it
+        first = sign * (sign * start // step) * step  # a multiple of the step, at the start or before it
         last = (MOST - sign * first) // step
         waiting = [(1, last)] if last > 0 else []
         while waiting:

@@ -1,9 +1,9 @@
-"""Which of the changes found by `sensitivity` somebody can aim at, as figures that people would write.
+"""Suggest changes that somebody can aim at: those that `sensitivity` finds, as figures that people would write.
 
-The exact change of a score of 684 may be 449.99999999, and that of a sum the one at which arithmetic overflows. Here
-the first is 449, and the second is left out: nobody can aim at an undecided outcome, or at a negative value of what
-can't be negative. Numbers that nobody can act on have no suggestions: those of a year that is over, and those that only
-time changes. Every figure is confirmed by evaluating the policy.
+If the nearest change of a score of 684 is at 449.99999999, the suggestion is 449. Nobody can aim at an undecided
+outcome, or at a negative value of a figure that can't be negative, so such changes are left out. Figures of a year or
+more, and figures that only time changes, have no suggestions: nobody can act on them. Every suggestion is confirmed by
+evaluating the policy.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from pipelines.decisions.sensitivity import Change, Sensitivity, repeat_with, st
 from pipelines.metrics import Metrics
 from pipelines.metrics.definition import Arithmetic, Balances, Days, History, Months, Transactions
 
-_DIGITS = 3  # of a figure below 100; larger ones are whole; our judgement
+_DIGITS = 3  # of a figure below 100; larger figures are whole (our judgement)
 _YEAR = 12  # months
 _DAYS_OF_YEAR = 365
 _OF_AMOUNTS = frozenset(("sum", "mean", "min", "max", "last", "median", "slope", "monthly_mean", "monthly_median"))
@@ -49,7 +49,7 @@ def suggestions(plan: Plan, readings: pl.DataFrame, found: Sequence[Sensitivity]
 
 
 def _wanted(plan: Plan, found: Sensitivity) -> Iterator[Change]:
-    """Yield the changes that somebody could aim at, as figures."""
+    """Yield the changes that somebody can aim at, rounded."""
     metrics = every_metric(plan.policy)
     is_metric = found.node.operator == "metric"
     if is_metric and _is_past(metrics, found.node.label):
@@ -72,14 +72,14 @@ def _figure(plan: Plan, found: Sensitivity, exact: Decimal) -> Decimal:
 
 
 def _is_past(metrics: Metrics, slug: str) -> bool:
-    """Return whether a metric measures a year that is over, or how much time has passed."""
+    """Return whether a metric measures a year or more, or a time that nobody can shorten or lengthen."""
     match metrics[slug].definition:
         case History(figure=figure):
-            return figure != "days_behind"  # that ends with the next submission
+            return figure != "days_behind"  # it starts anew with the next submission
         case Arithmetic(operands=operands):
             return any(_is_past(metrics, each) for each in operands if each in metrics)
         case Transactions(aggregate="days_since"):
-            return False
+            return False  # it starts anew with the next such row
         case definition:
             window = definition.window
             if isinstance(window, Months):

@@ -2,8 +2,8 @@
 
     sides       one side of the comparison: its decisions, limits and counts
       recorded    the side of recorded decisions, with each customer's own inputs
-      causes      why customers could not be decided: `unsettled.missing` for many customers
-    comparison  the two sides compare, one row per customer
+      causes      why customers could not be decided: `unsettled.find_missing` for many customers
+    comparison  the two sides compared, one row per customer
     tallies     counts and sums that add up: a portfolio is computed in parts, and only these stay in memory
     result      the tallies as data for the API
     page/       the result as a page

@@ -1,4 +1,4 @@
-"""Count why values are unknown, for many customers at once: `unsettled.missing`, counted.
+"""Count why values are unknown, for many customers at once: `unsettled.find_missing`, counted.
 
 The search goes down from the unknown values, level by level, to leaves without a reading, and to calculations that have
 no result although all their operands are known.

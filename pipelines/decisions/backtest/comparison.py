@@ -29,8 +29,8 @@ COMPARISON = pl.Schema(
         "after_step": pl.String(),
         "before_rules": pl.List(pl.String()),
         "after_rules": pl.List(pl.String()),
-        "changed_by": pl.List(pl.String()),  # decisive rules with another result; empty: order, outcomes or limits
-        "limits": pl.List(_LIMIT_PAIR),  # of each product that either side prices, by slug
+        "changed_by": pl.List(pl.String()),  # deciding rules whose result differs; empty if none does
+        "limits": pl.List(_LIMIT_PAIR),  # of each product for which a side computes a limit, by slug
         "defaulted": pl.Boolean(),  # null: unknown
     }
 )
@@ -72,7 +72,7 @@ def _paired(before: Side, after: Side, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _changed_by() -> pl.Expr:
-    """Return the rules that decided on one side and have another result on the other side."""
+    """Return the rules that decided on one side and have another result on the other; none for an equal outcome."""
     removed = pl.col("before_rules").list.set_difference(pl.col("results_after"))
     added = pl.col("after_rules").list.set_difference(pl.col("results"))
     codes = removed.list.concat(added).list.eval(pl.element().str.strip_suffix(UNDECIDABLE)).list.unique().list.sort()
@@ -80,7 +80,7 @@ def _changed_by() -> pl.Expr:
 
 
 def _paired_limits(before: Side, after: Side) -> pl.DataFrame:
-    """Join both sides' limits: `customer_number, product`, each side's amount (AUD), and whether it has a price."""
+    """Join both sides' limits: `customer_number, product`, each side's amount (AUD), and whether it has a limit."""
     sides = (
         side.limits.rename({"amount": f"{name}_amount"}).with_columns(pl.lit(value=True).alias(f"{name}_priced"))
         for name, side in ((BEFORE, before), (AFTER, after))

@@ -106,7 +106,7 @@ def _band(bands: Rows, side: str, bound: int | None) -> Iterator[Data]:
 
 
 def _totals(bands: Rows) -> Data | None:
-    """Total a product's limits on one side; null if the side doesn't price it. `offered` counts limits above zero."""
+    """Total a product's limits on one side; null if the side has none. `offered` counts limits above zero."""
     if not bands:
         return None
     offered = [row for row in bands if row["up_to"]]

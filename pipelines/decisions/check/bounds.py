@@ -1,4 +1,7 @@
-"""Limits of a document's size, checked before anything is built from it, so that a hostile document does no harm."""
+"""Limits of a document's size, checked before anything is built from it, so that a hostile document does no harm.
+
+All limits are our judgement.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
@@ -10,8 +13,8 @@ from pipelines.decisions.check.findings import Finding, Problem, finding, pointe
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS
 
 MOST_DEPTH = 20  # operators within each other
-# Operators, references and constants: each is a column of every evaluation. Our judgement: shipped policies have a
-# tenth of this, and a policy with twice as many took two seconds per customer.
+# Operators, references and constants: each is a column of every evaluation. The shipped policies have a tenth of this,
+# and a policy with twice as many took two seconds per customer.
 MOST_NODES = 2_000
 MOST_LEVELS = 100  # of objects and lists within each other
 MOST_VALUES = 20_000

@@ -39,7 +39,9 @@ SEVERITY: Mapping[Outcome, int] = {outcome: nth for nth, outcome in enumerate(OU
 
 
 def find_warnings(policy: Policy) -> Iterator[Finding]:
-    """Yield a warning for each such place; it must be acknowledged before the policy is published."""
+    """Yield a warning for each place where less data may give a better result. Warnings must be acknowledged before the
+    policy is published.
+    """
     for nth, step in enumerate(policy.steps):
         for place, rule in enumerate(step.rules):
             yield from _check_rule(rule, step.outcome, _outcomes_after(policy, nth), f"/steps/{nth}/rules/{place}")

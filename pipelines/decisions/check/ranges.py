@@ -27,7 +27,7 @@ _LIMIT: TypeAdapter[Limit] = TypeAdapter(Limit)
 
 @dataclass(frozen=True)
 class Ruled:
-    """A rule: `counted`: when it counts as matched and when not; `own`: faults of its condition alone."""
+    """A rule as read. `counted`: when it counts as matched and when not. `own`: faults of its condition alone."""
 
     pointer: str
     condition: Truth

@@ -1,8 +1,8 @@
-"""Sets of values that a condition's readings may have while it holds: spans of whole numbers, one set per reading.
+"""Sets of values that a condition's subjects may have while it holds: spans of whole numbers, one set per subject.
 
-Numbers of policies have eight places, so each is a whole number of hundred-millionths. A text is represented by its
-hash, and true by 1. The sets are never too small: they contain every possible value, so an empty set proves that the
-condition can't hold.
+A subject is a reading, a calculation, or the difference of two. Numbers of policies have eight places, so each is a
+whole number of hundred-millionths. A text is represented by its hash, and true by 1. The sets are never too small: they
+contain every possible value, so an empty set proves that the condition can't hold.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 Span: TypeAlias = tuple[int, int]  # both included
 Spans: TypeAlias = tuple[Span, ...]  # in order, with gaps between them
-Box: TypeAlias = Mapping[Hashable, Spans]  # by reading; a reading that isn't listed may have any value
+Box: TypeAlias = Mapping[Hashable, Spans]  # by subject; a subject that isn't listed may have any value
 
 EVERYWHERE = 10**30  # beyond every number and hash
 ANYWHERE: Box | None = {}

@@ -1,7 +1,7 @@
 """Derive when a condition can be true, and when it can be false.
 
-This covers comparisons of one value with constants, and of the same two values with each other. It never
-calls a possible condition impossible, but it doesn't find every impossible one.
+Comparisons of one value with constants are covered, and comparisons of the same two values with each other. A possible
+condition is never called impossible, but not every impossible one is found.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping

@@ -16,7 +16,7 @@ def page(
 
     Args:
         days: `result.describe_days`, or its JSON.
-        changed: the first customers of the swap set, as the API lists them.
-        changed_in_all: how many customers are in the swap set.
+        changed: the first customers whose outcome or limit changes, as the API lists them.
+        changed_in_all: how many such customers there are.
     """
     return render(read(days, about, changed, changed_in_all))

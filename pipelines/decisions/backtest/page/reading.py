@@ -40,15 +40,15 @@ from pipelines.pages.wording import (
     words_of,
 )
 
-LABEL = 30  # characters of a chart's line that fit beside its figures
+LABEL = 30  # characters of a chart's label that fit beside its figures
 MOST_BARS = 12
 SHADES = 5
 NO_RULE = "None: order or outcome of steps"
 SIDES = (BEFORE, AFTER)
 FOOTER = (
     "Computed by Tidemark. Limits that could not be determined are left out of totals. A rule is counted over all "
-    f"customers, whether or not its step was reached; it decided where its step did. {UNKNOWN} stands for what is not "
-    "known."
+    f"customers, whether or not its step was reached, but as deciding only where its step decided. {UNKNOWN} stands "
+    "for what is not known."
 )
 _STRICTNESS: Mapping[str, int] = {outcome: place for place, outcome in enumerate(ALL_OUTCOMES[:-1])}
 _HITS = {"matched": "Matched", "decisive": "Decided", "undecidable": "Undecidable"}
@@ -266,7 +266,7 @@ def _changed_by(id_: str, each: Data) -> Figure | None:
         return None
     bars = [(shortened(row["code"] or NO_RULE, LABEL + 10), *_bar(row)) for row in changes[:MOST_BARS]]
     left = len(changes) - len(bars)
-    says = "Customers whose outcome changes with a deciding rule whose own result differs." + (
+    says = "Customers whose outcome changes, by the deciding rules whose result differs." + (
         f" {counted(left, 'more rule')} in the JSON." if left else ""
     )
     return Figure(f"{id_}-rules", "What changes the outcome", says, bar_chart(bars))

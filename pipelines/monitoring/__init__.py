@@ -6,7 +6,7 @@
     baselines   metrics as of a past day; `snapshots`: facts as of many days
     observing   ruleset evaluations: which conditions hold for which customers; `describing`: what they read
     moving      how rules trigger and reset
-    deciding    what an evaluation changes: states, matches and events
+    deciding    what a ruleset evaluation changes: states, matches and events
     schema      the document for editors
 
     library/    rulesets that clients can adopt

@@ -26,8 +26,8 @@ CAUSES: Mapping[str, str] = {**readings.CAUSES, NO_BASELINE: "there is no baseli
 def at_baseline(
     planned: PlannedBaseline, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime
 ) -> pl.DataFrame:
-    """Return a row for each customer: `customer_number`, the day in `PlannedBaseline.day`, and each reading's value and
-    cause.
+    """Return a row for each customer: `customer_number`, its day in the column `PlannedBaseline.day`, and each
+    reading's value and cause.
 
     Args:
         customers: numbers, sorted.

@@ -30,7 +30,7 @@ class Cause(StrEnum):
     """Why customers were evaluated."""
 
     DATA = "data"  # their transactions changed
-    TIME = "time"  # it was night; or a ruleset or an attribute changed
+    TIME = "time"  # every night, or when a ruleset or an attribute changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ def decide(
     If one match of a customer can't be recorded, nothing changes for that customer: the next evaluation tries again.
 
     Args:
-        numbers: of these customers.
+        numbers: the numbers of these customers.
         now: the time of matches and events.
         new_id: returns the next match's id, which is its event's id too.
     """

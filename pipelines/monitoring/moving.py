@@ -1,4 +1,4 @@
-"""Trigger and reset rules: a rule fires when its condition becomes true, and is ready again when that is false.
+"""Trigger and reset rules: a rule fires when its condition becomes true, and is ready again when it is false.
 
 A rule has a state for each customer: *ready* or *fired*. An unknown condition changes no state. A rule that has fired
 does not fire again while its condition stays true, unless it is set to be ready again after some days.
@@ -69,7 +69,9 @@ def _fired(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as
 
 
 def _among(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:
-    """Return those that have fired, with `fired_at`. They are few: filtering by customer first makes the join small."""
+    """Return the outcomes of rules that have fired, with `fired_at`. They are few, so filtering by customer first makes
+    the join small.
+    """
     near = outcomes.filter(pl.col(BY_CUSTOMER).is_in(firing[BY_CUSTOMER].unique().implode()))
     return near.join(firing, on=BY_STATE, how="inner", validate="1:1")
 

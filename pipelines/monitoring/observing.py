@@ -1,6 +1,4 @@
-"""Evaluate rulesets: which conditions hold for which customers, for all customers and rules at once; and record what
-they read.
-"""
+"""Evaluate rulesets, all customers and rules at once: which conditions hold for which customers, and what they read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -48,7 +48,7 @@ TALLIES: Mapping[str, Tally] = {
     "causes": Tally(pl.Schema({**_CAUSE, "month": pl.Date()}), counts("days")),
     # How often a rule fires, and for how many customers. ALL: days on which any rule fires. `month` null: all months.
     "fired": Tally(pl.Schema({"month": pl.Date(), "rule": pl.String()}), counts("fired", "customers")),
-    # Customers for whom it fires on the first day.
+    # Customers for whom a rule fires on the first day.
     "starts": Tally(pl.Schema({"rule": pl.String()}), counts("customers")),
 }
 MOST_EVENTS = "most_events"  # a further table of the tallies: CUSTOMERS of the MOST_CUSTOMERS with the most events

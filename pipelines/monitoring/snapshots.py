@@ -1,9 +1,9 @@
-"""Snapshots at past days: on which days a customer has to be evaluated, and the facts of many days as if of many
-customers.
+"""Snapshots of past days: on which days a customer has to be evaluated, and the facts of these days, each treated as a
+customer of its own.
 
-Windows end at a customer's last row. So between two days with rows a snapshot changes only with the calendar: by the
-number of days since the last row, when a metric is no longer fresh, on a baseline's day, and with attributes. On all
-other days it would equal the one before.
+Windows end at a customer's last row. So between two days with rows a snapshot changes only if a rule reads the number
+of days since the last row, a metric becomes stale, the baseline's day comes, or an attribute changes. On all other days
+it would equal the one before.
 """
 
 from bisect import bisect_left
@@ -23,7 +23,7 @@ from pipelines.metrics.rows import COLUMNS
 from pipelines.metrics.sources import ALL_DAYS
 from pipelines.monitoring.ruleset import Ruleset, SinceAttribute, SinceDate, day_of
 
-SNAPSHOT_ROWS = 500_000  # rows of all snapshots computed together, repeated for each snapshot; bounds the memory used
+SNAPSHOT_ROWS = 500_000  # of all snapshots computed together, repeated for each snapshot; bounds the memory used
 
 _A_CUSTOMER = 2**32  # factor of the customer number in a key of customer and day; larger than any day's number
 
@@ -146,7 +146,7 @@ class FactsOfDays(Facts):
     def __init__(self, plain: Facts, snapshots: pl.DataFrame, reach: int = ALL_DAYS) -> None:
         """
         Args:
-            plain: of these snapshots' customers at least, as of the last snapshot's day or later.
+            plain: facts of at least these snapshots' customers, as of the last snapshot's day or later.
             snapshots: `snapshot`, its customer and `date`; sorted by snapshot, customers in their order.
             reach: days before a snapshot's last row whose single rows are read (`sources.reach`).
         """
@@ -156,7 +156,7 @@ class FactsOfDays(Facts):
         self._reach = reach
 
     def on(self, days: pl.DataFrame) -> "FactsOfDays":
-        """Return the same rows for some snapshots, each as of another `date`, which is not later."""
+        """Return the facts of some snapshots, each as of the given `date` instead, which is not later."""
         snapshots = self._snapshots.select("snapshot", BY_CUSTOMER)
         dated = snapshots.join(
             days.select("date", snapshot=BY_CUSTOMER), on="snapshot", validate="1:1", maintain_order="left"

@@ -43,7 +43,7 @@ class PlannedRule:
 
 @dataclass(frozen=True)
 class PlannedMetric:
-    """How a metric that a ruleset reads is described. `baseline_of`: the slug read at a baseline; None for today's."""
+    """How a metric that a ruleset reads is described. `baseline_of`: for a baseline metric, the slug that it reads."""
 
     metric_id: str
     title: str

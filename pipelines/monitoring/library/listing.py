@@ -8,7 +8,7 @@ from pipelines.monitoring.library import LibraryRuleset
 from pipelines.monitoring.ruleset import Baseline, Ruleset, SinceDate, WatchRule
 
 _RULES = ("Rule", "Severity", "Message", "Fires when", "Again after")
-_METRICS = ("Name", "Slug", "Unit", "Window", "Least history", "At most old", "Meaning")
+_METRICS = ("Name", "Slug", "Unit", "Window", "History needed", "Maximum age", "Meaning")
 
 
 def as_markdown(library: Mapping[str, LibraryRuleset]) -> str:

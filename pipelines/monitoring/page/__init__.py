@@ -13,7 +13,7 @@ def page(result: Mapping[str, Any], about: About, firings: Sequence[Mapping[str,
     """Return the page, a whole HTML document.
 
     Args:
-        result: `simulated.described`, or its JSON.
+        result: `simulated.describe_result`, or its JSON.
         firings: the first of the firings, as the API lists them.
     """
     return render(read(result, about, firings))

@@ -127,7 +127,7 @@ def _rule_table(result: Data) -> Grid:
         ]
         for each in result["rules"]
     ]
-    return Grid.of("Rules", ("Rule", "Severity", *counts, Column("Says", "prose")), rows)
+    return Grid.of("Rules", ("Rule", "Severity", *counts, Column("Message", "prose")), rows)
 
 
 def _month_table(result: Data) -> Grid | None:

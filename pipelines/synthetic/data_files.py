@@ -42,7 +42,7 @@ def load_table(name: str, record: type[_Shape]) -> tuple[_Shape, ...]:
 
 
 class Folder(Mapping[str, _Shape]):
-    """The YAML files of folders by their names without ending. Each is loaded when it is first asked for."""
+    """The YAML files of folders by their names without `.yaml`. Each is loaded when it is first asked for."""
 
     def __init__(self, record: type[_Shape], *folders: str) -> None:
         self._record, self._folders = record, folders

@@ -21,7 +21,8 @@ _OPENING = Decimal("25000.00")  # of the account in `plain_rows`
 def submissions(customer: Business, after: date | None = None, through: date | None = None) -> Iterator[dict[str, Any]]:
     """Yield bodies in the order of sending: account by account, in parts of at most `MAX_ROWS` rows.
 
-    `after` and `through` limit them to later days and to days up to one: a history, or a single day.
+    Only rows after the day `after` and up to the day `through` are sent, if these are given: first a history, say, and
+    then day by day.
     """
     for account in customer.accounts:
         for rows in account.transactions.filter(_days(after, through)).partition_by("submission", maintain_order=True):

@@ -1,7 +1,7 @@
 """What a business borrows: which facilities it takes, when they are drawn, and how they are repaid.
 
-Instalments are planned to the last one. What is really repaid is the ledger's to decide. A facility that is older than
-the window has paid its instalments until then.
+All instalments are planned here; the ledger decides which are really paid. A facility that is older than the window has
+paid all instalments that were due before it.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class Borrowing:
     pays_out: "Borrowing | None" = None  # another lender's facility, which the business pays out with the funding
     ends: int | None = None  # the day of its renewal or payout, from which it asks for nothing more
     withheld: float = 0.0  # share of takings, where that is how it is repaid
-    funded_here: bool = True  # the money comes to the business; a dealer's invoice is paid elsewhere
+    funded_here: bool = True  # False: no money comes in, because a dealer is paid or a tax debt deferred
 
     @property
     def to_repay(self) -> int:
@@ -122,7 +122,7 @@ def repayments(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
 
 
 def can_be_refinanced(borrowing: Borrowing, applied_on: int) -> bool:
-    """Return whether a named lender is still owed instalments that began two months or more before the application."""
+    """Return whether a named lender's facility, drawn two months or more before the application, is still owed."""
     lasts = borrowing.ends is None and borrowing.lender.product in REFINANCED
     begun = borrowing.drawn + REFINANCED_AFTER <= applied_on
     return lasts and begun and bool(borrowing.lender.name) and _planned_to_owe(borrowing, applied_on) > 0
@@ -193,7 +193,7 @@ def _taken(rng: Random, number: int, lender: Lender, turnover: int, days: Window
     lent = _lent(rng, lender, turnover, 50_000)
     instalment = ceil(lent * lender.factor / lender.payments) if lender.payments else max(2_500, lent // 26)
     drawn = _drawn(rng, lender, days)
-    # Older purchases were paid to the dealer, and so are most new ones.
+    # Most lenders of asset finance pay the dealer, so the money does not come to the business.
     here = lender.product != "asset_finance" or rng.random() < 0.35
     reference, payments = fill_in(rng, lender.reference), lender.payments
     return Borrowing(number, lender, _party(lender), reference, drawn, lent, instalment, payments, funded_here=here)

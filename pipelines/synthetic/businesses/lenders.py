@@ -1,4 +1,4 @@
-"""Who lends to small businesses, on what terms, and how it prints (`lenders.csv` and `credit.yaml`)."""
+"""Who lends to small businesses, on what terms, and what statements print (`lenders.csv` and `credit.yaml`)."""
 
 from functools import cache
 from typing import Literal
@@ -8,7 +8,7 @@ from pipelines.synthetic.world.model import Condition
 
 
 class Product(Record, frozen=True):
-    """The categories of a kind of credit's money in and out."""
+    """The categories of money in and money out for a kind of credit."""
 
     funding: str
     repayment: str
@@ -22,7 +22,9 @@ class Credit(Record, frozen=True):
 
 
 class Lender(Record, frozen=True):
-    """A lender's terms. `split_settlement` is a share of takings, `on_collection` is when an invoice is paid."""
+    """A lender's terms. `cadence`: `split_settlement` withholds a share of takings, `on_collection` is repaid when the
+    customer pays the invoice.
+    """
 
     product: str
     cadence: Literal["business_daily", "weekly", "fortnightly", "monthly", "split_settlement", "on_collection"]

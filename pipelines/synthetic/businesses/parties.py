@@ -1,4 +1,4 @@
-"""Turn a name of the data files into someone a business meets: a branch, a local firm, a person.
+"""Turn a name of the data files into a counterparty: a branch, a local firm or a person.
 
 `~meals` stands for a made-up local firm of that kind, `{person}` for a made-up person, and `{firm} Imports` for a
 made-up firm with this ending; `{suburb}` is filled in. Everything else is a brand. A business meets only brands and

@@ -103,7 +103,7 @@ class Profile:
     super_fund: Party
     atm_a_month: float
     wagering: Party | None
-    stream: str = ""  # of random numbers for what `circumstances` draws, as all that follows
+    stream: str = ""  # seed of what `circumstances` draws, which fills in this field and all below
     applied_on: int = 0
     quiet: bool = False  # its trouble leaves no adverse rows
     lookalikes: frozenset[Lookalike] = frozenset()  # that it is disposed to; money or days may not allow them
@@ -240,7 +240,7 @@ def _opening(rng: Random, turnover: int, latents: Latents, condition: Condition)
 
 
 def _processors(rng: Random, bank: BankStyle, part: Part | None) -> tuple[tuple[Processor, float], ...]:
-    """Return who settles the card takings, with shares: one of many, or the bank's own terminals more often."""
+    """Return who settles the card takings, with shares. The bank's own terminals are likelier than any one other."""
     known = merchants()
     own = msgspec.structs.replace(known.bank_terminal, name=bank.merchant_name, merges_weekend=rng.random() < 0.3)
     offers = (*known.processors, own, own, own) if bank.merchant_name else known.processors
@@ -371,7 +371,7 @@ def _super_fund(rng: Random, part: Part | None) -> Party:
 
 
 def _wagering(rng: Random, latents: Latents, part: Part | None) -> Party | None:
-    """Return where the owner bets from the business account, if so: the less prudent the owner, the likelier."""
+    """Return where the owner bets from the business account, or None. The less prudent bet more often."""
     name = choose_name(rng, merchants().wagering, part)
     if name is None or rng.random() >= 0.22 * (1 - latents.prudence) ** 1.2:
         return None

@@ -11,7 +11,7 @@ Five causes are drawn before any money moves, and nobody sees them on a statemen
 They drive the transactions: strength, volatility and shock through what is earned each day (`takings`), leverage
 through instalments (`borrowing`), prudence through opening reserves and habits (`habits`, `ledger`). Dishonours,
 arrears, missed wages, late tax and falling balances are what follows when money runs out, never drawn by themselves.
-`stress` adds the causes up; beyond two marks a business counts as distressed or failing, and its takings decline.
+`stress` adds the causes up; from two thresholds on, a business counts as distressed or failing, and takings decline.
 Adverse rows in sound businesses, and their absence in failing ones (`circumstances`), are no causes: they reach the
 outcome only through the money that they move.
 
@@ -22,10 +22,10 @@ The outcome, 90 days or more past due on a facility within 12 months after the w
 
 where recency halves every eight months between the shock's end and the window's end, cushion is what is left at the
 end (cash, unused limits and what a related company holds, less what is held for others) in months of turnover, between
--0.5 and 1.5, and days past due (at most 120) is the worst facility's. So the same causes act twice, through what is
-seen (cushion and arrears are their consequences) and beside it, and no single sign on the statements decides. The
-weights are assumptions, not estimates from any portfolio; they are set so that about one business in twelve defaults.
-Everyone is taken to have at least the facility it applies for.
+-0.5 and 1.5, and days past due (at most 120) is the worst facility's. So the same causes act twice: through what is
+seen (cushion and arrears are their consequences), and directly. No single sign on the statements decides. The weights
+are assumptions, not estimates from any portfolio; they are set so that about one business in twelve defaults. Every
+business is taken to have at least the facility that it applies for.
 """
 
 from math import exp
@@ -33,8 +33,8 @@ from random import Random
 
 from pipelines.synthetic.world.model import Condition, Latents, Outcome
 
-DISTRESSED_FROM = 1.35  # stress of about the worst sixth
-FAILING_FROM = 2.2  # of about the worst twenty-fifth
+DISTRESSED_FROM = 1.35  # stress of about the worst 15 %, failing ones included
+FAILING_FROM = 2.2  # of about the worst 4 %
 START_UPS = 0.09  # share of the portfolio
 
 
@@ -54,7 +54,7 @@ def causes(rng: Random) -> Latents:
 
 
 def stress(latents: Latents) -> float:
-    """Return how hard the causes press together: about normal, from -2 to 4."""
+    """Return how hard the causes press together: roughly normal, from about -2.5 to 3."""
     return (
         -latents.strength
         + 5 * (latents.leverage - 0.075)

@@ -1,9 +1,9 @@
-"""Faults as clients cause them, labelled: days of rows never sent, or sent twice.
+"""Faults as clients cause them, labelled: rows or accounts that were never sent, rows sent twice, a wrong sign.
 
 Rows are removed after balances were computed, so that the statement's balance jumps where they are missing.
 
-`injected` damages some businesses of a portfolio as clients do; `with_fault` injects one given fault into one business,
-to measure what detects it.
+`inject_faults` damages some businesses of a portfolio as clients do; `with_fault` injects one given fault into one
+business, to measure what detects it.
 """
 
 from dataclasses import replace
@@ -103,7 +103,7 @@ def without_row(rows: pl.DataFrame, place: int) -> pl.DataFrame:
 
 
 def with_row_repeated(rows: pl.DataFrame, place: int) -> pl.DataFrame:
-    """Return the rows with one repeated behind itself, under an id of its own: intake would refuse the same id."""
+    """Return the rows with one row repeated after itself, with another id, because intake would refuse the same id."""
     again = rows[place : place + 1].with_columns(
         _labelled("row_repeated", pl.lit(value=True)), transaction_id=pl.col("transaction_id") + "-again"
     )

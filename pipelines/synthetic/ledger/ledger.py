@@ -1,9 +1,9 @@
 """The banks' side: book planned movements day by day, and refuse what an account can't carry.
 
-A shortage is met as small firms meet it: from savings or the group's pool, else from the owner, and in distress often
-not at all. Then a direct debit is dishonoured and what can wait is not paid. Wages wait last: the owner of a business
-in trouble lends for them until the owner's own money is gone, then they are paid a week late or not at all. So
-dishonours and missed wages follow from money running out and are not drawn by themselves. Balances are integers of
+A shortage is met as small firms meet it: from savings, the group's pool or the credit card, else from the owner, and in
+distress often not at all. Then a direct debit is dishonoured and what can wait is not paid. Wages wait last: the owner
+of a business in trouble lends for them until the owner's own money is gone; then they are paid a week late or not at
+all. So dishonours and missed wages follow from money running out and are not drawn by themselves. Balances are whole
 cents, each the one before plus the amount.
 """
 
@@ -19,7 +19,8 @@ from pipelines.synthetic.world.wear import spoken, words
 
 DEBITED_BY_OTHERS = ("direct_debit", "loan_repayment")
 MUST_BE_PAID = ("wages", "bas", "bank_fees", "interest_charged", "garnishee", "overdrawn_fee")
-LEAVES_AFTER = 3  # missed payments; then the wages are not due any more
+LEAVES_AFTER = 3  # missed payments of wages; then the worker has left
+# The money of the most prudent owner, in months of turnover.
 MONTHS_OWNED: dict[Condition, float] = {"sound": 12, "start_up": 12, "distressed": 1.2, "failing": 0.5}
 DEBITED_AGAIN = 0.55  # share of dishonoured instalments that the lender tries again
 _RANK = {"direct_credit": 0, "direct_debit": 1}  # overnight files are booked before the day's own payments
@@ -43,7 +44,7 @@ class Ledger:
         self.owner = Party(profile.owner, brand=profile.owner, person=True)
         self.rows: dict[Role, list[Booked]] = {role: [] for role in profile.roles}
         self.balances: dict[Role, int] = {role: profile.opening[role] for role in profile.roles}
-        self.owed: dict[int, int] = {}  # cents, by facility; what no row of the window changes has no entry
+        self.owed: dict[int, int] = {}  # cents, by facility; no entry before money is drawn
         self.withheld: Counter[int] = Counter()  # from takings, by facility
         self.held = 0  # cents that belong to others
         self.pooled = 0  # cents that the related company holds for this one
@@ -127,7 +128,7 @@ class Ledger:
         renewed = self._lent[number].renews if movement.owed > 0 and number else 0
         if not renewed:
             return movement
-        paid_out = min(self.owed.get(renewed, 0), movement.cents * 9 // 10)  # and the lender lets the rest go
+        paid_out = min(self.owed.get(renewed, 0), movement.cents * 9 // 10)  # the lender waives the rest
         self.owed[renewed] = 0
         self.unpaid_since.pop(renewed, None)
         return movement._replace(cents=movement.cents - paid_out)
@@ -170,7 +171,7 @@ class Ledger:
         )
 
     def _from_card(self, day: int, short: int) -> bool:
-        """Take cash from the credit card, if in distress: it is dear, so it shows trouble first."""
+        """Take cash from the credit card. It is expensive, so only businesses in distress do so."""
         cents = _rounded_up(short, 10_000)
         available = self.profile.card_limit + self.balances.get("card", -self.profile.card_limit)
         if not self.profile.distressed or cents > available or self.rng.random() < 0.6:
@@ -223,7 +224,7 @@ class Ledger:
         return True
 
     def _means_of_owner(self) -> float:
-        """Return how many cents the owner can lend. The prudent have more; trouble has cost money before."""
+        """Return how many cents the owner can lend. The prudent have more; trouble has already cost money."""
         return self.profile.turnover * self.profile.latents.prudence * MONTHS_OWNED[self.profile.condition]
 
     def _has_left(self, movement: Movement) -> bool:
@@ -269,7 +270,7 @@ class Ledger:
             self._post(charged._replace(lookalike=returned.lookalike))
 
     def _debit_again(self, movement: Movement) -> None:
-        """Plan a second try a few days later: a lender's, at times with a fee, or after a mistake anybody's."""
+        """Plan a second try a few days later: for a lender's debit (at times with a fee) or one missed by mistake."""
         day = next_business_day(movement.day + 3)
         if movement.lookalike == "timing_dishonour":
             self._again[day].append(movement._replace(day=day, series=None))

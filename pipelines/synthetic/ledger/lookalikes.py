@@ -1,7 +1,7 @@
 """Honest rows that look like trouble or like window dressing, planned before any money moves (`circumstances`).
 
 Most are the events of `circumstances.yaml`. What follows from balances (a debit on a morning when the money was in
-savings, sweeps between companies) is decided while the ledger grows (`treasury`); a refinanced loan is a facility.
+savings, sweeps between companies) is decided while the ledger grows (`treasury`); `borrowing` plans a refinanced loan.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from pipelines.synthetic.world.days import Window, is_business_day, next_busines
 from pipelines.synthetic.world.model import Lookalike, Movement, Party, Series
 from pipelines.synthetic.world.wear import spoken, words
 
-RECENT = 25  # days before the application; one of the invoices paid twice is of these days
+RECENT = 25  # days before the application; one invoice of these days is paid twice, if there is one
 
 
 def with_lookalikes(profile: Profile, window: Window, planned: Sequence[Movement]) -> Sequence[Movement]:
@@ -53,7 +53,9 @@ def _days(event: Event, profile: Profile, window: Window, rng: Random) -> Iterat
 
 
 def _happening(event: Event, profile: Profile, window: Window, rng: Random, day: int) -> Iterator[Movement]:
-    """Yield a row and the one that follows it. What does not come back within the window happens only week by week."""
+    """Yield a row and the one that follows it. If that falls after the window, weekly events have only the first row,
+    and other events do not happen.
+    """
     party, cents = _party(event.first, profile, rng), _amount(event, profile, rng)
     if party is None:
         return
@@ -106,7 +108,7 @@ def _overpaid(profile: Profile, window: Window, planned: Sequence[Movement], rng
 
 
 def _passed_on(profile: Profile, planned: Sequence[Movement], rng: Random) -> Iterator[Movement]:
-    """Yield the plan with a part of one worker's wages paid to whom a court or an agency named."""
+    """Yield the plan with a part of one worker's wages paid to a court or an agency."""
     known, worker = circumstances().employee_garnishee, rng.choice(profile.staff)
     name = choose_name(rng, known.names, profile.part) or known.names[0]
     payee, reference = counterparty(rng, name, profile.part), fill_in(rng, rng.choice(known.references))

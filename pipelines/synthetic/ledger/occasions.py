@@ -18,7 +18,7 @@ from pipelines.synthetic.world.model import Movement, Party, Role, Series
 from pipelines.synthetic.world.wear import spoken
 
 DAYS_A_YEAR = 365.25
-TYPED = ("osko_in", "osko_out", "pay_anyone")
+TYPED = ("osko_in", "osko_out", "pay_anyone")  # rails whose references people type
 _BODIES = frozenset({"{revenue}", "{registration}", "{fines}", "{compensation}", "{council}"})
 
 Who = Literal[

@@ -37,7 +37,7 @@ def spending(profile: Profile, window: Window, rng: Random) -> Iterator[Movement
 
 
 def supplies(profile: Profile, window: Window, rng: Random, supplier: Supplier) -> Iterator[Movement]:
-    """Yield a supplier's invoices. They follow takings, but a decline only half way, which is why it hurts."""
+    """Yield a supplier's invoices. They follow takings, but only halfway in a decline, which is why a decline hurts."""
     supply = supplier.supply
     for day in window:
         if not is_business_day(day) or rng.random() >= supply.times / 21:
@@ -97,7 +97,7 @@ def guarantee_rate(day: int) -> float:
 def tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     """Yield activity statements each quarter: GST, and withheld tax unless it is large enough to be paid monthly.
 
-    With a payment plan its instalments come instead (`borrowing`), and now and then interest on the debt.
+    A business with a payment plan pays its instalments instead (`borrowing`), and now and then interest on the debt.
     """
     reference = f"00{profile.abn}060"
     withheld = sum(worker.weekly for worker in profile.staff) / 0.81 * 0.19
@@ -142,7 +142,7 @@ def _tax_interest(window: Window, rng: Random, debt: float, reference: str) -> I
 
 
 def _instalments(profile: Profile, window: Window, rng: Random, reference: str) -> Iterator[Movement]:
-    """Yield income tax, in quarters ahead or once a year, and tax on benefits to staff. Some businesses pay none."""
+    """Yield income tax, in quarterly instalments or once a year, and fringe benefits tax. Some businesses pay none."""
     how, usual = rng.random(), profile.turnover * 0.03
     series = Series("payg instalment", "quarterly")
     if how < 0.4:

@@ -202,13 +202,13 @@ def _invoice_paid(profile: Profile, rng: Random, day: int, number: int) -> Movem
 
 
 def _receiving_role(profile: Profile, rng: Random) -> Role:
-    """Return the account paid into. Where no platform uses the second one, some customers do."""
+    """Return the account paid into. If no platform pays into the second one, some customers do."""
     second = "second" in profile.roles and not profile.platforms and rng.random() < 0.3
     return "second" if second else "main"
 
 
 def refunds(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
-    """Yield refunds to customers, now and then, where takings are small tickets."""
+    """Yield refunds to customers, now and then, in trades that mostly sell without invoices."""
     if profile.trade.invoice > 0.5:
         return
     for day in window:

@@ -13,7 +13,7 @@ from pipelines.synthetic.ledger.ledger import DEBITED_BY_OTHERS, Ledger
 from pipelines.synthetic.world.days import Window
 from pipelines.synthetic.world.model import Movement
 
-WORTH_A_MISTAKE = 5_000  # cents of a debit
+WORTH_A_MISTAKE = 5_000  # the smallest debit, in cents, that the owner may forget
 
 
 class Treasury:

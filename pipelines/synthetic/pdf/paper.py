@@ -45,7 +45,7 @@ class Wear:
     fee_table: bool = False  # after the rows, in columns of its own
     small_print: bool = False  # on a last page
     rows_broken: bool = False  # a row may begin on one page and end on the next
-    other_line: bool = False  # amounts on the other line of a description than usual
+    other_line: bool = False  # amounts on a description's last line if the layout has them on the first, or vice versa
     headings_on_first_page: bool = False
     strange_headings: bool = False
     balances_shown: float = 1.0  # share of those that the layout prints

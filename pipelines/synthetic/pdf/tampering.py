@@ -50,7 +50,7 @@ FORGERIES: Mapping[str, Forgery] = MappingProxyType(
 
 
 def provable(lines: Sequence[Line], *, between_balances: bool) -> Sequence[int]:
-    """Return the rows whose loss the paper could show. A listing without end balances can lose its first and last."""
+    """Return the rows whose loss the paper can show: without end balances, not the first and not the last."""
     return range(len(lines)) if between_balances else range(1, len(lines) - 1)
 
 

@@ -1,8 +1,8 @@
 """Canonical names of brands, and which brands training must not see.
 
-Statements print a name as in `OPTUS BILLING` or `FACEBK *{a10}`; people say it otherwise. Where the canonical name is
-not the printed one in title case without its legal form, `brands.yaml` states it. A fifth of the brands is held out,
-and so are two banks (`styles`): a model must not have met them before it is measured on them.
+Statements print `OPTUS BILLING` or `FACEBK *{a10}`, and people say Optus or Facebook. Where the canonical name is not
+the printed one in title case without its legal form, `brands.yaml` states it. A fifth of the brands is held out, and so
+are two banks (`styles`): a model must not have met them before it is measured on them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Whom small businesses pay, and how it prints (`merchants.yaml` and `bills.csv`).
+"""Whom small businesses pay, and what statements print (`merchants.yaml` and `bills.csv`).
 
-Regular bills, card spending, card processors, the state's bodies. Amounts are dollars. `{n7}` in a text is a random
+Regular bills, card spending, card processors, public bodies. Amounts are dollars. `{n7}` in a text is a random
 number (`blanks`), `~meals` a made-up local firm of that kind and `{person}` a made-up person (`parties`).
 """
 
@@ -63,7 +63,7 @@ class Clearing(Record, frozen=True):
 
 
 class StateBodies(Record, frozen=True):
-    """The bodies that a business in a state can't choose."""
+    """Public bodies of a state, among which a business can't choose."""
 
     revenue: str  # payroll and land tax
     registration: str

@@ -44,7 +44,8 @@ LABELLED = pl.Schema(
         "series_period": SeriesPeriod,
         "facility": pl.UInt32(),  # of what is borrowed: also on takings that a lender keeps a share of
         "held_out": pl.Boolean(),  # the counterparty or the bank's wording is kept away from training
-        # First row after removed ones (`gap`, `…_deleted`); row sent a second time, or standing there again; wrong row.
+        # The first row after removed ones (`gap`, `…_deleted`); a row sent a second time (`duplicate`) or printed a
+        # second time (`row_repeated`); a row with a wrong sign.
         "injected": pl.Enum(
             ("gap", "duplicate", "row_deleted", "week_deleted", "month_deleted", "row_repeated", "sign_flipped")
         ),
@@ -56,7 +57,7 @@ Role = Literal["main", "second", "savings", "tax", "card"]
 """What an account is for: trading, trading at another bank, money put aside, tax put aside, credit card."""
 
 Part = Literal["train", "test"]
-"""A part of a portfolio. Brands and banks that are held out occur never in `train`, and in `test` where possible."""
+"""A part of a portfolio. Held-out brands and banks never occur in `train`, and wherever possible in `test`."""
 
 Condition = Literal["sound", "start_up", "distressed", "failing"]
 FacilityStatus = Literal["active", "in_arrears", "defaulted", "repaid", "renewed"]
@@ -168,7 +169,7 @@ class Movement(NamedTuple):
     category: str
     role: Role = "main"
     series: Series | None = None
-    facility: int = 0  # none
+    facility: int = 0  # number of the facility; 0: none
     owed: int = 0  # by how many cents it changes what is owed on the facility, or to those whose money is held
     lookalike: Lookalike | None = None
 

@@ -35,7 +35,7 @@ def names() -> Names:
 
 @cache
 def states_by_weight() -> tuple[str, ...]:
-    """Return each state as often as a hundred businesses have it."""
+    """Return the states, each as often as it occurs among a hundred businesses."""
     return tuple(state for state, businesses in names().businesses_per_state.items() for _ in range(businesses))
 
 
@@ -44,7 +44,7 @@ def person(rng: Random) -> str:
 
 
 def payee(rng: Random, code: str = "") -> Party:
-    """Return a person, named in the way of this person's bank."""
+    """Return a person, in one of the forms in which banks print names."""
     name = person(rng)
     given, _, family = name.partition(" ")
     printed = rng.choice(

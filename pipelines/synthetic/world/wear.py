@@ -1,7 +1,7 @@
 """What people type and what systems lose: the difference between a tidy narrative and a real one (`words.yaml`).
 
 Payers write a reference in their own words, in a hurry, or not at all. Slips are drawn from the same random stream as
-everything else, so they are as repeatable.
+everything else, so they are just as repeatable.
 """
 
 from functools import cache

@@ -25,7 +25,7 @@ from tests.pipelines.enrichment.examples import known
 from tests.pipelines.reports.examples import START, Row, chained, checked, reports, row
 from tests.pipelines.test_reasons import POLICIES, RULESETS
 
-# Union fees are `education` with other memberships; gifts to a congregation are `donations`.
+# Union fees are `education`, like other memberships; gifts to a congregation are `donations`.
 PRIVATE = ("donations", "education", "gambling", "health", "overseas_remittance")
 NEUTRAL = "meals"
 OPT_IN = "gambling-share"  # a ruleset that a lender may adopt
@@ -53,7 +53,7 @@ def weekly(amount: str, category: str, **fields: Any) -> list[Row]:
 
 
 def business(*others: Row) -> list[Row]:
-    """Return the rows of weekly takings and costs, and others among them, with balances."""
+    """Return the rows of weekly takings and costs, with the given rows among them and with balances."""
     trade = [*weekly("1400", "card_settlement"), *weekly("-1050", "suppliers"), *others]
     return checked(chained(sorted(trade, key=lambda each: each["date"]), opening="9000"))
 
@@ -77,7 +77,7 @@ def understood_by_nobody(rows: Sequence[Row]) -> list[Row]:
 
 
 def variants() -> Mapping[str, list[Row]]:
-    """Return the rows of one business in many lives."""
+    """Return the rows of one business by variant: other private payments, benefits, languages or names."""
     plain = [row(7 * nth, "-90", description="PLAIN WORDS") for nth in range(3)]
     return {
         **{category: business(*weekly("-90", category)) for category in (NEUTRAL, *PRIVATE)},

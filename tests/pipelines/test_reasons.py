@@ -1,12 +1,12 @@
-"""Each reason that is given of a business holds of an example, and not of what merely looks like it.
+"""Each reason that can be given for a business is given for its example, and not for near misses.
 
-The cases are data beside what gives the reasons. A case is a list of rows, or a mapping of `rows`, `attributes`,
-`inputs` and `history`; what the reason says beside `holds` and `not` is true of all its cases. A row is
-`[days ago, amount, category]`, with several days for several alike, and may name `balance`, `limit`, `account`, `party`
-(by its group), `lender` and `flags`; for findings also `name`, `kind`, `channel`, `text` (`{day}` stands for the row's
-day), `number` (of the other account), `series`, `verified` (its balance) and `times` (equal rows); for events also `by`
-(what gave the category). `history`: days from the first row to today; what ran out of it is unknown, and an unknown
-reason doesn't count as one that isn't given.
+The cases are data files beside the code that gives the reasons. A case is a list of rows, or a mapping of `rows`,
+`attributes`, `inputs` and `history`; what a reason has beside `holds` and `not` applies to all its cases, and
+`always` lists rows that all of them have. A row is `[days ago, amount, category]`; a list of days makes equal rows on
+several days. It may name `balance`, `limit`, `account`, `party` (by its group), `lender` and `flags`; for findings also
+`name`, `kind`, `channel`, `text` (`{day}` becomes the row's day), `number` (of the other account), `series`, `verified`
+(its balance) and `times` (equal rows); for events also `by` (the source of the category). `history`: days from the
+first row to today. A reason that needs a longer history is unknown, which does not count as not given.
 """
 
 from collections import ChainMap
@@ -53,7 +53,7 @@ LEAST_NEAR_MISSES = 3
 HISTORY = 366  # days, unless a reason says otherwise: enough for every metric but those that look back further
 POLICIES = {slug: Policy.model_validate(document) for slug, document in examples.load().items()}
 RULESETS = {slug: Ruleset.model_validate(each.document) for slug, each in rulesets().items()}
-# Of a customer of whom nothing that is stated stands against them.
+# Attributes of a customer that give no reason.
 STATED: Mapping[str, Value] = {
     "loan_purpose": "stock",
     "hardship_flag": False,
@@ -75,7 +75,7 @@ ASKED: Mapping[str, Value] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One customer, and whether the reason is given of them."""
+    """One customer, and whether the reason is given for it."""
 
     reason: str
     name: str
@@ -110,12 +110,12 @@ def _case(reason: str, name: str, described: Mapping[str, Any], differs: Any) ->
 
 
 def _values(given: Mapping[str, Any]) -> Mapping[str, Value]:
-    """Numbers as decimals, as policies read them."""
+    """Return the values with numbers as decimals, as policies read them."""
     return {name: value if isinstance(value, bool | str) else Decimal(str(value)) for name, value in given.items()}
 
 
 def facts(of: Iterable[Case]) -> Facts:
-    """The customers of the cases, numbered from 0, with the facilities that enrichment finds in their rows."""
+    """Return the facts of the cases' customers, numbered from 0, with the facilities that enrichment finds."""
     rows = [row for number, case in enumerate(of) for row in _rows(number, case)]
     numbered = [{**row, "position": nth, "transaction_id": nth.to_bytes(16)} for nth, row in enumerate(rows)]
     return Facts(add_facility_ids(pl.DataFrame(numbered, schema=TRANSACTIONS)).select(TRANSACTIONS.names()), TODAY)
@@ -159,11 +159,11 @@ def _money(number: float | None) -> Decimal | None:
     return None if number is None else Decimal(str(number))
 
 
-Given = list[bool | None]  # of each case whether its reason is given; null: unknown
+Given = list[bool | None]  # for each case, whether its reason is given; None: unknown
 
 
 def by_scorecard(of: list[Case]) -> Given:
-    """Given where a reading is known and doesn't earn all points."""
+    """Return whether each case's reading is below all points; None if it has no value."""
     features = {feature.metric: feature for feature in DEFAULT.features}
     read_of = readings(facts(of), list(features)).sort("customer_number").to_dicts()
     read_by_case = [(features[case.reason], row[case.reason]) for case, row in zip(of, read_of, strict=True)]
@@ -171,7 +171,7 @@ def by_scorecard(of: list[Case]) -> Given:
 
 
 def by_policy(slug: str, of: list[Case]) -> Given:
-    """Given where the rule of that code holds, or where the policy came to its default."""
+    """Return whether the rule of that code holds, or for the default's reason, whether the default decides."""
     plan, policy = planned(POLICIES[slug]), POLICIES[slug]
     columns = {
         planned_.rule.code: pl.col(rule_column(nth, place))
@@ -206,14 +206,14 @@ def by_ruleset(slug: str, of: list[Case]) -> Given:
 
 
 def by_finding(of: list[Case]) -> Given:
-    """Given where the customer has the finding."""
+    """Return whether the customer has the finding."""
     found = findings(facts(of)).select("customer_number", "finding")
     given = set(found.iter_rows())
     return [(number, case.reason) in given for number, case in enumerate(of)]
 
 
 def by_event(of: list[Case]) -> Given:
-    """Given where the event caps the customer's rating."""
+    """Return whether the event caps the customer's rating."""
     given = set(events(facts(of)).select("customer_number", "code").iter_rows())
     return [(number, case.reason) in given for number, case in enumerate(of)]
 
@@ -230,7 +230,7 @@ OF_RULESETS = _data("pipelines.monitoring", "library_reasons.yaml")
 
 
 def givers() -> Iterator[Any]:
-    """What gives reasons: its cases by reason, the reasons that it can give, and whether it gives each case's."""
+    """Yield what gives reasons: its cases by reason, the reasons that it can give, and the function that gives them."""
     yield pytest.param(OF_SCORECARD, {feature.metric for feature in DEFAULT.features}, by_scorecard, id="scorecard")
     yield pytest.param(OF_EVENTS, set(definitions()), by_event, id="events")
     yield pytest.param(OF_FINDINGS, set(described()), by_finding, id="findings")
@@ -244,7 +244,7 @@ def givers() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("reasons", "expected", "given"), list(givers()))
-def test_a_reason_is_given_of_its_example_and_of_no_near_miss(
+def test_a_reason_is_given_for_its_example_and_for_no_near_miss(
     reasons: Mapping[str, Any], expected: set[str], given: Callable[[list[Case]], Given], subtests: pytest.Subtests
 ) -> None:
     assert reasons.keys() == expected
@@ -255,17 +255,17 @@ def test_a_reason_is_given_of_its_example_and_of_no_near_miss(
             assert is_given is case.given
 
 
-def test_what_is_shipped_says_on_which_side_its_rows_count() -> None:
-    """The registry can't be loaded otherwise; policies and rulesets bring metrics of their own."""
+def test_metrics_of_policies_and_rulesets_state_the_side_of_their_rows() -> None:
+    """The registry refuses other metrics when it is loaded, but policies and rulesets have metrics of their own."""
     of_their_own = [metric for each in (*POLICIES.values(), *RULESETS.values()) for metric in each.metrics]
     assert [metric.slug for metric in of_their_own if lacks_side(metric.definition)] == []
 
 
-def test_there_are_cases_of_what_is_shipped_alone() -> None:
+def test_all_shipped_policies_and_rulesets_have_cases_and_no_others() -> None:
     assert (OF_POLICIES.keys(), OF_RULESETS.keys()) == (POLICIES.keys(), RULESETS.keys())
 
 
-def test_the_tax_office_is_told_from_other_creditors_by_the_text() -> None:
+def test_the_tax_office_is_distinguished_from_other_creditors_by_the_text() -> None:
     described = {
         "ATO GARNISHEE NOTICE S260-5 WITHDRAWAL": True,
         "Garnishee Notice ATO s260-5 Sch 1 TAA DED": True,

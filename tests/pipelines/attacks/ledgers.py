@@ -33,7 +33,7 @@ def ledger(*accounts: pl.DataFrame) -> pl.DataFrame:
 
 
 def breaks(of: pl.DataFrame) -> list[Decimal]:
-    """Return the differences, other than 0, of printed balances to the one printed before plus the amounts since."""
+    """Return by how much each printed balance differs from the one before plus the amounts since, if it does."""
     implied = pl.col("balance") - pl.col("amount").cum_sum().over("account")
     openings = of.with_columns(implied=implied).filter(pl.col("balance").is_not_null())
     steps = openings.select(pl.col("implied").diff().over("account")).to_series().drop_nulls()

@@ -17,7 +17,7 @@ from tests.pipelines.attacks.ledgers import breaks
 
 pytestmark = pytest.mark.slow  # the subject is manipulated data, not the product
 
-# With corrected balances, where an attack can choose.
+# Changes after which balances contradict the rows, although balances are corrected where a change can do so.
 LEAVES_GAPS = {"export_without_fees"}
 NOTHING_DRAWN = {"export_without_fees", "account_withheld", "adverse_rows_withheld", "adverse_texts_reworded"}
 
@@ -51,7 +51,7 @@ def test_seed_decides(slug: str) -> None:
 
 
 @pytest.mark.parametrize("slug", MADE)
-def test_applicant_without_balances_words_or_labels(slug: str) -> None:
+def test_change_invents_no_balances_or_texts(slug: str) -> None:
     bare = LEDGER_BEFORE.with_columns(
         description=pl.lit(""), balance=pl.lit(None, LEDGER["balance"]), category=pl.lit(None, pl.String)
     )

@@ -49,8 +49,8 @@ HUGE = tuple(
         ("999999999999999.99999999", "-999999999999999", "500000000000000", "31622776.60168379", "31622777", "1e12"),
     )
 )
-THRESHOLD = Decimal(100)  # where many readings lie, and many rules look
-BRINK = "999999999999999"  # a step further nothing is told
+THRESHOLD = Decimal(100)  # many readings are near it, and many rules compare with it
+BRINK = "999999999999999"  # the largest whole number that has a value
 BEYOND = tuple(map(Decimal, ("1e15", "-1e15", "1e29", "999999999999999.999999996")))
 BESIDE = tuple(map(Decimal, ("0", "0", "0.01", "-0.01", "0.004", "-0.004", "0.00000001", "-0.00000001")))
 

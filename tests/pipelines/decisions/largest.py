@@ -18,7 +18,7 @@ _RULES_A_STEP = 100
 
 def filled(condition: Callable[[Numbers], Json]) -> Json:
     """Return a policy with as many rules of these conditions as fit within the bounds."""
-    numbers = (f"{number}.00000001" for number in count(1))  # all different: what stands twice costs once
+    numbers = (f"{number}.00000001" for number in count(1))  # all different, because equal numbers share one node
     most = list(islice(iter(lambda: condition(numbers), None), MOST_NODES))
     fitting = bisect_left(range(1, MOST_NODES + 1), True, key=lambda rules: not _fits(policy_of(most[:rules])))
     return policy_of(most[:fitting])
@@ -55,7 +55,7 @@ def _deep(operator: str, operands: int) -> Callable[[Numbers], Json]:
 
 
 def _products(numbers: Numbers) -> Json:
-    """Return a sum of many products, each of another factor: such a document once exhausted a process's memory."""
+    """Return a sum of many products, each with another factor: such a document once exhausted a process's memory."""
     products = [{"multiply": [LEAF, next(numbers)]} for _ in range(MOST_OPERANDS - 2)]
     return {"moreThan": [{"add": products}, next(numbers)]}
 

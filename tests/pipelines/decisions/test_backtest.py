@@ -1,4 +1,4 @@
-"""A comparison of two versions says what a loop over the customers in plain Python says; parts add up to the whole."""
+"""A comparison of two versions agrees with a loop over the customers in plain Python; parts add up to the whole."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -163,7 +163,7 @@ def moved(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def test_every_kind_of_change_occurs(whole: tuple[pl.DataFrame, Tallies]) -> None:
-    """Else the rest of this file would show less than it says."""
+    """Otherwise the other tests of this file would prove less than they claim."""
     comparison, tallies = whole
     assert set(comparison["change"].to_list()) == {None, "outcome", "limits"}
     assert set(tallies["transitions"]["before"].to_list()) == {"proceed", "conditional", "blocked", "indeterminate"}
@@ -172,7 +172,7 @@ def test_every_kind_of_change_occurs(whole: tuple[pl.DataFrame, Tallies]) -> Non
     assert "loan" in tallies["causes"]["about"].to_list()
 
 
-def test_transitions_count_customers_those_whose_limits_moved_and_what_became_of_them(
+def test_transitions_count_customers_changed_limits_and_defaults(
     whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     known = dict(outcomes(400).iter_rows())
@@ -186,7 +186,7 @@ def test_transitions_count_customers_those_whose_limits_moved_and_what_became_of
     assert found == {key: tuple(counts) for key, counts in expected.items()}
 
 
-def test_limit_totals_of_a_transition_leave_out_what_is_indeterminate_and_say_of_how_many(
+def test_limit_totals_of_a_transition_count_and_sum_only_known_limits(
     whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected: dict[tuple[str, str, str], list[Any]] = {}
@@ -203,7 +203,7 @@ def test_limit_totals_of_a_transition_leave_out_what_is_indeterminate_and_say_of
     assert found == {key: tuple(sums) for key, sums in expected.items()}
 
 
-def test_bands_hold_every_priced_customer_once(
+def test_bands_contain_every_customer_with_a_limit_once(
     whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected: dict[tuple[str, str, int | None], list[Any]] = {}
@@ -218,7 +218,7 @@ def test_bands_hold_every_priced_customer_once(
     assert found == {key: tuple(sums) for key, sums in expected.items()}
 
 
-def test_a_change_is_put_down_to_the_deciding_rules_whose_own_result_differs(
+def test_a_change_is_attributed_to_the_deciding_rules_whose_result_differs(
     whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected = {}
@@ -240,7 +240,7 @@ def test_a_change_is_put_down_to_the_deciding_rules_whose_own_result_differs(
     assert described(whole[1]["changes"], ["code"]) == {(code,): (count,) for code, count in counts.items()}
 
 
-def test_what_changed_is_the_outcome_first_then_limits(
+def test_a_change_of_the_outcome_takes_precedence_over_changed_limits(
     whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected = {
@@ -275,7 +275,7 @@ def test_rules_and_steps_are_counted_over_all_customers(
                 assert found[name, code][2:] == expected
 
 
-def test_causes_are_those_that_single_answers_give(
+def test_causes_are_those_of_single_answers(
     whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected: Counter[tuple[str, str | None, str, str]] = Counter()
@@ -289,7 +289,7 @@ def test_causes_are_those_that_single_answers_give(
 
 
 def unknown(plan: Plan, row: Mapping[str, Any]) -> dict[str | None, list[str]]:
-    """What is wanted and unknown: the undecidable rules, or, of a verdict that was reached, what prices products."""
+    """Return the nodes to explain: the undecidable rules, or if there is a verdict, those of indeterminate limits."""
     if row["outcome"] == "indeterminate":
         rules = plan.steps[row["step"]].rules
         return {
@@ -327,7 +327,7 @@ def test_parts_add_up_to_one_pass(metrics: pl.DataFrame, whole: tuple[pl.DataFra
         assert_frame_equal(together[name], tallies[name])
 
 
-def test_nobody_makes_empty_tallies() -> None:
+def test_no_customers_give_empty_tallies() -> None:
     before, after = sides(readings(0, seed=1))
     comparison, tallies = compare(AS_OF, decide(BEFORE, before), decide(AFTER, after), outcomes(0))
     assert comparison.is_empty()
@@ -337,7 +337,7 @@ def test_nobody_makes_empty_tallies() -> None:
 
 
 def test_recorded_decisions_stand_in_for_a_version(frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
-    """A version against what it decided itself: nothing changes, and there are no rules to count on that side."""
+    """A version compared with its own decisions: nothing changes, and the recorded side has no rules to count."""
     side = decide(BEFORE, frames[0])
     comparison, tallies = compare(AS_OF, Side(side.decisions, side.limits, {}), side, outcomes(0))
     assert comparison["change"].null_count() == comparison.height == 400

@@ -1,4 +1,4 @@
-"""The page of a backtest says what its figures say, in words that are always text."""
+"""The page of a backtest agrees with its figures, and texts of others never become markup."""
 
 import json
 import re
@@ -23,7 +23,7 @@ ABOUT = About("Loan", "version 1", "version 2", [("As of", "30 Jun 2026")])
 
 
 def days(*of: date, from_records: bool = False) -> list[Any]:
-    """As the API reads them back."""
+    """Return the days as the API reads them back."""
     before, after = sides(readings(300, seed=5))
     one = decide(BEFORE, before)
     first = Side(one.decisions, one.limits, {}) if from_records else one
@@ -34,7 +34,7 @@ def days(*of: date, from_records: bool = False) -> list[Any]:
 
 
 def parts(days: Sequence[Any], kind: type[P]) -> list[P]:
-    """The parts of that kind in the first day's section."""
+    """Return the parts of that kind in the first day's section."""
     return [part for part in read(days, ABOUT, [], 0).sections[0].parts if isinstance(part, kind)]
 
 
@@ -60,7 +60,7 @@ def test_the_matrix_has_every_transition_and_adds_up(one_day: Sequence[Any]) -> 
     assert matrix.totals[-1] == "300"
 
 
-def test_the_way_of_those_who_move_is_marked(one_day: Sequence[Any]) -> None:
+def test_the_direction_of_a_changed_outcome_is_marked(one_day: Sequence[Any]) -> None:
     [matrix] = parts(one_day, Matrix)
     marks = [[cell.mark for cell in row] for _, row, _ in matrix.rows]
     assert {marks[0][0], marks[2][2], marks[3][3]} <= {"same", "nobody"}
@@ -85,7 +85,7 @@ def test_the_page_is_well_formed_and_fetches_nothing(one_day: Sequence[Any]) -> 
     assert len(set(ids)) == len(ids)
 
 
-def test_names_are_text(one_day: Sequence[Any]) -> None:
+def test_names_never_become_markup(one_day: Sequence[Any]) -> None:
     about = About("<b>Loan</b>", "<i>old</i>", "new & better", [("Input", "<script>")], ["<u>"])
     customer = {"customerId": "<a>", "asOf": "2026-06-30", "before": "proceed", "after": "blocked"}
     changed = [customer | {"changedBy": ["<code>"], "limits": [{"product": "<p> ", "before": 1, "after": None}]}]
@@ -100,13 +100,13 @@ def test_several_days_have_an_overview_and_a_section_each() -> None:
     assert re.findall("<h2[^>]*>(As of [^<]+)</h2>", html) == ["As of 31 Mar 2026", "As of 30 Jun 2026"]
 
 
-def test_what_was_recorded_has_no_rules_of_its_own() -> None:
+def test_a_recorded_side_has_no_rules() -> None:
     tables = parts(days(AS_OF, from_records=True), Grid)
     rules = next(table for table in tables if table.caption.startswith("Rules"))
     assert {row[1] for row in rules.rows} == {"–"}
 
 
-def test_nobody_to_compare_is_no_error() -> None:
+def test_no_customers_give_a_page() -> None:
     [nothing] = json.loads(msgspec.json.encode(describe_days(merged([]), [AS_OF])))
     html = page([nothing], ABOUT, [], 0)
     assert "Customers compared 0" in text_of(html)

@@ -675,7 +675,7 @@ def test_step_that_no_customer_reached_gives_a_warning() -> None:
 
 
 def undisturbed(document: Json) -> Json:
-    """Make all caps count: most drawn policies ignore one, and would have to be left out."""
+    """Make all caps count: most drawn policies ignore an unknown cap, and would have to be left out."""
     of = deepcopy(document)
     for limit in of["limits"]:
         for cap in limit["caps"]:

@@ -150,7 +150,7 @@ X, Y = {"attribute": "x"}, {"attribute": "y"}
     [
         ({"add": [X, Y]}, LARGEST, "0", LARGEST),
         ({"add": [X, Y]}, LARGEST, "0.00000001", "overflow"),
-        ({"add": [X, Y, "-1"]}, LARGEST, "0.00000001", "overflow"),  # each step must be told
+        ({"add": [X, Y, "-1"]}, LARGEST, "0.00000001", "overflow"),  # too large after the first step
         ({"subtract": [X, Y]}, f"-{LARGEST}", "0.00000001", "overflow"),
         ({"multiply": [X, Y]}, LARGEST, "1.00000001", "overflow"),
         ({"multiply": [X, Y]}, LARGEST, f"-{LARGEST}", "overflow"),

@@ -69,7 +69,7 @@ def test_largest_document_of_every_operator_is_evaluated(subtests: pytest.Subtes
 
 
 def many(constants: int) -> list[dict[str, Any]]:
-    """Return conditions with so many constants, and twice as many operators and readings."""
+    """Return conditions with this many constants, and twice as many operators and readings."""
     return [{"moreThan": [LEAF, f"{nth}"]} for nth in range(constants)]
 
 

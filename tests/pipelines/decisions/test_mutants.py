@@ -22,7 +22,7 @@ Columns = Sequence[pl.Expr]
 PLACES = 10**numbers.SCALE
 DIVIDE = numbers.ARITHMETIC["divide"]
 
-pytestmark = pytest.mark.slow  # each mistake decides three thousand times again, to test the comparison, not the engine
+pytestmark = pytest.mark.slow  # each mutant decides three thousand cases, to test the comparison, not the engine
 
 
 CACHED = (evaluate._value, readings._of_metric)
@@ -171,7 +171,7 @@ def test_wrong_comparison_is_detected(
     assert is_detected()
 
 
-# Logic, and what else a node can be
+# Logic, and other nodes
 
 
 def unknown_if_any_is(of: Columns, value: pl.Expr) -> pl.Expr:
@@ -308,6 +308,6 @@ def test_wrong_part_is_detected(mutant: str, monkeypatch: pytest.MonkeyPatch, is
     assert is_detected()
 
 
-@pytest.mark.slow  # as test_engine has it in every run
+@pytest.mark.slow  # test_engine compares the unchanged engine in every run
 def test_unchanged_engine_is_not_detected(is_detected: Callable[[], bool]) -> None:
     assert not is_detected()

@@ -65,7 +65,10 @@ def test_the_nearest_change_below_and_above() -> None:
 def test_a_threshold_behind_arithmetic_is_found_to_the_last_digit() -> None:
     plan = policy({"moreThan": [{"divide": [DEBT, SCORE]}, "0.33333333"]})
     found = of(plan, "debt", debt="100", score="3000")
-    assert change(found, "above") == ("1000.000005", "blocked")  # a third of it is 0.333333335: to even
+    assert change(found, "above") == (
+        "1000.000005",
+        "blocked",
+    )  # a 3000th is 0.333333335, which rounds to 0.33333334
     assert change(found, "below") is None
 
 

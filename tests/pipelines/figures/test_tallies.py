@@ -28,7 +28,7 @@ def of(customers: int, *rows: tuple[str | None, int, str]) -> Tallies:
 
 
 def test_counts_and_amounts_are_summed_by_what_they_are_counted_by() -> None:
-    """Of any whole-number type, with columns in any order; a row counted by null is a row like any other."""
+    """Parts may have any whole-number type and any order of columns; null is a key like any other."""
     added = merged(DECLARED, [of(2, ("A", 1, "0.10"), (None, 1, "5")), of(3, ("A", 2, "0.20"), (None, 1, "1"))])
     assert added["all"].rows() == [(5,)]
     assert added["by"].rows() == [(None, 2, Decimal("6.00")), ("A", 3, Decimal("0.30"))]

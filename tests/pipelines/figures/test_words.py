@@ -62,7 +62,7 @@ def test_a_row_is_unreconciled_where_its_pdf_statement_does_not_prove_it() -> No
         ("partial", True, False),
         ("partial", False, True),
         ("unreconciled", False, True),
-        # read before rows said so themselves: the verdict is of the whole statement
+        # stored before rows had their own flag: the verdict on the whole statement counts
         ("reconciled", None, False),
         ("reconciled_dates_doubtful", None, False),
         ("partial", None, True),

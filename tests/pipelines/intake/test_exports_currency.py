@@ -47,7 +47,7 @@ def test_a_mark_beside_the_amount_states_the_currency(printed: str, amount: str,
     assert statement.rows.select("amount", "currency").row(1) == (amount, currency)
 
 
-def test_what_several_currencies_share_is_none_of_ours_and_left_to_the_user() -> None:
+def test_a_mark_that_several_currencies_share_is_left_to_the_user() -> None:
     text = b"Date,Description,Amount\n2026-01-13,A,-Rs 5.00\n2026-01-14,B,Rs 9.00\n2026-01-15,C,-1.00\n"
     statements = read("x.csv", text).statements
     assumed = in_one_currency(statements, None)

@@ -36,7 +36,7 @@ class Row:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Row]:
-    """Oldest first, money in and out, balances that follow."""
+    """Draw rows, oldest first, with money in and out and balances that follow from it."""
     cents = st.integers(-500_000, 500_000).filter(bool)
     amounts = [Decimal(amount).scaleb(-2) for amount in draw(st.lists(cents, min_size=3, max_size=12))]
     amounts[:2] = [abs(amounts[0]), -abs(amounts[1])]

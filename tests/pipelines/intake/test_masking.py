@@ -143,6 +143,6 @@ def test_a_label_is_known_wherever_it_is_looked_for(label: str) -> None:
     assert masked_texts(pl.Series([text])) == {text: masked}
 
 
-def test_only_the_texts_that_change_are_told() -> None:
+def test_only_the_texts_that_change_are_returned() -> None:
     texts = ["4111111111111111", None, "RENT", "0000000000000", "4111\u00a01111  1111\u20111111", "4111  11111111 1111"]
     assert masked_texts(pl.Series(texts)) == dict.fromkeys([texts[0], *texts[-2:]], "411111xxxxxx1111")

@@ -106,7 +106,7 @@ def test_the_order_of_rows_and_other_customers_change_nothing() -> None:
     assert_frame_equal(together.filter(pl.col("customer_number") == 1), alone)
 
 
-def test_nobody_has_no_findings() -> None:
+def test_no_rows_give_no_findings() -> None:
     assert findings(Facts(DRESSED.clear(), TODAY)).is_empty()
     assert with_exclusions(Facts(DRESSED.clear(), TODAY), MARKED).is_empty()
 

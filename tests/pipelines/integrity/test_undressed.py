@@ -1,4 +1,4 @@
-"""A rating reads a customer with findings as if the money that came and went had never come."""
+"""A rating reads a customer with findings as if the money that came and went back had never come."""
 
 from decimal import Decimal
 
@@ -21,7 +21,7 @@ def with_balances(given: pl.DataFrame) -> pl.DataFrame:
     return booked.with_columns(balance=(pl.lit(Decimal(900)) + pl.col("amount").cum_sum()).cast(pl.Decimal(18, 2)))
 
 
-def test_readings_are_those_of_the_customer_without_the_trips() -> None:
+def test_readings_are_those_of_the_customer_without_the_round_trips() -> None:
     seen = undressed(Facts(with_balances(DRESSED), TODAY))
     assert seen is not None
     honest = Facts(with_balances(rows(*TRADE)), TODAY)

@@ -15,7 +15,7 @@ from tests.pipelines.decisions import drawn
 from tests.pipelines.decisions.drawn import NOW, Draft
 
 Json = Any
-Metric = tuple[str, str | None]  # what it is computed from, and since when: what tells it apart
+Metric = tuple[str, str | None]  # what it is computed from, and since when: these identify it
 REGISTRY = ("days_behind", "history_days", "revenue_90d")
 DEFINITIONS: Mapping[str, Json] = {
     "spend": {"source": "transactions", "measure": "money_out", "aggregate": "sum"},

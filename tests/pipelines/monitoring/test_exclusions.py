@@ -1,4 +1,4 @@
-"""On each day of a simulation, true revenue leaves out what was known on that day, as an evaluation on it would."""
+"""On each day of a simulation, true revenue leaves out the findings of that day, as if evaluated on it."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ READ = with_inputs(("true_revenue_180d", "revenue_180d"), METRICS)
 
 
 @pytest.mark.parametrize("ago", [35, 3, 2, 0])
-def test_a_day_of_a_simulation_reads_what_that_day_knew(ago: int) -> None:
+def test_a_day_of_a_simulation_reads_only_what_was_known_on_it(ago: int) -> None:
     day = TODAY - timedelta(days=ago)
     snapshots = pl.DataFrame({"snapshot": [7], "customer_number": [1], "date": [day]})
     simulated = values(FactsOfDays(Facts(DRESSED, TODAY), snapshots), READ)

@@ -18,7 +18,10 @@ from tests.root import ROOT
 
 Json = Any
 SCHEMA = jsonschema_rs.Draft202012Validator(as_json_schema())
-BEYOND_SHAPE = {"DecisionPolicy.InvalidValue", "DecisionPolicy.NotAnId"}  # a day, an id: formats are not constraints
+BEYOND_SHAPE = {
+    "DecisionPolicy.InvalidValue",
+    "DecisionPolicy.NotAnId",
+}  # days and ids: JSON Schema doesn't enforce formats
 
 
 def test_the_file_is_the_programs() -> None:

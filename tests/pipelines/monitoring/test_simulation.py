@@ -1,4 +1,4 @@
-"""A simulation says what evaluating every single day says."""
+"""A simulation agrees with evaluating every single day."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -102,7 +102,7 @@ def ruleset(codes: Sequence[str], **also: Any) -> Ruleset:
 
 
 def days(first: date, count: int) -> list[Day]:
-    """Each ends at two in the afternoon, as it may in UTC."""
+    """Return days that end at 14:00 UTC, as days of eastern Australia do."""
     every = (first + timedelta(days=nth) for nth in range(count))
     return [Day(day, datetime.combine(day, time(14), UTC)) for day in every]
 
@@ -193,7 +193,7 @@ def drawn(chance: random.Random, every: Sequence[Day]) -> dict[str, list[Stated]
 
 def changes(chance: random.Random, every: Sequence[Day], value: Any) -> list[Stated]:
     def moment() -> datetime:
-        """Somewhere about the days, sometimes at a day's very end."""
+        """Draw a time near the days, sometimes exactly at the end of one."""
         after = timedelta(days=chance.randint(-3, 10), hours=chance.choice((0, 0, 5, 23)))
         return chance.choice(every).at + after
 
@@ -213,7 +213,7 @@ def run(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> tu
 @pytest.mark.service  # evaluates every day alone, for each example
 @examples(5)
 @given(cases(), st.sampled_from((1, 300, snapshots.SNAPSHOT_ROWS)), st.sampled_from((1, 40, simulation.MOST_SNAPSHOTS)))
-def test_it_says_what_every_day_alone_says(
+def test_simulation_agrees_with_every_day_evaluated_alone(
     case: tuple[Ruleset, pl.DataFrame, Past, list[Day]], snapshot_rows: int, most_snapshots: int
 ) -> None:
     of, rows, past, every = case
@@ -233,8 +233,8 @@ def test_it_says_what_every_day_alone_says(
     assert causes == wanted.causes
 
 
-def test_a_snapshot_has_no_more_rows_than_its_windows_reach_and_of_balances_only_days() -> None:
-    """Or a customer of 400,000 rows would be gone through once for every day of the simulation."""
+def test_a_snapshot_has_only_rows_within_reach_and_one_balance_per_day() -> None:
+    """Otherwise all 400,000 rows of a customer would be read for every day of the simulation."""
     rows = [
         {**row, "date": START + timedelta(days=nth // 10)}
         for nth, row in enumerate(customer(random.Random(1), rows=900))

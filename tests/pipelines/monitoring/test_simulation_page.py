@@ -1,4 +1,4 @@
-"""The page of a simulation says what its figures say, in words that are always text."""
+"""The page of a simulation agrees with its figures, and texts of others never become markup."""
 
 import json
 import random
@@ -36,7 +36,7 @@ FIRINGS = [
 
 @pytest.fixture(scope="module")
 def result() -> Any:
-    """Of three customers over 100 days, as the API reads it back."""
+    """Return the result for three customers over 100 days, as the API reads it back."""
     of, every = ruleset(["SUM", "SCORE", "QUIET"]), days(START + timedelta(days=91), 100)
     chance = random.Random(3)
     rows = frame([row for number in (1, 2, 3) for row in customer(chance, number, rows=60, days=250)])
@@ -81,13 +81,13 @@ def test_the_page_is_well_formed_and_fetches_nothing(result: Any) -> None:
     assert CONTENT_POLICY.replace("'", "&#39;") in html
 
 
-def test_what_others_have_named_is_text(result: Any) -> None:
+def test_names_never_become_markup(result: Any) -> None:
     html = page(result, ABOUT, FIRINGS)
     assert "Some &lt;ruleset&gt;" in html
     assert "net_30d -12.5000; &lt;b&gt;score unknown (it is not set); flag true" in html
 
 
-def test_nothing_that_fired_is_a_page_too(result: Any) -> None:
+def test_a_result_without_firings_has_a_page(result: Any) -> None:
     never = {**result, "events": 0, "firings": 0, "customersFired": 0, "byCustomer": []}
     never["rules"] = [{**each, "fired": 0, "customers": 0, "causes": []} for each in result["rules"]]
     never["months"] = [{**each, "events": 0, "customers": 0} for each in result["months"]]

@@ -1,4 +1,4 @@
-"""Every part of a page is drawn as text, readable without eyes or colours, in a document that stands alone."""
+"""Every part of a page is drawn in a document that needs no other file, and can be read aloud and without colours."""
 
 import base64
 import hashlib
@@ -69,7 +69,7 @@ PAGE = Page(
 )
 
 
-def test_its_own_policy_allows_its_style_and_nothing_else() -> None:
+def test_the_content_security_policy_allows_only_the_documents_style() -> None:
     document = parsed(render(PAGE))
     hashed = base64.b64encode(hashlib.sha256(document.one("style").text.encode()).digest()).decode()
     assert f"style-src 'sha256-{hashed}'" in CONTENT_POLICY
@@ -78,7 +78,7 @@ def test_its_own_policy_allows_its_style_and_nothing_else() -> None:
     assert policy.attributes["content"] == CONTENT_POLICY
 
 
-def test_every_part_is_drawn_and_whatever_it_says_is_text() -> None:
+def test_every_part_is_drawn_and_its_texts_never_become_markup() -> None:
     document = parsed(render(PAGE))
     assert not list(document.all("script"))
     assert not set("\u202e\x00") & set(document.text)
@@ -93,7 +93,7 @@ def test_every_part_is_drawn_and_whatever_it_says_is_text() -> None:
     ]
 
 
-def test_of_a_long_table_so_many_rows_are_shown_and_the_others_are_counted() -> None:
+def test_a_long_table_shows_some_rows_and_counts_the_others() -> None:
     rows = [(str(nth),) for nth in range(1_500)]
     first, last = (Grid.of("Long", ["Row"], rows, newest=newest) for newest in (False, True))
     assert (first.rows[0], last.rows[-1]) == (("0",), ("1499",))

@@ -1,4 +1,4 @@
-"""Who changes the rating if another scorecard is used."""
+"""Which customers get another rating if another scorecard is used."""
 
 from datetime import timedelta
 from decimal import Decimal

@@ -26,7 +26,7 @@ from tests.pipelines.reports.test_aggregate import with_dates
 
 START, AS_OF = date(2025, 1, 6), date(2026, 9, 30)
 DAY = timedelta(days=1)
-STEPS = (1, 7, 7, 14, 15, 28, 30, 30, 91, 0)  # days from one repayment to the next; 0: whenever
+STEPS = (1, 7, 7, 14, 15, 28, 30, 30, 91, 0)  # days from one repayment to the next; 0: at random
 LENDERS = ("Lumi", "Moula", None)
 
 

@@ -18,7 +18,7 @@ from tests.pipelines.reports.bundles import bundle, everything
 
 
 def reported(facts: Facts) -> dict[str, Any]:
-    """The data of the only customer's report."""
+    """Return the data of the only customer's report."""
     data: dict[str, Any] = json.loads(risk_report(facts)["data"][0], parse_float=Decimal)
     return data
 
@@ -77,13 +77,13 @@ def test_the_page_says_that_nothing_was_found() -> None:
     )
 
 
-def test_the_rating_is_that_of_the_customer_without_the_trips() -> None:
+def test_the_rating_is_that_of_the_customer_without_the_round_trips() -> None:
     dressed, honest = reported(Facts(DRESSED, TODAY)), reported(Facts(rows(*TRADE), TODAY))
     members = ("value", "rating", "drivers", "sensitivity", "pdConfidenceScore")
     assert {name: dressed[name] for name in members} == {name: honest[name] for name in members}
 
 
-def test_a_driver_of_a_dressed_customer_leads_to_the_rows_that_it_reads() -> None:
+def test_a_driver_of_a_customer_with_findings_leads_to_the_rows_that_it_reads() -> None:
     facts = Facts(DRESSED, TODAY)
     data = reported(facts)
     read = [(nth, each["reading"]) for nth, each in enumerate(data["drivers"]) if each["reading"] is not None]

@@ -216,7 +216,7 @@ def test_a_monthly_payer_is_late_for_most_paydays_from_july_2026() -> None:
     statuses = [
         status for (status,) in columns(SUPER_OBLIGATIONS, [*wages, *paid, row(date(2026, 10, 1), "0")], "status")
     ]
-    # On 21 August the payday of the 13th may still be paid for, and those of the 20th and 27th may already.
+    # A payment on 21 August is still in time for the payday of the 13th, and counts for those of the 20th and 27th.
     assert statuses == ["missing"] * 6 + ["met"] * 3
 
 
@@ -496,7 +496,7 @@ def tax_by_hand(posted: Sequence[Row]) -> list[tuple[Any, ...]]:
     late: dict[date, int] = {}
     unpaid = False
     for start, end in known:
-        # Money from the due date of the quarter before to this one's end; and from there to its due date.
+        # Payments between the due date of the quarter before and this quarter's end; and from there to its due date.
         early = [e for e in payments if start <= e["date"] <= end and e["date"] > statement_day(previous(end)[1])]
         after = [e for e in payments if end < e["date"] <= due[end]]
         before = previous(end)[1]

@@ -1,4 +1,4 @@
-"""The page of a customer's reports: the figures of the bundle, safe, readable without eyes, and never an error."""
+"""The page of a customer's reports: the figures of the bundle, safe, readable aloud, and never an error."""
 
 import json
 import re
@@ -89,7 +89,7 @@ def shown(data: Mapping[str, Data]) -> Element:
 
 
 def whole() -> Element:
-    """The page of `everything()`."""
+    """Return the page of `everything()`."""
     return document_of("everything")
 
 
@@ -130,7 +130,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_what_others_wrote_is_text_wherever_it_stands(hostile: str) -> None:
+def test_texts_of_others_never_become_markup(hostile: str) -> None:
     text = page(bundle(renamed(everything(), hostile)), About(hostile, hostile, hostile, hostile))
     text.encode()
     tags = [(each.tag, sorted(each.attributes)) for each in parsed(text).all()]
@@ -153,7 +153,7 @@ def tags_when_called(name: str) -> list[str]:
 
 
 def renamed(data: dict[str, Data], name: str) -> dict[str, Data]:
-    """The same, every text that somebody else wrote replaced."""
+    """Return the data with every text that somebody else wrote replaced."""
     theirs = {"accountName", "bankName", "message", "settledBy", "counterparty", "lenderName", "description", "reason"}
 
     def walk(value: Any, under: str = "") -> Any:
@@ -167,7 +167,7 @@ def renamed(data: dict[str, Data], name: str) -> dict[str, Data]:
 
 
 def aud(value: float | None) -> str:
-    """Independent of the page's own wording."""
+    """Format dollars, independently of the page's own code."""
     if value is None:
         return "–"
     exact = Decimal(str(value))
@@ -178,7 +178,7 @@ def named_month(iso: str) -> str:
     return date.fromisoformat(iso).strftime("%b %Y")
 
 
-def test_the_months_stand_as_the_report_gives_them() -> None:
+def test_the_months_have_the_figures_of_the_report() -> None:
     data = everything()
     heads, *rows = table(shown(data), "Monthly cash flow")
     assert heads[:5] == ["Month", "Partial", "Money in", "Money out", "Net"]
@@ -191,7 +191,7 @@ def test_the_months_stand_as_the_report_gives_them() -> None:
     assert rows == expected
 
 
-def test_every_table_of_the_report_stands_whole_in_the_annex() -> None:
+def test_the_annex_contains_every_table_of_the_report_in_full() -> None:
     data = everything(months=3)
     document = shown(data)
     [annex] = [each for each in document.all("section") if each.attributes["id"] == "annex"]
@@ -256,7 +256,7 @@ def test_small_breaks_and_orders_are_no_missing_rows(likely: str, marks: int) ->
     ("calibration", "indicative", "probable"),
     [(None, True, False), ("none", True, False), ("synthetic", True, True), ("client", False, True)],
 )
-def test_a_figure_is_indicative_until_it_was_fitted_to_the_clients_outcomes(
+def test_a_figure_is_indicative_until_it_is_fitted_to_the_clients_outcomes(
     calibration: str | None, indicative: bool, probable: bool
 ) -> None:
     data = everything()
@@ -272,7 +272,7 @@ def test_reasons_say_what_would_resolve_them() -> None:
     assert any("Risk.Uncalibrated" in item for item in items)
 
 
-def test_drivers_stand_with_points_reading_and_rank_among_peers() -> None:
+def test_drivers_have_points_reading_and_rank_among_peers() -> None:
     _, *rows = table(whole(), "Drivers of the risk rating")
     assert rows[0][:4] == ["Buffer days", "12.25 days", "5 of 20", "31"]
     assert rows[2][:4] == ["Dishonours per month", "Unknown", "0 of 20", "–"]
@@ -283,7 +283,7 @@ def test_what_would_move_the_rating_is_said() -> None:
     assert "Buffer days from 12.25 to 20 would lift the rating from B to A." in items
 
 
-def test_accounts_are_called_by_name_wherever_their_ids_stand() -> None:
+def test_accounts_are_named_wherever_their_ids_occur() -> None:
     data = everything()
     data["aggregate"]["tables"] = [
         {
@@ -364,7 +364,7 @@ def test_what_rests_on_unreconciled_statements_is_said_at_the_top_and_listed_by_
     assert not [each for each in whole().all("div") if each.attributes.get("class") == "notices"]
 
 
-def test_of_a_long_table_the_newest_rows_stand_and_the_others_are_counted() -> None:
+def test_a_long_table_shows_the_newest_rows_and_counts_the_others() -> None:
     data = everything(months=30)
     rows = data["aggregate"]["tables"][1]["values"]
     first = date(2020, 1, 1)
@@ -448,7 +448,7 @@ def test_a_bundle_that_lacks_something_or_has_it_in_another_form_still_gives_a_p
 
 
 def put(data: Any, path: tuple[str | int, ...], value: object) -> None:
-    """Nothing, where an earlier change took away what it should be put into."""
+    """Set the value at the path; do nothing if an earlier change removed the place."""
     *way, last = path
     try:
         for key in way:
@@ -516,7 +516,7 @@ def test_changes_are_written_by_the_unit_of_their_driver() -> None:
 
 
 def test_unknown_looks_different_from_bad() -> None:
-    """What nobody knows of is striped; what was lost is not."""
+    """An unknown share is striped; lost points are not."""
     drawn = next(each for each in shown(limited()).all("figure") if each.attributes["id"] == "drivers")
     fills = [each.attributes.get("fill") or each.attributes["class"] for each in drawn.all("rect")]
     striped = [each for each in fills if each == "url(#drivers-gap)"]

@@ -1,4 +1,4 @@
-"""Principal reasons of a rating: four at most, specific, and what could not be verified is told from what is bad."""
+"""Principal reasons of a rating: at most four, specific, and what is unverified is distinguished from what is bad."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,7 +9,7 @@ WEEKS = 30
 
 
 def business(*others: Row, balances: bool = True) -> dict[str, Any]:
-    """Return the risk report of weekly takings and costs, and others among them."""
+    """Return the risk report of weekly takings and costs, with the given rows among them."""
     trade = [
         each
         for week in range(WEEKS)

@@ -186,7 +186,7 @@ def expecting(rows: Sequence[Row], *names: str) -> Data:
     return parsed(risk_report(Facts(transactions(rows).collect(), as_of, Context([portfolio])))["data"].item())
 
 
-def test_what_nobody_is_expected_to_send_costs_nobody_points() -> None:
+def test_evidence_that_is_not_expected_costs_no_points() -> None:
     rows = with_ids(without_words(sound_business()))
     expected, not_expected = risk(rows), expecting(rows, "balances", "accounts", "months")
     assert (expected["rating"], not_expected["rating"]) == ("E", "A")

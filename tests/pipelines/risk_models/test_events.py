@@ -102,7 +102,7 @@ def test_more_trouble_never_allows_a_better_rating(worsen: Callable[[Random, lis
     assert set(before) == {"A", "C", "D", "E"}
 
 
-def test_the_models_word_alone_caps_nobody() -> None:
+def test_a_category_from_the_model_alone_caps_nobody() -> None:
     guessed = [[{**row, "category_source": "learned"} for row in rows] for rows in any_businesses(Random(8))]
     assert set(best_ratings(guessed)) == {"A"}
 

@@ -29,7 +29,7 @@ PRIORS = {
 
 @cache
 def a_portfolio(seed: int = 3, loan: float = 1.5, cases: int = CASES) -> Material:
-    """Return cases whose buffer, as the scorecard says, and loan, which it doesn't know, decide who defaults."""
+    """Return cases that default by their buffer, which the scorecard reads, and their loan, which it doesn't."""
     draws = np.random.default_rng(seed)
     health, size = draws.normal(size=cases), draws.normal(size=cases)
     odds = -1.6 - 1.2 * health + loan * size

@@ -15,7 +15,7 @@ from pipelines.synthetic.frames import transactions
 
 UNTIL = date(2025, 6, 30)
 KINDS: tuple[Lookalike, ...] = get_args(Lookalike)
-OUTSIDERS = ("disputed_bill", "creditor_dividend", "tax_interest_once")  # adverse, and nothing else about them changes
+OUTSIDERS = ("disputed_bill", "creditor_dividend", "tax_interest_once")  # they add adverse rows and change nothing else
 of_a_large_portfolio = pytest.mark.slow  # 700 businesses are drawn, only to test the generator of synthetic data
 
 
@@ -30,7 +30,7 @@ def usual() -> list[Business]:
 
 @pytest.fixture(scope="module")
 def honest() -> list[Business]:
-    """The same businesses with many lookalikes."""
+    """Return the same businesses with many lookalikes."""
     return list(portfolio(350, 8, seed=17, until=UNTIL, lookalikes=True))
 
 

@@ -21,7 +21,7 @@ UNTIL = date(2025, 6, 30)
 
 
 def statement(*amounts: str) -> pl.DataFrame:
-    """One row a day from 1 June, from an opening balance of nothing."""
+    """Return a row a day from 1 June on, with balances from an opening balance of zero."""
     rows = pl.DataFrame(
         {
             "date": [date(2025, 6, day) for day in range(1, len(amounts) + 1)],
@@ -133,7 +133,7 @@ def test_a_business_is_hurt_by_one_fault_and_no_other(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize(("fault", "most_days"), [("week_deleted", 7), ("month_deleted", 31)])
-def test_deleted_days_are_as_many_as_told(fault: Fault, most_days: int) -> None:
+def test_deleted_days_are_at_most_a_week_or_a_month(fault: Fault, most_days: int) -> None:
     for n, clean in enumerate(portfolio(6, 4, seed=3, until=UNTIL)):
         harmed = with_fault(clean, fault, Random(n))
         assert harmed is not None

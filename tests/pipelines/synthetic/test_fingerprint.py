@@ -1,7 +1,7 @@
 """The generator's output is the same for the same seed, from one version to the next.
 
-A deliberate change of the data is renewed with `python -m tests.pipelines.synthetic.test_fingerprint`; the changed
-lines of `fingerprint.json` then say what it touched.
+After a deliberate change, run `python -m tests.pipelines.synthetic.test_fingerprint`; the changed lines of
+`fingerprint.json` then show what the change affects.
 """
 
 import json

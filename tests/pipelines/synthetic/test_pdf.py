@@ -1,4 +1,4 @@
-"""Generated statements: the truth about them adds up, and stands on the paper as another reader sees it."""
+"""Generated statements: the truth about them adds up, and another PDF reader finds it on the pages."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ def squeezed(text: str) -> str:
 
 
 def characters(content: bytes) -> list[str]:
-    """Each page's characters in the order in which the file holds them, without blanks."""
+    """Return each page's characters in the order of the file, without blanks."""
     with pdfplumber.open(BytesIO(content)) as file:
         return [squeezed("".join(char["text"] for char in page.chars)) for page in file.pages]
 
@@ -70,7 +70,7 @@ def test_every_printed_balance_follows_from_the_rows_before_it(layout: str) -> N
 
 
 @every_layout
-def test_rows_are_told_oldest_first_but_for_sections(layout: str) -> None:
+def test_rows_are_listed_oldest_first_unless_there_are_sections(layout: str) -> None:
     for account in statement_pdf(layout, 2).accounts:
         days = [row.date for row in account.rows]
         assert EVERY_LAYOUT[layout].sections or days == sorted(days)
@@ -106,13 +106,13 @@ def test_a_file_has_the_pages_or_the_rows_that_were_asked_for(layout: str) -> No
     assert len(statement_pdf(layout, 3, rows=50).rows) == 50
 
 
-def test_two_hundred_pages_are_no_trouble() -> None:
+def test_a_file_may_have_two_hundred_pages() -> None:
     made = statement_pdf("nab", 5, pages=200)
     assert made.pages == 200
     assert {row.page for row in made.rows} == set(range(1, 201))
 
 
-def test_the_same_wishes_give_the_same_bytes_in_every_process() -> None:
+def test_the_same_arguments_give_the_same_bytes_in_every_process() -> None:
     here = {layout: hashlib.sha256(statement_pdf(layout, 7).content).hexdigest() for layout in EVERY_LAYOUT}
     program = (
         "import hashlib, json; from pipelines.synthetic.pdf import EVERY_LAYOUT, statement_pdf; "
@@ -187,7 +187,7 @@ def test_details_are_of_the_kinds_that_extraction_knows(layout: str) -> None:
         assert account.shown <= set(PrintedAccount.__dataclass_fields__)
 
 
-def test_newest_first_and_several_accounts_are_among_the_papers() -> None:
+def test_some_layouts_are_newest_first_or_have_several_accounts() -> None:
     up = statement_pdf("up", 1, pages=2)
     assert [earlier.page >= later.page for earlier, later in pairwise(up.rows)] == [True] * (len(up.rows) - 1)
     both = statement_pdf("several_accounts", 1)

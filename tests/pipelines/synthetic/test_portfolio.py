@@ -62,7 +62,7 @@ def same(left: Business, right: Business) -> bool:
 
 
 def broken_links(statement: list[dict[str, Any]]) -> list[int]:
-    """Rows whose balance is not the balance before plus the amount."""
+    """Return rows whose balance is not the balance before plus the amount."""
     pairs = pairwise(statement)
     return [at for at, (row, after) in enumerate(pairs, 1) if row["balance"] + after["amount"] != after["balance"]]
 
@@ -79,7 +79,7 @@ def test_statements_run_forward_inside_the_window(businesses: list[Business]) ->
         assert dates[-1] <= UNTIL
 
 
-def test_amounts_are_whole_cents_and_never_nothing(rows: pl.DataFrame) -> None:
+def test_amounts_are_whole_cents_and_never_zero(rows: pl.DataFrame) -> None:
     amounts: list[Decimal] = rows["amount"].to_list()
     assert all(amount.as_tuple().exponent == -2 for amount in amounts)
     assert Decimal(0) not in amounts

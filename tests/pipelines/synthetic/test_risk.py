@@ -54,7 +54,7 @@ def test_the_outcome_is_a_draw_from_its_probability() -> None:
     assert sum(one.defaults for one in draws) / len(draws) == pytest.approx(draws[0].probability, abs=0.01)
 
 
-def test_about_a_sixth_is_distressed_or_failing() -> None:
+def test_about_15_per_cent_are_distressed_or_failing() -> None:
     rng = Random(4)
     states = [condition(rng, causes(rng)) for _ in range(20_000)]
     assert 0.13 < sum(state in ("distressed", "failing") for state in states) / len(states) < 0.2
@@ -84,7 +84,7 @@ def test_probabilities_are_true(businesses: list[Business]) -> None:
 
 
 def troubles(one: Business) -> dict[str, bool]:
-    """What a lender could see at a glance."""
+    """Return what a lender could see at a glance."""
     seen = {category for account in one.accounts for category in account.transactions["category"].unique()}
     return {
         "dishonour": "returned_payment" in seen,

@@ -1,4 +1,4 @@
-"""Is the portfolio believable? Bands are wide: they catch a generator that went astray, not a taste."""
+"""The portfolio is believable. Bands are wide: they catch a generator that went astray, not small differences."""
 
 from datetime import date
 from decimal import Decimal
@@ -114,7 +114,7 @@ def test_a_bank_bills_one_to_three_per_cent_for_what_its_terminals_took(rows: pl
     assert rates.filter(~(pl.col("fee") / pl.col("took")).is_between(0.008, 0.03)).is_empty()
 
 
-def test_a_series_keeps_its_account_side_counterparty_and_beat(rows: pl.DataFrame) -> None:
+def test_a_series_has_one_account_side_counterparty_and_period(rows: pl.DataFrame) -> None:
     series = rows.filter(pl.col("series").is_not_null())
     described = series.group_by("customer", "series").agg(
         pl.len(),

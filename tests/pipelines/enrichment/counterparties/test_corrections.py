@@ -309,7 +309,7 @@ def test_preview_agrees_with_what_changes(
         new.name and (new.words or new.transaction is not None) and any(each.words and each.name for each in said)
     )
     if renamed_again:
-        return  # what hung on the name that goes is not looked at
+        return  # the preview ignores corrections that depended on the replaced name
     rows = transactions(*given_rows)
     before = apply_corrections(rows.lazy(), corrections(*said)).collect()
     after = apply_corrections(rows.lazy(), corrections(*said, new)).collect()

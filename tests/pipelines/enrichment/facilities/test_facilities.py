@@ -53,7 +53,7 @@ def monthly(count: int, amount: str, day: int = 15, **fields: Any) -> list[Row]:
 
 
 def working_days(first: date, count: int) -> list[date]:
-    """Weekdays of 2025 but for the national holidays of its first half."""
+    """Return the weekdays of 2025, except the national holidays of its first half."""
     holidays = {date(2025, 1, 1), date(2025, 1, 27), date(2025, 4, 18), date(2025, 4, 21), date(2025, 4, 25)}
     found: list[date] = []
     day = first
@@ -200,7 +200,7 @@ def test_nothing_is_inferred_from_card_takings_alone() -> None:
 
 
 def takings(funding: date, withheld: Decimal) -> Iterator[Row]:
-    """Eight weeks before a funding and eight after it: card payouts, and transfers of about half as much."""
+    """Return card payouts, and transfers of about half as much, in the eight weeks before a funding and after it."""
     random = Random(4)
     for day in range(-56, 56):
         date_ = funding + timedelta(days=day)

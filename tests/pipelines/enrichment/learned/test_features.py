@@ -59,7 +59,7 @@ def test_pieces_agree_with_plain_python(texts: list[str]) -> None:
         mine = pieces.buckets[pieces.rows == number]
         by_hand = pieces_by_hand(text)
         assert len(mine) == len(by_hand)
-        assert len(set(mine)) == len(set(by_hand))  # equal pieces have equal hashes, others others
+        assert len(set(mine)) == len(set(by_hand))  # equal pieces have equal hashes, different ones different hashes
 
 
 @given(TEXTS)

@@ -124,7 +124,7 @@ def test_words_of_a_transfer_win_over_the_nearer_date() -> None:
         {"category": "customer_transfer", "category_source": "correction", "counterparty_kind": "business"},
         {"category": "returned_payment"},
         {"channel": "eftpos"},
-        {"category": "term_loan_funding"},  # lent: but nothing is owed on the other account
+        {"category": "term_loan_funding"},  # borrowed, but nothing is owed on the other account
     ],
 )
 def test_rows_with_others_are_paired_only_if_an_own_account_is_named(other: Row) -> None:

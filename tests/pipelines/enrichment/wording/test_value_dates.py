@@ -58,7 +58,7 @@ def test_leap_day_is_found_only_in_a_leap_year() -> None:
     st.none() | st.integers(1900, 2200),
 )
 def test_effective_date_agrees_with_plain_python(booked: date, day: int, month: int, year: int | None) -> None:
-    """A plain oracle: of all days near enough, the one that is written so."""
+    """The oracle: of all days close enough, the first that has this day, month and year."""
     day, month = min(day, 127), min(month, 127)
     near = (booked + timedelta(days=days) for days in range(-MAX_DAYS_APART, MAX_DAYS_APART + 1))
     found = [each for each in near if (each.day, each.month) == (day, month) and year in (None, each.year)]

@@ -1,6 +1,7 @@
 """Cards of unknown issuers and statements with pages missing, from bytes to verdict.
 
-With every sign turned, opening balance and rows still make the closing one: so what tells a debt has to be printed.
+With every sign inverted, the opening balance and the rows still add up to the closing balance. So only what is printed
+can show that an account is a debt.
 """
 
 import pytest

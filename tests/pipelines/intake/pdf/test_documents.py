@@ -66,7 +66,7 @@ def test_a_wrapped_line_of_a_row_is_not_a_page_number() -> None:
         (["Page 1 of 2", "Page 2 of 2", "Page 1 of 2", "Page 2 of 2"], [[1, 2], [3, 4]]),
         (["Page 2 of 2", "Page 1 of 2", "Page 2 of 2", "Page 1 of 2"], [[2, 1], [4, 3]]),
         (["Page 1 of 1", "Page 1 of 1"], [[1], [2]]),
-        (["Page 1 of 2", "Page 1 of 2"], [[1, 2]]),  # printed everywhere, it counts nothing
+        (["Page 1 of 2", "Page 1 of 2"], [[1, 2]]),  # the same on every page, so it numbers nothing
         (["Page 1 of 5", "Page 2 of 5", "Page 4 of 5", "Page 5 of 5"], [[1, 2, 3, 4]]),
         (["", "", ""], [[1, 2, 3]]),
         (["Page 3 of 4", "", "Page 1 of 4"], [[3, 2, 1]]),  # one without a number stays

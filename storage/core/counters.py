@@ -1,7 +1,7 @@
 """Counters in fixed windows, for rate limits: in this process, or shared through Redis.
 
-A window begins with the first count and ends `window_s` later; then the count restarts. If Redis fails, requests must
-not: see `storage.core.shared_counters`.
+A window begins with the first count and ends `window_s` later; then the count restarts. A failure of Redis must not
+make requests fail: see `storage.core.shared_counters`.
 """
 
 import math

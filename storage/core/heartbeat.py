@@ -1,8 +1,8 @@
 """Heartbeats from a process to the one that started it, over the socket that they share.
 
-The end of a process is noticed without them, but not that it hangs: then it still holds its port, its leases and its
-work. So each process sends a byte every two seconds from a separate thread, even during long computations. Only a
-process that is stopped, or in which one call never releases the interpreter, falls silent.
+A process that ends is noticed without heartbeats. One that hangs is not, and still holds its port, its leases and its
+work. So each process sends a byte every two seconds from a separate thread, even during long computations. It falls
+silent only if it is stopped, or if one call never releases the interpreter.
 
 A process that sends heartbeats may still do no work, because a thread waits for a dead disk or for another thread. So
 the loops that do a component's work report each round. When one is overdue, the process ends, and it is then restarted.
@@ -20,7 +20,8 @@ from multiprocessing.connection import Connection
 BEAT_EVERY_S = 2.0
 HUNG_AFTER_S = 20.0  # ten beats
 FIRST_BEAT_WITHIN_S = 300.0  # until a process has imported what it needs, on a busy machine
-# Of a watched loop: each of its waits for a database, a worker or Dagster takes up to 20 s. Our judgement.
+# For one round of a watched loop, each of whose waits (for a database, a worker or Dagster) takes up to 20 s. Our
+# judgement.
 ROUND_WITHIN_S = 180.0
 LAST_WORDS_S = 1.0  # for the log, before a process with an overdue loop ends
 LONGEST_CHECK_S = 1.0  # the listener checks four times a second; after a longer gap it was suspended or too busy
@@ -91,8 +92,8 @@ def beat_by(send: Callable[[], object]) -> None:
     The thread also ends the process when a watched loop is overdue.
 
     The process exits if a thread had no memory to start: `Thread.start` then waits forever, and no other thread can
-    notice it. Python only calls `sys.unraisablehook`. A function of our own as hook would need memory, too; a list's
-    `append` needs almost none.
+    notice it. Python then only calls `sys.unraisablehook`. A hook of our own would need memory, too; a list's `append`
+    needs almost none.
     """
     failures: list[sys.UnraisableHookArgs] = []
     sys.unraisablehook = failures.append
@@ -146,7 +147,7 @@ class Pulse:
 
 def take_beats(line: Connection) -> bool:
     """Take what was sent by `beat`; return whether there was anything."""
-    os.set_blocking(line.fileno(), False)  # no poll: it fails if the limit on open files is 0
+    os.set_blocking(line.fileno(), False)  # not `line.poll`, which fails if the limit on open files is 0
     try:
         return bool(os.read(line.fileno(), 65_536))
     except OSError:  # nothing was sent, or the other end is gone

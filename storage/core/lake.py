@@ -2,8 +2,8 @@
 
 A file is durable before the database refers to it (see `durable.create`). So every path in the database has its file,
 and a file without a row is an orphan that nothing reads. Flipped bits in Parquet usually decode to wrong values without
-an error. Therefore a process checks the hash when it first opens a file, and again when it opens the file after it has
-checked many others.
+an error. Therefore a process checks the hash when it first opens a file, and again if it has verified so many others
+since that it no longer remembers this one.
 """
 
 import hashlib
@@ -79,7 +79,10 @@ class Lake:
             raise Unavailable("Service.Unavailable", "The data was not stored in time. Try again.")
 
     def files(self, folder: str) -> Iterator[Found]:
-        """Yield all files below a folder, also unfinished ones, in no order. Files removed meanwhile are left out."""
+        """Yield all files below a folder, unfinished ones included, in no particular order.
+
+        Files that are removed meanwhile are left out.
+        """
         for parent, _, names in os.walk(self.root / folder):
             for name in names:
                 with suppress(FileNotFoundError):

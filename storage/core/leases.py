@@ -1,6 +1,6 @@
 """Leases: named roles that one process holds at a time, until it releases the role or stops renewing it.
 
-A role that many processes may hold at once is a family of names: `worker/…` is a worker.
+If many processes may have the same role at once, each holds a name of its own in the role's family: `worker/…`.
 
 A lease says who may act, but does not stop a former holder that is still running: its writes are refused by the
 fencing of batches.
@@ -72,7 +72,7 @@ def has_ended(
 
 
 def ready(r: Reading, now: datetime) -> bool:
-    """Return whether jobs are being processed: there is a dispatcher and a worker."""
+    """Return whether jobs can be processed: there is a dispatcher and a worker."""
     return is_held(r, DISPATCHER, now) and is_held(r, WORKER, now)
 
 

@@ -132,7 +132,7 @@ clients = Table(
     Column("name", Text, nullable=False),
     Column("decision_policies", Boolean, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
-    Column("knowledge_version", BigInteger, nullable=False, server_default="0"),  # changes to client-wide corrections
+    Column("knowledge_version", BigInteger, nullable=False, server_default="0"),  # counts changes for all customers
     Column("expected_evidence", Text, nullable=False, server_default=" ".join(EVIDENCE)),  # names, in their order
 )
 
@@ -168,7 +168,7 @@ customers = Table(
     Column("enrichment_version", Integer, nullable=False, server_default="0"),  # of the code that made the value
     Column(
         "knowledge_version", BigInteger, nullable=False, server_default="0"
-    ),  # changes to related parties, corrections
+    ),  # counts changes to related parties and corrections
     Index("ix_customers_client_id_number", "client_id", "number"),
     Index("ix_customers_client_id_abn", "client_id", "abn"),
     UniqueConstraint("client_id", "abn", "reference"),
@@ -211,8 +211,9 @@ related_abns = Table(
     Index("ix_related_abns_abn", "abn"),
 )
 
-# Clients' corrections of the enrichment: for one customer's transactions, or without a customer for all the client's.
-# Nothing is overwritten: a revoked correction stays, marked. `number` is the order of creation: the later one wins.
+# Clients' corrections of the enrichment: for one customer's transactions or, without a customer, for all those of the
+# client. Nothing is overwritten: a revoked correction stays, marked. `number` is the order of creation; the latest
+# correction wins.
 corrections = Table(
     "corrections",
     metadata,
@@ -235,8 +236,8 @@ corrections = Table(
     Index("ix_corrections_client_id_customer_number", "client_id", "customer_number", "number"),
 )
 
-# Findings of window dressing and events that cap the rating which a person resolved, named by a digest of the code and
-# the transactions. Nothing is overwritten: the last entry of a key applies.
+# Findings, and events that limit the rating, that a person resolved. The key is a digest of the code and the
+# transactions. Nothing is overwritten: the last entry of a key applies.
 resolutions = Table(
     "resolutions",
     metadata,
@@ -435,7 +436,7 @@ subscriptions = Table(
     Column("pause_after", Integer),  # failures in a row; null: never
     Column("paused_at", UtcDateTime),  # while set, deliveries wait
     Column("paused_by", String(16)),  # what paused it: failures, client or operator
-    Column("failure_streak", Integer, nullable=False, server_default="0"),  # failed attempts since the last success
+    Column("failure_streak", Integer, nullable=False, server_default="0"),  # since the last success or resumption
     Column("last_delivered_at", UtcDateTime),
     Column("last_failed_at", UtcDateTime),
     Index("ix_subscriptions_client_id_event_type", "client_id", "event_type"),
@@ -594,7 +595,7 @@ portfolio_tables = Table(
     Column("name", String(32), nullable=False),
     Column("bucket", Integer, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
-    Column("replaced_at", UtcDateTime),  # kept from here on for the retention time
+    Column("replaced_at", UtcDateTime),  # from then on it is retained for the retention time
     Index("uq_portfolio_tables_current", "name", "bucket", unique=True, sqlite_where=text("replaced_at IS NULL"),
           postgresql_where=text("replaced_at IS NULL")),
 )  # fmt: skip
@@ -605,7 +606,7 @@ peers = Table(
     metadata,
     Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
     Column("metric", String(64), primary_key=True),
-    Column("day", Date, primary_key=True),  # the service's
+    Column("day", Date, primary_key=True),  # in the service's time zone
     Column("customers", BigInteger, nullable=False),
     Column("percentiles", JSON, nullable=False),  # decimals as text
 )
@@ -627,20 +628,20 @@ maintenance = Table(
     Column("error", String(64)),  # class of the error that ended the last run early
 )
 
-# Work over a client's portfolio: what was asked for, and what came of it. Kind, client and status are the job's.
+# Portfolio jobs: what was requested, and the result. Kind, client and status are in `jobs`.
 portfolio_jobs = Table(
     "portfolio_jobs",
     metadata,
     Column("job_id", ForeignKey("jobs.job_id"), primary_key=True),
-    Column("subject_id", Uuid, nullable=False, index=True),  # the policy or the ruleset that is tried,
-    Column("version", Integer, nullable=False),  # by this version
-    Column("request", Text, nullable=False),  # JSON, of the kind's own form
-    Column("attachment", LargeBinary),  # what the request brings along: Parquet, of the kind's own form
+    Column("subject_id", Uuid, nullable=False, index=True),  # the policy or the ruleset that is tried
+    Column("version", Integer, nullable=False),  # of the subject
+    Column("request", Text, nullable=False),  # JSON; its form depends on the kind of job
+    Column("attachment", LargeBinary),  # further data of the request: Parquet, by kind of job
     Column("result", Text),  # JSON; null until it is done
     Column("created_by", String(40), nullable=False),  # as in the audit trail
 )
 
-# Its slices, listed once, when it begins: the client's customers by ranges of their numbers.
+# Slices of portfolio jobs, listed when a job begins: the client's customers by ranges of their numbers.
 portfolio_job_slices = Table(
     "portfolio_job_slices",
     metadata,
@@ -649,15 +650,15 @@ portfolio_job_slices = Table(
     Column("first_customer", BigInteger, nullable=False),  # customers' numbers, both included
     Column("last_customer", BigInteger, nullable=False),
     Column("customers", BigInteger, nullable=False),  # as counted when the slices were listed
-    Column("completed_at", UtcDateTime),  # null: still to be computed; so is all that follows
+    Column("completed_at", UtcDateTime),  # null: not computed yet; then the columns below are null, too
     Column("done", BigInteger),  # customers
     Column("failed", BigInteger),  # customers that are left out
-    Column("tallies", LargeBinary),  # frames that add up; removed once they stand in the job's result
+    Column("tallies", LargeBinary),  # frames that can be added up; removed once the job has its result
     Column("segment_id", ForeignKey("segments.segment_id")),  # its rows in the lake; null: there are none
     Column("row_counts", JSON),  # rows to be listed, by kind of row
 )
 
-# Learned models of categories. The content is the model's file; the fingerprint names and proves it.
+# Learned models of categories. The content is the model's file; the fingerprint, its SHA-256, identifies it.
 category_models = Table(
     "category_models",
     metadata,
@@ -742,7 +743,7 @@ policy_versions = Table(
 refuse(policy_versions, "UPDATE", "policy_id, version, document, fingerprint, acknowledged, created_at, created_by")
 refuse(policy_versions, "DELETE")
 
-# Evaluations: never changed, and removed only with their customer.
+# Evaluations, which are never changed.
 evaluations = Table(
     "evaluations",
     metadata,
@@ -754,11 +755,11 @@ evaluations = Table(
     Column("version", Integer, nullable=False),
     Column("at", UtcDateTime, nullable=False),
     Column("who", String(40), nullable=False),  # as in the audit trail
-    Column("what_if", Boolean, nullable=False),  # requested with overrides
+    Column("what_if", Boolean, nullable=False),  # with overrides, or of a version that is not published
     Column("outcome", String(16), nullable=False),
     Column("data_version", BigInteger, nullable=False),
     Column("as_of", Date, nullable=False),  # the service's day
-    Column("shadow_of", ForeignKey("evaluations.evaluation_id"), index=True),  # null: the evaluation that was answered
+    Column("shadow_of", ForeignKey("evaluations.evaluation_id"), index=True),  # null: the client got this evaluation
     Column("record", LargeBinary, nullable=False),  # exact bytes of the record: readings, trace and answer
     Column("sha256", LargeBinary(32), nullable=False),  # of the record
     ForeignKeyConstraint(["policy_id", "version"], ["policy_versions.policy_id", "policy_versions.version"]),
@@ -768,7 +769,7 @@ evaluations = Table(
 )
 refuse(evaluations, "UPDATE")
 
-# Decisions by a person instead. Never changed, and removed only with the evaluation.
+# Decisions that a person made instead, which are never changed.
 decision_overrides = Table(
     "decision_overrides",
     metadata,
@@ -782,7 +783,8 @@ decision_overrides = Table(
 )
 refuse(decision_overrides, "UPDATE")
 
-# Rulesets of monitoring. What one says stands in its versions; here is which one holds, and what is asked for often.
+# Monitoring rulesets. The documents are in their versions; this table says which version applies, and what is queried
+# often.
 monitoring_rulesets = Table(
     "monitoring_rulesets",
     metadata,
@@ -821,7 +823,7 @@ rule_states = Table(
     Column("ruleset_id", ForeignKey("monitoring_rulesets.ruleset_id"), primary_key=True, index=True),
     Column("rule", String(64), primary_key=True),
     Column("fired_at", UtcDateTime, nullable=False),  # last
-    Column("match_id", Uuid, nullable=False),  # the match of the last time
+    Column("match_id", Uuid, nullable=False),  # of the last time
 )
 
 # Ruleset evaluations that a change requires: a row for one customer, or for a client's customers in one bucket.
@@ -840,7 +842,7 @@ ruleset_evaluation_requests = Table(
     sqlite_autoincrement=True,
 )
 
-# Counts of ruleset evaluations by day (the service's), one for each customer and rule.
+# How each rule's condition came out, by day (the service's). Each evaluation of a customer counts once.
 rule_counts = Table(
     "rule_counts",
     metadata,
@@ -853,7 +855,7 @@ rule_counts = Table(
     Column("fired", BigInteger, nullable=False),
 )
 
-# Matches: never changed, and removed only with their customer. `match_id` is also the event's id.
+# Matches, which are never changed. `match_id` is also the event's id.
 rule_matches = Table(
     "rule_matches",
     metadata,
@@ -881,7 +883,7 @@ rule_matches = Table(
 )
 refuse(rule_matches, "UPDATE")
 
-# What secrets are sealed under. The keys themselves are sealed under the master key, each bound to its id.
+# Data keys, which secrets are sealed with. They are wrapped with the master key, each bound to its id and purpose.
 vault_keys = Table(
     "vault_keys",
     metadata,
@@ -890,7 +892,7 @@ vault_keys = Table(
     Column("wrapped", LargeBinary, nullable=False),  # AES-GCM
     Column("wrapped_by", String(16), nullable=False),  # the master key's fingerprint
     Column("created_at", UtcDateTime, nullable=False),
-    Column("retired_at", UtcDateTime),  # null: the key of its purpose that is in use; else it seals nothing more
+    Column("retired_at", UtcDateTime),  # null: in use for its purpose; otherwise it seals no new values
     Index("uq_vault_keys_in_use", "purpose", unique=True, sqlite_where=text("retired_at IS NULL"),
           postgresql_where=text("retired_at IS NULL")),
 )  # fmt: skip

@@ -177,7 +177,7 @@ class Settings(BaseSettings):
     lake_url: str = Field("", description="A folder, as a path or `file://…`. Without it, `lake` in the home.")
     environment: Environment = Field(
         Environment.SANDBOX,
-        description="`sandbox`, or `production`: keys start `tm_live_`, and the master key must be given.",
+        description="`sandbox`, or `production`, where keys begin with `tm_live_` and the master key must be given.",
     )
     docs: Annotated[bool | None, BeforeValidator(_parse_on_or_off)] = Field(
         None,
@@ -189,12 +189,12 @@ class Settings(BaseSettings):
     )
     master_key: SecretStr = Field(
         SecretStr(""),
-        description="32 bytes in Base64, which encrypt the keys of webhook secrets, PDF files and their passwords. "
-        "Without it, `master.key` in the home, made when absent.",
+        description="32 bytes in Base64. They encrypt the data keys, which encrypt webhook secrets, PDF files and "
+        "their passwords. Without it, `master.key` in the home, created if it is missing.",
     )
     new_master_key: SecretStr = Field(
         SecretStr(""),
-        description="The key that `tidemark secrets rotate` puts in the place of the master key.",
+        description="The key that `tidemark secrets rotate` replaces the master key with.",
     )
     log_format: LogFormat = Field(
         LogFormat.AUTO, description="`text`, `json`, or `auto`: text on a terminal, else JSON."
@@ -213,16 +213,18 @@ class Settings(BaseSettings):
     )
     webhook_proxy: Annotated[str, AfterValidator(_check_proxy_address)] = Field(
         "",
-        description="`http://name:port` of a proxy that webhooks are sent through. The proxy looks names up itself, so "
-        "it must guard private addresses as well.",
+        description="`http://name:port` of a proxy that webhooks are sent through. The proxy resolves names itself, so "
+        "it must refuse private addresses, too.",
     )
-    webhook_ca_bundle: Path | None = Field(None, description="File with a further CA for receivers.")
+    webhook_ca_bundle: Path | None = Field(
+        None, description="File with a further certificate authority to trust for receivers."
+    )
     webhook_timeout_s: float = Field(30.0, gt=0, le=30, description="Seconds for a delivery, body included.")
 
     rate_limit: Annotated[Quota, NoDecode, BeforeValidator(_parse_quota)] = Field(
         Quota(60_000, 60),
         description="Requests of one key in a window of `30s`, `15m`, `12h` or `1d`; then 429. The default is what one "
-        "API process can serve: lower it where clients share one.",
+        "API process can serve: lower it where clients share a process.",
     )
     wrong_key_limit: Annotated[Quota, NoDecode, BeforeValidator(_parse_quota)] = Field(
         Quota(600, 60),
@@ -236,21 +238,21 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_split_at_commas)] = (
         Field(
             (),
-            description="Networks, comma-separated, whose `X-Forwarded-For` says who asks. Name your reverse proxy, "
-            "else everything that it forwards counts as one address.",
+            description="Networks, comma-separated, whose `X-Forwarded-For` names the caller. List your reverse proxy, "
+            "or everything that it forwards counts as one address.",
         )
     )
     max_requests: int = Field(
         256,
         ge=1,
-        description="Requests under way in one process, and twice as many connections; beyond it 503, while `/health` "
-        "still answers. One key may hold 9/16 of them, one client 3/4.",
+        description="Requests in progress in one process, and twice as many connections; beyond that 503, while "
+        "`/health` still answers. One key may hold 9/16 of them, one client 3/4.",
     )
     client_timeout_s: float = Field(
         10.0,
         gt=0,
-        description="Seconds that a client may let the service wait for a request's head, and for its body or for "
-        "taking its answer whenever these move less than 8 KiB a second.",
+        description="Seconds that the service waits for a request's head, and for a body or an answer that moves more "
+        "slowly than 8 KiB a second.",
     )
 
     max_transactions: int = Field(50_000, ge=1, le=50_000, description="Rows in a submission.")
@@ -279,7 +281,7 @@ class Settings(BaseSettings):
 
     schedules: Annotated[bool, BeforeValidator(_parse_on_or_off)] = Field(
         True,
-        description="`off`: nothing runs by night or week unless it is switched on in Dagster's pages.",
+        description="`off`: nothing runs nightly or weekly unless it is switched on in Dagster's pages.",
     )
     dagster_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_at_commas)] = Field(
         (),
@@ -287,7 +289,7 @@ class Settings(BaseSettings):
         "address listened on.",
     )
     report_max_age_days: int = Field(
-        7, ge=1, description="Days after which reports are refreshed by night, though nothing new was sent."
+        7, ge=1, description="Days after which reports are refreshed at night, even if nothing new was sent."
     )
     portfolio_share: float = Field(
         0.5,

@@ -172,8 +172,8 @@ def with_transactions(r: Reading, client_id: UUID) -> list[int]:
 def knowledge_versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
     """Return how often the knowledge about each customer has changed.
 
-    This is what enrichment uses besides transactions (corrections, related parties, models), either of the customer or
-    of all customers of its client.
+    Knowledge is what enrichment uses besides transactions (corrections, related parties, models), for this customer or
+    for all customers of its client.
     """
     version = (customers.c.knowledge_version + clients.c.knowledge_version).label("version")
     query = select(customers.c.number, version).join_from(customers, clients)

@@ -26,7 +26,7 @@ class Against(StrEnum):
 
     VERSION = "version"  # another version
     RECORDED = "recorded"  # each customer's last decision
-    CHALLENGER = "challenger"  # each customer's last decision beside which the version also decided, as the challenger
+    CHALLENGER = "challenger"  # each customer's last decision that the version shadowed as the challenger
 
 
 class Knowledge(StrEnum):
@@ -75,8 +75,8 @@ def latest_records(
     """Return the record of each customer's last decision by the policy up to a time, without what-ifs.
 
     Args:
-        shadows: consider only evaluations beside which the job's version also decided, as the challenger; add the
-            challenger's record as the second of each pair.
+        shadows: consider only evaluations that the job's version shadowed as the challenger; add the challenger's
+            record as the second of each pair.
     """
     shadow = evaluations.alias("shadow")
     ran = (shadow.c.shadow_of == evaluations.c.evaluation_id) & (shadow.c.version == job.version)

@@ -65,7 +65,7 @@ def _retracted(ended: Iterable[AnyRow], added_rows: Mapping[Any, bool], versions
 
 
 def _counts(row: AnyRow, made_a_version: bool, versions: Mapping[int, int]) -> bool:
-    """Return whether a job counts in its customer's version: from the version it made, or from the next one if none."""
+    """Return whether a job counts in its customer's version: from the version that it made, else from the next."""
     first = (row.data_version or 0) + (0 if made_a_version else 1)
     return first <= versions[row.customer_number]
 

@@ -33,7 +33,7 @@ class NewEvaluation:
     data_version: int
     as_of: date  # the service's day
     record: bytes
-    shadow_of: UUID | None = None  # for a challenger's evaluation: the one that was answered
+    shadow_of: UUID | None = None  # for a challenger's evaluation: the one that the client got
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def add_override(
         Conflict: the evaluation is a what-if or a challenger's, so there is no decision to override.
     """
     if evaluation.what_if or evaluation.shadow_of is not None:
-        raise Conflict("Evaluation.NotADecision", "Only a decision can be overridden: no what-if, and no challenger's.")
+        raise Conflict("Evaluation.NotADecision", "Only a decision can be overridden, not a what-if or a challenger's.")
     override = Override(outcome, reason, decided_by, now, who)
     w.execute(insert(decision_overrides).values(evaluation_id=evaluation.evaluation_id, **vars(override)))
     return override

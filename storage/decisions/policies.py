@@ -26,7 +26,7 @@ MOST_VERSIONS = 10_000  # of a policy
 
 @dataclass(frozen=True)
 class Challenger:
-    """A draft that is evaluated in shadow for a share of the evaluations; its results are not answered."""
+    """A draft that is evaluated in shadow for a share of the evaluations; clients don't get its results."""
 
     version: int
     percent: int  # share of evaluations, 1 to 100
@@ -214,7 +214,7 @@ def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) 
     Raises:
         NotFound: no such version.
         Conflict: the version is not a draft, or the policy is archived.
-        Unprocessable: it needs inputs that the published version doesn't declare, so that requests don't send them.
+        Unprocessable: it needs inputs that the published version doesn't declare, so requests don't send them.
     """
     policy = lock(w, policy)
     _require_not_archived(policy)

@@ -149,7 +149,7 @@ def comparison_of(model: StoredModel) -> str:
 
 
 def pin(w: Writing, client_id: UUID, who: str, now: datetime, *, previous: bool) -> StoredModel:
-    """Keep a client's scorecard as it is, also if another version of Tidemark comes with another one.
+    """Keep a client's scorecard as it is, even if a later version of Tidemark comes with another one.
 
     A scorecard that was fitted never changes; of the one that comes with Tidemark, a copy is stored and used.
 

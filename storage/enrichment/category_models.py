@@ -1,8 +1,9 @@
 """Learned models of categories, and which of them is used for which client.
 
-A model never changes. Using one is a row in a table that only grows, for one client or for all clients; the last row of
-a scope is in force. Going back to another model is one more row, so the table says who chose which model, and when. The
-models are few and have some megabytes each, so they are stored in the database: one transaction, one backup.
+A model never changes. Activating one, for one client or for all, adds a row to a table that only grows; the last row
+for a client, or for all, applies. Going back to another model adds another row, so the table shows who chose which
+model, and when. There are few models, of some megabytes each, so they are stored in the database: one transaction, one
+backup.
 """
 
 from collections.abc import Mapping, Sequence

@@ -71,7 +71,7 @@ class BatchResult:
     endings: Sequence[Ending] = ()  # of the batch's jobs
     recomputed: frozenset[int] = frozenset()  # customers whose value, changed or not, has ENRICHMENT_VERSION
     ruleset_evaluation: RulesetEvaluation | None = None  # of the new values
-    yielding: bool = False  # leave customers with an unfinished submission to it: it recomputes them anyway
+    yielding: bool = False  # leave customers to their unfinished submissions, which recompute them anyway
 
     @property
     def replaced(self) -> frozenset[int]:
@@ -251,7 +251,8 @@ def _request_evaluations(
     """Request another ruleset evaluation of customers whose attributes changed meanwhile, or whose client has a ruleset
     that they were not evaluated by. Customers that failed are left to the next nightly evaluation.
 
-    Comes last, because changes of attributes and rulesets also lock their own rows first and then request evaluations.
+    This comes last so that there is no deadlock: changes of attributes and rulesets, too, lock their own rows first and
+    the rows of requests after them.
     """
     used = evaluated.keys if evaluated else frozenset()
     with_new_rulesets = {each.client_id for each in rulesets.active(w, replaced) if each.key not in used}

@@ -192,7 +192,7 @@ def get(r: Reading, customer: Customer, correction_id: UUID) -> Correction:
     """Return a correction of the customer or of all its client's customers.
 
     Raises:
-        NotFound: unknown, or another's.
+        NotFound: unknown, or of another customer or client.
     """
     query = select(corrections).where(_about(customer), corrections.c.correction_id == correction_id)
     row = r.execute(query).first()
@@ -202,7 +202,7 @@ def get(r: Reading, customer: Customer, correction_id: UUID) -> Correction:
 
 
 def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Correction]:
-    """Return the corrections of the customer and of all its client's customers, newest first, with revoked ones."""
+    """Return the corrections of the customer and of all its client's customers, newest first, revoked ones included."""
     query = _newest_first(customer)
     return Paged([Correction(*row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 

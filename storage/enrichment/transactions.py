@@ -53,7 +53,7 @@ class Listing:
     parts: Iterable[pl.LazyFrame]
     total: int
     page: Page | None
-    part_rows: int  # about the most rows of a part; a client's part ends with a whole day
+    part_rows: int  # the most rows of a part, roughly: a client's part ends with a whole day
 
     def slices(self) -> Iterator[pl.DataFrame]:
         """Yield the rows in slices, reading one part at a time."""

@@ -165,7 +165,7 @@ def guard(w: Writing, token: int) -> None:
 
 
 def lock_claiming(w: Writing) -> None:
-    """Let others who claim jobs wait until this transaction ends. SQLite's writers take turns anyway."""
+    """Make others that claim jobs wait until this transaction ends. SQLite's writers take turns anyway."""
     if w.dialect.name == "postgresql":
         w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.CLAIMING)))
 
@@ -196,8 +196,8 @@ def _waits_in(queue: Queue) -> ColumnElement[bool]:
 
 
 def _may_begin(queue: Queue, settings: Settings, now: datetime) -> ColumnElement[bool]:
-    """Match jobs that may begin: no other batch has their customer, and none of its jobs pauses. Extraction changes no
-    customer, so there only the job's own pause counts.
+    """Match jobs that may begin: no other batch has their customer, and no job of their customer pauses. Extraction
+    changes no customer, so there only the job's own pause counts.
     """
     # a pause can end later than this only if the clock was set back
     longest = now + timedelta(seconds=settings.job_retry_pause_s)

@@ -1,11 +1,11 @@
 """Requests for ruleset evaluations: of one customer whose attributes changed, or of all customers of a client whose
 rulesets changed.
 
-A request is written in the transaction of the change. A run reads the requests before it evaluates and deletes these
+A request is written in the transaction of the change. A run reads the requests before it evaluates, and deletes them
 when it has finished. Requests made meanwhile stay and lead to another run, and so do those of a run that was killed. A
-repeated request is the same row with a new number, so there are never more rows than customers.
+repeated request is the same row with a new number, so a customer has at most one row, and a client one in each bucket.
 
-A request for a client is one row in each bucket, because a run evaluates one bucket and answers its own part.
+A request for a client is one row for each bucket, because a run evaluates one bucket and answers only its own part.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

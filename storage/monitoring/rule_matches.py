@@ -80,7 +80,7 @@ def apply_ruleset_evaluation(
     """Apply a ruleset evaluation to some of its customers.
 
     An error undoes only what was written here: the rest of the transaction must not depend on monitoring, and the next
-    nightly evaluation tries again. The customers are then failed.
+    nightly evaluation tries again. All its customers then count as failed.
     """
     numbers = evaluated.versions.keys() & customer_numbers
     try:
@@ -114,7 +114,7 @@ def _current_state(w: Writing, evaluated: RulesetEvaluation, numbers: Sequence[i
 
 
 def _firing(r: Reading, customer_numbers: Sequence[int]) -> pl.DataFrame:
-    """Return FIRING of the customers."""
+    """Return the rules that have fired for the customers and were not reset since, in schema FIRING."""
     state = rule_states.c
     query = select(state.customer_number, state.ruleset_id, state.rule, state.fired_at)
     rows = r.execute(query.where(state.customer_number.in_(customer_numbers)))

@@ -184,8 +184,8 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
 def replace(w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: datetime) -> StoredRuleset:
     """Replace the ruleset by a new version. An equal document changes nothing.
 
-    Rules keep their states by their codes. The states of rules that are gone are deleted; if the new version is not
-    active, all of them are.
+    A rule whose code stays keeps its states. The states of rules that are gone are deleted; if the new version is not
+    active, all states are.
 
     Raises:
         InvalidRequest: it lists customers that are not the client's own.
@@ -328,7 +328,7 @@ def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> Non
 
 
 def _delete_states(w: Writing, stored: StoredRuleset, but: Sequence[str]) -> None:
-    """Delete the states of the ruleset's rules, except these rules."""
+    """Delete the states of the ruleset's rules, except of those in `but`."""
     gone = and_(rule_states.c.ruleset_id == stored.ruleset_id, rule_states.c.rule.not_in(but))
     w.execute(delete(rule_states).where(gone))
 

@@ -2,7 +2,7 @@
 
 **Why this order is right.** A row is committed only after its file is durable, and files never change. So every file
 that the snapshot names exists completely when the snapshot is taken, and its bytes are the same whenever they are
-copied. Only a sweep removes files, and a lease (the role of file keeper) prevents sweep and backup at the same time.
+copied. Only a sweep removes files, and a lease (the role of file keeper) keeps it from running during a backup.
 Rows and files that are committed after the snapshot are not in the backup, and nothing in the backup needs them.
 
 The new snapshot replaces the previous one only after its files were copied, so the folder always holds a complete
@@ -35,8 +35,8 @@ from storage.operations.integrity import Problem, all_named
 
 SQLITE_SNAPSHOT = "tidemark.db"
 POSTGRES_SNAPSHOT = "tidemark.dump"  # for pg_restore
-PROLONG_EVERY = 500  # files
-PROLONG_EVERY_S = 60
+PROLONG_EVERY = 500  # files between two renewals of the lease
+PROLONG_EVERY_S = 60  # between renewals while the snapshot is taken
 PATIENCE_S = 600.0  # longer than the lease of a process that died
 
 

@@ -65,7 +65,7 @@ def disk_failure(reason: str) -> Parts:
 
 def _check_lake(store: Store) -> Part:
     try:
-        with tempfile.TemporaryFile(dir=store.lake.root) as probe:  # where the system supports it, without a name
+        with tempfile.TemporaryFile(dir=store.lake.root) as probe:  # without a name, where the system supports it
             probe.write(bytes(PROBE_BYTES))
             probe.flush()
     except OSError as error:

@@ -40,7 +40,7 @@ class Resealed:
     """The result of a call of `reseal`: numbers of resealed values, and those that failed."""
 
     data_key: int  # the current one
-    made: bool  # by this call; otherwise this call finished the work of an earlier one
+    made: bool  # created by this call; otherwise this call finished the work of an earlier one
     webhook_secrets: int
     passwords: int
     originals: int

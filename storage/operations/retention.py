@@ -1,5 +1,5 @@
-"""Retention: replaced versions are kept for a set time and then swept, together with orphans: files without a name in
-the database.
+"""Retention: replaced versions are kept for a set time and then swept, together with orphans: files that the
+database doesn't name.
 
 What is kept, and for how long:
 
@@ -8,24 +8,26 @@ What is kept, and for how long:
 - **PDF statements**, encrypted as they were sent, and the rows read from them with their positions on the pages: for
   ever, like landing files.
 - **Landing files**: for ever. They are the raw record: refused rows and unknown fields are stored nowhere else, and
-  retractions, replays and the repair of a damaged segment are computed from them. Erasing a customer removes its own.
+  retractions, replays and the repair of a damaged segment are computed from them.
 - **Outcomes** (refused and duplicate rows): as long as their jobs, whose `errors` and `duplicates` read them.
+- **Rows of backtests and simulations**: as long as their jobs, which list them.
 - **Idempotency keys**: 24 hours.
 - **Retired data keys**: at least two days, and as long as anything is encrypted under them.
-- **Policies, evaluations and overrides**: for ever; they are only in the database. Erasing a customer removes its
-  evaluations and overrides.
-- **Rulesets and matches**: for ever, also only in the database; erasing a customer removes its matches. Which rules
-  have fired is kept until they are reset; the daily counts of each rule (`rule_counts`) for 400 days.
+- **Policies, evaluations and overrides**: for ever; they are only in the database.
+- **Rulesets and matches**: for ever, also only in the database. Which rules have fired is kept until they are reset;
+  the daily counts of each rule (`rule_counts`) for 400 days.
+
+Erasing a customer is not built yet, so nothing is removed together with a customer.
 
 Rows are deleted first, one slice per transaction, then their files. After a kill in between, a file is left that no row
 names: an orphan, which a later sweep collects. So every interruption has the same result.
 
-**Why no version is swept that is being read.** A reader looks up locations and then reads their files for minutes: a
+**Why no version that is being read is swept.** A reader looks up locations and then reads their files for minutes: a
 batch's run is ended after an hour, and a run of the portfolio, which may take a day, looks up locations again for every
 slice of customers and for every file that it writes. A location that was current at the look-up is swept at the
 earliest `TIDEMARK_RETENTION` after it was replaced, which is at least two hours.
 
-**Why no file is collected that a row will name.** A file is written first and named later. In between it looks like an
+**Why no file that a row will name is collected.** A file is written first and named later. In between it looks like an
 orphan, and however old it is, its writer may only have been suspended. So files are removed inside a transaction that
 can't overlap any other transaction which names files (SQLite has one writer; on PostgreSQL the naming tables are locked
 in SHARE mode, which waits for their writers and blocks new ones). This transaction checks again that the file is
@@ -38,7 +40,7 @@ unnamed, and:
   before the sweep can check.
 
 The age of a file (`ORPHAN_AGE`) is therefore not needed for correctness: it only avoids failures of slow writers.
-Drafts, which are files without their final name, can't be named by a row: their writer's rename fails if they are gone.
+Drafts, which are files without their final name, can't be named by a row: if they are gone, their writer fails.
 
 **Why a sweep may refuse.** If the clock runs far ahead, the retention time was shortened by mistake, or another
 database is used with this lake, too much seems removable. So a sweep that would remove an unexpected share
@@ -71,8 +73,8 @@ ORPHAN_AGE = timedelta(hours=24)
 COUNTS_RETAINED = timedelta(days=400)  # of `rule_counts`: a year to compare with, and the period that is shown
 SWEEP_OVERDUE = timedelta(days=7)  # longer than nightly sweeps are ever late: our judgement
 SWEEP = "sweep"  # in `passes`
-EXPECTED_SHARE = 0.1  # of replaced versions, unexplained, or of submissions, unnamed: more needs a word; our judgement
-STRAY_FILES = 1  # too few to count as a share: a submission that is killed before its commit leaves one
+EXPECTED_SHARE = 0.1  # unexplained replaced versions, or unnamed landing files: more must be confirmed; our judgement
+STRAY_FILES = 1  # unnamed landing files that are expected: a submission killed before its commit leaves one
 UNEXPECTED = "Retention.Unexpected"
 CLOCKS_DIFFER_BY = timedelta(hours=1)  # at most, between the file system and the database
 SLICE = 1_000  # rows that one transaction deletes, or files that it removes
@@ -150,7 +152,7 @@ def unexpected(store: Store, now: datetime) -> str | None:
 
 
 def _count_unexplained(r: Reading, last: datetime | None, now: datetime, retention: timedelta) -> tuple[int, int]:
-    """Return the number of replaced locations and tables that a sweep would remove without being explained, and of all.
+    """Return how many replaced locations and tables a sweep would remove without an explanation, and how many exist.
 
     Explained are those whose retention time ended after the last sweep, but at most `SWEEP_OVERDUE` after it. An
     earlier end means that the retention was shortened or the clock set back, a later one that the clock runs ahead or

@@ -1,7 +1,7 @@
-"""Resolutions: a person states why a finding or an event is explained. Every change is stored.
+"""Resolutions: a person's explanations of findings and events. Every change is stored.
 
-A resolved finding stays in the report, marked as resolved, and changes nothing any more. It is named by a digest of its
-code and its transactions: if the transactions change, it has another digest and is open again.
+A resolved finding stays in the report, marked as resolved, but no longer affects its figures. Its key is a digest
+of its code and its transactions: if the transactions change, it has another key and is open again.
 """
 
 from collections.abc import Iterable
@@ -38,6 +38,7 @@ def put(w: Writing, customer: Customer, kind: str, key: str, reason: str | None,
     Raises:
         NotFound: the customer's risk report has nothing of this kind with this key.
         Conflict: a refresh of the reports is running, which may have read the resolutions already.
+        Unprocessable: the customer has no enriched transactions any more.
     """
     lock(w, customer)
     if not _is_reported(w, customer, kind, key):

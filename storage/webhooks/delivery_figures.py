@@ -1,4 +1,4 @@
-"""Figures on webhooks: for a client on one subscription, for the operator on all of them and on unfinished jobs.
+"""Figures for a client, on one webhook subscription, and for the operator, on all of them and on unfinished jobs.
 
 Everything is counted on request, from the indexes of open deliveries, attempts and unfinished jobs. A subscription's
 summary leaves out attempts of tests, because their failures say nothing about the receiver in normal use.

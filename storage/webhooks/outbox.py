@@ -12,10 +12,10 @@ Deliveries to a paused subscription stay due and are not claimed, except for tes
 Subscriptions take turns, and so do clients: the next slot goes to a client with the fewest deliveries in progress. Over
 all senders, a subscription has at most `PER_SUBSCRIPTION` in progress and a client `PER_CLIENT`. A client also never
 has more than the claiming sender has free slots: the fuller the sender, the fewer for each, so that hanging receivers
-don't block other clients. N clients whose receivers all hang have `SLOTS` / (N + 1) each, and as many slots stay free:
-60 with four such clients, 9 with thirty, none with `SLOTS`. A slot that was taken while more were free stays taken
-until the receiver answers or its deadline passes. So ten clients that begin to hang one after the other can take the
-last slot, until then.
+don't block other clients. If the receivers of N clients all hang, and N is at least four, each client has
+`SLOTS` / (N + 1) slots, and as many stay free: 60 with four such clients, 9 with thirty, none with `SLOTS`. A slot that
+was taken while more were free stays taken until the receiver answers or its deadline passes. So ten clients that begin
+to hang one after the other can take the last slot, until then.
 
 A claim reads the index by subscription, never a whole queue, so its cost doesn't depend on a queue's length.
 """
@@ -308,7 +308,7 @@ def _next_numbers(r: Reading, limit: int, free: int) -> list[int]:
     """Return at most `limit` due deliveries: the oldest of each subscription, then the second oldest, and so on."""
     turns: list[tuple[int, int, UUID]] = []
     if r.dialect.name == "postgresql":
-        # With outdated statistics of a queue it expects few rows, and would sort all of them for each subscription.
+        # With outdated statistics PostgreSQL expects few rows in a queue, and would sort all for each subscription.
         r.execute(text("SET LOCAL enable_bitmapscan = off"))
     for client_id, in_progress, *numbers in r.execute(_waiting_subscriptions()):
         waiting = [number for number in numbers if number is not None]

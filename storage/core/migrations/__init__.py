@@ -1,6 +1,6 @@
 """Migrations of the tables. `storage.core.upgrading` runs them.
 
-A file `0003_….py` has the revision `tables_3`. Numbers without the word are of a Tidemark before 0.2.
+The file `0003_….py` has the revision `tables_3`. A revision that is a bare number is of a Tidemark before 0.2.
 """
 
 from pathlib import Path

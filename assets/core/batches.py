@@ -27,7 +27,7 @@ FLOWS_OF = {
 }
 RENEWALS_PER_LEASE = 5  # so that a few may fail before the lease expires
 
-days = DailyPartitionsDefinition(start_date=FIRST_DAY, end_offset=1)  # UTC days of receipt; today exists already
+days = DailyPartitionsDefinition(start_date=FIRST_DAY, end_offset=1)  # UTC days of receipt; the offset includes today
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Work:
 
 @contextmanager
 def batch_of(context: AssetExecutionContext, store: Store, queue: Queue) -> Iterator[Work]:
-    """Yield the run's batch. A run started by hand gets a new one, for the customers whose data arrived that day."""
+    """Yield the run's batch. A run started by hand gets a new one, for the customers with a job received that day."""
     day = date.fromisoformat(context.partition_key)
     tag = context.run.tags.get(BATCH_TAG)
     if tag is not None:

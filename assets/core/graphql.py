@@ -74,7 +74,7 @@ class DagsterGraphQL:
     def list_stopped(self) -> list[Automation] | None:
         """Return the schedules and sensors that should run and don't.
 
-        None if the server doesn't answer or hasn't loaded the code location: it can't launch runs either.
+        None if the server doesn't answer or hasn't loaded the code location: then it can't launch runs either.
         """
         try:
             answer = self._execute(AUTOMATIONS, {"repository": _repository()})

@@ -26,7 +26,7 @@ from storage.core.heartbeat import beat, beat_by
 
 STANDARD_INPUT = 0
 LONGEST_SOCKET_PATH = 100  # the system's limit is 104 or 108 bytes
-MOST_SLOTS = 32
+MOST_SLOTS = 32  # of a home: our judgement
 
 
 class AlreadyRunningError(Exception):

@@ -16,8 +16,8 @@ JOB_OF = {
     Queue.REFRESH: "refresh_batch",
 }
 
-# The portfolio's assets, partitioned by hash bucket of the customer. Dagster's run coordinator queues their runs, so
-# that one executes at a time.
+# The portfolio's assets, partitioned by the customers' buckets. Dagster's run coordinator queues their runs, so that
+# one executes at a time.
 REENRICHED = "reenriched_transactions"
 COMPACTED = "compacted_transactions"
 REFRESHED = "refreshed_reports"

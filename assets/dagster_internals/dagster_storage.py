@@ -73,7 +73,7 @@ class PooledStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
 
     @abstractmethod
     def _one_process_at_a_time(self) -> AbstractContextManager[None]:
-        """Return a lock. Without it, two processes that open a new home would both create its tables, and one fail."""
+        """Return a lock: of two processes that create the tables of a new home at once, one would fail."""
 
     @property
     def event_log_storage(self) -> SqlEventLogStorage:

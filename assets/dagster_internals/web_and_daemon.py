@@ -39,7 +39,7 @@ log = logging.getLogger("dagster.daemon")
 
 CODE_SERVER_WITHIN_S = 120.0
 MOST_FIELDS = 100_000  # of a reader's query: two seconds; Dagster's largest pages need a tenth of it. Our judgement
-QUERY_WITHIN_S = 20.0  # a reader's query; its remaining fields are refused. Our judgement
+QUERY_WITHIN_S = 20.0  # for a reader's query; then its remaining fields are refused. Our judgement
 SERVER: dict[str, Any] = {
     "http": Connection,
     "ws_max_size": 64 * 1024,  # bytes of a message: parsing a subscription blocks all other requests

@@ -282,7 +282,7 @@ def _failed(job: Job, code: str, message: str) -> Ending:
 
 
 def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str, Any]:
-    """Return counts and categories only: erasure does not reach Dagster, so nothing personal may go there."""
+    """Return counts and categories only: nothing personal may go to Dagster, where it could not be erased."""
     counts = computed.transactions.filter(current()).group_by("category").len("transactions")
     by_category = counts.sort("transactions", "category", descending=[True, False])
     return {

@@ -1,8 +1,9 @@
 """Run a job over a client's portfolio, of any kind, slice by slice in the portfolio's queue.
 
-A slice is as many whole customers as memory is meant for. Its rows become a file of the lake; its tallies are stored
-until they are added up. A run that was killed is resumed at the first slice that was not recorded. A customer that
-can't be computed is left out and counted, without affecting others. If a run fails for any reason, its job ends.
+A slice holds whole customers, up to `SLICE_CUSTOMERS` of them or `SLICE_ROWS` rows. Its resulting rows become a file of
+the lake; its tallies are stored until they are added up. A run that was killed is resumed at the first slice that was
+not recorded. A customer that can't be computed is left out and counted, without affecting others. If a run fails for
+any reason, its job fails, too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Restart stopped schedules and sensors when Dagster starts, and report those that are stopped later.
 
-A schedule or sensor that is stopped in Dagster's pages stays stopped until the next start. Use the settings to stop it
-for good.
+A schedule or sensor that is stopped in Dagster's pages stays stopped until the next start. The setting
+`TIDEMARK_SCHEDULES=off` switches all schedules off for good.
 """
 
 import logging

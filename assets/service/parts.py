@@ -64,8 +64,8 @@ def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
 
 
 class Part:
-    """A child process that is restarted when it dies. The pause before that grows as long as it dies early. A process
-    that hangs is killed, and therefore restarted too.
+    """A child process that is restarted when it dies. The pause before a restart grows as long as it dies early. A
+    process that hangs is killed, and therefore restarted too.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 def run(api: Address, dagster: Address, *, processes: int, published: bool, when_ready: str | None) -> None:
-    """Keep the parts running until a signal. Once they are ready, print where, and run the module `when_ready`.
+    """Keep the parts running until a signal. Once they are ready, print their addresses and run `when_ready`.
 
     Args:
         published: whether Dagster's pages listen at `dagster`; otherwise at a random loopback port.

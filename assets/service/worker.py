@@ -35,10 +35,10 @@ log = logging.getLogger(__name__)
 
 OTHER_QUEUE = Queue.REFRESH  # for runs that were started by hand
 RENEWALS_PER_LEASE = 5  # so that a few may fail before a lease expires
-FINISH_WITHIN_S = 8.0
+FINISH_WITHIN_S = 8.0  # at a stop: for the current runs, and for the deliveries in progress
 POLL_AGAIN_S = 0.25  # while a queue is not warm yet
-PORTFOLIO_IDLE_S = 30.0
-PORTFOLIO_NICE = 10  # a tenth of a contended core; with less, live jobs would wait for locks that it holds
+PORTFOLIO_IDLE_S = 30.0  # without a run, until the portfolio's process ends
+PORTFOLIO_NICE = 10  # a tenth of a contended core; with a smaller share, live jobs would wait for locks that it holds
 
 
 class BatchLedger:

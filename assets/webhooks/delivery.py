@@ -208,7 +208,7 @@ class _Sender:
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """Yield the HTTP client. Names are looked up in as many threads as slots, so a slow one delays no other."""
+        """Yield the HTTP client. It looks names up in as many threads as slots, so a slow look-up delays no other."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(SLOTS, "tidemark-names"))
         with self._database:
             async with sending.session(self._store.settings) as client:

@@ -357,7 +357,7 @@ class _TimedTls(ssl.SSLObject):
 
 
 async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> Attempt:
-    """Send one request. The timeout covers everything from the look-up of the name to the end of the answer's head."""
+    """Send one request. The timeout covers everything from resolving the name to reading the answer's first 16 KiB."""
     started_at, stopwatch, answer = datetime.now(UTC), _Stopwatch(), _Answer()
     _CURRENT_STOPWATCH.set(stopwatch)
     failure: Failure | None = None

@@ -113,7 +113,7 @@ class WarmQueue:
             return [*([self._executing] if self._executing else []), *self._waiting]
 
     def interrupt(self, run_id: str) -> bool:
-        """Stop a run. Return True if it is executing and will end, if necessary by force. Just drop a waiting run."""
+        """Stop a run. Return True if it is executing and will end, if necessary by force. A waiting run is dropped."""
         with self._lock:
             if self._executing and self._executing.run_id == run_id:
                 self._send(INTERRUPT)

@@ -1,4 +1,4 @@
-"""A client with a customer, and submissions of nothing in particular: what most storage tests start from."""
+"""A client with a customer, and submissions with any content: what most storage tests start from."""
 
 from datetime import datetime
 from uuid import UUID, uuid4
@@ -26,13 +26,13 @@ def a_customer(store: Store, client_id: UUID, now: datetime, abn: str = ABN) -> 
 
 
 def a_submission(store: Store, customer: Customer, now: datetime, rows: int = 1) -> Job:
-    """A queued job. Its landing file is no Parquet: these tests never read it."""
+    """Return a queued job. Its landing file is not Parquet, because these tests never read it."""
     with store.db.writing() as w:
         return submit(w, store, customer, now, rows)
 
 
 def submit(w: Writing, store: Store, customer: Customer, now: datetime, rows: int = 1) -> Job:
-    """The same in a transaction that may go on."""
+    """Submit as `a_submission` does, within the caller's transaction."""
     job_id = uuid4()
     account, _ = accounts.identify(
         customer.customer_id,

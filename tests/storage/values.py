@@ -1,4 +1,4 @@
-"""Customers of one bucket with values whose every row says whose it is and of which version."""
+"""Customers of one bucket, with values in which every row states its customer and version."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ on_postgresql = pytest.mark.parametrize("store", ["postgresql"], indirect=True) 
 
 
 def customers_of_a_bucket(store: Store, count: int, now: datetime) -> list[int]:
-    """Numbers of new customers, all in BUCKET."""
+    """Create customers in BUCKET, and return their numbers."""
     client_id = a_client(store, now)
     with store.db.writing() as w:
         newest = w.execute(select(func.max(customers.c.number))).scalar() or 0
@@ -45,12 +45,12 @@ def content(number: int, version: int, rows: int) -> list[str]:
 
 
 def date_of(row: int) -> date:
-    """Two rows a day."""
+    """Return a row's date: two rows share a day."""
     return date(2026, 6, 1) + timedelta(days=row // 2)
 
 
 def value(number: int, version: int, rows: int) -> pl.DataFrame:
-    """A value in schema TRANSACTIONS; columns that don't matter here are null."""
+    """Return a value in schema TRANSACTIONS; columns that don't matter here are null."""
     reported = {
         "description": content(number, version, rows),
         "position": range(rows),
@@ -69,7 +69,11 @@ def read_versions(store: Store, numbers: Sequence[int]) -> dict[int, int]:
 
 
 def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[int, int] | None = None) -> Committed:
-    """One batch: a new value of so many rows for each customer, computed from the versions `read` (default: now)."""
+    """Commit one batch: a new value for each customer, with this number of rows.
+
+    Args:
+        read: the versions that the batch has read; by default the current ones.
+    """
     read = read_versions(store, list(rows)) if read is None else read
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, now)
@@ -80,7 +84,7 @@ def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[i
 
 
 def a_result(token: int, read: Mapping[int, int], stored: Stored, frame: pl.DataFrame, **more: Any) -> BatchResult:
-    """A batch that replaces the values of the customers in `read`."""
+    """Return the result of a batch that replaces the values of the customers in `read`."""
     segment = (stored, frame.height)
     return BatchResult(token=token, versions=read, segment=segment, values=values_in(frame, sorted(read)), **more)
 
@@ -91,7 +95,7 @@ def place_of(store: Store, number: int) -> Location:
 
 
 def read(store: Store, place: Location) -> list[str]:
-    """The rows of a place, by its range and by its customer's number: the two ways of reading must agree."""
+    """Return the rows of a place. Reading by its range and by its customer's number must give the same rows."""
     by_range = place.scan(store.lake).select("description").collect()["description"].to_list()
     by_number = transactions.scan(store.lake, [place]).sort(SORT_KEY).collect()["description"].to_list()
     assert by_range == by_number
@@ -99,7 +103,7 @@ def read(store: Store, place: Location) -> list[str]:
 
 
 class InterruptedLake(Lake):
-    """A lake in which something happens right after a frame was written, before anybody names it."""
+    """A lake in which something happens right after a frame was written, before a row names its file."""
 
     def __init__(self, lake: Lake, then: Callable[[], object]) -> None:
         super().__init__(lake.root)

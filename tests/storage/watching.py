@@ -36,13 +36,13 @@ def created(store: Store, client_id: UUID, ruleset: Ruleset, now: datetime) -> S
 
 @dataclass(frozen=True)
 class Observation:
-    """In place of `Observed`: its record names the customer."""
+    """A replacement for `Observed` whose record names the customer."""
 
     unrecordable: frozenset[int]
 
     def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
         if customer_number in self.unrecordable:
-            raise ArithmeticError("this customer's values can't be told")
+            raise ArithmeticError("this customer's values can't be recorded")
         return {"rules": [{"code": rule, "customer": customer_number} for rule in rules]}
 
 
@@ -54,7 +54,7 @@ def an_evaluation(
     rearm_after_days: int | None = None,
     unrecordable: Sequence[Customer] = (),
 ) -> RulesetEvaluation:
-    """An evaluation as of now in which these rules hold or not, or are unknown."""
+    """Return an evaluation as of `now` in which these rules hold, don't hold, or are unknown (None)."""
     outcomes = pl.DataFrame(
         [(who.number, stored.ruleset_id.bytes, rule, value) for (who, stored, rule), value in holds.items()],
         schema=OUTCOMES,

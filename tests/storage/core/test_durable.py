@@ -47,7 +47,7 @@ def assert_durable(steps: list[tuple[str, Path]], file: Path) -> None:
 def test_data_file_is_durable(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
     Lake(tmp_path).put("landing/2026-11-20/rows.parquet", b"rows")
     assert_durable(steps, tmp_path / "landing/2026-11-20/rows.parquet")
-    assert ("sync", tmp_path / "landing") in steps  # it has a new folder, too
+    assert ("sync", tmp_path / "landing") in steps  # the file's folder is new, too
 
 
 def test_master_key_is_durable(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:

@@ -28,7 +28,7 @@ def test_newest_revision_is_the_head_of_the_migrations() -> None:
 def test_tables_of_another_version_are_refused_and_never_read(store: Store, found: str) -> None:
     with store.db.writing() as w:
         w.execute(text("UPDATE alembic_version SET version_num = :found"), {"found": found})
-        w.execute(text("ALTER TABLE vault_keys RENAME TO others"))  # whoever read on would find it missing
+        w.execute(text("ALTER TABLE vault_keys RENAME TO others"))  # a process that read on would find it missing
     refused = pytest.raises(Unavailable, match=r"another version of Tidemark, before 0.2 or newer")
     with refused, closing(Store.open(store.settings)) as again:
         again.db.migrate()

@@ -56,7 +56,7 @@ def count(store: Store) -> int:
 
 
 def two_clients(store: Store, now: datetime, between: Callable[[Writing], None]) -> None:
-    """In one transaction, with something happening in its midst."""
+    """Create two clients in one transaction, and call `between` in between."""
     with store.db.writing() as w:
         keys.create_client(w, "Harbour Lending", decision_policies=True, now=now)
         between(w)
@@ -113,7 +113,7 @@ def test_silent_network_does_not_exhaust_the_pool(line: Network, store: Store) -
         assert set(threads.map(ask, range(everybody))) <= {"OperationalError", "TimeoutError"}
         line.mend()
         assert set(threads.map(ask, range(everybody))) <= {"0", "TimeoutError"}
-    assert store.db.engine.pool.checkedout() == 0  # pyrefly: ignore[missing-attribute]  # of the kind of pool that it is
+    assert store.db.engine.pool.checkedout() == 0  # pyrefly: ignore[missing-attribute]  # this kind of pool has it
 
 
 def test_wait_for_a_lock_of_another_session_is_limited(store: Store, now: datetime) -> None:

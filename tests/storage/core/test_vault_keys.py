@@ -136,8 +136,8 @@ def given(store: Store, key: str | bytes, new: str | bytes = "") -> Settings:
     return Settings(**dict(store.settings) | keys)
 
 
-def test_a_master_key_from_the_environment(store: Store, now: datetime) -> None:
-    store.settings.key_file.rename(store.settings.home / "kept apart")  # of the fixture, which nobody has used yet
+def test_a_master_key_from_the_environment_is_replaced(store: Store, now: datetime) -> None:
+    store.settings.key_file.rename(store.settings.home / "kept apart")  # the fixture's key, which is not used yet
     with store.db.writing() as w:
         w.execute(vault_keys_table.delete())
     old, new = b"o" * 32, b"n" * 32
@@ -150,7 +150,7 @@ def test_a_master_key_from_the_environment(store: Store, now: datetime) -> None:
         for resumed in (False, True):
             rotated = vault_keys.rotate_master_key(running.db, given(store, old, new), now)
             assert (rotated.now, rotated.resumed) == (fingerprint(new), resumed)
-        running.vault.refresh()  # as whoever seals does now and then
+        running.vault.refresh()  # as a process does before sealing, if it has not read the keys for a while
         assert running.vault.open(running.vault.seal(b"sealed since", b"of"), b"of") == b"sealed since"
         assert lender.opens(running)
         with pytest.raises(WrongMasterKey, match="TIDEMARK_MASTER_KEY is not"):
@@ -158,7 +158,7 @@ def test_a_master_key_from_the_environment(store: Store, now: datetime) -> None:
         with started(given(store, new)) as restarted:
             assert lender.opens(restarted)
             resealing.reseal(restarted, lambda: now)
-        with pytest.raises(Unavailable):  # it has to be started again: nothing is damaged
+        with pytest.raises(Unavailable):  # the process must be started again; nothing is damaged
             lender.opens(running)
     assert not store.settings.key_file.exists()
 
@@ -282,7 +282,7 @@ def sealed(store: Store) -> dict[int, Sealed]:
 def test_unfinished_resealing_continues_instead_of_restarting(lender: Lender, now: datetime) -> None:
     store = lender.store
     with store.db.writing() as w:
-        second = vault_keys.replace_data_key(w, store.settings, now)  # and died
+        second = vault_keys.replace_data_key(w, store.settings, now)  # and the process died
     done = resealing.reseal(store, lambda: now)
     assert (done.data_key, done.made, done.webhook_secrets, done.originals, done.passwords) == (second, False, 1, 1, 1)
     done = resealing.reseal(store, lambda: now)
@@ -373,7 +373,7 @@ def test_concurrent_rotations_take_turns(lender: Lender, now: datetime) -> None:
 
 
 def test_subscriptions_can_be_created_and_rotated_during_key_rotations(lender: Lender, now: datetime) -> None:
-    """Each process has read its keys before."""
+    """The processes have read their keys before the rotations."""
     store, over = lender.store, Event()
     secrets = {lender.subscription_id: lender.secret}
 

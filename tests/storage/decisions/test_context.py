@@ -133,7 +133,7 @@ def test_statement_has_balances_verdict_and_signals_once_per_file(store: Store, 
     ]
 
 
-def test_the_last_word_on_a_finding_is_in_force(store: Store, now: datetime) -> None:
+def test_the_last_resolution_of_a_finding_applies(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     word = {"customer_number": customer.number, "kind": "finding", "made_at": now, "made_by": "key"}
     said = [("a", "seen"), ("b", "seen"), ("a", None), ("c", "first"), ("c", "second")]

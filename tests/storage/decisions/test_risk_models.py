@@ -79,7 +79,7 @@ def test_customers_with_a_report_get_a_new_one(store: Store) -> None:
         )
         w.execute(insert(reports).values(customer_number=seen.number, kind="risk", failed=False))
         model = a_model(w, client)
-        for _ in range(2):  # asked for once, though activated twice
+        for _ in range(2):  # requested only once, though activated twice
             risk_models.activate(w, model.model_id, client, "operator", NOW)
         asked = w.execute(select(jobs.c.customer_number, jobs.c.flow)).all()
         assert [tuple(row) for row in asked] == [(seen.number, Flow.REPORT_REFRESH)]
@@ -105,7 +105,7 @@ def test_model_that_is_not_better_needs_a_reason(store: Store) -> None:
         assert risk_models.uses(w) == {client: worse.model_id}
 
 
-def test_pinning_keeps_the_scorecard_of_now_or_the_previous_one(store: Store) -> None:
+def test_pinning_keeps_the_current_or_the_previous_scorecard(store: Store) -> None:
     with store.db.writing() as w:
         client = a_client(w)
         with pytest.raises(NotFound, match="no other scorecard"):

@@ -1,4 +1,4 @@
-"""Which learned model is used for whom: the last entry of a client, or else of all."""
+"""A client uses the model last activated for it or, without one, the model last activated for all."""
 
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -41,7 +41,7 @@ def test_a_clients_own_model_takes_precedence_over_the_one_for_all(store: Store)
         assert category_models.in_use(w, [client, other]) == {client: own.model_id, other: general.model_id}
 
 
-def test_going_back_step_by_step(store: Store) -> None:
+def test_deactivating_goes_back_to_the_model_for_all_and_then_to_tidemarks_own(store: Store) -> None:
     with store.db.writing() as w:
         client = a_client(w)
         general, own = a_model(w), a_model(w, client)
@@ -64,7 +64,7 @@ def test_a_model_of_one_client_is_refused_for_others(store: Store) -> None:
                 category_models.activate(w, own.model_id, scope, "operator", NOW)
 
 
-def test_unknown_models_and_clients(store: Store) -> None:
+def test_unknown_models_and_clients_are_not_found(store: Store) -> None:
     with store.db.writing() as w:
         with pytest.raises(NotFound):
             category_models.activate(w, uuid4(), None, "operator", NOW)

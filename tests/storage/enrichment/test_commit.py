@@ -29,7 +29,7 @@ def claim(store: Store, now: datetime, queue: Queue = Queue.ENRICHMENT) -> int:
 
 
 def commit(store: Store, token: int, customer: Customer, job: Job, now: datetime, base: int = 0) -> Committed:
-    """One new row for one customer, computed from data version `base`."""
+    """Commit a batch with one new row for one customer, computed from data version `base`."""
     segment = store.lake.put(f"transactions/{token}.parquet", b"segment")
     value = NewValue(customer.number, first_row=0, row_count=1, current_rows=1)
     ending = Ending(job, JobStatus.COMPLETED, base + 1, processed=1, enriched=1)
@@ -52,7 +52,7 @@ def enriched(store: Store, now: datetime) -> Customer:
 
 
 def a_retraction(store: Store, customer: Customer, now: datetime) -> Job:
-    """Of what `enriched` brought."""
+    """Request the retraction of the submission that `enriched` has committed."""
     with store.db.writing() as w:
         (ended,) = jobs.find(w, customer.client_id, status=JobStatus.COMPLETED).items
         return jobs.request_retraction(w, customer, ended, now)
@@ -118,7 +118,7 @@ def test_a_submission_does_not_wait_for_a_commit(store: Store, now: datetime) ->
 def test_the_job_of_a_superseded_customer_goes_back_to_the_queue(store: Store, now: datetime) -> None:
     customer = enriched(store, now)
     job = a_submission(store, customer, now)
-    committed = commit(store, claim(store, now), customer, job, now, base=0)  # but it stands at 1
+    committed = commit(store, claim(store, now), customer, job, now, base=0)  # but the customer has version 1
     assert committed.superseded == {customer.number}
     assert fresh(store, customer).data_version == 1
     with store.db.reading() as r:
@@ -126,7 +126,7 @@ def test_the_job_of_a_superseded_customer_goes_back_to_the_queue(store: Store, n
     assert (again.status, again.attempts) == (JobStatus.QUEUED, 0)
 
 
-def test_customers_are_superseded_by_other_versions_and_by_submissions_they_are_left_to() -> None:
+def test_customers_are_superseded_if_their_versions_changed_or_they_are_left_to_a_submission() -> None:
     result = BatchResult(token=1, versions={1: 7, 2: 7, 3: 7, 4: 7}, knowledge_versions={1: 5, 2: 5, 3: 5, 4: 5})
     locked = LockedCustomers({1: (7, 9), 2: (8, 9), 3: (7, 9), 4: (7, 9)}, {1: 5, 2: 5, 3: 6, 4: 5}, frozenset({4}))
     assert result.superseded(locked) == {2, 3, 4}

@@ -36,7 +36,7 @@ def files_of_bucket(store: Store) -> set[str]:
 
 
 def scattered(store: Store, now: datetime, files: int = LOOSE_FILES + 1) -> list[int]:
-    """Customers of one bucket, each in a file of its own."""
+    """Create customers of one bucket, each in a file of its own."""
     numbers = customers_of_a_bucket(store, files, now)
     for number in numbers:
         commit(store, {number: 3}, now)

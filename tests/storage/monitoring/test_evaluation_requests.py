@@ -1,4 +1,4 @@
-"""What changes ask for stays until somebody has looked who began afterwards; asked for twice, it is asked for once."""
+"""A request for a ruleset evaluation stays until a run that began after it has finished; repeating it adds no row."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -27,7 +27,7 @@ def client_id(store: Store, now: datetime) -> UUID:
 
 
 def numbered(store: Store, client_id: UUID, numbers: list[int], now: datetime) -> None:
-    """The client has customers of these numbers."""
+    """Create customers of the client with these numbers."""
     shared = {"client_id": client_id, "abn": ABN, "abn_checksum_valid": True, "created_at": now}
     with store.db.writing() as w:
         w.execute(insert(customers), [{"number": n, "customer_id": uuid4(), **shared} for n in numbers])
@@ -65,7 +65,7 @@ def test_a_request_concerns_its_customer_or_all_of_its_client(store: Store, clie
 
 
 @pytest.mark.parametrize("of", ["a customer", "a client"])
-def test_a_repeated_request_is_not_answered_by_who_read_the_first(
+def test_a_repeated_request_stays_when_the_first_is_answered(
     store: Store, client_id: UUID, now: datetime, of: str
 ) -> None:
     def ask(at: datetime) -> None:
@@ -84,7 +84,7 @@ def test_a_repeated_request_is_not_answered_by_who_read_the_first(
 
 
 def test_numbers_of_requests_are_never_reused(store: Store, client_id: UUID, now: datetime) -> None:
-    """A run that reads of a request for long must not answer a later one."""
+    """Otherwise a slow run could delete a later request that has the same number as the one that it read."""
     numbered(store, client_id, [7, 71], now)
     seen = list[int]()
     for number in (7, 71, 7):

@@ -46,7 +46,7 @@ class Watched:
 
     @property
     def matches(self) -> list[Match]:
-        """The newest first."""
+        """Return the matches, newest first."""
         with self.store.db.reading() as r:
             return list(rule_matches.find(r, self.client_id).items)
 
@@ -84,7 +84,7 @@ def test_a_reset_rule_triggers_again(watched: Watched, now: datetime) -> None:
     assert watched.states == {}
 
 
-def test_what_is_unknown_changes_nothing(watched: Watched, now: datetime) -> None:
+def test_an_unknown_condition_changes_nothing(watched: Watched, now: datetime) -> None:
     for value in (None, True, None, True):
         watched.evaluated(now, {"A": value})
     assert len(watched.matches) == 1
@@ -92,10 +92,10 @@ def test_what_is_unknown_changes_nothing(watched: Watched, now: datetime) -> Non
         assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 4, 2, 2, 1)]
 
 
-def test_a_rule_that_stays_true_triggers_again_after_its_days(watched: Watched, now: datetime) -> None:
+def test_a_rule_that_stays_true_triggers_again_after_the_stated_days(watched: Watched, now: datetime) -> None:
     reported = []
     for day in range(8):
-        at = now + day * DAY - day * timedelta(seconds=1)  # no night evaluates the very second of another
+        at = now + day * DAY - day * timedelta(seconds=1)  # evaluations don't run at exactly the same time every night
         evaluated = an_evaluation(watched.store, at, {(watched.one, watched.ruleset, "A"): True}, rearm_after_days=3)
         reported.append(len(applied(watched.store, evaluated, at).matches))
     assert reported == [1, 0, 0, 1, 0, 0, 1, 0]
@@ -123,7 +123,7 @@ def test_rules_of_two_rulesets_have_their_own_states(watched: Watched, store: St
         assert rule_matches.fired_now(r, second) == {"A": 1}
 
 
-def test_the_event_has_the_match_s_id_and_exactly_the_contract_s_fields(watched: Watched, now: datetime) -> None:
+def test_the_event_has_the_matchs_id_and_exactly_the_contracts_fields(watched: Watched, now: datetime) -> None:
     watched.evaluated(now, {"A": True})
     [match], [event] = watched.matches, watched.events()
     assert json.loads(event.body) == {
@@ -137,7 +137,9 @@ def test_the_event_has_the_match_s_id_and_exactly_the_contract_s_fields(watched:
     assert (event.event_id, event.job_id, event.event_type) == (match.match_id, None, EventType.RULE_TRIGGERED)
 
 
-def test_subscriptions_hear_of_the_customers_they_are_scoped_to(watched: Watched, store: Store, now: datetime) -> None:
+def test_subscriptions_get_events_only_of_customers_in_their_scope(
+    watched: Watched, store: Store, now: datetime
+) -> None:
     scopes = {"all": [], "one": [watched.one.customer_id], "other": [watched.other.customer_id]}
     ids = {name: subscription(store, watched.client_id, scope, now) for name, scope in scopes.items()}
     subscription(store, a_client(store, now), [], now)
@@ -155,7 +157,7 @@ def subscription(store: Store, client_id: UUID, customer_ids: list[UUID], now: d
     return made.subscription_id
 
 
-def test_the_record_says_what_was_seen_and_of_what(watched: Watched, now: datetime) -> None:
+def test_the_record_states_the_observation_and_what_was_evaluated(watched: Watched, now: datetime) -> None:
     watched.evaluated(now, {"A": True})
     [match] = watched.matches
     with watched.store.db.reading() as r:
@@ -191,7 +193,7 @@ def test_a_record_that_was_changed_is_refused(watched: Watched, now: datetime) -
         rule_matches.record(r, watched.matches[0])
 
 
-def test_matches_are_found_by_customer_and_time_the_newest_first(watched: Watched, now: datetime) -> None:
+def test_matches_are_found_by_customer_and_time_newest_first(watched: Watched, now: datetime) -> None:
     watched.evaluated(now, {"A": True})
     watched.evaluated(now + DAY, {}, {"A": True})
     watched.evaluated(now + 2 * DAY, {"B": True})
@@ -220,12 +222,12 @@ def test_matches_since_a_time_are_found_by_index(watched: Watched, now: datetime
         rule_matches.find(r, watched.client_id, created_after=now)
         event.remove(r, "before_cursor_execute", keep)
         plans = [[row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", given)] for sql, given in run]
-    assert len(plans) == 2  # the matches, and how many there are
+    assert len(plans) == 2  # of the matches, and of their number
     for plan in plans:
         assert any("INDEX ix_rule_matches_client_id_at (client_id=? AND at>?)" in step for step in plan), plan
 
 
-def test_another_client_s_match_is_unknown(watched: Watched, now: datetime) -> None:
+def test_another_clients_match_is_not_found(watched: Watched, now: datetime) -> None:
     watched.evaluated(now, {"A": True})
     [match] = watched.matches
     other = a_client(watched.store, now)
@@ -246,7 +248,7 @@ def test_evaluations_are_counted_by_day(watched: Watched, now: datetime) -> None
         assert rule_matches.fired_now(r, watched.ruleset) == {"A": 1}
 
 
-# What has changed since it was evaluated
+# Changes since the evaluation
 
 
 def test_an_evaluation_of_older_transactions_changes_nothing(watched: Watched, store: Store, now: datetime) -> None:
@@ -306,7 +308,9 @@ def test_a_match_that_cannot_be_recorded_stops_no_other_customer(watched: Watche
     assert watched.states.keys() == {(watched.other.number, "A")}
     with store.db.reading() as r:
         assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 1, 1, 0, 1)]
-    assert len(applied(store, an_evaluation(store, now, holds), now).matches) == 1, "the next one finds it as it was"
+    assert len(applied(store, an_evaluation(store, now, holds), now).matches) == 1, (
+        "the next evaluation finds the state unchanged"
+    )
 
 
 # Interrupted between any two steps

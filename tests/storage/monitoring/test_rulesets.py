@@ -34,7 +34,7 @@ def with_transactions(store: Store, client_id: UUID, now: datetime) -> Customer:
 
 
 def evaluations_requested(store: Store) -> set[int]:
-    """At these customers."""
+    """Return the customers with a requested ruleset evaluation."""
     with store.db.reading() as r:
         concerned = [select(customers.c.number).where(evaluation_requests.concerned(bucket)) for bucket in ALL]
         return {number for query in concerned for number in r.execute(query).scalars()}
@@ -67,7 +67,7 @@ def test_a_created_ruleset_is_read_back_unchanged(store: Store, now: datetime) -
     assert (again.version, again.active, again.is_archived, again.watches) == (1, False, False, False)
 
 
-def test_another_client_s_ruleset_is_not_found(store: Store, now: datetime) -> None:
+def test_another_clients_ruleset_is_not_found(store: Store, now: datetime) -> None:
     stored = created(store, a_client(store, now), a_ruleset(), now)
     other = a_client(store, now)
     with store.db.reading() as r:
@@ -78,7 +78,7 @@ def test_another_client_s_ruleset_is_not_found(store: Store, now: datetime) -> N
         assert rulesets.find(r, other).items == []
 
 
-def test_a_slug_is_one_ruleset_s_of_a_client_archived_or_not(store: Store, now: datetime) -> None:
+def test_a_slug_belongs_to_one_ruleset_of_a_client_even_if_it_is_archived(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     stored = created(store, client_id, a_ruleset(), now)
     with store.db.writing() as w:
@@ -125,7 +125,7 @@ def test_rulesets_created_at_once_do_not_exceed_the_limit(
         assert sum(at_once.map(refused, range(8))) == 5
 
 
-def test_listed_customers_are_the_client_s_own(store: Store, now: datetime) -> None:
+def test_listed_customers_must_be_the_clients_own(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     mine, strangers = a_customer(store, client_id, now), a_customer(store, a_client(store, now), now)
     only = {"customers": [str(mine.customer_id), str(strangers.customer_id), str(uuid4())]}
@@ -192,7 +192,7 @@ def test_archived_and_inactive_rulesets_do_not_watch(store: Store, now: datetime
     assert watching(store, customer) == [("early-warning", 1)]
 
 
-def test_another_client_s_customers_are_not_watched(store: Store, now: datetime) -> None:
+def test_another_clients_customers_are_not_watched(store: Store, now: datetime) -> None:
     created(store, a_client(store, now), a_ruleset(), now)
     assert watching(store, with_transactions(store, a_client(store, now), now)) == []
 
@@ -207,10 +207,10 @@ def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetim
     assert evaluations_requested(store) == {one.number}
 
 
-def test_a_change_of_what_watches_requests_a_ruleset_evaluation(store: Store, now: datetime) -> None:
+def test_a_change_of_the_watching_rulesets_requests_a_ruleset_evaluation(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     theirs = {with_transactions(store, client_id, now).number for _ in range(2)}
-    with_transactions(store, a_client(store, now), now)  # is another client's
+    with_transactions(store, a_client(store, now), now)  # another client's customer
     off, on = a_ruleset(active=False), a_ruleset()
 
     stored = created(store, client_id, off, now)
@@ -229,7 +229,9 @@ def test_a_change_of_what_watches_requests_a_ruleset_evaluation(store: Store, no
         all_answered(store)
 
 
-def test_states_stay_by_code_and_are_deleted_when_the_ruleset_stops_watching(store: Store, now: datetime) -> None:
+def test_a_rule_with_the_same_code_keeps_its_state_until_the_ruleset_stops_watching(
+    store: Store, now: datetime
+) -> None:
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
 
@@ -275,7 +277,7 @@ def test_a_change_of_an_attribute_that_is_read_requests_a_ruleset_evaluation(sto
 
 
 @on_postgresql
-def test_a_ruleset_in_use_is_changed_afterwards(store: Store, now: datetime) -> None:
+def test_a_change_of_a_ruleset_waits_for_evaluations_by_it(store: Store, now: datetime) -> None:
     """Otherwise a ruleset evaluation could write states that archiving has just deleted."""
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
@@ -305,7 +307,7 @@ def test_the_versions_that_watch_now_are_locked(store: Store, now: datetime) -> 
 
 
 @on_sqlite
-def test_a_client_s_rulesets_may_be_more_than_a_statement_takes_values(store: Store, now: datetime) -> None:
+def test_a_client_may_have_more_rulesets_than_a_statement_takes_parameters(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     made = {(created(store, client_id, a_ruleset(slug=f"slug-{nth}"), now).ruleset_id, 1) for nth in range(6)}
     with store.db.writing() as w:

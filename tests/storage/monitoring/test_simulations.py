@@ -1,4 +1,4 @@
-"""Simulations as they are stored: what was asked for comes back as it was, and says which ruleset is tried on whom."""
+"""The stored request of a simulation is read back unchanged, and determines the ruleset and the customers."""
 
 from datetime import UTC, date, datetime
 from uuid import UUID
@@ -40,11 +40,11 @@ def asked(store: Store, of: StoredRuleset, request: Request) -> PortfolioJob:
 @pytest.mark.parametrize(
     "of", [Request(DAY, DAY), Request(DAY, date(2026, 6, 30), (UUID(int=1), UUID(int=2)), '{"slug":"some"}')]
 )
-def test_a_request_is_the_same_read_back(of: Request) -> None:
+def test_a_request_is_read_back_unchanged(of: Request) -> None:
     assert Request.of_json(of.as_json()) == of
 
 
-def test_what_was_sent_along_is_simulated_else_the_version(store: Store) -> None:
+def test_the_document_in_the_request_is_simulated_else_the_stored_version(store: Store) -> None:
     of, text = created(store), ruleset(name="Other").model_dump_json(by_alias=True)
     jobs = [asked(store, of, Request(DAY, DAY, None, text)), asked(store, of, Request(DAY, DAY))]
     with store.db.writing() as w:
@@ -53,7 +53,7 @@ def test_what_was_sent_along_is_simulated_else_the_version(store: Store) -> None
         assert [simulations.simulated_ruleset(r, job).name for job in jobs] == ["Other", "Some"]
 
 
-def test_only_who_is_named_and_listed_is_looked_at(store: Store) -> None:
+def test_only_customers_that_are_named_and_listed_are_simulated(store: Store) -> None:
     of, (one, other, third) = created(store), (UUID(int=1), UUID(int=2), UUID(int=3))
     everybody, named = asked(store, of, Request(DAY, DAY)), asked(store, of, Request(DAY, DAY, (one, other)))
     listing = ruleset(appliesTo={"customers": [str(other), str(third)]})
@@ -62,7 +62,7 @@ def test_only_who_is_named_and_listed_is_looked_at(store: Store) -> None:
     assert simulations.population(named, listing).named == {other}
 
 
-def test_nobody_without_transactions_is_looked_at(store: Store) -> None:
+def test_customers_without_transactions_are_not_simulated(store: Store) -> None:
     of = created(store)
     customer = a_customer(store, of.client_id, NOW)
     job = asked(store, of, Request(DAY, DAY, (customer.customer_id,)))

@@ -108,11 +108,11 @@ def wait_for_ended_jobs(store: Store, how_many: int) -> None:
         if len(ended_jobs(store)) >= how_many:
             return
         time.sleep(0.05)
-    raise AssertionError("the load does not come forward")
+    raise AssertionError("the load makes no progress")
 
 
 def restored(store: Store, folder: Path, home: Path, new_database: Callable[[], str]) -> Store:
-    """What docs/how-to/operations.md says to do."""
+    """Restore a backup as docs/how-to/operations.md says, and open it."""
     home.mkdir()
     shutil.copytree(folder / "lake", home / "lake")
     shutil.copy(store.settings.key_file, home)

@@ -89,7 +89,7 @@ def test_commits_behind_a_damaged_page_of_the_log_are_missed(tmp_path: Path, sub
             database = left_open(tmp_path / place, 10)
             flip(tmp_path / place / "killed.db-wal", at)
             assert lost_commits(database) == found
-            assert quick_check(database, 30) == Checked(complete=True)  # sees nothing
+            assert quick_check(database, 30) == Checked(complete=True)  # it doesn't see the log
             assert rows(database) == 10 - dropped
 
 

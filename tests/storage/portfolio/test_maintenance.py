@@ -1,4 +1,4 @@
-"""For whom maintenance is due is read from the data; what was asked for and done is counted bucket by bucket."""
+"""Which customers are due for maintenance is read from the data; requests and progress are stored by bucket."""
 
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -44,7 +44,7 @@ def progress(store: Store, task: Task = Task.BACKFILL) -> BucketProgress:
     return found
 
 
-def test_a_backfill_is_due_where_another_version_made_the_transactions(store: Store, now: datetime) -> None:
+def test_a_backfill_is_due_for_customers_enriched_by_another_version(store: Store, now: datetime) -> None:
     behind = with_data(store, now, enrichment_version=1)
     with_data(store, now, enrichment_version=2)
     a_customer(store, a_client(store, now), now)  # without transactions
@@ -73,7 +73,7 @@ def test_a_refresh_is_due_for_reports_that_fell_behind(
     assert bool(stale(store)) is is_stale
 
 
-def test_no_first_report_is_due_nor_one_of_nothing(store: Store, now: datetime) -> None:
+def test_no_refresh_is_due_without_a_report_or_without_transactions(store: Store, now: datetime) -> None:
     with_data(store, now)
     assert stale(store) == []
     with store.db.writing() as w:
@@ -91,7 +91,7 @@ def test_customers_with_an_unfinished_submission_are_left_to_it(store: Store, no
         assert maintenance.jobs_wait(r)
 
 
-def test_a_task_is_asked_for_begun_counted_and_ended(store: Store, now: datetime) -> None:
+def test_a_task_is_requested_begun_counted_and_ended(store: Store, now: datetime) -> None:
     later = now + timedelta(seconds=5)
     with store.db.writing() as w:
         maintenance.request(w, Task.BACKFILL, [BUCKET, 7], now)
@@ -114,9 +114,7 @@ def test_a_task_is_asked_for_begun_counted_and_ended(store: Store, now: datetime
     assert progress(store).state(later + SILENT_AFTER) is State.DONE
 
 
-def test_what_an_interrupted_run_did_stays_counted_and_a_new_one_counts_from_nothing(
-    store: Store, now: datetime
-) -> None:
+def test_a_resumed_run_keeps_the_counts_and_a_new_run_counts_from_zero(store: Store, now: datetime) -> None:
     later = now + timedelta(hours=1)
     with store.db.writing() as w:
         maintenance.begin(w, Task.BACKFILL, BUCKET, now)
@@ -137,7 +135,7 @@ def test_what_an_interrupted_run_did_stays_counted_and_a_new_one_counts_from_not
     assert (fresh.total, fresh.done, fresh.error, fresh.state(later)) == (6, 0, None, State.RUNNING)
 
 
-def test_asking_twice_asks_once_while_the_first_waits_or_runs(store: Store, now: datetime) -> None:
+def test_a_repeated_request_changes_nothing_while_the_first_waits_or_runs(store: Store, now: datetime) -> None:
     later = now + timedelta(seconds=1)
     with store.db.writing() as w:
         maintenance.request(w, Task.BACKFILL, [BUCKET], now)
@@ -153,7 +151,7 @@ def test_asking_twice_asks_once_while_the_first_waits_or_runs(store: Store, now:
     assert progress(store).state(later) is State.WAITING
 
 
-def test_what_was_asked_for_and_never_began_is_asked_for_anew(store: Store, now: datetime) -> None:
+def test_a_request_whose_run_never_began_can_be_made_again(store: Store, now: datetime) -> None:
     later = now + SILENT_AFTER
     with store.db.writing() as w:
         maintenance.request(w, Task.BACKFILL, [BUCKET], now)

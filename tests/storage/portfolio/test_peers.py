@@ -1,4 +1,4 @@
-"""Peers: percentiles of a client's own customers, of the night before."""
+"""Peers: percentiles over a client's own customers, as of the last night before a report."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -17,7 +17,7 @@ NIGHT = date(2026, 7, 1)
 
 
 def table(store: Store, client_id: UUID, values: Sequence[int | None], now: datetime) -> None:
-    """A table of the metric `m`, of so many of the client's customers."""
+    """Store a table of the metric `m`, with one value for each customer."""
     rows = {
         "customer_number": list(range(len(values))),
         "client_id": [client_id.bytes] * len(values),
@@ -44,12 +44,12 @@ def test_percentiles_rise_from_the_lowest_reading_to_the_highest(store: Store, n
 
 
 @pytest.mark.parametrize(("customers", "rows"), [(MIN_PEERS - 1, 0), (MIN_PEERS, 1)])
-def test_a_few_customers_are_no_crowd(store: Store, now: datetime, customers: int, rows: int) -> None:
+def test_percentiles_need_a_minimum_of_customers(store: Store, now: datetime, customers: int, rows: int) -> None:
     table(store, a_client(store, now), list(range(customers)), now)
     assert spread(store).height == rows
 
 
-def test_no_tables_are_no_peers(store: Store) -> None:
+def test_without_tables_there_are_no_peers(store: Store) -> None:
     assert peers.percentiles(store.lake, []).is_empty()
 
 
@@ -72,7 +72,7 @@ def test_a_client_is_compared_with_the_last_night_before_the_day(store: Store, n
     assert on(NIGHT + timedelta(days=4)) == {client_id: Decimal(7)}
 
 
-def test_a_night_measured_again_replaces_itself_and_old_nights_go(store: Store, now: datetime) -> None:
+def test_measuring_a_night_again_replaces_it_and_removes_old_nights(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     table(store, client_id, [1] * 30, now)
     for day in (NIGHT - peers.RETAINED - timedelta(days=1), NIGHT, NIGHT):

@@ -1,4 +1,4 @@
-"""A portfolio job's slices are listed once and recorded once each; its result is stored once, and says whose it is."""
+"""A portfolio job's slices are listed once and recorded once each, and its result is stored once."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -92,7 +92,7 @@ def listed(store: Store, job: PortfolioJob, change: str | None = None, page: Pag
     return [number for frame in frames for number in frame["customer_number"]]
 
 
-def test_what_was_asked_for_comes_back(store: Store, client_id: UUID) -> None:
+def test_a_requested_job_is_read_back_unchanged(store: Store, client_id: UUID) -> None:
     attached = pl.DataFrame({"customer_number": [1], "defaulted": [True]})
     job = asked(store, client_id, request='{"a":1}', attachment=attached)
     assert (job.kind, job.subject_id, job.version, job.request) == (BACKTEST, SUBJECT, 2, '{"a":1}')
@@ -110,7 +110,7 @@ def test_what_was_asked_for_comes_back(store: Store, client_id: UUID) -> None:
         assert (without.has_attachment, portfolio_jobs.attachment(r, without)) == (False, None)
 
 
-def test_only_its_own_client_finds_it_as_what_it_is(store: Store, client_id: UUID) -> None:
+def test_a_job_is_found_only_by_its_client_kind_and_subject(store: Store, client_id: UUID) -> None:
     job = asked(store, client_id)
     with store.db.reading() as r:
         assert portfolio_jobs.get(r, BACKTEST, client_id, job.job_id, SUBJECT) == job
@@ -125,7 +125,7 @@ def test_only_its_own_client_finds_it_as_what_it_is(store: Store, client_id: UUI
                 portfolio_jobs.get(r, kind, client, id_, subject)
 
 
-def test_the_newest_comes_first_and_waits_last(store: Store, client_id: UUID) -> None:
+def test_jobs_are_listed_newest_first_and_wait_in_order_of_receipt(store: Store, client_id: UUID) -> None:
     first, second = asked(store, client_id), asked(store, client_id)
     asked(store, client_id, subject_id=UUID(int=8))
     begun(store, client_id)
@@ -145,7 +145,7 @@ def test_slices_are_listed_once(store: Store, client_id: UUID) -> None:
     assert slice_of(store, job) == Slice(job, 0, 3, 5)
 
 
-def test_nobody_is_one_slice(store: Store, client_id: UUID) -> None:
+def test_a_job_without_customers_has_one_empty_slice(store: Store, client_id: UUID) -> None:
     job = begun(store, client_id)
     assert (job.customers_total, slice_of(store, job)) == (0, Slice(job, 0, 0, 0))
 
@@ -187,8 +187,8 @@ def test_tallies_come_back_in_order_and_are_removed_with_the_result(store: Store
     assert done.status is JobStatus.COMPLETED
 
 
-def test_it_ends_once(store: Store, client_id: UUID) -> None:
-    """A run that was taken for dead changes nothing any more."""
+def test_a_job_ends_once(store: Store, client_id: UUID) -> None:
+    """A run that was presumed dead must not change the result."""
     job = begun(store, client_id, [1, 2])
     record_all(store, job, failed=1)
     done = end(store, job, {"events": 3})
@@ -200,7 +200,7 @@ def test_it_ends_once(store: Store, client_id: UUID) -> None:
         assert portfolio_jobs.result(w, done) == {"events": 3}
 
 
-def test_what_failed_says_why(store: Store, client_id: UUID) -> None:
+def test_a_failed_job_has_its_error(store: Store, client_id: UUID) -> None:
     job = begun(store, client_id)
     error = {"code": "Backtest.Stopped", "message": "The run was stopped."}
     with store.db.writing() as w:
@@ -209,7 +209,7 @@ def test_what_failed_says_why(store: Store, client_id: UUID) -> None:
     assert (failed.status, failed.error) == (JobStatus.FAILED, error)
 
 
-def test_rows_are_listed_over_files_by_what_changed(store: Store, client_id: UUID) -> None:
+def test_rows_are_listed_from_several_files_and_filtered_by_change(store: Store, client_id: UUID) -> None:
     job = begun(store, client_id, [1, 4], [11, 12], [21, 21], [31, 34])
     record_all(store, job)
     assert listed(store, job) == [2, 3, 4, 12, 32, 33, 34]
@@ -218,7 +218,7 @@ def test_rows_are_listed_over_files_by_what_changed(store: Store, client_id: UUI
     assert listed(store, job, "outcome", Page(2, 2)) == [12, 32]
 
 
-def test_no_more_rows_are_listed_than_the_kind_lists(
+def test_no_more_rows_are_listed_than_the_kind_allows(
     store: Store, client_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = begun(store, client_id, [1, 3], [11, 13], kind=SIMULATION)

@@ -80,7 +80,7 @@ def test_a_report_of_older_data_never_takes_the_place_of_a_newer_one(store: Stor
         assert tables.reports_of(r, "risk", customer.number)["data"].to_list() == ['{"value": 9}']
 
 
-def test_the_metrics_of_a_bucket_bear_the_public_ids_of_their_customers(store: Store, now: datetime) -> None:
+def test_the_metrics_of_a_bucket_have_the_public_ids_of_their_customers(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     said = {
         "customer_number": [customer.number] * 2,

@@ -1,6 +1,6 @@
-"""Webhook receivers that misbehave, over real TLS on loopback: each is a function that is given the connection.
+"""Webhook receivers that misbehave, over real TLS on loopback: each is a function that gets the connection.
 
-Beside them what stands between: names that lead wherever a test wants, a proxy, and the record of what is dialled.
+There are also a resolver that returns the addresses a test wants, a proxy, and a record of the addresses dialled.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ def received(connection: ssl.SSLSocket) -> bytes:
     """Return the next bytes; empty if the sender closed the connection."""
     if part := connection.recv(65_536):
         return part
-    msg = "the sender hung up before its request was whole"
+    msg = "the sender closed the connection before its request was complete"
     raise ConnectionError(msg)
 
 
@@ -126,8 +126,9 @@ def saying(text: bytes) -> Script:
 
 @dataclass
 class Names(AbstractResolver):
-    """Answers for every name with these addresses, or not at all, after `after_s` seconds; other ones each time when
-    there are several lists.
+    """A resolver that answers for every name with these addresses, after `after_s` seconds; an error if there are none.
+
+    If `addresses` holds several lists, each call takes the next one, and later calls the last.
     """
 
     addresses: Sequence[str] | Sequence[Sequence[str]]
@@ -169,10 +170,10 @@ def posted(settings: Settings, urls: Sequence[str], names: AbstractResolver | No
 def posted_in_turn(
     settings: Settings, urls: Sequence[str], pause_s: float = 0.05, once: threading.Event | None = None
 ) -> list[Attempt]:
-    """One POST to each URL, through one client, each when the one before has ended and a moment has passed.
+    """Send one POST to each URL through one client, one after the other with a pause between.
 
     Args:
-        once: what is waited for, too, before that moment.
+        once: an event to wait for before each pause.
     """
 
     async def one_by_one() -> list[Attempt]:
@@ -211,9 +212,9 @@ sys.addaudithook(_watch)
 
 @contextmanager
 def dialled() -> Iterator[list[str]]:
-    """Every address that this process connects to meanwhile, as the interpreter's own audit sees it.
+    """Yield a list of the addresses that this process connects to in the block, by the interpreter's audit events.
 
-    None but loopback is reached: tests send nothing to anybody.
+    Only loopback is reached: tests send nothing to anybody.
     """
     _dialled.clear()
     _watching.set()

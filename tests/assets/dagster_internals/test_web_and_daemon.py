@@ -49,7 +49,7 @@ def run_query(depth: int, *, reader: bool) -> tuple[ExecutionResult, Spent]:
     return result, context.spent
 
 
-def test_a_reader_s_query_that_costs_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_readers_query_that_costs_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_and_daemon, "MOST_FIELDS", 1_000)
     assert run_query(1, reader=True)[0].errors is None
     deep, spent = run_query(5, reader=True)  # three million names
@@ -58,7 +58,7 @@ def test_a_reader_s_query_that_costs_too_much_is_refused(monkeypatch: pytest.Mon
     assert run_query(3, reader=False)[0].errors is None
 
 
-def test_the_time_of_a_reader_s_query_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_readers_query_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_and_daemon, "QUERY_WITHIN_S", 0.0)
     assert run_query(1, reader=True)[0].errors
     assert run_query(1, reader=False)[0].errors is None

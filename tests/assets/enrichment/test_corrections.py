@@ -1,4 +1,4 @@
-"""Corrections, through the batches that the runs make of them."""
+"""Corrections are applied by batches, as Dagster's runs execute them."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +44,7 @@ AGAIN = {**COFFEE, "date": "2026-03-09"}
 
 
 class Corrector(Lender):
-    """A lender who corrects."""
+    """A lender that makes and revokes corrections."""
 
     def correct(self, new: NewCorrection, customer: Customer | None = None) -> tuple[Correction, Job]:
         mine = customer or self.customer
@@ -64,13 +64,13 @@ class Corrector(Lender):
             return corrections.revoke(w, self.customer, correction, found_rows, WHO, datetime.now(UTC))
 
     def decided(self, correction: Correction) -> int:
-        """Rows that it decides, as a list of corrections tells."""
+        """Return how many rows the correction decides, as the list of corrections shows it."""
         with self.store.db.reading() as r:
             on = corrections.grounds(r, self.store.lake, self.customer, client_wide=False)
         return corrections.counts(self.store.lake, on).get(correction.correction_id, 0)
 
     def categories(self) -> dict[str, tuple[str, str]]:
-        """Category and its source, by description."""
+        """Return each row's category and its source, by description."""
         return {row["description"]: (row["category"], row["category_source"]) for row in self.rows()}
 
     def queued(self) -> list[Job]:
@@ -146,7 +146,7 @@ def test_a_client_wide_correction_recomputes_affected_customers_and_applies_to_a
     neighbour, idle = (a_customer(lender.store, lender.customer.client_id, datetime.now(UTC)) for _ in range(2))
     lender.sent(COFFEE)
     neighbours = Corrector(lender.store)
-    neighbours._customer = neighbour  # the same client's
+    neighbours._customer = neighbour  # of the same client
     neighbours.sent(RENT)
     others.sent(RENT)
 
@@ -169,7 +169,7 @@ def test_a_client_wide_correction_recomputes_affected_customers_and_applies_to_a
 
 
 def during_a_batch(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
-    """Let something happen once, after a batch has read what is known and before it commits."""
+    """Call `then` once, after a batch has read what is known and before it commits."""
     really, waiting = enrich, [then]
 
     def meanwhile(*given: Any) -> Any:
@@ -198,7 +198,7 @@ def test_a_correction_made_while_a_batch_computes_is_not_lost(
 def test_maintenance_that_read_before_a_correction_is_superseded(
     renting: Corrector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even where the correction's own batch has ended by then and has changed nothing."""
+    """This holds even if the correction's own batch has ended by then and has changed nothing."""
     renting.correct(RENT_IS_PREMISES)
     renting.end_all()
     held = renting.rows()
@@ -267,7 +267,7 @@ def test_a_new_list_of_related_parties_enriches_the_customer_again(lender: Corre
     assert lender.now(job).status is JobStatus.COMPLETED
 
 
-def test_a_batch_that_computes_meanwhile_does_not_miss_the_first_list(
+def test_related_parties_set_while_a_batch_computes_are_not_missed(
     lender: Corrector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     director, read = Party("Alex Nguyen", None, None, "director"), list[pl.DataFrame]()
@@ -287,7 +287,7 @@ def test_a_batch_that_computes_meanwhile_does_not_miss_the_first_list(
     assert [frame["name"].to_list() for frame in read] == [[], ["Alex Nguyen"]]
 
 
-def test_a_correction_is_no_event_and_counts_no_rows(renting: Corrector) -> None:
+def test_a_corrections_job_counts_no_rows(renting: Corrector) -> None:
     _, job = renting.correct(RENT_IS_PREMISES)
     renting.end_all()
     ended = renting.now(job)
@@ -300,7 +300,7 @@ def test_a_correction_is_no_event_and_counts_no_rows(renting: Corrector) -> None
 
 
 def replayed(store: Store, customer: Customer, moment: Moment) -> Mapping[str, ReportView]:
-    """The reports that the API computes for a moment."""
+    """Return the reports that the API computes for a past moment."""
     now = datetime.now(UTC)
     caller: Any = SimpleNamespace(store=store, now=now, today=now.date())
     with store.db.reading() as r:
@@ -316,8 +316,8 @@ def shown(bundle: Mapping[str, ReportView]) -> dict[str, tuple[int | None, str |
     return {kind: (report.data_version, report.data_json) for kind, report in bundle.items()}
 
 
-def test_a_stored_report_is_the_replay_of_its_time(lender: Corrector, subtests: pytest.Subtests) -> None:
-    """Whatever came later: corrections of rows, of counterparties, of words, revocations, rows, retractions."""
+def test_a_replay_equals_the_report_stored_at_that_time(lender: Corrector, subtests: pytest.Subtests) -> None:
+    """This holds whatever came later: corrections, revocations, further rows, retractions."""
     stored: list[tuple[str, Moment, dict[str, Any]]] = []
 
     def report(what: str) -> None:
@@ -347,7 +347,7 @@ def test_a_stored_report_is_the_replay_of_its_time(lender: Corrector, subtests: 
 
 
 def forgotten(store: Store, customer: Customer, data_version: int) -> None:
-    """The version is no longer retained."""
+    """Delete where a version lies, as if it were no longer retained."""
     lies = (locations.c.customer_number == customer.number, locations.c.data_version == data_version)
     with store.db.writing() as w:
         w.execute(delete(locations).where(*lies))
@@ -364,7 +364,7 @@ def test_a_replay_of_a_deleted_version_uses_the_history(lender: Corrector) -> No
 
 @pytest.mark.parametrize("change", ["made", "revoked", "for all"])
 def test_a_replay_of_a_deleted_version_from_before_a_correction_is_refused(lender: Corrector, change: str) -> None:
-    """Only the categories of today are left, which the correction has changed."""
+    """Only today's categories are left, which the correction has changed."""
     lender.sent(RENT)
     correction = lender.correct(RENT_IS_PREMISES)[0] if change == "revoked" else None
     lender.end_all()
@@ -381,8 +381,8 @@ def test_a_replay_of_a_deleted_version_from_before_a_correction_is_refused(lende
     replayed(lender.store, lender.customer, known_at(datetime.now(UTC)))
 
 
-def test_one_corrected_row_is_the_cause_of_all_that_a_diff_names(lender: Corrector) -> None:
-    """The facility, the series and the flags of a row follow from what it is said to be."""
+def test_a_correction_is_the_cause_of_all_figures_in_a_diff(lender: Corrector) -> None:
+    """A row's facility, series and flags follow from its corrected category and counterparty."""
     instalment = {"description": "PROSPA LOAN REPAYMENT", "amount": "-450.00"}
     lender.sent(SALE, *({**instalment, "date": f"2026-0{month}-02"} for month in range(1, 7)))
     lender.correct(NewCorrection(words="prospa loan repayment", category="rent", counterparty_name="Landlord"))

@@ -1,4 +1,4 @@
-"""Submissions, retractions and refreshes of a customer, through the batches that the runs make of them."""
+"""Submissions, retractions and refreshes of a customer in batches, as Dagster's runs execute them."""
 
 import random
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ def test_all_rows_can_be_retracted_and_submitted_again(rented: tuple[Lender, Job
 def test_a_row_that_was_refused_stays_refused(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
     first = lender.sent(COFFEE)
     lender.sent(BAD, COFFEE)
-    monkeypatch.setattr("pipelines.intake.rows.FAULTS", ())  # rules that refuse nothing any more
+    monkeypatch.setattr("pipelines.intake.rows.FAULTS", ())  # later rules, which refuse nothing
     monkeypatch.setattr("pipelines.intake.rows._first_fault", lambda: pl.lit(None, pl.Int32))
     assert lender.retracted(first).status is JobStatus.COMPLETED
     assert lender.descriptions() == ["COFFEE"]
@@ -94,7 +94,7 @@ def test_concurrent_retractions_are_one_job(rented: tuple[Lender, Job]) -> None:
     assert len({job.job_id for job in asked}) == 1
 
 
-def test_a_retraction_is_no_event(rented: tuple[Lender, Job]) -> None:
+def test_a_retraction_sends_no_event(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     retraction = lender.retracted(first)
     with lender.store.db.reading() as r:
@@ -120,7 +120,7 @@ def test_a_retraction_that_needs_a_damaged_file_fails_and_changes_nothing_and_ma
     file = lender.store.lake.root / (second.landing_path or "")
     good = file.read_bytes()
     file.write_bytes(good[:-1] + b"?")
-    fresh = lender.store.lake.__class__(lender.store.lake.root)  # that has not seen the file yet
+    fresh = lender.store.lake.__class__(lender.store.lake.root)  # which has not verified the file yet
     lender.store = Store(lender.store.settings, lender.store.db, fresh, lender.store.vault)
     later = lender.submit(SALE)
     failed = lender.retracted(first)
@@ -186,8 +186,8 @@ def test_retracting_nothing_but_duplicates_leaves_the_report_ready(lender: Lende
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_in_any_order_submissions_retractions_and_refreshes_end_right(lender: Lender, seed: int) -> None:
-    """Batches are cut at random; at the end a service that never saw the retracted submissions holds the same."""
+def test_submissions_retractions_and_refreshes_in_any_order_end_correctly(lender: Lender, seed: int) -> None:
+    """Batches begin at random; in the end the rows are those of a service that never got the retracted submissions."""
     chance = random.Random(seed)
     pool, sent = (RENT, COFFEE, SALE), list[tuple[Job, Sequence[Item]]]()
     gone = set[UUID]()

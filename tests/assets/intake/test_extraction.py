@@ -1,5 +1,6 @@
-"""PDF statements from their receipt to the customer's transactions, through the batches that the runs make of them.
-Their reading is played: what a reader makes of a file stands in the test.
+"""PDF statements from their receipt to the customer's transactions, in batches as Dagster's runs execute them.
+
+No PDF is really read: each test states what the reader returns for a file.
 """
 
 import json
@@ -345,7 +346,7 @@ def claim_regardless_of_pauses(store: Store) -> Work:
 
 
 def test_statements_count_as_received_when_they_are_read(lender: Lender) -> None:
-    """A row that is enriched meanwhile was received before: it is kept, and the PDF's row is its duplicate."""
+    """A row that is enriched before the PDF was read counts as received first, and the PDF's row as its duplicate."""
     waiting = submitted(lender, "june")
     fed = lender.sent(SAME_SALE)
     extract(lender.store, Shelf(june=OF_THE_FED_ACCOUNT))
@@ -394,7 +395,7 @@ def test_a_day_started_by_hand_includes_customers_whose_pdfs_were_read_then(in_j
         assert jobs.customers_with_jobs_on(r, yesterday.date()) == set()
 
 
-# What a submission of PDFs is besides
+# A submission of PDFs among other jobs
 
 
 def test_a_report_is_stale_from_the_moment_pdfs_are_accepted(lender: Lender) -> None:

@@ -1,4 +1,4 @@
-"""A backtest goes over the whole portfolio in slices, and says the same as deciding the customers one by one."""
+"""A backtest computes the whole portfolio in slices, and has the same result as deciding customers one by one."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -44,7 +44,10 @@ ABNS = ("51824753556", "53004085616", "83914571673", "33102417032")
 
 
 def document(least: str, *, amount: Any = "1000") -> Policy:
-    """Blocked below so many rows; conditional with a low score; else proceed. Nobody without a score is decided."""
+    """Return a policy: blocked with a history of fewer than `least` days, conditional with a low score, else proceed.
+
+    A customer without a score is indeterminate unless it is blocked.
+    """
     return Policy.model_validate(
         {
             "slug": "loan",
@@ -68,7 +71,10 @@ def rules(name: str, outcome: str, code: str, condition: object) -> dict[str, An
 
 
 class Portfolio:
-    """Four customers: 31 days of rows and a good score, 31 days and none, one day, and no rows at all."""
+    """Four customers: the first two have 31 days of rows by the end of March, the third one day, the last none.
+
+    All but the second have a score, which is low only for the last.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -143,7 +149,7 @@ class Portfolio:
             return len(portfolio_jobs.listing(r, self.backtest(job)).files)
 
     def decide(self, nth: int, policy: Policy, version: int, **also: Any) -> NewEvaluation:
-        """An evaluation as the API makes it, kept."""
+        """Decide on a customer as the API does, and store the evaluation."""
         customer, ready, now = self.customer(nth), Ready.of(policy), datetime.now(UTC)
         with self.store.db.reading() as r:
             stated = attributes.current(r, customer)
@@ -196,8 +202,8 @@ def counts(result: list[Any], side: str, day: int = 0) -> dict[str, int]:
     return {each["outcome"]: each[side]["customers"] for each in result[day]["outcomes"] if each[side]["customers"]}
 
 
-def test_two_versions_over_the_portfolio(portfolio: Portfolio) -> None:
-    """Customers without rows are decided, too: the score alone can't decide what depends on their history."""
+def test_two_versions_are_compared_over_the_portfolio(portfolio: Portfolio) -> None:
+    """Customers without rows count, too. They are indeterminate, because the policy depends on their history."""
     assert (portfolio.version(document("10")), portfolio.version(document("40", amount="2000"))) == (1, 2)
     job = portfolio.ask(2, {portfolio.number(0): True, portfolio.number(2): False})
     result = portfolio.run(job)
@@ -217,7 +223,7 @@ def test_two_versions_over_the_portfolio(portfolio: Portfolio) -> None:
     assert (finished.status, finished.customers_total, finished.customers_done) == (JobStatus.COMPLETED, 4, 4)
 
 
-def test_rows_of_the_lake_name_customers_as_clients_do(portfolio: Portfolio) -> None:
+def test_rows_in_the_lake_have_the_customers_public_ids(portfolio: Portfolio) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     job = portfolio.ask(2)
@@ -238,8 +244,8 @@ def test_slices_make_no_difference(portfolio: Portfolio, monkeypatch: pytest.Mon
     assert (portfolio.files(one), portfolio.files(other)) == (1, 2)
 
 
-def test_several_days_each_see_what_is_dated_up_to_them(portfolio: Portfolio) -> None:
-    """In April the history of customer 2 is 31 days, too; before March there is none."""
+def test_each_of_several_days_uses_rows_dated_up_to_it(portfolio: Portfolio) -> None:
+    """By the end of April the third customer has 31 days of rows, too; before March nobody has any."""
     portfolio.version(document("10"))
     portfolio.version(document("10", amount="2000"))
     days = (MARCH - timedelta(days=60), MARCH, APRIL)
@@ -252,8 +258,8 @@ def test_several_days_each_see_what_is_dated_up_to_them(portfolio: Portfolio) ->
     ]
 
 
-def test_what_was_known_then_is_what_had_been_received_and_set_by_the_day(portfolio: Portfolio) -> None:
-    """All of it was received today: on a past day nothing was known, though rows are dated before it."""
+def test_what_was_known_then_is_what_was_received_and_set_by_that_day(portfolio: Portfolio) -> None:
+    """Everything was received today, so on a past day nothing was known, though there are rows dated before it."""
     portfolio.version(document("10"))
     portfolio.version(document("10", amount="2000"))
     result = portfolio.run(portfolio.ask(2, days=(MARCH,), knowledge=Knowledge.THEN))
@@ -261,7 +267,7 @@ def test_what_was_known_then_is_what_had_been_received_and_set_by_the_day(portfo
     assert {each["cause"] for each in result[0]["causes"]["after"]} == {"no_transactions"}
 
 
-def test_a_filter_by_ids_and_by_attributes(portfolio: Portfolio) -> None:
+def test_customers_are_filtered_by_id_and_by_attribute(portfolio: Portfolio) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     some = portfolio.run(portfolio.ask(2, customers=(portfolio.customer(0).customer_id, uuid4())))
@@ -270,8 +276,8 @@ def test_a_filter_by_ids_and_by_attributes(portfolio: Portfolio) -> None:
     assert scored[0]["customers"] == 2
 
 
-def test_against_what_was_recorded_with_the_inputs_of_each(portfolio: Portfolio) -> None:
-    """Customers of whom nothing was decided are not compared."""
+def test_a_version_is_compared_with_recorded_decisions_and_uses_their_inputs(portfolio: Portfolio) -> None:
+    """Customers without a recorded decision are not compared."""
     first, second = document("10"), document("40")
     portfolio.version(first)
     portfolio.version(second)
@@ -284,7 +290,7 @@ def test_against_what_was_recorded_with_the_inputs_of_each(portfolio: Portfolio)
     assert result[0]["rules"]["before"] is None
 
 
-def test_against_the_challengers_shadow_runs(portfolio: Portfolio) -> None:
+def test_recorded_decisions_are_compared_with_the_challengers(portfolio: Portfolio) -> None:
     first, second = document("10"), document("400")
     portfolio.version(first)
     portfolio.version(second)
@@ -298,7 +304,7 @@ def test_against_the_challengers_shadow_runs(portfolio: Portfolio) -> None:
 
 @pytest.mark.parametrize("step", ["begin", "list_slices", "put_rows", "record", "recorded_tallies", "end"])
 def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    """Killed at any step: it says the same in the end, and counts nobody twice."""
+    """Wherever it was killed, the result is the same in the end, and no customer counts twice."""
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     whole = portfolio.run(portfolio.ask(2))
@@ -347,8 +353,8 @@ def test_slices_that_were_recorded_before_a_run_was_killed_are_not_repeated(
     assert computed == [portfolio.number(2), portfolio.number(3)]
 
 
-def test_a_resumed_run_decides_as_of_the_same_moment(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Today lasts until now: until when the first run began, however long ago that was."""
+def test_a_resumed_run_decides_as_of_the_same_time(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For today that is the time at which the first run began, however long ago that was."""
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     job = portfolio.ask(2, days=(portfolio.today,))
@@ -374,7 +380,7 @@ def killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_the_job_reports_what_fails(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_fails_fails_its_job(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     job = portfolio.ask(2)
@@ -386,7 +392,7 @@ def test_the_job_reports_what_fails(portfolio: Portfolio, monkeypatch: pytest.Mo
     assert (failed.status, failed.error and failed.error["code"]) == (JobStatus.FAILED, "Backtest.Failed")
 
 
-def test_a_run_that_is_stopped_ends_the_job_and_none_begins_it_again(
+def test_a_stopped_run_ends_the_job_and_no_other_run_resumes_it(
     portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     portfolio.version(document("10"))
@@ -409,7 +415,7 @@ def tick(store: Store) -> list[RunRequest]:
     return answer if isinstance(answer, list) else []
 
 
-def test_dagster_is_asked_for_a_run_until_it_has_begun(portfolio: Portfolio) -> None:
+def test_a_run_is_requested_until_it_has_begun(portfolio: Portfolio) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     job = portfolio.ask(2)
@@ -421,7 +427,7 @@ def test_dagster_is_asked_for_a_run_until_it_has_begun(portfolio: Portfolio) -> 
     assert tick(portfolio.store) == []
 
 
-def test_one_customers_damaged_file_is_left_out_and_counted(portfolio: Portfolio) -> None:
+def test_a_customer_with_a_damaged_file_is_left_out_and_counted(portfolio: Portfolio) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     with portfolio.store.db.reading() as r:
@@ -433,7 +439,7 @@ def test_one_customers_damaged_file_is_left_out_and_counted(portfolio: Portfolio
     assert (finished.status, finished.customers_failed) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
 
 
-def test_the_swap_set_is_paged_over_files(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_decisions_are_paged_over_several_files(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
     portfolio.version(document("10"))
     portfolio.version(document("40", amount="2000"))
@@ -447,7 +453,7 @@ def test_the_swap_set_is_paged_over_files(portfolio: Portfolio, monkeypatch: pyt
     assert sorted(map(len, by_change)) == [0, 2]
 
 
-def test_jobs_of_no_customer_are_found_among_the_others(portfolio: Portfolio) -> None:
+def test_jobs_that_belong_to_no_customer_are_listed_with_the_others(portfolio: Portfolio) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     job = portfolio.ask(2)

@@ -1,4 +1,4 @@
-"""One customer whose data can't be computed: only its own results are missing, and they say so."""
+"""If one customer's data can't be computed, only its own results are missing, and this is reported."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def lenders(filled: Filled) -> list[Lender]:
 
 
 def broken_by(lender: Lender, works: Callable[[Facts], pl.DataFrame]) -> Callable[[Facts], pl.DataFrame]:
-    """`works`, which fails for every frame with the customer in it."""
+    """Return a function that does as `works`, but fails for every frame with the customer in it."""
     number = lender.customer.number
 
     def fails(facts: Facts) -> pl.DataFrame:
@@ -50,7 +50,7 @@ def metrics_table(store: Store) -> pl.DataFrame:
     return pl.read_parquet(store.lake.verified(table.path, table.sha256))
 
 
-def test_the_nightly_metrics_of_a_bucket_keep_everybody_else(
+def test_the_nightly_metrics_of_a_bucket_include_all_other_customers(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, broken, last = lenders
@@ -61,9 +61,11 @@ def test_the_nightly_metrics_of_a_bucket_keep_everybody_else(
 
 
 @pytest.mark.usefixtures("lenders")
-def test_a_bucket_of_nobody_but_failures_has_an_empty_table(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_in_which_every_customer_fails_has_an_empty_table(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(_: Facts) -> pl.DataFrame:
-        raise pl.exceptions.ComputeError("nobody's")
+        raise pl.exceptions.ComputeError("no customer can be computed")
 
     monkeypatch.setattr(metrics, "readings", fails)
     metrics_portfolio(build_asset_context(partition_key=f"{BUCKET:02d}"), store)
@@ -91,14 +93,14 @@ def test_a_refresh_names_the_report_that_failed(lenders: list[Lender], monkeypat
     }
 
 
-def test_what_is_known_of_one_customer_takes_no_other_report_away(
+def test_unreadable_context_of_one_customer_fails_only_its_own_report(
     lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken, read = lenders[1], context.read
 
     def unreadable(r: Any, versions: Any, *rest: Any) -> Any:
         if broken.customer.number in versions:
-            raise ValueError("an attribute that nobody foresaw")
+            raise ValueError("an unforeseen attribute")
         return read(r, versions, *rest)
 
     monkeypatch.setattr(context, "read", unreadable)
@@ -108,7 +110,7 @@ def test_what_is_known_of_one_customer_takes_no_other_report_away(
     assert ended == [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.COMPLETED]
 
 
-def test_a_headline_that_is_no_number_leaves_the_bucket_its_table(store: Store, lenders: list[Lender]) -> None:
+def test_a_headline_that_is_not_a_number_is_null_in_the_buckets_table(store: Store, lenders: list[Lender]) -> None:
     for lender in lenders:
         lender.ask_for_reports()
     refreshed(lenders[0])
@@ -120,7 +122,7 @@ def test_a_headline_that_is_no_number_leaves_the_bucket_its_table(store: Store, 
     assert [value is None for value in found["value"]] == [False, True, False]
 
 
-def test_a_database_that_is_away_is_no_customers_fault() -> None:
+def test_an_unavailable_database_fails_no_customer() -> None:
     failed: list[int] = []
 
     def away(_: Sequence[int]) -> list[int]:

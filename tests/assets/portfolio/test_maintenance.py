@@ -1,4 +1,4 @@
-"""Maintenance of a bucket: in slices, only for customers who are due, after clients' jobs, resumed where it stopped."""
+"""Maintenance of a bucket runs in slices, only for customers who are due, after clients' jobs, and can be resumed."""
 
 import dataclasses
 import threading
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.service  # a whole job per test, not one step; the step
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs that wait are not waited for: here nobody ends them meanwhile."""
+    """Don't wait for waiting jobs: in these tests nothing ends them meanwhile."""
     monkeypatch.setattr(maintenance_work, "LONGEST_WAIT_S", 0)
 
 
@@ -42,7 +42,7 @@ def lenders(filled: Filled) -> list[Lender]:
 
 
 def outdated(store: Store) -> list[Lender]:
-    """Three, each with a customer in the same bucket that holds a row, under an older version of the enrichment."""
+    """Return three lenders, each with a customer in BUCKET whose row an older version of the enrichment made."""
     three = three_in_a_bucket(store)
     with store.db.writing() as w:
         w.execute(update(models.customers).values(enrichment_version=ENRICHMENT_VERSION - 1))
@@ -50,7 +50,7 @@ def outdated(store: Store) -> list[Lender]:
 
 
 def backfilled(store: Store, do: Callable[[Work], Outcome] | None = None) -> Outcome:
-    """With a slice for every customer."""
+    """Run a backfill with one slice for each customer."""
     sliced = dataclasses.replace(
         store, settings=store.settings.model_copy(update={"portfolio_slice_rows": 1, "portfolio_share": 1})
     )
@@ -69,11 +69,11 @@ def enrichment_versions(store: Store) -> list[int]:
         return list(r.execute(query).scalars())
 
 
-def test_a_version_moves_only_where_rows_change_and_everyone_is_brought_up(
+def test_all_customers_get_the_enrichment_version_but_only_changed_rows_a_data_version(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def better(*arguments: Any) -> Enriched:
-        """Coffee was something else."""
+        """Enrich with another category for coffee."""
         enriched = enrich(*arguments)
         coffee = pl.col("description") == "COFFEE"
         new = pl.when(coffee).then(pl.lit("new")).otherwise("category")
@@ -86,11 +86,11 @@ def test_a_version_moves_only_where_rows_change_and_everyone_is_brought_up(
     assert moved == [0, 1, 0]
     assert [row["category"] for row in lenders[1].rows()] == ["new"]
     assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
-    assert backfilled(store) == Outcome(), "nobody is behind any more"
+    assert backfilled(store) == Outcome(), "no customer is outdated any more"
 
 
 @pytest.mark.usefixtures("lenders")
-def test_what_was_done_before_it_broke_is_not_done_again(store: Store) -> None:
+def test_slices_done_before_a_failure_are_not_repeated(store: Store) -> None:
     tried: list[int] = []
 
     def breaking(work: Work) -> Outcome:
@@ -110,7 +110,7 @@ def test_what_was_done_before_it_broke_is_not_done_again(store: Store) -> None:
     assert progress(store).error is None
 
 
-def test_a_customer_with_a_submission_under_way_is_left_to_it(store: Store, lenders: list[Lender]) -> None:
+def test_a_customer_with_an_unfinished_submission_is_left_to_it(store: Store, lenders: list[Lender]) -> None:
     lenders[1].submit(SALE)
     assert backfilled(store) == Outcome(customers=2, left=1)
     assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
@@ -118,7 +118,7 @@ def test_a_customer_with_a_submission_under_way_is_left_to_it(store: Store, lend
     assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
 
 
-def test_a_submission_that_comes_while_a_slice_is_computed_goes_first(store: Store, lenders: list[Lender]) -> None:
+def test_a_submission_received_while_a_slice_is_computed_takes_precedence(store: Store, lenders: list[Lender]) -> None:
     def overtaken(work: Work) -> Outcome:
         lenders[1].submit(SALE)
         return tables.reenrich(store, work)
@@ -128,19 +128,19 @@ def test_a_submission_that_comes_while_a_slice_is_computed_goes_first(store: Sto
     assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
 
 
-def test_a_damaged_file_keeps_only_its_own_customers_behind(store: Store, lenders: list[Lender]) -> None:
+def test_a_damaged_file_leaves_only_its_own_customers_outdated(store: Store, lenders: list[Lender]) -> None:
     with store.db.reading() as r:
         [place] = current_locations(r, [lenders[1].customer.number])
     (store.lake.root / place.path).write_bytes(b"not what was written")
-    forgetful = dataclasses.replace(store, lake=type(store.lake)(store.lake.root))  # as a process started since
+    forgetful = dataclasses.replace(
+        store, lake=type(store.lake)(store.lake.root)
+    )  # as a process that has not verified the file yet
     outcome = carry_out(forgetful, Task.BACKFILL, BUCKET, tables.outdated(), partial(tables.reenrich, forgetful))
     assert outcome == Outcome(customers=3, failed=1)
     assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION]
 
 
-def test_stale_reports_are_refreshed_and_none_is_made_that_nobody_asked_for(
-    store: Store, lenders: list[Lender]
-) -> None:
+def test_stale_reports_are_refreshed_and_no_first_report_is_computed(store: Store, lenders: list[Lender]) -> None:
     for lender in lenders[:2]:
         lender.ask_for_reports()
         refreshed(lender)
@@ -157,11 +157,11 @@ def test_stale_reports_are_refreshed_and_none_is_made_that_nobody_asked_for(
         assert reports_of(r, "risk", BUCKET)["is_current"].to_list() == [True, True]
 
 
-def test_between_slices_maintenance_rests_while_somebody_waits_for_a_job(
+def test_between_slices_maintenance_rests_while_jobs_wait(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance_work, "LONGEST_WAIT_S", 60)
-    rest(store, worked_s=0)  # nobody waits
+    rest(store, worked_s=0)  # no job waits
     lenders[0].submit(SALE)
     resting = threading.Thread(target=rest, args=(store, 0))
     resting.start()
@@ -172,7 +172,7 @@ def test_between_slices_maintenance_rests_while_somebody_waits_for_a_job(
     assert not resting.is_alive()
 
 
-def test_slices_are_cut_by_rows_and_a_larger_customer_has_one_alone() -> None:
+def test_slices_are_limited_by_rows_and_a_larger_customer_has_its_own() -> None:
     due = [(1, 40), (2, 60), (3, 1), (4, 500), (5, 10)]
     assert list(slices(due, 3, most_rows=100)) == [[1, 2], [3], [4], [5]]
     assert list(slices([], 3, most_rows=100)) == []

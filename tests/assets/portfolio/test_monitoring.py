@@ -1,4 +1,4 @@
-"""Rules are evaluated in the batch that moves them, by night, and when something they read has changed."""
+"""Rulesets are evaluated in the batch that changes transactions, at night, and when rulesets or attributes change."""
 
 import dataclasses
 from collections.abc import Callable
@@ -58,13 +58,13 @@ def item(back: int, text: str = "SALE") -> dict[str, Any]:
 
 
 class Borrower(Lender):
-    """A customer, whose client watches for histories of more than 30 days."""
+    """A lender whose customer may be watched, by default for a history of more than 30 days."""
 
     def watch(self, *rules: Any, **also: Any) -> StoredRuleset:
         return created(self.store, self.customer.client_id, a_ruleset(*rules, **also), datetime.now(UTC))
 
     def trigger(self) -> Any:
-        """Submissions that make the history long."""
+        """Submit rows that make the history longer than 30 days."""
         return self.sent(item(60), item(1))
 
     @property
@@ -170,7 +170,7 @@ def test_only_the_clients_own_customers_are_evaluated(store: Store) -> None:
     assert (len(one.matches), len(other.matches)) == (1, 0)
 
 
-def test_what_is_unavailable_never_fires_and_is_counted(borrower: Borrower) -> None:
+def test_a_rule_with_unavailable_data_never_fires_and_is_counted(borrower: Borrower) -> None:
     ruleset = borrower.watch(
         a_rule("BALANCE", {"lessThan": [{"metric": "closing_balance"}, "1000000"]}),
         a_rule("SCORE", LOW_SCORE),
@@ -189,7 +189,7 @@ def test_an_attribute_that_is_set_is_read(borrower: Borrower) -> None:
     assert [list(match.rules) for match in borrower.matches] == [["SCORE"]]
 
 
-def test_a_job_s_events_come_before_the_rule_s(borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jobs_events_come_before_those_of_rules(borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[str] = []
     enqueue = outbox.enqueue
 
@@ -293,7 +293,9 @@ def test_an_attribute_that_no_ruleset_reads_cancels_no_evaluation(
     assert (len(borrower.matches), asked_for(borrower.store)) == (1, [])
 
 
-def test_nor_does_one_that_another_client_s_ruleset_reads(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attribute_that_only_another_clients_ruleset_reads_cancels_no_evaluation(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = Borrower(store), Borrower(store, OTHER_ABN)
     one.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     grade = {"name": "grade", "kind": "decimal"}
@@ -349,7 +351,7 @@ def test_a_batch_that_evaluated_all_rulesets_requests_no_evaluation(borrower: Bo
     assert asked_for(borrower.store) == []
 
 
-# Never twice
+# No trigger is reported twice
 
 
 STEPS = {
@@ -367,7 +369,7 @@ STEPS = {
 def test_a_batch_killed_at_any_step_and_run_again_triggers_one_match(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    """It dies at each step in turn, and then no more."""
+    """The run is killed at each step in turn, and finally not killed."""
     borrower.watch()
     job = borrower.submit(item(60), item(1))
 
@@ -405,7 +407,7 @@ def test_a_batch_killed_at_any_step_and_run_again_triggers_one_match(
 def test_a_batch_during_the_nightly_evaluation_triggers_one_match(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch commits when the night has evaluated the customer, so the night's result is out of date."""
+    """The batch commits after the customer was evaluated at night, so that result is out of date."""
     ruleset = borrower.watch()
     borrower.sent(item(1))
     evaluated = ruleset_evaluation.evaluate
@@ -628,7 +630,7 @@ def test_a_change_during_an_evaluation_is_evaluated_afterwards(
     assert triggered.evaluated().changed == 1
 
 
-def test_the_night_evaluates_the_buckets_of_watched_customers(store: Store) -> None:
+def test_the_nightly_schedule_evaluates_the_buckets_of_watched_customers(store: Store) -> None:
     def due() -> list[str | None]:
         answer = schedules.nightly_ruleset_evaluation(store)
         return [request.partition_key for request in answer] if isinstance(answer, list) else []
@@ -678,10 +680,10 @@ def test_an_unreadable_ruleset_does_not_prevent_evaluations_of_other_clients(sto
         each.submit(item(60), item(1))
     one.end_all()
     assert (len(one.matches), len(other.matches)) == (0, 1)
-    assert (one.customer.data_version, asked_for(store)) == (1, []), "by night it is tried again"
+    assert (one.customer.data_version, asked_for(store)) == (1, []), "it is tried again at night"
 
 
-def test_nor_by_night_and_the_clients_customers_count_as_failed(store: Store) -> None:
+def test_an_unreadable_ruleset_fails_only_its_own_clients_customers_at_night(store: Store) -> None:
     one, other = Borrower(store), Borrower(store, OTHER_ABN)
     for each in (one, other):
         each.submit(item(60), item(1))
@@ -704,7 +706,7 @@ def test_an_evaluation_that_fails_does_not_end_the_run(triggered: Borrower, monk
     assert triggered.evaluated().changed == 1
 
 
-def test_an_attribute_can_be_set_though_a_ruleset_can_t_be_read(triggered: Borrower) -> None:
+def test_an_attribute_can_be_set_although_a_ruleset_is_unreadable(triggered: Borrower) -> None:
     triggered.watch_unreadably()
     triggered.note("phone", "x")
     assert asked_for(triggered.store) == [triggered.bucket]

@@ -1,4 +1,4 @@
-"""What runs by itself: when, for which buckets, and not at all where it was switched off."""
+"""Schedules and sensors request runs at the right times and for the right buckets, unless they are switched off."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -36,12 +36,12 @@ def with_data(store: Store, now: datetime, enrichment_version: int = ENRICHMENT_
 
 
 def asked_for(schedule: Callable[[Store], list[RunRequest] | SkipReason], store: Store) -> list[str | None]:
-    """Return the partitions that a tick requests runs of."""
+    """Return the partitions for which a tick requests runs."""
     answer = schedule(store)
     return [request.partition_key for request in answer] if isinstance(answer, list) else []
 
 
-def test_runs_are_asked_for_only_where_there_is_something_to_do(store: Store, now: datetime) -> None:
+def test_runs_are_requested_only_for_buckets_with_work(store: Store, now: datetime) -> None:
     everyone = [schedules.weekly_backfill, schedules.nightly_refresh, schedules.nightly_compaction]
     assert [asked_for(schedule, store) for schedule in everyone] == [[], [], []]
     current, behind = with_data(store, now), with_data(store, now, ENRICHMENT_VERSION - 1)
@@ -49,7 +49,7 @@ def test_runs_are_asked_for_only_where_there_is_something_to_do(store: Store, no
     assert [asked_for(schedule, store) for schedule in everyone] == [["02"], ["01", "02"], ["01", "02"]]
 
 
-def test_what_the_command_asked_for_is_started_once_and_in_order(store: Store, now: datetime) -> None:
+def test_a_backfill_requested_by_the_command_is_started_once_and_in_order(store: Store, now: datetime) -> None:
     with store.db.writing() as w:
         maintenance.request(w, Task.BACKFILL, [9, 3], now)
     first, again = tick(store), tick(store)
@@ -60,7 +60,7 @@ def test_what_the_command_asked_for_is_started_once_and_in_order(store: Store, n
     assert [request.partition_key for request in tick(store)] == ["09"]
 
 
-def test_a_run_that_ended_before_it_began_is_started_again_when_asked_for_again(store: Store, now: datetime) -> None:
+def test_a_run_that_never_began_is_started_again_when_it_is_requested_again(store: Store, now: datetime) -> None:
     keys: list[str | None] = []
     for asked_at in (now, now + maintenance.SILENT_AFTER):
         with store.db.writing() as w:
@@ -75,7 +75,7 @@ def tick(store: Store) -> list[RunRequest]:
     return answer if isinstance(answer, list) else []
 
 
-def test_schedules_keep_the_business_s_hours_and_its_daylight_saving() -> None:
+def test_schedules_use_the_business_time_zone_and_avoid_the_hour_of_daylight_saving() -> None:
     repository = definitions().get_repository_def()
     assert {each.name for each in repository.schedule_defs} == {
         "weekly_backfill",
@@ -92,7 +92,7 @@ def test_schedules_keep_the_business_s_hours_and_its_daylight_saving() -> None:
         assert str(each.cron_schedule).split()[1] != "2", "an hour that daylight saving skips or repeats"
 
 
-def test_a_setting_switches_them_off(tmp_path: Path) -> None:
+def test_a_setting_switches_schedules_off(tmp_path: Path) -> None:
     off = schedules.schedules_for(Settings(home=tmp_path, schedules=False))
     assert {each.default_status for each in off} == {DefaultScheduleStatus.STOPPED}
 
@@ -106,7 +106,7 @@ def test_without_schedules_nothing_is_ever_late(monkeypatch: pytest.MonkeyPatch)
     assert watched_for_freshness() == 0
 
 
-def test_dagster_forgets_runs_that_are_over_and_old_enough(tmp_path: Path) -> None:
+def test_old_finished_runs_are_deleted_from_dagster(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home")
     dagster_home.prepare(settings)
     job = trivial.resolve_job_def("enrichment_batch")

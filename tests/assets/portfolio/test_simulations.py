@@ -1,4 +1,4 @@
-"""A simulation goes over a client's customers in slices, and says the same as simulating each alone."""
+"""A simulation computes a client's customers in slices, and has the same result as simulating each alone."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,7 +37,7 @@ ABNS = ("51824753556", "53004085616", "83914571673", "33102417032")
 
 
 def document(**also: Any) -> dict[str, Any]:
-    """OUT: more than 100 went out in 10 days. RISKY: the score is low."""
+    """Return a ruleset with two rules. OUT: more than 100 went out in 10 days. RISKY: the score is below 500."""
     spent = {
         "slug": "spent",
         "name": "Spent",
@@ -66,7 +66,10 @@ def sound(reported: Mapping[str, Any]) -> Ruleset:
 
 
 class Portfolio:
-    """Three customers with rows: much out in January and March, much out in March, little; and one without rows."""
+    """Four customers: the first spends much in January and March, the second in March, the third little.
+
+    The last has no rows.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -133,7 +136,7 @@ def portfolio(filled: Filled) -> Portfolio:
     return filled(Portfolio)
 
 
-def test_what_would_have_fired_and_for_whom(portfolio: Portfolio) -> None:
+def test_the_result_says_which_rules_would_have_fired_for_which_customers(portfolio: Portfolio) -> None:
     job = portfolio.ask(portfolio.ruleset())
     result = portfolio.run(job)
     assert portfolio.firings(job) == [
@@ -156,7 +159,7 @@ def test_what_would_have_fired_and_for_whom(portfolio: Portfolio) -> None:
     assert (done.status, done.customers_total, done.customers_done) == (JobStatus.COMPLETED, 3, 3)
 
 
-def test_slices_of_any_size_say_the_same(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_of_any_size_give_the_same_result(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     of = portfolio.ruleset()
     portfolio.score(2, 400, datetime(2026, 2, 15, tzinfo=UTC))
     portfolio.score(2, 600, datetime(2026, 3, 15, tzinfo=UTC))
@@ -171,12 +174,14 @@ def test_slices_of_any_size_say_the_same(portfolio: Portfolio, monkeypatch: pyte
     assert portfolio.firings(sliced) == portfolio.firings(whole)
 
 
-def test_attributes_are_as_they_were_and_before_as_they_are_now(portfolio: Portfolio) -> None:
-    """At the ends of the service's own days: midnight in Sydney is the afternoon before in UTC."""
+def test_attributes_have_their_past_values_and_before_the_first_change_its_value(portfolio: Portfolio) -> None:
+    """Days end in the service's time zone: midnight in Sydney is the afternoon before in UTC."""
     of = portfolio.ruleset()
     portfolio.score(0, 700, datetime(2026, 2, 9, 12, 59, tzinfo=UTC))  # the last minute of the 9th
     portfolio.score(0, 400, datetime(2026, 2, 20, 13, 1, tzinfo=UTC))  # the first of the 21st
-    portfolio.score(1, 400, datetime(2026, 6, 1, tzinfo=UTC))  # as now: on every day
+    portfolio.score(
+        1, 400, datetime(2026, 6, 1, tzinfo=UTC)
+    )  # after the simulated days, so this value applies to all of them
     job = portfolio.ask(of)
     portfolio.run(job)
     assert [each for each in portfolio.firings(job) if each[2] == "RISKY"] == [
@@ -186,14 +191,14 @@ def test_attributes_are_as_they_were_and_before_as_they_are_now(portfolio: Portf
     ]
 
 
-def test_whom_the_ruleset_lists_and_who_is_named(portfolio: Portfolio) -> None:
+def test_only_customers_that_the_ruleset_lists_and_the_request_names_are_simulated(portfolio: Portfolio) -> None:
     of = portfolio.ruleset(appliesTo={"customers": [str(portfolio.id(0)), str(portfolio.id(2))]})
     job = portfolio.ask(of, customers=(portfolio.id(1), portfolio.id(2)))
     result = portfolio.run(job)
     assert (portfolio.simulation(job).customers_total, result["customers"], result["events"]) == (1, 1, 0)
 
 
-def test_a_document_that_was_sent_along_is_tried(portfolio: Portfolio) -> None:
+def test_the_document_in_the_request_is_simulated(portfolio: Portfolio) -> None:
     tried = document()
     tried["rules"][0]["condition"]["moreThan"][1] = "100.50"
     job = portfolio.ask(portfolio.ruleset(), document=canonical(sound(tried)))
@@ -221,7 +226,7 @@ def test_a_customer_whose_file_is_damaged_is_left_out(portfolio: Portfolio) -> N
     assert result["events"] == 1
 
 
-def test_a_customer_who_cant_be_computed_is_left_out(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_customer_who_cannot_be_computed_is_left_out(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     real, bad = simulation.simulate, portfolio.number(1)
 
     def broken(of: Any, rows: Any, *rest: Any) -> Any:
@@ -239,14 +244,14 @@ def test_a_customer_who_cant_be_computed_is_left_out(portfolio: Portfolio, monke
 
 @pytest.mark.parametrize("step", ["begin", "list_slices", "put_rows", "record", "recorded_tallies", "end"])
 def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    """Killed at any step: it says the same in the end, and counts nobody twice."""
+    """Wherever it was killed, the result is the same in the end, and no customer counts twice."""
     of = portfolio.ruleset()
     wanted = portfolio.run(portfolio.ask(of))
     monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
     job = portfolio.ask(of)
     with monkeypatch.context() as patched:
         patched.setattr(portfolio_jobs, step, _killed)
-        patched.setattr(portfolio_jobs, "fail", lambda *_: None)  # who is killed says nothing
+        patched.setattr(portfolio_jobs, "fail", lambda *_: None)  # a killed process can't report its failure
         with pytest.raises(KeyboardInterrupt):
             portfolio.run(job)
     assert not portfolio.simulation(job).is_done
@@ -269,7 +274,7 @@ def test_a_run_that_is_stopped_fails_its_job(portfolio: Portfolio, monkeypatch: 
     assert (ended.status, ended.error and ended.error["code"]) == (JobStatus.FAILED, "Simulation.Stopped")
 
 
-def test_what_has_ended_is_left_alone(portfolio: Portfolio) -> None:
+def test_an_ended_job_is_left_unchanged(portfolio: Portfolio) -> None:
     job = portfolio.ask(portfolio.ruleset())
     result = portfolio.run(job)
     done = portfolio.simulation(job)
@@ -283,7 +288,7 @@ def test_what_has_ended_is_left_alone(portfolio: Portfolio) -> None:
 def test_more_firings_than_are_listed_are_counted(
     portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, where: ModuleType, at_once: str, read: int
 ) -> None:
-    """Within a slice nothing is read for those that aren't listed. Slices know nothing of each other."""
+    """A slice makes no records for firings that aren't listed, but doesn't know how many the other slices list."""
     ruleset = portfolio.ruleset()
     everything = portfolio.ask(ruleset)
     result = portfolio.run(everything)
@@ -316,7 +321,7 @@ def test_a_client_without_customers_gets_an_empty_result(store: Store) -> None:
     assert (result["customers"], result["events"], result["byCustomer"]) == (0, 0, [])
 
 
-def test_what_is_asked_for_starts_in_order_of_receipt(portfolio: Portfolio) -> None:
+def test_requested_jobs_start_in_order_of_receipt(portfolio: Portfolio) -> None:
     of = portfolio.ruleset()
     asked = [portfolio.ask(of) for _ in range(2)]
     found = work.requested_portfolio_jobs_sensor(build_sensor_context(), store=portfolio.store)

@@ -1,6 +1,6 @@
 """No forbidden address is ever dialled. The oracle is the interpreter's audit event of `socket.connect`.
 
-The verdicts are a frozen list: they are ours, and must not move with a Python version's idea of "private".
+The verdicts are a fixed list: they are our decision, and must not change with a Python version's idea of "private".
 """
 
 import json
@@ -29,7 +29,7 @@ FINE, FORBIDDEN, INVALID, NOT_HTTPS = "fine", "Webhook.UrlForbidden", "Webhook.U
 NAME = "lender.example"
 DIALLED, REFUSED, NOT_READ = "connect", "refused", "protocol"  # how a delivery ends; tests connect only to loopback
 
-# A URL, what is said when a subscription is made for it, and how a delivery there ends.
+# A URL, the verdict when a subscription is created for it, and how a delivery to it ends.
 VERDICTS: Sequence[tuple[str, str, str]] = [
     ("https://127.0.0.1/", FORBIDDEN, REFUSED),
     ("https://127.255.255.254:8443/", FORBIDDEN, REFUSED),
@@ -92,7 +92,7 @@ VERDICTS: Sequence[tuple[str, str, str]] = [
     ("https://[2606:4700:4700::1111]/", FINE, DIALLED),
 ]  # fmt: skip
 
-# These are told at creation alone: what is no such URL is never stored, and names are judged by where they lead.
+# Only creation refuses these: no subscription stores them, and a delivery judges a name by its addresses.
 NO_URLS: Sequence[tuple[str, str]] = [
     ("http://lender.example/", NOT_HTTPS),
     ("ftp://lender.example/", NOT_HTTPS),

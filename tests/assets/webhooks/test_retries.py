@@ -51,13 +51,13 @@ def ask_for(sender: Sender, subscription_id: UUID, **patience: int | None) -> No
 
 
 def bring_forward(sender: Sender) -> None:
-    """The time of every retry has come."""
+    """Make the time of every retry come now."""
     with sender.store.db.writing() as w:
         w.execute(update(deliveries).where(deliveries.c.retry_at.is_not(None)).values(retry_at=datetime.now(UTC) - DAY))
 
 
 def in_turn(*statuses: str) -> Callable[[ssl.SSLSocket], None]:
-    """Answers these, one after the other."""
+    """Return a script that answers with these statuses, one for each connection."""
     left = iter(statuses)
 
     def answer(connection: ssl.SSLSocket) -> None:

@@ -29,9 +29,7 @@ def settings(ca: trustme.CA, tmp_path: Path) -> Settings:
 
 @contextmanager
 def taking_turns(ca: trustme.CA, *turns: Turn) -> Iterator[Misbehaving]:
-    """A receiver that takes its turn, the first one first, for each request that comes over one connection, and then
-    hangs up.
-    """
+    """Run a receiver that answers the requests over one connection by these turns, in order, and then closes it."""
 
     def converse(connection: ssl.SSLSocket) -> None:
         turns[0](connection)

@@ -16,8 +16,8 @@ def run(world: World, *arguments: str, behind: Sequence[str] = (), **environment
     """Run `tidemark …` and return its JSON output; None if it was killed.
 
     Args:
-        behind: what starts it, such as strace.
-        environment: beside that of the service.
+        behind: a command that starts it, such as strace.
+        environment: variables in addition to those of the service.
     """
     done = subprocess.run(
         [*behind, sys.executable, "-m", "api.cli", *arguments, "--json"],

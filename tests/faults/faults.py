@@ -1,8 +1,8 @@
 """Ways to break a running service. Each is a context manager that breaks something on entry and repairs it on exit.
 
 `injected` says whether the fault was observed (`was_observed`), because it may not happen: a scenario with five writes
-has no sixth at which to kill. Observed means: a kill was carried out, a system call failed, a process stood still; or
-the disk, the database or its network refused the harness itself, and so everybody else at that time.
+has no sixth at which to kill. Observed means: a kill was carried out, a system call failed, or a process stood still;
+or the disk, the database or its network refused the harness itself, and so everybody else at that time.
 
 With `lasting_s` the fault is repaired that many seconds after it was first observed, so that a client which keeps
 trying gets its answer before the context ends.
@@ -45,7 +45,7 @@ class Fault(ABC):
     """A way to break a service. The dataclass's text names it in failure messages."""
 
     kind: ClassVar[str]
-    jobs_may_fail: ClassVar[bool] = False  # properly, with a reason; the client submits again
+    jobs_may_fail: ClassVar[bool] = False  # with a proper error; the client then submits again
     lasting_s: float | None = field(default=None, kw_only=True)
     injected: bool = field(default=False, init=False, repr=False)
 
@@ -130,7 +130,7 @@ class SystemCalls(Fault):
     how: str
 
     @property
-    def jobs_may_fail(self) -> bool:  # pyrefly: ignore[bad-override]  # of one kind of how
+    def jobs_may_fail(self) -> bool:  # pyrefly: ignore[bad-override]  # it depends on `how`
         """Return whether the call fails repeatedly."""
         return self.how.endswith("+")
 
@@ -251,7 +251,7 @@ class Limited(Fault):
     """A limit on a resource of a part's process; strace observes when the process is refused more.
 
     Args:
-        world: whose part it is.
+        world: the world of the part.
         part: one of PARTS.
     """
 
@@ -299,7 +299,7 @@ class FileSizeLimit(Limited):
 
 @dataclass
 class MemoryLimit(Limited):
-    """A limit on the memory of a part's process: no more than it has."""
+    """A limit on the memory of a part's process: no more than it has now."""
 
     kind = "out of memory"
     limit = psutil.RLIMIT_AS
@@ -334,7 +334,7 @@ class ClockJump(Fault):
     """The service's clock is set and stays so (the world must have been started with `faked_clock`).
 
     Args:
-        to: from the real time, as libfaketime writes it: `-2h`, `+400d`, `+0`.
+        to: the offset from the real time, as libfaketime writes it: `-2h`, `+400d`, `+0`.
     """
 
     kind = "clock jump"

@@ -1,8 +1,8 @@
 """The invariants that must hold after every fault. Each is a named check that yields the violations it finds.
 
 They look from outside: HTTP answers, SQL, the lake's files, the receiver's log, the processes' logs. All hold for a
-service that has drained; those under `@always` hold while it works, too, and are looked at then. A later part of the
-product adds its check here, under `@invariant`, and every scenario and every fault then proves it.
+service that has drained; those under `@always` hold while it works, too, and are also checked then. A new part of the
+product adds its check here, under `@invariant`; every scenario and every fault then tests it.
 """
 
 import hashlib

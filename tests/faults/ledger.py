@@ -1,7 +1,7 @@
 """The service's promises, recorded outside of it: one line of JSON for every answer, written before it is relied on.
 
-The file outlives whatever a test breaks, and a failure's message names it. The rows that were submitted are kept in
-memory only: they are what the check of the visible ones needs.
+The file outlives whatever a test breaks, and a failure's message names it. Submitted rows are kept only in memory,
+to be compared with the visible ones.
 """
 
 import json
@@ -21,7 +21,7 @@ class Row(NamedTuple):
     date: str
     description: str
     amount: str
-    balance: str | None  # where both have one, it tells two equal payments of a day apart
+    balance: str | None  # if both have one: it distinguishes equal payments of a day
 
     @classmethod
     def of(cls, item: dict[str, Any]) -> "Row":

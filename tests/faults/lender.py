@@ -1,9 +1,9 @@
 """A lender's backend that doesn't give up: it repeats requests without an answer or answered with 503.
 
-Each answer goes into the ledger. Asking again may create a second customer or repeat a submission; that is what real
-clients do after a failure, and submissions overlap by default. A submission whose job failed is made again, too.
+Each answer goes into the ledger. Repeating a request may create a second customer or repeat a submission, as real
+clients do after a failure; submissions overlap by default. A submission whose job failed is made again, too.
 
-One that sends keys asks again under the same Idempotency-Key, also when told that the first request is being worked on.
+A lender that sends Idempotency-Keys repeats a request under the same key, even while the first one is in progress.
 """
 
 import random

@@ -1,6 +1,6 @@
 """Backups during a scenario, one killed at its n-th write: the folder holds a complete backup or none.
 
-What is restored is restored as docs/how-to/operations.md says; on PostgreSQL by the very commands that stand there.
+A backup is restored as docs/how-to/operations.md says; on PostgreSQL, with the commands of that page themselves.
 """
 
 import os
@@ -37,9 +37,9 @@ from tests.patience import again_and_again
 from tests.root import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-FIRST = range(1, 60, 10)  # writes of a backup into an empty folder, some of them
-LATER = range(1, 30, 2)  # and of one that copies what is new
-AT_LEAST = 10  # writes of one that finds nothing new
+FIRST = range(1, 60, 10)  # some of the writes of a backup into an empty folder
+LATER = range(1, 30, 2)  # some of the writes of a backup that copies only new files
+AT_LEAST = 10  # writes of a backup that finds nothing new
 OPERATIONS: Final = ROOT / "docs" / "how-to" / "operations.md"
 
 
@@ -78,7 +78,7 @@ def test_the_documented_commands_restore_a_postgresql_backup(receiver: Receiver,
 
 
 def documented(under: str) -> list[str]:
-    """The lines of the first block of commands that follows these words in docs/how-to/operations.md."""
+    """Return the lines of the first block of commands that follows these words in docs/how-to/operations.md."""
     block = OPERATIONS.read_text().split(under)[1].split("```sh\n")[1].split("```")[0]
     return block.splitlines()
 
@@ -116,7 +116,7 @@ def assert_whole(folder: Path, copy: Path) -> None:
 
 
 def assert_restorable(world: World, folder: Path, home: Path, lender: Lender) -> None:
-    """As docs/how-to/operations.md says."""
+    """Restore the backup as docs/how-to/operations.md says, and check its content."""
     home.mkdir(mode=0o700)
     shutil.copy(folder / "tidemark.db", home)
     shutil.copytree(folder / "lake", home / "lake")

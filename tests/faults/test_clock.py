@@ -14,7 +14,7 @@ from tests.faults.world import World, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-JUMPS = ("-2h", "+0", "+400d")  # each from the one before
+JUMPS = ("-2h", "+0", "+400d")  # offsets from the real time, set one after the other
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MEGABYTES = 96
 SYNCS = 8  # more than any thread of the API does in a scenario
-SURELY = 1  # the number that some thread of a part certainly does
+SURELY = 1  # syncs that some thread of each part certainly does
 FOR_S = 4.0
 WRITES = "pwrite64,fsync,fdatasync,ftruncate,link,linkat,mkdir,mkdirat"
 

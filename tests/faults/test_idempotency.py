@@ -17,5 +17,5 @@ WRITES = 20  # of the API in the scenario, and at least one more, at which nothi
 @pytest.mark.parametrize("nth", range(1, WRITES + 1))
 def test_killed_at_every_write(world: World, nth: int) -> None:
     injected = survives(world, submits_with_keys, KillAtWrite(world, "api", nth), seed=nth)
-    assert injected or nth > WRITES // 2, "the story has fewer writes than it surely has: was nobody killed?"
-    assert not (injected and nth == WRITES), "the story has more writes than are counted through here"
+    assert injected or nth > WRITES // 2, "the scenario has fewer writes than expected: was nothing killed?"
+    assert not (injected and nth == WRITES), "the scenario has more writes than are tried here"

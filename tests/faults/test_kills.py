@@ -1,7 +1,7 @@
 """Every part of the service is killed at every write of a scenario: nothing promised is lost, nothing is done twice.
 
-Counted in two ways: the moments that the service's own code knows (a file is synced or gets its name, a transaction
-commits), and the system calls underneath.
+Writes are counted in two ways: as moments of the service's own code (a file is synced or gets its name, a transaction
+commits), and as system calls.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MOMENT: Final = "moment"
 
-# How many writes each part does in a story, and one more, at which there is nothing left to kill.
+# How many writes each part does in a scenario, plus one, at which there is nothing left to kill.
 WRITES: Final[Mapping[str, Mapping[str, int]]] = {
     "api": {
         MOMENT: 30,
@@ -39,7 +39,7 @@ WRITES: Final[Mapping[str, Mapping[str, int]]] = {
     "web": {MOMENT: 32},
 }
 BY_THE_CLOCK: Final = ("worker", "platform", "web")  # the number of their writes depends on the scenario's duration
-FIRST_BY_THE_CLOCK, FIRST_CALLS = 3, 1  # that certainly happen; calls are counted by thread
+FIRST_BY_THE_CLOCK, FIRST_CALLS = 3, 1  # how many certainly happen; calls are counted by thread
 STEADY: Final = ("api", "enrichment", "refresh")
 LONG_STORIES: Final = [("api", MOMENT), ("worker", MOMENT), ("platform", MOMENT), ("refresh", MOMENT)]
 
@@ -54,17 +54,17 @@ class Kill(NamedTuple):
 
     @property
     def story(self) -> Scenario:
-        """The short scenario, if it contains everything that the part does."""
+        """The short scenario, unless the part does more in the long one."""
         return submits_and_refreshes if (self.part, self.at) in LONG_STORIES else submits
 
     @property
     def is_beyond(self) -> bool:
-        """Whether the scenario should have ended before (some parts also write periodically)."""
+        """Whether the scenario should end before this write. (Some parts also write periodically.)"""
         return self.part in STEADY and self.at == MOMENT and self.nth == WRITES[self.part][MOMENT]
 
     @property
     def is_certain(self) -> bool:
-        """Whether the scenario certainly has so many, on any machine and in any thread."""
+        """Whether the scenario certainly has so many writes, on any machine and in any thread."""
         if self.at != MOMENT:
             return self.nth <= FIRST_CALLS
         return self.nth <= (FIRST_BY_THE_CLOCK if self.part in BY_THE_CLOCK else WRITES[self.part][MOMENT] // 3)
@@ -88,8 +88,8 @@ def all_kills() -> list[Kill]:
 @pytest.mark.parametrize("kill", all_kills(), ids=str)
 def test_killed_at_every_write(world: World, kill: Kill) -> None:
     injected = survives(world, kill.story, kill.fault(world), seed=kill.nth)
-    assert not (injected and kill.is_beyond), "the story has more writes than are counted through here"
-    assert injected or not kill.is_certain, "the story has fewer writes than it surely has: was nobody killed?"
+    assert not (injected and kill.is_beyond), "the scenario has more writes than are tried here"
+    assert injected or not kill.is_certain, "the scenario has fewer writes than expected: was nothing killed?"
 
 
 def test_killed_before_creating_the_first_folder_of_a_day(tmp_path: Path, receiver: Receiver) -> None:

@@ -1,6 +1,6 @@
 """A process that creates the tables is killed in the middle: the next one completes the work.
 
-There is one revision so far; with the second, one that holds rows is upgraded here as well.
+There is only one revision so far. Once there is a second, a database with rows must be upgraded here as well.
 """
 
 import os

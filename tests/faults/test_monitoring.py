@@ -55,7 +55,7 @@ def lived_through(world: World, story: Callable[[Lender], None], fault: Fault, s
 def test_killed_while_a_batch_evaluates_rulesets(world: World, nth: int) -> None:
     injected, matches = lived_through(world, is_watched, KillAtWrite(world, "enrichment", nth), seed=nth)
     assert list(matches.values()) == [2], "a trigger, a reset and a trigger"
-    assert injected or nth > WRITES // 3, "nobody was killed, although the story surely has so many writes"
+    assert injected or nth > WRITES // 3, "the scenario has fewer writes than expected: was nothing killed?"
 
 
 @pytest.mark.parametrize("nth", range(1, OF_AN_EVALUATION, 12))
@@ -72,4 +72,4 @@ def test_killed_while_the_portfolio_evaluates_rulesets(world: World, nth: int) -
         world, is_watched_afterwards, KillAtWrite(world, "assets.dagster_internals.warm portfolio", nth), nth
     )
     assert list(matches.values()) == [1, 1]
-    assert injected or nth > OF_AN_EVALUATION // 3, "nobody was killed"
+    assert injected or nth > OF_AN_EVALUATION // 3, "nothing was killed"

@@ -134,4 +134,4 @@ def test_another_session_holds_a_lock(world: World, database: Server, table: str
 @pytest.mark.parametrize(("part", "nth"), KILLS)
 def test_killed_at_a_write(world: World, part: str, nth: int) -> None:
     injected = survives(world, submits, KillAtWrite(world, part, nth), seed=nth)
-    assert injected or nth > WRITES[part] // 3, "the story has fewer writes than it surely has: was nobody killed?"
+    assert injected or nth > WRITES[part] // 3, "the scenario has fewer writes than expected: was nothing killed?"

@@ -14,4 +14,4 @@ WRITES = 120  # of the process in the scenario; every seventh is tried, which co
 @pytest.mark.parametrize("nth", range(1, WRITES, 7))
 def test_killed_while_retracting(world: World, nth: int) -> None:
     injected = survives(world, retracts, KillAtWrite(world, "enrichment", nth), seed=nth)
-    assert injected or nth > WRITES // 3, "the story has fewer writes than it surely has: was nobody killed?"
+    assert injected or nth > WRITES // 3, "the scenario has fewer writes than expected: was nothing killed?"

@@ -1,5 +1,5 @@
-"""Keys are replaced during a scenario by commands, one of them killed at its n-th write: every signature verifies,
-and whoever starts afterwards opens everything.
+"""Keys are replaced during a scenario by commands, one of them killed at its n-th write: every signature
+verifies, and every process that starts afterwards can open everything.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ROTATE, RESEAL = ("secrets", "rotate"), ("secrets", "rotate", "--reseal")
 WRITES = range(1, 19)  # of a rotation of the master key
 SOME_WRITES = range(1, 14, 2)  # some writes of resealing
-AT_LEAST = 8  # writes of either
+AT_LEAST = 8  # writes of each of the two
 
 
 @pytest.mark.parametrize("nth", WRITES)
 def test_a_rotation_of_the_master_key_is_killed(world: World, nth: int) -> None:
     injected = survives_while_keys_change(world, ROTATE, nth)
-    assert not (injected and nth == WRITES[-1]), "a rotation has more writes than are counted through here"
+    assert not (injected and nth == WRITES[-1]), "a rotation has more writes than are tried here"
 
 
 @pytest.mark.parametrize("nth", SOME_WRITES)

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 WRITES = 21  # of a sweep after the scenario, and at least one more, at which nothing is left to kill
 FILES = 5  # that it removes
 
-_hours = count(31 * 24)  # from now, when the next sweep is
+_hours = count(31 * 24)  # until the next sweep, by the faked clock
 
 
 @pytest.mark.parametrize("nth", range(1, WRITES + 1))
@@ -29,8 +29,8 @@ def test_killed_at_every_write(world: World, nth: int) -> None:
         retract_and_sweep(world, lender)
 
     injected = survives(world, is_swept, KillAtWrite(world, "api.cli sweep", nth), seed=nth)
-    assert injected or nth > WRITES // 2, "a sweep has fewer writes than it surely has: was nobody killed?"
-    assert not (injected and nth == WRITES), "a sweep has more writes than are counted through here"
+    assert injected or nth > WRITES // 2, "a sweep has fewer writes than expected: was nothing killed?"
+    assert not (injected and nth == WRITES), "a sweep has more writes than are tried here"
 
 
 @pytest.mark.parametrize("nth", range(1, FILES + 2))
@@ -41,13 +41,13 @@ def test_killed_before_every_file_that_it_removes(world: World, nth: int) -> Non
         retract_and_sweep(world, lender, *kill.strace)
 
     injected = survives(world, is_swept, kill, seed=nth)
-    assert injected == (nth <= FILES), "a sweep removes more or fewer files than are counted through here"
+    assert injected == (nth <= FILES), "a sweep removes more or fewer files than are tried here"
 
 
 def retract_and_sweep(world: World, lender: Lender, *behind: str) -> None:
     """Leave replaced versions, idempotency keys, and a file whose writer died before it was named; then sweep.
 
-    What a killed sweep leaves is looked at before the next one, which would put everything right.
+    What a killed sweep leaves is checked before the next sweep, which would put everything right.
     """
     lender.sends_keys = True
     retracts(lender)
@@ -61,9 +61,9 @@ def retract_and_sweep(world: World, lender: Lender, *behind: str) -> None:
 
 
 def sweep(world: World, *behind: str) -> Any:
-    """Run `tidemark sweep` in a month, each an hour after the last: a killed one keeps its lease for a while.
+    """Run `tidemark sweep` a month from now, each time an hour later: a killed sweep keeps its lease for a while.
 
-    Confirmed, since no sweep before it explains the month.
+    It must be confirmed, because no earlier sweep explains what has expired within that month.
     """
     environment = faked_clock(world.folder)
     set_clock(world.folder, f"+{next(_hours)}h")

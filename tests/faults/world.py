@@ -33,7 +33,7 @@ RUNS_END_WITHIN_S = 300.0  # for Dagster's runs after all work has ended: longer
 RUNS_UNDER_WAY = "SELECT run_id FROM {}runs WHERE status IN ('QUEUED', 'STARTING', 'STARTED', 'CANCELING')"
 BACK_WITHIN_S = 60.0
 
-# How each process of the service is told by its command line, and a queue's run by its process.
+# A piece of the command line by which each process of the service is recognised; a queue has a process of its own.
 PARTS: Mapping[str, str] = {
     "api": "api.cli api",
     "worker": "assets.service.worker",
@@ -54,10 +54,10 @@ class World:
 
     Args:
         folder: an empty one, for the ledgers and, by default, the home.
-        receiver: hears the webhooks.
-        home: of the service, where it shall lie elsewhere.
-        database: its URL as seen from outside, where the service itself goes a longer way.
-        settings: further environment of the service.
+        receiver: gets the webhooks.
+        home: the service's home, if not in `folder`.
+        database: its URL for the tests, if the service's own URL leads through another network.
+        settings: further environment variables of the service.
     """
 
     def __init__(

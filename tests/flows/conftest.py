@@ -1,7 +1,7 @@
 """One whole Tidemark for all flows that don't kill it, and a receiver that it may reach.
 
-`make test-service` has everything on SQLite and the main story on PostgreSQL, too; `make test-slow` has the longest
-stories, and everything on PostgreSQL.
+`make test-service` runs everything on SQLite, and the main job on PostgreSQL, too. `make test-slow` runs the longest
+tests, and everything on PostgreSQL.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Monitoring on the real stack: a rule triggers, its signed event arrives once, and the match is read by its id."""
+"""Monitoring in a whole service: a rule triggers, its signed event arrives once, and the match is read by its id."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

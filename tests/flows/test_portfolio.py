@@ -1,5 +1,5 @@
-"""The portfolio on the real stack: buckets materialised as from Dagster's pages, and a backfill that is killed midway
-while clients go on.
+"""The portfolio in a whole service: buckets are materialised as from Dagster's pages, and a backfill is killed midway
+while clients continue to work.
 """
 
 import json

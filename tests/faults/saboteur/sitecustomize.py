@@ -3,10 +3,10 @@
 A folder on PYTHONPATH holds this file, so every Python process of the service runs it before anything else. It counts
 the moments at which something becomes durable or visible: before each fsync, around each hard link (a file gets its
 name) and around each commit that changed something, on SQLite and on PostgreSQL. An order, a JSON file in the folder
-`SABOTEUR_ORDERS`, names a process by a piece of its command line and the count at which it ends by SIGKILL. The
-file is renamed before that, so an order is carried out once, whoever else fits it.
+`SABOTEUR_ORDERS`, names a process by a piece of its command line, and the count at which SIGKILL ends it. The
+file is renamed before that, so an order is carried out only once, even if several processes match it.
 
-Standard library only: it must cost nothing where no order waits, and nothing of the service may be imported by it.
+This file uses only the standard library: it must cost nothing without an order, and import nothing of the service.
 """
 
 import functools
@@ -25,11 +25,11 @@ ORDER, CARRIED_OUT = os.path.join(FOLDER, "order.json"), os.path.join(FOLDER, "c
 WHO = " ".join(sys.orig_argv)
 
 _lock = threading.Lock()
-_counted: dict[str, int] = {}  # by instruction
+_counted: dict[str, int] = {}  # by the order's id
 
 
 def moment() -> None:
-    """Count a moment, and kill this process if an instruction says so."""
+    """Count a moment, and kill this process if an order says so."""
     try:
         with open(ORDER) as file:
             order = json.load(file)

@@ -1,4 +1,4 @@
-"""The code location: assets, jobs, sensors and the store that they share."""
+"""The code location: assets, jobs, schedules, sensors and the store that they share."""
 
 import dagster
 from dagster import AssetsDefinition, Definitions, in_process_executor

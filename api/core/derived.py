@@ -21,12 +21,12 @@ from pipelines.vocabulary.errors import Unavailable
 from pipelines.vocabulary.printing import RATIO_SCALE, uuid_text
 from storage.core.paging import Page
 
-MOST_BYTES = 3 * 2**30  # in one process at once: room for the largest customer and some usual ones (our judgement)
+MOST_BYTES = 3 * 2**30  # in a process at once: enough for the largest customer and a few usual ones (our judgement)
 # Peak memory for each row of a customer, as measured by tests/api/intake/test_measured_bytes.py:
 BYTES_A_ROW = 2_800  # computing metrics, reports and derived lists
 BYTES_A_ROW_OF_DIFF = 5_200  # comparing the reports of two versions
-BYTES_A_LISTED_ROW = 3_500  # listing rows as JSON, for the rows in memory at once
-SLICE_ITEMS = 5_000  # sent in one piece
+BYTES_A_LISTED_ROW = 3_500  # listing rows as JSON; only rows in memory at the same time count
+SLICE_ITEMS = 5_000  # items of a list that are sent in one piece
 _STANDING = ("customer_number", "account_id", "date", "amount", "superseded_seq")
 
 
@@ -68,7 +68,7 @@ class ConcurrencyLimit:
         """Take the amount for the length of the block.
 
         Raises:
-            Unavailable: the asker, or all together, already use too much.
+            Unavailable: it would exceed the asker's share or the whole limit.
         """
         with self._lock:
             if not (self._shares.fits(asker, amount) or self._shares.untaken):

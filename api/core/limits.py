@@ -24,8 +24,8 @@ from storage.core.settings import Quota, Settings
 MAX_HEAD_BYTES = 64 * 1024  # of a request: its address and headers
 MAX_HELD_BODIES = 8  # times the largest body: memory for bodies that are being received or parsed (our judgement)
 MAX_HELD_UPLOADS = 16  # times the largest upload: disk space for files that are being received (our judgement)
-MAX_WORKING = 32  # routes in threads at once; the thread pool has 40, and the rest check keys
-IPV6_PREFIX = 64  # usually given to one subscriber, so all its addresses are one asker
+MAX_WORKING = 32  # requests whose route runs in a thread; the thread pool has 40, and the other 8 check keys
+IPV6_PREFIX = 64  # bits; such a network usually belongs to one subscriber, so its addresses count as one
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class LimitState:
 
 @dataclass(frozen=True)
 class Asker:
-    """Who a limit is shared among: clients, and within a client its keys. Until a key has been checked, both are the
-    address of the request."""
+    """Whose share of a limit a request uses: its client's and, within that, its key's. Until the key has been checked,
+    both are the address of the request."""
 
     client: UUID | str
     key: UUID | str
@@ -123,9 +123,9 @@ class Shares:
     """A limited amount that is shared by clients and their keys. Not thread-safe: the caller locks.
 
     A client may take at most three quarters of what the other clients leave, and a key three quarters of what the
-    client's other keys leave. So something is always left for the next one. The deliveries of
-    `storage.webhooks.outbox` work the same way, with half for each client; three quarters is our judgement, because
-    most services have one busy client.
+    client's other keys leave. So something is left for the next client or key. The deliveries of
+    `storage.webhooks.outbox` are shared the same way, with half for each client; three quarters is our judgement,
+    because most services have one busy client.
     """
 
     def __init__(self, most: int) -> None:
@@ -158,7 +158,7 @@ class Shares:
 
     @contextmanager
     def held(self, asker: Asker) -> Iterator["Held"]:
-        """Start with nothing; give back at the end of the block what was taken until then."""
+        """Yield an empty `Held`; at the end of the block, give back everything that it took."""
         held = Held(self, asker)
         try:
             yield held
@@ -237,7 +237,7 @@ def stranger(scope: Scope) -> Asker:
 
 
 def address(scope: Scope) -> str:
-    """Return the client's IPv4 address or IPv6 network."""
+    """Return the caller's IPv4 address or IPv6 network."""
     host = scope["client"][0] if scope.get("client") else "unknown"
     try:
         ip = ip_address(host)

@@ -2,8 +2,8 @@
 
 The first refusal of a kind (caller, address, operation) in a minute is written at once. The others become one entry
 with their count when the minute is over. A background thread writes them, so that the time an answer takes doesn't
-depend on whether its refusal was the first: that would let an attacker distinguish revoked keys from unknown ones.
-While the database is away, a bounded number of entries waits.
+depend on whether its refusal was the first; otherwise an attacker could distinguish revoked keys from unknown ones.
+While the database is unavailable, a bounded number of entries waits.
 """
 
 import logging
@@ -19,7 +19,7 @@ from storage.core.database import AWAY, Database, Writing
 
 WINDOW_S = 60.0
 MOST_KINDS = 100  # in a window; further kinds are counted together (our judgement)
-MOST_STORED = 10 * MOST_KINDS  # entries that wait while the database is away
+MOST_STORED = 10 * MOST_KINDS  # entries that wait while the database is unavailable (our judgement)
 
 log = logging.getLogger("tidemark.api")
 
@@ -96,7 +96,7 @@ class Refusals:
         return firsts + [Due(refusal, now, times) for refusal, times in others.items() if times]
 
     def _write(self, due: Sequence[Due]) -> Sequence[Due]:
-        """Write the entries. Return those to try again: all, up to MOST_STORED, if the database is away."""
+        """Write the entries. Return those to write later: all, up to MOST_STORED, if the database is unavailable."""
         if not due:
             return ()
         try:

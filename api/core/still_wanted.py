@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from pipelines.vocabulary.errors import Unavailable
 
 LONGEST_S = 60.0  # as long as proxies wait for an answer by default (nginx's proxy_read_timeout)
-POLL_EVERY_S = 0.25  # between questions to the event loop; most requests end before the first
+POLL_EVERY_S = 0.25  # between checks of the connection; most requests end before the first
 
 
 class StillWanted:

@@ -26,7 +26,7 @@ from pipelines.intake.lines import Decoded, Rows, decoded
 from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.core.settings import Settings
 
-MAX_DECODED_AT_ONCE_BYTES = 2**14  # without a turn, when read: takes a few milliseconds at most
+MAX_DECODED_AT_ONCE_BYTES = 2**14  # when it is read, without waiting for a turn: takes a few milliseconds at most
 MAX_DECODED_HERE_BYTES = 2**20  # takes about ten milliseconds, less than starting a process
 JSON, MULTIPART = "A JSON body", "A multipart body"
 
@@ -96,8 +96,8 @@ async def received(model: type[BaseModel], request: Request) -> AsyncIterator[Bo
 
 
 async def _decoded(limits: Limits, asker: Asker, content: bytes, rows: Rows | None) -> Callable[[], Decoded]:
-    """Decode a body in its sender's turn; a small one only when it is read. A large one is decoded in a child process,
-    because decoding holds the GIL and would delay every other request.
+    """Decode a small body when it is read, and a larger one in its sender's turn. The largest are decoded in a child
+    process, because decoding holds the GIL and would delay every other request.
     """
     if len(content) <= MAX_DECODED_AT_ONCE_BYTES:
         return cache(partial(decoded, content, rows))

@@ -91,7 +91,7 @@ class Caller:
         return self.store.db.writing()
 
     def keep(self, w: Writing, answer: Response, again: TidemarkError | None = None) -> Response:
-        """Store the answer under the request's Idempotency-Key, in the transaction that creates; return the answer.
+        """Store the answer under the request's Idempotency-Key, in the transaction of its changes; return the answer.
 
         Args:
             again: the refusal that a repetition gets instead, for an answer that mustn't be stored.
@@ -122,7 +122,7 @@ class Caller:
         return job
 
     def policy(self, r: Reading, slug: str) -> StoredPolicy:
-        """Return a policy, even an archived one or one without an active version."""
+        """Return a policy, even an archived one or one without a published version."""
         return policies.get(r, self.client_id, slug if re.fullmatch(POLICY_SLUG, slug) else "")
 
     def backtest(self, r: Reading, slug: str, backtest_id: str) -> PortfolioJob:
@@ -363,7 +363,7 @@ SimulationId = Annotated[
 ]
 MatchId = Annotated[
     str,
-    _id("matchId", "match, which is its event's"),
+    _id("matchId", "match, and of its event"),
     Named(
         "RuleMatch.NotFound",
         ("listMatches", "200", "/data/matches/0/matchId"),

@@ -16,7 +16,7 @@ from pipelines.vocabulary.codes import catalogue
 from pipelines.vocabulary.errors import Fault
 
 Responses = dict[int | str, dict[str, Any]]
-DAMAGED_FILE: Final = ("Lake.ChecksumMismatch", "Lake.FileUnreadable")  # of reading the lake
+DAMAGED_FILE: Final = ("Lake.ChecksumMismatch", "Lake.FileUnreadable")  # for routes that read the lake
 EXAMPLE_REQUEST_ID = "4f1c8f0e-8d0b-4b52-9b43-6b4f6c6a1f7e"
 
 

@@ -93,7 +93,7 @@ class _Answer:
 
 
 def _require_small_head(scope: Scope) -> None:
-    """Raise HeadTooLarge, unless it is the key that is too long: that is refused later, as any other wrong key is."""
+    """Raise HeadTooLarge, unless the key is too long: it is refused later, like any other wrong key."""
     size = len(scope["raw_path"]) + len(scope["query_string"])
     size += sum(len(name) + len(value) + BYTES_AROUND_A_HEADER for name, value in scope["headers"])
     longest_key = max((len(value) for name, value in scope["headers"] if name == b"x-api-key"), default=0)

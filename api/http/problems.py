@@ -25,7 +25,7 @@ from storage.operations.health import Parts
 MEDIA_TYPE = "application/problem+json"
 PAGES = "/docs/errors"  # a page for each code (api.service.routes.docs)
 CHALLENGE = 'ApiKey realm="tidemark", header="x-api-key"'
-RETRY_AFTER_S = 5
+RETRY_AFTER_S = 5  # our judgement
 FILE_METHODS = ("GET", "HEAD")  # of mounted static files, whose routes list no methods
 
 log = logging.getLogger("tidemark.api")

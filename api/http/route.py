@@ -38,7 +38,8 @@ _heavy: set[object] = set()
 def heavy(endpoint: Endpoint) -> Endpoint:
     """Mark a route that computes in Python for about a second, so that at most one runs per core.
 
-    Each further one makes every other request wait 5 ms longer whenever that request needs the interpreter.
+    Each further one makes every other request wait up to 5 ms longer (`sys.getswitchinterval`) whenever it needs the
+    interpreter.
     """
     _heavy.add(endpoint)
     return endpoint

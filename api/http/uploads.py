@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 FORM: Final = "multipart/form-data"
-MAX_PARTS = 3 * MAX_FILES  # a file and its password each, and as many parts that are ignored
+MAX_PARTS = 3 * MAX_FILES  # for each file: the file, its password and a part that is ignored
 MAX_HEADER_BYTES = 64 * 1024  # of a part: a file's name may be long, and is cut later
 IN_MEMORY_BYTES = 512 * 1024  # of a file
-HEAD_BYTES = 1024
+HEAD_BYTES = 1024  # of a file: Acrobat looks for `%PDF-` in as many bytes
 
 
 @dataclass(frozen=True)

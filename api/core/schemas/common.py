@@ -40,7 +40,7 @@ class View(BaseModel):
 def add_document_fields(
     schema: dict[str, Any], document: type[BaseModel], description: str, kinds: Mapping[str, Any]
 ) -> None:
-    """Add to a body's JSON Schema the fields of a document that another model checks, each only by its JSON type.
+    """Add a document's fields to a body's JSON Schema, only with their JSON types, because another model checks them.
 
     `kinds` gives the type of fields that are neither text nor a list.
     """

@@ -1,9 +1,8 @@
 """Example documents of the models, read from the JSON file beside each module: `jobs.json` belongs to `jobs.py`.
 
-A file holds an object for each model, by the model's name, and leaves out what follows from the models: members whose
-values a base class's example gives, and required members whose own model has an example, alone or in a list.
-`Model.variant` holds what differs in another example of the same model. The files are read when the OpenAPI document
-is built, not when the service starts.
+A file maps the name of a model to its example. The example leaves out members that a base class's example has, and
+required members whose own model has an example, alone or in a list. `Model.variant` holds what differs in another
+example of the same model. The files are read when the OpenAPI document is built, not when the service starts.
 """
 
 import json

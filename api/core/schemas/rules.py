@@ -38,8 +38,8 @@ Parse = Callable[[Any], object]
 
 
 def refusal(code: str, message: str) -> PydanticCustomError:
-    """Return the error that a validator raises, with its message as it stands."""
-    return PydanticCustomError(code, message)  # pyrefly: ignore[bad-argument-type]  # as a template it would be a literal
+    """Return the error that a validator raises."""
+    return PydanticCustomError(code, message)  # pyrefly: ignore[bad-argument-type]  # it expects literal strings
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Parameter(Rule):
-    """The rule of a query parameter. One that is given twice arrives as a list (`api.http.route`), and is refused."""
+    """The rule of a query parameter. If it is given twice, it arrives as a list (`api.http.route`) and is refused."""
 
     def _parsed(self, value: str | list[str]) -> object:
         return super()._parsed(None if isinstance(value, list) else value)
@@ -82,7 +82,7 @@ class Parameter(Rule):
 
 @dataclass(frozen=True)
 class Shown:
-    """A JSON object that is accepted as it came. The documentation shows the model of a good one."""
+    """A JSON object that is accepted unchecked. The documentation shows `model`, which a valid one follows."""
 
     model: type[BaseModel]
     otherwise: str

@@ -70,7 +70,7 @@ VALUE = Rule(plain_value, INVALID_VALUE, VALUE_SAYS, {"anyOf": list(VALUE_SCHEMA
 
 @dataclass(frozen=True)
 class BareOrWhole:
-    """An attribute as an object, or as its bare value when nothing else is known of it."""
+    """An attribute as an object, or as its bare value when nothing else is known about it."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(self._read, handler(source))

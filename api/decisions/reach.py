@@ -26,7 +26,7 @@ from storage.enrichment.transactions import Location
 from storage.monitoring import attributes
 
 PART_ROWS = 200_000  # evaluated together
-MOST_ROWS = 2_000_000  # a larger portfolio is not checked here, because it would take too long; a backtest shows it
+MOST_ROWS = 2_000_000  # a larger portfolio would take too long; there, a backtest shows which steps are reached
 
 
 def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> Sequence[Finding]:

@@ -1,4 +1,4 @@
-"""`tidemark attack`: show what attacks and honest lookalikes change in ratings, of synthetic or of own customers.
+"""`tidemark attack`: show how attacks and honest lookalikes change ratings, of synthetic or of real customers.
 
 Nothing is stored, and no service is needed.
 """
@@ -45,17 +45,15 @@ def attack(
     ] = None,
     outcomes_file: Annotated[
         Path | None,
-        typer.Option(
-            "--outcomes", help="CSV file with the columns customer, asOf. Default: all, on the day of their last row."
-        ),
+        typer.Option("--outcomes", help="CSV file with the columns customer, asOf. Default: each customer's last day."),
     ] = None,
     per_customer: Annotated[
         int | None, typer.Option(min=1, help="Attacks and lookalikes for each customer. Default: all.")
     ] = None,
-    list_only: Annotated[bool, typer.Option("--list", help="Describe them and try nothing.")] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="Describe them instead of trying them.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Try attacks on customers and show what they improve, and which are noticed. Needs no server.
+    """Try attacks on customers; show which results they improve, and which are noticed. Needs no server.
 
     Each customer is rated untouched and attacked, by the default scorecard and
     the policy working-capital-loan. Lookalikes are honest changes that
@@ -149,7 +147,8 @@ def _print(report: Mapping[str, Any]) -> None:
     """Print tables of at most 80 columns."""
     if report["attacks"]:
         out.print(_attacks_table(report["attacks"]))
-        out.print("\n* written without knowledge of the rules. Improved: share of customers not rated A before.\n")
+        out.print("\n* written without knowledge of the rules")
+        out.print("grade, value, limit, verdict: share improved, of customers not rated A before\n")
     if report["lookalikes"]:
         out.print(_lookalikes_table(report["lookalikes"]))
     untouched = report["untouched"]

@@ -1,4 +1,4 @@
-"""Commands for evaluations: list them, show all that they read, and replay them to prove the result."""
+"""Commands for evaluations: list them, show everything that they read, and replay them to prove the result."""
 
 from hashlib import sha256
 from typing import Annotated, Any

@@ -48,7 +48,7 @@ ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
 Expects = Annotated[
     str | None,
     typer.Option(
-        help=f"Evidence expected of all cases: {', '.join(EVIDENCE)}, separated by commas. Default: decided from them."
+        help=f"Evidence expected of all cases, separated by commas: {', '.join(EVIDENCE)}. Default: what most have."
     ),
 ]
 
@@ -75,7 +75,7 @@ def fit(
     expects: Expects = None,
     as_json: AsJson = False,
 ) -> None:
-    """Correct the default scorecard by outcomes, and judge it on unseen customers. It is not used until activated.
+    """Correct the default scorecard by outcomes, and judge the result on unseen customers. Activate it to use it.
 
     Without --transactions, the client's stored transactions up to the day of
     each case are used. The column customer then contains customerIds.
@@ -214,11 +214,11 @@ def activate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Use a model for a client's customers. Customers with a report are queued for a new one.
+    """Use a model for a client's customers, and queue a new report for each that has one.
 
-    First it prints how many customers change their rating. A model that was not
+    The command first prints how many ratings change. A model that was not
     better than the default scorecard on unseen customers is refused, unless
-    --anyway gives a reason, which the audit trail keeps with the comparison.
+    --anyway gives a reason, which the audit trail records with the comparison.
 
     Example: tidemark risk activate 7d1e… --client 2f0c…
     """
@@ -244,14 +244,14 @@ def activate(
 def pin(
     client: ForClient,
     previous: Annotated[
-        bool, typer.Option("--previous", help="The scorecard that was used before the present one.")
+        bool, typer.Option("--previous", help="Use the scorecard that was used before the current one.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep using the scorecard of now, or the previous one, also after an update of Tidemark.
+    """Keep using the current scorecard, or the previous one, even after an update of Tidemark.
 
-    A copy of the default scorecard is stored, so that another version of it does
-    not move anybody. Fitted models never change by themselves.
+    A copy of the default scorecard is stored, so that a new version of it changes
+    no rating. Fitted models never change by themselves.
 
     Example: tidemark risk pin --client 2f0c… --previous
     """
@@ -271,8 +271,8 @@ def report_drift(
 ) -> None:
     """Report how far readings, coverage and outcomes have moved from those that the active model was fitted to.
 
-    With --outcomes, the mean value of these cases is compared with the share
-    that defaulted.
+    With --outcomes, the mean predicted value of these cases is compared with the
+    share that defaulted.
 
     Example: tidemark risk drift --client 2f0c… --outcomes since.csv
     """
@@ -321,8 +321,8 @@ def expect(
 ) -> None:
     """Set the evidence that all customers of a client are expected to supply.
 
-    Without names, it only shows what is expected. Whatever is expected and
-    missing earns no points; what is not expected counts for nobody.
+    Without names, it only shows what is expected. Evidence that is expected and
+    missing earns no points; evidence that is not expected counts for nobody.
 
     Example: tidemark risk expect --client 2f0c… balances months
     """
@@ -365,7 +365,7 @@ def _cohort(
 def _print_fitted(
     scorecard: Scorecard, cohort: "Cohort", client: UUID | None, file: Path | None, *, as_json: bool
 ) -> None:
-    """Store the model, and print who of the cases moves, whether it is better, and its quality."""
+    """Store the model, and print how many ratings of the cases change, whether it is better, and its quality."""
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
 
     values = compared.of_values(fitted.default_scores(cohort)["value"], fitted.values(cohort, scorecard))
@@ -407,7 +407,7 @@ def _expected(names: str | None) -> Expected | None:
 
 
 def _cohort_of_files(path: Path, cases: Outcomes, expected: Expected | None, *, registry_only: bool) -> "Cohort":
-    from pipelines.risk_models import cohorts  # noqa: PLC0415  enrichment reads its lists
+    from pipelines.risk_models import cohorts  # noqa: PLC0415  importing the enrichment reads its lists
 
     rows = files.parse_transactions(csv_of(path))
     return cohorts.cohort_of_files(rows, cases, registry_only=registry_only, expected=expected)

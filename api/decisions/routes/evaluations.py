@@ -107,7 +107,7 @@ def list_evaluations(
 ) -> Response:
     """List the customer's evaluations, newest first.
 
-    Evaluations by a challenger are included; `shadowOf` names the decision beside which one was made.
+    Evaluations by a challenger are included; their `shadowOf` is the id of the real decision.
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)

@@ -61,7 +61,7 @@ TOO_MANY = ("DecisionPolicy.TooMany", "DecisionPolicy.TooManyVersions")
 
 @router.get("", response_model=enveloped(PolicyListView))
 def list_decision_policies(caller: Lister, query: Annotated[PolicyPaging, Query()]) -> Response:
-    """List policies by slug, except those that were never published."""
+    """List the policies that have been published, in order of their slugs."""
     with caller.reading() as r:
         found = policies.find(r, caller.client_id, include_archived=query.include_archived, page=query.asked())
     items = [describe_policy(stored, version) for stored, version in found.items]
@@ -170,9 +170,10 @@ def unarchive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
     responses=refuses(NO_VERSION, ARCHIVED, *NO_CHALLENGER),
 )
 def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Response:
-    """Shadow-run a draft on a share of the evaluations: its decisions are stored with the real ones, but not answered.
+    """Shadow-run a draft for a share of the customers: its decisions are stored with the real ones, but not returned.
 
-    Its inputs must be among those of the published version; publishing a version that lacks one of them ends it.
+    Its inputs must be among those of the published version; publishing a version that lacks one of them removes the
+    challenger.
     """
     with caller.writing() as w:
         stored = policies.set_challenger(w, caller.policy(w, slug), sent.version, sent.percent)

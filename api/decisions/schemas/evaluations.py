@@ -127,7 +127,7 @@ class EvaluationPaging(Paging):
             text(100),
             "Evaluation.InvalidPolicy",
             "policy is the slug of a decision policy, given once.",
-            {"type": "string", "maxLength": 100, "description": "Slug of a policy: only its evaluations."},
+            {"type": "string", "maxLength": 100, "description": "Only evaluations by the policy with this slug."},
         ),
     ] = None
 
@@ -176,7 +176,7 @@ class ComputedLimitView(View):
     amount: float = Field(description="AUD; 0 if nothing is offered.")
     capped: bool
     uncapped_amount: float | None = Field(None, description="AUD before the cap, if one applied.")
-    capped_by: CapView | None = Field(None, description="The cap that applied: the lowest, the first of equal ones.")
+    capped_by: CapView | None = Field(None, description="The cap that applied: the lowest; of equal ones, the first.")
 
 
 class IndeterminateLimitView(View):
@@ -220,7 +220,7 @@ class EvaluationView(View):
     policy_version: int
     data_version: int = Field(description="Version of the customer's transactions that was evaluated.")
     pending_jobs: list[UUID] = Field(description="Unfinished jobs that may change these transactions.")
-    what_if: bool = Field(description="True with overrides or another version than the deciding one: not a decision.")
+    what_if: bool = Field(description="True with overrides or by a version that is not published: no decision.")
 
 
 class ChangeView(View):
@@ -247,8 +247,8 @@ class SensitivityView(View):
         "unavailable too. Always empty for a number that has a value."
     )
     suggestions: list[ChangeView] = Field(
-        description="Changes that lender or applicant can aim at, as figures that people would write; nearest first. "
-        "Empty for a number that measures a year that is over, or that only time changes."
+        description="Changes that the lender or the applicant can aim at, rounded as people would write them; nearest "
+        "first. Empty for a number about a year that is over, and for one that changes only with time."
     )
     complete: bool = Field(
         description="True: all changes are listed. False: the search was stopped, and there may be more."
@@ -313,7 +313,7 @@ class DecisionOverrideView(View):
 
 class RecordedEvaluationView(EvaluationSummaryView):
     shadow_of: UUID | None = Field(description="The evaluation for which this challenger evaluation was run.")
-    shadows: list[UUID] = Field(description="Evaluations by a challenger for this one.")
+    shadows: list[UUID] = Field(description="A challenger's evaluations of the same case.")
     overrides: list[DecisionOverrideView] = Field(description="Oldest first; the last one applies.")
     sha256: str = Field(description="SHA-256 of the record's bytes as in this answer.")
     record: Any = Field(

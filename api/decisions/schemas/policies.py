@@ -105,7 +105,7 @@ class SentChallenger(Received):
     percent: Annotated[
         int,
         number_rule(
-            "percent", "DecisionPolicy.InvalidPercent", 1, 100, "Percentage of evaluations that it decides, too."
+            "percent", "DecisionPolicy.InvalidPercent", 1, 100, "Percentage of customers that it also decides on."
         ),
     ]
 
@@ -152,7 +152,7 @@ class FindingView(View):
 
 class ChallengerView(View):
     version: int
-    percent: int = Field(description="Percentage of evaluations that it decides, too.")
+    percent: int = Field(description="Percentage of customers that it also decides on.")
 
 
 class DeclaredView(View):

@@ -241,7 +241,7 @@ def activate(
 
 @categories.command("deactivate")
 def deactivate(client: ForClient = None, as_json: AsJson = False) -> None:
-    """Stop using a model. A client then uses the model for all clients; without --client, all use the built-in one.
+    """Stop using a model. A client's model is replaced by the one for all clients, that one by the built-in model.
 
     Example: tidemark categories deactivate --client 2f0c…
     """

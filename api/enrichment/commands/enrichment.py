@@ -1,8 +1,8 @@
 """`tidemark enrichment`: releases of the enrichment, and what one changes in the portfolio.
 
 A customer's transactions under a version are the stored value, if that version made it; an earlier value that is still
-retained; or, for the version of this program, a new computation from the stored rows. This is done in memory, bucket
-by bucket, and nothing is written.
+retained; or, for the version of this program, a new computation from the stored rows. They are compared in memory,
+bucket by bucket, and nothing is written.
 """
 
 from collections import Counter
@@ -182,7 +182,7 @@ def _what_could(stored: Mapping[int, int], before: int, after: int) -> str:
     held = ", ".join(f"version {version} ({_counted(count, 'customer')})" for version, count in sorted(counts.items()))
     return (
         f"Versions {before} and {after} can't be compared: no customer is stored under both. Stored: {held or 'none'}; "
-        f"--to {ENRICHMENT_VERSION} computes that of this program. Replaced values are kept for TIDEMARK_RETENTION."
+        f"--to {ENRICHMENT_VERSION} computes this program's. Replaced values are kept for TIDEMARK_RETENTION."
     )
 
 

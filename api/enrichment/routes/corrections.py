@@ -41,10 +41,10 @@ Corrector = Annotated[Caller, Depends(Allow("transactions:enrich"))]
     dependencies=[IDEMPOTENT],
 )
 def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentCorrection) -> Response:
-    """Correct one transaction, or all similar ones. The job in the answer changes stored rows; later rows follow, too.
+    """Correct one transaction, or all similar ones, including future ones.
 
-    A later correction overrides earlier ones, and a correction of a single transaction overrides all others. A
-    `preview` answers 200 and changes nothing.
+    The job in the answer changes the stored rows. A later correction overrides earlier ones, and a correction of a
+    single transaction overrides all others. A `preview` answers 200 and changes nothing.
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)

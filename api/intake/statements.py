@@ -27,7 +27,7 @@ from storage.intake.statements import NewFile, StatementFile, StoredStatement
 
 MAGIC = b"%PDF-"
 SEALED_AT_ONCE = 4  # encrypting a file takes three times its size in memory
-DRAWN_AT_ONCE = 2
+DRAWN_AT_ONCE = 2  # pages, each in a child process (our judgement)
 
 _sealing = BoundedSemaphore(SEALED_AT_ONCE)
 

@@ -69,7 +69,7 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
 
 @router.get("/rulesets", response_model=enveloped(RulesetListView), responses=refuses(CORRUPT))
 def list_rulesets(caller: Watcher, query: Annotated[RulesetPaging, Query()]) -> Response:
-    """List rulesets by slug, inactive ones included."""
+    """List rulesets in order of their slugs, including inactive ones."""
     with caller.reading() as r:
         found = rulesets.find(r, caller.client_id, include_archived=query.include_archived, page=query.asked())
         shown = [with_counts(r, each, caller.today) for each in found.items]
@@ -91,8 +91,8 @@ def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
 def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -> Response:
     """Replace a ruleset's document by a new version; an equal document changes nothing.
 
-    If the new version is active, rules whose code stays the same don't trigger again for the same customers because of
-    the change alone. `active` switches the ruleset on and off.
+    If the new version is active, the change alone doesn't make a rule that keeps its code trigger again for the same
+    customers. `active` switches the ruleset on and off.
     """
     found = checked(sent.document())
     ruleset = require_valid(found)
@@ -139,7 +139,7 @@ def list_ruleset_versions(caller: Watcher, ruleset_id: RulesetId, query: Annotat
     responses=refuses("Customer.NotFound", "Ruleset.NotFound", CORRUPT_MATCH),
 )
 def list_matches(caller: Watcher, query: Annotated[WhichMatches, Query()]) -> Response:
-    """List what matched, newest first, with the values that did."""
+    """List matches, newest first, with the values that their rules read."""
     with caller.reading() as r:
         customer = None if query.customer_id is None else caller.customer(r, str(query.customer_id))
         ruleset = None if query.ruleset_id is None else caller.ruleset(r, str(query.ruleset_id))

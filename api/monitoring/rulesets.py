@@ -45,7 +45,7 @@ def describe_matches(r: Reading, matches: Sequence[Match]) -> Iterator[dict[str,
 
 
 class MatchFigures:
-    """The figures that a match's rules read: metrics as of the evaluation, or as of the day of the baseline.
+    """The figures that a match's rules read: metrics as of the ruleset evaluation, or as of the day of the baseline.
 
     Args:
         ruleset: the version that was evaluated.

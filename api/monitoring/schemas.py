@@ -181,13 +181,13 @@ class MatchView(View):
     version: int = Field(description="Version of the ruleset that was evaluated.")
     customer_id: UUID
     date_matched: datetime
-    as_of: date = Field(description="The business day of the evaluation.")
+    as_of: date = Field(description="The business day of the ruleset evaluation.")
     data_version: int = Field(description="Version of the customer's transactions.")
     cause: Cause = Field(
-        description="data: the customer's transactions changed; time: the nightly evaluation, or a ruleset or "
-        "attribute changed."
+        description="data: the customer's transactions changed; time: the nightly ruleset evaluation, or a ruleset "
+        "or an attribute changed."
     )
-    rules: list[MatchRuleView] = Field(description="All rules that fired in it, as they were then.")
+    rules: list[MatchRuleView] = Field(description="All rules that fired, as they were then.")
 
 
 class MatchListView(Counts):

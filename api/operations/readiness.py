@@ -1,4 +1,4 @@
-"""Run the checks of `GET /health/ready` and `GET /metrics`: one at a time for all callers, and with a time limit."""
+"""Run the checks of `GET /health/ready` and `GET /metrics`: one run for all callers who wait, with a time limit."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from storage.core.store import Store
 from storage.operations import health
 from storage.operations.health import Parts
 
-CHECK_WITHIN_S = 3.0
+CHECK_WITHIN_S = 3.0  # our judgement
 T = TypeVar("T")
 TOO_SLOW = f"It did not answer within {CHECK_WITHIN_S:.0f} seconds."
 
@@ -32,7 +32,7 @@ class Readiness:
 
 
 class Check(Generic[T]):
-    """A check that may take too long. Callers at one time share one run; `silent` is the result if it is too slow."""
+    """A check that may take too long. Callers who wait share one run; `silent` is the result if it is too slow."""
 
     def __init__(self, check: Callable[[], T], silent: T) -> None:
         self._check = check

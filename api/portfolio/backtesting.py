@@ -67,7 +67,7 @@ def _other(r: Reading, policy: StoredPolicy, sent: SentBacktest) -> PolicyVersio
 
 
 def _inputs(version: PolicyVersion, other: PolicyVersion | None, sent: SentBacktest) -> Mapping[str, Value]:
-    """Return the inputs of both versions. Recorded decisions have their own, so there inputs may be missing."""
+    """Return the inputs of both versions. None is required against recorded decisions, which have their own."""
     given = sent.inputs or {}
     declared = kinds(version.policy.declared_inputs)
     if other is None:

@@ -60,7 +60,7 @@ def extract(
     ] = None,
     currency: Annotated[
         str | None,
-        typer.Option(help="Currency (ISO 4217) of statements that state none. Statements in another are refused."),
+        typer.Option(help="Currency (ISO 4217) of statements that state none. Those in another one are refused."),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
     as_json: AsJson = False,
@@ -99,7 +99,9 @@ def extract(
 
 
 def _declared(extraction: Extraction, currency: str) -> Extraction:
-    """Keep the statements in this currency; it is declared for those that name none, or an unknown one."""
+    """Keep the statements in this currency. It is assumed for those that name none and, unless it is AUD, for those
+    whose currency is unknown, because that is never AUD.
+    """
     is_open = {None, UNKNOWN} if currency != CURRENCY else {None}
     named = tuple(
         replace(each, currency=currency) if each.currency in is_open else each for each in extraction.statements

@@ -49,7 +49,7 @@ def submit_statements(caller: Submitter, customer_id: CustomerId, files: Files) 
 
 @router.get("/statements", response_model=enveloped(StatementListView))
 def list_statements(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
-    """List a customer's statements, the last read first, without those of retracted submissions."""
+    """List a customer's statements, most recently read first, without those of retracted submissions."""
     with caller.reading() as r:
         found = stored.find(r, caller.customer(r, customer_id), query.asked())
     return listing("statements", found, StatementView)

@@ -49,8 +49,8 @@ def submit_transactions(caller: Submitter, customer_id: CustomerId, sent: Submis
 def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
     """Retract a submission's rows, as if they had never been sent; poll the job in the answer.
 
-    Rows that later submissions repeated now count as theirs, and rows that it had replaced count again. Repeating this
-    request answers with the same job.
+    Rows that later submissions repeated now count as theirs, and rows that the retracted ones had replaced count again.
+    Repeating this request answers with the same job.
     """
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)

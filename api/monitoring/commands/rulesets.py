@@ -164,7 +164,7 @@ def adopt(
     inactive: Annotated[bool, typer.Option("--inactive", help="Leave it switched off, to simulate it first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Adopt a ruleset of the library. Adopt it again with or without --inactive to switch it.
+    """Adopt a ruleset of the library. Adopt it again with or without --inactive to switch it off or on.
 
     To change it, pull, edit and push it. This command never overwrites a
     changed ruleset.

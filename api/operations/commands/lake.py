@@ -7,7 +7,7 @@ from storage.core.buckets import bucket_of
 from storage.enrichment.transactions import current_locations
 from storage.portfolio.tables import current_tables
 
-lake = typer.Typer(help="The lake: open Parquet files.", no_args_is_help=True)
+lake = typer.Typer(help="The lake: Parquet files that other programs can read.", no_args_is_help=True)
 
 
 @lake.command("manifest")

@@ -50,8 +50,8 @@ def simulate(
 ) -> None:
     """Try a ruleset on past days: how often, and for which customers, it would have fired.
 
-    The running service does the work, as a job. If no ruleset has the slug of
-    the file, the file is first saved as one, switched off.
+    The running service does the work, as a job. If no ruleset has the file's
+    slug, the file is first saved as an inactive ruleset.
 
     Example: tidemark rulesets simulate after-the-loan.yaml --client 2f0c… --from 2026-01-01 --page out.html
     """

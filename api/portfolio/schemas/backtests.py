@@ -81,7 +81,7 @@ class SentBacktest(Received):
                 ],
                 "description": "What to compare with: another version; `published` (default), the published version; "
                 "`recorded`, each customer's last evaluation by the end of the day, with its inputs; or `challenger`, "
-                "those of these evaluations beside which the version decided as the challenger, with its decisions.",
+                "such evaluations and what this version decided beside them as the challenger.",
             },
         ),
     ] = PUBLISHED
@@ -123,7 +123,7 @@ class SentBacktest(Received):
     inputs: Annotated[dict[str, Any] | None, Field(json_schema_extra={"additionalProperties": INPUT_VALUE})] = Field(
         None,
         description="One value for each input that the versions declare, the same for all customers. Optional against "
-        "recorded decisions, where they replace inputs that were not given then.",
+        "recorded decisions, where they supply inputs that were not given then.",
     )
     customer_ids: Annotated[
         list[UUID] | None,

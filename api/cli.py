@@ -27,8 +27,8 @@ FILES, SERVICE, OPERATION, LENDING, WEBHOOKS = (
 class Listed(NamedTuple):
     """A command in the list of commands, and where it is defined.
 
-    `module` is `subject.name` of a module in the subject's folder `commands`; its `attribute` is the command (a
-    function) or a group of commands (a Typer). The modules `more` add commands to the group.
+    `module` is `subject.name`, for `api.subject.commands.name`; its `attribute` is the command (a function) or a group
+    of commands (a Typer). The modules in `more` add commands to the group.
     """
 
     panel: str
@@ -59,7 +59,7 @@ COMMANDS = {
     "compact": Listed(OPERATION, "Rewrite the lake into fewer files.", "operations.maintenance", "compact"),
     "sweep": Listed(OPERATION, "Delete data older than the retention time.", "operations.maintenance", "sweep"),
     "backfill": Listed(OPERATION, "Enrich customers again with the current rules.", "portfolio.backfill", "backfill"),
-    "lake": Listed(OPERATION, "List the lake's open Parquet files.", "operations.lake", "lake"),
+    "lake": Listed(OPERATION, "List the lake's current Parquet files.", "operations.lake", "lake"),
     "secrets": Listed(
         OPERATION, "List and rotate the keys that encrypt stored secrets.", "operations.secrets", "secrets"
     ),

@@ -28,8 +28,8 @@ FRAMING_PER_BYTE = 8  # for each byte of the body; a chunk of one byte takes six
 LEAST_BYTES_PER_S = 8 * 1024  # our judgement: slower than any usual line
 HTTP_VERSIONS = ("1.0", "1.1")  # the parser also accepts 0.9
 UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
-CONNECTIONS_PER_REQUEST = 2
-ENDED_AT_ONCE = 16  # one in so many connections is closed at once, because the search for them takes a millisecond
+CONNECTIONS_PER_REQUEST = 2  # of `max_requests`; idle ones are closed beyond that (our judgement)
+ENDED_AT_ONCE = 16  # a search for idle connections takes a millisecond, so each closes up to a 16th of the maximum
 LINGER_S = 30.0  # for how long a closed connection's remaining input is read and thrown away
 LONGEST_TICK_S = 2.0  # if the server itself was held up for longer, clients are not blamed for it
 
@@ -117,7 +117,7 @@ class Connection(HttpToolsProtocol):
         self._close_idle(CONNECTIONS_PER_REQUEST * settings.max_requests)
 
     def _close_idle(self, most: int) -> None:
-        """Close idle connections if there are more than `most`: the oldest of the asker that has most of them.
+        """If there are more than `most` connections, close idle ones: the oldest of the asker that has the most.
 
         So a flood of idle connections locks nobody out and closes no connection of another client.
         """

@@ -1,7 +1,7 @@
 """Certificates for an HTTPS receiver on this machine, for development.
 
 Webhooks go to HTTPS only, so a receiver needs a certificate authority that the service can trust. The authority signs
-one certificate, for loopback, and its key is then thrown away, so trusting it is safe.
+one certificate, for loopback. Trusting it is safe, because the authority's key is then thrown away.
 """
 
 from datetime import UTC, datetime, timedelta

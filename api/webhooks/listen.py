@@ -363,7 +363,7 @@ def _warnings(received: Received) -> Iterable[Text]:
     if received.is_old:
         age_s = received.age_s or 0
         offset = f"{age_s} s ago" if age_s > 0 else f"{-age_s} s ahead"
-        yield Text(f"! {STANDARD_TIMESTAMP} is {offset}: refuse what is more than {OLD_AFTER_S} s away", "yellow")
+        yield Text(f"! {STANDARD_TIMESTAMP} is {offset}: refuse deliveries more than {OLD_AFTER_S} s off", "yellow")
     if received.before:
         yield Text(f"! received {received.before + 1} times with this eventId: process it only once", "yellow")
 
@@ -379,9 +379,9 @@ _Receive = Callable[[str, Mapping[str, str], bytes], int | None]
 
 
 class _Server(ThreadingHTTPServer):
-    """An HTTPS server with a thread for each connection, in which also the TLS handshake runs.
+    """An HTTPS server with a thread for each connection.
 
-    So a silent sender doesn't block other connections.
+    The TLS handshake runs in that thread too, so a silent sender doesn't block other connections.
     """
 
     daemon_threads = True

@@ -464,8 +464,7 @@ def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
     is_series = bool(grid.columns) and grid.columns[0].heading == "Month"
     rows = grid.rows[-MOST_MONTHS:] if is_series else grid.rows[:MOST_LINES]
     cells = [[_shown(in_currency(row[place], currency, mark="")) for place in shown] for row in rows]
-    # Only headings and words may wrap. Figures are never cut, even if the table gets wider than the
-    # terminal.
+    # Only headings and words may wrap. Figures are never cut, even if the table gets wider than the terminal.
     needed = 0
     for number, column in enumerate(grid.columns[place] for place in shown):
         longest = 1 if column.kind in ("text", "prose") else max((len(row[number]) for row in cells), default=1)

@@ -28,7 +28,7 @@ def list_series(caller: Reader, customer_id: CustomerId, query: Annotated[Paging
 
 @router.get("/facilities", response_model=enveloped(FacilityListView), responses=refuses(*DAMAGED_FILE))
 def list_facilities(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
-    """List a customer's credit facilities as its transactions until today show them, by start."""
+    """List the credit facilities that a customer's transactions until today show, in order of their start."""
     return _listing(derived.FACILITIES, caller, customer_id, query)
 
 

@@ -62,10 +62,10 @@ class SeriesView(View):
     first_date: date = Field(description="Date of its first payment.")
     last_date: date = Field(description="Date of its latest payment.")
     occurrences: int = Field(ge=0, description="Due dates paid.")
-    missed: int = Field(ge=0, description="Due dates not paid after the first payment; if ended, before the last.")
+    missed: int = Field(ge=0, description="Unpaid due dates since the first payment; if ended, up to the last payment.")
     missed_dates: list[date] = Field(description="Due dates of the missed payments.")
     doubled: int = Field(ge=0, description="Due dates paid more than once.")
-    regularity: float = Field(ge=0, le=1, description="Payments on time per due date or double payment; four decimals.")
+    regularity: float = Field(ge=0, le=1, description="Payments on time / (due dates + double payments); 4 decimals.")
     usual_amount: Money = Field(description="AUD, the lower median. Negative is money out.")
     latest_amount: Money = Field(description="AUD. Negative is money out.")
     amount_changes: list[AmountChangeView] = Field(

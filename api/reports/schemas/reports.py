@@ -89,7 +89,7 @@ class _Data(View):
 
 class RestingFigures(View):
     row: str = Field(description="JSON Pointer into the report's `data`, with tables by id; empty: the data itself.")
-    shares: dict[str, float] = Field(description="Share of each figure in that row, 0 to 1, if above zero.")
+    shares: dict[str, float] = Field(description="By figure: the share of it that rests on such rows, if above 0.")
 
 
 class Unreconciled(View):
@@ -176,7 +176,7 @@ class Aggregate(_Resting):
 
 class _MemberView(View):
     status: ReportStatus = Field(description="Check it before reading `data`.")
-    failed: bool = Field(description="Whether the latest attempt failed; `data` are then from the one before.")
+    failed: bool = Field(description="Whether the latest attempt failed; `data` is then from an earlier one.")
     error: NoteView | None = Field(description="Why the latest attempt failed; null if it did not.")
     generated_at: datetime | None = Field(description="Null while pending, and for a replay.")
     as_of: date | None = Field(description="Business date of the computation.")

@@ -22,7 +22,7 @@ def _key(given: Any) -> str:
 
 
 class SentResolution(Received):
-    """Resolves a finding or an event of the risk report; `reason: null` revokes that."""
+    """Resolves a finding or an event of the risk report; with `reason: null`, revokes its resolution."""
 
     kind: Annotated[
         str,

@@ -59,7 +59,7 @@ BOUNCED = (  # transactions of a customer on consecutive days, in AUD
     ("DIRECT DEBIT HARBOUR LENDING LOAN 20881", "-482.50"),
     ("DIRECT DEBIT DISHONOUR HARBOUR LENDING LOAN 20881", "482.50"),
 )
-WOUND_UP = {"description": "DIRECT DEBIT WINDING UP APPLICATION SETTLEMENT", "amount": "-4200.00"}  # last customer
+WOUND_UP = {"description": "DIRECT DEBIT WINDING UP APPLICATION SETTLEMENT", "amount": "-4200.00"}  # last customer's
 BAD_ROWS = (
     {"date": "2026-02-30", "description": "EFTPOS PURCHASE", "amount": "-12.00"},
     {"date": "2026-03-02", "description": "TRANSFER", "amount": "12.345"},
@@ -67,7 +67,7 @@ BAD_ROWS = (
 
 
 def demo(
-    leave: Annotated[bool, typer.Option("--exit", help="Exit at the end, also on a terminal.")] = False,
+    leave: Annotated[bool, typer.Option("--exit", help="Exit at the end, even on a terminal.")] = False,
     host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port of the API; 0 for any free one.")] = 0,
     dagster_port: Annotated[int, typer.Option(help="Port of Dagster's pages; 0 for any free one.")] = 0,
@@ -236,7 +236,7 @@ def _show_limits(customers: Iterable[Mapping[str, Any]], bundles: Iterable[Mappi
 
 
 def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
-    """Show the transactions that the revenue of the last month but one is the sum of."""
+    """Show the transactions whose sum is the revenue of the second-to-last month."""
     nth = len(_table_named(bundle, "monthly")["values"]) - 2
     figure = f"/tables/monthly_cash_flow/values/{nth}/revenue"
     path = f"/customer/{customer['customerId']}/reports/aggregate/lineage"

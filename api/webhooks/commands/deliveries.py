@@ -39,7 +39,9 @@ def resend(
     delivery: Annotated[UUID | None, typer.Argument(help="The delivery's id.")] = None,
     failed_since: Annotated[
         datetime | None,
-        typer.Option(parser=since, metavar="TIME", help="All failed deliveries since this time, or for 30m, 12h, 7d."),
+        typer.Option(
+            parser=since, metavar="TIME", help="All failed deliveries since a date-time, or of the last 30m, 12h or 7d."
+        ),
     ] = None,
     subscription: Annotated[UUID | None, typer.Option(help="Of these, only to this subscription.")] = None,
     customer: Annotated[UUID | None, typer.Option(help="Of these, only for this customer.")] = None,

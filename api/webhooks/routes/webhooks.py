@@ -43,7 +43,7 @@ from storage.webhooks.subscriptions import Subscription
 router = APIRouter(route_class=Route, prefix="/v1/webhooks", tags=["Webhook subscriptions"])
 Subscriber = Annotated[Caller, Depends(Allow("webhooks:subscribe"))]
 REFUSED_SCOPES = [UNKNOWN_CUSTOMER, WRONG_COUNT]
-REFUSED_FILTERS = ["Customer.NotFound", "Webhook.EventNotFound", "Webhook.DeliveryNotFound"]  # of ids
+REFUSED_FILTERS = ["Customer.NotFound", "Webhook.EventNotFound", "Webhook.DeliveryNotFound"]  # for ids in the query
 TEST_UNDER_WAY = "Webhook.TestUnderWay"
 DELIVERIES_A_SLICE = 100  # an attempt contains up to 16 KiB of the receiver's answer
 SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"

@@ -154,7 +154,7 @@ def test_refusals_are_written_after_the_database_is_back(own_store: Store, monke
         meanwhile.setattr(audit, "append", append)
         refusals.note(refusal(1))
         assert tried.wait(5)
-        time.sleep(0.1)  # until it is seen to have failed
+        time.sleep(0.1)  # until the thread has noticed the failure
     refusals.stop()
     assert [(entry.times, entry.request_id) for entry in entries(own_store)] == [(1, "request-1")]
 

@@ -34,7 +34,7 @@ def fails(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], ho
         ("ALTER TABLE clients RENAME TO others", "the database can't be used: no such table: clients"),
     ],
 )
-def test_foreign_tables_are_one_line(
+def test_foreign_tables_are_reported_in_one_line(
     tmp_path: Path, change: str, line: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store = Store.open(Settings(home=tmp_path))
@@ -44,14 +44,14 @@ def test_foreign_tables_are_one_line(
     assert line in fails(monkeypatch, capfd, tmp_path, *LIST)
 
 
-def test_a_file_that_is_not_a_database_is_one_line(
+def test_a_file_that_is_not_a_database_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "tidemark.db").write_bytes(b"no database" * 100)
     assert "file is not a database" in fails(monkeypatch, capfd, tmp_path, *LIST)
 
 
-def test_an_unreachable_database_is_one_line(
+def test_an_unusable_database_url_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TIDEMARK_DATABASE_URL", "nowhere")

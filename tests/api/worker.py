@@ -93,7 +93,7 @@ def _landed(store: Store, job: Job) -> Sequence[Row]:
 
 
 def evaluate(store: Store, *customer_ids: str) -> None:
-    """Evaluate these customers by their clients' rulesets, as the nightly evaluation does."""
+    """Evaluate these customers by their clients' rulesets, as is done every night."""
     with store.db.reading() as r:
         numbers = [customers.with_id(r, UUID(each)).number for each in customer_ids]
     with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), numbers) as work:

@@ -29,7 +29,7 @@ from api.monitoring.schemas import SentRuleset
 from api.reports.schemas.resolutions import SentResolution
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
-OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # lists by the name of a parameter, or of a list in a body, as JSON
+OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # JSON: ids by the name of a parameter, or of a list in a body
 API_KEY = "TIDEMARK_TEST_API_KEY"
 KEY = "Idempotency-Key"
 # Operations whose valid bodies depend on stored data, which no schema can express.
@@ -42,7 +42,7 @@ ASKS_A_POLICY = (
 SENDS_A_RULESET = ("POST /v1/monitoring/rulesets", "PUT /v1/monitoring/rulesets/{rulesetId}")
 SIMULATES = "POST /v1/monitoring/rulesets/{rulesetId}/simulate"
 RESOLVES = "PUT /v1/customer/{customerId}/resolutions"
-RESOLVED = {name: example(SentResolution)[name] for name in ("kind", "key")}  # in the example of a risk report
+RESOLVED = {name: example(SentResolution)[name] for name in ("kind", "key")}  # of the finding in the example report
 SENDS_FILES = "POST /v1/customer/{customerId}/statements"
 # Deletions: the parameter of the deleted resource, and the path and body that create another one.
 DELETES: Mapping[str, tuple[str, str, dict[str, Any]]] = {

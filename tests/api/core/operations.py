@@ -26,10 +26,10 @@ NOT_FOUND = {
     "matchId": "RuleMatch.NotFound",
     "simulationId": "Simulation.NotFound",
 }
-NO_IDS = {"pageNumber": "1", "librarySlug": "data-stale"}  # what else stands in paths, and what there always is of it
+NO_IDS = {"pageNumber": "1", "librarySlug": "data-stale"}  # the other path parameters, with values that always exist
 
 
-MADE_BY_PUT = {"saveDecisionPolicy"}  # under a name of the caller's: none is unknown to it
+MADE_BY_PUT = {"saveDecisionPolicy"}  # creates what the path names, so no name is unknown to it
 
 
 @dataclass(frozen=True)

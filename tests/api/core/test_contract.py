@@ -99,7 +99,7 @@ def run(
 
 
 def config(client: Client, own: Mapping[str, list[str]], often: float) -> str:
-    """JSON's texts, numbers and lists are TOML's, too."""
+    """Return the configuration. Texts, numbers and lists are written as JSON, which is valid TOML for them."""
     made = CONFIG.format(hooks=json.dumps(str(HOOKS)), key=json.dumps(client.key), expected=json.dumps(MEETING_A_STATE))
     for name, ids in own.items():
         made += f"[dictionaries.{name}]\nvalues = {json.dumps(ids)}\n"

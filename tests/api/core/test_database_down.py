@@ -81,7 +81,7 @@ def test_a_database_that_goes_away_and_comes_back(
     assert len(client.get("/v1/customers").json()["data"]["customers"]) == 1
 
 
-def test_a_lock_that_another_session_holds_is_waited_for_a_while(store: Store, client: Client) -> None:
+def test_a_table_locked_for_too_long_makes_the_service_unavailable(store: Store, client: Client) -> None:
     database = make_url(store.settings.database).database
     with psycopg.connect(f"postgresql://127.0.0.1:5432/{database}") as other:
         other.execute("LOCK TABLE customers IN ACCESS EXCLUSIVE MODE")
@@ -89,7 +89,7 @@ def test_a_lock_that_another_session_holds_is_waited_for_a_while(store: Store, c
     assert client.post("/v1/customer", {"abn": ABN}).status_code == 201
 
 
-def test_terminated_backends_cost_nobody_a_second_try_later(store: Store, client: Client) -> None:
+def test_a_request_after_the_backends_were_terminated_succeeds(store: Store, client: Client) -> None:
     client.new_customer()
     with psycopg.connect("postgresql://127.0.0.1:5432/test", autocommit=True) as admin:
         database = make_url(store.settings.database).database

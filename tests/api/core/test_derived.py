@@ -237,7 +237,7 @@ def by_field(shown: Any) -> Any:
     return shown
 
 
-FIELDS = {"from": "from_"}  # a word of Python's
+FIELDS = {"from": "from_"}  # `from` is a keyword of Python
 
 
 def snake(name: str) -> str:

@@ -70,7 +70,7 @@ def assert_refusals_documented(operation: Operation) -> None:
     takes_a_key = "Idempotency-Key" in str(operation.documented.get("parameters"))
     expected |= {"400", "409", "422"} if takes_a_key else set()
     assert expected <= operation.documented["responses"].keys()
-    can_misfit = takes_a_key or operation.path.endswith("/challenger")  # a draft may not fit what is published
+    can_misfit = takes_a_key or operation.path.endswith("/challenger")  # a draft can contradict the published version
     assert can_misfit or "422" not in operation.documented["responses"]
 
 

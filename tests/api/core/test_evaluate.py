@@ -392,7 +392,7 @@ def test_evaluating_needs_its_own_scope(store: Store, base_url: str) -> None:
     assert evaluate(client, client.new_customer()).status_code == 403
 
 
-# What is kept
+# What is stored
 
 
 def test_an_evaluation_is_recorded_with_everything_that_it_read_and_a_hash(store: Store, client: Client) -> None:
@@ -543,7 +543,7 @@ def challenge(store: Store, client: Client, document: Mapping[str, Any], percent
         policies.set_challenger(w, policies.get(w, client.client_id, SLUG), draft.version, percent)
 
 
-def test_a_challenger_is_recorded_but_not_answered(store: Store, client: Client) -> None:
+def test_a_challengers_decision_is_recorded_but_not_returned(store: Store, client: Client) -> None:
     challenge(store, client, DOCUMENT | {"defaultOutcome": "blocked", "limits": []}, 100)
     customer_id = with_score(client)
     found = decided(client, customer_id, inputs=INPUTS)
@@ -587,7 +587,7 @@ def test_a_challenger_may_need_fewer_inputs_but_no_others(store: Store, client: 
     assert "term" in answer.json()["detail"]
 
 
-# What-if beyond one
+# Sensitivity and grids
 
 
 def vary(client: Client, customer_id: str, **body: Any) -> requests.Response:

@@ -93,7 +93,7 @@ def test_refused_requests_count_and_a_request_over_the_quota_does_nothing(serve:
         client.get("/v1/jobs?page=0"),
     ]
     assert [answer.status_code for answer in asked] == [403, 404, 400]
-    assert client.get("/v1/webhooks/subscriptions").status_code == 429  # before the scope is looked at
+    assert client.get("/v1/webhooks/subscriptions").status_code == 429  # before the scope is checked
     client = new_client(store, url)
     for _ in range(5):
         client.post("/v1/customer", {"abn": ABN})
@@ -163,7 +163,7 @@ def test_an_asker_is_an_address_or_the_network_of_one_subscriber(host: str, aske
 
 @pytest.fixture
 def redis_url() -> Iterator[str]:
-    """A Redis without keys of this test before and after it; they have the prefix of one environment."""
+    """URL of a Redis, from which the counter of this machine's address is deleted before and after the test."""
     url = "redis://127.0.0.1:6379/13"
     server = redis.Redis.from_url(url)
     try:
@@ -181,7 +181,7 @@ def redis_url() -> Iterator[str]:
 def test_processes_that_share_a_redis_share_their_limits(
     serve: Serve, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_counters, "TIMEOUT_S", 60)  # a busy machine is no Redis that is down
+    monkeypatch.setattr(shared_counters, "TIMEOUT_S", 60)  # so that Redis doesn't count as down on a busy machine
     shared = {"rate_limit": Quota(3, 60), "wrong_key_limit": Quota(3, 60), "redis_url": redis_url}
     (store, one), (_, other) = serve(**shared), serve(**shared)
     client = new_client(store, one)
@@ -190,7 +190,7 @@ def test_processes_that_share_a_redis_share_their_limits(
     assert [wrong(url).status_code for url in (one, other, one, other)] == [401] * 3 + [429]
 
 
-def test_a_service_counts_for_itself_while_redis_is_away(serve: Serve) -> None:
+def test_a_service_counts_for_itself_while_redis_is_down(serve: Serve) -> None:
     store, url = serve(rate_limit=Quota(3, HOUR), redis_url="redis://127.0.0.1:1/0")
     client = new_client(store, url)
     assert [client.get("/v1/jobs").status_code for _ in range(4)] == [200, 200, 200, 429]

@@ -1,4 +1,4 @@
-"""Capacity is shared by clients, and by each client's keys; nobody ever gets all of it."""
+"""Capacity is shared by clients, and by each client's keys; nobody gets all of it, unless it is only one."""
 
 import asyncio
 from collections.abc import Sequence

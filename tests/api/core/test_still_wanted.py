@@ -39,7 +39,7 @@ def asked_at(*moments: float, request: Checks) -> Callable[[], None]:
     clock = iter((0.0, 0.0, *moments))
 
     def work() -> None:
-        with asking(StillWanted(request, lambda: next(clock))):  # pyrefly: ignore[bad-argument-type]  # all that is asked of it
+        with asking(StillWanted(request, lambda: next(clock))):  # pyrefly: ignore[bad-argument-type]  # all that is called
             for _ in moments:
                 checkpoint()
 
@@ -51,7 +51,7 @@ def test_the_connection_is_checked_at_intervals() -> None:
     asked_at(0.1, POLL_EVERY_S, POLL_EVERY_S + 0.1, 2 * POLL_EVERY_S, request=request)()
     assert request.count == 2
     request.gone = True
-    asked_at(0.1, 0.2, request=request)()  # most work has ended before anybody looks
+    asked_at(0.1, 0.2, request=request)()  # most work ends before the first check
     with pytest.raises(ClientDisconnect):
         asked_at(1.0, request=request)()
 
@@ -99,6 +99,6 @@ def test_work_for_a_disconnected_caller_stops(
         content = ("Content-Type: application/json", f"Content-Length: {len(body)}")
         made.sendall(head("POST", path, f"x-api-key: {client.key}", *content) + body)
         assert endless.begun.wait(20)
-        assert not endless.over.wait(3 * POLL_EVERY_S), "its caller is there"
+        assert not endless.over.wait(3 * POLL_EVERY_S), "it stopped although its caller is connected"
     assert endless.over.wait(20)
     assert isinstance(endless.why, ClientDisconnect)

@@ -63,7 +63,7 @@ def test_numbers_are_exact(client: Client, customer_id: str, sent: str, shown: s
     body = f'{{"attributes": {{"x": {sent}, "y": {{"value": {sent}}}}}}}'
     path, headers = f"/v1/customer/{customer_id}/attributes", {"Content-Type": "application/json"}
     assert client.call("PUT", path, data=body, headers=headers).status_code == 200
-    assert client.get(path).text.count(f'"value":{shown},') == 4  # two that hold, two in the history
+    assert client.get(path).text.count(f'"value":{shown},') == 4  # two current values, two in the history
 
 
 def test_sent_attributes_are_merged_and_null_removes_one(client: Client, customer_id: str) -> None:

@@ -144,6 +144,6 @@ def test_a_changed_record_is_refused(own_store: Store, client: Client) -> None:
 
 
 @pytest.mark.usefixtures("client")
-def test_an_unknown_evaluation_is_one_line() -> None:
+def test_an_unknown_evaluation_is_not_found() -> None:
     result = CliRunner().invoke(app, ["evaluations", "replay", str(uuid4())])
     assert isinstance(result.exception, NotFound)

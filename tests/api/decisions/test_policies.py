@@ -354,7 +354,7 @@ def test_a_challenger_is_set_and_removed(client: Client) -> None:
     assert client.delete(path).status_code == 200
 
 
-# Who may
+# Who may use them
 
 
 @named(

@@ -145,7 +145,7 @@ def test_a_file_that_is_not_a_policy_is_refused(client: str, tmp_path: Path, con
         assert refused(*command)[1]
 
 
-def test_unknown_policies_and_versions_are_one_line(client: str, tmp_path: Path) -> None:
+def test_unknown_policies_and_versions_are_reported_in_one_line(client: str, tmp_path: Path) -> None:
     assert "can't be read" in refused("check", tmp_path / "none.yaml")[1]
     for command in ("publish", "pull", "archive", "unarchive", "diff"):
         assert refused(command, "none", "--client", client)[1] == "There is no decision policy with this slug."

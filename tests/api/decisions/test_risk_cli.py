@@ -23,7 +23,7 @@ from tests.storage.values import commit, customers_of_a_bucket
 
 pytestmark = pytest.mark.service  # whole commands over whole files: many seconds
 
-CUSTOMERS = 70  # of which enough default for a fit, and for no more folds than needed
+CUSTOMERS = 70  # enough of them default for a fit, but too few for more folds than the least
 AS_OF = date(2025, 6, 30)
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
@@ -163,7 +163,7 @@ def two_customers() -> tuple[list[str], str]:
 
 
 @pytest.mark.usefixtures("home")
-def test_who_moves_is_shown_before_anybody_does(tmp_path: Path) -> None:
+def test_changed_ratings_are_shown_before_a_model_is_activated(tmp_path: Path) -> None:
     ids, client = two_customers()
     then = {feature.metric: {"limits": [], "shares": [0, 1], "coverage": None} for feature in DEFAULT.features[:2]}
     easy = Scorecard("easy", "1", "client", DEFAULT.features, Link(Decimal(-900), Decimal(10)), {"reference": then})

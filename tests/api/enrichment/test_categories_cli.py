@@ -110,7 +110,7 @@ def test_activating_a_file_stores_it(tmp_path: Path, labels: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_only_categories_decide_on_transactions(labels: Path) -> None:
+def test_a_model_with_other_labels_is_not_activated(labels: Path) -> None:
     trained = run("categories", "train", "--labels", labels)
     assert "not all categories" in refused("categories", "activate", trained["modelId"])
     assert run("categories", "list")[0]["usedFor"] == []

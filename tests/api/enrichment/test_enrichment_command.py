@@ -35,7 +35,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def older(*arguments: Any, **named: Any) -> Enriched:
-    """A home with values of an older version, which categorised coffee as a transfer."""
+    """Enrich as an older version, which categorised coffee as a transfer."""
     enriched = enrich(*arguments, **named)
     coffee = pl.col("description") == "COFFEE"
     rows = enriched.transactions.with_columns(

@@ -211,7 +211,7 @@ def test_every_list_of_a_body_stops_at_the_most_faults(subtests: pytest.Subtests
 
 
 def received_models() -> list[type[BaseModel]]:
-    """Yield the models of all bodies, including nested ones."""
+    """Return the models of all bodies, including nested ones."""
     found, waiting = list[type[BaseModel]](), [Received, SentParties]
     while waiting:
         found.append(waiting.pop())
@@ -221,7 +221,7 @@ def received_models() -> list[type[BaseModel]]:
 
 
 def items_of(annotation: object) -> list[object]:
-    """Yield the types of the items of lists in an annotation."""
+    """Return the types of the items of lists in an annotation."""
     inner = [each for argument in get_args(annotation) for each in items_of(argument)]
     return [get_args(annotation)[0], *inner] if get_origin(annotation) is list else inner
 

@@ -24,7 +24,7 @@ ADDED = [
     for operation in documented()
     if any(parameter["name"] == HEADER for parameter in operation.documented.get("parameters", ()))
 ]
-NOT_CREATING = {  # what they make is there after the second as after the first
+NOT_CREATING = {  # they create nothing that a repetition would create again
     "rotateSecret",
     "addCustomers",
     "publishDecisionPolicy",
@@ -149,7 +149,7 @@ def test_a_refusal_is_stored_like_any_answer(client: Client) -> None:
 def test_a_failed_request_is_done_once_when_repeated(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch, cut: str, attempt: int
 ) -> None:
-    """The database goes away during the claim or the work itself; it is unknown whether the commit succeeded."""
+    """The database fails during the claim or the work itself; it is unknown whether the commit succeeded."""
     path, headers = f"/v1/customer/{client.new_customer()}/transactions", {HEADER: "again"}
     writing, countdown = store.db.writing, iter([attempt == 0, attempt == 1])
 

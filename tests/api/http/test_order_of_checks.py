@@ -36,7 +36,7 @@ def test_health_and_documentation_need_no_key() -> None:
 
 
 def ended_keys(store: Store) -> dict[str, str]:
-    """Keys that are no longer valid, or are valid elsewhere only."""
+    """Return keys that are no longer valid, or are valid only in the other environment."""
     now = datetime.now(UTC)
     past = now - timedelta(seconds=1)
     with store.db.writing() as w:
@@ -55,7 +55,7 @@ def test_an_ended_key_is_refused_like_any_wrong_one(subtests: pytest.Subtests, s
 
         def answer_to(key: str) -> tuple[int, str, str]:
             headers = {"x-api-key": key, "X-Request-Id": "same"}
-            answer = HTTP.request(operation.method, url, headers=headers)  # noqa: B023  # called in this turn
+            answer = HTTP.request(operation.method, url, headers=headers)  # noqa: B023  # called in this iteration
             return answer.status_code, answer.headers["WWW-Authenticate"], answer.text
 
         wrong = answer_to("nonsense")

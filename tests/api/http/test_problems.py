@@ -91,7 +91,7 @@ def test_the_callers_request_id_is_returned(client: Client, given: str) -> None:
     assert client.get("/v1/jobs", headers={"X-Request-Id": given}).headers["X-Request-Id"] == given
 
 
-def test_requests_that_share_an_id_are_told_apart_by_ours(
+def test_requests_that_share_an_id_are_distinguished_by_ours(
     client: Client, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.handler.setFormatter(logs.Json("api"))

@@ -178,7 +178,7 @@ def test_in_json_each_file_has_its_own_password(store: Store, client: Client, cu
 
 @named("submit", [as_form, as_json])
 @named("files", [[], [JUNE] * 21])
-def test_one_to_twenty_files(client: Client, customer_id: str, submit: Any, files: list[File]) -> None:
+def test_a_request_has_one_to_twenty_files(client: Client, customer_id: str, submit: Any, files: list[File]) -> None:
     if submit is as_form and not files:
         answer = client.call("POST", path_of(customer_id), files=[("other", (None, "x"))])
     else:

@@ -158,7 +158,7 @@ def test_every_fault_is_listed_at_once_with_its_pointer(client: Client, method: 
     reported = set(pointers(answer))
     assert {"/color", "/slug", "/rules/0/severity", "/rules/1/condition/atLeast/0/metric"} <= reported
     assert any(pointer.startswith("/rules/2/condition/atLeast/0") for pointer in reported)
-    assert any(pointer == "/rules/1/code" for pointer in reported), "a code that stands twice"
+    assert any(pointer == "/rules/1/code" for pointer in reported), "a code that occurs twice"
     assert all(fault["code"].startswith("Ruleset.") for fault in answer.json()["errors"])
 
 
@@ -167,7 +167,7 @@ def test_a_document_that_is_not_a_ruleset_is_refused(client: Client, document: o
     assert refusal(client.post(RULESETS, document)) == (400, "Ruleset.Invalid")
 
 
-def test_only_ones_own_customers_can_be_listed(client: Client, other_client: Client) -> None:
+def test_a_ruleset_can_list_only_customers_of_its_client(client: Client, other_client: Client) -> None:
     own, foreign = client.new_customer(), other_client.new_customer()
     document = plain(appliesTo={"customers": [own, foreign, str(uuid4())]})
     answer = client.post(RULESETS, document)
@@ -419,7 +419,7 @@ def test_lineage_is_gone_when_the_evaluated_version_is(
 # The library
 
 
-def test_every_ruleset_of_the_library_can_be_created_and_none_watches_before(client: Client) -> None:
+def test_every_ruleset_of_the_library_can_be_created_and_is_inactive_at_first(client: Client) -> None:
     listed = read(client, "/library")["rulesets"]
     assert {each["slug"] for each in listed} == library.rulesets().keys()
     for each in listed:
@@ -434,20 +434,20 @@ def test_an_unknown_ruleset_of_the_library_is_not_found(client: Client) -> None:
     assert refusal(client.get(f"{BASE}/library/none-such")) == (404, "Ruleset.NotFound")
 
 
-# The page
+# The documentation page
 
 
 def page_blocks(language: str) -> list[str]:
     return re.findall(f"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 
 
-def test_the_example_of_the_page_is_valid() -> None:
+def test_the_example_of_the_documentation_page_is_valid() -> None:
     [text] = page_blocks("yaml")
     found = checked(yaml.safe_load(text))
     assert (found.faults, found.warnings) == ([], [])
 
 
-def test_the_event_of_the_page_is_the_schemas_example() -> None:
+def test_the_event_of_the_documentation_page_is_the_schemas_example() -> None:
     [text] = page_blocks("json")
     schema = json.loads(
         (ROOT / "docs" / "reference" / "events" / "monitoring.rule.triggered.schema.json").read_text("utf-8")
@@ -455,7 +455,7 @@ def test_the_event_of_the_page_is_the_schemas_example() -> None:
     assert json.loads(text) == schema["examples"][0]
 
 
-def test_the_days_of_the_page_are_correct() -> None:
+def test_the_days_of_the_documentation_page_are_correct() -> None:
     days = re.findall(
         r"^\| (\d{4}-\d\d-\d\d) \| (true|false|unknown) \| (ready|fired) \| (.*?)\|$",
         PAGE.read_text("utf-8"),

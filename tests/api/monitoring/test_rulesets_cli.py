@@ -130,7 +130,7 @@ def test_the_printed_schema_is_the_documented_one() -> None:
     assert invoked("schema").stdout == (DOCS / "ruleset.schema.json").read_text("utf-8")
 
 
-def test_an_unreadable_file_is_one_line(tmp_path: Path, client: str) -> None:
+def test_unusable_files_and_ids_are_reported_in_one_line(tmp_path: Path, client: str) -> None:
     assert "can't be read" in refused("check", tmp_path / "none.yaml")[1]
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff")

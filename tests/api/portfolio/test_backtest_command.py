@@ -111,7 +111,7 @@ def test_changed_customers_are_printed_with_the_rules(store: Store, client: UUID
         assert line == [str(changed.customer_id), "proceed", "blocked", "SCORE"]
 
 
-def test_what_is_missing_is_named(client: UUID) -> None:
+def test_a_missing_input_is_named(client: UUID) -> None:
     result = asked(client, "--input", "secured=true")
     assert "/inputs/amount" in result.stdout
 

@@ -177,7 +177,7 @@ def test_a_challenger_is_compared_with_the_recorded_decisions(portfolio: Portfol
     assert [(each["before"], each["after"]) for each in day["transitions"]] == [("proceed", "blocked")]
 
 
-TOMORROW = (datetime.now(UTC) + timedelta(days=2)).date().isoformat()
+TOMORROW = (datetime.now(UTC) + timedelta(days=2)).date().isoformat()  # or later, in every time zone
 DAY = "2026-03-31"
 
 
@@ -198,7 +198,9 @@ DAY = "2026-03-31"
         ({"attributes": {"score": []}}, 400, "Backtest.InvalidFilter", []),
     ],
 )
-def test_refusals(portfolio: Portfolio, body: dict[str, Any], status: int, code: str, pointers: list[str]) -> None:
+def test_invalid_requests_are_refused(
+    portfolio: Portfolio, body: dict[str, Any], status: int, code: str, pointers: list[str]
+) -> None:
     assert portfolio.refused(**body) == (status, code, pointers)
 
 

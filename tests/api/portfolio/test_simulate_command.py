@@ -88,7 +88,7 @@ def test_months_rules_and_customers_are_printed(store: Store, lender: Lender) ->
     assert "SPENT 1×" in result.stdout
 
 
-def test_a_file_is_simulated_before_it_watches(store: Store, lender: Lender, tmp_path: Path) -> None:
+def test_a_file_is_saved_as_an_inactive_ruleset_and_simulated(store: Store, lender: Lender, tmp_path: Path) -> None:
     file = tmp_path / "new.yaml"
     file.write_text(yaml.safe_dump(document("new", more_than="10") | {"active": True}))
     with working(store):

@@ -94,7 +94,9 @@ def test_the_result_of_the_past_year(portfolio: Portfolio) -> None:
     [rule] = result["rules"]
     assert (rule["fired"], rule["customers"], rule["severity"]) == (2, 1, "critical")
     assert rule["daysObserved"] == 2 * 201
-    assert rule["daysHeld"] == 10 + 21  # until a small row ends a window without the large one; then until today
+    # The window ends at the last row. It holds the first large row until the small one 10 days later, the second until
+    # today.
+    assert rule["daysHeld"] == 10 + 21
     assert sum(each["events"] for each in result["months"]) == 2
     [customer] = result["byCustomer"]
     assert (customer["customerId"], customer["events"]) == (portfolio.customers[0], 2)
@@ -157,7 +159,7 @@ def test_the_page_loads_nothing_else(portfolio: Portfolio) -> None:
     assert SHOWN_ON_THE_PAGE >= 2
 
 
-def test_it_is_listed_with_its_job(portfolio: Portfolio) -> None:
+def test_a_simulation_is_listed_with_its_job(portfolio: Portfolio) -> None:
     job_id = portfolio.asked()
     waiting = portfolio.read(job_id)
     assert (waiting["status"], waiting["result"], waiting["customersTotal"]) == ("Queued", None, None)

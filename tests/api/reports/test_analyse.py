@@ -17,7 +17,7 @@ AS_OF = "2026-11-02"
 FIRST = date(2026, 5, 1)
 DAYS = 180
 
-whole_command = pytest.mark.service  # a second and more for each
+whole_command = pytest.mark.service  # each takes a second or more
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def history() -> Iterator[tuple[date, str, Decimal, Decimal]]:
-    """Return half a year of a café, oldest first: takings on weekdays, coffee on Mondays, rent on the first."""
+    """Yield half a year of a café, oldest first: takings on weekdays, coffee on Mondays, rent on the first."""
     balance = Decimal("10000.00")
     for day in (FIRST + timedelta(days=each) for each in range(DAYS)):
         rows = [("Direct Credit 141000 TYRO PAYMENTS", Decimal("512.40"))] if day.weekday() < 5 else []

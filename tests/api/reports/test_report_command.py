@@ -84,7 +84,7 @@ def test_the_page_is_written_with_the_same_figures(lender: Lender, tmp_path: Pat
     assert result.stdout == ""
 
 
-def test_a_page_that_cannot_be_written_is_one_line(
+def test_a_page_that_cannot_be_written_is_reported_in_one_line(
     lender: Lender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     nowhere = tmp_path / "missing" / "page.html"
@@ -93,7 +93,9 @@ def test_a_page_that_cannot_be_written_is_one_line(
 
 
 @pytest.mark.usefixtures("store")
-def test_an_unknown_customer_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_customer_is_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert refused(monkeypatch, capfd, str(uuid4())) == "tidemark: There is no customer with this id."
 
 

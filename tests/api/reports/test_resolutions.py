@@ -1,4 +1,4 @@
-"""A person resolves a finding of the risk report with a reason, and revokes that; every change stays in the history."""
+"""A person resolves a finding of the risk report, or revokes the resolution; every change stays in the history."""
 
 import pytest
 

@@ -179,12 +179,12 @@ def test_a_head_over_the_limit_is_refused(client: Client, key: str, size: int) -
         head("GET", f"/v1/jobs?page={'1' * size}", "Connection: close", key),
     ):
         [status] = statuses(until_closed(client.base_url, oversized))
-        assert status in (400, 431)  # an address that has no end within the limit is no HTTP
+        assert status in (400, 431)  # an address that doesn't end within the limit is not HTTP
 
 
 @contextmanager
 def flat_memory(most_mb: int) -> Iterator[None]:
-    """Check that this process, in which the service runs, takes no more memory."""
+    """Check that this process, in which the service runs, takes less than `most_mb` more memory."""
     process = psutil.Process()
     before = process.memory_info().rss
     yield
@@ -267,7 +267,7 @@ def drip(base_url: str, start: bytes, byte: bytes) -> bytes:
             except BlockingIOError:
                 pass
             made.settimeout(30)
-    raise AssertionError("the service took it for ever")
+    raise AssertionError("the service did not end the connection")
 
 
 def test_a_slow_head_is_cut_off(impatient: Client) -> None:
@@ -297,7 +297,7 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> No
             for _ in range(12):
                 time.sleep(0.2)
                 made.recv(1)
-                # It holds no turn meanwhile, even if the client has only one.
+                # The unread answer holds no turn meanwhile, even if the client has only one.
                 # Each request has a new connection, because a reused one may be closed just then.
                 page = f"/v1/customer/{customer_id}/transactions?page=1&count=1"
                 assert client.get(page, headers={"Connection": "close"}).status_code == 200
@@ -318,14 +318,14 @@ def test_a_busy_service_says_so_and_stays_healthy(narrow: Client) -> None:
     assert narrow.get("/v1/jobs").status_code == 200
 
 
-def test_silent_connections_are_closed_for_requests(narrow: Client) -> None:
+def test_silent_connections_are_closed_when_requests_arrive(narrow: Client) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(line(narrow.base_url)) for _ in range(30)]
         assert requests.get(f"{narrow.base_url}/health/live", timeout=10).status_code == 200
         assert silent[0].recv(1) == b""
 
 
-def test_refused_connections_are_closed_for_others(narrow: Client) -> None:
+def test_refused_connections_are_closed_when_others_arrive(narrow: Client) -> None:
     with ExitStack() as stack:
         for _ in range(30):
             stack.enter_context(line(narrow.base_url)).sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000)
@@ -352,7 +352,7 @@ def test_a_client_is_served_while_another_key_holds_half_sent_bodies(tmp_path: P
         lines = [stack.enter_context(line(client.base_url)) for _ in range(12)]
         for each in lines:
             each.sendall(unfinished)
-        assert select(lines, [], [], LONGEST_S)[0]  # those that are one too many are told so
+        assert select(lines, [], [], LONGEST_S)[0]  # requests beyond the limit are refused
         assert [other.get("/v1/jobs").status_code for _ in range(5)] == [200] * 5
 
 

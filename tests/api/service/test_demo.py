@@ -1,4 +1,4 @@
-"""What the demo shows of its customers is what the service says of such rows."""
+"""The row that the demo sends for its insolvent business has the effect that the demo shows."""
 
 import json
 from decimal import Decimal

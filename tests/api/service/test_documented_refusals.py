@@ -10,9 +10,9 @@ from pipelines.vocabulary import errors
 from pipelines.vocabulary.codes import catalogue
 from pipelines.vocabulary.errors import TidemarkError
 
-# Areas that only the command line meets.
+# Areas of codes that occur only on the command line.
 OPERATORS = {"Backup", "Browser", "Client", "File", "Key", "Labels", "Lease", "Listen", "Model", "Risk", "RiskModel"}
-NOT_ANSWERED = {"Lake.RowsMismatch", "Vault.CannotOpen"}  # met by compaction and by the delivery loop
+NOT_ANSWERED = {"Lake.RowsMismatch", "Vault.CannotOpen"}  # raised in compaction and in the delivery loop
 PACKAGES = [Path(name) for name in ("pipelines", "storage", "api")]
 STATUS = {
     name: error.status
@@ -22,7 +22,7 @@ STATUS = {
 
 
 def raised() -> Iterator[tuple[str, int, str]]:
-    """Return code, status and place of every refusal whose code is a literal in the source."""
+    """Yield code, status and place of every refusal whose code is a literal in the source."""
     for file in (file for package in PACKAGES for file in sorted(package.rglob("*.py"))):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in STATUS:

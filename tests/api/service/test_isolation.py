@@ -1,6 +1,6 @@
-"""Nothing of one client is reachable by another: every id that any operation takes, wherever it takes it.
+"""No client reaches anything of another, with any id that any operation takes, wherever the operation takes it.
 
-The places are read from the OpenAPI document, so that a new operation is tried as soon as it is there.
+The places are read from the OpenAPI document, so that a new operation is tried as soon as it exists.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Asker:
 
 
 def new_asker(store: Store, base_url: str) -> Asker:
-    """Create all resources at once, because later the tests create further ones of the same kinds."""
+    """Create all resources now, because the tests later create more of the same kinds."""
     client = new_client(store, base_url)
     return Asker(client, dict(Belongings(store, client)))
 

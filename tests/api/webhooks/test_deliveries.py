@@ -46,7 +46,7 @@ def happen(store: Store, client: Client, customer_id: str, event_type: str = "jo
 
 
 def answered(store: Store, client: Client, status_code: int | None = 500, error: str | None = None) -> list[Claimed]:
-    """Send all due deliveries of the client, answered like this."""
+    """Send all due deliveries of the client, and record this answer or error for each."""
     now, holder, mine = datetime.now(UTC), uuid4(), list[Claimed]()
     fine = status_code is not None and status_code < 300
     while True:
@@ -243,7 +243,7 @@ def test_only_an_effective_pause_is_in_the_audit_trail(store: Store, client: Cli
     assert done[:3] == ["Subscription.Resumed", "Subscription.Paused", "Subscription.Created"]
 
 
-def test_a_subscription_pauses_after_its_streak(store: Store, client: Client) -> None:
+def test_a_subscription_pauses_after_failures_in_a_row(store: Store, client: Client) -> None:
     path = f"{HOOKS}/{subscribed(client, pauseAfterFailures=2)}"
     happen(store, client, client.new_customer(), count=2)
     answered(store, client, 500)

@@ -70,7 +70,7 @@ def delivered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Delivered]:
 
 
 def sent(store: Store, url: str) -> str:
-    """Send one event to one subscription by the delivery loop; return the delivery and the secret."""
+    """Send one event to one subscription by the delivery loop; return the subscription's secret."""
     now = datetime.now(UTC)
     customer = a_customer(store, a_client(store, now), now)
     with store.db.writing() as w:

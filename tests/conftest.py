@@ -64,7 +64,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_configure() -> None:
-    """Keep the folders of tests in memory, if there is room and programs can run there.
+    """Keep the folders of tests in memory, if enough of it is free and programs can run there.
 
     Tidemark waits for the disk at every commit, which would make tests slower without proving more.
     """
@@ -137,7 +137,7 @@ class PostgresDatabases:
 
 
 def empty_database(name: str) -> object:
-    """Delete all rows of a database; return what identifies its tables, columns, rules and revision.
+    """Delete all rows of a database; return what identifies its tables, columns, constraints, triggers and revision.
 
     A copy of a template has the template's object ids; objects that are made later have others.
     """

@@ -31,11 +31,11 @@ COUNT, SEED = 100, 16
 LIMIT_S, MOST, USAGE_ERROR = 60, 500, 4  # of a run of pytest: its time, its tests, and its answer to wrong options
 FOLDER, TABLE = Path(".mutants"), Path("benchmarks/MUTANTS.md")
 TARGETS: Mapping[str, Sequence[str]] = {
-    "test": ("-m", "not slow and not service", "--timeout=20"),  # a test that hangs is known before the minute is over
+    "test": ("-m", "not slow and not service", "--timeout=20"),  # finds a hanging test before the minute is over
     "test-service": ("-m", "service and not slow"),
     "test-slow": ("-m", "slow or hypothesis", "--hypothesis-profile=thorough"),
 }
-BEFORE = ("-m", "not slow", "--timeout=20")  # `make test` before there were services: an unknown marker is an error
+BEFORE = ("-m", "not slow", "--timeout=20")  # `make test` before the marker `service` existed: unknown ones are errors
 MEASURED = """-n3 --dist=worksteal --no-loadscope-reorder --maxfail=0 --timeout=900
     --cov=pipelines --cov=storage --cov-context=test --cov-report="""
 FAILED = r"(?m)^(?:SUBFAILED|FAILED|ERROR|ImportError while loading conftest)\b.*?(tests/[\w/]+\.py(?:::\w+)*)"
@@ -132,7 +132,7 @@ class Copy:
         return ""
 
     def run(self, mutant: Mutant, *options: str, limit_s: int = LIMIT_S) -> str:
-        """Return the first test that fails, or nothing. Ended by an interrupt, pytest drops its databases."""
+        """Return the first test that fails, or nothing. At the limit pytest is interrupted, and drops its databases."""
         changed, source, output = self.folder / mutant.path, self.read(mutant.path), self.folder / "output.txt"
         limit = ("timeout", "--foreground", "--signal=INT", "--kill-after=10", str(limit_s))
         pytest = (".venv/bin/python", "-m", "pytest", "-p", "no:cacheprovider", "--hypothesis-seed=0", "-rfE", "-x")

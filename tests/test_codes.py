@@ -50,12 +50,12 @@ def texts(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def texts_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The texts of nodes and of all that is below them."""
+    """Yield the texts of nodes and of all that is below them."""
     yield from (text for node in nodes for text in texts(ast.walk(node)))
 
 
 def actions(nodes: Nodes) -> set[str]:
-    """Names of the audit trail, which have the form of codes: in calls, or in a table called `AUDITED`."""
+    """Return actions of the audit trail, which have the form of codes: in calls, or in a table called `AUDITED`."""
     calls = (node for node in nodes if isinstance(node, ast.Call) and name_of(node) in AUDITED)
     tables = (node for node in nodes if isinstance(node, ast.Assign) and is_called(node.targets[0], "AUDITED"))
     arguments = [argument for call in calls for argument in call.args] + [table.value for table in tables]
@@ -67,7 +67,7 @@ def is_called(target: ast.expr, name: str) -> bool:
 
 
 def written(path: str, nodes: Nodes) -> Iterator[str]:
-    """Codes as literals, or as the reasons that a helper completes."""
+    """Yield codes: those that are literals, and those that a helper completes from a reason."""
     audited = actions(nodes)
     if not path.startswith((REPORTS, *DATA)) or "report_view" in path:
         yield from (text for text in texts(nodes) if CODE.fullmatch(text) and text not in audited | NOT_CODES)
@@ -77,7 +77,7 @@ def written(path: str, nodes: Nodes) -> Iterator[str]:
 
 
 def reasons(nodes: Nodes, helpers: set[str]) -> Iterator[str]:
-    """The reasons that helpers complete, and those that are returned with a message to be completed."""
+    """Yield the reasons that helpers complete, and those that are returned with a message to be completed."""
     for node in nodes:
         if isinstance(node, ast.Call) and name_of(node) in helpers:
             yield from texts_in(node.args)

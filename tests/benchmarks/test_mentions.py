@@ -1,4 +1,4 @@
-"""The judgement of named accounts by labels, on which all figures of that benchmark depend."""
+"""The judgement of named accounts by labels, on which all figures of `benchmarks/mentions.py` depend."""
 
 from datetime import date
 from typing import Any
@@ -14,9 +14,7 @@ LABELS = {"true_category": pl.String, "true_transfer_pair": pl.UInt32, "true_fac
 
 
 def judged(missing: str, *rows: tuple[dict[str, Any], tuple[str, int | None, int | None]]) -> Named:
-    """Judge rows with their labels: category, transfer pair, facility. All lone sides belong to the
-    account `missing`.
-    """
+    """Judge rows with labels: category, transfer pair, facility. All lone sides belong to the account `missing`."""
     facts = known(*({**OWN, **row} for row, _ in rows)).collect()
     labels = pl.DataFrame([label for _, label in rows], LABELS, orient="row")
     enriched = facts.with_columns(labels)

@@ -1,4 +1,7 @@
-"""The peers decide as we do; otherwise comparing their speed with ours would be meaningless."""
+"""The peers decide as we do; otherwise comparing their speed with ours would be meaningless.
+
+A peer decides by the same rules with another library.
+"""
 
 from pathlib import Path
 
@@ -42,7 +45,7 @@ def test_the_narratives_reach_every_layer(ours: pl.DataFrame) -> None:
     assert ours["category"].n_unique() >= 8
 
 
-@pytest.mark.slow  # makes of every rule an expression of pandas, to test a peer of a benchmark
+@pytest.mark.slow  # turns every rule into an expression of pandas, only to test a peer of a benchmark
 def test_pandas_decides_as_we_do(lists: Lists, ours: pl.DataFrame) -> None:
     assert InPandas(lists).categories(ours.select(ASKED).to_pandas()) == ours["category"].to_list()
 

@@ -53,7 +53,7 @@ def test_guarded_gorules_decides_as_we_do(customers: pl.DataFrame) -> None:
     assert wrong(described, right(known(customers))).described() == f"0 verdicts, 0 limits of {CUSTOMERS:,}"
 
 
-@pytest.mark.slow  # so does this
+@pytest.mark.slow  # needs thousands of customers, only to test peers of a benchmark
 @pytest.mark.parametrize("made", [lambda: InZen(TABLE), InCel], ids=["GoRules", "CEL"])
 def test_peers_decide_as_we_do_without_gaps_and_off_the_cent(made: Callable[[], Peer]) -> None:
     complete = known(with_gaps(CUSTOMERS * 10, 7).drop_nulls(pl.selectors.decimal()))
@@ -61,7 +61,7 @@ def test_peers_decide_as_we_do_without_gaps_and_off_the_cent(made: Callable[[], 
     assert wrong(made().verdicts(given(complete)), right(complete)).described().startswith("0 verdicts, 0 limits")
 
 
-@pytest.mark.slow  # needs thousands of customers, to test a peer of a benchmark
+@pytest.mark.slow  # as above
 def test_a_double_is_off_by_a_cent() -> None:
     """Customers on the cent show this: a peer with doubles decides some of them wrongly."""
     customers = known(on_the_cent(CUSTOMERS, 6))

@@ -34,8 +34,8 @@ def _is_found(name: str) -> pl.Expr:
 
 
 # Each flag and its condition. `dishonour` counts the returned item only: the fee that some banks charge for it has its
-# own category and is not a second dishonour. `dishonoured` marks what came back whole: payments returned, and charges of the
-# bank given back.
+# own category and is not a second dishonour. `dishonoured` marks what came back whole: returned payments, and charges
+# that the bank gave back.
 FLAGS: Mapping[str, pl.Expr] = {
     "cash": pl.col("channel").is_in(["cash", "atm"]) | _category("cash_deposit", "cash_withdrawal"),
     "dishonour": _category("returned_payment"),

@@ -70,8 +70,8 @@ def pair_charges_given_back(numbered: pl.DataFrame) -> pl.DataFrame:
     charges = booked.filter(_OUT, pl.col("category").is_in(_CHARGES)).collect()
     if charges.is_empty():
         return pl.DataFrame(schema=PAIRS)
-    credits = booked.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect()
-    events = _stack_events(charges, credits)
+    repaid = booked.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect()
+    events = _stack_events(charges, repaid)
     pairs = pair_latest_first(events, [*_ITEM, "channel", "party"], _ORDER)
     return pairs.pipe(_add_dates, events).filter(_within(GIVEN_BACK_DAYS)).select(PAIRS.names())
 

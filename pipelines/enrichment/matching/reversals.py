@@ -21,7 +21,7 @@ HABIT_ROWS = 5  # this many equal charges, most within DUPLICATE_DAYS of each ot
 _RETURNS = ("returned_payment", "dishonoured_receipt")
 _REFUNDS = ("refund_received", "refund_paid")
 # What a bank takes for itself, and may give back.
-_CHARGES = ("bank_fees", "interest_charged", "loan_fees", "dishonour_fee", "overdrawn_fee", "late_fee")
+_CHARGES = ("bank_fees", "dishonour_fee", "overdrawn_fee", "late_fee")
 _REPEATED_BY_NATURE = ("bank_fees", "merchant_fees", "interest_charged", "loan_fees")  # a fee for each event
 _REPEATED_BY_NATURE_GROUPS = ("transfer", "distress", "high_risk")  # includes dishonour fees, cash and bets
 
@@ -71,7 +71,7 @@ def pair_charges_given_back(numbered: pl.DataFrame) -> pl.DataFrame:
     if charges.is_empty():
         return pl.DataFrame(schema=PAIRS)
     repaid = booked.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect()
-    events = _stack_events(charges, repaid)
+    events = _stack_events(charges, repaid, "channel")
     pairs = pair_latest_first(events, [*_ITEM, "channel", "party"], _ORDER)
     return pairs.pipe(_add_dates, events).filter(_within(GIVEN_BACK_DAYS)).select(PAIRS.names())
 
@@ -156,8 +156,10 @@ def _repeats_by_nature() -> pl.Expr:
     return pl.any_horizontal(holds.fill_null(value=False) for holds in (by_category, by_group, daily))
 
 
-def _stack_events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
-    """Stack both sides in one frame. `was_out`: whether the payment that may have been undone left the account."""
+def _stack_events(done: pl.DataFrame, undone: pl.DataFrame, *also: str) -> pl.DataFrame:
+    """Stack both sides in one frame, with the columns `also`. `was_out`: whether the payment that may have been undone
+    left the account.
+    """
     sides = [
         side.select(
             "row",
@@ -167,7 +169,7 @@ def _stack_events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
             "transaction_id",
             "counterparty_name",
             "party",
-            "channel",
+            *also,
             size=_SIZE,
             was_out=_OUT if opens else ~_OUT,
             opens=pl.lit(opens),

@@ -71,3 +71,14 @@ def _role(connection: Any) -> Role | None:
     """Return the role with which the gate allowed the connection's current or last request or websocket."""
     scope = getattr(connection, "scope", None)
     return scope.get(ROLE) if scope else None
+
+
+# How uvicorn serves Dagster behind the gate.
+SERVER: dict[str, Any] = {
+    "http": Connection,
+    "ws_max_size": 64 * 1024,  # bytes of a message: parsing a subscription blocks all other requests
+    "log_config": None,
+    "log_level": "warning",
+    "timeout_graceful_shutdown": 2,
+    "timeout_notify": 2,  # seconds between calls of `callback_notify`
+}

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
 
 import dagster
 import uvicorn
@@ -27,7 +26,7 @@ from graphql import GraphQLError, GraphQLResolveInfo
 from sqlalchemy.exc import SQLAlchemyError
 
 from assets.access.gate import Gate, allowed_hosts, role_of
-from assets.access.gate_connections import Connection
+from assets.access.gate_connections import SERVER
 from assets.access.gate_tokens import Role, tokens
 from assets.core.processes import end_with_parent
 from assets.core.runs import CODE_LOCATION
@@ -40,14 +39,6 @@ log = logging.getLogger("dagster.daemon")
 CODE_SERVER_WITHIN_S = 120.0
 MOST_FIELDS = 100_000  # of a reader's query: two seconds; Dagster's largest pages need a tenth of it. Our judgement
 QUERY_WITHIN_S = 20.0  # for a reader's query; then its remaining fields are refused. Our judgement
-SERVER: dict[str, Any] = {
-    "http": Connection,
-    "ws_max_size": 64 * 1024,  # bytes of a message: parsing a subscription blocks all other requests
-    "log_config": None,
-    "log_level": "warning",
-    "timeout_graceful_shutdown": 2,
-    "timeout_notify": 2,  # seconds between calls of `callback_notify`
-}
 
 
 def main() -> None:

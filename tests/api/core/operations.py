@@ -1,7 +1,7 @@
 """All operations of the OpenAPI document, so that a test can try each of them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -85,7 +85,8 @@ def document() -> dict[str, Any]:
     return create_app(cast("Store", None)).openapi()  # the document is the same over any store
 
 
-def documented() -> list[Operation]:
+@cache
+def documented() -> Sequence[Operation]:
     paths = document()["paths"].items()
     return [
         Operation(method.upper(), path, reported) for path, methods in paths for method, reported in methods.items()

@@ -1,6 +1,8 @@
 """401 before 403 before 404 before 400, on every route of the OpenAPI document."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import product
 from uuid import UUID
 
@@ -9,12 +11,16 @@ import pytest
 from storage.access import keys
 from storage.core.store import Store
 from tests.api.conftest import HTTP, Client, answering, connected, new_client
-from tests.api.core.operations import documented
+from tests.api.core.operations import Operation, documented
 
-OPERATIONS = documented()
-KEYED = [operation for operation in OPERATIONS if operation.keyed]
-WITH_IDS = [operation for operation in KEYED if operation.ids]
-WITH_BODY = [operation for operation in KEYED if operation.has_body]
+
+@cache
+def keyed() -> Sequence[Operation]:
+    return [operation for operation in documented() if operation.keyed]
+
+
+WITH_IDS = [operation for operation in keyed() if operation.ids]
+WITH_BODY = [operation for operation in keyed() if operation.has_body]
 
 JSON = "application/json"
 WRONG_KEYS = (None, "", "wrong", "tm_sandbox_", "x" * 257, "tm_live_" + "a" * 49, "ключ".encode())
@@ -22,7 +28,7 @@ UNKNOWN_IDS = (str(UUID(int=7)), "not-an-id", "%00", "'; --", "0" * 32, "{" + st
 
 
 def test_without_a_valid_key_no_route_answers(subtests: pytest.Subtests, base_url: str) -> None:
-    for operation, key in product(KEYED, WRONG_KEYS):
+    for operation, key in product(keyed(), WRONG_KEYS):
         with subtests.test(str(operation), key=key):
             headers = {} if key is None else {"x-api-key": key}
             answer = HTTP.request(operation.method, base_url + operation.path_for(), headers=headers)
@@ -31,7 +37,7 @@ def test_without_a_valid_key_no_route_answers(subtests: pytest.Subtests, base_ur
 
 
 def test_health_and_documentation_need_no_key() -> None:
-    keyless = {operation.path for operation in OPERATIONS if not operation.keyed}
+    keyless = {operation.path for operation in documented() if not operation.keyed}
     assert keyless == {"/health/live", "/health/ready", "/metrics"}
 
 
@@ -50,7 +56,7 @@ def ended_keys(store: Store) -> dict[str, str]:
 
 def test_an_ended_key_is_refused_like_any_wrong_one(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
     ended = ended_keys(store)
-    for operation in KEYED:
+    for operation in keyed():
         url = base_url + operation.path_for()
 
         def answer_to(key: str) -> tuple[int, str, str]:
@@ -90,7 +96,7 @@ def test_a_revoked_key_is_refused_on_the_very_next_request_everywhere(store: Sto
 
 def test_without_its_scope_every_route_is_forbidden(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
     clients: dict[frozenset[str], Client] = {}
-    for operation in KEYED:
+    for operation in keyed():
         with subtests.test(str(operation)):
             others = frozenset(keys.SCOPES) - frozenset(operation.scopes)
             if others not in clients:
@@ -100,14 +106,14 @@ def test_without_its_scope_every_route_is_forbidden(subtests: pytest.Subtests, s
 
 
 def test_decisions_about_customers_have_their_own_scopes() -> None:
-    scopes = {operation.path: operation.scopes for operation in KEYED if operation.method == "POST"}
+    scopes = {operation.path: operation.scopes for operation in keyed() if operation.method == "POST"}
     assert scopes["/v1/decision-policies/{slug}/publish"] == ["decision-policies:publish"]
     assert scopes["/v1/evaluations/{evaluationId}/override"] == ["decision-policies:override"]
 
 
 def test_each_of_its_scopes_opens_a_route(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
     clients = {scope: new_client(store, base_url, [scope]) for scope in keys.SCOPES}
-    for operation in KEYED:
+    for operation in keyed():
         for scope in operation.scopes:
             with subtests.test(str(operation), scope=scope):
                 answer = clients[scope].call(operation.method, operation.path_for(), data=b"{")

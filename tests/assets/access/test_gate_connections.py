@@ -20,9 +20,8 @@ from websockets.sync.client import connect
 
 from assets.access import gate
 from assets.access.gate import Gate, allowed_hosts
-from assets.access.gate_connections import MOST_CONNECTIONS, MOST_OF_A_STRANGER
+from assets.access.gate_connections import MOST_CONNECTIONS, MOST_OF_A_STRANGER, SERVER
 from assets.access.gate_tokens import Role
-from assets.dagster_internals.web_and_daemon import SERVER
 
 TOKENS = {Role.OPERATOR: "operator's", Role.READER: "reader's"}
 OPERATOR = {"Authorization": "Bearer operator's"}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import accumulate
+from typing import TypeAlias
 
 import polars as pl
 import pytest
@@ -199,16 +200,19 @@ def test_json_of_a_response_is_grouped_by_customer_and_account() -> None:
     assert first.lines.to_list() == [1, 3]
 
 
-def export(*rows: tuple[str, str, str, str | None]) -> Statement:
+Line: TypeAlias = tuple[str, str, str, str | None]  # day, description, amount, balance
+
+
+def export(*rows: Line) -> Statement:
     heading = "Date,Description,Amount,Balance\n"
     text = heading + "".join(f"{day},{what},{amount},{balance or ''}\n" for day, what, amount, balance in rows)
     return read("x.csv", text.encode()).statements[0]
 
 
-JANUARY = export(("2026-01-05", "A", "-10.00", "90.00"), ("2026-01-20", "B", "30.00", "120.00"))
-OVERLAPPING = export(("2026-01-20", "B", "30.00", "120.00"), ("2026-02-02", "C", "-20.00", "100.00"))
-CONTINUING = export(("2026-02-02", "C", "-20.00", "100.00"), ("2026-02-03", "D", "5.00", "105.00"))
-ANOTHER = export(("2026-01-06", "A", "-10.00", "490.00"), ("2026-01-21", "B", "30.00", "520.00"))
+JANUARY = (("2026-01-05", "A", "-10.00", "90.00"), ("2026-01-20", "B", "30.00", "120.00"))
+OVERLAPPING = (("2026-01-20", "B", "30.00", "120.00"), ("2026-02-02", "C", "-20.00", "100.00"))
+CONTINUING = (("2026-02-02", "C", "-20.00", "100.00"), ("2026-02-03", "D", "5.00", "105.00"))
+ANOTHER = (("2026-01-06", "A", "-10.00", "490.00"), ("2026-01-21", "B", "30.00", "520.00"))
 
 
 @pytest.mark.parametrize(
@@ -223,9 +227,10 @@ ANOTHER = export(("2026-01-06", "A", "-10.00", "490.00"), ("2026-01-21", "B", "3
     ],
 )
 def test_exports_of_one_account_are_recognised_by_their_balances(
-    statements: tuple[Statement, ...], names: list[str]
+    statements: tuple[Sequence[Line], ...], names: list[str]
 ) -> None:
-    named = name_accounts(list(zip(("one", "two", "three"), statements, strict=False)))
+    exports = (export(*rows) for rows in statements)
+    named = name_accounts(list(zip(("one", "two", "three"), exports, strict=False)))
     assert [statement.bank_name for statement in named] == names
 
 
@@ -252,12 +257,12 @@ def test_a_named_account_is_not_named_by_its_file() -> None:
 
 
 def test_the_name_of_a_file_may_give_the_type() -> None:
-    named = name_accounts([("business_visa", JANUARY), ("online-saver", ANOTHER)])
+    named = name_accounts([("business_visa", export(*JANUARY)), ("online-saver", export(*ANOTHER))])
     assert [statement.account_type for statement in named] == ["credit_card", "savings"]
 
 
 def test_statements_are_submitted_in_the_order_of_their_first_dates() -> None:
-    sent = submitted([CONTINUING, JANUARY], NOW)
+    sent = submitted([export(*CONTINUING), export(*JANUARY)], NOW)
     rows = sent.rows.collect()
     assert rows.schema == pl.Schema({**SUBMISSION, **LANDED})
     assert sent.customers == {1: None}

@@ -29,6 +29,7 @@ import polars as pl
 
 from pipelines.enrichment.matching.matching import (
     ORDER,
+    REPEATS,
     match_word_for_word,
     pair_in_order,
     states_balance,
@@ -112,7 +113,7 @@ def match_statements(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
         sent: rows of one submission per account.
 
     Returns:
-        The columns of `match_word_for_word`.
+        REPEATS.
     """
     can_repeat = sent.filter(pl.col("status") == "posted", ~pl.col("appended")).join(held, on=_ID_KEY, how="anti")
     nth_of_id = pl.int_range(pl.len()).over(_ID_KEY)
@@ -138,6 +139,8 @@ def match_rows(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
 
 def _match_one_to_one(held: pl.DataFrame, data: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     """Pair rows of one kind of submission. `data`: held rows that sent ones can only repeat word for word."""
+    if held.is_empty() or sent.is_empty():
+        return pl.DataFrame(schema=REPEATS)
     alignable = unpaired_held(held, data.select(held_received_seq="received_seq", held_position="position")).sort(ORDER)
     sent = sent.sort(ORDER)
     proven = pair_in_order(alignable.filter(states_balance()), sent.filter(states_balance()), _PROVEN_KEY)

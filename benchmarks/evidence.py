@@ -11,6 +11,7 @@ from random import Random
 import numpy as np
 import polars as pl
 
+from benchmarks.reports import renumbered
 from benchmarks.table import Row
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -134,7 +135,7 @@ def _path(transactions: pl.DataFrame, until: date, seed: int) -> Iterator[Row]:
         for blank in (0, *sorted(draws.sample(range(1, len(quiet)), 20)), len(quiet)):
             for more in (0, 1) if 0 < blank < len(quiet) else (0,):
                 which = pl.int_range(pl.len()).is_in(quiet[: blank + more])
-                pieces.append(blanked(rows, which).with_columns(pl.lit(len(places), pl.Int64).alias(BY_CUSTOMER)))
+                pieces.append(renumbered(blanked(rows, which), len(places)))
                 places.append((customer, blank / len(quiet), more))
     points = scored(pl.concat(pieces), until)["points"]
     path = pl.DataFrame(places, schema=["customer", "at", "more"], orient="row").with_columns(points=points)

@@ -5,7 +5,6 @@ the needed columns.
 """
 
 import json
-import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 
 import polars as pl
 
@@ -136,14 +136,15 @@ def written(folder: Path, scale: Scale) -> list[Path]:
     files = []
     for start in range(0, scale.customers[-1], CUSTOMERS_A_FILE):
         numbers = range(start, min(start + CUSTOMERS_A_FILE, scale.customers[-1]))
-        copies = pl.concat(_renumbered(full[number % len(full)], number) for number in numbers)
+        copies = pl.concat(renumbered(full[number % len(full)], number) for number in numbers)
         files.append(folder / f"{start:06d}.parquet")
         copies.sort(SORT_KEY).write_parquet(files[-1], compression="zstd", compression_level=3, row_group_size=30_000)
     return files
 
 
-def _renumbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
-    ids = os.urandom(16 * rows.height)
+def renumbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
+    """Return the rows as another customer's, with transaction ids of their own."""
+    ids = Random(number).randbytes(16 * rows.height)
     made = pl.Series("transaction_id", [ids[at : at + 16] for at in range(0, len(ids), 16)], pl.Binary)
     return rows.with_columns(pl.lit(number, pl.Int64).alias("customer_number"), made)
 

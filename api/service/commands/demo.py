@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.rule import Rule
@@ -193,14 +194,14 @@ def _show_jobs(jobs: list[dict[str, Any]]) -> None:
         f" {duplicates} duplicates, {rejected} rejected"
     )
     for error in [error for job in jobs for error in job["errors"]][:3]:
-        out.print(f"  rejected row {error['index']}: [b]{error['code']}[/] {error['message']}")
+        _print_indented(f"rejected row {error['index']}: [b]{error['code']}[/] {error['message']}")
 
 
 def _show_transactions(lender: Lender, customer: Mapping[str, Any]) -> None:
     listed = lender.get(f"/customer/{customer['customerId']}/transactions", page=1, count=14)
     table = _table(customer["name"], "date", "description, cleaned", "amount >", "category")
     for row in listed["transactions"]:
-        names = (_cut(row["cleanDescription"]), f"{row['amount']:,.2f}", row["category"])
+        names = (_cut(row["cleanDescription"], 22), f"{row['amount']:,.2f}", row["category"])
         table.add_row(row["date"], *names, style=None if row["direction"] == "debit" else "green")
     out.print(table)
     out.print(f"… and {listed['totalCount'] - len(listed['transactions']):,} more of this customer")
@@ -286,7 +287,7 @@ def _show_reasons(decisions: Mapping[tuple[str, str], Mapping[str, Any]]) -> Non
             described.add(verdict["outcome"])
             out.print(f"[b]{verdict['outcome']}[/]: {name}, {slug}")
             for reason in reasons[:3]:
-                out.print(f"  {reason}")
+                _print_indented(reason)
 
 
 def _show_statement(lender: Lender, home: Path) -> None:
@@ -308,8 +309,8 @@ def _show_statement(lender: Lender, home: Path) -> None:
     page = row["boxes"][0]["page"]
     picture = lender.content(f"{path}/statements/{listed['statementId']}/pages/{page}.png", row=row["row"])
     (home / PICTURE).write_bytes(picture)
-    described = f"{row['date']} {_cut(row['description'])} {_money(row['amount'])}"
-    out.print(f"  highlighted in {PICTURE}, page {page}: {described}", soft_wrap=True)
+    _print_indented(f"highlighted in {PICTURE}, page {page}:")
+    _print_indented(f"{row['date']} {_cut(row['description'])} {_money(row['amount'])}")
 
 
 def _show_cash_flow(customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
@@ -329,6 +330,11 @@ def _table(title: str, *columns: str) -> Table:
     for name in columns:
         table.add_column(name.removesuffix(" >"), justify="right" if name.endswith(">") else "left", no_wrap=True)
     return table
+
+
+def _print_indented(text: str, by: int = 2) -> None:
+    """Print text whose further lines begin below its first."""
+    out.print(Padding(text, (0, 0, 0, by)))
 
 
 def _cut(name: str, width: int = LONGEST_NAME) -> str:
@@ -402,7 +408,7 @@ def _watch(lender: Lender, receiver: Receiver, customer: Mapping[str, Any]) -> d
     ruleset = lender.post("/monitoring/rulesets", found["document"] | {"active": True})
     out.print(f"POST /v1/monitoring/rulesets → [b]{ruleset['slug']}[/] of the library, switched on")
     for rule in ruleset["document"]["rules"]:
-        out.print(f"  {rule['code']}: {rule['message']}", soft_wrap=True)
+        _print_indented(f"{rule['code']}: {rule['message']}")
     return subscription
 
 
@@ -422,15 +428,15 @@ def _show_match(lender: Lender, match_id: str) -> None:
     match = lender.get(f"/monitoring/matches/{match_id}")
     out.print(f"GET /v1/monitoring/matches/{match_id[:8]}… → what matched")
     for rule in match["rules"]:
-        out.print(f"  [b]{rule['code']}[/], {rule['severity']}: {rule['message']}", soft_wrap=True)
+        _print_indented(f"[b]{rule['code']}[/], {rule['severity']}: {rule['message']}")
         for each in rule["values"]:
             out.print(f"    {each['name']} = {each['value']:g}")
         for action in rule["recommendedActions"]:
-            out.print(f"    → {action}", soft_wrap=True)
+            _print_indented(f"→ {action}", 4)
     behind = lender.get(f"/monitoring/matches/{match_id}/lineage")
+    out.print(f"GET …/{match_id[:8]}…/lineage → the rows behind it")
     for row in behind["transactions"]:
-        described = f"{row['date']} {row['description']} {_money(row['amount'])}"
-        out.print(f"GET …/{match_id[:8]}…/lineage → {described}", soft_wrap=True)
+        _print_indented(f"{row['date']} {row['description']} {_money(row['amount'])}")
 
 
 def _farewell(home: Path, base_url: str, dagster_port: int) -> None:

@@ -9,8 +9,8 @@ import argparse
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from assets.core.runs import DEFINITIONS_MODULE, JOB_OF
 from assets.dagster_internals import dagster_home
 from assets.dispatch.dispatcher import Leadership, dispatch
 from assets.service.automation import AutomationWatch
-from assets.service.parts import DAGSTER_PORT, LOOPBACK, POLL_EVERY_S, Address, Part, free_port
+from assets.service.parts import DAGSTER_PORT, LOOPBACK, POLL_EVERY_S, Address, NeverStartedError, Part, free_port
 from storage.core import leases, logs
 from storage.core.heartbeat import watched_loop
 from storage.core.settings import Settings, SettingsError
@@ -41,22 +41,35 @@ def run(settings: Settings, address: Address, stop: threading.Event, module: str
 
     Raises:
         AlreadyRunningError: another process runs them in this home.
+        NeverStartedError: a part exited with an error before its first heartbeat.
     """
     environment = dagster_home.prepare(settings)
-    with hold_lock(settings.dagster_home / "platform.lock") as holder:
-        store = Store.open(settings)
+    with hold_lock(settings.dagster_home / "platform.lock") as holder, closing(Store.open(settings)) as store:
         lease = PlatformLease(store, holder)
-        while lease.wait(stop):
-            parts = _start_parts(settings, address, module, environment)
-            with dispatching(store, holder, address.local_url), watched_loop("parts") as come_around:
-                while not stop.wait(POLL_EVERY_S) and lease.is_held():
-                    come_around()
-                    for part in parts:
-                        part.check()
-            for part in parts:
-                part.end(FINISH_PARTS_WITHIN_S)
-        lease.give_up()
-        store.close()
+        try:
+            while lease.wait(stop):
+                parts = _start_parts(settings, address, module, environment)
+                with (
+                    _ending(parts),
+                    dispatching(store, holder, address.local_url),
+                    watched_loop("parts") as come_around,
+                ):
+                    while not stop.wait(POLL_EVERY_S) and lease.is_held():
+                        come_around()
+                        for part in parts:
+                            part.check()
+        finally:
+            lease.give_up()
+
+
+@contextmanager
+def _ending(parts: Sequence[Part]) -> Iterator[None]:
+    """End the parts at the end of the block, however it ends."""
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.end(FINISH_PARTS_WITHIN_S)
 
 
 class PlatformLease:
@@ -148,7 +161,7 @@ def main() -> None:
         settings = Settings()
         logs.to_stderr("dagster", settings)
         run(settings, address, stop_requested(options.tethered), options.module)
-    except (AlreadyRunningError, SettingsError) as error:
+    except (AlreadyRunningError, NeverStartedError, SettingsError) as error:
         raise SystemExit(str(error)) from error
 
 

@@ -1,11 +1,14 @@
 """One home's Dagster works on a database at a time; the others stand by and take its lease."""
 
+import os
 import threading
 from uuid import uuid4
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from assets.service import platform
+from assets.service.parts import LOOPBACK, Address, NeverStartedError, Part, free_port
 from assets.service.platform import PlatformLease
 from storage.core import leases
 from storage.core.database import Database
@@ -53,3 +56,17 @@ def test_an_unavailable_database_does_not_end_the_lease(store: Store, monkeypatc
     monkeypatch.setattr(Database, "writing", fail)
     assert lease.is_held()
     lease.give_up()
+
+
+def test_a_part_that_never_starts_ends_the_others_and_gives_up_the_lease(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Part("obedient one", "tests.assets.obedient", environment={})
+    broken = Part("broken one", "tests.assets.there_is_no_such_module", environment={})
+    monkeypatch.setattr(platform, "_start_parts", lambda *_: [other, broken])
+    with pytest.raises(NeverStartedError, match="broken one"):
+        platform.run(store.settings, Address(LOOPBACK, free_port()), threading.Event())
+    assert other.pid is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(other.pid, 0)
+    assert PlatformLease(store, uuid4()).is_held()

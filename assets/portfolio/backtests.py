@@ -19,6 +19,7 @@ from storage.decisions import backtests, policies
 from storage.decisions.backtests import Against, Knowledge, Request
 from storage.jobs import jobs
 from storage.monitoring import attributes
+from storage.monitoring.attributes import Value
 from storage.portfolio import portfolio_jobs
 from storage.portfolio.portfolio_jobs import Part, Population, PortfolioJob
 
@@ -36,10 +37,14 @@ class Moment:
 
 @dataclass(frozen=True)
 class Backtest:
-    """A backtest with all that its slices share. `before`: the other version's plan; None: recorded decisions."""
+    """A backtest with all that its slices share.
+
+    `now`: when it was started. `before`: the other version's plan; None: recorded decisions.
+    """
 
     store: Store
     job: PortfolioJob
+    now: datetime
     request: Request
     before: Plan | None
     after: Plan
@@ -56,12 +61,12 @@ class Backtest:
         return Population(self.job.client_id, None if named is None else frozenset(named), with_transactions=False)
 
     def narrowed(self, r: Reading, numbers: Sequence[int]) -> Sequence[int]:
-        """Return the customers whose attributes now have the requested values."""
+        """Return the customers whose unexpired attributes now have the requested values."""
         if not (wanted := self.request.attributes):
             return numbers
         held = dict.fromkeys(numbers, 0)
         for number, each in attributes.of_all(r, numbers):
-            held[number] += wanted.get(each.name) == each.value
+            held[number] += each.available(self.now) and _equal(wanted.get(each.name), each.value)
         return [number for number, count in held.items() if count == len(wanted)]
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
@@ -83,18 +88,25 @@ def open_backtest(r: Reading, store: Store, job: PortfolioJob) -> Backtest:
         Corrupt: a stored version is damaged.
     """
     request = Request.of_json(job.request)
+    now = job.started_at or job.created_at
     stored = policies.with_id(r, job.subject_id)
     other = None if request.other_version is None else policies.version(r, stored, request.other_version)
     outcomes = portfolio_jobs.attachment(r, job)
     return Backtest(
         store,
         job,
+        now,
         request,
         None if other is None else planned(other.policy),
         planned(policies.version(r, stored, job.version).policy),
-        [_moment(r, store, request, day, job.started_at or job.created_at) for day in request.days],
+        [_moment(r, store, request, day, now) for day in request.days],
         pl.DataFrame(schema=KNOWN_OUTCOMES) if outcomes is None else outcomes,
     )
+
+
+def _equal(one: Value | None, other: Value | None) -> bool:
+    """Compare two attributes' values; unlike in Python, True is not 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _moment(r: Reading, store: Store, request: Request, day: date, now: datetime) -> Moment:

@@ -276,6 +276,21 @@ def test_customers_are_filtered_by_id_and_by_attribute(portfolio: Portfolio) -> 
     assert scored[0]["customers"] == 2
 
 
+def test_neither_an_expired_attribute_nor_one_of_another_kind_passes_the_filter(portfolio: Portfolio) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    now = datetime.now(UTC)
+    for nth, given in (
+        (0, NewAttribute(Decimal(1))),
+        (1, NewAttribute(True, expires_at=now)),
+        (2, NewAttribute(True, expires_at=now + timedelta(days=1))),
+    ):
+        with portfolio.store.db.writing() as w:
+            attributes.put(w, portfolio.customer(nth), {"has_guarantor": given}, "test", now)
+    guaranteed = portfolio.run(portfolio.ask(2, attributes={"has_guarantor": True}))
+    assert guaranteed[0]["customers"] == 1
+
+
 def test_a_version_is_compared_with_recorded_decisions_and_uses_their_inputs(portfolio: Portfolio) -> None:
     """Customers without a recorded decision are not compared."""
     first, second = document("10"), document("40")

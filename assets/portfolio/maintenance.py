@@ -33,7 +33,7 @@ class Outcome:
     customers: int = 0
     changed: int = 0
     failed: int = 0
-    left: int = 0  # skipped, because an unfinished submission of theirs does the same work
+    left: int = 0  # skipped, because an unfinished change of theirs does the same work
 
     def __add__(self, other: "Outcome") -> "Outcome":
         return Outcome(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -52,7 +52,7 @@ def carry_out(
 
     Args:
         do: does the task for the customers of a slice.
-        yielding: skip customers with an unfinished submission, which does the same work.
+        yielding: skip customers with an unfinished change, which does the same work.
     """
     with store.db.writing() as w:
         maintenance.begin(w, task, bucket, datetime.now(UTC))

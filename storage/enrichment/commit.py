@@ -32,7 +32,7 @@ from storage.core.segments import register
 from storage.customers.customers import clients_of, knowledge_versions
 from storage.enrichment.related_parties import customers_declaring
 from storage.jobs import batches
-from storage.jobs.jobs import Ending, finish, request_recomputations, with_unfinished_submission
+from storage.jobs.jobs import Ending, finish, request_recomputations, with_unfinished_change
 from storage.monitoring import evaluation_requests, rulesets
 from storage.monitoring.rule_matches import apply_ruleset_evaluation
 
@@ -55,7 +55,7 @@ class LockedCustomers:
 
     versions: Mapping[int, tuple[int, int]]  # data version and location version
     knowledge_versions: Mapping[int, int]
-    yielded: frozenset[int]  # those that the batch leaves to their unfinished submissions
+    yielded: frozenset[int]  # those that the batch leaves to their unfinished changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class BatchResult:
     endings: Sequence[Ending] = ()  # of the batch's jobs
     recomputed: frozenset[int] = frozenset()  # customers whose value, changed or not, has ENRICHMENT_VERSION
     ruleset_evaluation: RulesetEvaluation | None = None  # of the new values
-    yielding: bool = False  # leave customers to their unfinished submissions, which recompute them anyway
+    yielding: bool = False  # leave customers to their unfinished changes, which recompute them anyway
 
     @property
     def replaced(self) -> frozenset[int]:
@@ -198,7 +198,7 @@ def _lock_customers(w: Writing, computed: BatchResult) -> LockedCustomers:
     return LockedCustomers(
         versions={number: (data, location) for number, data, location in rows},
         knowledge_versions=knowledge_versions(w, computed.knowledge_versions),
-        yielded=with_unfinished_submission(w, computed.versions) if computed.yielding else frozenset(),
+        yielded=with_unfinished_change(w, computed.versions) if computed.yielding else frozenset(),
     )
 
 

@@ -326,9 +326,9 @@ def customers_with_jobs_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMIS
     return set(r.execute(query).scalars())
 
 
-def has_unfinished_submission(r: Reading, customer_number: int) -> bool:
-    """Return whether a job is live that may change the customer's transactions, such as a submission."""
-    return bool(with_unfinished_submission(r, [customer_number]))
+def has_unfinished_change(r: Reading, customer_number: int) -> bool:
+    """Return whether a live job may change the customer's transactions."""
+    return bool(with_unfinished_change(r, [customer_number]))
 
 
 def unfinished(r: Reading, customer_number: int) -> tuple[UUID, ...]:
@@ -339,7 +339,7 @@ def unfinished(r: Reading, customer_number: int) -> tuple[UUID, ...]:
     return tuple(r.execute(live.order_by(jobs.c.received_seq)).scalars())
 
 
-def with_unfinished_submission(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
+def with_unfinished_change(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
     """Return the customers with a live job that may change their transactions."""
     query = select(jobs.c.customer_number).where(
         jobs.c.customer_number.in_(list(customer_numbers)), jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 from storage.core.buckets import BUCKETS, in_bucket
 from storage.core.database import AnyRow, Reading, Writing, insert_into, values_of
 from storage.core.models import LIVE, QUEUE_OF, Queue, customers, jobs, maintenance, reports
-from storage.jobs.jobs import with_unfinished_submission
+from storage.jobs.jobs import with_unfinished_change
 
 SILENT_AFTER = timedelta(minutes=2)  # without a heartbeat a run counts as dead; longer than a slice takes
 _OF_THE_PORTFOLIO = [flow for flow, queue in QUEUE_OF.items() if queue is Queue.PORTFOLIO]
@@ -105,13 +105,13 @@ def buckets_due(r: Reading, condition: ColumnElement[bool]) -> list[int]:
 
 
 def still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequence[int]) -> list[int]:
-    """Return the customers that still meet the condition, without those with an unfinished submission.
+    """Return the customers that still meet the condition, without those whose transactions a live job may change.
 
-    Such a submission does the same work when it is enriched.
+    Such a job does the same work when it is enriched.
     """
     query = select(customers.c.number).where(customers.c.number.in_(customer_numbers), condition)
-    submitted = with_unfinished_submission(r, customer_numbers)
-    return [number for number in r.execute(query.order_by(customers.c.number)).scalars() if number not in submitted]
+    changing = with_unfinished_change(r, customer_numbers)
+    return [number for number in r.execute(query.order_by(customers.c.number)).scalars() if number not in changing]
 
 
 def jobs_wait(r: Reading) -> bool:

@@ -17,7 +17,7 @@ from storage.core.database import AnyRow, Reading, Writing, insert_into
 from storage.core.models import reports
 from storage.customers.customers import Customer
 from storage.jobs import batches
-from storage.jobs.jobs import has_unfinished_submission
+from storage.jobs.jobs import has_unfinished_change
 
 KINDS = ("completeness", "risk", "aggregate")
 
@@ -35,7 +35,7 @@ class NewReport:
 def bundle(r: Reading, customer: Customer) -> dict[str, ReportView]:
     """Return the three reports of a customer by kind. `customer` must have been read in the same transaction."""
     rows = {row.kind: row for row in r.execute(select(reports).where(reports.c.customer_number == customer.number))}
-    unfinished = has_unfinished_submission(r, customer.number)
+    unfinished = has_unfinished_change(r, customer.number)
     return {kind: _view(rows.get(kind), customer, unfinished) for kind in KINDS}
 
 

@@ -176,7 +176,7 @@ def test_a_job_without_a_readable_file_fails_and_sends_no_enrichment_event(lende
     assert job.error["code"] == "Statement.NotAStatement"
     assert [body["eventType"] for body in reported(lender, job)] == ["job.extraction.failed", "job.failed"]
     with lender.store.db.reading() as r:
-        assert not jobs.has_unfinished_submission(r, lender.customer.number)
+        assert not jobs.has_unfinished_change(r, lender.customer.number)
 
 
 def test_files_refused_for_different_reasons_fail_under_one_code(lender: Lender) -> None:

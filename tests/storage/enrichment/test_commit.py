@@ -92,7 +92,7 @@ def test_jobs_are_committed_in_order_of_receipt(
             later = pool.submit(second, store, customer, now)
             wait([later], timeout=0.5)
             with store.db.reading() as r:
-                assert not jobs.has_unfinished_submission(r, customer.number)
+                assert not jobs.has_unfinished_change(r, customer.number)
         assert first.received_seq < later.result().received_seq
 
 

@@ -144,9 +144,8 @@ def _check_lake(root: Path, now: datetime) -> Iterator[Finding]:
 
 def _check_master_key(settings: Settings) -> list[Finding]:
     """Check the key, but never create one: with a new key, all secrets encrypted before would be lost."""
-    path = settings.home / "master.key"
-    if not settings.master_key.get_secret_value() and not path.exists():
-        return [error("master key", f"{path} is missing", "restore it, or set TIDEMARK_MASTER_KEY")]
+    if settings.keeps_key_file and not settings.key_file.exists():
+        return [error("master key", f"{settings.key_file} is missing", "restore it, or set TIDEMARK_MASTER_KEY")]
     try:
         assert settings.master_key_bytes
     except SettingsError as problem:

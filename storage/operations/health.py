@@ -44,7 +44,7 @@ def check_work(store: Store, now: datetime) -> Parts:
     return {
         "database": Part(),
         "dispatcher": Part(None if has_dispatcher else "No dispatcher is running."),
-        "worker": Part(None if has_worker else "No worker is warm."),
+        "worker": Part(None if has_worker else "No worker is running."),
         "automation": Part("Schedules or sensors that should run are stopped." if stopped else None),
     }
 

@@ -48,7 +48,7 @@ def ailing(answer: requests.Response) -> dict[str, Any]:
 def test_readiness_follows_the_work(own_store: Store) -> None:
     with answering(own_store) as url:
         assert get(url, "/health/live").json()["data"] == {"status": "live"}
-        assert ailing(get(url)) == {"dispatcher": "No dispatcher is running.", "worker": "No worker is warm."}
+        assert ailing(get(url)) == {"dispatcher": "No dispatcher is running.", "worker": "No worker is running."}
         work(own_store)
         ready = get(url)
     parts = dict.fromkeys(("database", "dispatcher", "worker", "automation", "lake", "disk"), WELL)

@@ -718,7 +718,7 @@ policies = Table(
     Column("is_archived", Boolean, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("challenger_version", Integer),  # evaluated in shadow of the published one; null: none
-    Column("challenger_percent", Integer),  # share of evaluations, 1 to 100
+    Column("challenger_percent", Integer),  # share of customers, 1 to 100
     UniqueConstraint("client_id", "slug"),
 )
 

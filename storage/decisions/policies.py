@@ -26,10 +26,10 @@ MOST_VERSIONS = 10_000  # of a policy
 
 @dataclass(frozen=True)
 class Challenger:
-    """A draft that is evaluated in shadow for a share of the evaluations; clients don't get its results."""
+    """A draft that is evaluated in shadow for a share of the customers; clients don't get its results."""
 
     version: int
-    percent: int  # share of evaluations, 1 to 100
+    percent: int  # share of customers, 1 to 100
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def unarchive(w: Writing, policy: StoredPolicy) -> StoredPolicy:
 
 
 def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) -> StoredPolicy:
-    """Evaluate a draft in shadow for this share of the evaluations.
+    """Evaluate a draft in shadow for this share of the customers.
 
     Raises:
         NotFound: no such version.

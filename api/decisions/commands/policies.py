@@ -267,8 +267,10 @@ def _set_archived(
     as_json: bool,
 ) -> None:
     with opened_store() as store, store.db.writing() as w:
-        stored = change(w, _policy(w, client, slug))
-        _audit(w, action, stored)
+        before = stored_policies.lock(w, _policy(w, client, slug))
+        stored = change(w, before)
+        if stored != before:
+            _audit(w, action, stored)
     shown = {"policyId": stored.policy_id, "slug": stored.slug, "isArchived": stored.is_archived}
     print_record(shown, as_json=as_json)
 

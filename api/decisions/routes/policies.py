@@ -150,8 +150,10 @@ def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPubli
 def archive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
     """Archive a policy: it decides nothing, and no version can be saved, until it is unarchived."""
     with caller.writing() as w:
-        stored = policies.archive(w, caller.policy(w, slug))
-        _audit(caller, w, "Policy.Archived", stored)
+        before = policies.lock(w, caller.policy(w, slug))
+        stored = policies.archive(w, before)
+        if stored != before:
+            _audit(caller, w, "Policy.Archived", stored)
     return answer(PolicyStateView.of(stored))
 
 
@@ -159,8 +161,10 @@ def archive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
 def unarchive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
     """Unarchive a policy. Its published version decides again."""
     with caller.writing() as w:
-        stored = policies.unarchive(w, caller.policy(w, slug))
-        _audit(caller, w, "Policy.Unarchived", stored)
+        before = policies.lock(w, caller.policy(w, slug))
+        stored = policies.unarchive(w, before)
+        if stored != before:
+            _audit(caller, w, "Policy.Unarchived", stored)
     return answer(PolicyStateView.of(stored))
 
 
@@ -176,8 +180,10 @@ def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Re
     challenger.
     """
     with caller.writing() as w:
-        stored = policies.set_challenger(w, caller.policy(w, slug), sent.version, sent.percent)
-        _audit(caller, w, "Policy.ChallengerSet", stored, sent.version)
+        before = policies.lock(w, caller.policy(w, slug))
+        stored = policies.set_challenger(w, before, sent.version, sent.percent)
+        if stored != before:
+            _audit(caller, w, "Policy.ChallengerSet", stored, sent.version)
     return answer(PolicyStateView.of(stored))
 
 
@@ -185,8 +191,10 @@ def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Re
 def remove_challenger(caller: Author, slug: PolicySlug) -> Response:
     """Remove the challenger, so that it no longer decides beside the published version."""
     with caller.writing() as w:
-        stored = policies.remove_challenger(w, caller.policy(w, slug))
-        _audit(caller, w, "Policy.ChallengerRemoved", stored)
+        before = policies.lock(w, caller.policy(w, slug))
+        stored = policies.remove_challenger(w, before)
+        if stored != before:
+            _audit(caller, w, "Policy.ChallengerRemoved", stored)
     return answer(PolicyStateView.of(stored))
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from api.core.schemas.common import Received
 from api.core.schemas.rules import OneOfMany, Rule, count_between, optional_text
+from storage.core.settings import Settings
 
 MAX_FILES = 20
 MAX_PASSWORD_BYTES = 1024
@@ -45,7 +46,7 @@ class SentPdf(Received):
         Rule(
             _base64,
             "Statement.InvalidContent",
-            "contentBase64 is a file of at most 25 MiB in Base64.",
+            "contentBase64 is a file in Base64.",
             {"type": "string", "contentEncoding": "base64", "contentMediaType": "application/pdf"},
         ),
     ]
@@ -69,6 +70,11 @@ class SentFiles(Received):
     ] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
 
 
+def _default_mib(setting: str) -> int:
+    default: int = Settings.model_fields[setting].default
+    return default // 2**20
+
+
 # The body of the same request as a form.
 FORM_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -79,7 +85,8 @@ FORM_SCHEMA: dict[str, Any] = {
             "minItems": 1,
             "maxItems": MAX_FILES,
             "items": {"type": "string", "contentMediaType": "application/pdf", "format": "binary"},
-            "description": "PDF files of at most 25 MiB each, together 100 MiB.",
+            "description": f"PDF files, by default at most {_default_mib('max_file_bytes')} MiB each and "
+            f"{_default_mib('max_multipart_bytes')} MiB together.",
         },
         "password": {
             "type": "array",

@@ -60,7 +60,8 @@ class Submission(Received):
 
     _lines: bytes = PrivateAttr(b"")
     transactions: list[Annotated[Item, OneOfMany()]] = Field(
-        json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS}
+        description="A service may be set to take fewer at a time.",
+        json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS},
     )
     account_name: Annotated[str | None, _account_text("accountName", 200)] = None
     bsb: Annotated[str | None, _account_text("bsb", 32, "An invalid one gives a warning on the job.")] = None

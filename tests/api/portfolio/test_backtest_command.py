@@ -63,13 +63,13 @@ def asked(client: UUID, *arguments: str | Path) -> Result:
 
 @contextmanager
 def working(store: Store) -> Iterator[None]:
-    def look() -> None:
+    def work_off() -> None:
         with store.db.reading() as r:
             waiting = portfolio_jobs.waiting(r)
         for job in waiting:
             work.run(store, job.job_id, lambda: datetime.now(UTC))
 
-    with again_and_again(look, every_s=0.05):
+    with again_and_again(work_off, every_s=0.05):
         yield
 
 

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from api.core.commands.console import complaint
 from api.core.commands.files import text_of, write
 from pipelines.intake.exports import CODES, Contents, Layout, parse_layout, read
+from pipelines.pages.wording import counted
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.logs import printable
 
@@ -28,7 +29,7 @@ def to_currency(text: str | None) -> str | None:
         typer.BadParameter: The text is not one.
     """
     if text is not None and text.upper() not in CODES:
-        raise typer.BadParameter(f"{text} is not a currency code of ISO 4217")
+        raise typer.BadParameter(f"{printable(text)} is not a currency code of ISO 4217")
     return None if text is None else text.upper()
 
 
@@ -137,11 +138,11 @@ def show_indented(console: Console, line: str, style: str) -> None:
 
 
 def describe_other_lines(contents: Contents) -> str:
-    """Describe the lines that are not rows, as `1 heading, 2 blank, 1 states a balance (line 9)`."""
+    """Describe the lines that are not rows, as `1 heading, 2 blank, 1 with only a balance (line 9)`."""
     headings = contents.headings
-    parts = [f"{headings} heading{'s' * (headings > 1)}"] if headings else []
+    parts = [counted(headings, "heading")] if headings else []
     for each in no_rows(contents):
         shown = ", ".join(map(str, each["lines"][:MOST_LINES])) + (" …" if each["count"] > MOST_LINES else "")
-        where = "" if each["reason"] == "blank" else f" (line {shown})"
+        where = "" if each["reason"] == "blank" else f" ({'line' if each['count'] == 1 else 'lines'} {shown})"
         parts.append(f"{each['count']:,} {each['reason']}{where}")
     return ", ".join(parts)

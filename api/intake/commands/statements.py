@@ -23,8 +23,9 @@ from rich.table import Table
 
 import isolation
 from api.core.commands.console import AsJson, err, out, print_json
-from api.core.commands.files import as_csv, content_of, write
-from pipelines.intake.currencies import CODES, CURRENCY, UNKNOWN
+from api.core.commands.files import as_csv, content_of, folder_at, write
+from api.intake.commands.exports import to_currency
+from pipelines.intake.currencies import CURRENCY, UNKNOWN
 from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.page.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
 from pipelines.intake.statement_rows import in_currency
@@ -60,7 +61,10 @@ def extract(
     ] = None,
     currency: Annotated[
         str | None,
-        typer.Option(help="Currency (ISO 4217) of statements that state none. Those in another one are refused."),
+        typer.Option(
+            callback=to_currency,
+            help="Currency (ISO 4217) of statements that state none. Those in another one are refused.",
+        ),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
     as_json: AsJson = False,
@@ -77,8 +81,6 @@ def extract(
     """
     if as_csv and as_json:
         raise typer.BadParameter("--csv and --json exclude each other")
-    if currency is not None and currency not in CODES:
-        raise typer.BadParameter(f"{printable(currency)} is not a currency code such as AUD or EUR")
     password = None if password_file is None else _first_line(password_file)
     read = [_read_with_password(file) for file in _read([(path, content_of(path)) for path in files], password)]
     if currency is not None:
@@ -148,10 +150,7 @@ def _is_interactive() -> bool:
 
 def _draw(files: Sequence[_File], folder: Path) -> None:
     """Write a picture of each page that can be drawn."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unprocessable("File.Unwritable", f"{folder} can't be made: {error.strerror}.") from error
+    folder = folder_at(folder)
     for name, file in zip(_names(files), files, strict=True):
         count = 0
         for page, png in isolation.explained_pngs(file.content, file.password):

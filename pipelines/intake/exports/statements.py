@@ -35,7 +35,12 @@ from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "code": pl.String(), "message": pl.String()})
 # Lines that are not transactions, each with one of the reasons below.
 NO_ROW = pl.Schema({"line": pl.UInt32(), "reason": pl.String()})
-BLANK, PREAMBLE, STATES_BALANCE, NO_AMOUNT = "blank", "before the rows", "states a balance", "no date and no amount"
+BLANK, PREAMBLE, STATES_BALANCE, NO_AMOUNT = (
+    "blank",
+    "before the rows",
+    "with only a balance",
+    "without date and amount",
+)
 
 # Doubts about a row, from a CSV of `tidemark statements extract`. Only doubts are used: anybody may have written that a
 # row is proved.
@@ -346,8 +351,8 @@ def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
         **_doubted(),
     )
     unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
-    name_accounts = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
-    return mask_rows(name_accounts, [*FIELDS, "extra"], for_this_run)
+    with_unique_ids = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
+    return mask_rows(with_unique_ids, [*FIELDS, "extra"], for_this_run)
 
 
 def _doubted() -> dict[str, pl.Expr]:

@@ -99,7 +99,7 @@ def test_the_currency_is_stated_by_the_statement_or_declared_by_the_user() -> No
     names = [file("mumbai.pdf", stated), file("march.pdf")]
     assert [row["currency"] for row in table(names[0])] == ["INR"] * 4
     assert {row["currency"] for row in table(names[1])} == {""}
-    assert {row["currency"] for row in table("--currency", "INR", *names)} == {"INR"}
+    assert {row["currency"] for row in table("--currency", "inr", *names)} == {"INR"}
     mumbai, march = found("--currency", "AUD", *names, status=1)
     assert (mumbai["refusal"], mumbai["statements"]) == ("unsupported_currency", [])
     assert march["statements"][0]["currency"] == "AUD"

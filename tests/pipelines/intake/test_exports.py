@@ -223,8 +223,8 @@ def test_a_preamble_and_a_footer_are_not_transactions() -> None:
         (2, "before the rows"),
         (3, "blank"),
         (8, "blank"),
-        (9, "no date and no amount"),
-        (10, "no date and no amount"),
+        (9, "without date and amount"),
+        (10, "without date and amount"),
     ]
 
 

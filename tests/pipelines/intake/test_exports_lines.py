@@ -97,7 +97,7 @@ def test_a_row_without_an_amount_is_a_row_unless_its_words_state_a_balance() -> 
     contents = read("x.csv", text.encode())
     (statement,) = contents.statements
     assert statement.lines.to_list() == [3, 4]
-    assert contents.no_rows.rows() == [(2, "states a balance"), (5, "states a balance")]
+    assert contents.no_rows.rows() == [(2, "with only a balance"), (5, "with only a balance")]
 
 
 def test_rows_before_the_heading_are_refused() -> None:

@@ -23,7 +23,7 @@ from api.core.limits import Asker, Limits, Turns
 from api.core.schemas.rules import MAX_FAULTS, Rule
 from api.http import unknown
 from pipelines.intake.lines import Decoded, Rows, decoded
-from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
+from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia, pointer_of
 from storage.core.settings import Settings
 
 MAX_DECODED_AT_ONCE_BYTES = 2**14  # when it is read, without waiting for a turn: takes a few milliseconds at most
@@ -167,7 +167,7 @@ def refusal(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> InvalidRe
 
 
 def _fault(model: type[BaseModel], details: ErrorDetails) -> Fault:
-    pointer = "".join(f"/{_escaped(str(step))}" for step in details["loc"])
+    pointer = pointer_of(details["loc"])
     return Fault(pointer, *_code_and_message(model, details))
 
 
@@ -187,7 +187,3 @@ def _describe_missing(model: type[BaseModel], name: str) -> tuple[str, str]:
     metadata = [item for field in model.model_fields.values() if field.alias == name for item in field.metadata]
     rule = next((item for item in metadata if isinstance(item, Rule)), None)
     return (rule.code, rule.sentence) if rule else ("Request.Missing", "The field is needed.")
-
-
-def _escaped(step: str) -> str:
-    return step.replace("~", "~0").replace("/", "~1")

@@ -26,7 +26,7 @@ from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Tra
 from pipelines.metrics import Metrics
 from pipelines.reports import REPORTS
 from pipelines.reports.report_view import ReportStatus, ReportView
-from pipelines.vocabulary.errors import Gone
+from pipelines.vocabulary.errors import Gone, pointer_of
 from pipelines.vocabulary.schemas import TRANSACTIONS, posted
 from storage.core.database import Reading
 from storage.core.paging import Page, Paged
@@ -192,7 +192,7 @@ def describe_trace(kind: str, figure: str, trace: Trace, basis: Basis) -> dict[s
             {
                 "name": name,
                 "value": value_of(each),
-                "figure": f"{figure}/{_escaped(name)}" if isinstance(each, Sum | Formula) else None,
+                "figure": figure + pointer_of([name]) if isinstance(each, Sum | Formula) else None,
             }
             for name, each in inputs.items()
         ],
@@ -251,7 +251,3 @@ def as_json(rows: pl.DataFrame, customer: Customer, page: Page | None) -> Sequen
     selected = rows if page is None else rows.slice(page.offset, page.count)
     ids = {customer.number: customer.customer_id}
     return [transactions_json.as_json(selected, ids, also=(pl.col("contribution"),))] if selected.height else []
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")

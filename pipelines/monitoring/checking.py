@@ -15,12 +15,12 @@ from typing import Any
 from pipelines.decisions.check import MOST_FAULTS, ranges, references, sort_findings
 from pipelines.decisions.check.bounds import beyond_bounds
 from pipelines.decisions.check.files import parse_file
-from pipelines.decisions.check.findings import Finding, finding, pointer_of
+from pipelines.decisions.check.findings import Finding, finding
 from pipelines.decisions.check.references import Data, entries
 from pipelines.decisions.check.shape import parse_shape, plain
 from pipelines.metrics import METRICS
 from pipelines.monitoring.ruleset import Ruleset
-from pipelines.vocabulary.errors import Fault
+from pipelines.vocabulary.errors import Fault, pointer_of
 
 CALCULATING = ("rules", "mutedWhile", "appliesTo")  # members that contain numbers and conditions
 

@@ -19,6 +19,7 @@ A rejected row, a refused delivery or a failed report is expected, so it is a va
 (`Area.Reason`) are stable and part of the public contract. The HTTP API maps the tree to responses in one place.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -98,3 +99,8 @@ class Unavailable(TidemarkError):
 
 class Corrupt(TidemarkError):
     status = 500
+
+
+def pointer_of(steps: Iterable[int | str]) -> str:
+    """Return the JSON pointer of these names and indexes, from the root."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

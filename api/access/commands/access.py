@@ -14,7 +14,7 @@ from storage.core.audit import OPERATOR
 clients = typer.Typer(help="Clients: the lenders' systems that call the API.", no_args_is_help=True)
 api_keys = typer.Typer(help="API keys: issue, list, rotate, revoke.", no_args_is_help=True)
 
-NOT_IN_ALL_SCOPES = "customer:delete"  # for erasure (docs/limits.md), which can't be undone, so this scope must be named
+NOT_IN_ALL_SCOPES = "customer:delete"  # for erasure, which can't be undone; so it must be named
 
 
 @clients.command("create")

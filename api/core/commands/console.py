@@ -46,6 +46,11 @@ def complaint(line: str) -> typer.Exit:
     return typer.Exit(1)
 
 
+def warn(line: str) -> None:
+    """Print a warning on standard error."""
+    err.print(f"tidemark: warning: {line}", style="bold yellow", markup=False, highlight=False, soft_wrap=True)
+
+
 def now() -> datetime:
     return datetime.now(UTC)
 

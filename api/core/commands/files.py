@@ -1,6 +1,9 @@
 """Files that an operator gives. Every failure to read or write one is an `Unprocessable` with a clear message."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from uuid import UUID
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -50,6 +53,15 @@ def csv_of(path: Path) -> pl.DataFrame:
     except PolarsError as error:
         reason = str(error).splitlines()[0]
         raise Unprocessable("File.NotCsv", f"{path} is not a CSV file: {reason}") from error
+
+
+def ids_in(texts: Iterable[str]) -> dict[str, UUID]:
+    """Parse those texts that are UUIDs. The others are no customer's id."""
+    ids = {}
+    for text in texts:
+        with suppress(ValueError):
+            ids[text] = UUID(text)
+    return ids
 
 
 def as_csv(frame: pl.DataFrame, *, heading: bool = True) -> str:

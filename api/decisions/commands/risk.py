@@ -8,8 +8,8 @@ from uuid import UUID
 import polars as pl
 import typer
 
-from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
-from api.core.commands.files import as_csv, content_of, csv_of, write
+from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records, warn
+from api.core.commands.files import as_csv, content_of, csv_of, ids_in, write
 from api.decisions import risk_portfolio
 from pipelines.reports import compared
 from pipelines.risk_models import files
@@ -358,7 +358,7 @@ def _cohort(
     else:
         raise typer.BadParameter("give --transactions or --client")
     if cohort.unknown:
-        _warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions up to their day")
+        warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions up to their day")
     return cohort
 
 
@@ -395,7 +395,7 @@ def _scorecard(r: Reading, model: str) -> Scorecard:
 def _outcomes(path: Path, *, judged: bool) -> Outcomes:
     read = files.parse_outcomes(csv_of(path), judged=judged)
     if read.ignored:
-        _warn(f"{path}: ignored because not numeric: {', '.join(read.ignored)}")
+        warn(f"{path}: ignored because not numeric: {', '.join(read.ignored)}")
     return read
 
 
@@ -416,7 +416,7 @@ def _cohort_of_files(path: Path, cases: Outcomes, expected: Expected | None, *, 
 def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
     from pipelines.risk_models import cohorts  # noqa: PLC0415  as above
 
-    ids = {text: parsed for text in cases.cases["customer"] if (parsed := _uuid(text)) is not None}
+    ids = ids_in(cases.cases["customer"])
     with opened_store() as store, store.db.reading() as r:
         numbers = customers.numbers(r, client, ids.values())
         places = transactions.current_locations(r, numbers.values())
@@ -425,13 +425,6 @@ def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
     by_text = {text: numbers.get(parsed) for text, parsed in ids.items()}
     number = pl.col("customer").replace_strict(by_text, default=None, return_dtype=pl.Int64)
     return cohorts.cohort_of_transactions(rows, cases.cases.with_columns(customer_number=number), expected)
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def _saved(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict[str, Any]:
@@ -483,7 +476,3 @@ def _record(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
         "dateCreated": model.created_at,
         "fingerprint": model.fingerprint[:12],
     }
-
-
-def _warn(line: str) -> None:
-    err.print(f"tidemark: warning: {line}", style="bold yellow", markup=False, highlight=False, soft_wrap=True)

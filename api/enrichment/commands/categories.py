@@ -22,6 +22,7 @@ from api.core.commands.console import (
     print_json,
     print_record,
     print_records,
+    warn,
 )
 from api.core.commands.files import as_csv, content_of, csv_of, write
 from api.intake.commands.exports import (
@@ -176,7 +177,7 @@ def train(
         saved = {"modelId": str(stored.model_id)}
     print_record({**saved, "fingerprint": fingerprint, "bytes": len(content), **_shown(facts)}, as_json=as_json)
     if read_held_accuracy(model).worthless:
-        _warn(_WORTHLESS)
+        warn(_WORTHLESS)
 
 
 @categories.command("evaluate")
@@ -198,7 +199,7 @@ def evaluate(labels: Labels = None, split_date: SplitDate = None, as_json: AsJso
     else:
         _print_evaluation(measured)
     if measured.worthless:
-        _warn(_WORTHLESS)
+        warn(_WORTHLESS)
 
 
 @categories.command("list")
@@ -271,7 +272,7 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
 def _labelled_rows(path: Path) -> pl.DataFrame:
     file = labelled.labelled_rows(csv_of(path))
     for note in file.notes:
-        _warn(f"{path}: {note}")
+        warn(f"{path}: {note}")
     return file.rows
 
 
@@ -351,7 +352,3 @@ def _bin(each: "Bin") -> dict[str, Any]:
 
 def _rounded(share: float | None) -> float | None:
     return None if share is None else round(share, 4)
-
-
-def _warn(line: str) -> None:
-    err.print(f"tidemark: warning: {line}", style="bold yellow", markup=False, highlight=False, soft_wrap=True)

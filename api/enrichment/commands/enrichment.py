@@ -20,6 +20,7 @@ from rich.table import Table
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_records
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, enrich
 from pipelines.enrichment.knowledge import Knowledge
+from pipelines.pages.wording import counted
 from pipelines.portfolio.releases import Impact, Release, compare, fingerprint, merged, releases
 from pipelines.vocabulary.errors import TidemarkError
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
@@ -179,7 +180,7 @@ def _computed(held: pl.DataFrame, known: Knowledge) -> pl.DataFrame:
 def _what_could(stored: Mapping[int, int], before: int, after: int) -> str:
     """Return the error message, with the stored versions."""
     counts = Counter(stored.values())
-    held = ", ".join(f"version {version} ({_counted(count, 'customer')})" for version, count in sorted(counts.items()))
+    held = ", ".join(f"version {version} ({counted(count, 'customer')})" for version, count in sorted(counts.items()))
     return (
         f"Versions {before} and {after} can't be compared: no customer is stored under both. Stored: {held or 'none'}; "
         f"--to {ENRICHMENT_VERSION} computes this program's. Replaced values are kept for TIDEMARK_RETENTION."
@@ -219,8 +220,8 @@ def _print(about: Mapping[str, Any], impact: Impact, ids: Mapping[int, str]) -> 
     moved = impact.moved
     count, dollars = moved["count"].sum(), moved["dollars"].sum()
     out.print(
-        f"Version {about['from']} → {about['to']}: {_counted(impact.rows, 'transaction')} of "
-        f"{_counted(impact.customers, 'customer')}; {_counted(about['skipped'], 'customer')} left out. "
+        f"Version {about['from']} → {about['to']}: {counted(impact.rows, 'transaction')} of "
+        f"{counted(impact.customers, 'customer')}; {counted(about['skipped'], 'customer')} left out. "
         f"[bold]{count:,} changed category ({count / impact.rows:.2%}), AUD {dollars:,.2f}.[/]",
         highlight=False,
     )
@@ -279,7 +280,3 @@ def _cell(value: object) -> str:
     if isinstance(value, Decimal):
         return f"{value:,.4f}".removesuffix("00")  # money has two decimals, a ratio up to four
     return "–" if value is None else escape(printable(f"{value:,}" if isinstance(value, int) else str(value)))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -12,8 +12,8 @@ import polars as pl
 import typer
 
 from api.core.commands.awaiting import wait_until_completed
-from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
-from api.core.commands.files import csv_of, write
+from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_record, print_records, warn
+from api.core.commands.files import csv_of, ids_in, write
 from api.decisions.commands.policies import ForClient, Slug, policies, printing_faults
 from api.portfolio import backtesting
 from api.portfolio.portfolio_jobs import first_rows, numbers_of, start
@@ -173,7 +173,7 @@ def _read_outcomes(r: Reading, client: UUID, path: Path) -> pl.DataFrame:
     cases = _cases(path)
     if cases["customer"].is_duplicated().any():
         raise InvalidRequest("Backtest.CustomerTwice", f"{path} lists a customer twice.")
-    ids = {text: parsed for text in cases["customer"] if (parsed := _uuid(text)) is not None}
+    ids = ids_in(cases["customer"])
     numbers = numbers_of(r, client, list(ids.values()))
     number_of = {text: numbers[parsed] for text, parsed in ids.items() if parsed in numbers}
     known = cases.select(
@@ -181,8 +181,7 @@ def _read_outcomes(r: Reading, client: UUID, path: Path) -> pl.DataFrame:
         defaulted=pl.col("defaulted") == 1,
     ).drop_nulls("customer_number")
     if ignored := cases.height - known.height:
-        line = f"tidemark: warning: ignored {ignored} of {cases.height} outcomes: their customers are unknown"
-        err.print(line, style="yellow")
+        warn(f"ignored {ignored} of {cases.height} outcomes: their customers are unknown")
     return known.select(*KNOWN_OUTCOMES)
 
 
@@ -200,13 +199,6 @@ def _cases(path: Path) -> pl.DataFrame:
 def _unusable(path: Path, reason: str) -> Unprocessable:
     detail = f"{path} can't be read as known outcomes (columns {','.join(COLUMNS)}): {reason}."
     return Unprocessable("File.UnusableOutcomes", detail)
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def _print(job: PortfolioJob, days: Sequence[Mapping[str, Any]]) -> None:

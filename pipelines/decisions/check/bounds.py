@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from pydantic.alias_generators import to_camel
 
-from pipelines.decisions.check.findings import Finding, Problem, finding, pointer_of
+from pipelines.decisions.check.findings import Finding, Problem, finding
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS
+from pipelines.vocabulary.errors import pointer_of
 
 MOST_DEPTH = 20  # operators within each other
 # Operators, references and constants: each is a column of every evaluation. The shipped policies have a tenth of this,

@@ -1,6 +1,5 @@
 """Findings of a check: faults, and warnings to be acknowledged. Both have the form of any request's faults."""
 
-from collections.abc import Iterable
 from typing import TypeAlias
 
 from pipelines.vocabulary.errors import Fault
@@ -12,8 +11,3 @@ Problem: TypeAlias = tuple[str, str]  # code and message of a finding whose plac
 def finding(pointer: str, code: str, message: str) -> Finding:
     """Return the finding with this code and message at this place of the document."""
     return Finding(pointer, f"DecisionPolicy.{code}", message)
-
-
-def pointer_of(steps: Iterable[int | str]) -> str:
-    """Return the JSON pointer of these names and indexes, from the root."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from pipelines.decisions import policy as documents
-from pipelines.decisions.check.findings import Finding, Problem, finding, pointer_of
+from pipelines.decisions.check.findings import Finding, Problem, finding
 from pipelines.metrics.definition import SLUG, Strict
+from pipelines.vocabulary.errors import pointer_of
 from pipelines.vocabulary.strict_json import Number
 
 _LARGEST_INTEGER = 10**18

@@ -5,18 +5,18 @@ statements print these names, so they count less than the curated lists (`counte
 counterparty is named, and only at the beginning of the cleaned text, after the words of the payment. What else a
 payment must show is in the column `needs`:
 
-- `alone`: nothing follows the name but a legal form or a sign of a shop. Such a name consists of ordinary words, which
-  others use, too.
+- `alone`: nothing follows the name but numbers, a legal form or a word such as STORE. Such a name consists of ordinary
+  words, which others use, too.
 - `card`: the same, and the payment is by card or in a shop. Such a name has several trades, is short, or consists of
   people's names.
 - `whole`: either nothing else follows the name, or the payment is by card or in a shop. Such a name is a single word
   that is in none of our lists.
 - `nothing`.
 
-A payment is by card if the text says so or ends with a state, as card payments do, or if the account is a credit card.
-It is in a shop if a number or a word such as STORE follows the name. A word of `rules/trades.yaml` after the name makes
-it another business's name, and so does any word of business after a single word (JONES PRINTING). A word for streets
-makes it an address.
+A payment is by card if the text says so or prints a terminal's place, or if the account is a credit card. It is in a
+shop if a word such as STORE follows the name. A number shows neither: COOK 4411 may be a person and a reference. A word
+of `rules/trades.yaml` after the name makes it another business's name, and so does any word of business after a single
+word (JONES PRINTING). A word for streets makes it an address.
 """
 
 from functools import cache
@@ -29,9 +29,9 @@ from pipelines.enrichment.counterparties.counterparties import NAMED, PURPOSES, 
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.names import is_by_card
 from pipelines.enrichment.wording.phrases import words_of
-from pipelines.enrichment.wording.places import AMERICAN_STATES, AUSTRALIAN_STATES
+from pipelines.enrichment.wording.places import TOWN_AND_STATE
 from pipelines.vocabulary.rule_files import RuleError, load_rules
-from pipelines.vocabulary.schemas import AccountType
+from pipelines.vocabulary.schemas import AccountType, Channel
 
 BRANDS, TRADES = "brands/brands.tsv", "brands/trades.yaml"
 Needs = Literal["nothing", "whole", "card", "alone"]
@@ -39,11 +39,8 @@ COLUMNS = pl.Schema(
     {"name": pl.String(), "purpose": pl.String(), "needs": pl.Enum(get_args(Needs)), "spelling": pl.String()}
 )
 _STARTS = "^ "
-_ENDS_WITH_STATE = rf" (?:{AMERICAN_STATES}|{AUSTRALIAN_STATES})(?: USA?| CAN?| AUS?)?$"
-_OF_SHOPS = (
-    *("0", "0000", "STORE", "STORES", "SHOP"),
-    *("SUPERSTORE", "SUPERCENTER", "SUPERMARKET", "SUPERMARKETS", "EXPRESS"),
-)  # after a name; 0 is a shop's number
+_OF_SHOPS = ("STORE", "STORES", "SHOP", "SUPERSTORE", "SUPERCENTER", "SUPERMARKET", "SUPERMARKETS", "EXPRESS")
+_NUMBERS = "^0[0 ]*$"  # nothing but numbers (`words_of`): a shop's, or a reference
 _ENDS = ("", "PLC", "LTD", "LIMITED", "INC", "COM", "CO UK")  # after a name that is whole
 _INTERMEDIARIES = ("SQ", "TST", "SP", "PP", "PAYPAL", "ZLR", "LS", "SUMUP", "IZ")
 
@@ -64,20 +61,18 @@ class Brands:
         """Find the brands that narratives name: schema NAMED, at most one row for each.
 
         Args:
-            narratives: `text`, `clean_description`, `account_type`; `text_number` is a position in it.
+            narratives: `text`, `clean_description`, `channel`, `location`, `account_type`; `text_number` is a position
+                in it.
         """
         texts = narratives.select(
-            words=_from_name(words_of(pl.col("clean_description"), self._directory.numbers)),
-            by_card=is_by_card()
-            | pl.col("text").str.contains(_ENDS_WITH_STATE)
-            | pl.col("account_type").eq_missing(pl.lit("credit_card", AccountType)),
+            words=_from_name(words_of(pl.col("clean_description"), self._directory.numbers)), by_card=_is_by_card()
         ).with_row_index("text_number")
         found = self._directory.find(texts["words"]).join(self._needs, on="phrase").join(texts, on="text_number")
         behind = pl.col("words").str.split(pl.format(" {} ", "phrase")).list.get(1)
         rest = behind.str.split("$").list.first().str.strip_chars(" ")
         follows = rest.str.split(" ").list.first()
         at_a_shop = pl.col("by_card") | follows.is_in(_OF_SHOPS)
-        is_alone = follows.is_in(_OF_SHOPS) | rest.is_in(_ENDS)
+        is_alone = follows.is_in(_OF_SHOPS) | rest.is_in(_ENDS) | rest.str.contains(_NUMBERS)
         enough = {
             "alone": is_alone,
             "card": is_alone & at_a_shop,
@@ -86,8 +81,19 @@ class Brands:
         }
         counts = pl.any_horizontal((pl.col("needs") == needs) & shown for needs, shown in enough.items())
         is_one_word = ~pl.col("phrase").str.strip_prefix(_STARTS).str.contains(" ", literal=True)
-        is_others = follows.is_in([*list_trades(), *_words_with("a")]) | (is_one_word & follows.is_in(_words_with("B")))
+        of_business = follows.is_in(_words_with("B")) & ~follows.is_in(_OF_SHOPS)
+        is_others = follows.is_in([*list_trades(), *_words_with("a")]) | (is_one_word & of_business)
         return found.filter(counts, ~is_others).select(NAMED.names())
+
+
+def _is_by_card() -> pl.Expr:
+    """Return whether a payment is by card: the text says so or prints a terminal's place, or the account is a card.
+
+    A town and a state at the end count only where the bank names no other channel, such as a transfer.
+    """
+    of_terminal = (pl.col("channel") == pl.lit("other", Channel)) & pl.col("text").str.contains(TOWN_AND_STATE)
+    of_card = pl.col("account_type").eq_missing(pl.lit("credit_card", AccountType))
+    return is_by_card() | pl.col("location").is_not_null() | of_terminal | of_card
 
 
 def _from_name(words: pl.Expr) -> pl.Expr:

@@ -27,6 +27,7 @@ from pipelines.enrichment.wording.text import matching_text
 KEY = ("description", "direction", "account_type")
 ALIKE = ("words", "clean_description", "direction", "account_type")  # these determine counterparty and category
 LEAST_SLICE = 25_000  # narratives: each slice prepares a search for thousands of phrases, which must be worth it
+_SIGNS_OF_CARDS = ("text", "channel", "location")
 
 _OF_THE_LISTS = (
     *("alike", "text_number", "direction", "account_type"),
@@ -59,8 +60,8 @@ def _read_slice(directory: Directory, keys: pl.DataFrame) -> pl.DataFrame:
     texts = keys.select(text=matching_text(pl.col("description"))).to_series()
     fields = read_details(texts)
     read = keys.hstack([texts, find_abns(texts), *fields]).with_columns(words=words_of(pl.col("text"), numbers))
-    alike = read.unique(ALIKE).select(*ALIKE, "text").with_row_index("alike")
-    known = alike.drop("text").join(_categorise(directory, alike), on="alike", validate="1:1").drop("alike")
+    alike = read.unique(ALIKE).select(*ALIKE, *_SIGNS_OF_CARDS).with_row_index("alike")
+    known = alike.drop(_SIGNS_OF_CARDS).join(_categorise(directory, alike), on="alike", validate="1:1").drop("alike")
     return read.join(known, on=ALIKE, validate="m:1", nulls_equal=True).drop(*KEY, "words")
 
 
@@ -68,7 +69,7 @@ def _categorise(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
     """Return the counterparty and the category per `alike`.
 
     Args:
-        narratives: distinct ALIKE, each with the `text` of any one of its narratives.
+        narratives: distinct ALIKE, each with the _SIGNS_OF_CARDS of any one of its narratives.
     """
     words = narratives.select("words").unique().with_row_index("text_number")
     found = words.join(directory.find(words["words"]), on="text_number", how="left", validate="1:1")

@@ -12,16 +12,16 @@ import polars as pl
 from pipelines.enrichment.wording.wording import any_of
 
 _CUT_SHORT: Mapping[str, str] = {"NS": "NSW", "VI": "VIC", "QL": "QLD", "TA": "TAS", "AC": "ACT"}
-AUSTRALIAN_STATES = any_of("NSW", "VIC", "QLD", "SA", "WA", "TAS", "NT", "ACT")
-_STATE = any_of(AUSTRALIAN_STATES, *_CUT_SHORT)
+_STATE = any_of("NSW", "VIC", "QLD", "SA", "WA", "TAS", "NT", "ACT", *_CUT_SHORT)
 _COUNTRY = any_of(
     "AUS?|USA?|SGP?|IRL?|IE|GBR?|UK|NZL?|CAN|HKG?|DEU|FRA|NLD?|JPN|CHN?|IND|THA|MYS|IDN|PHL|ESP|ITA|CHE|SWE",
     "DNK|LUX?|EST|CYP|MLT|ISR|ARE",
 )
-AMERICAN_STATES = any_of(  # and Canada's provinces
-    "AL|AK|AZ|AR|CA|CO|CT|DC|DE|FL|GA|HI|IA|ID|IL|IN|KS|KY|LA|MA|MD|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV|NY|OH|OK|OR",
-    "PA|RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY|AB|BC|MB|NB|NL|NS|ON|PE|QC|SK",
+_UNMISTAKABLE = any_of(  # states of America, and Canada's provinces, that are no words
+    "AK|AZ|AR|CA|CT|DC|FL|GA|IA|IL|KS|KY|MI|MN|MO|MT|NC|ND|NE|NH|NJ|NM|NV|NY|RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY",
+    "AB|BC|MB|NB|NL|NS|PE|QC|SK",
 )
+_AMERICAN_STATES = any_of(_UNMISTAKABLE, "AL|CO|DE|HI|ID|IN|LA|MA|MD|ME|MS|OH|OK|ON|OR|PA")
 _BEFORE = any_of(
     "NORTH|SOUTH|EAST|WEST|UPPER|LOWER|OLD|ST|SAINT|PORT|MOUNT|MT|LAKE|POINT|PT|GLEN|CAPE|FORT|GREAT",
     "TEA TREE|EIGHT|CHIPPING|SAN|SANTA|LOS|LAS|HONG|KUALA|PALO|MENLO|TEL",
@@ -39,10 +39,13 @@ _GAP = r"[ ,\\]{1,3}"  # ANZ writes a backslash before the place
 
 # Only terminals print state and country together. A country alone, or a state alone, may also end a person's own words.
 _BY_ITSELF = rf"{_GAP}{_PLACE},? {_STATE},? ?AUS?$"
-_BESIDE_A_CARD = rf"(?:{_GAP}{_PLACE},?)?(?: (?:{_STATE}|{AMERICAN_STATES}),?)?(?: {_COUNTRY}){{1,2}}$"
+_BESIDE_A_CARD = rf"(?:{_GAP}{_PLACE},?)?(?: (?:{_STATE}|{_AMERICAN_STATES}),?)?(?: {_COUNTRY}){{1,2}}$"
 _BESIDE_FOREIGN_MONEY = rf"{_GAP}{_PLACE},? (?:CA|NY)$"
-_BESIDE_A_CARD_IN_AMERICA = rf"{_GAP}{_PLACE},? {AMERICAN_STATES.replace('|CO|', '|')}$"  # CO ends names of companies
-_BEHIND_A_SHOPS_NUMBER = rf" #?[0-9]{{2,6}}({_GAP}{_PLACE},? {AMERICAN_STATES})$"  # WHATABURGER 612 DALLAS TX
+_BESIDE_A_CARD_IN_AMERICA = rf"{_GAP}{_PLACE},? {_AMERICAN_STATES.replace('|CO|', '|')}$"  # CO ends names of companies
+_WITH_COUNTRY = f"{any_of(_STATE, _AMERICAN_STATES)} (?:USA?|CAN|AUS?)"
+# At the end of a text. A state that is a word, too (ME, IN, ACT), needs a country after it.
+TOWN_AND_STATE = rf" [A-Z][A-Z'-]{{2,18}} {any_of(_WITH_COUNTRY, 'NSW|VIC|QLD|TAS', _UNMISTAKABLE)}$"
+_BEHIND_A_SHOPS_NUMBER = rf" #?[0-9]{{2,6}}({_GAP}{_PLACE},? {_AMERICAN_STATES})$"  # WHATABURGER 612 DALLAS TX
 
 
 def extract_place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:

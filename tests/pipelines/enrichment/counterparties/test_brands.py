@@ -10,7 +10,7 @@ from pipelines.enrichment.counterparties.brands import COLUMNS, Brands
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.training.brands import build
 from pipelines.vocabulary.rule_files import RuleError
-from pipelines.vocabulary.schemas import AccountType, Direction
+from pipelines.vocabulary.schemas import AccountType, Channel, Direction
 
 NARRATIVES = {"description": pl.String(), "direction": Direction, "account_type": AccountType}
 
@@ -34,7 +34,14 @@ def test_a_name_that_stands_for_nobody_else_needs_nothing_more(subtests: pytest.
 
 
 def test_a_single_word_needs_a_card_or_nothing_beside_it(subtests: pytest.Subtests) -> None:
-    for text in ("WHATABURGER", "WHATABURGER 612", "WHATABURGER LTD", "VISA PURCHASE WHATABURGER NEWTOWN"):
+    named = (
+        "WHATABURGER",
+        "WHATABURGER 612",
+        "WHATABURGER LTD",
+        "WHATABURGER STORE 612",
+        "VISA PURCHASE WHATABURGER NEWTOWN",
+    )
+    for text in named:
         with subtests.test(text):
             assert decided(text) == ("Whataburger", "meals")
     for text in ("WHATABURGER TRIBUTE BAND", "PAYMENT TO WHATABURGER FANS", "TRANSFER WHATABURGER JONES"):
@@ -48,6 +55,33 @@ def test_a_persons_name_needs_a_card(subtests: pytest.Subtests) -> None:
     for text in ("TRANSFER TO PAUL SMITH", "PAUL SMITH", "OSKO PAUL SMITH RENT", "VISA PURCHASE PAUL SMITH CARS"):
         with subtests.test(text):
             assert decided(text)[1] != "shopping"
+
+
+def test_a_number_is_no_sign_of_a_shop(subtests: pytest.Subtests) -> None:
+    for text in ("COOK 4411", "COOK 44112299", "PAUL SMITH 0412", "PAYMENT TO PAUL SMITH 44112299"):
+        with subtests.test(text):
+            assert decided(text)[1] == "unknown_debit"
+    assert decided("COOK STORE 4411") == ("Cook", "groceries")
+    assert decided("COOK 4411", account="credit_card") == ("Cook", "groceries")
+
+
+def test_what_follows_a_number_may_make_it_another_business(subtests: pytest.Subtests) -> None:
+    for text in ("HOME DEPOT 12 JONES FENCING", "WHATABURGER 44 JONES"):
+        with subtests.test(text):
+            assert decided(text)[0] not in ("The Home Depot", "Whataburger")
+
+
+def test_town_and_state_show_a_card_unless_they_may_be_words(subtests: pytest.Subtests) -> None:
+    for text in ("WHATABURGER DALLAS TX", "WHATABURGER PORTLAND ME US", "WHATABURGER 612 PORTLAND OR"):
+        with subtests.test(text):
+            assert decided(text) == ("Whataburger", "meals")
+    others = (
+        *("WHATABURGER FANS IN", "WHATABURGER PAID ME", "WHATABURGER TRIBUTE BAND ACT", "WHATABURGER JONES CO"),
+        *("TRANSFER WHATABURGER JONES WA", "OSKO PAYMENT WHATABURGER JONES NSW", "COOK DALLAS TX"),
+    )
+    for text in others:
+        with subtests.test(text):
+            assert decided(text)[1] == "unknown_debit"
 
 
 def test_ordinary_words_need_nothing_beside_them(subtests: pytest.Subtests) -> None:
@@ -125,8 +159,5 @@ def test_every_spelling_gets_the_shortest_name() -> None:
 
 
 def test_the_shipped_list_can_be_loaded() -> None:
-    assert (
-        brands.load()
-        .find(pl.DataFrame(schema={"text": pl.String, "clean_description": pl.String, "account_type": AccountType}))
-        .is_empty()
-    )
+    texts = dict.fromkeys(("text", "clean_description", "location"), pl.String())
+    assert brands.load().find(pl.DataFrame(schema=texts | {"channel": Channel, "account_type": AccountType})).is_empty()

@@ -13,7 +13,7 @@ import polars as pl
 
 from benchmarks.labelled import accepted
 from benchmarks.table import Row
-from pipelines.enrichment.counterparties import counterparties
+from pipelines.enrichment.counterparties import brands, counterparties, lists
 from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.counterparties.counterparties import Directory
 from pipelines.enrichment.counterparties.narratives import read_narratives
@@ -64,7 +64,7 @@ def _without_listed_brands(rows: pl.DataFrame) -> pl.DataFrame:
     words = held_out.select(words_of(matching_text(pl.col("description")))).to_series()
     known = set(counterparties.load().find(words)["counterparty_name"])
     others = Directory([party for party in counterparties.load_parties() if party.name not in known])
-    return read_narratives(held_out, others).lazy().pipe(ask_model, load_base()).collect()
+    return read_narratives(held_out, lists.combine(others, brands.load())).lazy().pipe(ask_model, load_base()).collect()
 
 
 def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:

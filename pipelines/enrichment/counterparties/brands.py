@@ -42,7 +42,6 @@ _STARTS = "^ "
 _OF_SHOPS = ("STORE", "STORES", "SHOP", "SUPERSTORE", "SUPERCENTER", "SUPERMARKET", "SUPERMARKETS", "EXPRESS")
 _NUMBERS = "^0[0 ]*$"  # nothing but numbers (`words_of`): a shop's, or a reference
 _ENDS = ("", "PLC", "LTD", "LIMITED", "INC", "COM", "CO UK")  # after a name that is whole
-_INTERMEDIARIES = ("SQ", "TST", "SP", "PP", "PAYPAL", "ZLR", "LS", "SUMUP", "IZ")
 
 
 class Brands:
@@ -57,16 +56,22 @@ class Brands:
         self._directory = Directory([Party(name, purposes[purpose], [phrase]) for name, purpose, phrase in said])
         self._needs = phrases.select("phrase", "needs")
 
+    @property
+    def phrases(self) -> pl.DataFrame:
+        """Every `phrase`, and its `party`, as of a `Directory`."""
+        return self._directory.phrases
+
     def find(self, narratives: pl.DataFrame) -> pl.DataFrame:
         """Find the brands that narratives name: schema NAMED, at most one row for each.
 
         Args:
-            narratives: `text`, `clean_description`, `channel`, `location`, `account_type`; `text_number` is a position
-                in it.
+            narratives: `text`, `clean_description`, `whole_name` (of `cut_names`), `channel`, `location`,
+                `account_type`; `text_number` is a position in it.
         """
-        texts = narratives.select(
-            words=_from_name(words_of(pl.col("clean_description"), self._directory.numbers)), by_card=_is_by_card()
-        ).with_row_index("text_number")
+        clean = pl.col("clean_description")
+        beginnings = clean, name_words.skip_payment_words(clean), pl.col("whole_name").fill_null("")
+        words = pl.concat_str(words_of(text, self._directory.numbers) for text in beginnings)
+        texts = narratives.select(words=words, by_card=_is_by_card()).with_row_index("text_number")
         found = self._directory.find(texts["words"]).join(self._needs, on="phrase").join(texts, on="text_number")
         behind = pl.col("words").str.split(pl.format(" {} ", "phrase")).list.get(1)
         rest = behind.str.split("$").list.first().str.strip_chars(" ")
@@ -96,12 +101,6 @@ def _is_by_card() -> pl.Expr:
     return is_by_card() | pl.col("location").is_not_null() | of_terminal | of_card
 
 
-def _from_name(words: pl.Expr) -> pl.Expr:
-    """Append the text without the words of the payment that it begins with, as a name may follow them or begin it."""
-    of_payment = "|".join([*_words_with("WF"), *_INTERMEDIARIES, "0", "0000"])
-    return words + words.str.replace(rf"^ \^(?: (?:{of_payment}))+ ", " ^ ")
-
-
 def _words_with(letters: str) -> list[str]:
     """Return the listed words with these letters (`name_words.LISTS`)."""
     return [word for word, letter in name_words.load().letters.items() if letter in letters and word.isalpha()]
@@ -114,5 +113,10 @@ def load() -> Brands:
     Raises:
         RuleError: a purpose is unknown.
     """
+    return Brands(read_list())
+
+
+def read_list() -> pl.DataFrame:
+    """Return the brands of `rules/` (columns COLUMNS)."""
     text = files("pipelines.enrichment").joinpath("rules", BRANDS).read_bytes()
-    return Brands(pl.read_csv(text, separator="\t", schema=COLUMNS, quote_char=None))
+    return pl.read_csv(text, separator="\t", schema=COLUMNS, quote_char=None)

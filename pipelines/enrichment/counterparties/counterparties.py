@@ -5,8 +5,8 @@
 wins: TYRO BUSINESS LOAN says more than TYRO. If the category depends on other words of the text, a rule in
 `rules/patterns/decisive.yaml` decides, which may require a purpose of the counterparty.
 
-A name that tells against a customer (`Purpose.is_adverse`) must be the whole name. It doesn't count where a word of
-`rules/trades.yaml` follows, because that makes it another business's name.
+A name that tells against a customer (`Purpose.is_adverse`) must be the whole name; only a lender's may be cut short
+(`cut_names`). It doesn't count where a word of `rules/trades.yaml` follows, because that makes it another business's.
 """
 
 import re
@@ -98,6 +98,15 @@ class Directory:
     def numbers(self) -> list[str]:
         """Words with digits in the phrases, which `words_of` must keep."""
         return sorted({*self._says.numbers, *self._unless.numbers})
+
+    @property
+    def phrases(self) -> pl.DataFrame:
+        """Every `phrase`, and its `party`: equal for the phrases of one counterparty with one purpose.
+
+        It is null where only the whole name counts, because the counterparty tells against a customer without lending.
+        """
+        party = pl.when(~pl.col("purpose").is_in(_ADVERSE)).then(pl.format("{}, {}", "counterparty_name", "purpose"))
+        return self._saying.join(self._parties, on="party").select("phrase", party=party)
 
     def find(self, texts: pl.Series) -> pl.DataFrame:
         """Find the counterparties that texts name: schema NAMED, at most one row per text.

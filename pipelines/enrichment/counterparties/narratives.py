@@ -9,7 +9,8 @@ from functools import partial
 
 import polars as pl
 
-from pipelines.enrichment.counterparties import brands, counterparties, patterns
+from pipelines.enrichment.counterparties import lists, patterns
+from pipelines.enrichment.counterparties.brands import Brands
 from pipelines.enrichment.counterparties.categories import (
     DECIDED,
     candidates_by_names,
@@ -17,7 +18,8 @@ from pipelines.enrichment.counterparties.categories import (
     decide,
     fallback_candidates,
 )
-from pipelines.enrichment.counterparties.counterparties import Directory
+from pipelines.enrichment.counterparties.lists import Lists
+from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.name_groups import slug
 from pipelines.enrichment.names.names import NAMED, find_abns, name_counterparties
 from pipelines.enrichment.wording.details import read_details
@@ -27,7 +29,7 @@ from pipelines.enrichment.wording.text import matching_text
 KEY = ("description", "direction", "account_type")
 ALIKE = ("words", "clean_description", "direction", "account_type")  # these determine counterparty and category
 LEAST_SLICE = 25_000  # narratives: each slice prepares a search for thousands of phrases, which must be worth it
-_SIGNS_OF_CARDS = ("text", "channel", "location")
+_OF_TEXT = ("text", "whole_name", "channel", "location")  # equal enough for equal words: any narrative's will do
 
 _OF_THE_LISTS = (
     *("alike", "text_number", "direction", "account_type"),
@@ -35,45 +37,47 @@ _OF_THE_LISTS = (
 )
 
 
-def read_narratives(rows: pl.DataFrame, directory: Directory | None = None) -> pl.DataFrame:
+def read_narratives(rows: pl.DataFrame, known: Lists | None = None) -> pl.DataFrame:
     """Add `text` (from `matching_text`), the fields of `read_details`, the counterparty and the category.
 
     The columns of the category are `categories.DECIDED`.
 
     Args:
         rows: `description`, `direction` and `account_type`, and none of the columns that are added.
-        directory: lists of counterparties to use instead of the shipped ones.
+        known: lists of names to use instead of the shipped ones.
     """
-    read_slice = partial(_read_slice, directory or counterparties.load())
+    read_slice = partial(_read_slice, known or lists.load())
     keys = rows.select(KEY).unique().with_row_index("key")
     cores = pl.thread_pool_size()
     size = max(-(-keys.height // cores), LEAST_SLICE)
     with ThreadPoolExecutor(cores) as pool:
         read = pl.concat(list(pool.map(read_slice, keys.iter_slices(size))) or [read_slice(keys)])
-    known = keys.join(read, on="key", validate="1:1").drop("key")
-    return rows.join(known, on=KEY, how="left", validate="m:1", maintain_order="left", nulls_equal=True)
+    described = keys.join(read, on="key", validate="1:1").drop("key")
+    return rows.join(described, on=KEY, how="left", validate="m:1", maintain_order="left", nulls_equal=True)
 
 
-def _read_slice(directory: Directory, keys: pl.DataFrame) -> pl.DataFrame:
+def _read_slice(known: Lists, keys: pl.DataFrame) -> pl.DataFrame:
     """Read each `key`: the fields from its text, everything else from its words, which repeat more often."""
-    numbers = sorted({*directory.numbers, *patterns.load().numbers})
+    numbers = sorted({*known.directory.numbers, *patterns.load().numbers})
     texts = keys.select(text=matching_text(pl.col("description"))).to_series()
     fields = read_details(texts)
-    read = keys.hstack([texts, find_abns(texts), *fields]).with_columns(words=words_of(pl.col("text"), numbers))
-    alike = read.unique(ALIKE).select(*ALIKE, *_SIGNS_OF_CARDS).with_row_index("alike")
-    known = alike.drop(_SIGNS_OF_CARDS).join(_categorise(directory, alike), on="alike", validate="1:1").drop("alike")
-    return read.join(known, on=ALIKE, validate="m:1", nulls_equal=True).drop(*KEY, "words")
+    whole = known.cut_names.find_whole(fields["clean_description"]).alias("whole_name")
+    words = words_of(pl.col("text"), numbers) + pl.format(" ^ {} $ ", "whole_name").fill_null("")
+    read = keys.hstack([texts, find_abns(texts), *fields, whole]).with_columns(words=words)
+    alike = read.unique(ALIKE).select(*ALIKE, *_OF_TEXT).with_row_index("alike")
+    concluded = alike.drop(_OF_TEXT).join(_categorise(known, alike), on="alike", validate="1:1").drop("alike")
+    return read.join(concluded, on=ALIKE, validate="m:1", nulls_equal=True).drop(*KEY, "words", "whole_name")
 
 
-def _categorise(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
+def _categorise(known: Lists, narratives: pl.DataFrame) -> pl.DataFrame:
     """Return the counterparty and the category per `alike`.
 
     Args:
-        narratives: distinct ALIKE, each with the _SIGNS_OF_CARDS of any one of its narratives.
+        narratives: distinct ALIKE, each with _OF_TEXT of any one of its narratives.
     """
     words = narratives.select("words").unique().with_row_index("text_number")
-    found = words.join(directory.find(words["words"]), on="text_number", how="left", validate="1:1")
-    listed = _add_brands(narratives.join(found, on="words", validate="m:1", maintain_order="left"))
+    found = words.join(known.directory.find(words["words"]), on="text_number", how="left", validate="1:1")
+    listed = narratives.join(found, on="words", validate="m:1", maintain_order="left").pipe(_add_brands, known.brands)
     parties = pl.concat([listed.select(_OF_THE_LISTS), _name_parties(listed)], how="horizontal")
     keyed = parties.with_columns(key="alike")
     held = patterns.load().find_matches(words["words"], keyed.select(patterns.KEYS.names()).cast(patterns.KEYS))
@@ -82,11 +86,12 @@ def _categorise(directory: Directory, narratives: pl.DataFrame) -> pl.DataFrame:
     return concluded.select("alike", "counterparty_lender_id", *NAMED, *DECIDED)
 
 
-def _add_brands(listed: pl.DataFrame) -> pl.DataFrame:
-    """Name the brand (`brands`) where no listed counterparty is named; the rows stay in their order."""
-    nameless = listed.filter(pl.col("purpose").is_null())
-    found = nameless.select("alike").with_row_index("text_number").join(brands.load().find(nameless), on="text_number")
-    return listed.update(found.drop("text_number"), on="alike", how="left")
+def _add_brands(listed: pl.DataFrame, known: Brands) -> pl.DataFrame:
+    """Name the brand (`brands`) where at most an intermediary is named in the lists; the rows stay in their order."""
+    between = pl.col("counterparty_name").is_in(list(name_words.load().broker_kinds))
+    nameless = listed.filter(pl.col("purpose").is_null() | between)
+    found = nameless.select("alike").with_row_index("text_number").join(known.find(nameless), on="text_number")
+    return listed.update(found.drop("text_number"), on="alike", how="left", include_nulls=True)
 
 
 def _name_parties(listed: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ a given name, a family name, a purpose. There are many texts and few shapes, so 
 first of `LISTS`.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -104,6 +105,25 @@ def read_shapes(found: pl.Series, vocabulary: Vocabulary) -> pl.Series:
     return found.to_frame("words").select(pl.col("words").list.eval(shape).list.join("")).to_series()
 
 
+def skip_payment_words(clean: pl.Expr) -> pl.Expr:
+    """Return upper-case text from where a name may begin: without words of payment, numbers and intermediaries."""
+    return clean.str.replace(_starred_prefix(), "").str.replace(_payment_words(), "")
+
+
+@cache
+def _starred_prefix() -> str:
+    """Return a pattern for the text up to the last intermediary with an asterisk."""
+    starred = [re.escape(_spaced(word)) for word in load().brokers if word.endswith("*")]
+    return rf"^(?:.* )?(?:{'|'.join(starred)}) ?\* ?"
+
+
+@cache
+def _payment_words() -> str:
+    """Return a pattern for all the words of payment, intermediaries and numbers that a text begins with."""
+    of_payment = [word for word, letter in load().letters.items() if letter in ("W", "F", LEADING)]
+    return rf"^(?:(?:{'|'.join(map(re.escape, of_payment))}|[0-9][^ ]*)[^A-Z0-9]+)+"
+
+
 def _letter_of(word: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
     return pl.coalesce(
         word.replace_strict(
@@ -194,6 +214,11 @@ def _joined_spellings(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             if " " in phrase:
                 for spelt in (phrase, phrase.replace("* ", " *"), phrase.replace("* ", "*")):
                     yield f"{spelt} ", f"{_one_word(phrase)}* "
+
+
+def _spaced(word: str) -> str:
+    """Return an intermediary's prefix as printed, without its asterisk: the reverse of `_one_word`."""
+    return word.removesuffix("*").replace("-", " ")
 
 
 def _one_word(phrase: str) -> str:

@@ -159,5 +159,5 @@ def test_every_spelling_gets_the_shortest_name() -> None:
 
 
 def test_the_shipped_list_can_be_loaded() -> None:
-    texts = dict.fromkeys(("text", "clean_description", "location"), pl.String())
+    texts = dict.fromkeys(("text", "clean_description", "whole_name", "location"), pl.String())
     assert brands.load().find(pl.DataFrame(schema=texts | {"channel": Channel, "account_type": AccountType})).is_empty()

@@ -1,0 +1,93 @@
+"""Complete listed names that a bank cut short: TYRO BUSINESS LO is TYRO BUSINESS LOAN.
+
+Banks cut names at 12 to 22 letters, usually in the middle of a word. Such a beginning stands for a listed name if
+
+- it is all that follows the words of the payment, or it ends at the 16th letter, where the remitter's name ends in a
+  file of direct entries;
+- it has at least LEAST_LETTERS, with whole words before the cut one, and LEAST_CUT or more of the cut word;
+- what is left of the cut word is no word by itself, as in BLUE MOUNTAIN, with which BLUE MOUNTAINS CITY COUNCIL begins;
+- all listed names that begin so belong to one counterparty with one purpose, or begin with the shortest of them.
+
+Names of debt collectors, bookmakers and insolvency firms count only as a whole.
+
+The lists and rules are then tried on the whole name as well as on the words as printed.
+"""
+
+import polars as pl
+
+from pipelines.enrichment.names import name_words
+from pipelines.enrichment.wording.phrases import bare_words
+
+LEAST_LETTERS = 12  # the shortest field that banks print names in
+REMITTER = 16  # letters of a remitter's name in a file of direct entries (Australian Payments Network)
+LEAST_CUT = 2  # letters of the cut word: one may be the P of PTY or an initial (our judgement)
+SHORT_CUT = 3  # letters: so few are easily another word, so two whole words must precede them (our judgement)
+_OF_PEOPLE = frozenset("GSXgsxP")  # letters (`name_words`) of words that a short rest often equals by chance: LO, LI
+_LAST_NUMBERS = r"(?: [0-9][0-9A-Z]*)+$"
+_AFTER_ALL = chr(0x10FFFF)  # sorts after every letter
+
+
+class CutNames:
+    """The listed names in order, so that names with the same beginning are neighbours."""
+
+    def __init__(self, listed: pl.DataFrame) -> None:
+        """Prepare the search.
+
+        Args:
+            listed: `phrase` (see `phrases`), and `party`, as of a `Directory`.
+        """
+        phrase = pl.col("phrase")
+        whole_words = phrase.str.replace(r"[^ ]+\*$", "").str.split(" ").explode(empty_as_null=True)
+        named = listed.select("party", name=bare_words(phrase)).filter(pl.col("name").str.contains(" ", literal=True))
+        ordered = named.unique().sort("name", "party")
+        self._names, self._parties = ordered["name"], ordered["party"]
+        self._runs = self._parties.rle_id()  # equal for neighbours of the same party
+        letters = name_words.load().letters
+        self._words = pl.concat([listed.select(whole_words).to_series(), pl.Series(list(letters))]).unique().implode()
+        self._short_words = [word for word, letter in letters.items() if letter not in _OF_PEOPLE]
+
+    def find_whole(self, clean: pl.Series) -> pl.Series:
+        """Return for each clean description the whole listed name that it has only the beginning of, or null."""
+        text = pl.col("clean")
+        beginnings = (
+            bare_words(text).str.replace(_LAST_NUMBERS, ""),
+            bare_words(name_words.skip_payment_words(text)).str.replace(_LAST_NUMBERS, ""),
+            bare_words(text.str.extract(rf"^(.{{{REMITTER}}}) ")),
+        )
+        texts = clean.alias("clean").to_frame()
+        wholes = (self._complete(texts.select(cut=each)["cut"]) for each in beginnings)
+        return pl.select(pl.coalesce(wholes)).to_series()
+
+    def _complete(self, cut: pl.Series) -> pl.Series:
+        """Return the listed name that each text of bare words was cut from, or null."""
+        places = pl.DataFrame(
+            {
+                "cut": cut,
+                "first": self._names.search_sorted(cut),
+                "last": self._names.search_sorted(cut + _AFTER_ALL).cast(pl.Int64) - 1,
+            }
+        ).with_row_index("row")
+        begun = places.filter(pl.col("first") <= pl.col("last"), _is_long_enough()).filter(~self._ends_in_word())
+        name = self._names.gather(begun["first"])
+        is_of_one = self._runs.gather(begun["first"]) == self._runs.gather(begun["last"])
+        goes_on = self._names.gather(begun["last"]).str.starts_with(name + " ")
+        counts = (is_of_one | goes_on) & self._parties.gather(begun["first"]).is_not_null()
+        whole = begun.select("row", whole=name).filter(counts)
+        return places.join(whole, on="row", how="left", maintain_order="left", validate="1:1")["whole"]
+
+    def _ends_in_word(self) -> pl.Expr:
+        """Return whether the rest of the cut word is a word by itself."""
+        is_short = _rest().str.len_chars() <= SHORT_CUT
+        return pl.when(is_short).then(_rest().is_in(self._short_words)).otherwise(_rest().is_in(self._words))
+
+
+def _is_long_enough() -> pl.Expr:
+    letters = _rest().str.len_chars()
+    needed = pl.when(letters <= SHORT_CUT).then(2).otherwise(1)
+    words_before = pl.col("cut").str.count_matches(" ", literal=True)
+    return (pl.col("cut").str.len_chars() >= LEAST_LETTERS) & (letters >= LEAST_CUT) & (words_before >= needed)
+
+
+def _rest() -> pl.Expr:
+    """Return what is left of the cut word."""
+    return pl.col("cut").str.extract(" ([^ ]+)$")

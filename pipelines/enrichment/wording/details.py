@@ -209,7 +209,7 @@ def _add_remainder(frame: pl.LazyFrame) -> pl.LazyFrame:
             remainder=rest.str.replace_all(_NOISE, "").str.strip_chars(_LOOSE),
             abroad=pl.col("foreign").is_not_null(),
         )
-        .with_columns(place=extract_place(pl.col("remainder"), _by_card(), pl.col("abroad")))
+        .with_columns(place=extract_place(pl.col("remainder"), rest, _by_card(), pl.col("abroad")))
         .with_columns(
             remainder=pl.col("remainder").str.strip_suffix(pl.col("place").fill_null("")).str.strip_chars(_LOOSE),
             by_card=pl.col("card").is_not_null() | pl.col("place").is_not_null(),

@@ -46,27 +46,36 @@ _WITH_COUNTRY = f"{any_of(_STATE, _AMERICAN_STATES)} (?:USA?|CAN|AUS?)"
 # At the end of a text. A state that is a word, too (ME, IN, ACT), needs a country after it.
 TOWN_AND_STATE = rf" [A-Z][A-Z'-]{{2,18}} {any_of(_WITH_COUNTRY, 'NSW|VIC|QLD|TAS', _UNMISTAKABLE)}$"
 _BEHIND_A_SHOPS_NUMBER = rf" #?[0-9]{{2,6}}({_GAP}{_PLACE},? {_AMERICAN_STATES})$"  # WHATABURGER 612 DALLAS TX
+_SLASHED = (
+    rf"{_GAP}{_PLACE}{any_of(f' /{_AMERICAN_STATES}(?: USA?)?', f'/{_AMERICAN_STATES} USA?')}$"  # PLYMOUTH /MA US
+)
+_FULL_COLUMN = r"[A-Z][A-Z '.-]{11}[A-Z]"  # a town of 13 letters leaves no space before the state: ST PETERSBURGFL
+_GLUED = rf"[0-9]({_FULL_COLUMN}{_AMERICAN_STATES})$"  # only right after a number, as CAIRNS ends in a state, too
 
 
-def extract_place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
+def extract_place(text: pl.Expr, numbered: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
     """Return the end of `text` with the place of a terminal, as printed; null where there is none.
 
     Args:
+        numbered: the same text before codes were cut from it, among them a shop's number.
         by_card: whether a card's number or rail is printed as well.
         abroad: whether an amount in another currency is printed as well.
     """
     return pl.coalesce(
         text.str.extract(_BY_ITSELF, 0),
+        text.str.extract(_SLASHED, 0),
         pl.when(by_card | abroad).then(text).str.extract(_BESIDE_A_CARD, 0),
         pl.when(by_card).then(text).str.extract(_BESIDE_A_CARD_IN_AMERICA, 0),
         pl.when(abroad).then(text).str.extract(_BESIDE_FOREIGN_MONEY, 0),
-        text.str.extract(_BEHIND_A_SHOPS_NUMBER, 1),
+        numbered.str.extract(_BEHIND_A_SHOPS_NUMBER, 1),
+        text.str.extract(_GLUED, 1),
     )
 
 
 def format_location(place: pl.Expr) -> pl.Expr:
-    """Return the printed place without Australia's name, and with the state in full."""
+    """Return the printed place without Australia's name, and with the state in full and by itself."""
     plain = place.str.strip_chars(" ,\\").str.replace(",? ?AUS?$", "")
+    plain = plain.str.replace(rf"^({_FULL_COLUMN})({_AMERICAN_STATES})$", "$1 $2").str.replace(" ?/", " ")
     for cut, state in _CUT_SHORT.items():
         plain = plain.str.replace(f" {cut}$", f" {state}")
     return pl.when(plain != "").then(plain)

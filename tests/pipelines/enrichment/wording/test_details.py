@@ -180,3 +180,24 @@ def _seconds(texts: pl.Series) -> float:
     before = thread_time()
     read_details(texts)
     return thread_time() - before
+
+
+def test_american_terminals_print_town_and_state_in_their_own_ways(subtests: pytest.Subtests) -> None:
+    cases = {
+        "GIANT EAGLE 4411 PLYMOUTH /MA US": ("GIANT EAGLE 4411", "PLYMOUTH MA US"),
+        "RED LOBSTER 0ST PETERSBURGFL": ("RED LOBSTER 0", "ST PETERSBURG FL"),
+        "MANCINIS BREAD STORE 01234 SWISSVALE PA": ("MANCINIS BREAD STORE", "SWISSVALE PA"),
+        "CHECKCARD 0412 MANCINIS BREAD SWISSVALE PA 24431060": ("MANCINIS BREAD", "SWISSVALE PA"),
+        "PURCHASE AUTHORIZED ON 04/12 DUNKIN #3456 PLYMOUTH /MA US": ("DUNKIN #3456", "PLYMOUTH MA US"),
+    }
+    for text, expected in cases.items():
+        with subtests.test(text):
+            found = read_fields(text)
+            assert (found["clean"].item(), found["location"].item()) == expected
+            assert found["channel"].item() == "card"
+
+
+def test_what_only_looks_like_an_american_place_stays(subtests: pytest.Subtests) -> None:
+    for text in ("MANCINIS BREAD SWISSVALE PA", "JOHN SMITH RENT/MA", "KAUR HOLDINGS CAIRNS", "MICHAEL JORDAN CO"):
+        with subtests.test(text):
+            assert read_fields(text)["location"].to_list() == [None]

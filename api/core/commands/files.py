@@ -64,6 +64,14 @@ def ids_in(texts: Iterable[str]) -> dict[str, UUID]:
     return ids
 
 
+def headings_of(path: Path) -> list[str]:
+    """Return the headings of a CSV file; none if it is not one."""
+    try:
+        return pl.read_csv(path, infer_schema=False, encoding="utf8-lossy", n_rows=0).columns
+    except (PolarsError, OSError):
+        return []
+
+
 def as_csv(frame: pl.DataFrame, *, heading: bool = True) -> str:
     """Return a frame as CSV, with an apostrophe before texts that a spreadsheet would take for formulas."""
     text = pl.col(pl.String)

@@ -1,8 +1,8 @@
 """Commands that categorise a file without a server, and that train and activate learned models of categories."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -11,6 +11,7 @@ from uuid import UUID
 
 import polars as pl
 import typer
+from rich.progress import track
 
 from api.core.commands.console import (
     AsJson,
@@ -24,8 +25,9 @@ from api.core.commands.console import (
     print_records,
     warn,
 )
-from api.core.commands.files import as_csv, content_of, csv_of, write
+from api.core.commands.files import as_csv, content_of, csv_of, headings_of, write
 from api.intake.commands.exports import (
+    MOST_FAULTS,
     ColumnsFileOption,
     ColumnsOption,
     CurrencyOption,
@@ -42,11 +44,12 @@ from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.features import CONTEXT
 from pipelines.enrichment.learned.model import read_held_accuracy
 from pipelines.enrichment.training import deciding, labelled
-from pipelines.intake.exports import InOneCurrency, in_one_currency, job_id, submitted
+from pipelines.intake.exports import CURRENCY, InOneCurrency, in_one_currency, job_id, submitted
 from pipelines.intake.rows import validate
 from pipelines.pages.wording import counted
 from pipelines.synthetic import base_model
 from pipelines.vocabulary.errors import NotFound, Unprocessable
+from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 from storage.core import audit
 from storage.core.audit import OPERATOR
 from storage.core.database import Writing
@@ -69,7 +72,26 @@ Labels = Annotated[
     ),
 ]
 SplitDate = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Train only on rows before this day.")]
+SLICE = 10_000  # rows categorised between two updates of the progress bar
+_NUMBERED = pl.DataFrame(
+    schema={
+        "position": LANDED["position"],
+        "extra": LANDED["extra"],
+        "line": pl.UInt32(),
+        "job_id": SUBMISSION["job_id"],
+    }
+)
 ForClient = Annotated[UUID | None, typer.Option(help="Only for this client. Default: for all clients.")]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A file's rows (`date`, `description`, `amount`, `currency`, context), those refused, and what to say about it."""
+
+    rows: pl.DataFrame
+    refused: Sequence[RefusedRow]
+    basis: str
+    notes: Sequence[str] = ()
 
 
 def categorise(
@@ -83,41 +105,60 @@ def categorise(
 ) -> None:
     """Print each row's category, confidence and source as CSV. Needs no server.
 
-    The file is read as by `tidemark analyse`. Standard error reports the
-    currency, and rows that could not be read.
+    The file is read as by `tidemark analyse`, or, if it has the columns of a
+    file for training, as by `tidemark categories train`. Standard error reports
+    the currency, and rows that could not be read.
 
     Example: tidemark categorise statement.csv > categorised.csv
     """
     chosen = model_file.load_base() if model is None else model_file.loads(content_of(model))
-    [opened] = open_exports([file], columns, columns_file, save_columns)
-    money = in_one_currency(opened.contents.statements, currency)
-    rows, refused = _readable_rows(opened, money)
-    _show_reading(opened, money, rows.height, refused)
-    if rows.is_empty():
+    if not (columns or columns_file or save_columns) and labelled.is_for_training(headings_of(file)):
+        read = _read_for_training(file, currency)
+    else:
+        [opened] = open_exports([file], columns, columns_file, save_columns)
+        read = _read_export(opened, in_one_currency(opened.contents.statements, currency))
+    _show_reading(file, read, as_json=as_json)
+    if read.rows.is_empty():
         raise complaint(f"no row of {file} can be categorised")
-    said = deciding.decide(labelled.prepare(rows), chosen)
-    said.insert_column(said.get_column_index("amount") + 1, pl.lit(money.currency).alias("currency"))
+    slices = list(read.rows.iter_slices(SLICE))
+    shown = track(slices, "categorising", console=err, disable=as_json, transient=True)
+    said = pl.concat(deciding.decide(labelled.prepare(each), chosen) for each in shown)
+    said.insert_column(said.get_column_index("amount") + 1, read.rows["currency"])
     if as_json:
         print_json(said.to_dicts())
     else:
         typer.echo(as_csv(said.drop("alternatives")), nl=False)
 
 
-def _readable_rows(file: ExportFile, money: InOneCurrency) -> tuple[pl.DataFrame, list[RefusedRow]]:
-    """Return the valid rows in the order of the file, and the refused rows.
+def _read_for_training(path: Path, currency: str | None) -> _Reading:
+    read = labelled.rows_to_categorise(csv_of(path))
+    stated = ["currency"] if "currency" in read.rows.columns else []
+    assumed = pl.lit(currency or CURRENCY)
+    rows = read.rows.with_columns(currency=pl.coalesce(*stated, assumed))
+    return _Reading(rows, _refused_labels(path, read), "like a file for training, amounts as printed")
 
-    Valid rows have `date`, `description`, `amount` and the file's columns of context.
-    """
+
+def _read_export(file: ExportFile, money: InOneCurrency) -> _Reading:
+    """Return the valid rows in the order of the file, and the refused rows."""
     validated = validate(submitted(money.statements, now()).rows, Settings().timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
     sent = [each.rows.select("position", "extra", line=each.lines) for each in money.statements]
-    numbered = pl.concat(rows.with_columns(pl.lit(job_id(number)).alias("job_id")) for number, rows in enumerate(sent))
+    numbered = (rows.with_columns(pl.lit(job_id(number)).alias("job_id")) for number, rows in enumerate(sent))
+    numbered = pl.concat([_NUMBERED, *numbered])
     rows = accepted.join(numbered, on=("job_id", "position"), validate="1:1").sort("line")
     unsound = rejected.join(numbered, on=("job_id", "position"), validate="1:1")
     of_intake = unsound.select("line", "field", "code", "message").iter_rows()
     refused = [RefusedRow(str(file.path), *each) for each in chain(of_intake, *(r.iter_rows() for r in money.refused))]
-    found = rows.select("date", "description", "amount", *_context(rows["extra"]))
-    return found, sorted([*unreadable_rows([file]), *refused], key=lambda each: each.line)
+    found = rows.select(
+        "date", "description", "amount", pl.lit(money.currency).alias("currency"), *_context(rows["extra"])
+    )
+    apart = describe_other_lines(file.contents)
+    return _Reading(
+        found,
+        sorted([*unreadable_rows([file]), *refused], key=lambda each: each.line),
+        f"{money.currency} {money.basis}, signs {file.contents.signs}",
+        [*([f"no rows: {apart}"] if apart else []), *file.contents.notes],
+    )
 
 
 def _context(extra: pl.Series) -> list[pl.Series]:
@@ -129,16 +170,13 @@ def _context(extra: pl.Series) -> list[pl.Series]:
     return extra.str.json_decode(pl.Struct(dict.fromkeys(names, pl.String()))).struct.unnest().get_columns()
 
 
-def _show_reading(file: ExportFile, money: InOneCurrency, used: int, refused: Sequence[RefusedRow]) -> None:
-    contents = file.contents
-    rows = counted(used + len(refused), "row")
-    line = f"{file.path}: {used:,} of {rows} categorised, {money.currency} {money.basis}, signs {contents.signs}"
+def _show_reading(path: Path, read: _Reading, *, as_json: bool) -> None:
+    used = read.rows.height
+    line = f"{path}: {used:,} of {counted(used + len(read.refused), 'row')} categorised, {read.basis}"
     err.print(printable(line), markup=False, highlight=False)
-    if apart := describe_other_lines(contents):
-        show_indented(err, f"no rows: {apart}", "dim")
-    for note in contents.notes:
+    for note in read.notes:
         show_indented(err, note, "yellow")
-    show_refused(err, refused)
+    show_refused(err, read.refused, None if as_json else MOST_FAULTS)
 
 
 @categories.command("train")
@@ -163,7 +201,8 @@ def train(
         rows = rows.filter(pl.col("date") < split_date.date())
     from pipelines.enrichment.training import training  # noqa: PLC0415  importing scikit-learn takes half a second
 
-    model = training.train(rows, base_model.WEIGHTS) if portfolio else training.train(rows)
+    report = _report_steps(as_json=as_json)
+    model = training.train(rows, base_model.WEIGHTS if portfolio else training.MOST_WEIGHTS, report)
     content = model_file.dumps(model)
     facts, fingerprint = dict(model.facts), model_file.fingerprint(model)
     if file is not None:
@@ -193,7 +232,8 @@ def evaluate(labels: Labels = None, split_date: SplitDate = None, as_json: AsJso
     rows = _training_rows(labels or [], 0)
     from pipelines.enrichment.training import evaluation  # noqa: PLC0415  as above
 
-    measured = evaluation.evaluate(rows, None if split_date is None else split_date.date())
+    day = None if split_date is None else split_date.date()
+    measured = evaluation.evaluate(rows, day, report=_report_steps(as_json=as_json))
     if as_json:
         print_json({**asdict(measured), "worthless": measured.worthless})
     else:
@@ -271,9 +311,27 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
 
 def _labelled_rows(path: Path) -> pl.DataFrame:
     file = labelled.labelled_rows(csv_of(path))
-    for note in file.notes:
-        warn(f"{path}: {note}")
+    if refused := _refused_labels(path, file):
+        warn(f"{path}: {counted(len(refused), 'row')} can't be read and were left out")
+        show_refused(err, refused, None)
     return file.rows
+
+
+def _refused_labels(path: Path, file: labelled.File) -> list[RefusedRow]:
+    return [
+        RefusedRow(str(path), line, field, "Labels.Unreadable", said) for line, field, said in file.refused.iter_rows()
+    ]
+
+
+def _report_steps(*, as_json: bool) -> Callable[[str], None]:
+    """Return a function that prints a step that begins, and the seconds since the start, on standard error."""
+    started = now()
+
+    def report(step: str) -> None:
+        if not as_json:
+            err.print(f"[dim]{(now() - started).total_seconds():4.0f} s  {step}[/]", highlight=False)
+
+    return report
 
 
 def _chosen(w: Writing, model: str, client: UUID | None) -> StoredModel:

@@ -125,11 +125,12 @@ def no_rows(contents: Contents) -> list[dict[str, Any]]:
     ]
 
 
-def show_refused(console: Console, refused: Sequence[RefusedRow]) -> None:
-    for row in refused[:MOST_FAULTS]:
+def show_refused(console: Console, refused: Sequence[RefusedRow], most: int | None = MOST_FAULTS) -> None:
+    """Print the first refused rows, and how many more there are; all of them if `most` is None."""
+    for row in refused[:most]:
         show_indented(console, f"{row.file}, line {row.line}: {row.message}", "red")
-    if len(refused) > MOST_FAULTS:
-        show_indented(console, f"and {len(refused) - MOST_FAULTS:,} more: --json lists them all", "red")
+    if most is not None and len(refused) > most:
+        show_indented(console, f"and {len(refused) - most:,} more: --json lists them all", "red")
 
 
 def show_indented(console: Console, line: str, style: str) -> None:

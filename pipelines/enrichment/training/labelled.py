@@ -1,10 +1,11 @@
 """Read labelled transactions from a file as rows that a model can learn from.
 
 A file has `date,description,amount,label` and any `context_…` columns. Rows that can't be read are left out and
-counted. A file is refused if more than a tenth of its rows can't be read.
+listed. A file is refused if more than a tenth of its rows can't be read. A file to be categorised is read in the same
+way if it has these columns, with or without labels: what one command accepts, the other accepts, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,16 +18,26 @@ from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.schemas import MONEY, AccountType, Direction
 
 NEEDED = ("date", "description", "amount")
+LABEL = "label"
+CURRENCY = "currency"  # not learned from
 MOST_UNREADABLE = 0.1
+REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "message": pl.String()})
+LONGEST_SHOWN = 40  # characters of a value
 _DATES = ("%Y-%m-%d", "%d/%m/%Y", "%d-%m-%Y", "%d %b %Y")
 
 
 @dataclass(frozen=True)
 class File:
-    """`rows` are ready for a model; `notes` has a line for each kind of row that was left out."""
+    """`rows` are ready for a model; `refused` (schema REFUSED) lists those that can't be read, with their lines."""
 
     rows: pl.DataFrame
-    notes: Sequence[str]
+    refused: pl.DataFrame
+
+
+def is_for_training(names: Iterable[str]) -> bool:
+    """Return whether these headings are those of a file to learn from, which a bank's export doesn't have."""
+    named = {_heading(name) for name in names}
+    return named.issuperset(NEEDED) and any(name == LABEL or name.startswith(CONTEXT) for name in named)
 
 
 def labelled_rows(table: pl.DataFrame) -> File:
@@ -38,7 +49,12 @@ def labelled_rows(table: pl.DataFrame) -> File:
     Raises:
         Unprocessable: a column is missing, or too much can't be read.
     """
-    return _read(table, (*NEEDED, "label"))
+    return _read(table, (*NEEDED, LABEL))
+
+
+def rows_to_categorise(table: pl.DataFrame) -> File:
+    """Return the rows of a file for training, whether or not they have labels. Otherwise as `labelled_rows`."""
+    return _read(table, NEEDED)
 
 
 def prepare(rows: pl.DataFrame) -> pl.DataFrame:
@@ -59,21 +75,25 @@ def tenth_of(merchant: pl.Series) -> NDArray[np.int64]:
 
 
 def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
-    named = table.rename({name: name.strip().lower() for name in table.columns})
+    named = table.rename(_heading)
     if missing := [name for name in needed if name not in named.columns]:
         raise _unreadable(f"there is no column {', '.join(missing)}; there are {', '.join(table.columns) or 'none'}")
     if named.is_empty():
         raise _unreadable("there are no rows")
-    retained = [*needed, *(name for name in named.columns if name.startswith(CONTEXT))]
-    read = named.select(retained).with_row_index("line", offset=2).with_columns(_typed())
-    if "label" in needed:
-        read = read.with_columns(label=_without_blanks("label"))
-    read_by = [name for name in ("date", "amount", "label") if name in needed]
-    faults = _faults(named, read, read_by)
-    sound = read.drop_nulls(read_by)
-    if sound.height < (1 - MOST_UNREADABLE) * read.height:
-        raise _unreadable("; ".join(faults))
-    return File(prepare(sound.drop("line")), [f"{fault}: left out" for fault in faults])
+    retained = [*needed, *(name for name in named.columns if name.startswith(CONTEXT) or name == CURRENCY)]
+    sent = named.select(retained).with_row_index("line", offset=2)
+    read = sent.with_columns(_typed())
+    if LABEL in needed:
+        read = read.with_columns(label=_without_blanks(LABEL))
+    refused = _refusals(sent, read, [name for name in ("date", "amount", LABEL) if name in needed])
+    if refused.height > MOST_UNREADABLE * read.height:
+        raise _unreadable("; ".join(_counted(refused)))
+    sound = read.join(refused, on="line", how="anti", maintain_order="left")
+    return File(prepare(sound.drop("line")), refused)
+
+
+def _heading(name: str) -> str:
+    return name.strip().lower()
 
 
 def _typed() -> list[pl.Expr]:
@@ -93,13 +113,25 @@ def _without_blanks(name: str) -> pl.Expr:
     return pl.when(text != "").then(text)
 
 
-def _faults(table: pl.DataFrame, read: pl.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return a line for each column with values that can't be read: how many there are, and the first."""
-    return [
-        f"{bad.height} rows have no {name} that can be read, first row {line}: {(table[name][line - 2] or '')[:40]!r}"
+def _refusals(sent: pl.DataFrame, read: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return each row of which one of these columns can't be read (schema REFUSED): the first such column."""
+    faults = [
+        sent.filter(read[name].is_null()).select(
+            "line",
+            field=pl.lit(name),
+            message=pl.format(f"{name} can't be read: '{{}}'", pl.col(name).fill_null("").str.head(LONGEST_SHOWN)),
+        )
         for name in names
-        for bad in [read.filter(pl.col(name).is_null())]
-        for line in bad["line"].head(1)
+    ]
+    return pl.concat(faults).unique("line", keep="first", maintain_order=True).sort("line").cast(REFUSED)
+
+
+def _counted(refused: pl.DataFrame) -> list[str]:
+    """Return a line for each column with values that can't be read: how many there are, and the first."""
+    grouped = refused.group_by("field", maintain_order=True).agg(pl.len(), pl.col("line").first())
+    return [
+        f"{count:,} rows have no {name} that can be read, the first on line {line}"
+        for name, count, line in grouped.rows()
     ]
 
 

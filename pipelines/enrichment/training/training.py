@@ -6,7 +6,8 @@ how right their scores are on rows that they did not see. The smallest weights o
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,6 +37,7 @@ FEW, MANY = 8_000, 20_000  # rows: see `_held_back` (our judgement)
 MOST_OF_ONE = 0.02  # of the calibration's weight: a merchant with a thousand rows is one merchant
 
 Mask = NDArray[np.bool_]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +56,12 @@ class _Trial:
         return np.asarray(self.scores.argmax(axis=1) == self.truth)
 
 
-def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS) -> Model:
+def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS, report: Report = lambda _: None) -> Model:
     """Return a model of the labels. The same rows give the same model.
 
     Args:
         labelled: `label` and what `Model.predict` takes; `weight` where rows count differently.
+        report: called with the name of each step that begins.
 
     Raises:
         Unprocessable: nothing can be learned from these labels, with the reason.
@@ -67,10 +70,11 @@ def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS) -> Model:
     contexts = sorted(name for name in labelled.columns if name.startswith(CONTEXT))
     held = _held_back(labelled)
     sets = [labelled, *(labelled.filter(~pl.Series(each)) for each in held)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # contradictory labels never converge; they stay doubtful
-        # One after the other: liblinear draws from one generator for the whole process.
-        (linear, labels), *others = [_fitted(rows, contexts, most_weights) for rows in sets]
+    fitted = []
+    for number, rows in enumerate(sets, start=1):  # one after the other: liblinear draws from one generator
+        report(f"training the model, part {number} of {len(sets)}")
+        fitted.append(_fitted(rows, contexts, most_weights))
+    (linear, labels), *others = fitted
     trials = [_tried(*other, labelled, each, contexts) for other, each in zip(others, held, strict=True)]
     calibration = _calibrated(trials)
     return Model(labels, contexts, linear, calibration, _facts(labelled, labels, _held_measures(trials)))
@@ -89,13 +93,22 @@ def refuse_unlearnable(labelled: pl.DataFrame) -> None:
         raise _unlearnable(f"{rows} rows have {labels} different labels: almost every row has one of its own")
 
 
+@contextmanager
+def ending_early() -> Iterator[None]:
+    """Silence scikit-learn's warning: contradictory labels never converge, and they stay doubtful."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
 def _fitted(rows: pl.DataFrame, contexts: Sequence[str], most_weights: int) -> tuple[Linear, list[str]]:
     labels = rows["label"].unique().sort()
     truth = labels.search_sorted(rows["label"]).to_numpy()
     blocks = [*narrative_blocks(narratives(rows)), fact_block(rows, contexts)]
     known = vocabulary(blocks, rows.height, 2 if rows.height >= COMMON_FROM else 1)
     machine = LinearSVC(loss="hinge", C=COST, tol=TOLERANCE, max_iter=MOST_ROUNDS, random_state=0)
-    machine.fit(_matrix(known, blocks, rows.height), truth, _weight(rows).to_numpy())
+    with ending_early():
+        machine.fit(_matrix(known, blocks, rows.height), truth, _weight(rows).to_numpy())
     weights, bias = machine.coef_.astype(np.float32), machine.intercept_.astype(np.float32)
     if len(labels) == 2:  # scikit-learn keeps one side only
         weights, bias = np.vstack([-weights, weights]), np.concatenate([-bias, bias])

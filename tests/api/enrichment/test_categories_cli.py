@@ -165,9 +165,65 @@ def test_a_few_unreadable_rows_are_left_out_and_named(tmp_path: Path, labels: Pa
         file.write("2025-02-30,NOBODY,1.00,food,ANZ\n")
     result = CliRunner().invoke(app, ["categories", "train", "--labels", str(labels), "--out", str(tmp_path / "m.npz")])
     assert result.exit_code == 0
-    assert "1 rows have no date that can be read, first row 402: '2025-02-30': left out" in " ".join(
-        result.stderr.split()
-    )
+    said = " ".join(result.stderr.split())
+    assert "1 row can't be read and were left out" in said
+    assert "line 402: date can't be read: '2025-02-30'" in said
+
+
+def test_steps_of_training_and_evaluation_are_shown(tmp_path: Path, labels: Path) -> None:
+    for arguments in (["train", "--out", str(tmp_path / "m.npz")], ["evaluate"]):
+        result = CliRunner().invoke(app, ["categories", *arguments, "--labels", str(labels)])
+        assert "training the model, part 1 of" in result.stderr
+        assert ("training the baseline" in result.stderr) == (arguments == ["evaluate"])
+
+
+def test_what_is_trained_on_is_categorised(tmp_path: Path, labels: Path, subtests: pytest.Subtests) -> None:
+    """Each change is one that a bank's export may not have."""
+    day, amount = pl.col("date"), pl.col("amount")
+    changes = {
+        "in the future": day.str.replace("2025", "2099").alias("date"),
+        "before 1970": day.str.replace("2025", "1965").alias("date"),
+        "three decimals": (amount + "4").alias("amount"),
+        "a long description": (pl.col("description") + " X" * 600).alias("description"),
+        "balances that are none": pl.lit("n/a").alias("balance"),
+        "several currencies": pl.when(amount.str.starts_with("-"))
+        .then(pl.lit("GBP"))
+        .otherwise(pl.lit("USD"))
+        .alias("currency"),
+        "a status": pl.lit("declined").alias("status"),
+        "two more amounts": pl.lit("5.00").alias("debit"),
+    }
+    table = pl.read_csv(labels, infer_schema=False)
+    for number, (name, change) in enumerate(changes.items()):
+        file = tmp_path / f"{number}.csv"
+        table.with_columns(change).write_csv(file)
+        with subtests.test(name):
+            run("categories", "train", "--labels", file, "--out", tmp_path / "model.npz")
+            assert len(run("categorise", file)) == table.height
+
+
+def test_unreadable_rows_of_a_file_for_training_are_listed_and_the_others_categorised(labels: Path) -> None:
+    with labels.open("a") as file:
+        file.write("2025-02-30,NOBODY,1.00,food,ANZ\n2025-02-03,NOBODY,1.00,,ANZ\n")
+    result = CliRunner().invoke(app, ["categorise", str(labels)])
+    said = " ".join(result.stderr.split())
+    assert "401 of 402 rows categorised" in said  # a label is not needed
+    assert "line 402: date can't be read: '2025-02-30'" in said
+    assert pl.read_csv(result.stdout.encode()).height == 401
+
+
+def test_file_for_training_of_which_more_than_a_tenth_cannot_be_read_is_refused(labels: Path) -> None:
+    with labels.open("a") as file:
+        file.write("2025-02-30,NOBODY,1.00,food,ANZ\n" * 45)
+    assert "45 rows have no date that can be read, the first on line 402" in refused("categorise", labels)
+
+
+def test_export_without_a_row_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "declined.csv"
+    file.write_text("Date,Description,Amount,Status\n2025-01-03,SHOP,-5.00,declined\n2025-01-04,SHOP,-5.00,declined\n")
+    result = CliRunner().invoke(app, ["categorise", str(file)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "no row of" in " ".join(result.stderr.split())
 
 
 def test_rows_that_cannot_be_read_are_named_and_the_others_categorised(tmp_path: Path) -> None:

@@ -64,3 +64,11 @@ def test_a_split_that_leaves_nothing_on_one_side_is_refused() -> None:
 
 def test_model_of_random_labels_is_no_better_than_the_commonest_label() -> None:
     assert evaluate(rows(1_000).with_columns(pl.col("label").shuffle(seed=2))).worthless
+
+
+def test_contradictory_labels_end_in_bounded_time() -> None:
+    """Each narrative has every label: neither the model nor the baseline can ever separate them."""
+    some = rows(4_000).with_columns(label=pl.Series(["a", "b", "c", "d"] * 1_000))
+    steps = list[str]()
+    assert evaluate(some, report=steps.append).worthless
+    assert steps[-1] == "training the baseline"

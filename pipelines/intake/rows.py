@@ -14,6 +14,7 @@ import polars as pl
 
 from pipelines.intake.as_sent import Digest, add_digests
 from pipelines.intake.lines import FIELDS, NUMERIC_FIELDS, SENT
+from pipelines.vocabulary import own_columns
 from pipelines.vocabulary.schemas import ACCEPTED, LANDED, MONEY, REJECTED, TransactionStatus
 
 _OF_LANDED = (*FIELDS, "malformed", "extra", "masked")
@@ -90,6 +91,7 @@ def _read_values(rows: pl.LazyFrame, timezone: str) -> pl.LazyFrame:
         client_transaction_id=pl.col("sent_transactionId"),
         client_transaction_id_digest=pl.col("transactionIdDigest"),
         status=pl.col("sent_status").fill_null("posted").cast(TransactionStatus, strict=False),
+        own_columns=pl.col("extra").map_batches(own_columns.own_columns, return_dtype=pl.String()),
         latest_date=pl.col("received_at").dt.convert_time_zone(timezone).dt.date() + pl.duration(days=1),
         **_number_columns("amount"),
         **_number_columns("balance"),
@@ -269,6 +271,7 @@ FAULTS: Sequence[_Fault] = (
     *_texts("transactionId", "client_transaction_id", MAX_TRANSACTION_ID),
     _Fault("currency", "Transaction.UnsupportedCurrency", "currency must be AUD.", pl.col("sent_currency") != "AUD"),
     *_dates("valueDate", "value_date"),
+    *_texts(own_columns.PREFIX, "own_columns", own_columns.LONGEST),
     _Fault("status", "Transaction.InvalidStatus", "status must be posted or pending.", pl.col("status").is_null()),
     _Fault(
         "transactionId",

@@ -139,6 +139,7 @@ ACCEPTED = pl.Schema(
         "amount": MONEY,
         "balance": MONEY,  # after the transaction, as stated
         "status": TransactionStatus,
+        "own_columns": pl.String(),  # JSON object of the client's own columns (`own_columns`); null without any
     }
 )
 

@@ -16,6 +16,7 @@ import polars as pl
 from sqlalchemy import func, select, tuple_
 
 from pipelines.vocabulary.errors import Corrupt, Gone, NotFound
+from pipelines.vocabulary.own_columns import columns_in
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
 from storage.core.buckets import in_bucket
 from storage.core.database import Reading
@@ -136,6 +137,13 @@ def version_at(r: Reading, customer: Customer, moment: datetime) -> int:
         jobs.c.customer_number == customer.number, jobs.c.completed_at <= moment
     )
     return max(r.execute(query).scalar_one() or 0 for query in (of_places, of_jobs))
+
+
+def own_columns_stated(r: Reading, lake: Lake, client_id: UUID | None) -> set[str]:
+    """Return the names of the own columns that any stored transaction of the client states; of all clients if None."""
+    places = current_locations(r) if client_id is None else current_locations_of_client(r, client_id)
+    good, _ = readable(lake, places)
+    return columns_in(scan(lake, good).select("own_columns"))
 
 
 def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:

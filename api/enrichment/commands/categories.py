@@ -1,6 +1,5 @@
 """Commands that categorise a file without a server, and that train and activate learned models of categories."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -41,25 +40,27 @@ from api.intake.commands.exports import (
     unreadable_rows,
 )
 from pipelines.enrichment.learned import model_file
-from pipelines.enrichment.learned.features import CONTEXT
-from pipelines.enrichment.learned.model import read_held_accuracy
+from pipelines.enrichment.learned.model import Model, read_held_accuracy
 from pipelines.enrichment.training import deciding, labelled
 from pipelines.intake.exports import CURRENCY, InOneCurrency, in_one_currency, job_id, submitted
+from pipelines.intake.masking import masked_texts
 from pipelines.intake.rows import validate
 from pipelines.pages.wording import counted
 from pipelines.synthetic import base_model
 from pipelines.vocabulary.errors import NotFound, Unprocessable
+from pipelines.vocabulary.own_columns import heading, unfillable
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 from storage.core import audit
 from storage.core.audit import OPERATOR
-from storage.core.database import Writing
+from storage.core.database import Reading, Writing
 from storage.core.logs import printable
 from storage.core.settings import Settings
-from storage.enrichment import category_models
+from storage.enrichment import category_models, transactions
 from storage.enrichment.category_models import StoredModel
 
 if TYPE_CHECKING:
     from pipelines.enrichment.training.evaluation import Bin, Evaluation, Score
+    from storage.core.store import Store
 
 categories = typer.Typer(help="Learned models of categories: train, evaluate and activate them.", no_args_is_help=True)
 
@@ -72,11 +73,11 @@ Labels = Annotated[
     ),
 ]
 SplitDate = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Train only on rows before this day.")]
+STATED = ("own_columns", "account_number", "account_type", "bank_name")  # a model's own columns (`own_columns.FILLED`)
 SLICE = 10_000  # rows categorised between two updates of the progress bar
 _NUMBERED = pl.DataFrame(
     schema={
         "position": LANDED["position"],
-        "extra": LANDED["extra"],
         "line": pl.UInt32(),
         "job_id": SUBMISSION["job_id"],
     }
@@ -131,7 +132,7 @@ def categorise(
 
 
 def _read_for_training(path: Path, currency: str | None) -> _Reading:
-    read = labelled.rows_to_categorise(csv_of(path))
+    read = labelled.rows_to_categorise(_table(path))
     stated = ["currency"] if "currency" in read.rows.columns else []
     assumed = pl.lit(currency or CURRENCY)
     rows = read.rows.with_columns(currency=pl.coalesce(*stated, assumed))
@@ -142,16 +143,14 @@ def _read_export(file: ExportFile, money: InOneCurrency) -> _Reading:
     """Return the valid rows in the order of the file, and the refused rows."""
     validated = validate(submitted(money.statements, now()).rows, Settings().timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
-    sent = [each.rows.select("position", "extra", line=each.lines) for each in money.statements]
+    sent = [each.rows.select("position", line=each.lines) for each in money.statements]
     numbered = (rows.with_columns(pl.lit(job_id(number)).alias("job_id")) for number, rows in enumerate(sent))
     numbered = pl.concat([_NUMBERED, *numbered])
     rows = accepted.join(numbered, on=("job_id", "position"), validate="1:1").sort("line")
     unsound = rejected.join(numbered, on=("job_id", "position"), validate="1:1")
     of_intake = unsound.select("line", "field", "code", "message").iter_rows()
     refused = [RefusedRow(str(file.path), *each) for each in chain(of_intake, *(r.iter_rows() for r in money.refused))]
-    found = rows.select(
-        "date", "description", "amount", pl.lit(money.currency).alias("currency"), *_context(rows["extra"])
-    )
+    found = rows.select("date", "description", "amount", pl.lit(money.currency).alias("currency"), *STATED)
     apart = describe_other_lines(file.contents)
     return _Reading(
         found,
@@ -159,15 +158,6 @@ def _read_export(file: ExportFile, money: InOneCurrency) -> _Reading:
         f"{money.currency} {money.basis}, signs {file.contents.signs}",
         [*([f"no rows: {apart}"] if apart else []), *file.contents.notes],
     )
-
-
-def _context(extra: pl.Series) -> list[pl.Series]:
-    """Return the additional columns that a model may have learned from."""
-    stated = extra.drop_nulls()
-    names = [name for name in json.loads(stated[0]) if name.startswith(CONTEXT)] if len(stated) else []
-    if not names:
-        return []
-    return extra.str.json_decode(pl.Struct(dict.fromkeys(names, pl.String()))).struct.unnest().get_columns()
 
 
 def _show_reading(path: Path, read: _Reading, *, as_json: bool) -> None:
@@ -274,6 +264,8 @@ def activate(
             raise Unprocessable("Model.OtherLabels", "The model's labels are not all categories of the taxonomy.")
         if read_held_accuracy(content).worthless:
             raise Unprocessable("Model.Worthless", f"The model is not activated: {_WORTHLESS}")
+        if missing := _unfilled(w, store, content, client):
+            raise Unprocessable("Model.UnfilledColumns", _say_unfilled(missing))
         category_models.activate(w, chosen.model_id, client, OPERATOR.who, now())
         resource = {"modelId": chosen.model_id}
         audit.append(w, OPERATOR, "Model.Activated", resource, now(), client_id=client)
@@ -294,6 +286,20 @@ def deactivate(client: ForClient = None, as_json: AsJson = False) -> None:
     print_record({"modelId": used, "usedFor": None}, as_json=as_json)
 
 
+def _unfilled(r: Reading, store: "Store", model: Model, client: UUID | None) -> list[str]:
+    """Return the model's columns that the client's submissions can't fill, judging by those that are stored."""
+    if not unfillable(model.contexts, set()):
+        return []
+    return unfillable(model.contexts, transactions.own_columns_stated(r, store.lake, client))
+
+
+def _say_unfilled(columns: Sequence[str]) -> str:
+    return (
+        f"The model needs columns that no stored transaction has: {', '.join(columns)}. "
+        "Send each as a field of the transactions first, or train the model without it."
+    )
+
+
 _WORTHLESS = "on held-out rows it is no better than always choosing the most common label. Are the labels right?"
 
 
@@ -310,11 +316,18 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
 
 
 def _labelled_rows(path: Path) -> pl.DataFrame:
-    file = labelled.labelled_rows(csv_of(path))
+    file = labelled.labelled_rows(_table(path))
     if refused := _refused_labels(path, file):
         warn(f"{path}: {counted(len(refused), 'row')} can't be read and were left out")
         show_refused(err, refused, None)
     return file.rows
+
+
+def _table(path: Path) -> pl.DataFrame:
+    """Return a file for training with its texts as the service stores them: card and tax file numbers masked."""
+    table = csv_of(path)
+    texts = [column for column in table if heading(column.name) not in ("date", "amount", "balance")]
+    return table.with_columns(column.replace(masked_texts(column)) for column in texts)
 
 
 def _refused_labels(path: Path, file: labelled.File) -> list[RefusedRow]:

@@ -16,6 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipelines.vocabulary.own_columns import FILLED
+
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
@@ -26,7 +28,6 @@ PIECES = (2, 3, 4, 5)  # bytes
 BLOCKS = ("pieces", "words", "phrases", "facts")
 NARRATIVE = ("clean", "words", "direction")  # the columns of `narratives`
 SAID = ("category", "category_source", "counterparty_name", "counterparty_kind")  # the answers of rules and lists
-CONTEXT = "context_"
 
 _SPACE = ord(" ")
 _BASE = np.uint64(0x100000001B3)  # the 64-bit FNV prime
@@ -85,11 +86,12 @@ def fact_block(rows: pl.DataFrame, contexts: Sequence[str]) -> Block:
     Args:
         rows: `clean_description`, `text`, `amount` (AUD), `direction`, `date`, `channel`, and the answers of rules and
             lists (SAID).
-        contexts: names of the columns that came with the labels.
+        contexts: names of the client's own columns that the model learns from (`own_columns`).
     """
     every = np.arange(rows.height, dtype=np.int64)
     known = {name: hashed(values) for name, values in _circumstances(rows).items()}
-    known |= {name: hashed(_text_column(rows, name)) for name in contexts}
+    if contexts:
+        known |= {name: hashed(values) for name, values in _own_columns(rows, contexts).items()}
     alone = ((every, hashes) for hashes in known.values())
     together = ((every, _combine(known[one], known[other])) for one, other in _list_crossed(contexts))
     return _make_block([_hash_numbers(rows["text"]), *alone, *together])
@@ -164,6 +166,21 @@ def _circumstances(rows: pl.DataFrame) -> Mapping[str, pl.Series]:
         "phrase": clean["clean"],
         "word": clean.select(pl.col("clean").str.extract(r"^(\S+)"))["clean"],
     }
+
+
+def _own_columns(rows: pl.DataFrame, names: Sequence[str]) -> Mapping[str, pl.Series]:
+    """Return the client's own columns: of a file's column, else as the row stated them, else as the service knows them.
+
+    An account's number is compared without spaces and hyphens.
+    """
+    stated = _text_column(rows, "own_columns").str.json_decode(pl.Struct(dict.fromkeys(names, pl.String())))
+    values = {}
+    for name in names:
+        sources = (_text_column(rows, name), stated.struct.field(name), _text_column(rows, FILLED.get(name, name)))
+        values[name] = pl.select(pl.coalesce(map(pl.lit, sources))).to_series()
+    if "context_account" in values:
+        values["context_account"] = values["context_account"].str.replace_all(r"[\s-]", "").str.to_uppercase()
+    return values
 
 
 def _list_crossed(contexts: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -1,11 +1,12 @@
 """Read labelled transactions from a file as rows that a model can learn from.
 
-A file has `date,description,amount,label` and any `context_…` columns. Rows that can't be read are left out and
-listed. A file is refused if more than a tenth of its rows can't be read. A file to be categorised is read in the same
-way if it has these columns, with or without labels: what one command accepts, the other accepts, too.
+A file has `date,description,amount,label`, and any of `customer`, `account` and `context_…` columns. A column that
+identifies the customer, whatever its name, is not learned from: it only keeps customers apart. Rows that can't be read
+are left out and listed. A file is refused if more than a tenth of its rows can't be read. A file to be categorised is
+read in the same way if it has these columns, with or without labels: what one command accepts, the other accepts, too.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +14,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pipelines.enrichment.counterparties.narratives import read_narratives
-from pipelines.enrichment.learned.features import CONTEXT, hashed, name_of
+from pipelines.enrichment.learned.features import hashed, name_of
 from pipelines.vocabulary.errors import Unprocessable
+from pipelines.vocabulary.own_columns import PREFIX, heading, identifies_customer
 from pipelines.vocabulary.schemas import MONEY, AccountType, Direction
 
 NEEDED = ("date", "description", "amount")
 LABEL = "label"
-CURRENCY = "currency"  # not learned from
+CUSTOMER, CURRENCY = "customer", "currency"  # not learned from
+ACCOUNT = ("account", "account_number", "accountnumber")  # headings of what a model knows as context_account
 MOST_UNREADABLE = 0.1
 REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "message": pl.String()})
 LONGEST_SHOWN = 40  # characters of a value
@@ -36,8 +39,8 @@ class File:
 
 def is_for_training(names: Iterable[str]) -> bool:
     """Return whether these headings are those of a file to learn from, which a bank's export doesn't have."""
-    named = {_heading(name) for name in names}
-    return named.issuperset(NEEDED) and any(name == LABEL or name.startswith(CONTEXT) for name in named)
+    named = {heading(name) for name in names}
+    return named.issuperset(NEEDED) and any(name == LABEL or name.startswith(PREFIX) for name in named)
 
 
 def labelled_rows(table: pl.DataFrame) -> File:
@@ -58,9 +61,10 @@ def rows_to_categorise(table: pl.DataFrame) -> File:
 
 
 def prepare(rows: pl.DataFrame) -> pl.DataFrame:
-    """Clean `date`, `description` and `amount` (Decimal), and apply rules and lists."""
+    """Clean `date`, `description` and `amount` (Decimal), and apply rules and lists; `account_type` if it is known."""
     side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
-    return read_narratives(rows.with_columns(direction=side, account_type=pl.lit(None, AccountType)))
+    known = "account_type" if "account_type" in rows.columns else pl.lit(None, AccountType)
+    return read_narratives(rows.with_columns(direction=side, account_type=known))
 
 
 def merchants(rows: pl.DataFrame) -> pl.Series:
@@ -68,20 +72,24 @@ def merchants(rows: pl.DataFrame) -> pl.Series:
     return name_of(rows["clean_description"])
 
 
-def tenth_of(merchant: pl.Series) -> NDArray[np.int64]:
-    """Return which tenth (0–9) a merchant's name falls into; -100 for one without a name."""
-    tenths = (hashed(merchant) >> np.uint64(40)) % np.uint64(10)
-    return np.where(merchant == "", -100, tenths.astype(np.int64))
+def customers(rows: pl.DataFrame) -> pl.Series:
+    """Return each row's customer; "" where the file doesn't say."""
+    return rows[CUSTOMER].fill_null("") if CUSTOMER in rows.columns else pl.Series([""]).new_from_index(0, rows.height)
+
+
+def tenth_of(names: pl.Series) -> NDArray[np.int64]:
+    """Return which tenth (0–9) each merchant's or customer's name falls into; -100 for one without a name."""
+    tenths = (hashed(names) >> np.uint64(40)) % np.uint64(10)
+    return np.where(names == "", -100, tenths.astype(np.int64))
 
 
 def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
-    named = table.rename(_heading)
+    named = table.rename(heading)
     if missing := [name for name in needed if name not in named.columns]:
         raise _unreadable(f"there is no column {', '.join(missing)}; there are {', '.join(table.columns) or 'none'}")
     if named.is_empty():
         raise _unreadable("there are no rows")
-    retained = [*needed, *(name for name in named.columns if name.startswith(CONTEXT) or name == CURRENCY)]
-    sent = named.select(retained).with_row_index("line", offset=2)
+    sent = named.select(*needed, **_circumstances(named.columns)).with_row_index("line", offset=2)
     read = sent.with_columns(_typed())
     if LABEL in needed:
         read = read.with_columns(label=_without_blanks(LABEL))
@@ -92,8 +100,13 @@ def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
     return File(prepare(sound.drop("line")), refused)
 
 
-def _heading(name: str) -> str:
-    return name.strip().lower()
+def _circumstances(names: Sequence[str]) -> Mapping[str, str]:
+    """Return the columns that say more about a row, and which of the file's columns each is."""
+    whose = [name for name in names if identifies_customer(name)]
+    account = [name for name in names if name in ACCOUNT]
+    own = {name: name for name in names if name.startswith(PREFIX) and name not in whose}
+    first = {CUSTOMER: whose, f"{PREFIX}account": account, CURRENCY: [name for name in names if name == CURRENCY]}
+    return {name: columns[0] for name, columns in first.items() if columns} | own
 
 
 def _typed() -> list[pl.Expr]:

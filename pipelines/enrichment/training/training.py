@@ -20,12 +20,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from pipelines.enrichment.learned.calibration import EVIDENCE, Calibration, Numbers, ranked, sharpest
-from pipelines.enrichment.learned.features import CONTEXT, Block, fact_block, narrative_blocks, narratives
+from pipelines.enrichment.learned.features import Block, fact_block, narrative_blocks, narratives
 from pipelines.enrichment.learned.model import Held, Linear, Model, commonest_share, evidence_of
 from pipelines.enrichment.learned.vectors import Vocabulary, Weights, as_filed, vocabulary
-from pipelines.enrichment.training.labelled import merchants, tenth_of
+from pipelines.enrichment.training.labelled import CUSTOMER, customers, merchants, tenth_of
 from pipelines.vocabulary.errors import Unprocessable
+from pipelines.vocabulary.own_columns import FILLED, PREFIX
 
+CARD = "context_card"
 LEAST_ROWS = 20
 MOST_LABELS = 1_000
 COST = 0.5  # of an error, against a simpler model; accuracy is the same within half a point from 0.3 to 1
@@ -67,7 +69,7 @@ def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS, report: Repo
         Unprocessable: nothing can be learned from these labels, with the reason.
     """
     refuse_unlearnable(labelled)
-    contexts = sorted(name for name in labelled.columns if name.startswith(CONTEXT))
+    contexts = _contexts(labelled)
     held = _held_back(labelled)
     sets = [labelled, *(labelled.filter(~pl.Series(each)) for each in held)]
     fitted = []
@@ -78,6 +80,13 @@ def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS, report: Repo
     trials = [_tried(*other, labelled, each, contexts) for other, each in zip(others, held, strict=True)]
     calibration = _calibrated(trials)
     return Model(labels, contexts, linear, calibration, _facts(labelled, labels, _held_measures(trials)))
+
+
+def _contexts(labelled: pl.DataFrame) -> list[str]:
+    """Return the own columns to learn from: those of the file, and the card if the texts print cards' digits."""
+    own = {name for name in labelled.columns if name.startswith(PREFIX)}
+    printed = FILLED[CARD] in labelled.columns and labelled[FILLED[CARD]].null_count() < labelled.height
+    return sorted(own | {CARD} if printed else own)
 
 
 def refuse_unlearnable(labelled: pl.DataFrame) -> None:
@@ -130,19 +139,27 @@ def _pruned(weights: Weights, most: int) -> Weights:
 
 
 def _held_back(labelled: pl.DataFrame) -> list[Mask]:
-    """Return the rows that each trial is trained without: some of the merchants, and the last tenth of all rows.
+    """Return the rows that each trial is trained without: some of the merchants, a tenth of the customers, and the last
+    tenth of all rows.
 
     Up to FEW rows, four trials hold back all merchants in turn, as some alone would say little. Up to MANY, two trials
     hold back two tenths each; beyond, one holds back three tenths. If a trial would have too few rows or labels left,
-    there is one trial instead, without every fourth row.
+    there is one trial instead, without every fourth row. If that is because some customers have many rows, customers
+    are not held back.
     """
     times, width = (4, 3) if labelled.height <= FEW else (2, 2) if labelled.height <= MANY else (1, 3)
-    tenths = tenth_of(merchants(labelled))
+    tenths, customer_tenths = tenth_of(merchants(labelled)), tenth_of(customers(labelled))
     order = labelled["date"].rank("ordinal").to_numpy()
     late = order > labelled.height * 0.9
-    masks = [(tenths // width == part) | late for part in range(times)]
-    fair = all(held.mean() <= 0.6 and labelled["label"].filter(~pl.Series(held)).n_unique() > 1 for held in masks)
-    return masks if fair else [order % 4 == 0]
+    without_customers = [(tenths // width == part) | late for part in range(times)]
+    masks = [held | (customer_tenths == part) for part, held in enumerate(without_customers)]
+    fair = (each for each in (masks, without_customers) if all(_is_fair(held, labelled["label"]) for held in each))
+    return next(fair, [order % 4 == 0])
+
+
+def _is_fair(held: Mask, labels: pl.Series) -> bool:
+    """Return whether enough rows and labels are left to train on without those held back."""
+    return bool(held.mean() <= 0.6 and labels.filter(~pl.Series(held)).n_unique() > 1)
 
 
 def _tried(
@@ -206,6 +223,8 @@ def _facts(labelled: pl.DataFrame, labels: Sequence[str], measured: Held) -> dic
         "rows": labelled.height,
         "labels": len(labels),
         "merchants": merchants(labelled).n_unique(),
+        "customers": customers(labelled).n_unique() if CUSTOMER in labelled.columns else None,
+        "columns": _contexts(labelled),
         "firstDate": str(labelled["date"].min()),
         "lastDate": str(labelled["date"].max()),
         "held": asdict(measured),

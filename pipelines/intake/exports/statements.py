@@ -29,6 +29,7 @@ from pipelines.intake.exports.values import (
     negated,
 )
 from pipelines.intake.lines import FIELDS
+from pipelines.vocabulary.own_columns import PREFIX, heading
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 
 # Rows that can't even be passed to `validate`, and why.
@@ -48,7 +49,6 @@ DOUBTED = pl.Schema({name: SUBMISSION[name] for name in ("statement_verdict", "s
 _DOUBTS = ("partial", "unreconciled")
 
 NO_DESCRIPTION = "-"
-MORE = "context_"  # begins the headings of columns that a category model may have been trained on; stored with the row
 _BALANCE_WORDS = r"(?i)\bbalance\b|\b[bc]/?f(?:wd)?\b|\b(?:brought|carried) forward\b|\bsaldo\b|\bsolde\b"
 _PENDING = (
     "pending",
@@ -180,7 +180,7 @@ def _select_roles(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     surplus = pl.any_horizontal(
         pl.lit(value=False), *(pl.col(name).is_not_null() for name in cells.columns[last + 1 :])
     )
-    more = [pl.col(column).alias(text) for column, text in named.items() if text.startswith(MORE)]
+    more = [pl.col(column).alias(text) for column, text in named.items() if heading(text).startswith(PREFIX)]
     extra = pl.struct(more).struct.json_encode() if more else absent
     return cells.select("line", **roles, words=words, surplus=surplus, extra=extra)
 

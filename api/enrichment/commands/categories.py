@@ -69,7 +69,8 @@ Export = Annotated[Path, typer.Argument(help="A bank export in CSV, or JSON of t
 Labels = Annotated[
     list[Path] | None,
     typer.Option(
-        help="CSV file with the columns date, description, amount, label and any context_ ones. Can be repeated."
+        help="CSV file with the columns date, description, amount, label, and any of customer, account and context_… "
+        "ones. Can be repeated."
     ),
 ]
 SplitDate = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Train only on rows before this day.")]
@@ -215,7 +216,8 @@ def evaluate(labels: Labels = None, split_date: SplitDate = None, as_json: AsJso
 
     The baseline is a linear support-vector machine on character n-grams of the
     description and the amount. By default, about four fifths of the rows are
-    trained on.
+    trained on. If the file names customers, a fifth of them train nothing and
+    are counted apart.
 
     Example: tidemark categories evaluate --labels labelled.csv --split-date 2025-01-01
     """
@@ -386,7 +388,8 @@ def _shown(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _print_evaluation(measured: "Evaluation") -> None:
     for line in (
         f"Trained on the {measured.trained_rows:,} rows before {measured.split}, with {measured.labels:,} labels.",
-        f"Tested on the {measured.tested_rows:,} rows from then on, {measured.unseen_rows:,} of unseen merchants.\n",
+        f"Tested on the {measured.tested_rows:,} rows from then on, {measured.unseen_rows:,} of unseen merchants.",
+        f"{counted(measured.new_customers, 'customer')} trained nothing.\n",
     ):
         out.print(line, soft_wrap=True, highlight=False)
     print_records(
@@ -408,6 +411,7 @@ def _scored(name: str, score: "Score") -> dict[str, Any]:
         "accuracy": _rounded(score.accuracy),
         "seen merchants": _rounded(score.seen),
         "unseen merchants": _rounded(score.unseen),
+        "new customers": _rounded(score.new_customers),
         "macro-F1": _rounded(score.macro_f1),
     }
 

@@ -77,10 +77,16 @@ def customers(rows: pl.DataFrame) -> pl.Series:
     return rows[CUSTOMER].fill_null("") if CUSTOMER in rows.columns else pl.Series([""]).new_from_index(0, rows.height)
 
 
-def tenth_of(names: pl.Series) -> NDArray[np.int64]:
-    """Return which tenth (0–9) each merchant's or customer's name falls into; -100 for one without a name."""
-    tenths = (hashed(names) >> np.uint64(40)) % np.uint64(10)
-    return np.where(names == "", -100, tenths.astype(np.int64))
+def tenth_of(merchant: pl.Series) -> NDArray[np.int64]:
+    """Return which tenth (0–9) a merchant's name falls into; -100 for one without a name."""
+    tenths = (hashed(merchant) >> np.uint64(40)) % np.uint64(10)
+    return np.where(merchant == "", -100, tenths.astype(np.int64))
+
+
+def tenth_of_customers(rows: pl.DataFrame) -> NDArray[np.int64]:
+    """Return which tenth (0–9) of the customers each row's belongs to, in turn by name; -100 where there is none."""
+    names = customers(rows)
+    return np.where(names == "", -100, names.rank("dense").to_numpy().astype(np.int64) % 10)
 
 
 def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:

@@ -6,8 +6,7 @@ how right their scores are on rows that they did not see. The smallest weights o
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from pipelines.enrichment.learned.calibration import EVIDENCE, Calibration, Numb
 from pipelines.enrichment.learned.features import Block, fact_block, narrative_blocks, narratives
 from pipelines.enrichment.learned.model import Held, Linear, Model, commonest_share, evidence_of
 from pipelines.enrichment.learned.vectors import Vocabulary, Weights, as_filed, vocabulary
-from pipelines.enrichment.training.labelled import CUSTOMER, customers, merchants, tenth_of
+from pipelines.enrichment.training.labelled import CUSTOMER, customers, merchants, tenth_of, tenth_of_customers
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.own_columns import FILLED, PREFIX
 
@@ -32,6 +31,7 @@ LEAST_ROWS = 20
 MOST_LABELS = 1_000
 COST = 0.5  # of an error, against a simpler model; accuracy is the same within half a point from 0.3 to 1
 MOST_ROUNDS = 8  # more take longer and decide no better
+MANY_LABELS, FEWER_ROUNDS = 200, 4  # the time grows with the labels; four rounds cost a tenth of a point of accuracy
 TOLERANCE = 0.1  # scikit-learn's `tol`, at which it stops before MOST_ROUNDS (our judgement)
 COMMON_FROM = 200  # rows from which a feature has to occur twice: in many rows, one that occurs once is a reference
 MOST_WEIGHTS = 6_000_000  # the largest are kept: 20 MB in the file
@@ -102,21 +102,15 @@ def refuse_unlearnable(labelled: pl.DataFrame) -> None:
         raise _unlearnable(f"{rows} rows have {labels} different labels: almost every row has one of its own")
 
 
-@contextmanager
-def ending_early() -> Iterator[None]:
-    """Silence scikit-learn's warning: contradictory labels never converge, and they stay doubtful."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
-
-
 def _fitted(rows: pl.DataFrame, contexts: Sequence[str], most_weights: int) -> tuple[Linear, list[str]]:
     labels = rows["label"].unique().sort()
     truth = labels.search_sorted(rows["label"]).to_numpy()
     blocks = [*narrative_blocks(narratives(rows)), fact_block(rows, contexts)]
     known = vocabulary(blocks, rows.height, 2 if rows.height >= COMMON_FROM else 1)
-    machine = LinearSVC(loss="hinge", C=COST, tol=TOLERANCE, max_iter=MOST_ROUNDS, random_state=0)
-    with ending_early():
+    rounds = MOST_ROUNDS if len(labels) <= MANY_LABELS else FEWER_ROUNDS
+    machine = LinearSVC(loss="hinge", C=COST, tol=TOLERANCE, max_iter=rounds, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # contradictory labels never converge; they stay doubtful
         machine.fit(_matrix(known, blocks, rows.height), truth, _weight(rows).to_numpy())
     weights, bias = machine.coef_.astype(np.float32), machine.intercept_.astype(np.float32)
     if len(labels) == 2:  # scikit-learn keeps one side only
@@ -148,7 +142,7 @@ def _held_back(labelled: pl.DataFrame) -> list[Mask]:
     are not held back.
     """
     times, width = (4, 3) if labelled.height <= FEW else (2, 2) if labelled.height <= MANY else (1, 3)
-    tenths, customer_tenths = tenth_of(merchants(labelled)), tenth_of(customers(labelled))
+    tenths, customer_tenths = tenth_of(merchants(labelled)), tenth_of_customers(labelled)
     order = labelled["date"].rank("ordinal").to_numpy()
     late = order > labelled.height * 0.9
     without_customers = [(tenths // width == part) | late for part in range(times)]

@@ -11,6 +11,9 @@ from typer.testing import CliRunner
 from api import cli
 from api.cli import app
 from pipelines.vocabulary.errors import TidemarkError
+from storage.core.settings import Settings
+from tests.assets.lender import COFFEE, Lender
+from tests.conftest import open_store
 from tests.pipelines.enrichment.learned.examples import table
 
 pytestmark = pytest.mark.service  # whole commands over whole files: many seconds
@@ -110,6 +113,32 @@ def test_activating_a_file_stores_it(tmp_path: Path, labels: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
+def test_model_is_activated_only_if_submissions_fill_its_columns(labels: Path) -> None:
+    table = pl.read_csv(in_taxonomy(labels), infer_schema=False)
+    table.with_columns(context_team=pl.lit("Roads"), customer_id=pl.lit("c-1")).write_csv(labels)
+    trained = run("categories", "train", "--labels", labels)
+    assert trained["columns"] == ["context_bank", "context_team"]
+    said = refused("categories", "activate", trained["modelId"])
+    assert "no stored transaction has: context_team." in said
+    store = open_store(Settings())
+    Lender(store).sent({**COFFEE, "context_team": "Parks"})
+    store.close()
+    run("categories", "activate", trained["modelId"])
+    assert run("categories", "list")[0]["usedFor"] == ["all"]
+
+
+def test_customers_that_train_nothing_are_counted_apart(labels: Path) -> None:
+    table = pl.read_csv(labels, infer_schema=False)
+    customers = pl.Series("customer", [f"c{number % 20}" for number in range(table.height)])
+    table.with_columns(customers).write_csv(labels)
+    measured = run("categories", "evaluate", "--labels", labels, "--split-date", "2025-03-10")
+    assert measured["new_customers"] == 4
+    assert measured["model"]["new_customers"] > 0.5
+    early = table.filter(pl.col("date") < "2025-03-10").height
+    assert measured["trained_rows"] == round(early * 16 / 20)
+
+
+@pytest.mark.usefixtures("home")
 def test_a_model_with_other_labels_is_not_activated(labels: Path) -> None:
     trained = run("categories", "train", "--labels", labels)
     assert "not all categories" in refused("categories", "activate", trained["modelId"])
@@ -119,7 +148,11 @@ def test_a_model_with_other_labels_is_not_activated(labels: Path) -> None:
 def test_evaluation_compares_the_model_with_the_baseline(labels: Path) -> None:
     measured = run("categories", "evaluate", "--labels", labels, "--split-date", "2025-03-10")
     assert measured["trained_rows"] + measured["tested_rows"] == 400
-    assert {"accuracy", "seen", "unseen", "macro_f1"} == set(measured["model"]) == set(measured["baseline"])
+    assert (
+        {"accuracy", "seen", "unseen", "new_customers", "macro_f1"}
+        == set(measured["model"])
+        == set(measured["baseline"])
+    )
     assert len(measured["bins"]) == 10
     shown = CliRunner().invoke(app, ["categories", "evaluate", "--labels", str(labels)])
     assert all(

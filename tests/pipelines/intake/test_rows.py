@@ -99,10 +99,18 @@ def test_a_bad_row_does_not_affect_good_ones() -> None:
         ({"currency": "AUD"}, None),
         ({"valueDate": "tomorrow"}, ("valueDate", "InvalidDate")),
         ({"status": "booked"}, ("status", "InvalidStatus")),
+        ({"context_team": "x" * 1_900}, None),
+        ({"context_team": "x" * 1_900, "context_site": "x" * 100}, ("context_", "TextTooLong")),
+        ({"context_team": "a\tb"}, None),
     ],
 )
 def test_each_fault_is_refused_with_its_code(change: dict[str, Any], expected: tuple[str, str] | None) -> None:
     assert fault({**RENT, **change}) == expected
+
+
+def test_own_columns_are_retained_with_the_row() -> None:
+    [row] = accepted({**RENT, "context_team": "Roads", "context_customer": "c-1", "colour": "red"})
+    assert row["own_columns"] == '{"context_team": "Roads"}'
 
 
 def test_every_code_is_reachable_by_the_tests_above() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from pipelines.enrichment.counterparties.counterparties import Directory
 from pipelines.enrichment.learned.model import Model
 from pipelines.enrichment.transfers.group_pairs import GROUP_ROWS
 from pipelines.vocabulary.schemas import UUID, Direction
@@ -52,7 +53,8 @@ class Knowledge:
     """What is known about the customers of a batch.
 
     `corrections`, `related_parties`, `customers` and `group_rows` have the schemas of the same names. `models` lists
-    clients' own models, each with the customers for whom it decides instead of the shipped one.
+    clients' own models, each with the customers for whom it decides instead of the shipped one. `directory`: lists of counterparties
+    to use instead of the shipped ones.
     """
 
     corrections: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CORRECTIONS))
@@ -60,9 +62,10 @@ class Knowledge:
     customers: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CUSTOMERS))
     models: Sequence[ModelOfCustomers] = ()
     group_rows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUP_ROWS))
+    directory: Directory | None = None
 
     def of(self, customer_numbers: Collection[int]) -> "Knowledge":
-        """Select what concerns some of the customers. All models stay, as each names its customers."""
+        """Select what concerns some of the customers. Models and lists stay, as they are for all of them."""
         only = pl.col("customer_number").is_in(list(customer_numbers))
         return Knowledge(
             corrections=self.corrections.filter(only),
@@ -70,6 +73,7 @@ class Knowledge:
             customers=self.customers.filter(only),
             models=self.models,
             group_rows=self.group_rows.filter(only),
+            directory=self.directory,
         )
 
 

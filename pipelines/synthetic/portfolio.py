@@ -6,6 +6,7 @@ from random import Random
 
 from pipelines.synthetic.businesses import risk
 from pipelines.synthetic.businesses.circumstances import in_circumstances
+from pipelines.synthetic.businesses.disguise import Disguise, disguise
 from pipelines.synthetic.businesses.profile import Profile, draw_profile
 from pipelines.synthetic.ledger.faults import inject_faults
 from pipelines.synthetic.ledger.habits import Habits
@@ -28,15 +29,16 @@ def portfolio(
     faults: bool = False,
     part: Part | None = None,
     lookalikes: bool = False,
+    lenders: Disguise | None = None,
 ) -> Iterator[Business]:
     """Yield `customers` businesses, one at a time: memory doesn't grow with their number.
 
     Each is seen over the `months` months that end on `until`. `faults=True` injects gaps and re-submissions.
     `part="train"` gives other businesses, without the brands and banks that are held out. `part="test"` gives yet
     others, with held-out brands and banks where possible (`brands`). `lookalikes=True` gives the same businesses, each
-    kind of lookalike in at least a tenth of them.
+    kind of lookalike in at least a tenth of them. `lenders` gives the same businesses with disguised lenders.
     """
-    return (business(n, months, seed, until, faults, part, lookalikes) for n in range(customers))
+    return (business(n, months, seed, until, faults, part, lookalikes, lenders) for n in range(customers))
 
 
 def business(
@@ -47,12 +49,14 @@ def business(
     faults: bool = False,
     part: Part | None = None,
     lookalikes: bool = False,
+    lenders: Disguise | None = None,
 ) -> Business:
     """Return business number `n` of a portfolio, counted from 0. It depends on nothing but these values."""
     stream = f"{seed}/{n}/{months}/{until}" if part is None else f"{seed}/{n}/{months}/{until}/{part}"
     rng = Random(stream)  # text seeds are hashed by SHA-512, the same in every process
     drawn, days = draw_profile(rng, window(months, until), part)
-    profile = in_circumstances(drawn, days, stream, often=lookalikes)
+    placed = in_circumstances(drawn, days, stream, often=lookalikes)
+    profile = disguise(placed, lenders) if lenders else placed
     ledger = run_ledger(profile, days, rng)
     owed = facilities(profile, ledger, days)
     made = Business(

@@ -2,11 +2,26 @@
 
 import polars as pl
 
+from pipelines.enrichment.facilities.inferring import add_inferred
 from pipelines.enrichment.facilities.joining import add_facility_ids
-from pipelines.enrichment.facilities.summary import FACILITIES, add_interest, list_flows, summarise_facilities
+from pipelines.enrichment.facilities.summary import (
+    FACILITIES,
+    add_interest,
+    describe_facilities,
+    list_flows,
+    summarise_facilities,
+)
 from pipelines.vocabulary.schemas import UUID
 
-__all__ = ["FACILITIES", "add_interest", "list_flows", "mark_facilities", "summarise_facilities"]
+__all__ = [
+    "FACILITIES",
+    "add_inferred",
+    "add_interest",
+    "describe_facilities",
+    "list_flows",
+    "mark_facilities",
+    "summarise_facilities",
+]
 
 
 def mark_facilities(rows: pl.LazyFrame) -> pl.LazyFrame:

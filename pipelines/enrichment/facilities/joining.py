@@ -33,12 +33,22 @@ def add_facility_ids(rows: pl.DataFrame) -> pl.DataFrame:
     """Add `facility_id` to every row that funds or repays a facility, or returns a bounced repayment."""
     numbered = rows.drop("facility_id", strict=False).with_row_index("row")
     borrowed = _select_borrowing(numbered)
-    facilities = borrowed.drop("place").pipe(_add_chains).pipe(_number_facilities).pipe(_name_facilities)
+    facilities = join_facilities(borrowed.drop("place"))
     named = borrowed.select("row", "place").join(facilities, on="row", validate="1:1")
     named = named.select("facility_id", row="place")
     bounced = pair_returns(numbered).join(named, left_on="opened", right_on="row").select("facility_id", row="closed")
     members = pl.concat([named, bounced])
     return numbered.join(members, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
+
+
+def join_facilities(borrowed: pl.DataFrame) -> pl.DataFrame:
+    """Return `row` and `facility_id` of rows that fund or repay.
+
+    Args:
+        borrowed: `row` (its number, in order of time), `customer_number`, `lender`, `product`, `date`,
+            `transaction_id`, `size` (AUD, positive), and whether the row `funds`.
+    """
+    return borrowed.pipe(_add_chains).pipe(_number_facilities).pipe(_name_facilities)
 
 
 def _select_borrowing(numbered: pl.DataFrame) -> pl.DataFrame:
@@ -75,7 +85,7 @@ def lender() -> pl.Expr:
 
 def _add_chains(borrowed: pl.DataFrame) -> pl.DataFrame:
     """Add `chain` (UInt32), the first row of the stream that a row belongs to; 0 if there is at most one chain."""
-    streams = borrowed.filter(~pl.col("funds"), ~pl.col("product").is_in(REVOLVING)).pipe(_find_streams)
+    streams = borrowed.filter(~pl.col("funds"), ~pl.col("product").is_in(REVOLVING)).pipe(find_streams)
     chains = streams.pipe(_join_streams).filter(pl.col("chain").n_unique().over(_BORROWING) > 1)
     if chains.is_empty():
         return borrowed.with_columns(chain=pl.lit(0, pl.UInt32()))
@@ -84,8 +94,8 @@ def _add_chains(borrowed: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([repayments, fundings]).with_columns(pl.col("chain").fill_null(0))
 
 
-def _find_streams(repayments: pl.DataFrame) -> pl.DataFrame:
-    """Find amounts that are repaid regularly: `first` and `last` date, and the first `row`.
+def find_streams(repayments: pl.DataFrame) -> pl.DataFrame:
+    """Find amounts that are repaid regularly: the first `row`, `first` and `last` date, and on how many `days`.
 
     Gaps are counted in business days, so that daily remittances have gaps of one. Most gaps must be similar to the
     median gap: equal for payments every day or two, else within 15 %, to allow for holidays and the lengths of months.
@@ -99,9 +109,9 @@ def _find_streams(repayments: pl.DataFrame) -> pl.DataFrame:
         .sort(*_AMOUNT, "date")
         .with_columns(gap=pl.business_day_count(pl.col("date").shift(1).over(_AMOUNT), "date"))
         .group_by(_AMOUNT)
-        .agg(pl.col("row").first(), pl.len(), alike=alike, first=pl.col("date").min(), last=pl.col("date").max())
-        .filter(pl.col("len") >= STREAM_ROWS, pl.col("alike") >= STREAM_SHARE)
-        .drop("len", "alike")
+        .agg(pl.col("row").first(), days=pl.len(), alike=alike, first=pl.col("date").min(), last=pl.col("date").max())
+        .filter(pl.col("days") >= STREAM_ROWS, pl.col("alike") >= STREAM_SHARE)
+        .drop("alike")
         .sort(*_BORROWING, "first", "row")
     )
 

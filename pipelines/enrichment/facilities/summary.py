@@ -4,6 +4,7 @@ from datetime import date
 
 import polars as pl
 
+from pipelines.enrichment.facilities.inferring import add_inferred
 from pipelines.enrichment.facilities.joining import lender
 from pipelines.enrichment.facilities.products import PRODUCTS, REVOLVING, WORKING_CAPITAL, product_of
 from pipelines.enrichment.facilities.rhythm import (
@@ -54,27 +55,32 @@ FACILITIES = pl.Schema(
         "repaid_total": TOTAL,  # repayments that the accounts show, less those returned
         "yearly_rate": pl.Float64(),  # of instalment loans, implied by level repayments or assumed
         "grown_balance": TOTAL,  # what was lent less what was repaid, each with interest at that rate to the last day
-        "inferred": pl.Boolean(),  # repayments are not visible but inferred from a fall in card payouts
+        "inferred": pl.Boolean(),  # from what payments do, or repayments that are not visible, from card payouts
         "inferred_confidence": pl.Float64(),  # 0–1; null where nothing was inferred
         "withheld_share": pl.Float64(),  # of card takings, if inferred
         "withheld_estimate": TOTAL,  # kept back of card takings since the funding, if inferred
         "estimated_remaining": TOTAL,  # null if unknown
         "remaining_confidence": pl.Float64(),  # 0–1, our judgement
         "remaining_method": Method,
+        "remaining_low": TOTAL,  # what is left if it were paid out on the last day; null if unknown
+        "remaining_high": TOTAL,  # all that is left to pay if it runs its term
         "next_expected": pl.Date(),
         "status": Status,
         "stacked_with": pl.UInt32(),  # other advances, loans and lines for working capital that ran at the same time
+        "possibly_stacked_with": pl.UInt32(),  # the same, inferred ones included
         "renewed_by": UUID,  # the facility that replaced it
     }
 )
 
 # The numbers are our judgement.
+INFERRED = 0.8  # confidence in a facility that behaviour alone shows
 RECENT_DAYS, RECENT_PERIODS = 90, 3  # missed repayments older than both don't count as arrears
 ARREARS, ARREARS_DAILY = 0.5, 3.0  # a facility that is short by this many instalments is in arrears
 STOPPED, STOPPED_DAILY = 2, 5  # this many overdue repayments mean that repayments have stopped
 RENEWAL_BEFORE_DAYS, RENEWAL_AFTER_DAYS = 10, 45  # of the new funding around the old facility's last repayment
 
 _FACILITY = "facility_id"
+_REMAINING = ("estimated_remaining", "remaining_low", "remaining_high")
 
 
 def summarise_facilities(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
@@ -92,7 +98,11 @@ def summarise_facilities(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
     Args:
         rows: whole customers with `facility_id` filled (schema TRANSACTIONS).
     """
-    booked = rows.filter(posted(), pl.col("date") <= as_of)
+    return describe_facilities(add_inferred(rows.filter(posted(), pl.col("date") <= as_of)), as_of)
+
+
+def describe_facilities(booked: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """Summarise facilities by posted rows to which `add_inferred` was applied."""
     flows = list_flows(booked)
     if flows.is_empty():
         return FACILITIES.to_frame()
@@ -124,14 +134,14 @@ def list_flows(booked: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         Rows with `facility_id`, `size` (AUD, positive), whether the row `funds` or repays, whether a repayment
-        `bounced`, and `through`, the last day that the statements of the facility's accounts show.
+        `bounced`, `through`, the last day that the statements of the facility's accounts show, and `is_inferred`.
     """
     accounts = booked.lazy().group_by("customer_number", "account_id").agg(through=pl.col("date").max())
     members = booked.filter(pl.col(_FACILITY).is_not_null()).with_row_index("row")
     bounced = pair_returns(members)["opened"]
     return (
         members.lazy()
-        .with_columns(product=product_of())
+        .with_columns(product=pl.coalesce("inferred_product", product_of()))
         .filter(pl.col("product").is_not_null())
         .join(accounts, on=["customer_number", "account_id"], validate="m:1")
         .select(
@@ -144,6 +154,7 @@ def list_flows(booked: pl.DataFrame) -> pl.DataFrame:
             "counterparty_name",
             "counterparty_lender_id",
             "through",
+            "is_inferred",
             lender=lender(),
             size=pl.col("amount").abs(),
             funds=pl.col("amount") > 0,
@@ -164,6 +175,7 @@ def _sum_flows(flows: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("customer_number", "product", "lender", "through").first(),
         lender_name=_most_frequent("counterparty_name"),
         lender_id=_most_frequent("counterparty_lender_id"),
+        is_inferred=pl.col("is_inferred").any(),
         account_ids=pl.col("account_id").unique().sort(),
         funding_date=day.filter(funds).min(),
         funding_amount=pl.when(funds.any()).then(total.filter(funds).sum()),
@@ -213,7 +225,8 @@ def _add_withheld(known: pl.DataFrame, booked: pl.DataFrame) -> pl.DataFrame:
     takings = booked.filter(pl.col("category_group") == "revenue", pl.col("amount") > 0, ~pl.col("is_transfer"))
     found = infer_withheld(takings, unserved.select("customer_number", _FACILITY, "funding_date", "lender_name"))
     return known.join(found, on=_FACILITY, how="left", validate="1:1").with_columns(
-        inferred=pl.col("withheld_share").is_not_null()
+        inferred=pl.col("withheld_share").is_not_null() | pl.col("is_inferred"),
+        inferred_confidence=pl.coalesce("inferred_confidence", pl.when("is_inferred").then(INFERRED)),
     )
 
 
@@ -325,7 +338,7 @@ def _settle_ended(known: pl.LazyFrame) -> pl.LazyFrame:
     method = pl.when(renewed).then(pl.lit("rolled_over")).when(ended).then(pl.lit("payments_ended"))
     confidence = method.replace_strict(CONFIDENCE, default=None, return_dtype=pl.Float64()) * unfunded
     return known.with_columns(
-        estimated_remaining=pl.when(over).then(pl.lit(0, TOTAL)).otherwise("estimated_remaining"),
+        **{name: pl.when(over).then(pl.lit(0, TOTAL)).otherwise(name) for name in _REMAINING},
         remaining_method=pl.coalesce(method, "remaining_method"),
         remaining_confidence=pl.coalesce(confidence, "remaining_confidence"),
     )
@@ -355,8 +368,18 @@ def _missed_payments() -> dict[str, pl.Expr]:
 def _add_stacking(known: pl.DataFrame) -> pl.LazyFrame:
     """Add `stacked_with`, the number of other working-capital facilities that ran at the same time.
 
-    These are the ones that began before this one ended, less those that ended before it began.
+    Inferred facilities are not among them: they and the others are `possibly_stacked_with` each other.
     """
+    named = _count_stacked(known.filter(~pl.col("is_inferred")), "stacked_with")
+    every = _count_stacked(known, "possibly_stacked_with")
+    together = known.lazy()
+    for counts in (named, every):
+        together = together.join(counts, on=_FACILITY, how="left", validate="1:1")
+    return together.with_columns(pl.col("stacked_with", "possibly_stacked_with").fill_null(0))
+
+
+def _count_stacked(known: pl.DataFrame, name: str) -> pl.LazyFrame:
+    """Count the working-capital facilities that began before each one ended, less those that ended before it began."""
     spans = known.filter(pl.col("product").is_in(WORKING_CAPITAL)).select(
         "customer_number",
         _FACILITY,
@@ -369,9 +392,7 @@ def _add_stacking(known: pl.DataFrame) -> pl.LazyFrame:
     begun = _count_until(spans, "end", counted="start", strict=False)
     over = _count_until(spans, "start", counted="end", strict=True)
     counts = spans.select(_FACILITY).join(begun, on=_FACILITY, validate="1:1").join(over, on=_FACILITY, validate="1:1")
-    stacked = counts.select(_FACILITY, stacked_with=pl.col("end_count") - pl.col("start_count") - 1)
-    together = known.lazy().join(stacked, on=_FACILITY, how="left", validate="1:1")
-    return together.with_columns(pl.col("stacked_with").fill_null(0))
+    return counts.select(_FACILITY, (pl.col("end_count") - pl.col("start_count") - 1).alias(name))
 
 
 def _count_until(spans: pl.LazyFrame, day: str, counted: str, strict: bool) -> pl.LazyFrame:

@@ -29,23 +29,34 @@ Floats = NDArray[np.float64]
 
 
 class Assumed(NamedTuple):
-    """A product's usual price. `least`: when payments end, the facility is repaid if repaid ÷ lent is at least this."""
+    """A product's usual price. `least`: when payments end, the facility is repaid if repaid ÷ lent is at least this.
+
+    `lowest` and `highest`: between them lies repaid ÷ lent over the whole term of most facilities; null if terms and so
+    prices differ too much.
+    """
 
     factor: str | None = None  # repaid ÷ lent over the whole term
     yearly_rate: float | None = None
     least: str = "1.00"
+    lowest: str | None = "1.00"
+    highest: str | None = "1.05"
 
 
 # Cash advances are sold with a factor of 1.1 to 1.5; this is the middle. Payday credit may by law (National Consumer
 # Credit Protection Act 2009, s 31A) cost 20 % at once and 4 % a month; this is for two months. The yearly rates are our
-# judgement, to be replaced by what a lender knows: unsecured business loans cost between 10 % at a bank and over 30 %
+# judgement, to be replaced by what a lender knows, as are `lowest` and `highest`: unsecured business loans cost between 10 % at a bank and over 30 %
 # at an online lender, loans for vehicles and equipment about 9 %, for property about 6.5 %.
 ASSUMED: Mapping[str, Assumed] = {
-    "cash_advance": Assumed(factor="1.30", least="1.10"),
-    "payday_credit": Assumed(factor="1.28", least="1.00"),
-    "term_loan": Assumed(yearly_rate=0.18, least="1.02"),
-    "asset_finance": Assumed(yearly_rate=0.09),
-    "mortgage": Assumed(yearly_rate=0.065),
+    "cash_advance": Assumed(factor="1.30", least="1.10", lowest="1.10", highest="1.40"),
+    "payday_credit": Assumed(factor="1.28", least="1.00", lowest="1.20", highest="1.40"),
+    "term_loan": Assumed(yearly_rate=0.18, least="1.02", lowest="1.05", highest="1.30"),
+    "asset_finance": Assumed(yearly_rate=0.09, lowest="1.05", highest="1.30"),
+    "mortgage": Assumed(yearly_rate=0.065, lowest=None, highest=None),
+    "line_of_credit": Assumed(),
+    "invoice_finance": Assumed(lowest="1.01", highest="1.05"),
+    "trade_credit": Assumed(highest="1.10"),
+    "card": Assumed(highest="1.10"),
+    "director_loan": Assumed(highest="1.00"),
 }
 
 # Confidence in each method (our judgement): never as high as for a balance that a lender states.
@@ -84,6 +95,8 @@ def _look_up_assumed(name: str) -> pl.Expr:
 def add_rates(known: pl.DataFrame) -> pl.DataFrame:
     """Add `yearly_rate` of instalment loans, and whether it is `implied` by level repayments or else assumed.
 
+    `term_total` is the sum of the implied term's repayments (AUD, null if no term is implied).
+
     Given the amount lent P, the instalment A and its frequency, only the term of n instalments is unknown. Loans are
     sold with round terms, so the shortest of TERMS_MONTHS with a plausible rate is chosen. The rate i per interval then
     follows from the level-payment formula A = P i / (1 − (1 + i)^−n). It has no closed solution, so i is searched
@@ -116,11 +129,14 @@ def add_rates(known: pl.DataFrame) -> pl.DataFrame:
     )
     payment, n = sold["payment"].to_numpy(), sold["payments"].to_numpy()
     implied = sold.lazy().select(
-        "facility_id", implied_rate=(1 + pl.lit(pl.Series(_implied_interest(payment, n)))) ** pl.col("a_year") - 1
+        "facility_id",
+        "payments",
+        implied_rate=(1 + pl.lit(pl.Series(_implied_interest(payment, n)))) ** pl.col("a_year") - 1,
     )
     rated = known.lazy().join(implied, on="facility_id", how="left", validate="1:1")
     return rated.select(
-        pl.exclude("implied_rate"),
+        pl.exclude("implied_rate", "payments"),
+        term_total=(pl.col("repayment_usual") * pl.col("payments")).round(2).cast(TOTAL),
         yearly_rate=pl.coalesce("implied_rate", assumed),
         implied=pl.col("implied_rate").is_not_null(),
     ).collect(engine="in-memory")
@@ -172,7 +188,7 @@ def add_remaining(known: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         known: one row per facility: `product`, `funding_amount`, `repaid_total`, `grown_balance`, `implied`,
-            `repaid_first` (before anything was drawn), `withheld_estimate`, `inferred_confidence`.
+            `repaid_first` (before anything was drawn), `withheld_estimate`, `inferred_confidence`, `term_total`.
     """
     lent, repaid = pl.col("funding_amount"), pl.col("repaid_total") + pl.col("withheld_estimate").fill_null(0)
     revolving = pl.col("product").is_in(REVOLVING)
@@ -188,9 +204,31 @@ def add_remaining(known: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.lit("unknown"))
     )
     estimate = estimate_remaining(pl.col("remaining_method"), lent, factor(), repaid, pl.col("grown_balance"))
-    return known.with_columns(remaining_method=method).with_columns(
-        estimated_remaining=estimate, remaining_confidence=_confidence()
+    return (
+        known.with_columns(remaining_method=method)
+        .with_columns(estimated_remaining=estimate, remaining_confidence=_confidence())
+        .with_columns(**_remaining_range(lent, repaid))
     )
+
+
+def _remaining_range(lent: pl.Expr, repaid: pl.Expr) -> dict[str, pl.Expr]:
+    """Return `remaining_low` and `remaining_high`: what is left to pay, if paid out now and if the term runs.
+
+    If level repayments imply a term, all of them are left at most, and the balance at least. Otherwise both follow from
+    `Assumed.lowest` and `highest`. The estimate is always between them.
+    """
+    known, estimate = pl.col("remaining_method") != "unknown", pl.col("estimated_remaining")
+    low, high = (lent.cast(_GROWTH) * _look_up_assumed(name).cast(_GROWTH) - repaid for name in ("lowest", "highest"))
+    amortised = (pl.col("remaining_method") == "amortised") & pl.col("term_total").is_not_null()
+    least = pl.when(amortised).then(estimate).otherwise(low.round(2).cast(TOTAL))
+    most = pl.when(amortised).then(pl.col("term_total") - repaid).otherwise(high.round(2).cast(TOTAL))
+    nothing = pl.lit(0, TOTAL)
+    return {
+        "remaining_low": pl.when(known & least.is_not_null()).then(
+            pl.min_horizontal(pl.max_horizontal(least, nothing), estimate)
+        ),
+        "remaining_high": pl.when(known & most.is_not_null()).then(pl.max_horizontal(most, estimate)),
+    }
 
 
 def estimate_remaining(

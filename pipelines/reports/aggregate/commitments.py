@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from pipelines.enrichment.facilities import FACILITIES, add_interest, list_flows, summarise_facilities
+from pipelines.enrichment.facilities import FACILITIES, add_inferred, add_interest, describe_facilities, list_flows
 from pipelines.enrichment.facilities.products import PRODUCTS, product_of
 from pipelines.enrichment.facilities.terms import estimate_remaining, factor
 from pipelines.figures import words
@@ -123,30 +123,32 @@ RECURRING = Table(
 
 _FACILITY_COLUMNS = (
     *(BY_CUSTOMER, "account_id", "date", "amount", "superseded_seq", "status", "transaction_id", "facility_id"),
-    *("category", "category_group", "is_transfer", "is_revenue", "related_party", "other_account"),
-    *("counterparty_name", "counterparty_lender_id", "counterparty_group"),
+    *("category", "category_group", "category_source", "confidence", "description", "is_transfer", "is_revenue"),
+    *("related_party", "other_account", "counterparty_name", "counterparty_lender_id", "counterparty_group"),
 )
 
 
 def facilities(facts: Facts) -> pl.DataFrame:
     """Return FACILITIES of the customers who have any."""
-    rows = _history_rows(facts)
-    return summarise_facilities(rows, facts.as_of) if rows.height else FACILITIES.to_frame()
+    rows = facts.cached(debt_rows)
+    return describe_facilities(rows, facts.as_of) if rows.height else FACILITIES.to_frame()
 
 
-def _history_rows(facts: Facts) -> pl.DataFrame:
+def debt_rows(facts: Facts) -> pl.DataFrame:
     """Return only the rows that facilities are derived from.
 
     These are the facilities' own rows, each account's last day, and for customers with a cash advance their takings,
     which show what the lender keeps back.
     """
     of_facility = pl.col("facility_id").is_not_null()
-    advanced = (of_facility & pl.col("category").is_in(PRODUCTS["cash_advance"].fundings)).any().over(BY_CUSTOMER)
-    having = facts.rows.lazy().filter(of_facility).select(BY_CUSTOMER).unique()
+    product = pl.coalesce("inferred_product", product_of())
+    advanced = (of_facility & words.is_credit() & (product == "cash_advance")).any().over(BY_CUSTOMER)
     last = pl.col("date") == pl.col("date").max().over(BY_CUSTOMER, "account_id")
     history_rows = of_facility | last | (pl.col("is_revenue") & words.is_credit() & advanced)
-    relevant = facts.rows.lazy().select(_FACILITY_COLUMNS).join(having, on=BY_CUSTOMER, how="semi")
-    return relevant.filter(history_rows).drop("is_revenue").collect(engine="in-memory")
+    inferred = facts.rows.select(_FACILITY_COLUMNS).pipe(add_inferred)
+    having = inferred.lazy().filter(of_facility).select(BY_CUSTOMER).unique()
+    relevant = inferred.lazy().join(having, on=BY_CUSTOMER, how="semi")
+    return relevant.filter(history_rows).drop("is_revenue", "description").collect(engine="in-memory")
 
 
 def _known_sum(name: str, shown_name: str) -> Callable[[Facts], pl.LazyFrame]:
@@ -164,7 +166,7 @@ def _missed(facts: Facts) -> pl.LazyFrame:
     missed = (
         facts.cached(facilities).select(BY_CUSTOMER, "facility_id", date="missed_dates").explode("date").drop_nulls()
     )
-    tried = list_flows(_history_rows(facts)).filter(~pl.col("funds")).select(*by_date, "transaction_id")
+    tried = list_flows(facts.cached(debt_rows)).filter(~pl.col("funds")).select(*by_date, "transaction_id")
     before = missed.sort(by_date).join_asof(
         tried.sort(*by_date, "transaction_id"), on="date", by="facility_id", check_sortedness=False
     )
@@ -173,15 +175,17 @@ def _missed(facts: Facts) -> pl.LazyFrame:
 
 def _with_interest(facts: Facts) -> pl.LazyFrame:
     """Return rows of instalment loans with interest added."""
-    grown = add_interest(list_flows(_history_rows(facts)).lazy(), facts.cached(facilities).lazy())
+    grown = add_interest(list_flows(facts.cached(debt_rows)).lazy(), facts.cached(facilities).lazy())
     return grown.with_columns(facilityId=uuid_text("facility_id"))
 
 
 def _facility_rows(facts: Facts) -> pl.LazyFrame:
     """Return rows of facilities: what was drawn and what was repaid, each minus what came back."""
-    draws, size = product_of().is_not_null() == words.is_credit(), pl.col("amount")
+    product = pl.coalesce("inferred_product", product_of())
+    draws, size = product.is_not_null() == words.is_credit(), pl.col("amount")
     return (
-        facts.rows.lazy()
+        facts.cached(debt_rows)
+        .lazy()
         .filter(pl.col("facility_id").is_not_null())
         .with_columns(
             facilityId=uuid_text("facility_id"),

@@ -1,0 +1,273 @@
+"""Infer facilities from what payments do, whoever the lender is: money comes in, and debits pay it back.
+
+A **dealing** is all payments of a customer that share a party, or a number (of a mandate or contract) printed in both
+the credit and the debits. It is debt if a credit is followed by at least LEAST_DEBITS regular debits of one amount
+that can repay it in time, and not much more. Advances on invoices are repaid one by one: a debit with the number of a
+credit is the same small factor larger, at least LEAST_DEBITS times. That both sides share a party or a number
+distinguishes debt from a rent after a deposit, or wages after a customer's payment.
+
+Categories that corrections, lists or words decided are never overruled, but the model's are. What is inferred exists
+only in the list of facilities: the rows keep their category and `facility_id`, so no metric, event, score, rule or
+policy can read it.
+"""
+
+import polars as pl
+
+from pipelines.enrichment.facilities.joining import FUNDING_TO_REPAYMENT_DAYS, find_streams, join_facilities
+from pipelines.enrichment.facilities.products import product_of
+from pipelines.enrichment.matching.reversals import pair_returns, party
+
+# LEAST_DEBITS and MOST_REPAID define a facility; the other numbers are our judgement.
+LEAST_DEBITS, MOST_REPAID = 4, 1.6  # MOST_REPAID: repaid ÷ funded
+LEAST_FUNDING = 300.0  # AUD
+LARGEST_INSTALMENT = 0.4  # of what was funded: MOST_REPAID in LEAST_DEBITS payments
+LEVEL_SHARE = 0.6  # of the debits, that have the amount of a stream
+LONGEST_TERM_DAYS, LONGEST_MONTHLY_DAYS = 7 * 365, 30 * 365  # in which the debits must be able to repay the credit
+ADVANCED_FOR = (5, 120)  # days from an advance on an invoice to its repayment
+ADVANCE_FACTOR = (1.003, 1.15)  # of the repayment
+CONTRACT, INVOICE = r"\d{5,}", r"\d{4,}"  # numbers: shorter ones are dates and cards
+SURE = 0.9  # confidence from which a category is not overruled
+DECIDED_BY = ("correction", "client_rule", "counterparty", "pattern")
+_DEALING = ("customer_number", "lender")
+_BORROWED = ("row", *_DEALING, "product", "date", "transaction_id", "size", "funds")
+
+
+def add_inferred(booked: pl.DataFrame) -> pl.DataFrame:
+    """Fill `facility_id` of rows of inferred facilities, and add `inferred_product` and `is_inferred`.
+
+    `inferred_product`: of rows that fund or repay a facility and don't say so. `is_inferred`: no row of the facility
+    says so.
+
+    A facility that words or lists name keeps its id and product; rows that behave as a part of it are added to it. One
+    that only the model recognised is replaced.
+
+    Args:
+        booked: posted rows of whole customers, with `facility_id` filled (schema TRANSACTIONS).
+    """
+    numbered = booked.with_row_index("row")
+    members = _merge_known(numbered, _infer_facilities(numbered))
+    returned = pair_returns(numbered.join(members, on="row", how="semi").vstack(_select_returns(numbered)))
+    returns = returned.join(members, left_on="opened", right_on="row").select("inferred_id", row="closed")
+    every = pl.concat([members, returns], how="diagonal")
+    together = numbered.join(every, on="row", how="left", validate="1:1", maintain_order="left")
+    return together.with_columns(
+        pl.col("is_inferred").fill_null(value=False), facility_id=pl.coalesce("inferred_id", "facility_id")
+    ).drop("row", "inferred_id")
+
+
+def _select_returns(numbered: pl.DataFrame) -> pl.DataFrame:
+    return numbered.filter(pl.col("category") == "returned_payment", pl.col("amount") > 0)
+
+
+def _merge_known(numbered: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
+    """Return `row`, `inferred_id` and `inferred_product` of the rows that change."""
+    read = numbered.select(
+        "row", "facility_id", named=pl.col("facility_id").is_not_null() & _is_sure(), known=product_of()
+    )
+    named = pl.col("facility_id").filter("named").drop_nulls().mode().sort().first()
+    product = pl.col("known").filter("named").drop_nulls().mode().sort().first()
+    return (
+        members.join(read, on="row", validate="1:1")
+        .with_columns(
+            inferred_id=pl.coalesce(named.over("member_of"), "member_of"),
+            inferred_product=pl.coalesce(product.over("member_of"), "product"),
+        )
+        .filter(~pl.col("named"))
+        .select("row", "inferred_id", "inferred_product", is_inferred=pl.col("inferred_id") == pl.col("member_of"))
+    )
+
+
+def _infer_facilities(booked: pl.DataFrame) -> pl.DataFrame:
+    """Return `row`, `member_of` (the facility's id) and `product` of the rows that fund and repay inferred facilities.
+
+    Args:
+        booked: rows with their number in `row` (UInt32).
+    """
+    candidates = _select_candidates(booked)
+    advances = _find_advances(candidates)
+    dealt = _find_dealings(candidates.join(advances, on="row", how="anti"))
+    loans = dealt.join(_select_loans(dealt), on=_DEALING, validate="m:1")
+    borrowed = (
+        pl.concat([loans.select(_BORROWED), advances.select(_BORROWED)])
+        .sort("customer_number", "date", "transaction_id")
+        .rename({"row": "place"})
+        .with_row_index("row")
+    )
+    members = borrowed.join(join_facilities(borrowed.drop("place")), on="row", validate="1:1")
+    return members.select("product", row="place", member_of="facility_id")
+
+
+def _is_sure() -> pl.Expr:
+    sure = pl.col("category_source").cast(pl.String).is_in(DECIDED_BY) & (pl.col("confidence") >= SURE)
+    return sure.fill_null(value=False)
+
+
+def _select_candidates(booked: pl.DataFrame) -> pl.DataFrame:
+    return (
+        booked.lazy()
+        .with_columns(through=pl.col("date").max().over("customer_number"))
+        .filter(pl.col("is_transfer").ne_missing(True), ~(_is_sure() & product_of().is_null()))
+        .select(
+            *("row", "customer_number", "date", "transaction_id", "description", "through"),
+            size=pl.col("amount").abs(),
+            funds=pl.col("amount") > 0,
+            party=party(),
+        )
+        .collect(engine="in-memory")
+    )
+
+
+# -- loans, repaid by equal debits -----------------------------------------------------------------------------------
+
+
+def _find_dealings(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of dealings with credits and at least LEAST_DEBITS debits; `lender` is the dealing's number."""
+    return candidates.join(_join_keys(_find_shared_keys(candidates)), on="row", validate="1:1")
+
+
+def _find_shared_keys(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Return `row` and `key`, the number of a party or of a printed number, where it is on both sides.
+
+    A number printed beside several parties belongs to the customer or the bank, not to a contract. Two are allowed,
+    because banks word the party of a credit and of a debit differently.
+    """
+    known = candidates.lazy().select("row", "customer_number", "funds", "party")
+    named = known.with_columns(key="p " + pl.col("party"))
+    numbered = known.with_columns(key=candidates["description"].str.extract_all(CONTRACT).list.unique()).explode("key")
+    return (
+        pl.concat([named, numbered])
+        .drop_nulls("key")
+        .group_by("customer_number", "key")
+        .agg("row", credits=pl.col("funds").sum(), parties=pl.col("party").drop_nulls().n_unique())
+        .filter(pl.col("credits") > 0, pl.col("parties") <= 2)
+        .filter(pl.col("row").list.len() - pl.col("credits") >= LEAST_DEBITS)
+        .sort("customer_number", "key")
+        .with_row_index("number")
+        .select("row", key="number")
+        .explode("row")
+        .collect(engine="in-memory")
+    )
+
+
+def _join_keys(shared: pl.DataFrame) -> pl.DataFrame:
+    """Return `row` and `lender`, the least key among all that rows connect. Each pass goes one step further."""
+    found = shared.with_columns(lender="key")
+    while True:
+        further = found.with_columns(pl.col("lender").min().over("row")).with_columns(
+            pl.col("lender").min().over("key")
+        )
+        if further["lender"].equals(found["lender"]):
+            return found.select("row", pl.col("lender").cast(pl.String)).unique("row")
+        found = further
+
+
+def _select_loans(dealt: pl.DataFrame) -> pl.DataFrame:
+    """Return the dealings that are debt, with their `product`."""
+    streams = find_streams(dealt.filter(~pl.col("funds")).with_columns(product=pl.lit("")))
+    begun = _select_funded_streams(dealt, streams)
+    since = dealt.join(begun.select(*_DEALING, "drawn"), on=_DEALING).filter(pl.col("date") >= pl.col("drawn"))
+    amounts = streams.select(*_DEALING, "size", is_level=True)
+    out, size = ~pl.col("funds"), pl.col("size").cast(pl.Float64)
+    is_level = pl.col("is_level").fill_null(value=False)
+    sums = (
+        since.join(amounts, on=[*_DEALING, "size"], how="left", validate="m:1")
+        .group_by(_DEALING)
+        .agg(
+            repaid=size.filter(out).sum(),
+            lent=size.filter("funds").sum(),
+            debits=out.sum(),
+            silent=(pl.col("through") - pl.col("date").filter(out).max()).dt.total_days().first(),
+            draws=pl.col("funds").sum(),
+            level=is_level.filter(out).mean(),
+            amounts=pl.col("size").filter(out, is_level).n_unique(),
+        )
+        .filter(
+            pl.col("repaid") <= MOST_REPAID * pl.col("lent"),
+            pl.col("level") >= LEVEL_SHARE,
+            pl.col("debits") >= 2 * pl.col("draws"),
+        )
+    )
+    return begun.join(sums, on=_DEALING, validate="1:1").select(*_DEALING, product=_kind())
+
+
+def _select_funded_streams(dealt: pl.DataFrame, streams: pl.DataFrame) -> pl.DataFrame:
+    """Return each dealing's first credit that is followed soon by a stream that can repay it, with the stream."""
+    credits = dealt.filter("funds").select(*_DEALING, drawn="date", funding=pl.col("size").cast(pl.Float64))
+    after = (pl.col("first") - pl.col("drawn")).dt.total_days()
+    longest = pl.when(_gap() > 25).then(LONGEST_MONTHLY_DAYS).otherwise(LONGEST_TERM_DAYS)
+    return (
+        streams.filter(pl.col("days") >= LEAST_DEBITS)
+        .select(*_DEALING, "first", "last", "days", instalment=pl.col("size").cast(pl.Float64))
+        .join(credits, on=_DEALING)
+        .filter(
+            after.is_between(0, FUNDING_TO_REPAYMENT_DAYS),
+            pl.col("funding") >= LEAST_FUNDING,
+            pl.col("instalment") <= LARGEST_INSTALMENT * pl.col("funding"),
+            pl.col("instalment") * longest / _gap() >= pl.col("funding"),
+        )
+        .sort(*_DEALING, "drawn", "first", "instalment")
+        .unique(_DEALING, keep="first", maintain_order=True)
+    )
+
+
+def _gap() -> pl.Expr:
+    """Return the mean days between the debits of a stream."""
+    return (pl.col("last") - pl.col("first")).dt.total_days() / (pl.col("days") - 1)
+
+
+def _kind() -> pl.Expr:
+    """Return the likeliest product, by the draws, the rhythm, and how fast the debits repay the funding.
+
+    Loans run for a year or longer; advances, credit for purchases and payday credit for months. Loans repaid over five
+    years are for vehicles and equipment, longer ones for property. Payday credit is at most AUD 5,000 by law (National
+    Consumer Credit Protection Act 2009). The other bounds are our judgement.
+    """
+    share = pl.col("instalment") / pl.col("funding")
+    a_year = share * 365 / _gap()
+    quick = a_year > 1.7
+    factor, ended = pl.col("repaid") / pl.col("lent"), pl.col("silent") > 2 * _gap()
+    without_interest = ended & factor.is_between(0.98, 1.001)
+    costly = (factor > 1.2) | ~ended & (pl.col("funding") <= 2_000)
+    return (
+        pl.when((pl.col("draws") > pl.col("amounts")) | without_interest)
+        .then(pl.lit("line_of_credit"))
+        .when(_gap() < 4)
+        .then(pl.lit("cash_advance"))
+        .when((share > 0.08) & (_gap() < 20) & costly & (pl.col("funding") <= 5_000))
+        .then(pl.lit("payday_credit"))
+        .when(share > 0.08)
+        .then(pl.lit("trade_credit"))
+        .when((_gap() < 10) & quick)
+        .then(pl.lit("cash_advance"))
+        .when((_gap() > 25) & (share < 0.012))
+        .then(pl.lit("mortgage"))
+        .when((_gap() > 25) & (share < 0.0215))
+        .then(pl.lit("asset_finance"))
+        .otherwise(pl.lit("term_loan"))
+    )
+
+
+# -- advances on invoices, repaid one by one -------------------------------------------------------------------------
+
+
+def _find_advances(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of advances on invoices; `lender` stands for the factor by which repayments are larger."""
+    numbers = candidates["description"].str.extract_all(INVOICE).list.unique()
+    numbered = candidates.lazy().select("row", "customer_number", "date", "size", "funds", number=numbers)
+    exploded = numbered.explode("number").drop_nulls("number")
+    credits = exploded.filter("funds").drop("funds")
+    debits = exploded.filter(~pl.col("funds")).drop("funds")
+    days = (pl.col("date_back") - pl.col("date")).dt.total_days()
+    factor = pl.col("size_back").cast(pl.Float64) / pl.col("size").cast(pl.Float64)
+    repaid = (
+        credits.join(debits, on=["customer_number", "number"], suffix="_back")
+        .filter(days.is_between(*ADVANCED_FOR), factor.is_between(*ADVANCE_FACTOR), pl.col("size") >= LEAST_FUNDING)
+        .select("row", "row_back", lender=pl.format("advance {} {}", "customer_number", (factor * 1000).round()))
+        .sort("row", "row_back")
+        .unique("row", keep="first", maintain_order=True)
+        .unique("row_back", keep="first", maintain_order=True)
+        .filter(pl.len().over("lender") >= LEAST_DEBITS)
+    )
+    sides = [repaid.select("lender", row=side) for side in ("row", "row_back")]
+    of = pl.concat(sides).collect(engine="in-memory")
+    return candidates.join(of, on="row", validate="1:1").with_columns(product=pl.lit("invoice_finance"))

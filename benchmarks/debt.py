@@ -96,7 +96,7 @@ def _share(rows: pl.DataFrame, holds: str | pl.Expr) -> str:
 
 
 def _match(enriched: pl.DataFrame, true: pl.DataFrame, until: date) -> pl.DataFrame:
-    """Return the true debts with what was found of each: the facility with most of its rows, if that is half or more."""
+    """Return the true debts, each with the facility that has most of its rows; it is found if these are half or more."""
     rows = add_inferred(enriched).filter(pl.col("true_facility").is_not_null(), _MEMBER)
     out = (pl.col("amount") < 0) & (pl.col("true_category") != "returned_payment")
     of_true = rows.group_by(TRUE).agg(

@@ -134,6 +134,7 @@ FACILITIES = Derived(
     (
         *(*_STANDING, "status", "transaction_id", "facility_id", "category", "category_group", "is_transfer"),
         *("counterparty_name", "counterparty_lender_id", "counterparty_group", "related_party", "other_account"),
+        *("category_source", "confidence", "description"),
     ),
     summarise_facilities,
     (
@@ -161,8 +162,11 @@ FACILITIES = Derived(
         pl.col("estimated_remaining").alias("estimatedRemaining"),
         share("remaining_confidence").alias("remainingConfidence"),
         pl.col("remaining_method").alias("remainingMethod"),
+        pl.col("remaining_low").alias("remainingLow"),
+        pl.col("remaining_high").alias("remainingHigh"),
         pl.col("next_expected").alias("nextExpectedDate"),
         pl.col("stacked_with").alias("stackedWith"),
+        pl.col("possibly_stacked_with").alias("possiblyStackedWith"),
         uuid_text("renewed_by").alias("renewedBy"),
     ),
 )

@@ -53,8 +53,8 @@ class Knowledge:
     """What is known about the customers of a batch.
 
     `corrections`, `related_parties`, `customers` and `group_rows` have the schemas of the same names. `models` lists
-    clients' own models, each with the customers for whom it decides instead of the shipped one. `directory`: lists of counterparties
-    to use instead of the shipped ones.
+    clients' own models, each with the customers for whom it decides instead of the shipped one. `directory` is the
+    lists of counterparties to use instead of the shipped ones.
     """
 
     corrections: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CORRECTIONS))

@@ -78,7 +78,10 @@ class SeriesView(View):
 class FacilityView(View):
     """A credit facility derived from its payments. The last row of its accounts counts as today."""
 
-    facility_id: UUID = Field(description="Id in the `facilityId` of its transactions.")
+    facility_id: UUID = Field(
+        description="Id in the `facilityId` of its transactions. No transaction has the id of an inferred facility, "
+        "which is derived from its first transaction."
+    )
     lender_name: str | None = Field(description="Null if no text names the lender.")
     lender_id: str | None = Field(description="Id in the `lenderId` of a counterparty.")
     product: Literal[PRODUCT_NAMES] = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
@@ -104,7 +107,10 @@ class FacilityView(View):
     missed_payments: int = Field(ge=0, description="Repayments that were returned or did not arrive.")
     missed_dates: list[date] = Field(description="Date of a returned repayment, or due date of a missing one.")
     repaid_total: Money = Field(description="AUD, paid from the accounts, less returned repayments.")
-    inferred: bool = Field(description="Whether repayments are inferred from a fall in card payouts, not seen.")
+    inferred: bool = Field(
+        description="Whether the facility is inferred from what payments do, because no text says what they are; or its "
+        "repayments, from a fall in card payouts. Inferred facilities enter no metric, rating, rule or policy."
+    )
     inferred_confidence: float | None = Field(ge=0, le=1, description="Null if nothing was inferred.")
     withheld_share: float | None = Field(
         ge=0, le=1, description="Share of card takings that the lender withholds; four decimals. Null if not inferred."
@@ -119,8 +125,11 @@ class FacilityView(View):
         "repayments, with daily interest. drawn_less_repaid: without interest. payments_ended, rolled_over: nothing "
         "is left. unknown: drawn before the statements begin."
     )
+    remaining_low: Money | None = Field(description="AUD still to be repaid at least, if it is paid out now.")
+    remaining_high: Money | None = Field(description="AUD still to be repaid at most, if it runs its term.")
     next_expected_date: date | None = Field(description="Date of the next repayment. Null once it has ended.")
     stacked_with: int = Field(ge=0, description="Other advances, loans and lines for working capital at the same time.")
+    possibly_stacked_with: int = Field(ge=0, description="The same, inferred facilities included.")
     renewed_by: UUID | None = Field(description="The facility that replaced it.")
 
 

@@ -4,9 +4,10 @@ A **dealing** is all payments of a customer that share a party, or a number (of 
 the credit and the debits. It is debt if a credit is followed by at least LEAST_DEBITS regular debits of one amount
 that can repay it in time, and not much more. Advances on invoices are repaid one by one: a debit with the number of a
 credit is the same small factor larger, at least LEAST_DEBITS times. That both sides share a party or a number
-distinguishes debt from a rent after a deposit, or wages after a customer's payment.
+distinguishes debt from a rent after a deposit, or wages after a customer's payment. Equal payments to a tax office, a
+month or less apart, pay off a debt: activity statements differ from month to month.
 
-Categories that corrections, lists or words decided are never overruled, but the model's are. What is inferred exists
+Otherwise categories that corrections, lists or words decided are never overruled, but the model's are. What is inferred exists
 only in the list of facilities: the rows keep their category and `facility_id`, so no metric, event, score, rule or
 policy can read it.
 """
@@ -26,6 +27,8 @@ LONGEST_TERM_DAYS, LONGEST_MONTHLY_DAYS = 7 * 365, 30 * 365  # in which the debi
 ADVANCED_FOR = (5, 120)  # days from an advance on an invoice to its repayment
 ADVANCE_FACTOR = (1.003, 1.15)  # of the repayment
 CONTRACT, INVOICE = r"\d{5,}", r"\d{4,}"  # numbers: shorter ones are dates and cards
+TAX_CATEGORIES = ("bas", "payg_instalment")  # what a payment to a tax office is, unless its words say more
+MONTH_DAYS = 33  # most days between the instalments of a plan: instalments of income tax are quarterly
 SURE = 0.9  # confidence from which a category is not overruled
 DECIDED_BY = ("correction", "client_rule", "counterparty", "pattern")
 _DEALING = ("customer_number", "lender")
@@ -83,12 +86,12 @@ def _infer_facilities(booked: pl.DataFrame) -> pl.DataFrame:
     Args:
         booked: rows with their number in `row` (UInt32).
     """
-    candidates = _select_candidates(booked)
+    candidates = _select_payments(booked, ~(_is_sure() & product_of().is_null()))
     advances = _find_advances(candidates)
     dealt = _find_dealings(candidates.join(advances, on="row", how="anti"))
     loans = dealt.join(_select_loans(dealt), on=_DEALING, validate="m:1")
     borrowed = (
-        pl.concat([loans.select(_BORROWED), advances.select(_BORROWED)])
+        pl.concat([found.select(_BORROWED) for found in (loans, advances, _find_tax_plans(booked))])
         .sort("customer_number", "date", "transaction_id")
         .rename({"row": "place"})
         .with_row_index("row")
@@ -102,11 +105,12 @@ def _is_sure() -> pl.Expr:
     return sure.fill_null(value=False)
 
 
-def _select_candidates(booked: pl.DataFrame) -> pl.DataFrame:
+def _select_payments(booked: pl.DataFrame, *where: pl.Expr) -> pl.DataFrame:
+    """Select payments, and add their `size`, whether they could be funding (`funds`), and the customer's last day."""
     return (
         booked.lazy()
         .with_columns(through=pl.col("date").max().over("customer_number"))
-        .filter(pl.col("is_transfer").ne_missing(True), ~(_is_sure() & product_of().is_null()))
+        .filter(pl.col("is_transfer").ne_missing(True), *where)
         .select(
             *("row", "customer_number", "date", "transaction_id", "description", "through"),
             size=pl.col("amount").abs(),
@@ -115,6 +119,15 @@ def _select_candidates(booked: pl.DataFrame) -> pl.DataFrame:
         )
         .collect(engine="in-memory")
     )
+
+
+def _find_tax_plans(booked: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of plans with a tax office that no words name; each amount is a plan of its own."""
+    office = pl.col("category").is_in(TAX_CATEGORIES) & (pl.col("amount") < 0)
+    paid = _select_payments(booked, office).with_columns(lender="tax " + pl.col("size").cast(pl.String))
+    streams = find_streams(paid.with_columns(product=pl.lit("")))
+    plans = streams.filter(pl.col("days") >= LEAST_DEBITS, _gap() <= MONTH_DAYS)
+    return paid.join(plans, on=_DEALING, how="semi").with_columns(product=pl.lit("tax_payment_plan"))
 
 
 # -- loans, repaid by equal debits -----------------------------------------------------------------------------------
@@ -192,13 +205,13 @@ def _select_loans(dealt: pl.DataFrame) -> pl.DataFrame:
 
 def _select_funded_streams(dealt: pl.DataFrame, streams: pl.DataFrame) -> pl.DataFrame:
     """Return each dealing's first credit that is followed soon by a stream that can repay it, with the stream."""
-    credits = dealt.filter("funds").select(*_DEALING, drawn="date", funding=pl.col("size").cast(pl.Float64))
+    fundings = dealt.filter("funds").select(*_DEALING, drawn="date", funding=pl.col("size").cast(pl.Float64))
     after = (pl.col("first") - pl.col("drawn")).dt.total_days()
     longest = pl.when(_gap() > 25).then(LONGEST_MONTHLY_DAYS).otherwise(LONGEST_TERM_DAYS)
     return (
         streams.filter(pl.col("days") >= LEAST_DEBITS)
         .select(*_DEALING, "first", "last", "days", instalment=pl.col("size").cast(pl.Float64))
-        .join(credits, on=_DEALING)
+        .join(fundings, on=_DEALING)
         .filter(
             after.is_between(0, FUNDING_TO_REPAYMENT_DAYS),
             pl.col("funding") >= LEAST_FUNDING,
@@ -251,23 +264,41 @@ def _kind() -> pl.Expr:
 
 
 def _find_advances(candidates: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of advances on invoices; `lender` stands for the factor by which repayments are larger."""
+    """Return the rows of advances on invoices, those not yet repaid included.
+
+    `lender` stands for the funder, as far as it is named, and the factor by which its repayments are larger.
+    """
+    repaid = _pair_advances(candidates)
+    sides = [repaid.select("lender", row=side) for side in ("row", "row_back")]
+    members = pl.concat([*sides, _find_open_advances(candidates, repaid)])
+    return candidates.join(members, on="row", validate="1:1").with_columns(product=pl.lit("invoice_finance"))
+
+
+def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Pair credits (`row`) with later, slightly larger debits that print the same number (`row_back`)."""
     numbers = candidates["description"].str.extract_all(INVOICE).list.unique()
-    numbered = candidates.lazy().select("row", "customer_number", "date", "size", "funds", number=numbers)
-    exploded = numbered.explode("number").drop_nulls("number")
-    credits = exploded.filter("funds").drop("funds")
-    debits = exploded.filter(~pl.col("funds")).drop("funds")
+    numbered = candidates.lazy().with_columns(number=numbers).explode("number").drop_nulls("number")
+    advanced = numbered.filter("funds", pl.col("size") >= LEAST_FUNDING)
     days = (pl.col("date_back") - pl.col("date")).dt.total_days()
     factor = pl.col("size_back").cast(pl.Float64) / pl.col("size").cast(pl.Float64)
-    repaid = (
-        credits.join(debits, on=["customer_number", "number"], suffix="_back")
-        .filter(days.is_between(*ADVANCED_FOR), factor.is_between(*ADVANCE_FACTOR), pl.col("size") >= LEAST_FUNDING)
-        .select("row", "row_back", lender=pl.format("advance {} {}", "customer_number", (factor * 1000).round()))
+    name = pl.format("{} x {}", pl.col("party").fill_null(""), (factor * 1000).round())
+    return (
+        advanced.join(numbered.filter(~pl.col("funds")), on=["customer_number", "number"], suffix="_back")
+        .filter(days.is_between(*ADVANCED_FOR), factor.is_between(*ADVANCE_FACTOR))
+        .select("row", "row_back", "customer_number", lender=name)
         .sort("row", "row_back")
         .unique("row", keep="first", maintain_order=True)
         .unique("row_back", keep="first", maintain_order=True)
-        .filter(pl.len().over("lender") >= LEAST_DEBITS)
+        .filter(pl.len().over(_DEALING) >= LEAST_DEBITS)
+        .collect(engine="in-memory")
     )
-    sides = [repaid.select("lender", row=side) for side in ("row", "row_back")]
-    of = pl.concat(sides).collect(engine="in-memory")
-    return candidates.join(of, on="row", validate="1:1").with_columns(product=pl.lit("invoice_finance"))
+
+
+def _find_open_advances(candidates: pl.DataFrame, repaid: pl.DataFrame) -> pl.DataFrame:
+    """Return `lender` and `row` of late credits that are worded like advances of a funder, apart from the numbers."""
+    worded = candidates.filter("funds").with_columns(wording=pl.col("description").str.replace_all(r"\d", ""))
+    alike = ("customer_number", "wording")
+    known = worded.join(repaid.select("row", "lender"), on="row").unique(alike, keep="first", maintain_order=True)
+    late = (pl.col("through") - pl.col("date")).dt.total_days() <= ADVANCED_FOR[1]
+    unpaid = worded.filter(late).join(repaid, on="row", how="anti")
+    return unpaid.join(known.select(*alike, "lender"), on=alike, validate="m:1").select("lender", "row")

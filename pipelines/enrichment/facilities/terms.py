@@ -31,27 +31,26 @@ Floats = NDArray[np.float64]
 class Assumed(NamedTuple):
     """A product's usual price. `least`: when payments end, the facility is repaid if repaid ÷ lent is at least this.
 
-    `lowest` and `highest`: between them lies repaid ÷ lent over the whole term of most facilities; null if terms and so
-    prices differ too much.
+    `lowest` and `highest`: between them lies repaid ÷ lent over the whole term of most facilities.
     """
 
     factor: str | None = None  # repaid ÷ lent over the whole term
     yearly_rate: float | None = None
     least: str = "1.00"
-    lowest: str | None = "1.00"
-    highest: str | None = "1.05"
+    lowest: str = "1.00"
+    highest: str = "1.05"
 
 
 # Cash advances are sold with a factor of 1.1 to 1.5; this is the middle. Payday credit may by law (National Consumer
-# Credit Protection Act 2009, s 31A) cost 20 % at once and 4 % a month; this is for two months. The yearly rates are our
-# judgement, to be replaced by what a lender knows, as are `lowest` and `highest`: unsecured business loans cost between 10 % at a bank and over 30 %
-# at an online lender, loans for vehicles and equipment about 9 %, for property about 6.5 %.
+# Credit Protection Act 2009, s 31A) cost 20 % at once and 4 % a month; this is for two months. The rest is our
+# judgement, to be replaced by what a lender knows: unsecured business loans cost between 10 % a year at a bank and over
+# 30 % at an online lender, loans for vehicles and equipment about 9 %, for property about 6.5 % (over 30 years, 2.30).
 ASSUMED: Mapping[str, Assumed] = {
     "cash_advance": Assumed(factor="1.30", least="1.10", lowest="1.10", highest="1.40"),
     "payday_credit": Assumed(factor="1.28", least="1.00", lowest="1.20", highest="1.40"),
     "term_loan": Assumed(yearly_rate=0.18, least="1.02", lowest="1.05", highest="1.30"),
     "asset_finance": Assumed(yearly_rate=0.09, lowest="1.05", highest="1.30"),
-    "mortgage": Assumed(yearly_rate=0.065, lowest=None, highest=None),
+    "mortgage": Assumed(yearly_rate=0.065, highest="2.30"),
     "line_of_credit": Assumed(),
     "invoice_finance": Assumed(lowest="1.01", highest="1.05"),
     "trade_credit": Assumed(highest="1.10"),
@@ -188,7 +187,8 @@ def add_remaining(known: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         known: one row per facility: `product`, `funding_amount`, `repaid_total`, `grown_balance`, `implied`,
-            `repaid_first` (before anything was drawn), `withheld_estimate`, `inferred_confidence`, `term_total`.
+            `repaid_first` (before anything was drawn), `withheld_estimate`, `inferred_confidence`, `term_total`,
+            `last_bounced` (null if no repayment was tried).
     """
     lent, repaid = pl.col("funding_amount"), pl.col("repaid_total") + pl.col("withheld_estimate").fill_null(0)
     revolving = pl.col("product").is_in(REVOLVING)
@@ -219,10 +219,13 @@ def _remaining_range(lent: pl.Expr, repaid: pl.Expr) -> dict[str, pl.Expr]:
     """
     known, estimate = pl.col("remaining_method") != "unknown", pl.col("estimated_remaining")
     low, high = (lent.cast(_GROWTH) * _look_up_assumed(name).cast(_GROWTH) - repaid for name in ("lowest", "highest"))
-    amortised = (pl.col("remaining_method") == "amortised") & pl.col("term_total").is_not_null()
+    short = pl.col("product") != "mortgage"  # several of the terms that mortgages have are plausible
+    amortised = (pl.col("remaining_method") == "amortised") & pl.col("term_total").is_not_null() & short
     least = pl.when(amortised).then(estimate).otherwise(low.round(2).cast(TOTAL))
     most = pl.when(amortised).then(pl.col("term_total") - repaid).otherwise(high.round(2).cast(TOTAL))
     nothing = pl.lit(0, TOTAL)
+    unserved = pl.col("last_bounced").is_null() & (pl.col("product") == "cash_advance")  # perhaps withheld from takings
+    least = pl.when(unserved).then(nothing).otherwise(least)
     return {
         "remaining_low": pl.when(known & least.is_not_null()).then(
             pl.min_horizontal(pl.max_horizontal(least, nothing), estimate)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import polars as pl
 
 from pipelines.enrichment.facilities import FACILITIES, add_inferred, add_interest, describe_facilities, list_flows
-from pipelines.enrichment.facilities.products import PRODUCTS, product_of
+from pipelines.enrichment.facilities.products import product_of
 from pipelines.enrichment.facilities.terms import estimate_remaining, factor
 from pipelines.figures import words
 from pipelines.figures.facts import Facts

@@ -66,6 +66,7 @@ def _measure_case(case: str, least: float, enriched: pl.DataFrame, true: pl.Data
     split = pl.col("schedule") == "split_settlement"
     office = pl.col("true_product") == "tax_payment_plan"
     lasting = seen.filter(~split, ~office, pl.col("repayments") >= LEAST_DEBITS)
+    plans = seen.filter(office, pl.col("repayments") >= LEAST_DEBITS)
     funded = lasting.filter("is_funded")
     found = funded.filter("is_found")
     held = pl.col("remaining").is_between(pl.col("remaining_low"), pl.col("remaining_high")).fill_null(value=False)
@@ -76,12 +77,13 @@ def _measure_case(case: str, least: float, enriched: pl.DataFrame, true: pl.Data
     name = f"debts with lenders {case}"
     return [
         Row(f"{name}: recall, of {funded.height}", _share(funded, "is_found"), f"≥ {least}"),
-        Row(f"{name}: precision", _precision(enriched), "≥ 0.95"),
+        Row(f"{name}: precision", _precision(enriched, funded=True), "≥ 0.95"),
         Row(f"{name}: kind is right", _share(found, kind), "≥ 0.85"),
         Row(f"{name}: interval of what remains contains the truth", _share(found, held), "≥ 0.85"),
         Row(f"{name}: median width of the interval ÷ funded", f"{found.select(width.median()).item():.3f}", "≤ 0.25"),
         Row(f"{name}: recall where the funding is not seen", _share(lasting.filter(~pl.col("is_funded")), "is_found")),
-        Row(f"{name}: recall of plans with the tax office", _share(seen.filter(office), "is_found")),
+        Row(f"{name}: precision where the funding is not seen", _precision(enriched, funded=False)),
+        Row(f"{name}: recall of plans with the tax office", _share(plans, "is_found")),
         Row(
             f"{name}: recall of split settlement",
             _share(seen.filter(split, "is_funded"), pl.col("withheld_share").is_not_null()),
@@ -96,7 +98,7 @@ def _share(rows: pl.DataFrame, holds: str | pl.Expr) -> str:
 
 
 def _match(enriched: pl.DataFrame, true: pl.DataFrame, until: date) -> pl.DataFrame:
-    """Return the true debts, each with the facility that has most of its rows; it is found if these are half or more."""
+    """Return the true debts, each with the facility that has most of its rows, and whether these are half or more."""
     rows = add_inferred(enriched).filter(pl.col("true_facility").is_not_null(), _MEMBER)
     out = (pl.col("amount") < 0) & (pl.col("true_category") != "returned_payment")
     of_true = rows.group_by(TRUE).agg(
@@ -115,8 +117,8 @@ def _match(enriched: pl.DataFrame, true: pl.DataFrame, until: date) -> pl.DataFr
     )
 
 
-def _precision(enriched: pl.DataFrame) -> str:
-    """Return the share of reported facilities, funding seen, most of whose rows are of a true one.
+def _precision(enriched: pl.DataFrame, funded: bool) -> str:
+    """Return the share of reported facilities most of whose rows are of a true one.
 
     Owners' loans are left out: the portfolio has them, but not as facilities.
     """
@@ -125,4 +127,4 @@ def _precision(enriched: pl.DataFrame) -> str:
     reported = rows.group_by("facility_id").agg(
         right=true.mean() > 0.5, is_funded=(pl.col("amount") > 0).any(), repaid=(pl.col("amount") < 0).any()
     )
-    return f"{reported.filter('is_funded', 'repaid')['right'].mean():.3f}"
+    return f"{reported.filter(pl.col('is_funded') == funded, 'repaid')['right'].mean():.3f}"

@@ -7,9 +7,9 @@ credit is the same small factor larger, at least LEAST_DEBITS times. That both s
 distinguishes debt from a rent after a deposit, or wages after a customer's payment. Equal payments to a tax office, a
 month or less apart, pay off a debt: activity statements differ from month to month.
 
-Otherwise categories that corrections, lists or words decided are never overruled, but the model's are. What is inferred exists
-only in the list of facilities: the rows keep their category and `facility_id`, so no metric, event, score, rule or
-policy can read it.
+Otherwise categories that corrections, lists or words decided are never overruled, but the model's are. What is
+inferred exists only in the list of facilities: the rows keep their category and `facility_id`, so no metric, event,
+score, rule or policy can read it.
 """
 
 import polars as pl
@@ -30,7 +30,7 @@ CONTRACT, INVOICE = r"\d{5,}", r"\d{4,}"  # numbers: shorter ones are dates and 
 TAX_CATEGORIES = ("bas", "payg_instalment")  # what a payment to a tax office is, unless its words say more
 MONTH_DAYS = 33  # most days between the instalments of a plan: instalments of income tax are quarterly
 SURE = 0.9  # confidence from which a category is not overruled
-DECIDED_BY = ("correction", "client_rule", "counterparty", "pattern")
+GUESSED_BY = ("learned", "fallback")
 _DEALING = ("customer_number", "lender")
 _BORROWED = ("row", *_DEALING, "product", "date", "transaction_id", "size", "funds")
 
@@ -38,11 +38,9 @@ _BORROWED = ("row", *_DEALING, "product", "date", "transaction_id", "size", "fun
 def add_inferred(booked: pl.DataFrame) -> pl.DataFrame:
     """Fill `facility_id` of rows of inferred facilities, and add `inferred_product` and `is_inferred`.
 
-    `inferred_product`: of rows that fund or repay a facility and don't say so. `is_inferred`: no row of the facility
-    says so.
-
-    A facility that words or lists name keeps its id and product; rows that behave as a part of it are added to it. One
-    that only the model recognised is replaced.
+    `inferred_product`: of rows that behave like a facility's and are not named as such. `is_inferred`: no row of the
+    facility had a `facility_id`. A facility that words or lists name keeps its id and product, and rows that behave as
+    a part of it are added. One that only the model recognised keeps its id; behaviour says what product it is.
 
     Args:
         booked: posted rows of whole customers, with `facility_id` filled (schema TRANSACTIONS).
@@ -63,20 +61,28 @@ def _select_returns(numbered: pl.DataFrame) -> pl.DataFrame:
 
 
 def _merge_known(numbered: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
-    """Return `row`, `inferred_id` and `inferred_product` of the rows that change."""
-    read = numbered.select(
-        "row", "facility_id", named=pl.col("facility_id").is_not_null() & _is_sure(), known=product_of()
-    )
-    named = pl.col("facility_id").filter("named").drop_nulls().mode().sort().first()
-    product = pl.col("known").filter("named").drop_nulls().mode().sort().first()
-    return (
-        members.join(read, on="row", validate="1:1")
-        .with_columns(
-            inferred_id=pl.coalesce(named.over("member_of"), "member_of"),
-            inferred_product=pl.coalesce(product.over("member_of"), "product"),
+    """Return `row`, `inferred_id`, `inferred_product` and `is_inferred` of the rows that change."""
+    held = pl.col("facility_id").is_not_null()
+    read = numbered.select("row", "facility_id", named=held & ~_is_guess(), known=product_of())
+    joined = members.join(read, on="row", validate="1:1")
+    of_known = (
+        joined.group_by("member_of")
+        .agg(
+            named_id=pl.col("facility_id").filter("named").mode().sort().first(),
+            named_product=pl.col("known").filter("named").mode().sort().first(),
+            held_id=pl.col("facility_id").drop_nulls().mode().sort().first(),
+            held=held.sum(),
         )
-        .filter(~pl.col("named"))
-        .select("row", "inferred_id", "inferred_product", is_inferred=pl.col("inferred_id") == pl.col("member_of"))
+        .sort("held", "member_of", descending=[True, False])
+    )
+    first = pl.when(pl.col("held_id").is_first_distinct()).then("held_id")  # several may be parts of what was held
+    ids = of_known.with_columns(
+        inferred_id=pl.coalesce("named_id", first, "member_of"), is_inferred=pl.col("held") == 0
+    )
+    return (
+        joined.filter(~pl.col("named"))
+        .join(ids, on="member_of", validate="m:1")
+        .select("row", "inferred_id", "is_inferred", inferred_product=pl.coalesce("named_product", "product"))
     )
 
 
@@ -86,7 +92,7 @@ def _infer_facilities(booked: pl.DataFrame) -> pl.DataFrame:
     Args:
         booked: rows with their number in `row` (UInt32).
     """
-    candidates = _select_payments(booked, ~(_is_sure() & product_of().is_null()))
+    candidates = _select_payments(booked, _is_guess() | product_of().is_not_null())
     advances = _find_advances(candidates)
     dealt = _find_dealings(candidates.join(advances, on="row", how="anti"))
     loans = dealt.join(_select_loans(dealt), on=_DEALING, validate="m:1")
@@ -100,9 +106,10 @@ def _infer_facilities(booked: pl.DataFrame) -> pl.DataFrame:
     return members.select("product", row="place", member_of="facility_id")
 
 
-def _is_sure() -> pl.Expr:
-    sure = pl.col("category_source").cast(pl.String).is_in(DECIDED_BY) & (pl.col("confidence") >= SURE)
-    return sure.fill_null(value=False)
+def _is_guess() -> pl.Expr:
+    """Return whether neither corrections, nor lists, nor words decided the category with confidence."""
+    guessed = pl.col("category_source").cast(pl.String).is_in(GUESSED_BY) | (pl.col("confidence") < SURE)
+    return guessed.fill_null(value=False)
 
 
 def _select_payments(booked: pl.DataFrame, *where: pl.Expr) -> pl.DataFrame:

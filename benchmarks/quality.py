@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from benchmarks.debt import measure_debt
 from benchmarks.labelled import accepted
 from benchmarks.table import Row
 from pipelines.enrichment.counterparties import brands, counterparties, lists
@@ -44,6 +45,7 @@ def measure() -> Sequence[Row]:
         *_categories(enriched, nameless),
         *_transfers(enriched),
         *_series(enriched),
+        *measure_debt(CUSTOMERS, MONTHS, SEED, UNTIL),
         *_hand_written(),
         *_reliability(enriched),
         *_confusions(enriched),

@@ -135,7 +135,7 @@ def facilities(facts: Facts) -> pl.DataFrame:
 
 
 def debt_rows(facts: Facts) -> pl.DataFrame:
-    """Return only the rows that facilities are derived from.
+    """Return only the rows that facilities are derived from, inferred ones included (`add_inferred`).
 
     These are the facilities' own rows, each account's last day, and for customers with a cash advance their takings,
     which show what the lender keeps back.
@@ -207,6 +207,11 @@ def _facilities(facts: Facts) -> pl.LazyFrame:
         status=pl.col("status").cast(pl.String),
         fundingDate="funding_date",
         lastRepaymentDate="last_repayment",
+        inferred="inferred",
+        nextExpectedDate="next_expected",
+        possiblyStackedWith="possibly_stacked_with",
+        remainingLow="remaining_low",
+        remainingHigh="remaining_high",
         remainingMethod=pl.col("remaining_method").cast(pl.String),
         costFactor=factor(),
         withheldEstimate=pl.col("withheld_estimate").fill_null(0),
@@ -226,8 +231,15 @@ FACILITIES_TABLE = Table(
         Column("lenderId", "text", meaning="id in the list of lenders"),
         Column("product", "text", meaning="term_loan, line_of_credit, cash_advance, invoice_finance …"),
         Column("status", "text", meaning="active, likely_repaid, in_arrears or renewed"),
-        Column("fundingDate", "date", meaning="date of the first draw; null: drawn before the statements begin"),
+        Column("fundingDate", "date", meaning="date of the first draw; null: the funding is not seen"),
         Column("lastRepaymentDate", "date", meaning="date of the last repayment that was not returned"),
+        Column("inferred", "boolean", meaning="from what payments do; no rating, rule or policy reads it"),
+        Column("nextExpectedDate", "date", meaning="date of the next repayment; null once it has ended"),
+        Column(
+            "possiblyStackedWith", "count", meaning="others for working capital at that time, inferred ones included"
+        ),
+        Column("remainingLow", "AUD", meaning="left to repay at least, if it is paid out now; null if unknown"),
+        Column("remainingHigh", "AUD", meaning="left to repay at most, if it runs its term; null if unknown"),
         Column("remainingMethod", "text", meaning="how estimatedRemaining was estimated"),
         Column("costFactor", "ratio", meaning="repaid ÷ lent over the whole term, if the product has an assumed one"),
         Column("withheldEstimate", "AUD", meaning="kept back from card takings, as far as they show it"),

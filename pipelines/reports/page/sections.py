@@ -128,7 +128,7 @@ SECTIONS = (
             _chosen(
                 "facilities",
                 "lenderName product status fundingDate fundingAmount repaymentCount repaidTotal lastRepaymentDate "
-                "missedPayments estimatedRemaining",
+                "missedPayments estimatedRemaining remainingLow remainingHigh inferred",
             ),
         ),
         "No lenders were recognised.",

@@ -47,8 +47,8 @@ def add_inferred(booked: pl.DataFrame) -> pl.DataFrame:
     """
     numbered = booked.with_row_index("row")
     members = _merge_known(numbered, _infer_facilities(numbered))
-    returned = pair_returns(numbered.join(members, on="row", how="semi").vstack(_select_returns(numbered)))
-    returns = returned.join(members, left_on="opened", right_on="row").select("inferred_id", row="closed")
+    bounced = pair_returns(numbered.filter(_is_return() | pl.col("row").is_in(members["row"].implode())))
+    returns = bounced.join(members, left_on="opened", right_on="row").select("inferred_id", row="closed")
     every = pl.concat([members, returns], how="diagonal")
     together = numbered.join(every, on="row", how="left", validate="1:1", maintain_order="left")
     return together.with_columns(
@@ -56,8 +56,8 @@ def add_inferred(booked: pl.DataFrame) -> pl.DataFrame:
     ).drop("row", "inferred_id")
 
 
-def _select_returns(numbered: pl.DataFrame) -> pl.DataFrame:
-    return numbered.filter(pl.col("category") == "returned_payment", pl.col("amount") > 0)
+def _is_return() -> pl.Expr:
+    return ((pl.col("category") == "returned_payment") & (pl.col("amount") > 0)).fill_null(value=False)
 
 
 def _merge_known(numbered: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
@@ -92,7 +92,7 @@ def _infer_facilities(booked: pl.DataFrame) -> pl.DataFrame:
     Args:
         booked: rows with their number in `row` (UInt32).
     """
-    candidates = _select_payments(booked, _is_guess() | product_of().is_not_null())
+    candidates = _select_payments(booked, ~_is_return() & (_is_guess() | product_of().is_not_null()))
     advances = _find_advances(candidates)
     dealt = _find_dealings(candidates.join(advances, on="row", how="anti"))
     loans = dealt.join(_select_loans(dealt), on=_DEALING, validate="m:1")
@@ -114,10 +114,11 @@ def _is_guess() -> pl.Expr:
 
 def _select_payments(booked: pl.DataFrame, *where: pl.Expr) -> pl.DataFrame:
     """Select payments, and add their `size`, whether they could be funding (`funds`), and the customer's last day."""
+    last = booked.lazy().group_by("customer_number").agg(through=pl.col("date").max())
     return (
         booked.lazy()
-        .with_columns(through=pl.col("date").max().over("customer_number"))
         .filter(pl.col("is_transfer").ne_missing(True), *where)
+        .join(last, on="customer_number", validate="m:1")
         .select(
             *("row", "customer_number", "date", "transaction_id", "description", "through"),
             size=pl.col("amount").abs(),
@@ -305,7 +306,8 @@ def _find_open_advances(candidates: pl.DataFrame, repaid: pl.DataFrame) -> pl.Da
     """Return `lender` and `row` of late credits that are worded like advances of a funder, apart from the numbers."""
     worded = candidates.filter("funds").with_columns(wording=pl.col("description").str.replace_all(r"\d", ""))
     alike = ("customer_number", "wording")
-    known = worded.join(repaid.select("row", "lender"), on="row").unique(alike, keep="first", maintain_order=True)
+    repaid_ones = worded.join(repaid.select("row", "lender"), on="row").sort("row")
+    known = repaid_ones.unique(alike, keep="first", maintain_order=True)
     late = (pl.col("through") - pl.col("date")).dt.total_days() <= ADVANCED_FOR[1]
     unpaid = worded.filter(late).join(repaid, on="row", how="anti")
     return unpaid.join(known.select(*alike, "lender"), on=alike, validate="m:1").select("lender", "row")

@@ -85,6 +85,13 @@ def test_a_returned_repayment_is_missed() -> None:
     assert loan["repaid_total"] == Decimal(19 * 900)
 
 
+def test_a_return_that_only_the_model_recognised_is_no_funding() -> None:
+    payments = weekly(20, "-900")
+    back = {**bounced(payments[11]["date"] + timedelta(days=2), "900"), "category_source": "learned"}
+    loan = summarise_only(row(MONDAY, "40000"), *payments, {**back, "description": payments[0]["description"]})
+    assert (loan["funding_amount"], loan["repaid_total"]) == (Decimal(40_000), Decimal(19 * 900))
+
+
 @pytest.mark.parametrize(
     ("funding", "repayments", "product"),
     [

@@ -29,6 +29,7 @@ ADVANCE_FACTOR = (1.003, 1.15)  # of the repayment
 CONTRACT, INVOICE = r"\d{5,}", r"\d{4,}"  # numbers: shorter ones are dates and cards
 TAX_CATEGORIES = ("bas", "payg_instalment")  # what a payment to a tax office is, unless its words say more
 MONTH_DAYS = 33  # most days between the instalments of a plan: instalments of income tax are quarterly
+MONTHLY_SHARE = 0.7  # of the gaps between instalments, that are no longer
 SURE = 0.9  # confidence from which a category is not overruled
 GUESSED_BY = ("learned", "fallback")
 _DEALING = ("customer_number", "lender")
@@ -130,12 +131,16 @@ def _select_payments(booked: pl.DataFrame, *where: pl.Expr) -> pl.DataFrame:
 
 
 def _find_tax_plans(booked: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of plans with a tax office that no words name; each amount is a plan of its own."""
+    """Return the rows of plans with a tax office that no words name; each amount is a plan of its own.
+
+    An instalment may be missed. Tax withheld from constant wages is equal only in two months of a quarter.
+    """
     office = pl.col("category").is_in(TAX_CATEGORIES) & (pl.col("amount") < 0)
     paid = _select_payments(booked, office).with_columns(lender="tax " + pl.col("size").cast(pl.String))
-    streams = find_streams(paid.with_columns(product=pl.lit("")))
-    plans = streams.filter(pl.col("days") >= LEAST_DEBITS, _gap() <= MONTH_DAYS)
-    return paid.join(plans, on=_DEALING, how="semi").with_columns(product=pl.lit("tax_payment_plan"))
+    soon = pl.col("date").unique().sort().diff().dt.total_days() <= MONTH_DAYS
+    plans = paid.group_by(_DEALING).agg(days=pl.col("date").n_unique(), monthly=soon.mean())
+    equal = plans.filter(pl.col("days") >= LEAST_DEBITS, pl.col("monthly") >= MONTHLY_SHARE)
+    return paid.join(equal, on=_DEALING, how="semi").with_columns(product=pl.lit("tax_payment_plan"))
 
 
 # -- loans, repaid by equal debits -----------------------------------------------------------------------------------

@@ -143,6 +143,13 @@ def test_equal_monthly_payments_to_a_tax_office_are_a_payment_plan() -> None:
     assert plan["funding_date"] is None
 
 
+def test_a_plan_with_a_missed_instalment_is_still_one_plan() -> None:
+    office = {"category": "bas", "category_group": "tax", "category_source": "counterparty", "confidence": 0.9}
+    instalments = monthly(8, "-1500", text="TAX OFFICE", party="tax-office", **office)
+    plan = summarise_only(*instalments[:4], *instalments[5:])
+    assert (plan["repayment_count"], plan["missed_dates"]) == (7, [date(2025, 6, 16)])
+
+
 def test_a_facility_that_a_list_names_is_completed_and_keeps_its_id() -> None:
     repayments = [
         {**each, "category": "term_loan_repayment", "category_source": "counterparty"} for each in weekly(20, "-900")
@@ -224,6 +231,10 @@ NEAR_MISSES = {
         row(date(2025, month, 28), "-1500", party="tax-office", **decided("payg_instalment", "tax"))
         for month in (1, 4, 7, 10)
     ],
+    "tax withheld from constant wages, with GST in every third month": [
+        row(date(2025, month, 21), "-1500" if month % 3 else "-9000", party="tax-office", **decided("bas", "tax"))
+        for month in range(1, 12)
+    ],
     "activity statements": [
         row(date(2025, month, 21), str(-1500 - 13 * month), party="tax-office", **decided("bas", "tax"))
         for month in range(1, 12)
@@ -268,7 +279,7 @@ def test_any_level_loan_is_inferred_with_what_was_funded_and_paid(
 def test_the_order_of_rows_and_other_customers_change_nothing(drawn: Any, random: Any) -> None:
     lent, (days, payments), factor, seen = drawn
     one = [row(MONDAY, str(lent)), *every(days, seen, str(-round(lent * factor / payments)))]
-    numbered = [{**each, "position": n, "transaction_id": n.to_bytes(16)} for n, each in enumerate(one)]
+    numbered: list[Row] = [{**each, "position": n, "transaction_id": n.to_bytes(16)} for n, each in enumerate(one)]
     other = [{**each, "customer_number": 2, "position": 99 + each["position"]} for each in numbered]
     mixed = [*numbered, *({**each, "transaction_id": (1000 + each["position"]).to_bytes(16)} for each in other)]
     random.shuffle(mixed)

@@ -12,8 +12,9 @@ import polars as pl
 
 from benchmarks.labelled import accepted
 from benchmarks.table import Row
-from pipelines.enrichment.counterparties import counterparties
+from pipelines.enrichment.counterparties import brands, counterparties
 from pipelines.enrichment.counterparties.counterparties import Directory
+from pipelines.enrichment.counterparties.lists import combine
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.facilities import add_inferred, summarise_facilities
 from pipelines.enrichment.facilities.inferring import LEAST_DEBITS
@@ -29,7 +30,7 @@ CASES = (("unlisted", None, 0.95), ("renamed", "renamed", 0.95), ("nameless", "n
 
 def measure_debt(customers: int, months: int, seed: int, until: date) -> Sequence[Row]:
     """Measure the three cases on a portfolio with this seed."""
-    lists = Knowledge(directory=without_lenders())
+    lists = Knowledge(lists=combine(without_lenders(), brands.load()))
     rows: list[Row] = []
     for case, lenders, least in CASES:
         businesses = list(portfolio(customers, months, seed, until, lenders=lenders))

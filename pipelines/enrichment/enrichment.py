@@ -86,7 +86,7 @@ def derive(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyF
 
     Customers don't affect each other, so many rows are divided among the cores.
     """
-    read = read_narratives(rows.with_columns(direction=_direction()), knowledge.directory)
+    read = read_narratives(rows.with_columns(direction=_direction()), knowledge.lists)
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
         return pl.concat(pool.map(partial(_derive_share, knowledge=knowledge), _split_by_core(read))).lazy()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pipelines.enrichment.counterparties.counterparties import Directory
+from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.learned.model import Model
 from pipelines.enrichment.transfers.group_pairs import GROUP_ROWS
 from pipelines.vocabulary.schemas import UUID, Direction
@@ -53,8 +53,8 @@ class Knowledge:
     """What is known about the customers of a batch.
 
     `corrections`, `related_parties`, `customers` and `group_rows` have the schemas of the same names. `models` lists
-    clients' own models, each with the customers for whom it decides instead of the shipped one. `directory` is the
-    lists of counterparties to use instead of the shipped ones.
+    clients' own models, each with the customers for whom it decides instead of the shipped one. `lists` replaces the
+    shipped lists of names.
     """
 
     corrections: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CORRECTIONS))
@@ -62,7 +62,7 @@ class Knowledge:
     customers: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CUSTOMERS))
     models: Sequence[ModelOfCustomers] = ()
     group_rows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUP_ROWS))
-    directory: Directory | None = None
+    lists: Lists | None = None
 
     def of(self, customer_numbers: Collection[int]) -> "Knowledge":
         """Select what concerns some of the customers. Models and lists stay, as they are for all of them."""
@@ -73,7 +73,7 @@ class Knowledge:
             customers=self.customers.filter(only),
             models=self.models,
             group_rows=self.group_rows.filter(only),
-            directory=self.directory,
+            lists=self.lists,
         )
 
 

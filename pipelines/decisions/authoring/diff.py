@@ -54,7 +54,7 @@ def _parts(
         places: the position of a new part, by its name.
     """
     yield from _changes(what, before, after, by, apart, places)
-    yield from _order(f"{what}s", _names(before, by), _names(after, by))
+    yield from _order(f"{what.removesuffix(' of')}s", _names(before, by), _names(after, by))
 
 
 def _changes(

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from pipelines.decisions.backtest.result import share
-from pipelines.decisions.readings import CAUSES
+from pipelines.monitoring.baselines import CAUSES
 from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Section, drop_none, number_columns
 from pipelines.pages.charts import bar_chart
 from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shortened, whole
@@ -112,7 +112,7 @@ def _bars(id_: str, title: str, says: str, sizes: Sequence[tuple[str, int]], lon
 
 
 def _rule_table(result: Data) -> Grid:
-    counts = number_columns("Fires", "Customers", "On the first day", "Days true", "Days unknown")
+    counts = number_columns("Fires", "Customers", "On the first day", "Share of days true", "Share unknown")
     starts = {each["code"]: each["customers"] for each in result["atSwitchOn"]["rules"]}
     rows = [
         [

@@ -120,6 +120,16 @@ def test_a_new_rule_says_when_it_is_met() -> None:
     assert line == "Rule NEW: added, met when (not (hardship_flag is true)) and (ato_debt is known)."
 
 
+def test_swapped_limits_and_caps_are_named_in_the_plural() -> None:
+    before = examples.load()["line-of-credit"]
+    after = deepcopy(before)
+    after["limits"].reverse()
+    after["limits"][1]["caps"].reverse()
+    limits, caps = describe_changes(Policy.model_validate(before), Policy.model_validate(after))
+    assert limits.startswith("Limits: the order is now ")
+    assert caps.startswith("Limit of line_of_credit: caps: the order is now ")
+
+
 def test_moved_rule_and_swapped_steps_are_reported_once() -> None:
     document = deepcopy(LOAN)
     knock_outs, compared = document["steps"][1:]

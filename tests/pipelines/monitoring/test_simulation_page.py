@@ -29,6 +29,7 @@ FIRINGS = [
             {"name": "net_30d", "value": Decimal("-12.5000"), "cause": None},
             {"name": "<b>score", "value": None, "cause": "not_set"},
             {"name": "flag", "value": True, "cause": None},
+            {"name": "growth", "value": None, "cause": "no_baseline"},
         ],
     }
 ]
@@ -84,7 +85,10 @@ def test_the_page_is_well_formed_and_fetches_nothing(result: Any) -> None:
 def test_names_never_become_markup(result: Any) -> None:
     html = page(result, ABOUT, FIRINGS)
     assert "Some &lt;ruleset&gt;" in html
-    assert "net_30d -12.5000; &lt;b&gt;score unknown (it is not set); flag true" in html
+    assert (
+        "net_30d -12.5000; &lt;b&gt;score unknown (it is not set); flag true; growth unknown (there is no baseline day"
+        in html
+    )
 
 
 def test_a_result_without_firings_has_a_page(result: Any) -> None:

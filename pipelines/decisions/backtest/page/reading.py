@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from pipelines.decisions.backtest.result import ALL_OUTCOMES, share
-from pipelines.decisions.backtest.tallies import AFTER, BEFORE
+from pipelines.decisions.backtest.tallies import AFTER, BEFORE, UP_TO
 from pipelines.decisions.policy import INDETERMINATE
 from pipelines.decisions.readings import CAUSES
 from pipelines.pages import (
@@ -215,11 +215,7 @@ def _outcomes(id_: str, each: Data, about: About) -> Figure:
 
 
 def _limits(id_: str, nth: int, product: Data, about: About) -> Figure:
-    bounds = [None, *(band["upTo"] for band in product["bands"])]
-    rows = [
-        (_band(band["upTo"], last), *_counts(band[BEFORE], band[AFTER]))
-        for band, last in zip(product["bands"], bounds, strict=False)
-    ]
+    rows = [(_band(band["upTo"]), *_counts(band[BEFORE], band[AFTER])) for band in product["bands"]]
     totals = ", ".join(f"{called} offers {_total(product[side])}" for side, called in about.sides)
     says = f"Customers by the limit that they are offered. In all, {totals}."
     return _pairs(f"{id_}-limits-{nth}", f"Limits: {_product(product)}", says, rows, about)
@@ -235,13 +231,13 @@ def _total(side: Data | None) -> str:
     return f"{dollars(side['amount'])} to {counted(side['offered'], 'customer')}"
 
 
-def _band(up_to: int | None, last: int | None) -> str:
+def _band(up_to: int | None) -> str:
     if up_to is None:
         return "Indeterminate"
     if up_to == 0:
         return "Nothing"
-    if up_to >= 10**15:
-        return f"More than {short_money(last or 0)}"
+    if up_to == UP_TO[-1]:
+        return f"More than {short_money(UP_TO[-2])}"
     return f"Up to {short_money(up_to)}"
 
 

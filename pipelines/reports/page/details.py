@@ -16,6 +16,7 @@ EVIDENCE: Mapping[str, str] = {
     "silence": "Silent for longer than its rhythm explains",
     "series_missing": "A month without any of its recurring payments",
     "statement_period": "Between the periods of two submissions",
+    "statement_missing": "Between the periods of two statements",
 }
 
 

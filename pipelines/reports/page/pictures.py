@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pipelines.pages import Figure, Grid, charts, drop_none, number_columns
 from pipelines.pages.charts import Span
-from pipelines.pages.wording import UNKNOWN, counted, day, dollars, money, month, plain, shortened, words_of
+from pipelines.pages.wording import UNKNOWN, counted, day, dollars, extent, money, month, plain, shortened, words_of
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import NOT_MISSING
 from pipelines.reports.page.fields import Fields
@@ -134,10 +134,15 @@ def _debts(table: Table, history: History) -> Figure | None:
     if not spans:
         return None
     running = sum(span.kind == "solid" for span in spans)
-    says = f"{counted(len(spans), 'facility', 'facilities')}, {running} running."
+    says = f"{counted(len(spans), 'facility', 'facilities')}, {running} running.{_left_out(spans)}"
     columns = ("lenderName", "product", "status", "fundingDate", "fundingAmount", "lastRepaymentDate", "repaidTotal")
     grid, key = table.grid("Facilities", columns), (("solid", "running"), ("outline", "ended"))
     return Figure("debts", "Debt over time", says, charts.timeline(spans[:MOST_SPANS]), grid, key)
+
+
+def _left_out(spans: Sequence[Span]) -> str:
+    """Say that a drawing shows only some of the spans that its sentence counts."""
+    return f" The drawing shows {extent(MOST_SPANS, len(spans))}." if len(spans) > MOST_SPANS else ""
 
 
 def _debt(row: Fields, history: History) -> Span | None:
@@ -171,6 +176,7 @@ def coverage(accounts: Sequence[Fields], gaps: Sequence[Fields]) -> Figure | Non
     marked = sum(len(span.breaks) for span in spans)
     says = (
         f"{counted(len(spans), 'account')} from first to last row, {counted(marked, 'gap') if marked else 'no gaps'}."
+        f"{_left_out(spans)}"
     )
     key = (("soft", "covered"), ("break", "gap")) if marked else ()
     return Figure("coverage", "Coverage of each account", says, charts.timeline(spans[:MOST_SPANS]), key=key)

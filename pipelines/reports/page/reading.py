@@ -68,7 +68,7 @@ class About:
 
 _CALIBRATIONS = {
     "none": "Not calibrated on outcomes, so not a probability",
-    "synthetic": "Calibrated on synthetic outcomes",
+    "synthetic": "Calibrated on synthetic outcomes, so not a probability",
 }
 FOOTER = (
     "Computed by Tidemark from the bank transactions that were supplied. Transfers between own accounts count neither "
@@ -266,7 +266,7 @@ def _risk_card(risk: Fields) -> Card:
         return Card("Risk rating", UNKNOWN, ("Not computed",))
     value, calibration = risk.number("value"), risk.text("calibration") or "none"
     low, high = risk.one("interval").number("low"), risk.one("interval").number("high")
-    fitted = calibration in ("client", "synthetic")
+    fitted = calibration == "client"
     lines = (
         f"{percent(value)} probability of default within 12 months" if fitted else f"Risk figure {plain(value)}",
         f"between {_odds(low, fitted)} and {_odds(high, fitted)}" if low is not None and high is not None else "",

@@ -83,7 +83,8 @@ SECTIONS = (
             ),
             _chosen(
                 "profit_and_loss",
-                "month operatingResult financeCosts tax resultAfterTax financing investing owner unallocated net",
+                "month operatingResult financeCosts tax resultAfterTax financing investing owner returnedPayments "
+                "unallocated net",
                 "From the operating result to what was kept",
             ),
         ),

@@ -16,8 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.pages.wording import day
+from pipelines.reports.aggregate.categories import PROFIT_AND_LOSS
 from pipelines.reports.page import About, page
 from pipelines.reports.page.columns import figure
+from pipelines.reports.page.sections import SECTIONS
 from tests.conftest import examples
 from tests.pipelines.pages.documents import Element, parsed, table
 from tests.pipelines.reports.bundles import MAIN, PENDING, THROUGH, Data, ReportMember, bundle, everything, tables
@@ -254,7 +256,7 @@ def test_small_breaks_and_orders_are_no_missing_rows(likely: str, marks: int) ->
 
 @pytest.mark.parametrize(
     ("calibration", "indicative", "probable"),
-    [(None, True, False), ("none", True, False), ("synthetic", True, True), ("client", False, True)],
+    [(None, True, False), ("none", True, False), ("synthetic", True, False), ("client", False, True)],
 )
 def test_a_figure_is_indicative_until_it_is_fitted_to_the_clients_outcomes(
     calibration: str | None, indicative: bool, probable: bool
@@ -309,6 +311,30 @@ def test_debts_run_from_their_first_draw_or_the_first_day_to_their_end_or_the_la
     assert running[1:] == pytest.approx((400 * drawn / days, 400 * (days - drawn) / days), abs=0.2)
     assert ended[0] == "outline"
     assert ended[1:] == pytest.approx((0, 400 * repaid / days), abs=0.2)
+
+
+def test_a_drawing_that_leaves_out_rows_says_so() -> None:
+    data = everything()
+    account, gap = data["completeness"]["accounts"][0], data["completeness"]["gaps"][0]
+    data["completeness"] |= {
+        "accounts": [{**account, "accountId": str(number)} for number in range(61)],
+        "gaps": [gap],
+    }
+    [figure] = [each for each in shown(data).all("figure") if "Coverage of each account" in each.text]
+    assert "61 accounts from first to last row, no gaps. The drawing shows the first 60 of 61." in figure.text
+
+
+def test_the_shown_lines_of_profit_add_up_to_what_was_kept() -> None:
+    [plan] = [each for each in SECTIONS if each.id == "profit"]
+    columns = [set(each.columns) for each in plan.tables]
+    for result in PROFIT_AND_LOSS.derived:
+        assert any({result.name, *result.of} <= shown for shown in columns), result.name
+
+
+def test_a_gap_between_two_statements_is_named() -> None:
+    data = everything()
+    data["completeness"]["gaps"][0] |= {"evidence": "statement_missing", "likely": None}
+    assert table(shown(data), "Gaps")[1][1] == "Between the periods of two statements"
 
 
 def test_gaps_name_their_account_and_evidence() -> None:

@@ -2,11 +2,13 @@
 
 Synthetic: every fifth brand and all wordings of two banks are excluded from the portfolio on which the model is
 trained, and the held-out brands are also removed from the lists (hand-written lines in the training may name some).
+Names: a line for each listed name of a fifth of the families, decided with and without them in the lists.
 Hand-written: lines by other authors than those of the rules (tests/narratives).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
@@ -17,12 +19,14 @@ from benchmarks.table import Row
 from pipelines.enrichment.counterparties import brands, counterparties, lists
 from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.counterparties.counterparties import Directory
+from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.learned.model_file import load_base
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.enrichment.wording.text import matching_text
 from pipelines.synthetic import held_out_banks, is_held_out, portfolio
+from pipelines.synthetic.card_lines import card_lines, lists_without_held_out
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, AccountType, Direction
 
 TITLE = "How accurate enrichment is"
@@ -43,6 +47,7 @@ def measure() -> Sequence[Row]:
     nameless = _without_listed_brands(rows)
     return [
         *_categories(enriched, nameless),
+        *_families(),
         *_transfers(enriched),
         *_series(enriched),
         *measure_debt(CUSTOMERS, MONTHS, SEED, UNTIL),
@@ -78,6 +83,31 @@ def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
         Row("held-out brands, off the lists: macro-F1", f"{macro_f1(nameless):.3f}", "≥ 0.80"),
         Row("the same, share of rows that are right", f"{_accuracy(nameless):.3f}"),
     ]
+
+
+def _families() -> list[Row]:
+    """Measure lines of held-out families of names, with all lists and with lists that lack these families."""
+    lines = card_lines(held_out=True).with_columns(true_category="label")
+    return [row for what, known in _builds().items() for row in _of_build(what, known, lines)]
+
+
+def _builds() -> Mapping[str, Lists]:
+    return {"all lists": lists.load(), "lists without a fifth of the families": lists_without_held_out()}
+
+
+def _of_build(what: str, known: Lists, lines: pl.DataFrame) -> list[Row]:
+    typed = lines.with_columns(direction=_side(), account_type=pl.lit("transaction", AccountType))
+    decided = read_narratives(typed, known).lazy().pipe(ask_model, load_base()).collect()
+    answered = decided.filter(pl.col("confidence") > 0)
+    figures = f"{_accuracy(decided):.3f}, {answered.height / decided.height:.3f}, {_accuracy(answered):.3f}"
+    about = f"{decided.height:,} lines with names of held-out families, {what} (fingerprint {_fingerprint(known)})"
+    return [Row(f"{about}: share right, share answered, share right of these", figures)]
+
+
+def _fingerprint(known: Lists) -> str:
+    """Return the beginning of the SHA-256 of all listed phrases with their parties."""
+    listed = pl.concat([known.directory.phrases, known.brands.phrases]).sort("phrase", "party")
+    return sha256(listed.write_csv().encode()).hexdigest()[:12]
 
 
 def _of_held_out_brands(rows: pl.DataFrame) -> pl.DataFrame:

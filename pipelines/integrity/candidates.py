@@ -41,7 +41,7 @@ def usual_month(facts: Facts) -> pl.DataFrame:
     earned = pl.col("money_in").filter(
         "is_external", pl.col("age") < YEAR, pl.col("category_group").is_in(["debt_inflow", "owner"]).not_()
     )
-    days = pl.col("age").max().clip(MONTH, YEAR).cast(pl.Int64)
+    days = (pl.col("age").max().cast(pl.Int64) + 1).clip(MONTH, YEAR)
     return (
         facts.rows.lazy()
         .group_by(BY_CUSTOMER, maintain_order=True)

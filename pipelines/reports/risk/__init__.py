@@ -38,7 +38,7 @@ from pipelines.vocabulary.printing import RATIO
 
 __all__ = ["VERSION", "explain_risk", "risk_report"]
 
-VERSION = 5
+VERSION = 6
 
 
 def risk_report(facts: Facts) -> pl.DataFrame:

@@ -5,12 +5,14 @@ from decimal import Decimal
 from typing import Any
 
 import polars as pl
+import pytest
 from polars.testing import assert_frame_equal
 
 from pipelines.figures.context import RESOLUTIONS, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import value_of
 from pipelines.integrity import described, findings, with_exclusions
+from pipelines.integrity.candidates import usual_month
 from pipelines.integrity.finding import finding_rows
 from pipelines.metrics import explain, values, with_inputs
 from pipelines.metrics.registry import METRICS
@@ -59,6 +61,16 @@ TRIPS: list[tuple[int, str, str, str | None]] = [
     (2, "-6200.10", "suppliers", "friend"),
 ]
 DRESSED = rows(*TRADE, *TRIPS)
+
+
+@pytest.mark.parametrize(
+    ("oldest", "usual"),
+    [(0, 100_00), (29, 100_00), (59, 50_00), (99, 30_00), (363, 100_00 * 30 / 364), (364, 100_00 * 30 / 365)],
+)
+def test_the_usual_month_is_measured_over_all_days_from_the_first_row_to_the_last(oldest: int, usual: float) -> None:
+    oldest_row = (oldest, "-1.00", "suppliers", None)
+    [found] = usual_month(Facts(rows((0, "100.00", "customer_transfer", "steady"), oldest_row), TODAY)).to_dicts()
+    assert found["usual"] == pytest.approx(usual)
 
 
 def resolved(key: str) -> Context:

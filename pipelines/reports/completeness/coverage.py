@@ -94,14 +94,14 @@ def active_days(posted: pl.LazyFrame) -> pl.LazyFrame:
         moved_in=pl.col("money_in").cast(BALANCE).sum(),
         moved_out=pl.col("money_out").cast(BALANCE).sum(),
         is_broken=verified.eq_missing(other=False).any() | (unchecked > 1),
-        chains=(verified.eq_missing(other=True) & ~is_unreconciled()).all(),
+        chains=(verified.eq_missing(other=True) & ~is_contradicted()).all(),
         open_rows=is_one_sided().sum().cast(pl.Int64),
         is_checked=verified.eq_missing(other=True).all(),
-        is_unreconciled=is_unreconciled().any(),
+        is_unreconciled=is_contradicted().any(),
     )
 
 
-def is_unreconciled() -> pl.Expr:
+def is_contradicted() -> pl.Expr:
     """Match rows of a PDF statement that its own balances contradict."""
     return pl.col("statement_verdict").eq_missing(pl.lit("unreconciled", StatementVerdict))
 

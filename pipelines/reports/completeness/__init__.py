@@ -50,7 +50,7 @@ from pipelines.reports.completeness.reasons import PREFIX, REASONS, reasons
 from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
 
-VERSION = 5
+VERSION = 6
 TABLES: Sequence[Table] = (
     *(SUMMARY, FRESHNESS, ACCOUNTS, GAPS, COVERAGE, BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS),
     *(MENTIONED, LENDERS, SIMILAR, TRANSFERS, HOLDERS, BAS, QUALITY, DOCUMENTS, STATEMENTS, SIGNALS),

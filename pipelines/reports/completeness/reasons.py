@@ -20,7 +20,7 @@ from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
 from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
-from pipelines.vocabulary.printing import RATIO, SCORE
+from pipelines.vocabulary.printing import RATIO, SCORE, counted, dollars
 
 # Thresholds are our judgement.
 MUCH_UNKNOWN = "0.10"  # of turnover
@@ -107,14 +107,14 @@ def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     yield Reason(
         "ShortHistory",
         fresh.filter(history < SHORT_HISTORY),
-        pl.format("The history covers only {} days.", history),
+        pl.format("The history covers only {}.", counted(history, "day", "days")),
         pl.format("supply all accounts from {}", _day(through - pl.duration(days=SHORT_HISTORY - 1))),
     )
     seen = pl.col("daysSeen")
     yield Reason(
         "FewDaysSeen",
         tables[SUMMARY.id].filter(seen > 0, seen < YEAR),
-        pl.format("Only {} of the last {} days are seen.", seen, pl.lit(YEAR)),
+        pl.format("Only {}.", counted(seen, f"of the last {YEAR} days is seen", f"of the last {YEAR} days are seen")),
         pl.when(seen == YEAR - 1)
         .then(pl.lit("supply the accounts that were in use on the other day"))
         .otherwise(pl.format("supply the accounts that were in use on the other {} days", YEAR - seen)),
@@ -129,19 +129,22 @@ def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     yield Reason(
         "PartialBalances",
         quality.filter(with_balance > 0, with_balance < count),
-        pl.format("Only {} of {} rows have a balance.", with_balance, count),
+        pl.format("The balance is missing on {} of {}.", count - with_balance, counted(count, "row", "rows")),
         pl.lit("supply the balance after each transaction"),
     )
     yield Reason(
         "RejectedRows",
         quality.filter(pl.col("rejectedRows") > 0),
-        pl.format("{} rows were rejected.", "rejectedRows"),
+        pl.format("{} rejected.", counted(pl.col("rejectedRows"), "row was", "rows were")),
         pl.lit("correct the rows that the jobs' errors name, and send them again"),
     )
     yield Reason(
         "BackdatedRows",
         quality.filter(pl.col("backdatedRows") > 0),
-        pl.format("{} rows were added to a period that had already been submitted.", "backdatedRows"),
+        pl.format(
+            "{} added to a period that had already been submitted.",
+            counted(pl.col("backdatedRows"), "row was", "rows were"),
+        ),
         pl.lit("confirm the added rows with statements from the bank"),
     )
     yield Reason(
@@ -258,7 +261,7 @@ def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         ),
         "rounding": (
             "Rounding",
-            f"Balances of {{}} that differ from their rows by at most {ROUNDING} AUD: {{}}. No rows are missing.",
+            f"Balances of {{}} that differ from their rows by at most ${ROUNDING}: {{}}. No rows are missing.",
             "supply the amounts and balances of {}, unrounded, from {} to {}",
         ),
         "ordering": (
@@ -303,14 +306,19 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         tables[MENTIONED.id].sort(
             BY_CUSTOMER, moved, pl.coalesce("maskedNumber", "name"), descending=largest, nulls_last=True
         ),
-        pl.format("Transfers mention {}, which wasn't supplied: {} of them, {} AUD.", called, "transferCount", moved),
+        pl.format(
+            "{} {}, which wasn't supplied: {} in all.",
+            counted(pl.col("transferCount"), "transfer mentions", "transfers mention"),
+            called,
+            dollars(moved),
+        ),
         pl.format("supply {} from {}", called, _day(pl.col("firstDate"))),
         pl.coalesce("maskedNumber", "name"),
     )
     yield Reason(
         "UnsharedLender",
         tables[LENDERS.id].sort(BY_CUSTOMER, "totalRepaid", "lender", descending=largest, nulls_last=True),
-        pl.format("{} AUD were repaid to {}, whose facility wasn't supplied.", "totalRepaid", "lender"),
+        pl.format("{} was repaid to {}, whose facility wasn't supplied.", dollars(pl.col("totalRepaid")), "lender"),
         pl.format("supply the facility's statement by {} from {}", "lender", _day(pl.col("firstDate"))),
         pl.col("lender"),
     )
@@ -318,7 +326,7 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     yield Reason(
         "BasVariance",
         tables[BAS.id].filter(far).sort(BY_CUSTOMER, "quarter", descending=[False, True]),
-        pl.format("Revenue banked in {} differs from declared G1 by {} AUD.", "quarter", "variance"),
+        pl.format("Revenue banked in {} differs from declared G1 by {}.", "quarter", dollars(pl.col("variance"))),
         pl.format("supply the accounts into which sales of {} were paid, or the lodged statement", "quarter"),
         pl.col("quarter"),
     )

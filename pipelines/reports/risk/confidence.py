@@ -21,7 +21,7 @@ from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.evidence import WINDOW
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Scorecard
-from pipelines.vocabulary.printing import RATIO, SCORE, banded, ratio, reason, reasons, score
+from pipelines.vocabulary.printing import RATIO, SCORE, banded, counted, ratio, reason, reasons, score
 
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months
@@ -128,8 +128,8 @@ def error_codes(scorecard: Scorecard, as_of: date, expected: Expected) -> pl.Exp
             "Risk.InsufficientHistory",
             has_rows & (months.fill_null(0) < SHORT_HISTORY),
             pl.format(
-                "Only {} months of history; at least {} are needed.",
-                months.fill_null(0).floor().cast(pl.Int64),
+                "Only {} of history; at least {} are needed.",
+                counted(months.fill_null(0).floor().cast(pl.Int64), "month", "months"),
                 pl.lit(SHORT_HISTORY),
             ),
         ),

@@ -6,7 +6,9 @@ from uuid import UUID
 import polars as pl
 from hypothesis import given
 
-from pipelines.vocabulary.printing import banded, listed, ratio, reason, reasons, score, uuid_text
+from pipelines.pages.wording import money
+from pipelines.vocabulary.printing import banded, counted, dollars, listed, ratio, reason, reasons, score, uuid_text
+from pipelines.vocabulary.schemas import MONEY
 from tests.pipelines.reports.examples import cents
 
 
@@ -68,3 +70,15 @@ def test_an_id_is_printed_in_the_standard_uuid_form() -> None:
 def test_rows_are_listed_in_order_per_customer() -> None:
     rows = pl.LazyFrame({"customer_number": [1, 2, 1], "day": [5, 1, 3]})
     assert dict(listed(rows, "days", ["day"]).collect().iter_rows()) == {1: [{"day": 3}, {"day": 5}], 2: [{"day": 1}]}
+
+
+def test_counts_have_their_noun_in_the_singular_or_plural() -> None:
+    counts = pl.DataFrame({"n": [0, 1, 2, 1_234, 1_234_567, None]})
+    said = counts.select(counted(pl.col("n"), "row was", "rows were")).to_series().to_list()
+    assert said == ["0 rows were", "1 row was", "2 rows were", "1,234 rows were", "1,234,567 rows were", None]
+
+
+@given(cents(-(10**14), 10**14))
+def test_amounts_are_written_as_pages_write_them(amount: Decimal) -> None:
+    frame = pl.DataFrame({"amount": [amount]}, schema={"amount": MONEY})
+    assert frame.select(dollars(pl.col("amount"))).item() == money(amount)

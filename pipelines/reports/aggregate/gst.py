@@ -147,7 +147,7 @@ GST_REVENUE = Table(
     details=(
         PARTIAL,
         REGISTERED,
-        Column("gstRegisteredFrom", "text", meaning="attribute, or turnover: from 75,000 AUD a year"),
+        Column("gstRegisteredFrom", "text", meaning=f"attribute, or turnover: from {GST.registered_from:,} AUD a year"),
         TAXABLE_SHARE,
         Column("taxableShareFrom", "text", meaning="attribute, or default: all of it"),
     ),

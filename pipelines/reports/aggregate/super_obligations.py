@@ -204,10 +204,11 @@ SUPER_OBLIGATIONS = replace(
     EXPECTED,
     id="super_obligations",
     name="Superannuation: due and paid",
-    meaning="What wages imply, against what funds and clearing houses were paid. Until 30 June 2026 a quarter is due "
-    "28 days after its end; from 1 July 2026 each payday is due seven business days later. A payday's period starts a "
-    "week before it, when its super may first be paid, or after the previous payday if that is later. Payments go to "
-    "the oldest open period first.",
+    meaning="What wages imply, against what funds and clearing houses were paid. For wages paid before "
+    f"{RULES.payday_super_from:%-d %B %Y}, super is due {RULES.due_day} days after the quarter's end; from then on, "
+    f"{RULES.business_days} business days after each payday. A payday's period starts {RULES.days_ahead} days before "
+    "it, when its super may first be paid, or after the previous payday if that is later. Payments go to the oldest "
+    "open period first.",
     listed=listed,
     sources=(*EXPECTED.sources, PAID),
     derived=(

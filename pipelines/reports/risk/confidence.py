@@ -32,13 +32,20 @@ CONFIDENCE = (("high", 70), ("medium", 40))  # lowest score of each; below: low
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the confidence: `weight` points times `share` (0–1; null counts as 0) of the columns in `of`."""
+    """A part of the confidence: `weight` points times `share` (0–1; null counts as 0) of the columns in `of`.
+
+    `earned`: how many of the points are earned, in words.
+    """
 
     name: str
     weight: int
     of: Mapping[str, pl.DataType]
     share: pl.Expr
-    words: str
+    earned: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.weight} points {self.earned}"
 
     def points(self) -> pl.Expr:
         return score(self.weight * self.share.clip(0, 1).fill_null(0)).alias(self.name)
@@ -60,25 +67,23 @@ PARTS = (
         30,
         {"months_of_history": RATIO},
         _share("months_of_history", FULL_HISTORY),
-        f"30 points for {FULL_HISTORY} months of history or more, fewer in proportion",
+        f"for {FULL_HISTORY} months of history or more, fewer in proportion",
     ),
-    Part(
-        "covered", 35, {"covered": RATIO}, pl.col("covered"), "35 points times the share of the expected points covered"
-    ),
-    Part("proven", 15, {"proven": RATIO}, pl.col("proven"), "15 points times the share of money with proven balances"),
+    Part("covered", 35, {"covered": RATIO}, pl.col("covered"), "times the share of the expected points covered"),
+    Part("proven", 15, {"proven": RATIO}, pl.col("proven"), "times the share of money with proven balances"),
     Part(
         "fresh",
         10,
         {"days_behind": RATIO},
         ratio(STALE_AFTER - pl.col("days_behind"), pl.lit(STALE_AFTER)),
-        f"10 points for rows up to the day of the report, none from {STALE_AFTER} days on",
+        f"for rows up to the day of the report, none from {STALE_AFTER} days on",
     ),
     Part(
         "steady",
         10,
         {"revenue_volatility_12m": RATIO},
         1 - pl.col("revenue_volatility_12m"),
-        "10 points times (1 − the volatility of revenue)",
+        "times (1 − the volatility of revenue)",
     ),
 )
 LIMITS = ("documented", "covered", "reconciled")

@@ -32,7 +32,7 @@ from pipelines.reports.aggregate.super_obligations import SUPER_OBLIGATIONS
 from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
 from pipelines.reports.aggregate.windows import FINANCIAL_YEAR, QUARTERS, ROLLING_WINDOWS, SEASONALITY
 
-VERSION = 3
+VERSION = 4
 TABLES: Sequence[Table] = (
     CASH_FLOW,
     ACCOUNT_CASH_FLOW,

@@ -8,20 +8,16 @@ Names with the same first word are a family. A fifth of the families is held out
 must not have met them before it is measured on them. Nor must it have met the brands that the portfolio holds out.
 """
 
-from collections.abc import Iterator
 from datetime import date, timedelta
 from decimal import Decimal
 from hashlib import sha256
 
 import polars as pl
 
-from pipelines.enrichment.counterparties import brands, counterparties
-from pipelines.enrichment.counterparties.brands import Brands
-from pipelines.enrichment.counterparties.counterparties import PURPOSES, Directory, Party
-from pipelines.enrichment.counterparties.lists import Lists, combine
+from pipelines.enrichment.counterparties import lists
+from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.synthetic.world.brands import is_held_out
-from pipelines.vocabulary.rule_files import load_rules
 from pipelines.vocabulary.schemas import MONEY
 
 FIRST_DAY = date(2024, 7, 1)
@@ -50,17 +46,12 @@ def family_of(name: str) -> str:
 
 def lists_without_held_out() -> Lists:
     """Return the lists without the names of held-out families."""
-    parties = [party for party in counterparties.load_parties() if not _is_of_held_out(party)]
-    listed = brands.read_list()
-    others = [
-        not _is_held_out(name) and not _is_held_out(said) for name, said in listed.select("name", "spelling").rows()
-    ]
-    return combine(Directory(parties), Brands(listed.filter(pl.Series(others))))
+    return lists.load_without(_is_held_out)
 
 
 def no_lists() -> Lists:
     """Return lists without any name."""
-    return combine(Directory([]), Brands(brands.read_list().clear()))
+    return lists.load_without(lambda _: True)
 
 
 def card_lines(*, held_out: bool) -> pl.DataFrame:
@@ -74,14 +65,10 @@ def card_lines(*, held_out: bool) -> pl.DataFrame:
     """
     schema = {"date": pl.Date(), "description": pl.String(), "amount": MONEY, "label": pl.String()}
     is_chosen = _is_held_out if held_out else _may_be_learned
-    chosen = [(printed, label) for name, printed, label in _listed() if is_chosen(name) and is_chosen(printed)]
+    chosen = [(printed, label) for name, printed, label in lists.businesses() if is_chosen(name) and is_chosen(printed)]
     names = pl.DataFrame(sorted(set(chosen)), {"name": pl.String(), "label": pl.String()}, orient="row")
     plain = names.select(bare_words(pl.col("name").str.to_uppercase()), "label").unique("name", maintain_order=True)
     return pl.DataFrame([_line(name, label) for name, label in plain.rows()], schema, orient="row")
-
-
-def _is_of_held_out(party: Party) -> bool:
-    return any(map(_is_held_out, (party.name, *party.says)))
 
 
 def _is_held_out(name: str) -> bool:
@@ -93,19 +80,6 @@ def _may_be_learned(name: str) -> bool:
     words = name.split()
     beginnings = (" ".join(words[:length]) for length in range(1, len(words) + 1))
     return not _is_held_out(name) and not any(map(is_held_out, beginnings))
-
-
-def _listed() -> Iterator[tuple[str, str, str]]:
-    """Yield the name, the name as printed and the category of payments to it, of the businesses in both lists."""
-    businesses = {slug: fields for slug, fields in load_rules(PURPOSES).items() if fields["kind"] == "business"}
-    categories = {slug: fields.get("debit") for slug, fields in businesses.items()}
-    for name, purpose, spelling in brands.read_list().select("name", "purpose", "spelling").rows():
-        if label := categories.get(purpose):
-            yield name, spelling, label
-    for party in counterparties.load_parties():
-        label = categories.get(party.purpose.slug)
-        if label and not party.purpose.is_adverse:
-            yield party.name, party.name, label
 
 
 def _line(name: str, label: str) -> tuple[date, str, Decimal, str]:

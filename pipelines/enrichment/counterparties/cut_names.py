@@ -70,8 +70,8 @@ class CutNames:
         begun = places.filter(pl.col("first") <= pl.col("last"), _is_long_enough()).filter(~self._ends_in_word())
         name = self._names.gather(begun["first"])
         is_of_one = self._runs.gather(begun["first"]) == self._runs.gather(begun["last"])
-        longest = pl.DataFrame({"name": name, "last": self._names.gather(begun["last"])})
-        goes_on = longest.select(pl.col("last").str.starts_with(pl.col("name") + " ")).to_series()
+        ends = pl.DataFrame({"name": name, "last": self._names.gather(begun["last"])})
+        goes_on = ends.select(pl.col("last").str.starts_with(pl.col("name") + " ")).to_series()
         counts = (is_of_one | goes_on) & self._parties.gather(begun["first"]).is_not_null()
         whole = begun.select("row", whole=name).filter(counts)
         return places.join(whole, on="row", how="left", maintain_order="left", validate="1:1")["whole"]

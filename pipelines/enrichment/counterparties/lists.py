@@ -1,5 +1,6 @@
 """All lists of names that one build knows: counterparties, brands, and the beginnings that banks leave of both."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -7,8 +8,9 @@ import polars as pl
 
 from pipelines.enrichment.counterparties import brands, counterparties
 from pipelines.enrichment.counterparties.brands import Brands
-from pipelines.enrichment.counterparties.counterparties import Directory
+from pipelines.enrichment.counterparties.counterparties import PURPOSES, Directory
 from pipelines.enrichment.counterparties.cut_names import CutNames
+from pipelines.vocabulary.rule_files import load_rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,3 +33,23 @@ def load() -> Lists:
         RuleError: names the file, the counterparty and the reason of every fault.
     """
     return combine(counterparties.load(), brands.load())
+
+
+def load_without(is_left_out: Callable[[str], bool]) -> Lists:
+    """Return the lists of `rules/` without the counterparties and brands of which a name is left out."""
+    parties = [party for party in counterparties.load_parties() if not any(map(is_left_out, (party.name, *party.says)))]
+    listed = brands.read_list()
+    remaining = [not any(map(is_left_out, names)) for names in listed.select("name", "spelling").rows()]
+    return combine(Directory(parties), Brands(listed.filter(pl.Series(remaining, dtype=pl.Boolean))))
+
+
+def businesses() -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the name as printed and the category of payments to it, of the businesses in both lists."""
+    purposes = {slug: fields for slug, fields in load_rules(PURPOSES).items() if fields["kind"] == "business"}
+    categories = {slug: fields["debit"] for slug, fields in purposes.items() if "debit" in fields}
+    for name, purpose, spelling in brands.read_list().select("name", "purpose", "spelling").rows():
+        if purpose in categories:
+            yield name, spelling, categories[purpose]
+    for party in counterparties.load_parties():
+        if party.purpose.slug in categories and not party.purpose.is_adverse:
+            yield party.name, party.name, categories[party.purpose.slug]

@@ -1,4 +1,5 @@
-"""What the model that comes with Tidemark learns from: a synthetic portfolio, and narratives labelled by hand.
+"""What the model that comes with Tidemark learns from: a synthetic portfolio, lines with listed names, and narratives
+labelled by hand.
 
 It is trained by the same code as a lender's own model (`pipelines.enrichment.training`).
 """
@@ -10,23 +11,29 @@ import polars as pl
 from pipelines.enrichment.learned.features import plain_text
 from pipelines.enrichment.training.labelled import prepare
 from pipelines.synthetic import portfolio
+from pipelines.synthetic.card_lines import card_lines, no_lists
 
 WEIGHTS = 900_000  # about 3 MB, small enough to be distributed with the code
 MONTHS, SEED, UNTIL = 12, 29, date(2025, 6, 30)
 MOST_ALIKE = 3  # rows that differ only in numbers: more of them teach nothing
 MOST_ROWS = 30_000
-BY_HAND = 4.0  # weight of a row labelled by hand; a row of the portfolio, whose narrative comes from a template, has 1
+BY_HAND = 4.0  # weight of a row labelled by hand; other rows, whose narratives come from templates, have 1
 
 
 def training_rows(customers: int, by_hand: pl.DataFrame | None) -> pl.DataFrame:
-    """Return rows of a synthetic portfolio, and those labelled by hand, which count more.
+    """Return rows of a synthetic portfolio and of listed names, and those labelled by hand, which count more.
 
     Columns that only the latter have, such as context columns, are left out.
     """
-    rows = portfolio_rows(customers)
+    rows = pl.concat([portfolio_rows(customers), name_rows()])
     if by_hand is None:
         return rows
     return pl.concat([rows, by_hand.with_columns(weight=pl.lit(BY_HAND)).select(rows.columns)])
+
+
+def name_rows() -> pl.DataFrame:
+    """Return lines with listed names, read as if no list had these names: what their words say about their trade."""
+    return prepare(card_lines(held_out=False), no_lists()).with_columns(weight=pl.lit(1.0))
 
 
 def portfolio_rows(customers: int) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.learned.features import hashed, name_of
 from pipelines.vocabulary.errors import Unprocessable
@@ -60,11 +61,14 @@ def rows_to_categorise(table: pl.DataFrame) -> File:
     return _read(table, NEEDED)
 
 
-def prepare(rows: pl.DataFrame) -> pl.DataFrame:
-    """Clean `date`, `description` and `amount` (Decimal), and apply rules and lists; `account_type` if it is known."""
+def prepare(rows: pl.DataFrame, lists: Lists | None = None) -> pl.DataFrame:
+    """Clean `date`, `description` and `amount` (Decimal), and apply rules and lists (the shipped ones by default).
+
+    `account_type` is used if it is known.
+    """
     side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
     known = "account_type" if "account_type" in rows.columns else pl.lit(None, AccountType)
-    return read_narratives(rows.with_columns(direction=side, account_type=known))
+    return read_narratives(rows.with_columns(direction=side, account_type=known), lists)
 
 
 def merchants(rows: pl.DataFrame) -> pl.Series:

@@ -79,8 +79,8 @@ def _slug(text: str) -> str:
 
 def _settings() -> Iterator[str]:
     yield from ("# Settings", "", NOTICE, "")
-    yield "Environment variables, a `.env` in the working directory, or `tidemark.toml` in the home (names in small"
-    yield "letters, without `TIDEMARK_`). The first that has a setting counts. A name that is not a setting is refused."
+    yield "Environment variables, a `.env` in the working directory, or `tidemark.toml` in the home (names in lower"
+    yield "case, without `TIDEMARK_`). The first of these that gives a setting counts. An unknown name is refused."
     yield "How to use the keys: [operations](../how-to/operations.md#keys). Where webhooks may go:"
     yield "[webhooks](../how-to/webhooks.md#where-webhooks-go)."
     yield ""

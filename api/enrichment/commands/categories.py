@@ -283,7 +283,10 @@ def deactivate(client: ForClient = None, as_json: AsJson = False) -> None:
     with opened_store() as store, store.db.writing() as w:
         used = category_models.deactivate(w, client, OPERATOR.who, now())
         if used is None:
-            raise NotFound("Model.NotActive", "No model is active there.")
+            raise NotFound(
+                "Model.NotActive",
+                f"No learned model is active for {'all clients' if client is None else 'the client'}.",
+            )
         audit.append(w, OPERATOR, "Model.Deactivated", {"modelId": used}, now(), client_id=client)
     print_record({"modelId": used, "usedFor": None}, as_json=as_json)
 

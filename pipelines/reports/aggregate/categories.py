@@ -148,7 +148,9 @@ _LINES = (
     _income("financing", "financing", "borrowed less repaid (net)"),
     _income("investing", "investing", "proceeds of assets (net)"),
     _income("owner", "owner", "paid in by owners less taken out (net)"),
-    _income("returnedPayments", "none", "own payments that came back; the line they went out under is not reduced"),
+    _income(
+        "returnedPayments", "none", "own payments that the bank sent back; each still counts in full in its own line"
+    ),
     _income("unallocated", "unallocated", "money that belongs to no line: cash, crypto, unknown (net)"),
 )
 

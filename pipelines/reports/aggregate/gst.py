@@ -141,8 +141,9 @@ GST_REVENUE = Table(
     name="Revenue with and without GST",
     hierarchy="customer",
     type="time_series",
-    meaning="Takings include GST; how much rests on two assumptions. Where `…From` is attribute, the client stated it; "
-    "otherwise registration follows from the turnover, and everything that can be taxed counts as taxed.",
+    meaning="Takings include GST. How much depends on whether the business is registered, and on the taxable share of "
+    "its takings. Where `…From` is attribute, the client stated the value. Otherwise it is assumed: registration from "
+    "the turnover, and everything that can be taxed as taxed.",
     keys=(MONTH,),
     details=(
         PARTIAL,

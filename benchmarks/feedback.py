@@ -125,4 +125,10 @@ def _tests(checkout: Checkout) -> str:
     began = time.monotonic()
     ended = checkout.run(["make", "test"], check=False)
     took = f"{time.monotonic() - began:.0f}"
-    return took if ended.returncode == 0 else f"{took}, failed: {ended.stdout.decode().strip().splitlines()[-1]}"
+    return took if ended.returncode == 0 else f"{took}, failed: {last_line(ended.stdout.decode())}"
+
+
+def last_line(output: str) -> str:
+    """Return the last line of what `make` ran; not of its own, which name folders of this machine."""
+    lines = (line for line in reversed(output.splitlines()) if line.strip() and not line.startswith("make"))
+    return next(lines, "no output")

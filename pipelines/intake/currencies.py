@@ -6,14 +6,15 @@ A bare `$` does not identify a currency: a dozen countries print it.
 CURRENCY = "AUD"  # the service's own: money is in it where nothing says otherwise
 UNKNOWN = "XXX"  # ISO 4217's "no currency": here a mark that several currencies share, or an unknown name; never AUD
 
-# ISO 4217, active codes of countries' currencies.
+# ISO 4217: active codes of countries' currencies. ANG (replaced by XCG in 2025) and BGN (by EUR in 2026) stay, because
+# earlier statements are in them.
 _ACTIVE = """
 AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
 CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR
 ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT
 MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD
 SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND
-VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
+VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
 """
 CODES = frozenset(_ACTIVE.split())
 CURRENCY_BY_SYMBOL = {

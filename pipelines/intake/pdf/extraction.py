@@ -109,8 +109,8 @@ def trace_pages(content: bytes, password: str | None) -> Iterator[TracedPage]:
     Raises:
         Unreadable: the file can't be opened.
     """
-    with open_document(content, password) as document:
-        documents = _read_documents(pages_of(document))
+    with open_document(content, password) as file:
+        documents = _read_documents(pages_of(file))
     on_sheets: dict[int, list[TracedPage]] = {}
     for document in documents:
         layout = recognise_layout(document.pages)

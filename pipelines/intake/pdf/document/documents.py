@@ -135,7 +135,7 @@ class _Group:
         return next((leaf.number for leaf in reversed(self.leaves) if leaf.number), None)
 
     @property
-    def accounts(self) -> bool:
+    def has_account(self) -> bool:
         return any(leaf.accounts for leaf in self.leaves)
 
     @property
@@ -181,7 +181,7 @@ class _Group:
 
     def is_of_other_account(self, leaf: _Leaf) -> bool:
         """Return whether a page names only accounts that this document lacks, or no account but another bank."""
-        if self.accounts and leaf.accounts:
+        if self.has_account and leaf.accounts:
             return not any(leaf.shares_account(other) for other in self.leaves)
         return self._is_other_bank(leaf)
 
@@ -192,7 +192,7 @@ class _Group:
         is_other_bank = self._is_other_bank(leaf)
         if self.is_next(leaf) and not is_other_bank:
             return False
-        if self.accounts and leaf.accounts:
+        if self.has_account and leaf.accounts:
             if any(leaf.shares_account(other) for other in self.leaves):
                 return False
             return is_other_bank or leaf.begins

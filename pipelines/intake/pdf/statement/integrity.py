@@ -8,7 +8,7 @@ much more.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from itertools import groupby, pairwise
@@ -135,10 +135,15 @@ def _times(facts: Facts, statements: Sequence[Statement]) -> Iterator[Signal]:
 
 
 def _least_time_between(created: datetime, modified: datetime) -> timedelta:
-    """Return the time between the two, less _WIDEST_ZONE if only one of them has a zone."""
+    """Return the time between the two. If only one has a zone, the other may be up to _WIDEST_ZONE from UTC."""
     if (created.tzinfo is None) == (modified.tzinfo is None):
         return modified - created
-    return modified.replace(tzinfo=None) - created.replace(tzinfo=None) - _WIDEST_ZONE
+    return _in_utc(modified) - _in_utc(created) - _WIDEST_ZONE
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """Return a time with a zone as one of UTC; one without a zone stays as it is. Neither has a zone afterwards."""
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def _overlays(overlays: Sequence[Overlay], pages: Sequence[Page]) -> Iterator[Signal]:

@@ -154,6 +154,14 @@ def test_times_with_and_without_a_zone_are_compared_with_tolerance() -> None:
     assert codes_of(Facts(created=utc, modified=local + timedelta(days=2))) == [("ModifiedLater", "warning", None)]
 
 
+def test_a_zone_on_the_other_side_of_the_world_is_within_the_tolerance() -> None:
+    """Made at 9:00 in Los Angeles by a program that states no zone, and saved a minute later by one in Sydney."""
+    local = datetime(2025, 2, 1, 9)  # noqa: DTZ001
+    sydney = datetime(2025, 2, 2, 4, 1, tzinfo=timezone(timedelta(hours=11)))
+    assert codes_of(Facts(created=local, modified=sydney)) == []
+    assert codes_of(Facts(created=local, modified=sydney + timedelta(days=1))) == [("ModifiedLater", "warning", None)]
+
+
 def test_a_producer_may_be_broken_text() -> None:
     facts = facts_with(Producer="Letters\u0000\n7", Creator=b"\xfe\xff\xd8\x3d\x00A")
     assert facts.producer == "Letters7"

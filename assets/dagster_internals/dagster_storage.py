@@ -1,4 +1,4 @@
-"""Dagster's storage over connections that stay open: five times faster than stock on SQLite, three on PostgreSQL.
+"""Dagster's storage over connections that stay open, which is several times faster than stock.
 
 Stock storage opens a connection for every one of a run's twenty-odd events. Here a process has one pool; runs, events,
 schedules and sensor ticks share one SQLite file in WAL mode, or the schema `dagster` of Tidemark's own PostgreSQL

@@ -1,4 +1,4 @@
-"""Dagster's run launcher: it sends a run to a warm process instead of starting a new one (0.1 s instead of 4 s).
+"""Dagster's run launcher: it sends a run to a warm process instead of starting a new one, which takes seconds.
 
 A free worker accepts the run and answers at once. From then on Dagster's monitoring asks whether a worker still has the
 run, so that a run whose process died is marked failed within seconds. Its jobs don't wait for that: our own leases

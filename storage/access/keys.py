@@ -2,7 +2,7 @@
 
 A key's text consists of its environment's prefix, 32 random bytes and a checksum, so that a mistyped or truncated key
 is recognised without a look-up, and leaked keys can be found by pattern. Only its SHA-256 is stored. The text has 256
-bits of entropy, so a slow hash would add no security, only 184 ms to every request.
+bits of entropy, so a slow hash would add no security, only time to every request.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""All tables, declared in SQLAlchemy Core. Reads are by key and by set, and cost a fifth of the ORM's.
+"""All tables, declared in SQLAlchemy Core. Reads are by key and by set, and cost far less than the ORM's.
 
 Ids are UUIDs. `customers.number` is the internal 64-bit key that frames sort and group by; `jobs.received_seq` is
 the order of receipt. A customer's enriched transactions are a value in the lake that `locations` points to: the row

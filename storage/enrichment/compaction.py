@@ -30,9 +30,9 @@ from storage.enrichment import transactions
 from storage.enrichment.commit import NewValue, move_pointers, values_in
 from storage.enrichment.transactions import Location
 
-FILE_ROWS = 150_000  # five row groups, some 8 MB; rewriting them takes 290 MB more than an idle process (300,000: 620)
-FILE_CUSTOMERS = 2_000  # moving them holds SQLite's writers up for a tenth of a second (5,000: half a second and more)
-LOOSE_FILES = 8  # a bucket of 300,000 rows in 100 files is read in 225 ms, in 2 files in 12 ms
+FILE_ROWS = 150_000  # five row groups; rewriting them takes memory in proportion; our judgement
+FILE_CUSTOMERS = 2_000  # moving them holds SQLite's writers up for a fraction of a second; our judgement
+LOOSE_FILES = 8  # reading a bucket takes time for each of its files; our judgement
 HALF = 0.5
 
 

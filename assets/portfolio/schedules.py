@@ -51,7 +51,9 @@ IN_THE_PORTFOLIOS_QUEUE = {QUEUE_TAG: Queue.PORTFOLIO.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 RUNS_AT_ONCE = 100
 GIVEN_UP_AFTER = timedelta(hours=1)  # a requested ruleset evaluation that is still unanswered gets another run
-LONGEST_CHECK_S = 3_000  # less than the hour that a run may take; the next check continues from there
+LONGEST_CHECK_S = (
+    3_000  # meanwhile no other run of the portfolio starts; the next check continues from there; our judgement
+)
 
 refresh_portfolio = define_asset_job(
     "refresh_portfolio",

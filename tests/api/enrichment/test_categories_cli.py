@@ -99,7 +99,7 @@ def test_from_training_to_use_and_back(labels: Path) -> None:
     assert run("categories", "list")[0]["usedFor"] == [client]
     run("categories", "deactivate", "--client", client)
     assert run("categories", "list")[0]["usedFor"] == []
-    assert "No model is active" in refused("categories", "deactivate", "--client", client)
+    assert "No learned model is active" in refused("categories", "deactivate", "--client", client)
     actions = {entry["action"] for entry in run("audit", "list")}
     assert {"Model.Trained", "Model.Activated", "Model.Deactivated"} <= actions
 

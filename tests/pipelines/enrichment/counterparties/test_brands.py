@@ -1,5 +1,6 @@
 """Brands of a public list count as names only where nobody else is meant."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -19,6 +20,12 @@ def decided(text: str, direction: str = "debit", account: str = "transaction") -
     """Return the counterparty and the category of a narrative."""
     rows = pl.DataFrame([(text, direction, account)], NARRATIVES, orient="row")
     return read_narratives(rows).select("counterparty_name", "category").row(0)
+
+
+def decided_all(texts: Sequence[str]) -> dict[str, tuple[str | None, str]]:
+    """Return the same for many narratives of money out, which is faster at once."""
+    rows = pl.DataFrame([(text, "debit", "transaction") for text in texts], NARRATIVES, orient="row")
+    return dict(zip(texts, read_narratives(rows).select("counterparty_name", "category").rows(), strict=True))
 
 
 def test_a_name_that_stands_for_nobody_else_needs_nothing_more(subtests: pytest.Subtests) -> None:
@@ -58,9 +65,10 @@ def test_a_persons_name_needs_a_card(subtests: pytest.Subtests) -> None:
 
 
 def test_a_number_is_no_sign_of_a_shop(subtests: pytest.Subtests) -> None:
-    for text in ("COOK 4411", "COOK 44112299", "PAUL SMITH 0412", "PAYMENT TO PAUL SMITH 44112299"):
+    texts = ("COOK 4411", "COOK 44112299", "PAUL SMITH 0412", "PAYMENT TO PAUL SMITH 44112299")
+    for text, found in decided_all(texts).items():
         with subtests.test(text):
-            assert decided(text)[1] == "unknown_debit"
+            assert found[1] == "unknown_debit"
     assert decided("COOK STORE 4411") == ("Cook", "groceries")
     assert decided("COOK 4411", account="credit_card") == ("Cook", "groceries")
 
@@ -72,16 +80,17 @@ def test_what_follows_a_number_may_make_it_another_business(subtests: pytest.Sub
 
 
 def test_town_and_state_show_a_card_unless_they_may_be_words(subtests: pytest.Subtests) -> None:
-    for text in ("WHATABURGER DALLAS TX", "WHATABURGER PORTLAND ME US", "WHATABURGER 612 PORTLAND OR"):
+    shops = ("WHATABURGER DALLAS TX", "WHATABURGER PORTLAND ME US", "WHATABURGER 612 PORTLAND OR")
+    for text, found in decided_all(shops).items():
         with subtests.test(text):
-            assert decided(text) == ("Whataburger", "meals")
+            assert found == ("Whataburger", "meals")
     others = (
         *("WHATABURGER FANS IN", "WHATABURGER PAID ME", "WHATABURGER TRIBUTE BAND ACT", "WHATABURGER JONES CO"),
         *("TRANSFER WHATABURGER JONES WA", "OSKO PAYMENT WHATABURGER JONES NSW", "COOK DALLAS TX"),
     )
-    for text in others:
+    for text, found in decided_all(others).items():
         with subtests.test(text):
-            assert decided(text)[1] == "unknown_debit"
+            assert found[1] == "unknown_debit"
 
 
 def test_ordinary_words_need_nothing_beside_them(subtests: pytest.Subtests) -> None:

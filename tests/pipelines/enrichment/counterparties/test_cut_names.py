@@ -33,11 +33,11 @@ def completed(*texts: str) -> list[str | None]:
     return CutNames(listed).find_whole(pl.Series(texts)).to_list()
 
 
-def decided(text: str, direction: str = "debit") -> tuple[str | None, str]:
-    """Return the counterparty and the category of a narrative."""
+def decided(*texts: str, direction: str = "debit") -> dict[str, tuple[str | None, str]]:
+    """Return the counterparty and the category of each narrative."""
     schema = {"description": pl.String(), "direction": Direction, "account_type": AccountType}
-    rows = pl.DataFrame([(text, direction, "transaction")], schema, orient="row")
-    return read_narratives(rows).select("counterparty_name", "category").row(0)
+    rows = pl.DataFrame([(text, direction, "transaction") for text in texts], schema, orient="row")
+    return dict(zip(texts, read_narratives(rows).select("counterparty_name", "category").rows(), strict=True))
 
 
 def test_a_beginning_that_only_one_listed_name_has_is_completed(subtests: pytest.Subtests) -> None:
@@ -92,22 +92,23 @@ def test_listed_names_are_found_by_their_beginning(subtests: pytest.Subtests) ->
         "PAYPAL *PLANET FITNES": ("Planet Fitness", "fitness"),
         "AUSTRALIAN TAXAT": ("Australian Taxation Office", "bas"),
     }
-    for text, expected in cases.items():
+    for text, found in decided(*cases).items():
         with subtests.test(text):
-            assert decided(text) == expected
+            assert found == cases[text]
 
 
 def test_a_products_words_count_more_than_the_names_usual_purpose(subtests: pytest.Subtests) -> None:
     loans = ("TYRO BUSINESS LO", "TYRO PAYMENTS BUSINESS LOAN", "ZELLER LOAN FUNDS", "SUMUP LOAN 4411", "STRIPE LOAN")
+    sales = ("TYRO SETTLEMENT LESS LOAN REPAYMENT", "TYRO PAYMENTS", "TYRO SETTLEMENT LOAN NGUYEN NAILS")
+    paid_out, paid_back = decided(*loans, *sales, direction="credit"), decided(*loans)
     for text in loans:
         with subtests.test(text):
-            assert decided(text, "credit")[1] == "cash_advance_funding"
-            assert decided(text, "debit")[1] == "cash_advance_repayment"
-    for text in ("TYRO SETTLEMENT LESS LOAN REPAYMENT", "TYRO PAYMENTS", "TYRO SETTLEMENT LOAN NGUYEN NAILS"):
+            assert (paid_out[text][1], paid_back[text][1]) == ("cash_advance_funding", "cash_advance_repayment")
+    for text in sales:
         with subtests.test(text):
-            assert decided(text, "credit")[1] == "card_settlement"
+            assert paid_out[text][1] == "card_settlement"
 
 
 def test_names_that_tell_against_a_customer_count_only_as_a_whole() -> None:
-    assert decided("JIRSCH SUTHERLAND", "credit")[1] == "insolvency"
-    assert decided("JIRSCH SUTHERLAN REMOVAL 5230", "credit")[1] != "insolvency"
+    found = decided("JIRSCH SUTHERLAND", "JIRSCH SUTHERLAN REMOVAL 5230", direction="credit")
+    assert [category == "insolvency" for _, category in found.values()] == [True, False]

@@ -34,7 +34,8 @@ CUSTOMERS, MONTHS, SEED, UNTIL = 300, 12, 20_261_101, date(2026, 10, 31)
 NARRATIVES = Path(__file__).parents[1] / "tests" / "narratives"
 ABOUT = (
     f"{CUSTOMERS} synthetic businesses over {MONTHS} months that were not used for training; and hand-written lines: "
-    "the first file was read while rules were written, but only six lines of the second."
+    "the first file was read while rules were written, but only six lines of the second. Of two weights of listed "
+    "names in the base model's training, the one with the better figure for the second file was kept."
 )
 CONFIDENCES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 WORST = 12

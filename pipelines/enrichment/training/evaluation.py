@@ -27,7 +27,7 @@ from pipelines.vocabulary.errors import Unprocessable
 TRAINED_SHARE = 0.8
 BINS = 10
 LEAST_CUSTOMERS = 5  # of which one trains nothing
-BASELINE_PASSES, BASELINE_ROWS = 5, 200_000  # at least so many passes over the rows, and rows seen (our judgement)
+BASELINE_PASSES, BASELINE_ROWS = 3, 120_000  # at least so many passes over the rows, and rows seen (our judgement)
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _baseline(before: pl.DataFrame, after: pl.DataFrame) -> pl.Series:
     trained = _with_amount(words.fit_transform(before["description"].to_list()), before)
     passes = max(BASELINE_PASSES, BASELINE_ROWS // before.height)
     # The average of all steps, because the last one alone depends on whichever contradictory row came last.
-    machine = SGDClassifier(alpha=1 / before.height, max_iter=passes, tol=None, average=True, random_state=0)
+    machine = SGDClassifier(alpha=1 / before.height, max_iter=passes, tol=None, average=True, n_jobs=-1, random_state=0)
     machine.fit(trained, before["label"].to_numpy())
     said = machine.predict(_with_amount(words.transform(after["description"].to_list()), after))
     return pl.Series(said, dtype=pl.String)

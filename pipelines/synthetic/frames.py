@@ -94,6 +94,7 @@ def training_labels(rows: pl.DataFrame) -> pl.DataFrame:
         "date",
         "description",
         "amount",
+        "customer",
         label="category",
         context_bank="bank",
         context_account_type="account_type",

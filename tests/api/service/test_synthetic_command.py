@@ -40,7 +40,15 @@ def test_a_portfolio_is_a_folder_of_tables(tmp_path: Path) -> None:
     assert summary["accounts"] == pl.read_csv(tmp_path / "portfolio" / "accounts.csv").height
     assert summary["facilities"] == pl.read_csv(tmp_path / "portfolio" / "facilities.csv").height
     labels = pl.read_csv(tmp_path / "portfolio" / "labels.csv")
-    assert labels.columns == ["date", "description", "amount", "label", "context_bank", "context_account_type"]
+    assert labels.columns == [
+        "date",
+        "description",
+        "amount",
+        "customer",
+        "label",
+        "context_bank",
+        "context_account_type",
+    ]
     assert labels.height == rows.height
 
 

@@ -35,7 +35,15 @@ def test_rows_of_the_accounts_add_up(one: Business) -> None:
 def test_labels_to_train_on_are_without_repetitions(one: Business) -> None:
     rows = frames.transactions(7, one)
     labels = frames.training_labels(rows)
-    assert labels.columns == ["date", "description", "amount", "label", "context_bank", "context_account_type"]
+    assert labels.columns == [
+        "date",
+        "description",
+        "amount",
+        "customer",
+        "label",
+        "context_bank",
+        "context_account_type",
+    ]
     assert labels.height == rows.height - (rows["injected"] == "duplicate").sum()
     assert labels.height < rows.height
 

@@ -323,7 +323,7 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
 def _labelled_rows(path: Path) -> pl.DataFrame:
     file = labelled.labelled_rows(_table(path))
     if refused := _refused_labels(path, file):
-        warn(f"{path}: {counted(len(refused), 'row')} can't be read and were left out")
+        warn(f"{path}: {counted(len(refused), 'row')} left out: unreadable")
         show_refused(err, refused, None)
     return file.rows
 

@@ -31,7 +31,7 @@ Money = Annotated[Decimal, WithJsonSchema({"type": "number"})]  # exact: the enc
 
 
 class TransactionItem(BaseModel):
-    """One transaction as sent."""
+    """One transaction as sent. Fields that begin with `context_` are the client's own, for its model of categories."""
 
     model_config = ConfigDict(json_schema_extra=show_example, extra="allow")
 

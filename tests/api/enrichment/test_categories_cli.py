@@ -199,7 +199,7 @@ def test_a_few_unreadable_rows_are_left_out_and_named(tmp_path: Path, labels: Pa
     result = CliRunner().invoke(app, ["categories", "train", "--labels", str(labels), "--out", str(tmp_path / "m.npz")])
     assert result.exit_code == 0
     said = " ".join(result.stderr.split())
-    assert "1 row can't be read and were left out" in said
+    assert "1 row left out: unreadable" in said
     assert "line 402: date can't be read: '2025-02-30'" in said
 
 

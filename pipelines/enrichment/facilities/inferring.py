@@ -12,6 +12,7 @@ inferred exists only in the list of facilities: the rows keep their category and
 score, rule or policy can read it.
 """
 
+import numpy as np
 import polars as pl
 
 from pipelines.enrichment.facilities.joining import FUNDING_TO_REPAYMENT_DAYS, find_streams, join_facilities
@@ -28,6 +29,8 @@ ADVANCED_FOR = (5, 120)  # days from an advance on an invoice to its repayment
 ADVANCE_FACTOR = (1.003, 1.15)  # of the repayment
 CONTRACT, INVOICE = r"\d{5,}", r"\d{4,}"  # numbers: shorter ones are dates and cards
 TAX_CATEGORIES = ("bas", "payg_instalment")  # what a payment to a tax office is, unless its words say more
+MOST_PRINTED = 4  # rows on a side that print an invoice's number: a number on more is the customer's or the funder's
+MOST_STREAMS = 50  # of a dealing: a lender's debits have few amounts, and each is compared with every credit
 MONTH_DAYS = 33  # most days between the instalments of a plan: instalments of income tax are quarterly
 MONTHLY_SHARE = 0.7  # of the gaps between instalments, that are no longer
 SURE = 0.9  # confidence from which a category is not overruled
@@ -176,15 +179,14 @@ def _find_shared_keys(candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _join_keys(shared: pl.DataFrame) -> pl.DataFrame:
-    """Return `row` and `lender`, the least key among all that rows connect. Each pass goes one step further."""
-    found = shared.with_columns(lender="key")
-    while True:
-        further = found.with_columns(pl.col("lender").min().over("row")).with_columns(
-            pl.col("lender").min().over("key")
-        )
-        if further["lender"].equals(found["lender"]):
-            return found.select("row", pl.col("lender").cast(pl.String)).unique("row")
-        found = further
+    """Return `row` and `lender`, the number of the rows and keys that are connected."""
+    from scipy.sparse import coo_array, csgraph  # noqa: PLC0415  # slow to import, and few processes infer
+
+    rows, keys = (shared[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("row", "key"))
+    size = int(max(rows.max(initial=-1), keys.max(initial=-1))) + 1
+    edges = coo_array((np.ones(len(rows), np.int8), (rows, size + keys)), shape=(2 * size, 2 * size))
+    _, groups = csgraph.connected_components(edges, directed=False)
+    return shared.select("row", lender=pl.Series(groups[rows]).cast(pl.String)).unique("row")
 
 
 def _select_loans(dealt: pl.DataFrame) -> pl.DataFrame:
@@ -193,14 +195,14 @@ def _select_loans(dealt: pl.DataFrame) -> pl.DataFrame:
     begun = _select_funded_streams(dealt, streams)
     since = dealt.join(begun.select(*_DEALING, "drawn"), on=_DEALING).filter(pl.col("date") >= pl.col("drawn"))
     amounts = streams.select(*_DEALING, "size", is_level=True)
-    out, size = ~pl.col("funds"), pl.col("size").cast(pl.Float64)
+    out, size = ~pl.col("funds"), pl.col("size")
     is_level = pl.col("is_level").fill_null(value=False)
     sums = (
         since.join(amounts, on=[*_DEALING, "size"], how="left", validate="m:1")
         .group_by(_DEALING)
         .agg(
-            repaid=size.filter(out).sum(),
-            lent=size.filter("funds").sum(),
+            repaid=size.filter(out).sum().cast(pl.Float64),
+            lent=size.filter("funds").sum().cast(pl.Float64),
             debits=out.sum(),
             silent=(pl.col("through") - pl.col("date").filter(out).max()).dt.total_days().first(),
             draws=pl.col("funds").sum(),
@@ -222,7 +224,7 @@ def _select_funded_streams(dealt: pl.DataFrame, streams: pl.DataFrame) -> pl.Dat
     after = (pl.col("first") - pl.col("drawn")).dt.total_days()
     longest = pl.when(_gap() > 25).then(LONGEST_MONTHLY_DAYS).otherwise(LONGEST_TERM_DAYS)
     return (
-        streams.filter(pl.col("days") >= LEAST_DEBITS)
+        streams.filter(pl.col("days") >= LEAST_DEBITS, pl.len().over(_DEALING) <= MOST_STREAMS)
         .select(*_DEALING, "first", "last", "days", instalment=pl.col("size").cast(pl.Float64))
         .join(fundings, on=_DEALING)
         .filter(
@@ -290,7 +292,9 @@ def _find_advances(candidates: pl.DataFrame) -> pl.DataFrame:
 def _pair_advances(candidates: pl.DataFrame) -> pl.DataFrame:
     """Pair credits (`row`) with later, slightly larger debits that print the same number (`row_back`)."""
     numbers = candidates["description"].str.extract_all(INVOICE).list.unique()
-    numbered = candidates.lazy().with_columns(number=numbers).explode("number").drop_nulls("number")
+    printed = pl.len().over("customer_number", "number", "funds")
+    every = candidates.lazy().with_columns(number=numbers).explode("number").drop_nulls("number")
+    numbered = every.filter(printed <= MOST_PRINTED)
     advanced = numbered.filter("funds", pl.col("size") >= LEAST_FUNDING)
     days = (pl.col("date_back") - pl.col("date")).dt.total_days()
     factor = pl.col("size_back").cast(pl.Float64) / pl.col("size").cast(pl.Float64)

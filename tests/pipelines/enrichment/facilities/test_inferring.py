@@ -239,6 +239,11 @@ NEAR_MISSES = {
         row(date(2025, month, 21), str(-1500 - 13 * month), party="tax-office", **decided("bas", "tax"))
         for month in range(1, 12)
     ],
+    "advances that all print one number": advances(6, texts=["ADV 6628"] * 6),
+    "a party that is paid many amounts, each regularly": [
+        row(MONDAY, "30000", party="acme"),
+        *(each for nth in range(51) for each in weekly(4, str(-100 - nth), party="acme")),
+    ],
     "refunds of sales at a price of their own": [
         *advances(3),
         row(date(2025, 8, 1), "5000", "ORDER 7711"),
@@ -293,3 +298,18 @@ def test_no_column_of_the_rows_is_changed_but_the_facility() -> None:
     assert_frame_equal(added.select(rows.columns).drop("facility_id"), rows.drop("facility_id"))
     assert rows["facility_id"].null_count() == rows.height
     assert added["facility_id"].n_unique() == 1
+
+
+@pytest.mark.timeout(60)  # a regression: one pass for each number took minutes; now it takes seconds
+def test_ten_thousand_credits_that_share_a_number_with_the_next_are_one_dealing() -> None:
+    number, is_credit = 100_000 + pl.col("nth"), pl.col("amount") > 0
+    text = pl.when(is_credit).then(pl.format("{} {}", number, number + 1)).otherwise(pl.format("{}", number))
+    rows = (
+        known(row(MONDAY, "1000"), *weekly(4, "-100"))
+        .join(pl.LazyFrame({"nth": range(10_000)}), how="cross")
+        .with_row_index("place")
+        .with_columns(description=text, transaction_id=pl.col("place").cast(pl.String).cast(pl.Binary))
+        .drop("nth", "place")
+    )
+    (facility,) = summarise_facilities(rows.collect(), LATER).to_dicts()
+    assert facility["funding_amount"] == Decimal(10_000_000)

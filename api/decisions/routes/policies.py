@@ -1,5 +1,7 @@
 """Decision policies: save, check, publish, compare and archive them."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
@@ -149,23 +151,13 @@ def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPubli
 @router.post("/{slug}/archive", response_model=enveloped(PolicyStateView))
 def archive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
     """Archive a policy: it decides nothing, and no version can be saved, until it is unarchived."""
-    with caller.writing() as w:
-        before = policies.lock(w, caller.policy(w, slug))
-        stored = policies.archive(w, before)
-        if stored != before:
-            _audit(caller, w, "Policy.Archived", stored)
-    return answer(PolicyStateView.of(stored))
+    return _changed(caller, slug, "Policy.Archived", policies.archive)
 
 
 @router.post("/{slug}/unarchive", response_model=enveloped(PolicyStateView))
 def unarchive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
     """Unarchive a policy. Its published version decides again."""
-    with caller.writing() as w:
-        before = policies.lock(w, caller.policy(w, slug))
-        stored = policies.unarchive(w, before)
-        if stored != before:
-            _audit(caller, w, "Policy.Unarchived", stored)
-    return answer(PolicyStateView.of(stored))
+    return _changed(caller, slug, "Policy.Unarchived", policies.unarchive)
 
 
 @router.put(
@@ -179,22 +171,29 @@ def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Re
     Its inputs must be among those of the published version; publishing a version that lacks one of them removes the
     challenger.
     """
-    with caller.writing() as w:
-        before = policies.lock(w, caller.policy(w, slug))
-        stored = policies.set_challenger(w, before, sent.version, sent.percent)
-        if stored != before:
-            _audit(caller, w, "Policy.ChallengerSet", stored, sent.version)
-    return answer(PolicyStateView.of(stored))
+    change = partial(policies.set_challenger, number=sent.version, percent=sent.percent)
+    return _changed(caller, slug, "Policy.ChallengerSet", change, sent.version)
 
 
 @router.delete("/{slug}/challenger", response_model=enveloped(PolicyStateView))
 def remove_challenger(caller: Author, slug: PolicySlug) -> Response:
     """Remove the challenger, so that it no longer decides beside the published version."""
+    return _changed(caller, slug, "Policy.ChallengerRemoved", policies.remove_challenger)
+
+
+def _changed(
+    caller: Author,
+    slug: str,
+    action: str,
+    change: Callable[[Writing, StoredPolicy], StoredPolicy],
+    version: int | None = None,
+) -> Response:
+    """Change a policy's state, and return the new one. A change that was made before is not audited again."""
     with caller.writing() as w:
         before = policies.lock(w, caller.policy(w, slug))
-        stored = policies.remove_challenger(w, before)
+        stored = change(w, before)
         if stored != before:
-            _audit(caller, w, "Policy.ChallengerRemoved", stored)
+            _audit(caller, w, action, stored, version)
     return answer(PolicyStateView.of(stored))
 
 

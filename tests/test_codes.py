@@ -21,7 +21,7 @@ PREFIX = "DecisionPolicy.Unknown"  # what is unknown follows
 DATA = ("pipelines/synthetic/", "pipelines/enrichment/", "pipelines/intake/layouts")  # brands look like codes
 REPORTS = "pipelines/reports/"  # reasons in reports: docs/explanation/completeness.md and risk.md list them
 # Functions that are called with actions of the audit trail.
-AUDITED = {"audit", "append", "_audit", "_note", "_put_away", "_set_archived", "Refusal"}
+AUDITED = {"audit", "append", "_audit", "_changed", "_note", "_set_archived", "Refusal"}
 # Functions that put an area before the reason that they are called with.
 AREAS = {
     "pipelines/vocabulary/strict_json.py": ({"_refuse"}, "Request"),

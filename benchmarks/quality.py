@@ -72,7 +72,7 @@ def _without_listed_brands(rows: pl.DataFrame) -> pl.DataFrame:
     words = held_out.select(words_of(matching_text(pl.col("description")))).to_series()
     known = set(counterparties.load().find(words)["counterparty_name"])
     others = Directory([party for party in counterparties.load_parties() if party.name not in known])
-    return read_narratives(held_out, lists.combine(others, brands.load())).lazy().pipe(ask_model, load_base()).collect()
+    return read_narratives(held_out, lists.combine(others, brands.load())).pipe(ask_model, load_base())
 
 
 def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
@@ -98,7 +98,7 @@ def _builds() -> Mapping[str, Lists]:
 
 def _of_build(what: str, known: Lists, lines: pl.DataFrame) -> list[Row]:
     typed = lines.with_columns(direction=_side(), account_type=pl.lit("transaction", AccountType))
-    decided = read_narratives(typed, known).lazy().pipe(ask_model, load_base()).collect()
+    decided = read_narratives(typed, known).pipe(ask_model, load_base())
     answered = decided.filter(pl.col("confidence") > 0)
     figures = f"{_accuracy(decided):.3f}, {answered.height / decided.height:.3f}, {_accuracy(answered):.3f}"
     about = f"{decided.height:,} lines with names of held-out families, {what} (fingerprint {_fingerprint(known)})"
@@ -193,7 +193,7 @@ def _lines(file: Path) -> pl.DataFrame:
     )
     kinds = pl.col("context_account_type").cast(AccountType)
     described = read_narratives(lines.with_columns(direction=_side(), account_type=kinds))
-    return described.lazy().pipe(ask_model, load_base()).collect()
+    return described.pipe(ask_model, load_base())
 
 
 def _side() -> pl.Expr:

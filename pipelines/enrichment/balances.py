@@ -22,18 +22,9 @@ _SENT = ("received_seq", "position")
 _SUM = pl.Decimal(38, 2)  # room for any number of amounts
 
 
-def verify_balances(rows: pl.LazyFrame) -> pl.LazyFrame:
+def verify_balances(rows: pl.DataFrame) -> pl.DataFrame:
     """Fill `balance_verified`: true, false, or null where no balance is stated or it can't be checked."""
-    return (
-        rows.drop("balance_verified", strict=False)
-        .with_columns(balance_verified=pl.lit(None, pl.Boolean()))
-        .map_batches(_add_verdicts, predicate_pushdown=False, projection_pushdown=False)
-    )
-
-
-def _add_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fill `balance_verified`. Eager: a lazy plan that branches would run all earlier steps once per branch."""
-    numbered = rows.drop("balance_verified").with_row_index("row")
+    numbered = rows.drop("balance_verified", strict=False).with_row_index("row")
     judged = numbered.filter(posted()).pipe(_judge)
     read = numbered.join(judged, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
     return read.with_columns(balance_verified=pl.coalesce("balance_verified", _proven_by_statement()))

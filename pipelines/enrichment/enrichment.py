@@ -105,8 +105,7 @@ def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
 def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """Run the steps that follow from the texts and from all rows of a customer.
 
-    Collected without `engine="in-memory"`, which calls the steps on threads of Polars' pool. `Model.predict` needs such
-    a thread, too, and would wait for it forever if the pool has only one or two.
+    Eager: each step searches, and a plan of hundreds of small operations takes longer than running them.
     """
     return (
         _ask_models(read, knowledge.models)
@@ -122,15 +121,14 @@ def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
         .pipe(mark_facilities)
         .pipe(add_flags)
         .pipe(verify_balances)
-        .collect()
     )
 
 
-def _ask_models(rows: pl.DataFrame, own_models: Sequence[ModelOfCustomers]) -> pl.LazyFrame:
+def _ask_models(rows: pl.DataFrame, own_models: Sequence[ModelOfCustomers]) -> pl.DataFrame:
     """Ask a model about each customer's unsure rows: the one that its client activated, else the shipped one."""
     groups = [(pl.col("customer_number").is_in(list(own.customers)), own.model) for own in own_models]
     others = ~pl.any_horizontal(pl.lit(value=False), *(of_client for of_client, _ in groups))
-    return pl.concat(ask_model(rows.filter(whose).lazy(), model) for whose, model in [*groups, (others, load_base())])
+    return pl.concat(ask_model(rows.filter(whose), model) for whose, model in [*groups, (others, load_base())])
 
 
 def changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:

@@ -57,20 +57,10 @@ FLAGS: Mapping[str, pl.Expr] = {
 _NAMES = sorted(FLAGS)
 
 
-def add_flags(rows: pl.LazyFrame) -> pl.LazyFrame:
+def add_flags(rows: pl.DataFrame) -> pl.DataFrame:
     """Fill `flags` with the names of the conditions that are true, sorted. Rows are those of whole customers.
 
     Superseded and pending rows get flags that follow from themselves, but are never matched with other rows.
-    """
-    return (
-        rows.drop("flags", strict=False)
-        .with_columns(flags=pl.lit(None, pl.List(pl.String())))
-        .map_batches(_add_flags, predicate_pushdown=False, projection_pushdown=False)
-    )
-
-
-def _add_flags(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fill `flags`. Eager: a lazy plan that branches would run all earlier steps once per branch.
 
     Few combinations of flags occur. So a row's combination is a number with one bit per flag, and each distinct number
     is turned into a list once. Making a million small lists instead takes twenty times as long.

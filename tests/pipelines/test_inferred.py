@@ -64,7 +64,7 @@ def rows() -> tuple[Row, ...]:
 
 
 def both() -> Facts:
-    return Facts(mark_facilities(transactions(rows())).collect(), AS_OF)
+    return Facts(mark_facilities(transactions(rows()).collect()), AS_OF)
 
 
 def assert_same(found: pl.DataFrame) -> None:
@@ -77,7 +77,7 @@ def assert_same(found: pl.DataFrame) -> None:
 
 
 def test_debts_are_inferred_in_one_business_and_not_in_the_other() -> None:
-    found = summarise_facilities(mark_facilities(transactions(rows())).collect(), AS_OF)
+    found = summarise_facilities(mark_facilities(transactions(rows()).collect()), AS_OF)
     assert found["customer_number"].to_list() == [INFERRED, INFERRED]
     assert found["inferred"].all()
     assert found["possibly_stacked_with"].to_list() == [1, 1]
@@ -98,7 +98,7 @@ def test_no_finding_is_made_of_them() -> None:
 
 
 def test_the_risk_report_is_the_same() -> None:
-    data = dict(reports("risk", mark_facilities(transactions(rows())).collect().to_dicts(), AS_OF))
+    data = dict(reports("risk", mark_facilities(transactions(rows()).collect()).to_dicts(), AS_OF))
     assert data[INFERRED] == data[UNRELATED]
 
 

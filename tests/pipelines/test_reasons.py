@@ -29,7 +29,7 @@ from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute, Value, read
 from pipelines.enrichment.enrichment import derive
-from pipelines.enrichment.facilities.joining import add_facility_ids
+from pipelines.enrichment.facilities.joining import mark_facilities
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.facts import Facts
 from pipelines.integrity import described, findings
@@ -118,7 +118,7 @@ def facts(of: Iterable[Case]) -> Facts:
     """Return the facts of the cases' customers, numbered from 0, with the facilities that enrichment finds."""
     rows = [row for number, case in enumerate(of) for row in _rows(number, case)]
     numbered = [{**row, "position": nth, "transaction_id": nth.to_bytes(16)} for nth, row in enumerate(rows)]
-    return Facts(add_facility_ids(pl.DataFrame(numbered, schema=TRANSACTIONS)).select(TRANSACTIONS.names()), TODAY)
+    return Facts(mark_facilities(pl.DataFrame(numbered, schema=TRANSACTIONS)).select(TRANSACTIONS.names()), TODAY)
 
 
 def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
@@ -273,9 +273,7 @@ def test_the_tax_office_is_distinguished_from_other_creditors_by_the_text() -> N
         "SERVICES AUST CHILD SUPPORT GARNISHEE SEC 72A": False,
         "GARNISHEE ORDER LOCAL COURT NSW 2025/00188": False,
     }
-    sent = (
-        known(*({"description": text, "amount": Decimal(-900)} for text in described)).collect().select(KNOWN.names())
-    )
+    sent = known(*({"description": text, "amount": Decimal(-900)} for text in described)).select(KNOWN.names())
     garnishees = derive(sent).collect()
     of_tax_office = METRICS["tax_garnishees_180d"].definition
     assert isinstance(of_tax_office, Transactions)
@@ -324,7 +322,7 @@ RESEMBLING = {
 def test_a_text_that_only_resembles_a_reason_gets_another_category(subtests: pytest.Subtests) -> None:
     texts_of_all = ChainMap(*RESEMBLING.values())
     sent = [{"description": text, "amount": Decimal(amount)} for text, amount in texts_of_all.items()]
-    derived = derive(known(*sent).collect().select(KNOWN.names())).collect()
+    derived = derive(known(*sent).select(KNOWN.names())).collect()
     found = dict(derived.select("description", "category").iter_rows())
     for category, texts in RESEMBLING.items():
         for text in texts:

@@ -98,7 +98,7 @@ def decide(candidates: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
+def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
     """Ask the model about rows for which no rule or name is sure.
 
     The model reads the answer of rules and names as part of its input. So the model's answer replaces that answer, even
@@ -109,32 +109,27 @@ def ask_model(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
     Args:
         rows: with the columns of DECIDED and the input of the model (see `Model.predict`).
     """
-
-    def answer_unsure(frame: pl.DataFrame) -> pl.DataFrame:
-        numbered = frame.with_row_index("row")
-        unsure = numbered.filter(pl.col("confidence") < SURE)
-        answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
-        doubts = answers.select("row", doubt="confidence")
-        better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _fits_side(), ~_is_named_transfer()).select(
-            "row",
-            "category",
-            pl.when(_is_unknown()).then(0.0).otherwise("confidence").alias("confidence"),
-            "alternatives",
-            category_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
-            category_source=pl.lit("learned", CategorySource),
-            category_basis=pl.lit(f"model {model.name}"),
-        )
-        merged = (
-            numbered.join(doubts, on="row", how="left", validate="1:1", maintain_order="left")
-            .with_columns(confidence=pl.min_horizontal("confidence", "doubt"))
-            .join(better, on="row", how="left", validate="1:1", suffix="_learned", maintain_order="left")
-        )
-        return merged.select(
-            pl.coalesce(f"{name}_learned", name).alias(name) if name in DECIDED else pl.col(name)
-            for name in frame.columns
-        )
-
-    return rows.map_batches(answer_unsure, predicate_pushdown=False, projection_pushdown=False)
+    numbered = rows.with_row_index("row")
+    unsure = numbered.filter(pl.col("confidence") < SURE)
+    answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
+    doubts = answers.select("row", doubt="confidence")
+    better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _fits_side(), ~_is_named_transfer()).select(
+        "row",
+        "category",
+        pl.when(_is_unknown()).then(0.0).otherwise("confidence").alias("confidence"),
+        "alternatives",
+        category_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
+        category_source=pl.lit("learned", CategorySource),
+        category_basis=pl.lit(f"model {model.name}"),
+    )
+    merged = (
+        numbered.join(doubts, on="row", how="left", validate="1:1", maintain_order="left")
+        .with_columns(confidence=pl.min_horizontal("confidence", "doubt"))
+        .join(better, on="row", how="left", validate="1:1", suffix="_learned", maintain_order="left")
+    )
+    return merged.select(
+        pl.coalesce(f"{name}_learned", name).alias(name) if name in DECIDED else pl.col(name) for name in rows.columns
+    )
 
 
 def _is_unknown() -> pl.Expr:

@@ -16,7 +16,6 @@ the cost depends on the length of the texts, not on the number of corrections or
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -76,7 +75,7 @@ def _add_key(rows: pl.DataFrame) -> pl.DataFrame:
     return _add_bare_words(rows, pl.coalesce("counterparty_group", "counterparty_name"), "key")
 
 
-def apply_corrections(rows: pl.LazyFrame, corrections: pl.DataFrame) -> pl.LazyFrame:
+def apply_corrections(rows: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
     """Set category and counterparty of each row as its client corrected them. Facts and transfer pairs stay.
 
     Args:
@@ -85,10 +84,9 @@ def apply_corrections(rows: pl.LazyFrame, corrections: pl.DataFrame) -> pl.LazyF
     """
     if corrections.is_empty():
         return rows
-    missing = {name: TRANSACTIONS[name] for name in _FILLED_BEFORE if name not in rows.collect_schema()}
-    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items()).map_batches(
-        partial(_apply_decisions, corrections=corrections), predicate_pushdown=False, projection_pushdown=False
-    )
+    missing = {name: TRANSACTIONS[name] for name in _FILLED_BEFORE if name not in rows.columns}
+    blank = rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items())
+    return _apply_decisions(blank, corrections)
 
 
 def find_changed_rows(rows: pl.DataFrame, correction: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
@@ -158,7 +156,7 @@ def count_corrected_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _apply_decisions(rows: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
-    """Apply the corrections. Eager: the number of renaming steps depends on the corrections."""
+    """Apply the corrections."""
     numbered = rows.with_row_index("row")
     decisions = _find_decisions(numbered, corrections)
     if decisions.is_empty():

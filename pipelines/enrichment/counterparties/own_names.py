@@ -28,13 +28,15 @@ _NAME_FROM = 5  # characters: a shorter name is an ordinary word as well (our ju
 _UNEXPLAINED = ("customer_transfer", "unknown_credit", "unknown_debit")  # these categories explain nothing
 
 
-def mark_own_names(rows: pl.LazyFrame, customers: pl.DataFrame) -> pl.LazyFrame:
+def mark_own_names(rows: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
     """Set the counterparty's kind to `own` where it is the customer itself, and an unsure category to a transfer.
 
     Args:
         rows: with the columns of counterparty and category, and `clean_description`.
         customers: schema `knowledge.CUSTOMERS`.
     """
+    if customers.is_empty():
+        return rows
     found = (
         rows.with_columns(alone=_unexplained_text())
         .pipe(_join_marks, _own_groups(customers), "counterparty_group")
@@ -61,8 +63,8 @@ def _unexplained_text() -> pl.Expr:
     return reduce(lambda left, word: left.str.strip_prefix(word), _PREFIXES, text)
 
 
-def _join_marks(rows: pl.LazyFrame, own: pl.DataFrame, key: str) -> pl.LazyFrame:
-    return rows.join(own.lazy(), on=["customer_number", key], how="left", maintain_order="left")
+def _join_marks(rows: pl.DataFrame, own: pl.DataFrame, key: str) -> pl.DataFrame:
+    return rows.join(own, on=["customer_number", key], how="left", maintain_order="left")
 
 
 def _own_groups(customers: pl.DataFrame) -> pl.DataFrame:

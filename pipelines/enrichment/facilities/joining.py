@@ -29,8 +29,15 @@ _CHAIN = (*_BORROWING, "chain")
 _ORDER = ("date", "funds", "transaction_id")  # on one day, the old loan is paid out before the new one begins
 
 
-def add_facility_ids(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add `facility_id` to every row that funds or repays a facility, or returns a bounced repayment."""
+def mark_facilities(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fill `facility_id` of rows that fund or repay a facility, and of the rows that return bounced repayments.
+
+    The sum of a facility's rows is what was funded less what was repaid. An id is derived from the facility's first
+    row, so it stays when later rows are added.
+
+    Args:
+        rows: whole customers, with category, counterparty and transfers filled.
+    """
     numbered = rows.drop("facility_id", strict=False).with_row_index("row")
     borrowed = _select_borrowing(numbered)
     facilities = join_facilities(borrowed.drop("place"))

@@ -89,16 +89,12 @@ def _group_key(name: pl.Expr) -> pl.Expr:
     return slug(name.str.replace_all("(?i)P/L", "PL"))
 
 
-def merge_cut_groups(rows: pl.LazyFrame) -> pl.LazyFrame:
+def merge_cut_groups(rows: pl.DataFrame) -> pl.DataFrame:
     """Replace `counterparty_group` of a cut name by the group it was cut from, within each customer.
 
     Args:
         rows: any columns, including `customer_number` and `counterparty_group`; the others and the order stay.
     """
-    return rows.map_batches(_merge_cut_groups, predicate_pushdown=False, projection_pushdown=False)
-
-
-def _merge_cut_groups(rows: pl.DataFrame) -> pl.DataFrame:
     key = ["customer_number", "counterparty_group"]
     whole = rows.select(key).drop_nulls("counterparty_group").unique().pipe(_find_whole_groups)
     found = rows.select(key).join(whole, on=key, how="left", validate="m:1", maintain_order="left")

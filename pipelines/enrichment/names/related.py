@@ -71,32 +71,28 @@ _PHRASES = pl.Schema(
 _COLUMNS = tuple(name for name in _PHRASES if name != "customer_number")
 
 
-def mark_related_parties(rows: pl.LazyFrame, related_parties: pl.DataFrame) -> pl.LazyFrame:
+def mark_related_parties(rows: pl.DataFrame, related_parties: pl.DataFrame) -> pl.DataFrame:
     """Fill `related_party`, and set the category of payments with a related party.
 
     Args:
         rows: categorised transactions of any customers.
         related_parties: as declared by their clients (schema RELATED_PARTIES).
     """
-    missing = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
+    missing = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.columns}
     blank = rows.drop("related_party", strict=False)
     if related_parties.is_empty():
         return blank.with_columns(related_party=pl.lit(None, pl.String))
-    found = {name: pl.lit(None, _PHRASES[name]) for name in _COLUMNS}
     return (
         blank.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items())
-        .with_columns(**found)
-        .map_batches(
-            lambda batch: _find_parties(batch, related_parties), predicate_pushdown=False, projection_pushdown=False
-        )
+        .pipe(_find_parties, related_parties)
         .pipe(_set_category)
         .drop(*(name for name in _COLUMNS if name != "related_party"), *missing)
     )
 
 
 def _find_parties(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
-    """Find the party that each row names: by ABN, else by the longest name. Eager: distinct texts are searched once."""
-    numbered = rows.drop(_COLUMNS).with_row_index("row")
+    """Add the party that each row names (_COLUMNS): by ABN, else by the longest name."""
+    numbered = rows.with_row_index("row")
     concerned = numbered.select(
         *("row", "customer_number", "counterparty_abn"),
         text=words_of(matching_text(pl.col("description")), Phrasebook(parties["name"].unique().to_list()).numbers),
@@ -104,8 +100,7 @@ def _find_parties(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     ).join(parties, on="customer_number", how="semi")
     found = pl.concat([_find_by_abn(concerned, parties), _find_by_name(concerned.filter("by_hand"), parties)])
     best = found.unique("row", keep="first", maintain_order=True)
-    named = numbered.join(best, on="row", how="left", validate="1:1", maintain_order="left")
-    return named.drop("row").select(rows.columns)
+    return numbered.join(best, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
 
 
 def _find_by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
@@ -204,7 +199,7 @@ def _person_forms(said: str) -> dict[str, float]:
     return {way: at for each, at in sure.items() for way in (f"{each} {surname}", f"{surname} {each}")}
 
 
-def _set_category(rows: pl.LazyFrame) -> pl.LazyFrame:
+def _set_category(rows: pl.DataFrame) -> pl.DataFrame:
     """Set the category of payments with the party, unless the client has set another."""
     settled = pl.when(_is_with_party()).then(_category())
     group = settled.replace_strict({slug: each.group for slug, each in TAXONOMY.categories.items()}, default=None)

@@ -44,34 +44,24 @@ _MARKS = pl.Schema(
 )
 
 
-def mark_series(rows: pl.LazyFrame) -> pl.LazyFrame:
+def mark_series(rows: pl.DataFrame) -> pl.DataFrame:
     """Fill `series_id`, `series_period` and `series_next_date` of TRANSACTIONS.
 
     Rows that are pending, superseded or of amount 0 belong to no series. `series_next_date` is null once a series has
     ended. A series keeps its id when rows are appended, as long as its period does not change.
     """
-    empty = [pl.lit(None, _MARKS[name]).alias(name) for name in _FILLED]
-    return (
-        rows.drop(_FILLED, strict=False)
-        .with_columns(empty)
-        .map_batches(_add_series, predicate_pushdown=False, projection_pushdown=False)
-    )
+    unmarked = rows.drop(_FILLED, strict=False)
+    marks = pl.concat([pl.DataFrame(schema=_MARKS), *_map_customers(unmarked, _USED, _read_marks)])
+    place = np.full(rows.height, -1)
+    place[marks["row"].to_numpy()] = np.arange(marks.height)
+    marked = pl.Series(place).replace(-1, None)
+    return unmarked.with_columns(marks[name].gather(marked) for name in _FILLED)
 
 
 def describe_series(rows: pl.DataFrame) -> pl.DataFrame:
     """Return one row per series (schema SERIES) of TRANSACTIONS, sorted by customer, account and id."""
     read = _map_customers(rows, _DESCRIBED, describe)
     return pl.concat([pl.DataFrame(schema=SERIES), *read]).sort("customer_number", "account_id", "series_id")
-
-
-def _add_series(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fill the columns. Eager: payments that one pass takes are not available to the next."""
-    unmarked = rows.drop(_FILLED)
-    marks = pl.concat([pl.DataFrame(schema=_MARKS), *_map_customers(unmarked, _USED, _read_marks)])
-    place = np.full(rows.height, -1)
-    place[marks["row"].to_numpy()] = np.arange(marks.height)
-    marked = pl.Series(place).replace(-1, None)
-    return unmarked.with_columns(marks[name].gather(marked) for name in _FILLED)
 
 
 def _read_marks(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:

@@ -22,7 +22,7 @@ def decide(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
         rows: of `labelled.prepare`.
     """
     if speaks_taxonomy(model):
-        concluded = ask_model(rows.lazy(), model).collect()
+        concluded = ask_model(rows, model)
     else:
         source = pl.lit("learned", CategorySource)
         concluded = rows.with_columns(model.predict(rows)).with_columns(category_source=source)

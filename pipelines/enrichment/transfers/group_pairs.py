@@ -48,7 +48,7 @@ def select_group_candidates(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.filter(_may_move_within_group()).select("customer_number", "transaction_id", "date", "amount")
 
 
-def mark_group_transfers(rows: pl.LazyFrame, group_rows: pl.DataFrame) -> pl.LazyFrame:
+def mark_group_transfers(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
     """Fill `is_transfer`, `transfer_pair_id` and `related_party` of rows whose other side was found.
 
     Their category becomes `related_entity`. Rows that the client corrected are left out.
@@ -57,9 +57,7 @@ def mark_group_transfers(rows: pl.LazyFrame, group_rows: pl.DataFrame) -> pl.Laz
         rows: whole customers, with own transfers marked.
         group_rows: schema GROUP_ROWS, from `select_group_candidates` of the related customers.
     """
-    if group_rows.is_empty():
-        return rows
-    return rows.map_batches(lambda frame: _add_pairs(frame, group_rows), predicate_pushdown=False)
+    return rows if group_rows.is_empty() else _add_pairs(rows, group_rows)
 
 
 def _may_move_within_group() -> pl.Expr:

@@ -20,7 +20,7 @@ from pipelines.enrichment.matching.identities import named_ids
 from pipelines.enrichment.transfers.own_accounts import GUESS, add_named_account, list_accounts
 from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.enrichment.wording.text import matching_text
-from pipelines.vocabulary.schemas import TRANSACTIONS, UUID, CategorySource, posted
+from pipelines.vocabulary.schemas import TRANSACTIONS, CategorySource, posted
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
 CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
@@ -116,22 +116,16 @@ _CONFIDENCES = dict(enumerate(CONFIDENCE))
 _DISTANCES = sorted(range(-MAX_CALENDAR_DAYS, MAX_CALENDAR_DAYS + 1), key=lambda days: (abs(days), days < 0))
 
 
-def mark_transfers(rows: pl.LazyFrame) -> pl.LazyFrame:
+def mark_transfers(rows: pl.DataFrame) -> pl.DataFrame:
     """Fill `is_transfer` and `transfer_pair_id`, and set the category of paired rows (`_set_category`).
 
     Optional columns that no earlier step has filled count as null.
     """
-    missing = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.collect_schema()}
+    missing = {name: TRANSACTIONS[name] for name in _OPTIONAL if name not in rows.columns}
     return (
         rows.drop("is_transfer", "transfer_pair_id", strict=False)
         .with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items())
-        .with_columns(
-            transfer_pair_id=pl.lit(None, UUID),
-            pair_confidence=pl.lit(None, pl.Float64()),
-            from_type=pl.lit(None, TRANSACTIONS["account_type"]),
-            into_type=pl.lit(None, TRANSACTIONS["account_type"]),
-        )
-        .map_batches(_add_pairs, predicate_pushdown=False, projection_pushdown=False)
+        .pipe(_add_pairs)
         .with_columns(is_transfer=pl.col("transfer_pair_id").is_not_null())
         .pipe(_set_category)
         .drop("pair_confidence", "from_type", "into_type", *missing)
@@ -139,13 +133,13 @@ def mark_transfers(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _add_pairs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fill the columns of pairs. Eager: each round of pairing uses the rows that the round before left free."""
-    numbered = rows.drop("transfer_pair_id", "pair_confidence", "from_type", "into_type").with_row_index("row")
+    """Add the columns of pairs: `transfer_pair_id`, `pair_confidence`, `from_type` and `into_type`."""
+    numbered = rows.with_row_index("row")
     pairs = numbered.pipe(_select_sides).pipe(_pair_sides)
     return numbered.join(pairs, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
 
 
-def _set_category(rows: pl.LazyFrame) -> pl.LazyFrame:
+def _set_category(rows: pl.DataFrame) -> pl.DataFrame:
     """Set the category of paired rows, whatever their text says.
 
     A transfer into a credit card account is a card repayment, money from one an advance. Drawdowns and repayments of

@@ -41,13 +41,13 @@ def submission(seq: int, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return accepted(*({"received_seq": seq, "job_id": seq.to_bytes(16), **row} for row in rows))
 
 
-def known(*rows: Mapping[str, Any]) -> pl.LazyFrame:
+def known(*rows: Mapping[str, Any]) -> pl.DataFrame:
     """Return rows in schema TRANSACTIONS as the input of enrichment's steps: identified, nothing derived yet."""
     blank = dict.fromkeys(TRANSACTIONS.names())
     complete = [
         {**blank, **DEFAULTS, "position": position, "transaction_id": position.to_bytes(16), **row}
         for position, row in enumerate(rows)
     ]
-    frame = pl.LazyFrame(complete, schema=TRANSACTIONS)
+    frame = pl.DataFrame(complete, schema=TRANSACTIONS)
     sides = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit"))
     return frame.with_columns(direction=sides.cast(Direction))

@@ -196,7 +196,7 @@ def _case(number: int, rng: Random) -> Iterator[Payment]:
         yield from trade(party, rng)
 
 
-def transactions(payments: list[Payment], a_customer: int = 50) -> pl.LazyFrame:
+def transactions(payments: list[Payment], a_customer: int = 50) -> pl.DataFrame:
     """Return TRANSACTIONS in the payments' order (`position`), with several counterparties per customer."""
     parties = {party: n for n, party in enumerate(dict.fromkeys(payment.party for payment in payments))}
     return known(*(_row(payment, parties[payment.party] // a_customer) for payment in payments))

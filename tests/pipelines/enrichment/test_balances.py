@@ -21,7 +21,7 @@ def row(day: int, amount: str, balance: str | None, **fields: Any) -> Row:
 
 def list_verdicts(*rows: Row) -> list[bool | None]:
     """Return the verdicts in the order in which the rows were sent."""
-    return verify_balances(known(*rows)).sort("position").collect()["balance_verified"].to_list()
+    return verify_balances(known(*rows)).sort("position")["balance_verified"].to_list()
 
 
 def test_balances_that_follow_from_the_amounts_are_verified() -> None:

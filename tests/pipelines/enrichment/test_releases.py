@@ -94,7 +94,7 @@ def rows_under(*categories: str, amounts: tuple[str, ...] = (), **fields: Any) -
         }
         for slug, amount in zip(categories, sums, strict=True)
     ]
-    return known(*rows).collect()
+    return known(*rows)
 
 
 def figure(impact: Impact, name: str) -> tuple[Any, ...]:
@@ -194,7 +194,7 @@ def test_impact_on_all_customers_is_the_sum_over_parts(some: list[tuple[int, str
             }
             for line in some
         ]
-        return known(*rows).collect()
+        return known(*rows)
 
     before, after = under(1), under(2)
     whole = compare(before, after, AS_OF)

@@ -60,7 +60,7 @@ def chained(rows: Iterable[Row], opening: str | int | Decimal = 1000) -> list[Ro
 def checked(rows: Iterable[Row]) -> list[Row]:
     """Mark every balance as enrichment does."""
     rows = list(rows)
-    marks = verify_balances(transactions(rows)).collect()["balance_verified"]
+    marks = verify_balances(transactions(rows).collect())["balance_verified"]
     return [{**each, "balance_verified": mark} for each, mark in zip(rows, marks, strict=True)]
 
 

@@ -119,7 +119,7 @@ def joined(customers: Sequence[Sequence[Row]]) -> pl.DataFrame:
     """Return the rows of numbered customers, each with its facility."""
     sent = ({**r, "customer_number": number} for number, rows in enumerate(customers) for r in rows)
     ids = ({**r, "transaction_id": n.to_bytes(16, "big")} for n, r in enumerate(sent))
-    return mark_facilities(known(*ids)).collect()
+    return mark_facilities(known(*ids))
 
 
 def shown(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:

@@ -82,7 +82,7 @@ def transactions(*given: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def apply_all(rows: pl.DataFrame, said: pl.DataFrame) -> list[dict[str, Any]]:
-    return apply_corrections(rows.lazy(), said).collect().to_dicts()
+    return apply_corrections(rows, said).to_dicts()
 
 
 def test_correction_of_one_transaction() -> None:
@@ -110,9 +110,7 @@ def test_correction_of_all_similar_transactions(said: Correction, basis: str) ->
 
 def test_facts_pairs_and_the_order_of_rows_stay() -> None:
     rows = transactions(BUNNINGS | {"is_transfer": True, "transfer_pair_id": b"p" * 16}, {}, BUNNINGS)
-    after = apply_corrections(
-        rows.lazy(), corrections(Correction(1, counterparty="BUNNINGS", category="rent", name="B"))
-    ).collect()
+    after = apply_corrections(rows, corrections(Correction(1, counterparty="BUNNINGS", category="rent", name="B")))
     changed = (
         *("category", "category_group", "category_source", "category_basis", "confidence"),
         *("counterparty_name", "counterparty_group"),
@@ -208,7 +206,7 @@ def test_rows_record_the_corrections_that_decide_them() -> None:
         Correction(2, words="ALEXANDRIA", name="B"),
         Correction(3, words="NEVER", category="rent"),
     )
-    after = apply_corrections(transactions(BUNNINGS, BUNNINGS, {}).lazy(), said).collect()
+    after = apply_corrections(transactions(BUNNINGS, BUNNINGS, {}), said)
     assert sorted(count_corrected_rows(after).rows()) == [(str(UUID(int=2)), 2), (str(UUID(int=3)), 2)]
 
 
@@ -311,8 +309,8 @@ def test_preview_agrees_with_what_changes(
     if renamed_again:
         return  # the preview ignores corrections that depended on the replaced name
     rows = transactions(*given_rows)
-    before = apply_corrections(rows.lazy(), corrections(*said)).collect()
-    after = apply_corrections(rows.lazy(), corrections(*said, new)).collect()
+    before = apply_corrections(rows, corrections(*said))
+    after = apply_corrections(rows, corrections(*said, new))
     described = find_changed_rows(before.select(REACHED_BY), corrections(new), corrections(*said))
     shown = ("category", "counterparty_name")
     differs = [

@@ -42,7 +42,7 @@ def test_the_labels_are_categories_and_all_occur() -> None:
 
 def test_model_keeps_sure_rows_and_marks_its_own() -> None:
     lines = read_file(DEVELOP)
-    asked = lines.lazy().pipe(ask_model, load_base()).collect()
+    asked = lines.pipe(ask_model, load_base())
     changed = asked.filter(asked["category"] != lines["category"])
     assert set(changed["category_source"]) == {"learned"}
     assert lines.filter(asked["category"] != lines["category"])["confidence"].max() < 0.9  # pyrefly: ignore[unsupported-operation]

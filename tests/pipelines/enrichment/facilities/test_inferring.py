@@ -43,7 +43,7 @@ def monthly(count: int, amount: str, **fields: Any) -> list[Row]:
 
 
 def summary(*rows: Row) -> list[dict[str, Any]]:
-    return summarise_facilities(mark_facilities(known(*rows)).collect(), LATER).to_dicts()
+    return summarise_facilities(mark_facilities(known(*rows)), LATER).to_dicts()
 
 
 def summarise_only(*rows: Row) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def test_a_facility_that_a_list_names_is_completed_and_keeps_its_id() -> None:
     repayments = [
         {**each, "category": "term_loan_repayment", "category_source": "counterparty"} for each in weekly(20, "-900")
     ]
-    rows = mark_facilities(known(row(MONDAY, "40000"), *repayments)).collect()
+    rows = mark_facilities(known(row(MONDAY, "40000"), *repayments))
     assert rows["facility_id"].null_count() == 1
     (loan,) = summarise_facilities(rows, LATER).to_dicts()
     assert (loan["inferred"], loan["funding_amount"]) == (False, Decimal(40_000))
@@ -288,12 +288,12 @@ def test_the_order_of_rows_and_other_customers_change_nothing(drawn: Any, random
     other = [{**each, "customer_number": 2, "position": 99 + each["position"]} for each in numbered]
     mixed = [*numbered, *({**each, "transaction_id": (1000 + each["position"]).to_bytes(16)} for each in other)]
     random.shuffle(mixed)
-    first = known(*mixed).collect().pipe(add_inferred).filter(pl.col("customer_number") == 1).sort("position")
-    assert_frame_equal(first, known(*numbered).collect().pipe(add_inferred).sort("position"))
+    first = known(*mixed).pipe(add_inferred).filter(pl.col("customer_number") == 1).sort("position")
+    assert_frame_equal(first, known(*numbered).pipe(add_inferred).sort("position"))
 
 
 def test_no_column_of_the_rows_is_changed_but_the_facility() -> None:
-    rows = mark_facilities(known(row(MONDAY, "40000"), *weekly(20, "-900"))).collect()
+    rows = mark_facilities(known(row(MONDAY, "40000"), *weekly(20, "-900")))
     added = add_inferred(rows)
     assert_frame_equal(added.select(rows.columns).drop("facility_id"), rows.drop("facility_id"))
     assert rows["facility_id"].null_count() == rows.height
@@ -306,10 +306,10 @@ def test_ten_thousand_credits_that_share_a_number_with_the_next_are_one_dealing(
     text = pl.when(is_credit).then(pl.format("{} {}", number, number + 1)).otherwise(pl.format("{}", number))
     rows = (
         known(row(MONDAY, "1000"), *weekly(4, "-100"))
-        .join(pl.LazyFrame({"nth": range(10_000)}), how="cross")
+        .join(pl.DataFrame({"nth": range(10_000)}), how="cross")
         .with_row_index("place")
         .with_columns(description=text, transaction_id=pl.col("place").cast(pl.String).cast(pl.Binary))
         .drop("nth", "place")
     )
-    (facility,) = summarise_facilities(rows.collect(), LATER).to_dicts()
+    (facility,) = summarise_facilities(rows, LATER).to_dicts()
     assert facility["funding_amount"] == Decimal(10_000_000)

@@ -344,7 +344,7 @@ def merge_groups(*groups: str | None, customers: Sequence[int] | None = None) ->
         {"customer_number": customers or [1] * len(groups), "counterparty_group": groups},
         schema={"customer_number": pl.Int64, "counterparty_group": pl.String},
     )
-    return merge_cut_groups(rows.lazy()).collect()["counterparty_group"].to_list()
+    return merge_cut_groups(rows)["counterparty_group"].to_list()
 
 
 def test_cut_name_joins_the_only_group_it_can_be_cut_from() -> None:
@@ -427,8 +427,8 @@ def test_grouping_does_not_depend_on_the_order_of_rows(orders: tuple[list[Any], 
 
 
 def test_grouping_leaves_everything_else_as_it_is() -> None:
-    rows = pl.LazyFrame({"customer_number": [2, 1], "counterparty_group": ["b", "a"], "amount": [1, 2]})
-    assert_frame_equal(merge_cut_groups(rows).collect(), rows.collect())
+    rows = pl.DataFrame({"customer_number": [2, 1], "counterparty_group": ["b", "a"], "amount": [1, 2]})
+    assert_frame_equal(merge_cut_groups(rows), rows)
 
 
 FILES = (name_words.WORDS_FILE, name_words.GIVEN_FILE, name_words.FAMILY_FILE, name_words.BROKERS_FILE)

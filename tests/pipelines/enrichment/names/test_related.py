@@ -26,7 +26,7 @@ def mark_one(description: str, *parties: Mapping[str, Any], **fields: Any) -> di
     """Mark one row of a customer with these parties."""
     row = {"description": description, "amount": Decimal(500), "category": "customer_transfer", **fields}
     group = GROUPS[str(row["category"])]
-    return mark_related_parties(known({"category_group": group, **row}), declare(*parties)).collect().to_dicts()[0]
+    return mark_related_parties(known({"category_group": group, **row}), declare(*parties)).to_dicts()[0]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_longest_name_wins() -> None:
 def test_party_of_another_customer_is_not_matched() -> None:
     rows = known({"description": "J SMITH"}, {"description": "J SMITH", "customer_number": 2})
     parties = pl.DataFrame([{"customer_number": 2, "abn": None, **JOHN}], schema=RELATED_PARTIES)
-    assert mark_related_parties(rows, parties).collect()["related_party"].to_list() == [None, "John Smith"]
+    assert mark_related_parties(rows, parties)["related_party"].to_list() == [None, "John Smith"]
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,7 @@ def test_money_from_a_related_party_is_never_revenue_and_no_row_is_lost(
         {"description": " ".join(text) or "-", "amount": Decimal(amount), "category": category}
         for text, amount, category in some
     ]
-    found = mark_related_parties(
-        known(*rows), declare(*({"name": name, "role": "director"} for name in parties))
-    ).collect()
+    found = mark_related_parties(known(*rows), declare(*({"name": name, "role": "director"} for name in parties)))
     assert found["position"].to_list() == list(range(len(rows)))
     with_party = found.filter(pl.col("related_party").is_not_null(), pl.col("amount") > 0)
     assert REVENUE.isdisjoint(with_party["category"])
@@ -202,13 +200,13 @@ def test_thousands_of_parties_over_many_rows_take_seconds() -> None:
         ],
         schema=RELATED_PARTIES,
     )
-    rows = known({"description": "X"}).collect()
+    rows = known({"description": "X"})
     many = pl.concat([rows] * 100_000).with_columns(
         position=pl.int_range(pl.len(), dtype=pl.UInt32),
         customer_number=pl.int_range(pl.len()) % 5_000,
         description=pl.format("PAYMENT COMPANY {} HOLD", (pl.int_range(pl.len()) % 7_000).cast(pl.String).str.zfill(5)),
     )
-    found = mark_related_parties(many.lazy(), parties).collect()
+    found = mark_related_parties(many, parties)
     expected = (pl.int_range(pl.len()) % 5_000) == (pl.int_range(pl.len()) % 7_000)
     assert found["related_party"].is_not_null().to_list() == many.select(expected).to_series().to_list()
 

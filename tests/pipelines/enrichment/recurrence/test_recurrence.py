@@ -49,7 +49,7 @@ def every_days(days: int, count: int, start: date = date(2025, 1, 7)) -> list[da
 
 
 def describe_rows(*rows: Row) -> list[dict[str, Any]]:
-    return describe_series(known(*rows).collect()).to_dicts()
+    return describe_series(known(*rows)).to_dicts()
 
 
 def describe_only(*rows: Row) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def test_equal_texts_without_a_counterparty_are_one_series() -> None:
 def test_pending_superseded_and_zero_rows_are_ignored(fields: Row) -> None:
     rows = [{**row, **fields} for row in payments(monthly(10))]
     assert describe_rows(*rows) == []
-    assert mark_series(known(*rows)).collect().select(MARKS).null_count().row(0) == (12, 12, 12)
+    assert mark_series(known(*rows)).select(MARKS).null_count().row(0) == (12, 12, 12)
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_one_overdue_payment_is_missed_and_the_series_goes_on() -> None:
 
 def test_an_id_stays_when_rows_are_appended() -> None:
     loans = [*payments(monthly(5), "-400"), *payments(monthly(5), "-950")]
-    before = mark_series(known(*(row for row in loans if row["date"] < date(2025, 9, 1)))).collect()
-    after = mark_series(known(*loans)).collect()
+    before = mark_series(known(*(row for row in loans if row["date"] < date(2025, 9, 1))))
+    after = mark_series(known(*loans))
     seen = before.select("date", "amount", "series_id").join(after, on=["date", "amount"], suffix="_after")
     assert seen.height == 16
     assert seen["series_id"].to_list() == seen["series_id_after"].to_list()
@@ -258,7 +258,7 @@ def test_an_id_stays_when_rows_are_appended() -> None:
 
 def test_every_row_is_marked_with_its_series() -> None:
     rows = [*payments(monthly(10)), {"date": date(2025, 5, 5), "counterparty_group": "Other"}]
-    marked = mark_series(known(*rows)).collect()
+    marked = mark_series(known(*rows))
     one = describe_only(*rows)
     assert dict(marked.schema) == dict(TRANSACTIONS)
     assert marked.select(MARKS).rows() == [(one["series_id"], "monthly", date(2026, 1, 12))] * 12 + [(None, None, None)]
@@ -267,36 +267,32 @@ def test_every_row_is_marked_with_its_series() -> None:
 def test_no_rows_give_no_series() -> None:
     empty = pl.DataFrame(schema=TRANSACTIONS)
     assert_frame_equal(describe_series(empty), pl.DataFrame(schema=SERIES))
-    assert_frame_equal(mark_series(empty.lazy()).collect(), empty, check_column_order=False)
+    assert_frame_equal(mark_series(empty), empty, check_column_order=False)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_order_of_rows_makes_no_difference(seed: int) -> None:
-    rows = recurring.transactions(recurring.portfolio(30, seed)).collect()
+    rows = recurring.transactions(recurring.portfolio(30, seed))
     shuffled = rows.sample(fraction=1, shuffle=True, seed=seed)
-    in_order, mixed = (mark_series(each.lazy()).collect() for each in (rows, shuffled))
+    in_order, mixed = (mark_series(each) for each in (rows, shuffled))
     by = ["customer_number", "position"]
     assert_frame_equal(in_order.sort(by), mixed.sort(by))
     assert_frame_equal(describe_series(rows), describe_series(shuffled))
 
 
 def test_size_of_chunks_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = (
-        recurring.transactions(recurring.portfolio(60, 4), a_customer=5)
-        .collect()
-        .sample(fraction=1, shuffle=True, seed=4)
-    )
-    together = mark_series(rows.lazy()).collect()
+    rows = recurring.transactions(recurring.portfolio(60, 4), a_customer=5).sample(fraction=1, shuffle=True, seed=4)
+    together = mark_series(rows)
     monkeypatch.setattr(sys.modules[mark_series.__module__], "CHUNK_ROWS", 100)
-    assert_frame_equal(mark_series(rows.lazy()).collect(), together)
+    assert_frame_equal(mark_series(rows), together)
 
 
 def test_the_rows_of_one_submission_take_little_time() -> None:
-    frame = recurring.transactions(recurring.portfolio(40, 6)).head(500).collect().lazy()
+    frame = recurring.transactions(recurring.portfolio(40, 6)).head(500)
     times = []
     for _ in range(6):
         started = process_time()
-        mark_series(frame).collect()
+        mark_series(frame)
         times.append(process_time() - started)
     assert min(times) < 0.1
 
@@ -312,7 +308,7 @@ def test_marks_agree_with_descriptions_for_any_rows(days: list[date], cents: lis
         {**row, "amount": row["amount"].scaleb(-2)} for row in payments(days, list(map(str, cents)), channel=channel)
     ]
     frame = known(*rows)
-    marked, shown = mark_series(frame).collect(), describe_series(frame.collect())
+    marked, shown = mark_series(frame), describe_series(frame)
     assert shown.schema == SERIES
     counted = marked.drop_nulls("series_id").group_by("series_id").len()
     wanted = shown.select("series_id", least=pl.col("occurrences") + pl.col("doubled"))
@@ -387,7 +383,7 @@ def test_twice_a_month_falls_on_both_days_of_every_month(start: date) -> None:
 
 def measure(cases: int, seed: int) -> recurring.Score:
     payments = recurring.portfolio(cases, seed)
-    marked = mark_series(recurring.transactions(payments)).collect()
+    marked = mark_series(recurring.transactions(payments))
     return recurring.score_series(recurring.add_truth(marked, payments))
 
 
@@ -408,7 +404,7 @@ def test_precision_and_recall_over_a_large_portfolio() -> None:
 def test_trade_without_a_schedule_gives_hardly_any_series() -> None:
     rng = Random(13)
     payments = [payment for n in range(300) for payment in recurring.trade(f"trade {n}", rng)]
-    found = describe_series(recurring.transactions(payments).collect())
+    found = describe_series(recurring.transactions(payments))
     assert found.height <= 6
 
 
@@ -423,8 +419,8 @@ def test_customer_with_many_rows_takes_bounded_time(parties: int) -> None:
         date=pl.lit(date(2025, 1, 6)) + pl.duration(days=(number // parties) * 7 % 364),
         amount=pl.lit("-4.50").cast(TRANSACTIONS["amount"]),
     )
-    blank = known({}).collect().drop(rows.columns)
+    blank = known({}).drop(rows.columns)
     frame = rows.join(blank, how="cross").select(TRANSACTIONS.names())
     started = process_time()
-    mark_series(frame.lazy()).collect()
+    mark_series(frame)
     assert process_time() - started < 60

@@ -95,9 +95,9 @@ class Directory:
         self._unless = Phrasebook([phrase for phrase, _ in excluding])
 
     @cached_property
-    def numbers(self) -> list[str]:
+    def numbers(self) -> tuple[str, ...]:
         """Words with digits in the phrases, which `words_of` must keep."""
-        return sorted({*self._says.numbers, *self._unless.numbers})
+        return tuple(sorted({*self._says.numbers, *self._unless.numbers}))
 
     @property
     def phrases(self) -> pl.DataFrame:

@@ -58,7 +58,7 @@ def read_narratives(rows: pl.DataFrame, known: Lists | None = None) -> pl.DataFr
 
 def _read_slice(known: Lists, keys: pl.DataFrame) -> pl.DataFrame:
     """Read each `key`: the fields from its text, everything else from its words, which repeat more often."""
-    numbers = sorted({*known.directory.numbers, *patterns.load().numbers})
+    numbers = (*known.directory.numbers, *patterns.load().numbers)
     texts = keys.select(text=matching_text(pl.col("description"))).to_series()
     fields = read_details(texts)
     whole = known.cut_names.find_whole(fields["clean_description"]).alias("whole_name")

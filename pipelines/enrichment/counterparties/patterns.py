@@ -89,7 +89,7 @@ class Rulebook:
         self._admitted = {column: _admitted(rules, column) for column in _CONDITIONS.values()}
 
     @cached_property
-    def numbers(self) -> list[str]:
+    def numbers(self) -> tuple[str, ...]:
         """Words with digits in the phrases, which `words_of` must keep."""
         return self._phrases.numbers
 

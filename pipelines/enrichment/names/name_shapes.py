@@ -8,13 +8,28 @@ way of payment decides (`names`).
 The scores are our judgement. They are only compared with each other.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 import polars as pl
 
 _RUN = r"[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]*Y|[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]+[WD_]?|[FMWD_]"
 _CALLED, _FAMILY, _PARTICLES = "[GgXxI]", "[SsXx]", "P{0,3}"
+_READ = pl.Schema(
+    {
+        "run": pl.String(),
+        "name_shape": pl.String(),
+        "score": pl.Int32(),
+        "kind": pl.String(),
+        "leans": pl.Boolean(),
+        "generic": pl.Boolean(),
+        "skip": pl.Int64(),  # words of the run before the name
+        "length": pl.Int64(),  # of the name, in words
+    }
+)
 AFTER_MARKER, AFTER_INTERMEDIARY = 8, 40  # added to a run's score for its place
 # A marker adds nothing to this score or a higher one. So in a text where a name precedes LOAN FROM SISTER CO, the name
 # wins. To a run of several trades, a marker adds this much instead.
@@ -106,8 +121,7 @@ def find_names(shapes: pl.Series) -> pl.DataFrame:
         .otherwise(0)
     )
     best = (
-        read.filter(pl.col("score") > 0)
-        .with_columns(place=pl.col("score") + after, start=pl.col("at") + pl.col("skip"))
+        read.with_columns(place=pl.col("score") + after, start=pl.col("at") + pl.col("skip"))
         .sort("settled", "place", "at", descending=[False, True, False])
         .unique("settled", keep="first", maintain_order=True)
         .select(
@@ -155,27 +169,19 @@ def _settle_letters(shape: pl.Expr) -> pl.Expr:
 
 
 def _read_runs(runs: pl.Series) -> pl.DataFrame:
-    """Apply to each distinct run the first reading that fits. Runs that no reading fits are dropped."""
-    bare = pl.col("run").str.strip_chars_start("FM").str.strip_chars_end("WD_")
-    fits = (pl.col("bare").str.contains(reading.pattern) for reading in READINGS)
-    first = pl.coalesce(pl.when(each).then(pl.lit(number, pl.UInt8())) for number, each in enumerate(fits))
-    found = runs.to_frame("run").with_columns(bare=bare).with_columns(reading=first).drop_nulls("reading")
-    by_reading = found.partition_by("reading", as_dict=True, include_key=False)
-    read = [_apply_reading(part, READINGS[number]) for (number,), part in by_reading.items()]
-    return pl.concat(read or [_apply_reading(found.drop("reading"), READINGS[0])])
+    """Read each distinct run (schema _READ). Runs that are no name are dropped.
+
+    One by one: there are few distinct runs, and Polars would prepare every pattern of READINGS each time.
+    """
+    return pl.DataFrame([row for run in runs for row in _read_run(run)], _READ, orient="row")
 
 
-def _apply_reading(runs: pl.DataFrame, reading: Reading) -> pl.DataFrame:
-    """Return the name's place in each run that the reading fits, and the reading's score and kind."""
-    before, name = (pl.col("bare").str.extract(reading.pattern, group) for group in (1, 2))
-    after_marker = pl.col("run").str.contains("^[FM]").cast(pl.Int64)
-    return runs.select(
-        "run",
-        name_shape=name,
-        score=pl.lit(reading.score),
-        kind=pl.lit(reading.kind, pl.String),
-        leans=pl.lit(reading.leans),
-        generic=pl.lit(reading.generic),
-        skip=before.str.len_bytes().cast(pl.Int64).fill_null(0) + after_marker,
-        length=name.str.len_bytes().cast(pl.Int64),
-    )
+def _read_run(run: str) -> Iterator[tuple[str, str, int, str | None, bool, bool, int, int]]:
+    """Yield the name's place in the run, and the score and kind of the first reading that fits."""
+    bare = run.lstrip("FM").rstrip("WD_")
+    fits = ((reading, found) for reading in READINGS if (found := re.match(reading.pattern, bare)))
+    for reading, found in islice(fits, 1):
+        if reading.score > 0:
+            before, name = found.groups()
+            skip = len(before) + run.startswith(("F", "M"))
+            yield run, name, reading.score, reading.kind, reading.leans, reading.generic, skip, len(name)

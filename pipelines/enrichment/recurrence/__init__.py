@@ -79,16 +79,18 @@ def _map_customers(
     """
     numbered = rows.with_row_index("row")
 
-    def of_chunk(least: int, most: int, first: int, length: int) -> pl.DataFrame:
+    def of_chunk(least: int, most: int, first: int, length: int) -> list[pl.DataFrame]:
         these = pl.col("customer_number").is_between(least, most)
-        booked = numbered.slice(first, length).lazy().filter(these, *_BOOKED).select(facts).collect()
-        return read(*_find_series(booked))
+        booked = numbered.slice(first, length).lazy().filter(these, *_BOOKED).select(facts).collect(engine="in-memory")
+        payments = _find_payments(booked)
+        return [] if payments.is_empty() else [read(payments, _list_series(booked, payments))]
 
     with ThreadPoolExecutor(CHUNKS_AT_ONCE) as workers:
-        return list(workers.map(of_chunk, *numbered.lazy().pipe(_split_into_chunks).collect().get_columns()))
+        chunks = workers.map(of_chunk, *numbered.pipe(_split_into_chunks).get_columns())
+        return [found for chunk in chunks for found in chunk]
 
 
-def _split_into_chunks(numbered: pl.LazyFrame) -> pl.LazyFrame:
+def _split_into_chunks(numbered: pl.DataFrame) -> pl.DataFrame:
     """Return chunks of customers, numbered `least` to `most`, whose rows are among `length` rows from `first`."""
     customer, row = pl.col("customer_number"), pl.col("row")
     before = pl.col("rows").cum_sum() - pl.col("rows")
@@ -103,11 +105,10 @@ def _split_into_chunks(numbered: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _find_series(booked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the payments of all series, and the series with their ids and expectations."""
-    payments = booked.pipe(_find_payments)
+def _list_series(booked: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
+    """Return the series of the payments, with their ids and expectations."""
     data_through = booked.group_by(_ACCOUNT).agg(through=pl.col("date").max())
-    return payments, expect_next(payments, data_through).pipe(_add_ids)
+    return expect_next(payments, data_through).pipe(_add_ids)
 
 
 def _find_payments(booked: pl.DataFrame) -> pl.DataFrame:

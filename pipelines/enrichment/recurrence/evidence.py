@@ -125,6 +125,9 @@ class Trials:
         return Trials(self.candidate[retained], self.schedule[retained], self.anchor[retained], self.votes[retained])
 
 
+_NO_TRIALS = Trials(*(np.empty(0, kind) for kind in (np.int64, np.uint8, np.int32, np.int64)))
+
+
 @dataclass(frozen=True)
 class Record:
     """How well the payments of each trial kept to the schedule."""
@@ -139,7 +142,10 @@ def find_best_fits(candidates: Candidates, demands: Demands) -> Trials:
     """Return the candidates that follow a schedule, in order, each with the schedule that scores best."""
     days = _distinct_days(candidates)
     sizes = _measure_candidates(candidates, days)
-    trials = _list_trials(days, _may_follow(sizes, demands))
+    able = _may_follow(sizes, demands)
+    if not able.any():
+        return _NO_TRIALS
+    trials = _list_trials(days, able)
     trials = trials.where(_has_enough_votes(trials, sizes, demands))
     trials, record = _record_payments(trials, days)
     score = _score_trials(trials, record, days)
@@ -213,7 +219,7 @@ def _may_follow(sizes: Measures, demands: Demands) -> Flags:
 
 def _list_trials(days: Days, able: Flags) -> Trials:
     """List every schedule that a candidate may follow, with the anchor that fits most of its days."""
-    parts = [_try_schedule(number, days, np.flatnonzero(of_one)) for number, of_one in enumerate(able)]
+    parts = [_try_schedule(number, days, np.flatnonzero(able[number])) for number in np.flatnonzero(able.any(axis=1))]
     return Trials(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

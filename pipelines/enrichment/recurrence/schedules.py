@@ -8,7 +8,7 @@ integer, so that the anchors of a million series are an array.
 Dates are day numbers (see `dates`). All functions take and return arrays.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -269,8 +269,7 @@ def anchors_by_day(number: int) -> Integers:
 def list_due_dates(schedule: Integers, slot: Integers, anchor: Integers) -> Integers:
     """Return due dates by slot and anchor, each by its own schedule."""
     due = np.empty_like(slot)
-    for number, one in enumerate(SCHEDULES):
-        where = np.flatnonzero(schedule == number)
+    for one, where in _split_by_schedule(schedule):
         due[where] = one.due(slot[where], anchor[where])
     return due
 
@@ -278,10 +277,15 @@ def list_due_dates(schedule: Integers, slot: Integers, anchor: Integers) -> Inte
 def find_nearest_due(schedule: Integers, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:
     """Return the slots with the due dates nearest to these days, and the due dates, each by its own schedule."""
     slot, due = np.empty_like(day), np.empty_like(day)
-    for number, one in enumerate(SCHEDULES):
-        where = np.flatnonzero(schedule == number)
+    for one, where in _split_by_schedule(schedule):
         slot[where], due[where] = _find_nearest(one, day[where], anchor[where])
     return slot, due
+
+
+def _split_by_schedule(schedule: Integers) -> Iterator[tuple[Schedule, Integers]]:
+    """Yield each schedule that occurs, with its places."""
+    for number in np.flatnonzero(np.bincount(schedule)):
+        yield SCHEDULES[number], np.flatnonzero(schedule == number)
 
 
 def _find_nearest(schedule: Schedule, day: Integers, anchor: Integers) -> tuple[Integers, Integers]:

@@ -127,6 +127,8 @@ class Taken:
 
 def find_members(frame: pl.DataFrame) -> pl.DataFrame:
     """Find the payments (schema PAYMENTS) that belong to series: schema MEMBERS, by series, slot and nth."""
+    if frame.is_empty():
+        return pl.DataFrame(schema=MEMBERS)
     payments = Payments.of(frame)
     left, whole = _search_repeatedly(payments, np.arange(len(payments)), WHOLE)
     bands, amounts = _number_parts(payments, left)

@@ -13,7 +13,7 @@ word stands for the beginning of the text, `$` as the last word for its end. All
 """
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 import polars as pl
 
@@ -26,16 +26,15 @@ _FEW = 20_000  # texts; for more than these, filtering the phrases by the texts'
 _FOUND = pl.Schema({"text_number": pl.UInt32(), "phrase": pl.UInt32()})
 
 
-def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
+def words_of(text: pl.Expr, numbers: tuple[str, ...] = ()) -> pl.Expr:
     """Return upper-case text in the form that phrases are searched in, with marked ends: ` ^ TELSTRA 0 $ `.
 
     Args:
         numbers: words with digits that are part of phrases (`Phrasebook.numbers`), to be kept.
     """
-    retained = [f" {number} " for number in numbers]
     protected = " " + bare_words(text) + " "
-    for _ in range(2 if retained else 0):  # adjacent words share a space, so one pass replaces only every other word
-        protected = protected.str.replace_many(retained, [_hide_digits(number) for number in retained])
+    for _ in range(2 if numbers else 0):  # adjacent words share a space, so one pass replaces only every other word
+        protected = protected.str.replace_many(*_hide_digits(numbers))
     any_short, any_long = _MARKS
     marked = protected.str.replace_all(_LONG_NUMBER, any_long).str.replace_all(_NUMBER, any_short)
     read = {f"{gap}{mark}": f" {number}" for gap in (" ", "") for mark, number in _MARKS.items()}
@@ -43,8 +42,12 @@ def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
     return pl.format(" ^{}$ ", marked.str.replace_many(list(restored), list(restored.values()), leftmost=True))
 
 
-def _hide_digits(text: str) -> str:
-    return "".join(_PROTECTED.get(each, each) for each in text)
+@cache
+def _hide_digits(numbers: tuple[str, ...]) -> tuple[pl.Expr, pl.Expr]:
+    """Return the numbers as words, and with their digits hidden: each one list."""
+    words = pl.Series([f" {number} " for number in numbers])
+    hidden = words.str.replace_many(_PROTECTED)
+    return pl.lit(words.implode()), pl.lit(hidden.implode())
 
 
 def search_literals(phrases: Sequence[str]) -> list[str]:
@@ -77,10 +80,10 @@ class Phrasebook:
         self._words = pl.Series([_first_whole_word(literal) for literal in self._literals], dtype=pl.String)
 
     @cached_property
-    def numbers(self) -> list[str]:
+    def numbers(self) -> tuple[str, ...]:
         """Words with digits in the phrases, except those that stand for any number."""
         words = {word for literal in self._literals for word in literal.split()}
-        return sorted(word for word in words - {_ANY, _ANY_LONG} if any(each.isnumeric() for each in word))
+        return tuple(sorted(word for word in words - {_ANY, _ANY_LONG} if any(each.isnumeric() for each in word)))
 
     def find(self, texts: pl.Series) -> pl.DataFrame:
         """Return a row for each occurrence: `text_number` (position in `texts`) and `phrase` (its number), in no order.

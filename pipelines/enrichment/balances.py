@@ -12,6 +12,8 @@ The **offset** of a row is its stated balance less the sum of all amounts of the
 the account's first row. Balances that follow from each other have the same offset, however many rows lie between them.
 """
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.vocabulary.schemas import posted
@@ -30,6 +32,7 @@ def verify_balances(rows: pl.DataFrame) -> pl.DataFrame:
     return read.with_columns(balance_verified=pl.coalesce("balance_verified", _proven_by_statement()))
 
 
+@cache
 def _proven_by_statement() -> pl.Expr:
     """Return true for rows whose balance is proved by the balances of their statement, else null."""
     is_proved = pl.col("statement_proved") & posted()
@@ -77,6 +80,7 @@ def _days(stated: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@cache
 def _chains() -> pl.Expr:
     return pl.col("chained").list.len() > 0
 
@@ -93,6 +97,7 @@ def _openings(days: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@cache
 def _verdict() -> pl.Expr:
     """Return the verdict on a row. If its day chains, only the day's first row depends on the day before."""
     opens = pl.when("runs_forwards").then(pl.col("nth") == 0).otherwise(pl.col("nth_last") == 0)

@@ -8,7 +8,7 @@ version of the rules takes effect by running this again.
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import polars as pl
 
@@ -152,5 +152,6 @@ def _fingerprint_customers(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@cache
 def _direction() -> pl.Expr:
     return pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)

@@ -5,6 +5,7 @@ first computed as Boolean columns.
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 import polars as pl
 
@@ -71,10 +72,12 @@ def add_flags(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(listed["flags"])
 
 
+@cache
 def _combine_flags() -> pl.Expr:
     return pl.sum_horizontal(pl.when(FLAGS[name]).then(_bit(name)).otherwise(_NONE) for name in _NAMES)
 
 
+@cache
 def _spell_out() -> pl.Expr:
     marks = (pl.when(pl.col("combination").and_(_bit(name)) != 0).then(pl.lit(name)) for name in _NAMES)
     return pl.concat_list(marks).list.drop_nulls()

@@ -5,6 +5,8 @@ business time zone; timestamps are UTC. Ids are the 16 bytes of a UUID (`Binary`
 and read in a tenth of the time.
 """
 
+from functools import cache
+
 import polars as pl
 
 MONEY = pl.Decimal(18, 2)
@@ -206,11 +208,13 @@ TRANSACTIONS = pl.Schema(
 SORT_KEY = ("customer_number", "date", "received_seq", "position", "transaction_id", "since_seq")
 
 
+@cache
 def current() -> pl.Expr:
     """Return whether a row is current: neither revised, nor replaced by its posting, nor retracted."""
     return pl.col("superseded_seq").is_null()
 
 
+@cache
 def posted() -> pl.Expr:
     """Return whether reports may count a row: it is current and not pending."""
     return current() & (pl.col("status") == "posted")

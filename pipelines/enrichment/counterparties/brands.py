@@ -28,7 +28,7 @@ import polars as pl
 from pipelines.enrichment.counterparties.counterparties import NAMED, PURPOSES, Directory, Party, Purpose, list_trades
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.names import is_by_card
-from pipelines.enrichment.wording.phrases import words_of
+from pipelines.enrichment.wording.phrases import read_together, words_of
 from pipelines.enrichment.wording.places import TOWN_AND_STATE
 from pipelines.vocabulary.rule_files import RuleError, load_rules
 from pipelines.vocabulary.schemas import AccountType, Channel
@@ -68,29 +68,62 @@ class Brands:
             narratives: `text`, `clean_description`, `whole_name` (of `cut_names`), `channel`, `location`,
                 `account_type`; `text_number` is a position in it.
         """
-        clean = pl.col("clean_description")
-        beginnings = clean, name_words.skip_payment_words(clean), pl.col("whole_name").fill_null("")
-        words = pl.concat_str(words_of(text, self._directory.numbers) for text in beginnings)
-        texts = narratives.select(words=words, by_card=_is_by_card()).with_row_index("text_number")
-        found = self._directory.find(texts["words"]).join(self._needs, on="phrase").join(texts, on="text_number")
-        behind = pl.col("words").str.split(pl.format(" {} ", "phrase")).list.get(1)
-        rest = behind.str.split("$").list.first().str.strip_chars(" ")
-        follows = rest.str.split(" ").list.first()
-        at_a_shop = pl.col("by_card") | follows.is_in(_OF_SHOPS)
-        is_alone = follows.is_in(_OF_SHOPS) | rest.is_in(_ENDS) | rest.str.contains(_NUMBERS)
-        enough = {
-            "alone": is_alone,
-            "card": is_alone & at_a_shop,
-            "whole": is_alone | at_a_shop,
-            "nothing": pl.lit(value=True),
-        }
-        counts = pl.any_horizontal((pl.col("needs") == needs) & shown for needs, shown in enough.items())
-        is_one_word = ~pl.col("phrase").str.strip_prefix(_STARTS).str.contains(" ", literal=True)
-        of_business = follows.is_in(_words_with("B")) & ~follows.is_in(_OF_SHOPS)
-        is_others = follows.is_in([*list_trades(), *_words_with("a")]) | (is_one_word & of_business)
-        return found.filter(counts, ~is_others).select(NAMED.names())
+        beginnings = narratives.select(_beginnings()).get_columns()
+        words = pl.select(words=pl.concat_str(read_together(beginnings, self._read_words))).to_series()
+        named = self._directory.find(words)
+        if named.is_empty():
+            return named
+        texts = narratives.select(words, by_card=_is_by_card()).with_row_index("text_number")
+        found = named.join(self._needs, on="phrase").join(texts, on="text_number")
+        return found.filter(_shows_enough(), ~_is_of_others()).select(NAMED.names())
+
+    def _read_words(self, texts: pl.Series) -> pl.Series:
+        return texts.to_frame("text").select(words_of(pl.col("text"), self._directory.numbers)).to_series()
 
 
+@cache
+def _beginnings() -> list[pl.Expr]:
+    """Return the texts that may begin with a brand."""
+    clean = pl.col("clean_description")
+    return [clean, name_words.skip_payment_words(clean).alias("skipped"), pl.col("whole_name").fill_null("")]
+
+
+@cache
+def _rest() -> pl.Expr:
+    """Return the words behind the name."""
+    behind = pl.col("words").str.split(pl.format(" {} ", "phrase")).list.get(1)
+    return behind.str.split("$").list.first().str.strip_chars(" ")
+
+
+@cache
+def _follows() -> pl.Expr:
+    """Return the first word behind the name."""
+    return _rest().str.split(" ").list.first()
+
+
+@cache
+def _shows_enough() -> pl.Expr:
+    """Return whether the payment shows what its brand needs."""
+    at_a_shop = pl.col("by_card") | _follows().is_in(_OF_SHOPS)
+    is_alone = _follows().is_in(_OF_SHOPS) | _rest().is_in(_ENDS) | _rest().str.contains(_NUMBERS)
+    enough = {
+        "alone": is_alone,
+        "card": is_alone & at_a_shop,
+        "whole": is_alone | at_a_shop,
+        "nothing": pl.lit(value=True),
+    }
+    return pl.any_horizontal((pl.col("needs") == needs) & shown for needs, shown in enough.items())
+
+
+@cache
+def _is_of_others() -> pl.Expr:
+    """Return whether the word behind the name makes it another business's name, or an address."""
+    is_one_word = ~pl.col("phrase").str.strip_prefix(_STARTS).str.contains(" ", literal=True)
+    of_business = _follows().is_in(_words_with("B")) & ~_follows().is_in(_OF_SHOPS)
+    return _follows().is_in([*list_trades(), *_words_with("a")]) | (is_one_word & of_business)
+
+
+@cache
 def _is_by_card() -> pl.Expr:
     """Return whether a payment is by card: the text says so or prints a terminal's place, or the account is a card.
 

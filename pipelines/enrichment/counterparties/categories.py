@@ -5,6 +5,8 @@ money in or out. The proposals of the later layers become the alternatives. Wher
 model is asked (`ask_model`). A client's corrections override everything (`corrections`).
 """
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.enrichment.counterparties import counterparties
@@ -112,37 +114,44 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
     numbered = rows.with_row_index("row")
     unsure = numbered.filter(pl.col("confidence") < SURE)
     answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
-    doubts = answers.select("row", doubt="confidence")
-    better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _fits_side(), ~_is_named_transfer()).select(
-        "row",
-        "category",
-        pl.when(_is_unknown()).then(0.0).otherwise("confidence").alias("confidence"),
-        "alternatives",
-        category_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
-        category_source=pl.lit("learned", CategorySource),
-        category_basis=pl.lit(f"model {model.name}"),
-    )
-    merged = (
-        numbered.join(doubts, on="row", how="left", validate="1:1", maintain_order="left")
+    is_better = (pl.col("confidence") > LEAST_LEARNED) & _fits_side() & ~_is_named_transfer()
+    learned = {
+        "category": pl.col("category"),
+        "confidence": pl.when(_is_unknown()).then(0.0).otherwise("confidence"),
+        "alternatives": pl.col("alternatives"),
+        "category_group": pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
+        "category_source": pl.lit("learned", CategorySource),
+        "category_basis": pl.lit(f"model {model.name}"),
+    }
+    better = {f"{name}_learned": pl.when(is_better).then(value) for name, value in learned.items()}
+    return (
+        numbered.join(
+            answers.select("row", doubt="confidence", **better),
+            on="row",
+            how="left",
+            validate="1:1",
+            maintain_order="left",
+        )
         .with_columns(confidence=pl.min_horizontal("confidence", "doubt"))
-        .join(better, on="row", how="left", validate="1:1", suffix="_learned", maintain_order="left")
-    )
-    return merged.select(
-        pl.coalesce(f"{name}_learned", name).alias(name) if name in DECIDED else pl.col(name) for name in rows.columns
+        .with_columns(pl.coalesce(f"{name}_learned", name).alias(name) for name in learned)
+        .select(rows.columns)
     )
 
 
+@cache
 def _is_unknown() -> pl.Expr:
     """Return whether the model abstains. It was also trained on rows that nobody could categorise."""
     return pl.col("category").is_in([UNKNOWN_CREDIT.slug, UNKNOWN_DEBIT.slug])
 
 
+@cache
 def _fits_side() -> pl.Expr:
     """Return whether the category belongs on the row's side of the account."""
     sign = pl.col("category").replace_strict(SIGNS, default=None, return_dtype=pl.String)
     return sign.is_in(["either"]) | (sign == pl.col("direction").cast(pl.String))
 
 
+@cache
 def _is_named_transfer() -> pl.Expr:
     """Return whether the model calls a payment with a named counterparty a transfer.
 

@@ -115,6 +115,8 @@ class Directory:
             texts: prepared by `words_of`; `text_number` is a position in it.
         """
         found = self._says.find(texts).rename({"phrase": "rank"}).join(self._saying.select("rank", "party"), on="rank")
+        if found.is_empty():
+            return pl.DataFrame(schema=NAMED)
         hits = found.join(self._of_other_businesses(found, texts), on=["text_number", "rank"], how="anti")
         spoilt = self._unless.find(texts).join(self._excluding, on="phrase").select("text_number", "party")
         best = (

@@ -13,10 +13,12 @@ Names of debt collectors, bookmakers and insolvency firms count only as a whole.
 The lists and rules are then tried on the whole name as well as on the words as printed.
 """
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.enrichment.names import name_words
-from pipelines.enrichment.wording.phrases import bare_words
+from pipelines.enrichment.wording.phrases import bare_words, read_together
 
 LEAST_LETTERS = 12  # the shortest field that banks print names in
 REMITTER = 16  # letters of a remitter's name in a file of direct entries (Australian Payments Network)
@@ -43,20 +45,13 @@ class CutNames:
         self._names, self._parties = ordered["name"], ordered["party"]
         self._runs = self._parties.rle_id()  # equal for neighbours of the same party
         letters = name_words.load().letters
-        self._words = pl.concat([listed.select(whole_words).to_series(), pl.Series(list(letters))]).unique().implode()
-        self._short_words = [word for word, letter in letters.items() if letter not in _OF_PEOPLE]
+        self._words = {*listed.select(whole_words).to_series(), *letters}
+        self._short_words = {word for word, letter in letters.items() if letter not in _OF_PEOPLE}
 
     def find_whole(self, clean: pl.Series) -> pl.Series:
         """Return for each clean description the whole listed name that it has only the beginning of, or null."""
-        text = pl.col("clean")
-        beginnings = (
-            bare_words(text).str.replace(_LAST_NUMBERS, ""),
-            bare_words(name_words.skip_payment_words(text)).str.replace(_LAST_NUMBERS, ""),
-            bare_words(text.str.extract(rf"^(.{{{REMITTER}}}) ")),
-        )
-        texts = clean.alias("clean").to_frame()
-        wholes = (self._complete(texts.select(cut=each)["cut"]) for each in beginnings)
-        return pl.select(pl.coalesce(wholes)).to_series()
+        beginnings = clean.alias("clean").to_frame().select(_beginnings())
+        return pl.select(pl.coalesce(read_together(beginnings.get_columns(), self._complete))).to_series()
 
     def _complete(self, cut: pl.Series) -> pl.Series:
         """Return the listed name that each text of bare words was cut from, or null."""
@@ -67,7 +62,8 @@ class CutNames:
                 "last": self._names.search_sorted(cut + _AFTER_ALL).cast(pl.Int64) - 1,
             }
         ).with_row_index("row")
-        begun = places.filter(pl.col("first") <= pl.col("last"), _is_long_enough()).filter(~self._ends_in_word())
+        begun = places.filter(pl.col("first") <= pl.col("last"), _is_long_enough())
+        begun = begun.filter(~self._are_words(begun.select(_rest()).to_series()))
         name = self._names.gather(begun["first"])
         is_of_one = self._runs.gather(begun["first"]) == self._runs.gather(begun["last"])
         ends = pl.DataFrame({"name": name, "last": self._names.gather(begun["last"])})
@@ -76,12 +72,24 @@ class CutNames:
         whole = begun.select("row", whole=name).filter(counts)
         return places.join(whole, on="row", how="left", maintain_order="left", validate="1:1")["whole"]
 
-    def _ends_in_word(self) -> pl.Expr:
-        """Return whether the rest of the cut word is a word by itself."""
-        is_short = _rest().str.len_chars() <= SHORT_CUT
-        return pl.when(is_short).then(_rest().is_in(self._short_words)).otherwise(_rest().is_in(self._words))
+    def _are_words(self, rests: pl.Series) -> pl.Series:
+        """Return whether the rest of each cut word is a word by itself."""
+        listed = (rest in (self._short_words if len(rest) <= SHORT_CUT else self._words) for rest in rests)
+        return pl.Series(listed, dtype=pl.Boolean)
 
 
+@cache
+def _beginnings() -> list[pl.Expr]:
+    """Return the parts of `clean` that may be the beginning of a name, as bare words."""
+    text = pl.col("clean")
+    return [
+        bare_words(text).str.replace(_LAST_NUMBERS, "").alias("all"),
+        bare_words(name_words.skip_payment_words(text)).str.replace(_LAST_NUMBERS, "").alias("after_payment"),
+        bare_words(text.str.extract(rf"^(.{{{REMITTER}}}) ")).alias("of_remitter"),
+    ]
+
+
+@cache
 def _is_long_enough() -> pl.Expr:
     letters = _rest().str.len_chars()
     needed = pl.when(letters <= SHORT_CUT).then(2).otherwise(1)
@@ -89,6 +97,7 @@ def _is_long_enough() -> pl.Expr:
     return (pl.col("cut").str.len_chars() >= LEAST_LETTERS) & (letters >= LEAST_CUT) & (words_before >= needed)
 
 
+@cache
 def _rest() -> pl.Expr:
     """Return what is left of the cut word."""
     return pl.col("cut").str.extract(" ([^ ]+)$")

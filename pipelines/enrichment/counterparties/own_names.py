@@ -10,7 +10,7 @@ to the width of a bank's field), followed by at most a word for a transfer. A cu
 does not count: that payer wrote it as the purpose.
 """
 
-from functools import reduce
+from functools import cache, reduce
 
 import polars as pl
 
@@ -57,6 +57,7 @@ def mark_own_names(rows: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
     ).drop("alone", "is_group", "is_text")
 
 
+@cache
 def _unexplained_text() -> pl.Expr:
     """Return the text of an unexplained payment without words like FROM and TO; null for other payments."""
     text: pl.Expr = pl.when(pl.col("category").is_in(_UNEXPLAINED)).then("clean_description")

@@ -8,13 +8,15 @@ instalment, a double one) go to the chain of the nearest amount. Accounts don't 
 repaid from two of them.
 """
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.enrichment.facilities.products import REVOLVING, product_of
 from pipelines.enrichment.matching.identities import named_ids
 from pipelines.enrichment.matching.pairing import pair_latest_first, pair_oldest_first
 from pipelines.enrichment.matching.reversals import pair_returns, party
-from pipelines.vocabulary.schemas import posted
+from pipelines.vocabulary.schemas import UUID, posted
 
 # The numbers are our judgement.
 STREAM_ROWS = 3  # repayments of one amount that make a stream
@@ -40,6 +42,8 @@ def mark_facilities(rows: pl.DataFrame) -> pl.DataFrame:
     """
     numbered = rows.drop("facility_id", strict=False).with_row_index("row")
     borrowed = _select_borrowing(numbered)
+    if borrowed.is_empty():
+        return numbered.drop("row").with_columns(facility_id=pl.lit(None, UUID))
     facilities = join_facilities(borrowed.drop("place"))
     named = borrowed.select("row", "place").join(facilities, on="row", validate="1:1")
     named = named.select("facility_id", row="place")
@@ -84,6 +88,7 @@ def _select_borrowing(numbered: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@cache
 def lender() -> pl.Expr:
     """Return who lends, as far as known: a related party, a listed lender, a name, else the account that is paid."""
     owner = pl.when(pl.col("product") == "director_loan").then("related_party")

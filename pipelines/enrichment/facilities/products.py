@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import polars as pl
 
@@ -56,6 +57,7 @@ _BY_FUNDING = {category: slug for slug, product in PRODUCTS.items() for category
 _BY_REPAYMENT = {category: slug for slug, product in PRODUCTS.items() for category in product.repayments}
 
 
+@cache
 def product_of() -> pl.Expr:
     """Return the product that a row funds (money in) or repays (money out); null for all other rows."""
     category = pl.col("category")

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import NamedTuple
 
@@ -101,6 +102,7 @@ def _find_repeating(held: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     return met.select("account_id", "received_seq").unique()
 
 
+@cache
 def is_from_statement() -> pl.Expr:
     return pl.col("statement_id").is_not_null()
 
@@ -115,6 +117,8 @@ def match_statements(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     Returns:
         REPEATS.
     """
+    if held.is_empty() or sent.is_empty():
+        return pl.DataFrame(schema=REPEATS)
     can_repeat = sent.filter(pl.col("status") == "posted", ~pl.col("appended")).join(held, on=_ID_KEY, how="anti")
     nth_of_id = pl.int_range(pl.len()).over(_ID_KEY)
     first_of_id = can_repeat.filter(pl.col("sent_id").is_null() | (nth_of_id == 0))
@@ -246,6 +250,7 @@ def _find_seams(pairs: pl.DataFrame, first: pl.DataFrame, last: pl.DataFrame) ->
     return pl.DataFrame({"pair": two}, schema={"pair": pl.UInt32})
 
 
+@cache
 def _opening() -> pl.Expr:
     return (pl.col("balance") - pl.col("amount")).cast(MONEY).alias("opening")
 

@@ -206,6 +206,8 @@ def _replace_pending(rows: pl.DataFrame, new: pl.DataFrame, also_posted: pl.Data
     later revision of either changes nothing. So the result does not depend on how batches were cut.
     """
     pending = rows.filter(pl.col("status") == "pending")
+    if pending.is_empty():
+        return rows
     posted = rows.filter(pl.col("status") == "posted").join(new.select(ORDER), on=ORDER, how="semi")
     postings = pl.concat([posted, also_posted.match_to_schema(rows.schema, missing_columns="insert")])
     sides = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]

@@ -1,5 +1,7 @@
 """Match overlapping submissions as multisets: find sent rows that repeat a held one word for word."""
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.vocabulary.schemas import TRANSACTIONS
@@ -31,6 +33,7 @@ def match_word_for_word(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([equal, unstated, silent])
 
 
+@cache
 def states_balance() -> pl.Expr:
     return pl.col("balance").is_not_null()
 

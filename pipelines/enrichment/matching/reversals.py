@@ -5,6 +5,8 @@ payment coming back within days. A refund may be a part of the payment, months l
 parties. Both take the latest payment that is still free, because the latest mistake is usually corrected first.
 """
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.enrichment.matching.pairing import PAIRS, pair_latest_first
@@ -30,6 +32,7 @@ _SIZE = pl.col("amount").abs()
 _ORDER = ("date", "closes", "transaction_id")  # on one day, what is undone comes before what undoes it
 
 
+@cache
 def party() -> pl.Expr:
     """Return the counterparty of a payment: equal for all spellings of its name, where they are known."""
     return pl.coalesce("counterparty_group", "counterparty_name")
@@ -134,21 +137,25 @@ def _select_booked(numbered: pl.DataFrame) -> pl.LazyFrame:
     return numbered.lazy().filter(posted(), ~_is_transfer()).with_columns(party=party())
 
 
+@cache
 def _is_return() -> pl.Expr:
     sides = (pl.col("category") == "returned_payment") & ~_OUT | (pl.col("category") == "dishonoured_receipt") & _OUT
     return sides.fill_null(value=False)
 
 
+@cache
 def _is_transfer() -> pl.Expr:
     return pl.col("is_transfer").eq_missing(True)
 
 
+@cache
 def _is_refundable() -> pl.Expr:
     """Return whether a row spends money or is revenue, and is not itself a refund or a return."""
     undoes = pl.col("category").is_in((*_REFUNDS, *_RETURNS)).fill_null(value=False)
     return ~undoes & (_OUT | pl.col("category_group").eq_missing("revenue"))
 
 
+@cache
 def _repeats_by_nature() -> pl.Expr:
     by_category = pl.col("category").is_in(_REPEATED_BY_NATURE)
     by_group = pl.col("category_group").is_in(_REPEATED_BY_NATURE_GROUPS)
@@ -193,6 +200,7 @@ def _keep_within_days(events: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame
     return pairs.pipe(_add_dates, events).filter(soon, ~_names_differ()).select(PAIRS.names())
 
 
+@cache
 def _names_differ() -> pl.Expr:
     """Return whether both names are known and neither is the beginning of the other."""
     name, then = pl.col("counterparty_name").str.to_lowercase(), pl.col("counterparty_name_then").str.to_lowercase()

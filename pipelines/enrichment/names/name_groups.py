@@ -124,6 +124,7 @@ def _find_whole_groups(distinct: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@cache
 def _is_cut() -> pl.Expr:
     """Return whether a group ends in the middle of a word of the next group, and its last part is not a whole word."""
     group = pl.col("counterparty_group")

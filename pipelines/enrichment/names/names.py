@@ -6,6 +6,8 @@ Where the words don't tell a person from a business, the way of payment decides:
 collect by direct debit. All spellings of a name get one group.
 """
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.enrichment.names import name_words
@@ -206,12 +208,14 @@ def _find_brokers(placed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@cache
 def is_by_card() -> pl.Expr:
     """Return whether `text` shows a payment by card."""
     text = pl.col("text")
     return text.str.contains_any(list(BY_CARD)) | text.str.contains("^[VW][0-9]{4} [0-9]{2}/[0-9]{2} ")
 
 
+@cache
 def _payment_signs() -> list[pl.Expr]:
     text = pl.col("text")
     return [
@@ -223,6 +227,7 @@ def _payment_signs() -> list[pl.Expr]:
     ]
 
 
+@cache
 def _known_names() -> list[pl.Expr]:
     """Remove names that name no counterparty.
 
@@ -244,19 +249,23 @@ def _known_names() -> list[pl.Expr]:
     ]
 
 
+@cache
 def _is_listed() -> pl.Expr:
     return pl.col("listed_name").is_not_null()
 
 
+@cache
 def _is_named() -> pl.Expr:
     return pl.coalesce("listed_name", "read_name").is_not_null()
 
 
+@cache
 def _is_brokers_own() -> pl.Expr:
     """Return whether the counterparty is the intermediary itself: PayPal Working Capital is not paid through PayPal."""
     return pl.col("listed_name").str.starts_with(pl.col("brokers").list.first()).fill_null(value=False)
 
 
+@cache
 def _kind() -> pl.Expr:
     """Return the kind of counterparty by the lists, else by the words, else by the way of payment.
 
@@ -286,6 +295,8 @@ def _kind() -> pl.Expr:
 def find_abns(texts: pl.Series) -> pl.Series:
     """Return the first valid ABN in each text: 11 digits, or null (`counterparty_abn`)."""
     found = texts.rename("text").to_frame().with_row_index("row").filter(pl.col("text").str.contains(_ABN))
+    if found.is_empty():
+        return pl.repeat(None, len(texts), dtype=pl.String, eager=True).alias("counterparty_abn")
     valid = (
         found.with_columns(abn=pl.col("text").str.extract_all(_ABN))
         .explode("abn")

@@ -13,6 +13,7 @@ of steps, and their number is the same for five hundred rows as for a million.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -124,6 +125,7 @@ def _find_payments(booked: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([facts[found["row"]], found.drop("row")], how="horizontal")
 
 
+@cache
 def _recurring_text() -> pl.Expr:
     """Return what stands for an unnamed counterparty: the words that recur, without numbers and months.
 

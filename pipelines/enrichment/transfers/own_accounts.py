@@ -5,6 +5,8 @@ has read these digits into `other_account`. They name an account whose number en
 does, the customer has an account that was not supplied, which matters for the completeness report.
 """
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.enrichment.transfers.banks import bank_of_bsb
@@ -153,6 +155,7 @@ def _drop_names_of_supplied(mentions: pl.DataFrame, rows: pl.DataFrame) -> pl.Da
     return mentions.join(of_supplied.with_columns(place="name"), on=(*_NAME_HERE, "place"), how="anti")
 
 
+@cache
 def _printed_digits() -> pl.Expr:
     digits = pl.col("other_account").str.extract(r"(\d+)$")
     return pl.when(digits.str.len_chars() >= FEWEST_DIGITS).then(digits)
@@ -166,10 +169,12 @@ def _digits_in_text(by_words: pl.Expr) -> pl.Expr:
     return pl.coalesce(_printed_digits(), text.str.extract(_OWN_CARD), pl.when(between_own).then(account))
 
 
+@cache
 def _text_without_reference() -> pl.Expr:
     return pl.col("description").str.replace(_REFERENCE, "")
 
 
+@cache
 def _is_identified() -> pl.Expr:
     """Return whether the account is identified: by its digits, by a name in the text, or by the client."""
     by_client = pl.col("category_source").is_in(_SET_BY_CLIENT).fill_null(value=False)
@@ -180,12 +185,14 @@ def _is_identified() -> pl.Expr:
     return by_client | pl.col("named").is_not_null() | by_name
 
 
+@cache
 def _names_account_number() -> pl.Expr:
     """Return whether the digits are an account's number rather than part of a counterparty's name."""
     by_transfer = (pl.col("channel") == "transfer") | _text_without_reference().str.contains(_OWN_CARD)
     return pl.col("counterparty_name").is_null() | by_transfer.fill_null(value=False)
 
 
+@cache
 def _name_in_text() -> pl.Expr:
     return pl.coalesce("counterparty_name", "clean_description", "description")
 

@@ -12,6 +12,7 @@ left out unless their text names an own account, because their amount may match 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import polars as pl
 
@@ -20,7 +21,7 @@ from pipelines.enrichment.matching.identities import named_ids
 from pipelines.enrichment.transfers.own_accounts import GUESS, add_named_account, list_accounts
 from pipelines.enrichment.wording.phrases import bare_words
 from pipelines.enrichment.wording.text import matching_text
-from pipelines.vocabulary.schemas import TRANSACTIONS, CategorySource, posted
+from pipelines.vocabulary.schemas import TRANSACTIONS, UUID, AccountType, CategorySource, posted
 from pipelines.vocabulary.taxonomy import TAXONOMY, TRANSFER
 
 CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
@@ -95,7 +96,28 @@ _SIDES = (
     *("row", "place", *_SIDE, "out", "date", "transaction_id", "reference"),
     *("account_id", "account_type", "named_account"),
 )
-_PAIR = ("transaction_id", "transaction_id_in", "account_type", "account_type_in", "tier", "row_in")
+_PAIRED = pl.Schema(
+    {
+        "row": pl.UInt32(),
+        "transfer_pair_id": UUID,
+        "pair_confidence": pl.Float64(),
+        "from_type": AccountType,
+        "into_type": AccountType,
+    }
+)
+_CANDIDATES = pl.Schema(
+    {
+        "place": pl.UInt32(),
+        "place_in": pl.UInt32(),
+        "transaction_id": UUID,
+        "transaction_id_in": UUID,
+        "account_type": AccountType,
+        "account_type_in": AccountType,
+        "tier": pl.Int8(),
+        "row_in": pl.UInt32(),
+        "row_out": pl.UInt32(),
+    }
+)
 _ALIKE = (
     "account_id",
     "account_type",
@@ -135,7 +157,8 @@ def mark_transfers(rows: pl.DataFrame) -> pl.DataFrame:
 def _add_pairs(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the columns of pairs: `transfer_pair_id`, `pair_confidence`, `from_type` and `into_type`."""
     numbered = rows.with_row_index("row")
-    pairs = numbered.pipe(_select_sides).pipe(_pair_sides)
+    moved = _select_moved(numbered)
+    pairs = pl.DataFrame(schema=_PAIRED) if moved.is_empty() else _pair_sides(_select_sides(moved, numbered))
     return numbered.join(pairs, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
 
 
@@ -169,14 +192,18 @@ def _set_category(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _select_sides(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Select rows that may be one side of a transfer: the same amount left one account and entered another."""
+def _select_moved(numbered: pl.DataFrame) -> pl.DataFrame:
+    """Select the booked rows whose amount left one account and entered another."""
     booked = numbered.filter(posted(), pl.col("amount") != 0).with_columns(
         size=pl.col("amount").abs(), out=pl.col("amount") < 0
     )
+    return booked.join(_find_opposite_amounts(booked), on=_SIDE, how="semi")
+
+
+def _select_sides(moved: pl.DataFrame, numbered: pl.DataFrame) -> pl.DataFrame:
+    """Select the moved amounts that may be one side of a transfer."""
     return (
-        booked.join(_find_opposite_amounts(booked), on=_SIDE, how="semi")
-        .pipe(add_named_account, list_accounts(numbered))
+        moved.pipe(add_named_account, list_accounts(numbered))
         .filter(~_is_with_others() | _names_own_account())
         .sort("customer_number", "received_seq", "position", "transaction_id")
         .with_row_index("place")
@@ -191,6 +218,7 @@ def _find_opposite_amounts(booked: pl.DataFrame) -> pl.DataFrame:
     return booked.group_by(_SIDE).agg(candidates=several & out.any() & ~out.all()).filter("candidates")
 
 
+@cache
 def _is_with_others() -> pl.Expr:
     """Return whether name, category, related party or channel show that a row is with others. Guesses don't count."""
     named = pl.col("counterparty_kind").is_in(_NEVER_OWN_KINDS) | pl.col("related_party").is_not_null()
@@ -201,11 +229,13 @@ def _is_with_others() -> pl.Expr:
     return pl.any_horizontal(each.fill_null(value=False) for each in (named, categorised, railed))
 
 
+@cache
 def _names_own_account() -> pl.Expr:
     """Return whether the text names an account of the customer by its digits, or the accounts' holder."""
     return pl.col("named_account").is_not_null() | _names_holder()
 
 
+@cache
 def _names_holder() -> pl.Expr:
     """Return whether the text has the account's name, without account words and as direct entry cuts it."""
     behind = r"(?:(?:^|[ -]+)(?:" + "|".join(_ACCOUNT_WORDS) + r"))+$"
@@ -215,16 +245,19 @@ def _names_holder() -> pl.Expr:
     return (named & (holder.str.len_chars() >= _NAME_FROM)).fill_null(value=False)
 
 
+@cache
 def _transfer_score() -> pl.Expr:
     """Return how clearly the text describes an own transfer: 2 clearly, 1 by some words, 0 not at all."""
     own = pl.col("category").is_in(_TRANSFER_CATEGORIES) | (pl.col("counterparty_kind") == "own") | _names_holder()
     return pl.when(own).then(2).when(_has_transfer_words()).then(1).otherwise(0).cast(pl.Int8)
 
 
+@cache
 def _has_transfer_words() -> pl.Expr:
     return matching_text(pl.col("description")).str.contains(_TRANSFER_WORDS)
 
 
+@cache
 def _needs_owing_account() -> pl.Expr:
     """Return whether the other side must be an owing account.
 
@@ -253,7 +286,7 @@ def _pair_sides(sides: pl.DataFrame) -> pl.DataFrame:
 def _match_sides(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Pair rows with the same `key`, each row at most once: the strongest texts first, then the closest in time."""
     free = _number_alike(sides, key)
-    chosen = [_keep_first_of_each(_find_candidates(free.clear(), key, 0, 0))]
+    chosen = [pl.DataFrame(schema=_CANDIDATES)]
     for tier, days in _list_steps(free, key):
         candidates = _find_candidates(free, key, days, tier)
         while not candidates.is_empty():
@@ -286,9 +319,13 @@ def _list_steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]
 
 
 def _find_candidates(free: pl.DataFrame, key: Sequence[str], days: int, tier: int) -> pl.DataFrame:
-    """Find pairs of a tier whose amount arrives `days` after it left; a row may have one in each other account."""
+    """Find pairs of a tier whose amount arrives `days` after it left; a row may have one in each other account.
+
+    Returns:
+        _CANDIDATES.
+    """
     candidates = _join_sides(free, key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
-    return candidates.select("place", "place_in", *_PAIR, row_out="row").collect()
+    return candidates.with_columns(row_out="row").select(_CANDIDATES.names()).collect(engine="in-memory")
 
 
 def _keep_first_of_each(candidates: pl.DataFrame) -> pl.DataFrame:
@@ -333,12 +370,14 @@ def _join_by_naming(out: pl.LazyFrame, into: pl.LazyFrame, on: Sequence[str], na
     )
 
 
+@cache
 def _tier() -> pl.Expr:
     names, names_in = (pl.col(name).is_not_null() for name in ("named_account", "named_account_in"))
     by_words = len(CONFIDENCE) - 1 - pl.col("says") - pl.col("says_in")
     return pl.when(names & names_in).then(BOTH_NAME).when(names | names_in).then(ONE_NAMES).otherwise(by_words)
 
 
+@cache
 def _has_owing_account() -> pl.Expr:
     """Return whether each side that needs an owing account has one on the other side."""
     owes, owes_in = (
@@ -347,6 +386,7 @@ def _has_owing_account() -> pl.Expr:
     return (owes_in | ~pl.col("needs_owing")) & (owes | ~pl.col("needs_owing_in"))
 
 
+@cache
 def _is_within_business_days() -> pl.Expr:
     """Return whether few business days of settlement lie between the dates: the earlier included, the later not."""
     first, last = pl.min_horizontal("date", "arrived"), pl.max_horizontal("date", "arrived")
@@ -361,5 +401,4 @@ def _add_pair_ids(pairs: pl.DataFrame) -> pl.DataFrame:
     named = pairs.rename({"account_type": "from_type", "account_type_in": "into_type"}).with_columns(
         transfer_pair_id=ids
     )
-    columns = ("row", "transfer_pair_id", "pair_confidence", "from_type", "into_type")
-    return pl.concat([named.with_columns(row=side).select(columns) for side in ("row_out", "row_in")])
+    return pl.concat([named.with_columns(row=side).select(_PAIRED.names()) for side in ("row_out", "row_in")])

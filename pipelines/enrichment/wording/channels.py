@@ -7,6 +7,7 @@ name the channel further on.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import polars as pl
 
@@ -215,6 +216,7 @@ def _match_first(text: pl.Expr, wordings: Iterable[tuple[str, str]], end: str) -
     )
 
 
+@cache
 def _choose_channel() -> pl.Expr:
     """Choose the channel. A card's number counts more than words, except words for cash, an ATM or a fee."""
     stronger = pl.col("read").is_in([_NUMBERS[name] for name in ("atm", "cash", "fee")]).fill_null(value=False)
@@ -223,6 +225,7 @@ def _choose_channel() -> pl.Expr:
     return pl.coalesce("named", card, "read", foreign_card, _number("other"))
 
 
+@cache
 def _refine_transfers() -> pl.Expr:
     """Change transfers to `npp` if their text names a service of the New Payments Platform."""
     transfers = pl.when(pl.col("found") == _NUMBERS["transfer"]).then("text")

@@ -9,6 +9,8 @@ Texts are processed by column: first, everything with a label of its own is cut,
 start; then codes, dates and the place. Each cut includes the space before it.
 """
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.enrichment.wording.channels import add_channel, extract_rail, is_rail_of, number_of_rail
@@ -217,6 +219,7 @@ def _add_remainder(frame: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
+@cache
 def _by_card() -> pl.Expr:
     """Return whether a card or its rail is named, or the merchant is printed as acquirers do (`SQ *CAFE`).
 
@@ -227,6 +230,7 @@ def _by_card() -> pl.Expr:
     return pl.col("card").is_not_null() | (is_rail_of("card", "eftpos") & ~of_nab) | starred
 
 
+@cache
 def _reference() -> pl.Expr:
     """Return the reference: an invoice's number, else a biller's or merchant's code, else the bank's own number."""
     of_account = pl.col("account").str.contains(pl.col("code"), literal=True).fill_null(value=False)
@@ -235,6 +239,7 @@ def _reference() -> pl.Expr:
     return pl.coalesce("invoice", code, by_bank).alias("reference")
 
 
+@cache
 def _between_own() -> pl.Expr:
     """Return whether the code in the text is an account: ING prints it as other banks print a biller's code."""
     return pl.col("rail").str.starts_with("INTERNAL TRANSFER").fill_null(value=False)

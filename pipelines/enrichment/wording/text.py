@@ -4,6 +4,8 @@ Transaction ids are derived from this text, so it is part of a transaction's ide
 equal must never change without a new kind of id.
 """
 
+from functools import cache
+
 import polars as pl
 
 
@@ -17,11 +19,13 @@ def matching_text(description: pl.Expr) -> pl.Expr:
     return upper.str.replace_all(r"\s{2,}|[^\S ]", " ").str.strip_chars()
 
 
+@cache
 def text_as_sent() -> pl.Expr:
     """Return a text that is equal for equal descriptions as sent: the matching text, and a digest if it was masked."""
     return _with_digest(matching_text(pl.col("description")), "description_digest")
 
 
+@cache
 def id_as_sent() -> pl.Expr:
     """Return a text that is equal for equal client's ids: the id, and a digest if it was masked. Null without an id."""
     return _with_digest(pl.col("client_transaction_id"), "client_transaction_id_digest")

@@ -29,7 +29,7 @@ from pipelines.enrichment.names.related import mark_related_parties
 from pipelines.enrichment.recurrence import mark_series
 from pipelines.enrichment.transfers.group_pairs import mark_group_transfers
 from pipelines.enrichment.transfers.transfers import mark_transfers
-from pipelines.enrichment.wording.value_dates import effective_date
+from pipelines.enrichment.wording.value_dates import add_effective_date
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS, Direction
 
 ENRICHMENT_VERSION = 5
@@ -109,7 +109,7 @@ def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """
     return (
         _ask_models(read, knowledge.models)
-        .with_columns(effective_date=effective_date(pl.col("date"), pl.col("value_date")))
+        .pipe(add_effective_date)
         .drop("text", "stated_day", "stated_month", "stated_year")
         .pipe(merge_cut_groups)
         .pipe(mark_own_names, knowledge.customers)

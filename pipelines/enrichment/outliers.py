@@ -46,7 +46,7 @@ def find_outliers(numbered: pl.DataFrame) -> pl.Series:
     )
     in_series = booked.filter(pl.col("series_id").is_not_null()).pipe(_filter_unlike, ("customer_number", "series_id"))
     grouped = booked.filter(pl.col("group").is_not_null()).pipe(_filter_unlike, ("customer_number", "group", "out"))
-    return pl.concat([in_series, grouped]).collect()["row"]
+    return pl.concat([in_series, grouped]).collect(engine="in-memory")["row"]
 
 
 def _filter_unlike(booked: pl.LazyFrame, kind: Sequence[str]) -> pl.LazyFrame:

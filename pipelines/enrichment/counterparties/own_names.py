@@ -15,7 +15,7 @@ from functools import cache, reduce
 import polars as pl
 
 from pipelines.enrichment.counterparties.categories import SURE
-from pipelines.enrichment.names.name_groups import business_group, slug
+from pipelines.enrichment.names.name_groups import business_groups, slug
 from pipelines.enrichment.names.related import FIELD_WIDTHS
 from pipelines.vocabulary.schemas import CategorySource, CounterpartyKind
 from pipelines.vocabulary.taxonomy import TRANSFER
@@ -71,7 +71,8 @@ def _join_marks(rows: pl.DataFrame, own: pl.DataFrame, key: str) -> pl.DataFrame
 def _own_groups(customers: pl.DataFrame) -> pl.DataFrame:
     """List the counterparty groups that are the customer: `customer_number`, `counterparty_group`, `is_group`."""
     name = pl.col("name")
-    groups = pl.concat_list(slug(name), business_group(name), *(slug(name.str.head(width)) for width in FIELD_WIDTHS))
+    business = pl.lit(business_groups(customers["name"]))
+    groups = pl.concat_list(slug(name), business, *(slug(name.str.head(width)) for width in FIELD_WIDTHS))
     return _explode_marked(
         customers.select("customer_number", counterparty_group=groups), "counterparty_group", "is_group"
     )

@@ -49,11 +49,15 @@ def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
         numbered: rows of whole customers with their number in `row` (UInt32).
     """
     booked = _select_booked(numbered)
-    returns = booked.filter(_is_return()).collect()
+    returns = booked.filter(_is_return()).collect(engine="in-memory")
     if returns.is_empty():
         return pl.DataFrame(schema=PAIRS)
     counter = returns.select("customer_number", amount=-pl.col("amount")).lazy()
-    items = booked.filter(~_is_return()).join(counter, on=["customer_number", "amount"], how="semi").collect()
+    items = (
+        booked.filter(~_is_return())
+        .join(counter, on=["customer_number", "amount"], how="semi")
+        .collect(engine="in-memory")
+    )
     events = _stack_events(items, returns)
     named = _keep_within_days(
         events, pair_latest_first(events.filter(~pl.col("party").is_null()), [*_ITEM, "party"], _ORDER)
@@ -70,10 +74,10 @@ def pair_charges_given_back(numbered: pl.DataFrame) -> pl.DataFrame:
     transfer, anybody can write such a text.
     """
     booked = _select_booked(numbered)
-    charges = booked.filter(_OUT, pl.col("category").is_in(_CHARGES)).collect()
+    charges = booked.filter(_OUT, pl.col("category").is_in(_CHARGES)).collect(engine="in-memory")
     if charges.is_empty():
         return pl.DataFrame(schema=PAIRS)
-    repaid = booked.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect()
+    repaid = booked.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect(engine="in-memory")
     events = _stack_events(charges, repaid, "channel")
     pairs = pair_latest_first(events, [*_ITEM, "channel", "party"], _ORDER)
     return pairs.pipe(_add_dates, events).filter(_within(GIVEN_BACK_DAYS)).select(PAIRS.names())
@@ -89,14 +93,16 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
         undone: rows that bounced, so that there was nothing to refund.
     """
     booked = _select_booked(numbered)
-    refunds = booked.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect()
+    refunds = booked.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect(
+        engine="in-memory"
+    )
     if refunds.is_empty():
         return pl.DataFrame(schema=PAIRS)
     parties = refunds.select("customer_number", "party").lazy()
     paid = (
         booked.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))
         .join(parties, on=["customer_number", "party"], how="semi")
-        .collect()
+        .collect(engine="in-memory")
     )
     events = _stack_events(paid, refunds)
     whole = pair_latest_first(events, [*_DEALING, "size"], _ORDER).pipe(_add_dates, events).filter(_within(REFUND_DAYS))
@@ -121,7 +127,7 @@ def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Seri
         .filter(~pl.col("row").is_in(undone.implode()))
         .select("row", *charge, "date", "transaction_id")
         .sort(*charge, "date", "transaction_id")
-        .collect()
+        .collect(engine="in-memory")
     )
     gaps = charges.with_columns(gap=(pl.col("date") - pl.col("date").shift(1).over(charge)).dt.total_days())
     habit = (pl.len().over(charge) >= HABIT_ROWS) & (pl.col("gap").median().over(charge) <= DUPLICATE_DAYS)

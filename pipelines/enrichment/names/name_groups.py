@@ -56,33 +56,52 @@ def group_of(names: pl.DataFrame) -> pl.Series:
     Args:
         names: `bare` (the name, upper case), `name_shape` (its letters, see `name_words`), `kind` (person or not).
     """
+    keyed = names.select("kind", "name_shape", key=_group_key(pl.col("bare")), business=business_groups(names["bare"]))
+    return keyed.select(_group()).to_series()
+
+
+@cache
+def _group() -> pl.Expr:
     person = pl.col("kind").eq_missing("person") | pl.col("name_shape").str.contains("^[GgXxSsIP]+$")
     surname_first = person & pl.col("name_shape").str.contains("^SP?[GX]")
-    key = _group_key(pl.col("bare"))
-    turned = key.str.replace(r"^([^-]+)-(.+)$", "$2-$1")
-    business = business_group(pl.col("bare"))
-    return names.select(pl.when(surname_first).then(turned).when(person).then(key).otherwise(business)).to_series()
+    turned = pl.col("key").str.replace(r"^([^-]+)-(.+)$", "$2-$1")
+    return pl.when(surname_first).then(turned).when(person).then("key").otherwise("business")
 
 
-def business_group(name: pl.Expr) -> pl.Expr:
-    """Return the group of a business: its name without legal forms and country, common words in one spelling."""
-    key = _group_key(name)
+def business_groups(names: pl.Series) -> pl.Series:
+    """Return the groups of businesses: their names without legal forms and country, common words in one spelling.
+
+    In steps, because Polars computes a part of an expression anew wherever it occurs.
+    """
+    keyed = names.to_frame("name").with_columns(key=_group_key(pl.col("name")))
+    cut = keyed.with_columns(core=_core()).with_columns(short=_short())
+    return cut.select(pl.when(pl.col("short").str.len_chars() > 1).then("short").otherwise("key")).to_series()
+
+
+@cache
+def _core() -> pl.Expr:
+    """Return the `key` without legal forms and leading words."""
     left_out = {f"-{word}-": "--" for word in _LEGAL}
     alike = {f"-{word}-": f"-{other}-" for word, other in _ALIKE.items()}
-    apart = "-" + key.str.replace_all("-", "--", literal=True) + "-"  # so that neighbours don't share a hyphen
+    apart = (
+        "-" + pl.col("key").str.replace_all("-", "--", literal=True) + "-"
+    )  # so that neighbours don't share a hyphen
     changed = apart.str.replace_many(list(left_out | alike), list((left_out | alike).values()))
-    core = (
+    return (
         changed.str.replace_all("-{2,}", "-")
         .str.strip_chars("-")
         .str.strip_prefix("the-")
         .str.strip_prefix("trustee-for-")
         .str.strip_prefix("the-")
     )
-    # CO stays in HARRIS & CO, but not in ACME TILING CO.
-    partners = name.str.to_uppercase().str.contains(r"(?:&|\bAND) CO\b")
-    alone = pl.when(partners).then(core).otherwise(core.str.strip_suffix("-co"))
-    short = alone.str.replace(_CUT_LEGAL, "").str.replace(_COUNTRY, "")
-    return pl.when(short.str.len_chars() > 1).then(short).otherwise(key)
+
+
+@cache
+def _short() -> pl.Expr:
+    """Return the `core` without CO, a cut legal form and the country. CO stays in HARRIS & CO."""
+    partners = pl.col("name").str.to_uppercase().str.contains(r"(?:&|\bAND) CO\b")
+    alone = pl.when(partners).then("core").otherwise(pl.col("core").str.strip_suffix("-co"))
+    return alone.str.replace(_CUT_LEGAL, "").str.replace(_COUNTRY, "")
 
 
 def _group_key(name: pl.Expr) -> pl.Expr:
@@ -110,10 +129,15 @@ def _find_whole_groups(distinct: pl.DataFrame) -> pl.DataFrame:
     """
     group, customer = pl.col("counterparty_group"), pl.col("customer_number")
     goes_on = pl.col("next").str.starts_with(group).fill_null(value=False)
-    return (
+    ordered = (
         distinct.sort("customer_number", "counterparty_group")
         .with_columns(pl.when(customer.shift(-1) == customer).then(group.shift(-1)).alias("next"))
-        .with_columns(goes_on=goes_on, cut=goes_on & _is_cut())
+        .with_columns(goes_on=goes_on)
+    )
+    if not ordered["goes_on"].any():
+        return distinct.clear().with_columns(whole="counterparty_group")
+    return (
+        ordered.with_columns(cut=pl.col("goes_on") & _is_cut())
         .with_columns(
             last=pl.when(~pl.col("goes_on")).then(group).backward_fill(),
             after=pl.when(~pl.col("goes_on")).then(pl.col("next").fill_null("")).backward_fill(),

@@ -85,11 +85,12 @@ class Vocabulary:
     not_acronyms: frozenset[str]
 
 
-def split_words(clean: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
-    """Split upper-case text into words: List(String). A sign is either part of a word or a word itself."""
-    signs = {**vocabulary.joined, **_SPELLINGS}
+@cache
+def split_words() -> pl.Expr:
+    """Split `clean_description` into words: List(String). A sign is either part of a word or a word itself."""
+    signs = {**load().joined, **_SPELLINGS}
     return (
-        (clean.str.head(MOST_CHARACTERS) + " ")
+        (pl.col("clean_description").str.head(MOST_CHARACTERS) + " ")
         .str.replace_many(list(signs), list(signs.values()), leftmost=True)
         .str.strip_chars(" .")
         .str.split(" ")
@@ -97,10 +98,11 @@ def split_words(clean: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
     )
 
 
-def read_shapes(found: pl.Series, vocabulary: Vocabulary) -> pl.Series:
+def read_shapes(found: pl.Series) -> pl.Series:
     """Return the shape of each text: one letter per word. Words repeat, so each distinct one is looked up once."""
     word = found.explode().drop_nulls().unique()
-    letter = word.to_frame("word").select(_letter_of(pl.col("word"), vocabulary)).to_series()
+    listed = pl.Series([load().letters.get(each) for each in word], dtype=pl.String)
+    letter = pl.DataFrame({"word": word, "listed": listed}).select(_letter()).to_series()
     shape = pl.element().replace_strict(word, letter, default="", return_dtype=pl.String)
     return found.to_frame("words").select(pl.col("words").list.eval(shape).list.join("")).to_series()
 
@@ -124,20 +126,12 @@ def _payment_words() -> str:
     return rf"^(?:(?:{'|'.join(map(re.escape, of_payment))}|[0-9][^ ]*)[^A-Z0-9]+)+"
 
 
-def _letter_of(word: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
-    return pl.coalesce(
-        word.replace_strict(
-            list(vocabulary.letters), list(vocabulary.letters.values()), default=None, return_dtype=pl.String
-        ),
-        _letter_of_unlisted(word),
-    )
-
-
-def _letter_of_unlisted(word: pl.Expr) -> pl.Expr:
+@cache
+def _letter() -> pl.Expr:
+    """Return the letter of a listed `word`, else that of the first pattern which fits."""
     *cases, (_, last) = _UNLISTED_LETTERS
-    return pl.coalesce(
-        *(pl.when(word.str.contains(pattern)).then(pl.lit(letter)) for pattern, letter in cases), pl.lit(last)
-    )
+    fitting = (pl.when(pl.col("word").str.contains(pattern)).then(pl.lit(letter)) for pattern, letter in cases)
+    return pl.coalesce("listed", *fitting, pl.lit(last))
 
 
 @cache

@@ -65,19 +65,23 @@ def name_counterparties(texts: pl.DataFrame) -> pl.DataFrame:
     """
     read = _read_names(texts["clean_description"].unique())
     return (
-        texts.lazy()
-        .with_columns(_payment_signs())
-        .join(read.lazy(), on="clean_description", how="left", validate="m:1", maintain_order="left", nulls_equal=True)
+        texts.with_columns(_payment_signs())
+        .join(read, on="clean_description", how="left", validate="m:1", maintain_order="left", nulls_equal=True)
         .with_columns(_known_names())
-        .select(
-            counterparty_name=pl.coalesce("listed_name", "read_name"),
-            counterparty_kind=_kind().cast(CounterpartyKind),
-            counterparty_group=pl.when(_is_listed()).then(slug(pl.col("listed_name"))).otherwise("read_group"),
-            intermediaries=pl.when(_is_named() & ~_is_brokers_own()).then("brokers").otherwise([]),
-        )
-        .collect()
+        .select(_named())
         .match_to_schema(NAMED)
     )
+
+
+@cache
+def _named() -> list[pl.Expr]:
+    """Return the columns of NAMED."""
+    return [
+        pl.coalesce("listed_name", "read_name").alias("counterparty_name"),
+        _kind().cast(CounterpartyKind).alias("counterparty_kind"),
+        pl.when(_is_listed()).then(slug(pl.col("listed_name"))).otherwise("read_group").alias("counterparty_group"),
+        pl.when(_is_named() & ~_is_brokers_own()).then("brokers").otherwise([]).alias("intermediaries"),
+    ]
 
 
 def _read_names(clean: pl.Series) -> pl.DataFrame:
@@ -88,13 +92,8 @@ def _read_names(clean: pl.Series) -> pl.DataFrame:
         (a trade, no name), `brokers` (the intermediaries) and `broker_kind` where the last intermediary is itself the
         counterparty.
     """
-    split = (
-        clean.to_frame()
-        .lazy()
-        .with_columns(words=name_words.split_words(pl.col(clean.name), name_words.load()))
-        .collect()
-    )
-    shaped = split.with_columns(shape=name_words.read_shapes(split["words"], name_words.load()))
+    split = clean.to_frame().with_columns(words=name_words.split_words())
+    shaped = split.with_columns(shape=name_words.read_shapes(split["words"]))
     placed = shaped.join(find_names(shaped["shape"]), on="shape", how="left", validate="m:1", maintain_order="left")
     return (
         placed.with_columns(name=pl.col("words").list.slice("start", "length").list.join(" "))
@@ -118,15 +117,17 @@ def _add_shown_names(placed: pl.DataFrame) -> pl.DataFrame:
     """Add `read_name` and `read_group`. Names repeat, so each distinct one is formatted once."""
     key = ["name", "name_shape", "kind"]
     distinct = placed.select(key).drop_nulls("name").unique()
-    stripped = distinct.with_columns(bare=_cut_repetition(pl.col("name").str.strip_chars("*'-. ")))
+    stripped = distinct.with_columns(bare=_cut_repetition())
     dressed = stripped.with_columns(read_name=_write_names(stripped["bare"]), read_group=group_of(stripped))
     return placed.join(
         dressed.drop("bare"), on=key, how="left", validate="m:1", maintain_order="left", nulls_equal=True
     ).rename({"kind": "read_kind"})
 
 
-def _cut_repetition(name: pl.Expr) -> pl.Expr:
-    """Cut a name where it begins again: COREX PLASTICS COREX PLASTICS. SMITH & SMITH and CHIN CHIN stay."""
+@cache
+def _cut_repetition() -> pl.Expr:
+    """Cut `name` where it begins again: COREX PLASTICS COREX PLASTICS. SMITH & SMITH and CHIN CHIN stay."""
+    name = pl.col("name").str.strip_chars("*'-. ")
     first = name.str.extract(r"^(\S+) ", 1)
     rest = name.cast(pl.Binary).bin.slice(first.str.len_bytes(), None).cast(pl.String) + " "
     again = rest.str.find(" " + first + " ", literal=True)
@@ -139,18 +140,17 @@ def _write_names(names: pl.Series) -> pl.Series:
     """Write names in the usual case: John Smith, McDonald, O'Brien, ABC Pty Ltd."""
     split = names.str.split(" ")
     word = split.explode().drop_nulls().unique()
-    written = word.to_frame("word").select(_write_word(pl.col("word"))).to_series()
+    written = word.to_frame("word").select(_written_word()).to_series()
     dressed = pl.element().replace_strict(word, written, default="", return_dtype=pl.String)
     small = {**{f" {word} ": f" {word.lower()} " for word in _SMALL}, "-&-": " & "}
-    return (
-        split.to_frame("words")
-        .select(pl.col("words").list.eval(dressed).list.join(" ").str.replace_many(list(small), list(small.values())))
-        .to_series()
-    )
+    joined = pl.col("words").list.eval(dressed).list.join(" ")
+    return split.to_frame("words").select(joined.str.replace_many(small)).to_series()
 
 
-def _write_word(word: pl.Expr) -> pl.Expr:
-    """Write a word in title case, except acronyms, web addresses and names with a capital inside."""
+@cache
+def _written_word() -> pl.Expr:
+    """Return `word` in title case, except acronyms, web addresses and names with a capital inside."""
+    word = pl.col("word")
     title = word.str.to_titlecase()
     plain = word.is_in(list(name_words.load().not_acronyms))
     acronym = word.is_in(list(name_words.load().acronyms)) | word.str.contains(

@@ -1,5 +1,7 @@
 """Read value dates that banks print in descriptions, often without the year."""
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.enrichment.wording.wording import EDGE, any_of
@@ -25,6 +27,8 @@ UNLABELLED = EDGE + any_of(
 _CLOCK_AND_REST = r",? ?(?:TIME )?[0-9]{1,2}:.*$|,$"
 _YEAR = any_of("/[0-9]{1,2}/", f"{_MONTH} ?") + "(?:20)?[0-9]{2}$"
 _NUMBERS = {name: str(number) for number, name in enumerate(MONTHS, start=1)}
+
+_IN_YEARS = {"in_same_year": 0, "in_year_before": -1, "in_year_after": 1}  # of the booking
 
 # On these channels, a day without a label was typed by a person and says what the payment is for.
 _TYPED = ("npp", "transfer", "bpay", "direct_credit", "direct_debit")
@@ -70,29 +74,41 @@ def _year(printed: pl.Expr) -> pl.Expr:
     return pl.when(year < 100).then(year + 2000).otherwise(year)
 
 
-def effective_date(date: pl.Expr, value_date: pl.Expr) -> pl.Expr:
-    """Return the value date as sent, else as printed; null without either.
+def add_effective_date(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add `effective_date`: the value date as sent, else as printed; null without either.
 
     A printed day without a year gets the year that brings it closest to the booking. A day that does not exist, or is
     more than MAX_DAYS_APART days from the booking, is ignored.
 
     Args:
-        date: booking date, in a frame with `stated_day`, `stated_month` and `stated_year`.
-        value_date: as sent, or null.
+        rows: `date` (of the booking), `value_date` (as sent, or null), `stated_day`, `stated_month` and `stated_year`.
     """
-    booked = date.dt.year()
-    years = (pl.coalesce("stated_year", booked + step) for step in (0, -1, 1))
-    return pl.coalesce(value_date, *(_keep_near(_calendar_day(year), date) for year in years))
+    stated = rows.select("date", "value_date", "stated_month", *_stated_days())
+    return rows.with_columns(stated.select(effective_date=_first_sound_day()).to_series())
 
 
-def _calendar_day(year: pl.Expr) -> pl.Expr:
-    """Return the stated day in that year; null if the month has no such day."""
-    day, month = pl.col("stated_day"), pl.col("stated_month")
-    sound = day.is_between(1, 31) & month.is_between(1, 12) & year.is_between(1900, 9999)
-    first = pl.date(pl.when(sound).then(year), pl.when(sound).then(month), 1)
-    found = first + pl.duration(days=day.cast(pl.Int64) - 1)
-    return pl.when(found.dt.month() == month).then(found)
+@cache
+def _stated_days() -> list[pl.Expr]:
+    """Return the stated day in each year that it may be in. The 30th of February becomes a day of March."""
+    day, month, booked = pl.col("stated_day"), pl.col("stated_month"), pl.col("date").dt.year()
+    exists = day.is_between(1, 31) & month.is_between(1, 12)
+    years = {name: pl.coalesce("stated_year", booked + step) for name, step in _IN_YEARS.items()}
+    return [
+        (
+            pl.date(pl.when(exists & year.is_between(1900, 9999)).then(year), pl.when(exists).then(month), 1)
+            + pl.duration(days=day.cast(pl.Int64) - 1)
+        ).alias(name)
+        for name, year in years.items()
+    ]
 
 
-def _keep_near(day: pl.Expr, date: pl.Expr) -> pl.Expr:
-    return pl.when((day - date).dt.total_days().abs() <= MAX_DAYS_APART).then(day)
+@cache
+def _first_sound_day() -> pl.Expr:
+    """Return the value date, else the first stated day that exists and is near the booking."""
+    days = [pl.col(name) for name in _IN_YEARS]
+    near = [(day - pl.col("date")).dt.total_days().abs() <= MAX_DAYS_APART for day in days]
+    sound = (
+        pl.when(close, day.dt.month() == pl.col("stated_month")).then(day)
+        for day, close in zip(days, near, strict=True)
+    )
+    return pl.coalesce("value_date", *sound)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrichment.wording.details import read_details
-from pipelines.enrichment.wording.value_dates import MAX_DAYS_APART, effective_date
+from pipelines.enrichment.wording.value_dates import MAX_DAYS_APART, add_effective_date
 
 BOOKED = date(2026, 1, 5)
 
@@ -17,7 +17,7 @@ def effective(
     row = {"stated_day": [day], "stated_month": [month], "stated_year": [year], "date": [booked], "value_date": [sent]}
     kinds = {"stated_day": pl.Int8, "stated_month": pl.Int8, "stated_year": pl.Int32, "value_date": pl.Date}
     frame = pl.DataFrame(row, schema_overrides=kinds)
-    found: date | None = frame.select(effective_date(pl.col("date"), pl.col("value_date"))).item()
+    found: date | None = add_effective_date(frame)["effective_date"].item()
     return found
 
 

@@ -18,21 +18,19 @@ def json_objects(frame: pl.DataFrame) -> pl.Series:
 
 
 def object_text(schema: Mapping[str, pl.DataType]) -> pl.Expr:
-    """Return columns of these types as the text of one JSON object.
+    """Return columns, cast to these types, as the text of one JSON object.
 
-    Numbers, Booleans and days are concatenated directly, which is fast. Only texts and nested columns go through an
+    Numbers, Booleans and days are formatted directly, which is fast. Only texts and nested columns go through an
     encoder, neighbouring ones together.
 
     Raises:
         ValueError: in nested columns, a decimal and a member of another type have the same name.
     """
-    parts: list[pl.Expr] = []
+    parts: list[tuple[str, pl.Expr]] = []
     for plain, names in groupby(schema, lambda name: _is_plain(schema[name])):
         run = {name: schema[name] for name in names}
-        members = {f'"{name}":': _plain(name, kind) for name, kind in run.items()} if plain else {"": _encoded(run)}
-        for opened, member in members.items():
-            parts += [pl.lit(("," if parts else "{") + opened), member]
-    return pl.concat_str(*(parts or [pl.lit("{")]), pl.lit("}"))
+        parts += [(f'"{name}":{{}}', _plain(name, kind)) for name, kind in run.items()] if plain else [("{}", _encoded(run))]
+    return pl.format("{{" + ",".join(text for text, _ in parts) + "}}", *(member for _, member in parts))
 
 
 def as_data(frame: pl.DataFrame) -> pl.DataFrame:
@@ -46,25 +44,14 @@ def join_pieces(customers: pl.DataFrame, pieces: Sequence[str | pl.DataFrame]) -
     A piece is either a text that every customer gets, or a frame of `customer_number` and `line`, with any number of
     JSON objects per customer, in order. Objects that follow each other are separated by commas.
     """
-    number, line = pl.col(BY_CUSTOMER), pl.col("line")
-    everybody = customers[BY_CUSTOMER]
-    frames = [
-        pl.DataFrame({BY_CUSTOMER: everybody, "line": [piece] * len(everybody)}, schema_overrides={"line": pl.String()})
-        if isinstance(piece, str)
-        else piece
-        for piece in pieces
-    ]
-    follows = (number == number.shift(1)) & line.shift(1).str.ends_with("}") & line.str.starts_with("{")
-    # The sort must be stable: it brings a customer's pieces together and leaves them in order.
-    return (
-        pl.concat(frames)
-        .lazy()
-        .sort(BY_CUSTOMER, maintain_order=True)
-        .with_columns(line=pl.when(follows).then(pl.lit(",") + line).otherwise(line))
-        .group_by(BY_CUSTOMER, maintain_order=True)
-        .agg(data=line.str.join(""))
-        .collect(engine="in-memory")
-    )
+    texts: dict[int, list[str]] = {number: [] for number in customers[BY_CUSTOMER]}
+    for piece in pieces:
+        lines = [(number, piece) for number in texts] if isinstance(piece, str) else piece.iter_rows()
+        for number, line in lines:
+            text = texts[number]
+            follows = text and text[-1].endswith("}") and line.startswith("{")
+            text.append("," + line if follows else line)
+    return customers.select(BY_CUSTOMER, data=pl.Series(["".join(text) for text in texts.values()], dtype=pl.String()))
 
 
 def _is_plain(kind: pl.DataType) -> bool:
@@ -72,8 +59,8 @@ def _is_plain(kind: pl.DataType) -> bool:
 
 
 def _plain(name: str, kind: pl.DataType) -> pl.Expr:
-    text = pl.col(name).cast(pl.String)
-    quoted = pl.concat_str(pl.lit('"'), text, pl.lit('"')) if kind == pl.Date() else text
+    text = pl.col(name).cast(kind).cast(pl.String)
+    quoted = pl.format('"{}"', text) if kind == pl.Date() else text
     return quoted.fill_null("null")
 
 
@@ -89,7 +76,7 @@ def _encoded(columns: Mapping[str, pl.DataType]) -> pl.Expr:
             (decimals if leaf.is_decimal() else others).add(member)
     if both := decimals & others:
         raise ValueError(f"Decimals and other members share the names {', '.join(sorted(both))}.")
-    text = pl.struct(*columns).struct.json_encode()
+    text = pl.struct(pl.col(name).cast(kind) for name, kind in columns.items()).struct.json_encode()
     if decimals:
         names = "|".join(sorted(decimals))
         text = text.str.replace_all(rf'"({names})":"(-?[0-9]+(?:\.[0-9]+)?)"', '"$1":$2')

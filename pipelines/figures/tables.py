@@ -39,6 +39,7 @@ UNITS: Mapping[str, pl.DataType] = {
     "boolean": pl.Boolean(),
     "text": pl.String(),
 }
+_NO_LINES = pl.LazyFrame(schema={BY_CUSTOMER: pl.Int64(), "line": pl.String()})
 NUMBERS = ("AUD", "AUD days", "AUD squared", "count", "days", "ratio", "points", "probability")
 
 
@@ -147,11 +148,18 @@ class Table:
 
     def rows(self, facts: Facts) -> pl.LazyFrame:
         """Return all customers' rows: `customer_number` and every column, hidden ones too."""
-        summed = [self._summed(source, facts) for source in self.sources]
-        first = self.listed(facts) if self.listed else summed.pop(0)
-        by = [self.by(source) for source in self.sources[len(self.sources) - len(summed) :]]
-        joined = reduce(join_by_keys, zip(summed, by, strict=True), first)
+        sources = [*self.sources]
+        listed = self.listed(facts) if self.listed else self._summed(sources.pop(0), facts)
+        first = listed.collect(engine="in-memory")
+        if first.is_empty():  # true of many tables of most customers
+            return first.lazy().with_columns(self._nothing)
+        summed = ((self._summed(source, facts), self.by(source)) for source in sources)
+        joined = reduce(join_by_keys, summed, first.lazy())
         return reduce(pl.LazyFrame.with_columns, self._filled_and_derived, joined)
+
+    @cached_property
+    def _nothing(self) -> list[pl.Expr]:
+        return [pl.lit(None, UNITS[column.unit]).alias(column.name) for column in (*self.totals, *self.derived)]
 
     @cached_property
     def _filled_and_derived(self) -> tuple[list[pl.Expr], ...]:
@@ -167,20 +175,16 @@ class Table:
 
     def lines(self, facts: Facts) -> pl.LazyFrame:
         """Return `customer_number, line` of all customers in order, where `line` is a row's JSON text."""
-        return self.printed(self.rows(facts))
+        return self.printed(self.rows(facts).collect(engine="in-memory"))
 
-    def printed(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+    def printed(self, rows: pl.DataFrame) -> pl.LazyFrame:
         """Return `lines` of rows that are already computed."""
-        return self.ordered(rows).select(BY_CUSTOMER, *self._shown).select(BY_CUSTOMER, self._line)
+        return _NO_LINES if rows.is_empty() else self.ordered(rows.lazy()).select(BY_CUSTOMER, self._line)
 
     def ordered(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Sort computed rows as they are printed: customer by customer, in the table's order."""
         descending = [self.descending] * len(self.order) if isinstance(self.descending, bool) else [*self.descending]
         return rows.sort(BY_CUSTOMER, *self.order, descending=[False, *descending])
-
-    @cached_property
-    def _shown(self) -> list[pl.Expr]:
-        return [_as_unit(pl.col(column.name), column) for column in self.columns]
 
     @cached_property
     def _line(self) -> pl.Expr:

@@ -66,10 +66,14 @@ def aggregate_report(facts: Facts) -> pl.DataFrame:
 
     `data` has `tables`, each with its rows (none without posted rows), and `unreconciled` (`figures.unreconciled`).
     """
-    lines = pl.collect_all([table.lines(facts) for table in TABLES], engine="in-memory")
+    rows = pl.collect_all([table.rows(facts) for table in TABLES], engine="in-memory")
+    printed = [table.printed(frame) for table, frame in zip(TABLES, rows, strict=True)]
+    lines = pl.collect_all(printed, engine="in-memory")
     opened = ['{"tables":[' + _opening(TABLES[0]), *("]}," + _opening(table) for table in TABLES[1:])]
     pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(opened, lines, strict=True))
-    with_places = ((table, table.rows(facts), f"/tables/{table.id}/values/{{}}") for table in TABLES)
+    with_places = (
+        (table, frame.lazy(), f"/tables/{table.id}/values/{{}}") for table, frame in zip(TABLES, rows, strict=True)
+    )
     shares = unreconciled.section(facts, unreconciled.share_lines(facts, with_places))
     return join_pieces(facts.customers, [*pieces, "]}],", *shares, "}"])
 

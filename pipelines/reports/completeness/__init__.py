@@ -69,7 +69,7 @@ def completeness_report(facts: Facts) -> pl.DataFrame:
     frames = pl.collect_all([table.rows(facts) for table in every], engine="in-memory")
     rows = {table.id: frame for table, frame in zip(every, frames, strict=True)}
     details = reasons(rows).collect(engine="in-memory")
-    lines = pl.collect_all([table.printed(rows[table.id].lazy()) for table in TABLES], engine="in-memory")
+    lines = pl.collect_all([table.printed(rows[table.id]) for table in TABLES], engine="in-memory")
     pieces: list[str | pl.DataFrame] = []
     for place, (table, table_lines) in enumerate(zip(TABLES, lines, strict=True)):
         opened, closed = ("[", "],") if table.keys else ("", ",")

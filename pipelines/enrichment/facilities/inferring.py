@@ -50,7 +50,10 @@ def add_inferred(booked: pl.DataFrame) -> pl.DataFrame:
         booked: posted rows of whole customers, with `facility_id` filled (schema TRANSACTIONS).
     """
     numbered = booked.with_row_index("row")
-    members = _merge_known(numbered, _infer_facilities(numbered))
+    inferred = _infer_facilities(numbered)
+    if inferred.is_empty():  # true of many customers
+        return booked.with_columns(inferred_product=pl.lit(None, pl.String()), is_inferred=pl.lit(value=False))
+    members = _merge_known(numbered, inferred)
     bounced = pair_returns(numbered.filter(_is_return() | pl.col("row").is_in(members["row"].implode())))
     returns = bounced.join(members, left_on="opened", right_on="row").select("inferred_id", row="closed")
     every = pl.concat([members, returns], how="diagonal")
@@ -106,6 +109,8 @@ def _infer_facilities(booked: pl.DataFrame) -> pl.DataFrame:
         .rename({"row": "place"})
         .with_row_index("row")
     )
+    if borrowed.is_empty():
+        return borrowed.select("product", row="place", member_of="transaction_id")
     members = borrowed.join(join_facilities(borrowed.drop("place")), on="row", validate="1:1")
     return members.select("product", row="place", member_of="facility_id")
 
@@ -193,6 +198,8 @@ def _select_loans(dealt: pl.DataFrame) -> pl.DataFrame:
     """Return the dealings that are debt, with their `product`."""
     streams = find_streams(dealt.filter(~pl.col("funds")).with_columns(product=pl.lit("")))
     begun = _select_funded_streams(dealt, streams)
+    if begun.is_empty():
+        return begun.select(*_DEALING, product=pl.lit(""))
     since = dealt.join(begun.select(*_DEALING, "drawn"), on=_DEALING).filter(pl.col("date") >= pl.col("drawn"))
     amounts = streams.select(*_DEALING, "size", is_level=True)
     out, size = ~pl.col("funds"), pl.col("size")
@@ -284,6 +291,8 @@ def _find_advances(candidates: pl.DataFrame) -> pl.DataFrame:
     `lender` stands for the funder, as far as it is named, and the factor by which its repayments are larger.
     """
     repaid = _pair_advances(candidates)
+    if repaid.is_empty():
+        return candidates.clear().with_columns(lender=pl.lit(""), product=pl.lit(""))
     sides = [repaid.select("lender", row=side) for side in ("row", "row_back")]
     members = pl.concat([*sides, _find_open_advances(candidates, repaid)])
     return candidates.join(members, on="row", validate="1:1").with_columns(product=pl.lit("invoice_finance"))

@@ -6,6 +6,7 @@ gap is longer by whole periods, that many repayments are missing in it.
 """
 
 from datetime import date
+from functools import cache
 
 import polars as pl
 
@@ -133,6 +134,7 @@ def business_days_since(day: str, until: pl.Expr, closed: list[date]) -> pl.Expr
     )
 
 
+@cache
 def period_days() -> pl.Expr:
     return pl.col("frequency").cast(pl.String).replace_strict(PERIOD_DAYS, default=None, return_dtype=pl.Float64())
 

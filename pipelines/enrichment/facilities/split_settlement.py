@@ -31,7 +31,7 @@ WITHHELD = pl.Schema(
 _SHARE = pl.Decimal(38, 6)
 
 
-def infer_withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
+def infer_withheld(takings: pl.LazyFrame, unserved: pl.DataFrame) -> pl.DataFrame:
     """Return WITHHELD for the advances for which a share of takings seems to be kept back.
 
     Args:
@@ -41,7 +41,7 @@ def infer_withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFram
     """
     if unserved.is_empty():
         return WITHHELD.to_frame()
-    weekly = takings.lazy().pipe(_sum_by_week, unserved.lazy())
+    weekly = takings.pipe(_sum_by_week, unserved.lazy())
     ratio = (pl.col("card").cast(pl.Float64) / pl.col("other").cast(pl.Float64)).log()
     both = (pl.col("card") > 0) & (pl.col("other") > 0)
     sides = {

@@ -222,7 +222,7 @@ def _add_withheld(known: pl.DataFrame, booked: pl.DataFrame) -> pl.DataFrame:
     """Add what card payouts show about the customer's latest cash advance, if no repayments are visible."""
     unseen = (pl.col("product") == "cash_advance") & pl.col("last_bounced").is_null()
     unserved = known.filter(unseen).sort("funding_date", _FACILITY).unique("customer_number", keep="last")
-    takings = booked.filter(pl.col("category_group") == "revenue", pl.col("amount") > 0, ~pl.col("is_transfer"))
+    takings = booked.lazy().filter(pl.col("category_group") == "revenue", pl.col("amount") > 0, ~pl.col("is_transfer"))
     found = infer_withheld(takings, unserved.select("customer_number", _FACILITY, "funding_date", "lender_name"))
     return known.join(found, on=_FACILITY, how="left", validate="1:1").with_columns(
         inferred=pl.col("withheld_share").is_not_null() | pl.col("is_inferred"),
@@ -370,50 +370,41 @@ def _add_stacking(known: pl.DataFrame) -> pl.LazyFrame:
 
     Inferred facilities are not among them: they and the others are `possibly_stacked_with` each other.
     """
-    named = _count_stacked(known.filter(~pl.col("is_inferred")), "stacked_with")
-    every = _count_stacked(known, "possibly_stacked_with")
-    together = known.lazy()
-    for counts in (named, every):
-        together = together.join(counts, on=_FACILITY, how="left", validate="1:1")
-    return together.with_columns(pl.col("stacked_with", "possibly_stacked_with").fill_null(0))
-
-
-def _count_stacked(known: pl.DataFrame, name: str) -> pl.LazyFrame:
-    """Count the working-capital facilities that began before each one ended, less those that ended before it began."""
     spans = known.filter(pl.col("product").is_in(WORKING_CAPITAL)).select(
         "customer_number",
         _FACILITY,
+        "is_inferred",
         start=pl.coalesce("funding_date", "first_attempt"),
         end=pl.when(_is_running())
         .then("through")
         .otherwise(pl.min_horizontal("last_repayment", pl.col("renewed_on") - pl.duration(days=1))),
     )
-    spans = spans.with_columns(end=pl.max_horizontal("start", "end")).lazy()
-    begun = _count_until(spans, "end", counted="start", strict=False)
-    over = _count_until(spans, "start", counted="end", strict=True)
-    counts = spans.select(_FACILITY).join(begun, on=_FACILITY, validate="1:1").join(over, on=_FACILITY, validate="1:1")
-    return counts.select(_FACILITY, (pl.col("end_count") - pl.col("start_count") - 1).alias(name))
-
-
-def _count_until(spans: pl.LazyFrame, day: str, counted: str, strict: bool) -> pl.LazyFrame:
-    """Count for each facility the customer's facilities whose date `counted` is not after its `day`.
-
-    If `strict`, those on that day are not counted.
-    """
-    running = (
-        spans.select("customer_number", on=counted)
-        .sort("customer_number", "on")
-        .with_columns(pl.int_range(1, pl.len() + 1).over("customer_number").alias(f"{day}_count"))
+    sides = {"start": pl.col("start"), "end": pl.max_horizontal("start", "end")}
+    events = [
+        spans.select("customer_number", _FACILITY, "is_inferred", on=day, ends=pl.lit(side == "end"))
+        for side, day in sides.items()
+    ]
+    named = ~pl.col("is_inferred")
+    counts = (
+        pl.concat(events)
+        .lazy()
+        .sort("customer_number", "on", "ends")  # what ends on the day that another begins ran beside it
+        .with_columns(**_count_so_far("named", named), **_count_so_far("every", pl.lit(value=True)))
+        .group_by(_FACILITY)
+        .agg(stacked_with=pl.when(named.any()).then(_stacked("named")), possibly_stacked_with=_stacked("every"))
     )
-    return (
-        spans.select("customer_number", _FACILITY, on=day)
-        .sort("on", _FACILITY)
-        .join_asof(
-            running.sort("on", f"{day}_count"),
-            on="on",
-            by="customer_number",
-            allow_exact_matches=not strict,
-            check_sortedness=False,
-        )
-        .select(_FACILITY, pl.col(f"{day}_count").fill_null(0))
-    )
+    together = known.lazy().join(counts, on=_FACILITY, how="left", validate="1:1")
+    return together.with_columns(pl.col("stacked_with", "possibly_stacked_with").fill_null(0))
+
+
+def _count_so_far(name: str, counted: pl.Expr) -> dict[str, pl.Expr]:
+    """Count for each event how many of the customer's facilities have begun and ended up to it."""
+    ends = pl.col("ends")
+    sides = {"begun": counted & ~ends, "ended": counted & ends}
+    return {f"{name}_{side}": events.cum_sum().over("customer_number") for side, events in sides.items()}
+
+
+def _stacked(name: str) -> pl.Expr:
+    """Count the facilities that began before this one ended, less those that ended before it began, and itself."""
+    ends = pl.col("ends")
+    return (pl.col(f"{name}_begun").filter(ends) - pl.col(f"{name}_ended").filter(~ends)).first() - 1

@@ -14,6 +14,7 @@ and has a confidence. Money is in decimals. Growth factors are rounded to six di
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,7 @@ def least_repaid() -> pl.Expr:
     return _look_up_assumed("least")
 
 
+@cache
 def _look_up_assumed(name: str) -> pl.Expr:
     table = {product: getattr(assumed, name) for product, assumed in ASSUMED.items()}
     return pl.col("product").replace_strict(table, default=None, return_dtype=pl.String()).cast(pl.Decimal(18, 4))

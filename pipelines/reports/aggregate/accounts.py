@@ -91,18 +91,14 @@ def own_transfers(facts: Facts) -> pl.LazyFrame:
     """Return each own transfer once, with its accounts: its debit, or a credit whose debit was not found."""
     moved = facts.rows.lazy().filter(words.is_own_transfer(), pl.col("amount") != 0)
     pair = (BY_CUSTOMER, "transfer_pair_id")
-    paired = moved.filter(pl.col("transfer_pair_id").is_not_null())
-    account = pl.col("account_id").min()
-    received = paired.filter(words.is_credit()).group_by(pair).agg(to=account)
-    paid = paired.filter(words.is_debit()).group_by(pair).agg(paid=pl.lit(value=True))
+    is_paired = pl.col("transfer_pair_id").is_not_null()
+    received = pl.when(is_paired).then(pl.col("account_id").filter(words.is_credit()).min().over(pair))
     return (
-        moved.join(received, on=pair, how="left", validate="m:1")
-        .join(paid, on=pair, how="left", validate="m:1")
-        .filter(words.is_debit() | pl.col("paid").is_null())
-        .with_columns(
+        moved.with_columns(
             source=pl.when(words.is_debit()).then("account_id"),
-            target=pl.when(words.is_debit()).then("to").otherwise("account_id"),
+            target=pl.when(words.is_debit()).then(received).otherwise("account_id"),
         )
+        .filter(words.is_debit() | ~(is_paired & words.is_debit().any().over(pair)))
         .with_columns(
             fromAccountId=uuid_text("source"),
             toAccountId=uuid_text("target"),

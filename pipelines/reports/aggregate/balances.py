@@ -51,7 +51,7 @@ class Scope:
         following = pl.col("date").shift(-1).over(self.by)
         totals = pl.col("change", "unknown").cum_sum().over(self.by)
         return (
-            pl.concat([moves.select(marks.collect_schema().names()), marks], how="vertical_relaxed")
+            pl.concat([moves.select(*self.by, "date", "change", "unknown"), marks], how="vertical_relaxed")
             .group_by(*self.by, "date")
             .agg(pl.col("change", "unknown").sum())
             .sort(*self.by, "date")

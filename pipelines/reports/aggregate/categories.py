@@ -22,14 +22,14 @@ _SUMMED = ("money_in", "money_out", "amount")
 def rows_by_category(facts: Facts) -> pl.LazyFrame:
     """Return all rows with their keys; own transfers are marked."""
     named = facts.rows.lazy().with_columns(categoryGroup="category_group", ownTransfer=~pl.col("is_external"), rows=1)
-    return _in_window(named, facts)
+    return _in_window(named, facts).pipe(_with_line)
 
 
 def by_category_and_month(facts: Facts) -> pl.DataFrame:
     """Sum rows for all tables of this module."""
     named = facts.rows.lazy().with_columns(categoryGroup="category_group", ownTransfer=~pl.col("is_external"))
     sums = named.group_by(BY_CUSTOMER, *_KEYS, "month", "is_external").agg(pl.col(_SUMMED).sum(), rows=pl.len())
-    return _in_window(sums, facts).collect(engine="in-memory")
+    return _in_window(sums, facts).pipe(_with_line).collect(engine="in-memory")
 
 
 def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
@@ -46,11 +46,11 @@ def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
 
 def _sum_coarser(by: tuple[str, ...], totals: tuple[Total, ...]) -> Callable[[Facts], pl.LazyFrame]:
     """Sum totals from `by_category_and_month`, which is faster than from rows and gives the same."""
-    return lambda facts: summed(_with_line(facts.cached(by_category_and_month).lazy()), by, totals)
+    return lambda facts: summed(facts.cached(by_category_and_month).lazy(), by, totals)
 
 
 def _source(by: tuple[str, ...], totals: tuple[Total, ...]) -> Source:
-    return Source(lambda facts: _with_line(rows_by_category(facts)), totals, by, _sum_coarser(by, totals))
+    return Source(rows_by_category, totals, by, _sum_coarser(by, totals))
 
 
 _FLOWS = (

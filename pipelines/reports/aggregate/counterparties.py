@@ -151,15 +151,14 @@ def _receipts(facts: Facts) -> pl.LazyFrame:
 
 
 def payers(facts: Facts) -> pl.DataFrame:
-    """Return what each payer paid, and its rank, the largest first."""
-    place = pl.int_range(1, pl.len() + 1).over(BY_CUSTOMER, "basis")
+    """Return what each payer paid, and its rank, the largest first. The rank is null where nobody is named."""
+    is_named = pl.col("party").is_not_null()
     return (
         _receipts(facts)
-        .filter(pl.col("party").is_not_null())
         .group_by(_PAYER)
         .agg(paid=pl.col("money_in").sum())
         .sort(BY_CUSTOMER, "basis", "paid", "party", descending=[False, False, True, False])
-        .with_columns(rank=place)
+        .with_columns(rank=pl.when(is_named).then(is_named.cum_sum().over(BY_CUSTOMER, "basis")))
         .collect(engine="in-memory")
     )
 
@@ -174,14 +173,11 @@ def _receipts_by_payer(facts: Facts) -> pl.LazyFrame:
 
 
 def _concentrations(facts: Facts) -> pl.LazyFrame:
-    by = (BY_CUSTOMER, "basis")
-    whole = _receipts(facts).group_by(by).agg(receipts=pl.col("money_in").sum())
-    paid = facts.cached(payers).lazy().join(whole, on=by, validate="m:1")
-    tops = (pl.col("paid").filter(pl.col("rank") <= most).sum().alias(_top(most)) for most in (1, 3, 5, 10))
-    squares = _square("paid", pl.col("receipts")).sum()
-    sums = paid.group_by(by).agg(*tops, payerCount=pl.len(), squares=squares)
-    zeros = pl.col(*(_top(most) for most in (1, 3, 5, 10)), "payerCount", "squares").fill_null(0)
-    return whole.join(sums, on=by, how="left", validate="1:1").with_columns(zeros)
+    paid, rank = pl.col("paid"), pl.col("rank")
+    tops = (paid.filter(rank <= most).sum().alias(_top(most)) for most in _LARGEST)
+    squares = _square("paid", paid.sum()).filter(rank.is_not_null()).sum()
+    by_basis = facts.cached(payers).lazy().group_by(BY_CUSTOMER, "basis")
+    return by_basis.agg(*tops, receipts=paid.sum(), payerCount=rank.count(), squares=squares)
 
 
 def _square(by: str, whole: pl.Expr) -> pl.Expr:

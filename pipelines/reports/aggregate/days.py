@@ -43,7 +43,7 @@ DAILY_BALANCE = Table(
     keys=(Column("date", "date", meaning="the day"),),
     listed=_days,
     sources=(
-        flows(unchanged, ("date",), by_day, (MONEY_IN, MONEY_OUT)),
+        flows(unchanged, ("date",), by_day, (MONEY_IN, MONEY_OUT), finer=False),
         Source(
             _closing_parts,
             (

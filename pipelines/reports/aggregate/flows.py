@@ -109,19 +109,30 @@ def by_day(facts: Facts) -> pl.DataFrame:
 
 
 def flows(
-    keyed: Keyed, by: Sequence[str], summed: Callable[[Facts], pl.DataFrame], totals: tuple[Total, ...] = FLOWS
+    keyed: Keyed,
+    by: Sequence[str],
+    summed: Callable[[Facts], pl.DataFrame],
+    totals: tuple[Total, ...] = FLOWS,
+    finer: bool = True,
 ) -> Source:
     """Return a source of flows by the keys that `keyed` adds to rows.
 
     Args:
         keyed: frame with a date or month → the same with the keys `by`; a row may count under several.
         summed: the flows by finer keys, to which `keyed` can be applied just as to rows.
+        finer: false if `summed` has one row for each of the keys already.
     """
+
+    def sums(facts: Facts) -> pl.LazyFrame:
+        flows = keyed(facts.cached(summed).lazy(), facts)
+        return flows.group_by(BY_CUSTOMER, *by).agg(_sums(totals)) if finer else flows.select(BY_CUSTOMER, *by, *names)
+
+    names = [total.name for total in totals]
     return Source(
         rows=lambda facts: keyed(facts.rows.lazy(), facts),
         totals=totals,
         by=tuple(by),
-        summed=lambda facts: keyed(facts.cached(summed).lazy(), facts).group_by(BY_CUSTOMER, *by).agg(_sums(totals)),
+        summed=sums,
     )
 
 

@@ -9,6 +9,18 @@ from pipelines.figures.tables import UNITS
 
 AMOUNT = UNITS["AUD"]
 
+_PARTS = pl.Schema({BY_CUSTOMER: pl.Int64(), "periodEnd": pl.Date(), "payment": pl.UInt32(), "part": AMOUNT})
+_REST = pl.Schema(
+    {
+        BY_CUSTOMER: pl.Int64(),
+        "payment": pl.UInt32(),
+        "date": pl.Date(),
+        "periodEnd": pl.Date(),
+        "until": pl.Date(),
+        "amount": AMOUNT,
+    }
+)
+
 
 class Settled(NamedTuple):
     """`parts`: `customer_number, periodEnd, payment, part` (AUD, above zero).
@@ -35,6 +47,8 @@ def oldest_first(owed: pl.DataFrame, payments: pl.DataFrame) -> Settled:
         payments: `customer_number, payment` (a number; increasing within a customer as the dates do), `date`,
             `amount` (AUD, above zero).
     """
+    if payments.is_empty():
+        return Settled(pl.DataFrame(schema=_PARTS), pl.DataFrame(schema=_REST))
     end = pl.col("need").cast(AMOUNT).cum_sum().over(BY_CUSTOMER)
     line = owed.lazy().sort(BY_CUSTOMER, "periodEnd").with_columns(end=end)
     bounded = _bounded(line, payments.lazy()).collect(engine="in-memory")

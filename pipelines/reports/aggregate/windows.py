@@ -15,7 +15,7 @@ from pipelines.reports.aggregate.balances import (
     day_sums,
     least_part,
 )
-from pipelines.reports.aggregate.cash_flow import MONTH, months
+from pipelines.reports.aggregate.cash_flow import MONTH, months, unchanged
 from pipelines.reports.aggregate.flows import (
     KEY_FLOWS,
     MONEY_IN,
@@ -229,7 +229,7 @@ SEASONALITY = Table(
     details=(Column("partial", "boolean", meaning="the history does not cover one of the two months fully"),),
     listed=_seasons,
     sources=(
-        flows(lambda frame, _: frame, ("month",), by_month, _COMPARED),
+        flows(unchanged, ("month",), by_month, _COMPARED, finer=False),
         Source(_YEAR_BEFORE.rows, tuple(_before(each) for each in _COMPARED), summed=_renamed_sums),
     ),
     derived=tuple(_growth(each) for each in _COMPARED),

@@ -29,7 +29,8 @@ def object_text(schema: Mapping[str, pl.DataType]) -> pl.Expr:
     parts: list[tuple[str, pl.Expr]] = []
     for plain, names in groupby(schema, lambda name: _is_plain(schema[name])):
         run = {name: schema[name] for name in names}
-        parts += [(f'"{name}":{{}}', _plain(name, kind)) for name, kind in run.items()] if plain else [("{}", _encoded(run))]
+        members = [(f'"{name}":{{}}', _plain(name, kind)) for name, kind in run.items()]
+        parts += members if plain else [("{}", _encoded(run))]
     return pl.format("{{" + ",".join(text for text, _ in parts) + "}}", *(member for _, member in parts))
 
 

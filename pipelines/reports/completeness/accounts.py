@@ -9,7 +9,7 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import coverage
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.score import SCORE_WORDS, score_of_worth
-from pipelines.vocabulary.printing import ratio, uuid_text
+from pipelines.vocabulary.printing import ratio
 
 ACCOUNT_ID = Column("accountId", "text")
 DETAILS = (
@@ -48,13 +48,9 @@ def accounts(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def steps_of_accounts(facts: Facts) -> pl.LazyFrame:
-    return coverage.steps(facts).pipe(with_account_id, facts)
-
-
 def stretches_of_accounts(facts: Facts) -> pl.LazyFrame:
     days = {"in_year": coverage.year_days(facts.as_of), "in_before": coverage.before_days(facts.as_of)}
-    return coverage.stretches(facts).pipe(with_account_id, facts).with_columns(**days)
+    return coverage.stretches(facts).with_columns(**days)
 
 
 def rows_of_accounts(facts: Facts) -> pl.LazyFrame:
@@ -64,7 +60,7 @@ def rows_of_accounts(facts: Facts) -> pl.LazyFrame:
 def count_rows(facts: Facts) -> pl.LazyFrame:
     """Return `transactionCount` and `withBalance` from the days' counts."""
     counts = pl.col("transactionCount", "withBalance").sum()
-    days = steps_of_accounts(facts).rename({"rows": "transactionCount", "rows_with_balance": "withBalance"})
+    days = coverage.steps(facts).rename({"rows": "transactionCount", "rows_with_balance": "withBalance"})
     return days.group_by(BY_CUSTOMER, "accountId").agg(counts.cast(pl.Int64))
 
 
@@ -95,7 +91,7 @@ ACCOUNTS = Table(
             summed=count_rows,
         ),
         Source(
-            steps_of_accounts,
+            coverage.steps,
             (
                 Total("daysWithActivity", "days", pl.lit(1)),
                 Total("daysCovered", "days", _days_covered()),
@@ -142,7 +138,7 @@ ACCOUNTS = Table(
 
 def ranges(facts: Facts) -> pl.LazyFrame:
     """Return runs of days in an account's own history with the same evidence: `proven`, `plausible` or `unseen`."""
-    own = ("customer_number", "account_id")
+    own = (*BY_ACCOUNT, "accountId")
     steps = coverage.steps(facts)
     unseen_until = pl.col("seen_from") - 1
     unseen = steps.filter(pl.col("previous_day") < unseen_until).select(
@@ -154,13 +150,12 @@ def ranges(facts: Facts) -> pl.LazyFrame:
     changes = (pl.col("evidence") != pl.col("evidence").shift(1).over(BY_ACCOUNT)).fill_null(value=True)
     return (
         every.with_columns(run=changes.cum_sum())
-        .group_by(*BY_ACCOUNT, "run")
+        .group_by(*own, "run")
         .agg(
             pl.col("evidence").first(),
             firstDate=pl.col("first").min().cast(pl.Date),
             lastDate=pl.col("last").max().cast(pl.Date),
         )
-        .with_columns(accountId=uuid_text("account_id"))
     )
 
 

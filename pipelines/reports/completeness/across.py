@@ -117,9 +117,9 @@ def same_days(facts: Facts) -> pl.LazyFrame:
     `accountId` and `otherAccountId`, in the order of the ids, and `transaction_id` of a row of the first.
     """
     same = [BY_CUSTOMER, "day", "rows", "moved_in", "moved_out"]
-    days = steps(facts).select(*same, "account_id", "transaction_id")
+    days = steps(facts).select(*same, "accountId", "transaction_id")
     several = facts.accounts.lazy().group_by(BY_CUSTOMER).len().filter(pl.col("len") > 1)
-    compared = days.join(several, on=BY_CUSTOMER, how="semi").pipe(with_account_id, facts)
+    compared = days.join(several, on=BY_CUSTOMER, how="semi")
     other = compared.select(*same, otherAccountId="accountId")
     return compared.join(other, on=same, how="inner").filter(pl.col("accountId") < pl.col("otherAccountId"))
 

@@ -31,7 +31,7 @@ from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.completeness.cached import cached
-from pipelines.vocabulary.printing import RATIO
+from pipelines.vocabulary.printing import RATIO, uuid_text
 from pipelines.vocabulary.schemas import StatementVerdict
 from pipelines.vocabulary.taxonomy import TRANSFER
 
@@ -58,7 +58,8 @@ def is_one_sided() -> pl.Expr:
 def steps(facts: Facts) -> pl.LazyFrame:
     """Return one row per account and day with rows, by account and day.
 
-    `customer_number`, `account_id`, `account_type`; `day`, `previous_day` (null on the first), `pause` in days;
+    `customer_number`, `account_id`, `account_type`, `accountId` as printed; `day`, `previous_day` (null on the first),
+    `pause` in days;
     `rows`, `rows_with_balance`, `moved_in` and `moved_out` (AUD), `transaction_id` of one of the rows, `received_seq`
     of the latest; `open_rows`, the number of own transfers without their other side; `is_checked`, whether every
     balance follows; `is_unreconciled`, whether a statement contradicts its rows;
@@ -68,7 +69,9 @@ def steps(facts: Facts) -> pl.LazyFrame:
         active_days(facts.rows.lazy())
         .sort(*BY_ACCOUNT, "day")
         .join(
-            facts.accounts.lazy().select(*BY_ACCOUNT, pl.col("account_type").cast(pl.String)),
+            facts.accounts.lazy().select(
+                *BY_ACCOUNT, pl.col("account_type").cast(pl.String), accountId=uuid_text("account_id")
+            ),
             on=BY_ACCOUNT,
             how="left",
             validate="m:1",
@@ -162,10 +165,10 @@ def silent_worth() -> pl.Expr:
 def stretches(facts: Facts) -> pl.LazyFrame:
     """Return runs of days with the same worth, in the three years that end with the day before `as_of`.
 
-    An account's keys and type, `first_day`, `last_day`, `worth` of each day, and the `transaction_id` that documents
-    them.
+    An account's keys, type and `accountId`, `first_day`, `last_day`, `worth` of each day, and the `transaction_id`
+    that documents them.
     """
-    own = (*BY_ACCOUNT, "account_type", "transaction_id")
+    own = (*BY_ACCOUNT, "account_type", "accountId", "transaction_id")
     silent = steps(facts).select(*own, first_day="seen_from", last_day=pl.col("day") - 1, worth="silent_worth")
     days = steps(facts).select(*own, first_day="day", last_day="day", worth="day_worth")
     return pl.concat([silent, days]).pipe(clip_stretches, facts.as_of)

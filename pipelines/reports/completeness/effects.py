@@ -18,7 +18,7 @@ reason, resolving the first alone has no effect on it; resolving all has. Reason
 score, or their effect is unknown until the data are supplied (UNKNOWN).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 import polars as pl
@@ -27,7 +27,6 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
-from pipelines.reports.completeness.accounts import with_account_id
 from pipelines.reports.completeness.across import MUCH_ONE_SIDED, TRANSFERS, mentioning_rows
 from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.cached import cached
@@ -113,7 +112,8 @@ def _stretches(facts: Facts) -> Iterator[pl.LazyFrame]:
     """Yield the days that resolving each reason would change, with their worth then (schema _STRETCHES)."""
     read = _steps(facts)
     # An empty frame costs as much to plan as a full one, so causes that no customer has are left out.
-    found = read.select(pl.col(*_CAUSES).any(), is_open=(pl.col("open_rows") > 0).any()).collect().row(0, named=True)
+    flags = read.select(pl.col(*_CAUSES, "is_stale", "is_short").any(), is_open=(pl.col("open_rows") > 0).any())
+    found = flags.collect(engine="in-memory").row(0, named=True)
     for code, cause in _OF_BREAKS.items():
         if found[cause]:
             yield from _held(read, _only(cause), code, pl.col("accountId"))
@@ -129,8 +129,12 @@ def _stretches(facts: Facts) -> Iterator[pl.LazyFrame]:
         yield from _closed(_of_mentions(read, facts), mentioned, "MentionedAccount", _mention())
     if any(found[cause] for cause in _CAUSES):
         yield _of_gaps(read, facts)
-    yield from _supplied(read, facts)
-    yield from _together(read, facts)
+    evidence = pl.when("all_stated").then(worth(PROVEN)).otherwise(worth(PLAUSIBLE))
+    if found["is_stale"]:
+        yield from _later(read, facts, evidence, "Stale", is_proven() & pl.col("all_stated"))
+    if found["is_short"]:
+        yield from _earlier(read, evidence, "ShortHistory", pl.col("all_stated"), pl.col("next_holds"))
+    yield from _together(read, facts, found)
 
 
 def _nobody() -> pl.Expr:
@@ -142,7 +146,12 @@ def _mention() -> pl.Expr:
 
 
 @cached
-def _read_steps(facts: Facts) -> pl.LazyFrame:
+def _steps(facts: Facts) -> pl.LazyFrame:
+    """Return `coverage.steps` with the causes (_CAUSES) for which each is not proven, by account and day.
+
+    `next_holds`; `stated`, the customer's rows with balances; `all_stated`, whether all rows of the account have one;
+    `is_last` of the account; `is_stale`, `is_short` and `begins` of the customer (`_histories`).
+    """
     by_day = [*BY_ACCOUNT, "day"]
     likely = pl.col("likely")
     causes = (
@@ -171,18 +180,9 @@ def _read_steps(facts: Facts) -> pl.LazyFrame:
             all_stated=(pl.col("rows_with_balance") == pl.col("rows")).all().over(BY_ACCOUNT),
             is_last=pl.int_range(pl.len()).over(BY_ACCOUNT) == pl.len().over(BY_ACCOUNT) - 1,
         )
-        .pipe(with_account_id, facts)
+        .join(_histories(facts), on=BY_CUSTOMER, validate="m:1")
         .sort(*BY_ACCOUNT, "day")
     )
-
-
-def _steps(facts: Facts) -> pl.LazyFrame:
-    """Return `coverage.steps` with the causes (_CAUSES) for which each is not proven, by account and day.
-
-    `next_holds`; `stated`, the customer's rows with balances; `all_stated`, whether all rows of the account have one;
-    `is_last` of the account; `accountId`.
-    """
-    return _read_steps(facts)
 
 
 def _only(cause: str) -> pl.Expr:
@@ -263,42 +263,27 @@ def _histories(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _supplied(read: pl.LazyFrame, facts: Facts) -> Iterator[pl.LazyFrame]:
-    dated = read.join(_histories(facts), on=BY_CUSTOMER, validate="m:1")
-    evidence = pl.when("all_stated").then(worth(PROVEN)).otherwise(worth(PLAUSIBLE))
-    yield from _later(dated, facts, evidence, "Stale", is_proven() & pl.col("all_stated"))
-    yield from _earlier(dated, evidence, "ShortHistory", pl.col("all_stated"), pl.col("next_holds"))
-
-
-def _later(dated: pl.LazyFrame, facts: Facts, evidence: pl.Expr, code: str, proven: pl.Expr) -> Iterator[pl.LazyFrame]:
+def _later(read: pl.LazyFrame, facts: Facts, evidence: pl.Expr, code: str, proven: pl.Expr) -> Iterator[pl.LazyFrame]:
     """Yield the days after an account's last row, and that row's day, which is then no longer the end."""
-    last = dated.filter("is_stale", "is_last").with_columns(code=pl.lit(code), subject=_nobody())
+    last = read.filter("is_stale", "is_last").with_columns(code=pl.lit(code), subject=_nobody())
     yield last.with_columns(first_day=pl.col("day") + 1, last_day=pl.lit(epoch(facts.as_of) - 1), worth=evidence)
     yield last.filter(proven).with_columns(first_day="day", last_day="day", worth=worth_if_proven(pl.lit(value=True)))
 
 
 def _earlier(
-    dated: pl.LazyFrame, evidence: pl.Expr, code: str, proven: pl.Expr, holds_after: pl.Expr
+    read: pl.LazyFrame, evidence: pl.Expr, code: str, proven: pl.Expr, holds_after: pl.Expr
 ) -> Iterator[pl.LazyFrame]:
     """Yield the days before an account's first row, and that row's day, which is then no longer the beginning."""
-    first = dated.filter("is_short", pl.col("previous_day").is_null()).with_columns(
-        code=pl.lit(code), subject=_nobody()
-    )
+    first = read.filter("is_short", pl.col("previous_day").is_null()).with_columns(code=pl.lit(code), subject=_nobody())
     yield first.with_columns(first_day="begins", last_day="begins", worth=worth(PLAUSIBLE))
     yield first.with_columns(first_day=pl.col("begins") + 1, last_day=pl.col("day") - 1, worth=evidence)
     yield first.filter(proven).with_columns(first_day="day", last_day="day", worth=worth_if_proven(holds_after))
 
 
-def _together(read: pl.LazyFrame, facts: Facts) -> Iterator[pl.LazyFrame]:
-    """Yield what days would be worth if all reasons were resolved."""
-    dated = read.join(_open_if_resolved(facts), on=[*BY_ACCOUNT, "day"], how="left", validate="1:1").join(
-        _histories(facts), on=BY_CUSTOMER, validate="m:1", maintain_order="left"
-    )
-    much = TRANSFERS.rows(facts).select(BY_CUSTOMER, much=pl.col("oneSidedShare") > pl.lit(MUCH_ONE_SIDED).cast(RATIO))
-    closed = dated.join(much, on=BY_CUSTOMER, validate="m:1", maintain_order="left").with_columns(
-        was_open=pl.col("open_rows"),
-        open_rows=pl.when("much").then(0).otherwise(pl.col("open_rows") - pl.col("found").fill_null(0)),
-    )
+def _together(read: pl.LazyFrame, facts: Facts, found: Mapping[str, bool]) -> Iterator[pl.LazyFrame]:
+    """Yield what days would be worth if all reasons were resolved. `found`: which reasons any customer has."""
+    dated = read.with_columns(was_open="open_rows")
+    closed = dated.pipe(_open_if_resolved, facts) if found["is_open"] else dated
     follows = pl.col("previous_day").is_not_null()
     holds_after = ~pl.col("is_last") | pl.col("is_stale")
     all_named = closed.with_columns(code=pl.lit(ALL), subject=_nobody())
@@ -307,14 +292,23 @@ def _together(read: pl.LazyFrame, facts: Facts) -> Iterator[pl.LazyFrame]:
         first_day=pl.col("previous_day") + 1, last_day=pl.col("day") - 1, worth=worth(PROVEN)
     )
     yield all_named.filter(changed).with_columns(first_day="day", last_day="day", worth=worth_if_proven(holds_after))
-    yield from _later(closed, facts, worth(PROVEN), ALL, follows)
-    yield from _earlier(closed, worth(PROVEN), ALL, pl.lit(value=True), holds_after)
+    if found["is_stale"]:
+        yield from _later(closed, facts, worth(PROVEN), ALL, follows)
+    if found["is_short"]:
+        yield from _earlier(closed, worth(PROVEN), ALL, pl.lit(value=True), holds_after)
 
 
-def _open_if_resolved(facts: Facts) -> pl.LazyFrame:
-    """Return how many one-sided transfers of a day mention an account (`found`)."""
+def _open_if_resolved(read: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+    """Set `open_rows` to what is left if the accounts that transfers mention are supplied, or all if they are many."""
     rows = mentioning_rows(facts).filter("is_one_sided")
-    return rows.group_by(*BY_ACCOUNT, day=pl.col("date").dt.epoch("d")).agg(found=pl.len())
+    mentions = rows.group_by(*BY_ACCOUNT, day=pl.col("date").dt.epoch("d")).agg(found=pl.len())
+    much = TRANSFERS.rows(facts).select(BY_CUSTOMER, much=pl.col("oneSidedShare") > pl.lit(MUCH_ONE_SIDED).cast(RATIO))
+    left = pl.when("much").then(0).otherwise(pl.col("open_rows") - pl.col("found").fill_null(0))
+    return (
+        read.join(mentions, on=[*BY_ACCOUNT, "day"], how="left", validate="1:1", maintain_order="left")
+        .join(much, on=BY_CUSTOMER, validate="m:1", maintain_order="left")
+        .with_columns(open_rows=left)
+    )
 
 
 def _unseen_worth(facts: Facts) -> pl.LazyFrame:

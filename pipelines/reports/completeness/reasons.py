@@ -4,13 +4,15 @@ Each reason is `{code, subject, message, settledBy, effect}`. Those of the custo
 lenders and quarters, the largest first and at most MOST of a kind. `docs/explanation/completeness.md` lists the codes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import polars as pl
 
 from pipelines.figures.offsets import ROUNDING
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tables import Table
 from pipelines.reports.completeness.accounts import ACCOUNTS
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, MUCH_ONE_SIDED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.coverage import YEAR
@@ -31,6 +33,8 @@ _DIFFERENCES = ("openingDifference", "closingDifference")
 REASONS = ("code", "subject", "message", "settledBy", "effect")
 PREFIX = "Completeness."
 _ACCOUNT = pl.col("accountId")
+_LARGEST_FIRST = [False, True, False]
+_Tables: TypeAlias = Mapping[str, pl.LazyFrame]
 
 
 @dataclass(frozen=True)
@@ -68,13 +72,9 @@ def reasons(frames: Mapping[str, pl.DataFrame]) -> pl.LazyFrame:
         frames: the rows of the report's tables and of EFFECTS, by the table's id.
     """
     tables = {name: rows.lazy() for name, rows in frames.items()}
-    kinds = [
-        *_of_customers(tables),
-        *_of_accounts(tables),
-        *_of_statements(tables),
-        *_of_gaps(tables),
-        *_of_others(tables),
-    ]
+    # An empty frame costs as much to plan as a full one, so kinds that no customer has are left out.
+    others = (kind for table, of in _OTHERS if not frames[table.id].is_empty() for kind in of(tables))
+    kinds = [*_of_customers(tables), *others]
     details = pl.concat([reason.details(place) for place, reason in enumerate(kinds)])
     effects = tables[EFFECTS.id].select(BY_CUSTOMER, "code", "subject", "effect")
     keys = [BY_CUSTOMER, "code", "subject"]
@@ -88,7 +88,7 @@ def reasons(frames: Mapping[str, pl.DataFrame]) -> pl.LazyFrame:
     )
 
 
-def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
+def _of_customers(tables: _Tables) -> Iterator[Reason]:
     fresh, quality, transfers = tables[FRESHNESS.id], tables[QUALITY.id], tables[TRANSFERS.id]
     through, first, count = pl.col("dataThrough"), pl.col("firstDate"), pl.col("transactionCount")
     history = (through - first).dt.total_days() + 1
@@ -163,15 +163,17 @@ def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     )
 
 
-def _of_accounts(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
-    accounts = tables[ACCOUNTS.id].sort(BY_CUSTOMER, "accountId")
+def _unidentified(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "UnidentifiedAccount",
-        accounts.filter(~pl.col("identified")),
+        tables[ACCOUNTS.id].filter(~pl.col("identified")).sort(BY_CUSTOMER, "accountId"),
         pl.lit("Some rows came without account details and are treated as one unidentified account."),
         pl.lit("send them again with accountNumber, or with bankName, accountName and accountType"),
         _ACCOUNT,
     )
+
+
+def _of_holders(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "HeldBySomebodyElse",
         tables[HOLDERS.id].filter(pl.col("belongsTo") == "somebody_else").sort(BY_CUSTOMER, "accountId"),
@@ -179,17 +181,20 @@ def _of_accounts(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         pl.lit("confirm who holds the account, or declare the holder as a related party"),
         _ACCOUNT,
     )
+
+
+def _of_similar(tables: _Tables) -> Iterator[Reason]:
     similar = tables[SIMILAR.id].sort(BY_CUSTOMER, "accountId", "otherAccountId")
     yield Reason(
         "SimilarAccounts",
-        similar.pipe(_with_label, accounts),
+        similar.pipe(_with_label, tables[ACCOUNTS.id]),
         pl.format("Two accounts look the same: {} and another. They agree on {} days.", "label", "sameDays"),
         pl.lit("retract the submissions of one of them, if they are the same"),
         _ACCOUNT,
     )
 
 
-def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
+def _of_statements(tables: _Tables) -> Iterator[Reason]:
     """Yield reasons about files that can't be relied on as they are; each is a reason to check the file."""
     listed = (
         tables[STATEMENTS.id]
@@ -246,7 +251,7 @@ def _period() -> pl.Expr:
     return pl.coalesce(details, pl.lit(""))
 
 
-def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
+def _of_gaps(tables: _Tables) -> Iterator[Reason]:
     """Yield one reason per account and kind of evidence."""
     likely, evidence = pl.col("likely"), pl.col("evidence")
     is_break = evidence == "balance_break"
@@ -288,7 +293,7 @@ def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
             .group_by(BY_CUSTOMER, "accountId")
             .agg(found=pl.len(), begins=pl.col("lastSeen").min(), ends=pl.col("nextSeen").max())
             .pipe(_with_label, tables[ACCOUNTS.id])
-            .sort(BY_CUSTOMER, "found", "accountId", descending=[False, True, False])
+            .sort(BY_CUSTOMER, "found", "accountId", descending=_LARGEST_FIRST)
         )
         period = (_day(pl.col("begins")), _day(pl.col("ends")))
         yield Reason(
@@ -296,15 +301,14 @@ def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         )
 
 
-def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
+def _of_mentioned(tables: _Tables) -> Iterator[Reason]:
     number = pl.col("maskedNumber").str.strip_prefix("xx")
     called = pl.coalesce(pl.format("account ending {}", number), pl.format("the account called {}", "name"))
     moved = pl.col("totalIn") + pl.col("totalOut")
-    largest = [False, True, False]
     yield Reason(
         "MentionedAccount",
         tables[MENTIONED.id].sort(
-            BY_CUSTOMER, moved, pl.coalesce("maskedNumber", "name"), descending=largest, nulls_last=True
+            BY_CUSTOMER, moved, pl.coalesce("maskedNumber", "name"), descending=_LARGEST_FIRST, nulls_last=True
         ),
         pl.format(
             "{} {}, which wasn't supplied: {} in all.",
@@ -315,13 +319,19 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         pl.format("supply {} from {}", called, _day(pl.col("firstDate"))),
         pl.coalesce("maskedNumber", "name"),
     )
+
+
+def _of_lenders(tables: _Tables) -> Iterator[Reason]:
     yield Reason(
         "UnsharedLender",
-        tables[LENDERS.id].sort(BY_CUSTOMER, "totalRepaid", "lender", descending=largest, nulls_last=True),
+        tables[LENDERS.id].sort(BY_CUSTOMER, "totalRepaid", "lender", descending=_LARGEST_FIRST, nulls_last=True),
         pl.format("{} was repaid to {}, whose facility wasn't supplied.", dollars(pl.col("totalRepaid")), "lender"),
         pl.format("supply the facility's statement by {} from {}", "lender", _day(pl.col("firstDate"))),
         pl.col("lender"),
     )
+
+
+def _of_quarters(tables: _Tables) -> Iterator[Reason]:
     far = (pl.col("varianceShare").abs() > _ratio(MUCH_VARIANCE)) & pl.col("isCovered")
     yield Reason(
         "BasVariance",
@@ -330,6 +340,19 @@ def _of_others(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         pl.format("supply the accounts into which sales of {} were paid, or the lodged statement", "quarter"),
         pl.col("quarter"),
     )
+
+
+# Reasons that no customer has if this table is empty, in the order to print them.
+_OTHERS: Sequence[tuple[Table, Callable[[_Tables], Iterator[Reason]]]] = (
+    (ACCOUNTS, _unidentified),
+    (HOLDERS, _of_holders),
+    (SIMILAR, _of_similar),
+    (STATEMENTS, _of_statements),
+    (GAPS, _of_gaps),
+    (MENTIONED, _of_mentioned),
+    (LENDERS, _of_lenders),
+    (BAS, _of_quarters),
+)
 
 
 def _with_label(rows: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:

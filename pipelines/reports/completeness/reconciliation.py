@@ -16,7 +16,7 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, booked_month
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
-from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
+from pipelines.reports.completeness.accounts import ACCOUNT_ID
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import steps
 
@@ -35,7 +35,9 @@ def bounded_days(facts: Facts) -> pl.LazyFrame:
     is_known, submission = pl.col("closing").is_not_null(), pl.col("received_seq").rank("dense").over(BY_CUSTOMER)
     days = (
         steps(facts)
-        .select(*BY_ACCOUNT, "moved_in", "moved_out", date=pl.col("day").cast(pl.Date), submission=submission)
+        .select(
+            *BY_ACCOUNT, "accountId", "moved_in", "moved_out", date=pl.col("day").cast(pl.Date), submission=submission
+        )
         .join(stated, on=_DAY, how="left", validate="1:1")
         .sort(_DAY)
         .with_columns(
@@ -54,7 +56,7 @@ def bounded_days(facts: Facts) -> pl.LazyFrame:
         opening=pl.coalesce(pl.col("closing").shift(1).over(BY_ACCOUNT), first_opening),
         opened_by=pl.coalesce(pl.col("stated_by").shift(1).over(BY_ACCOUNT), "stated_by"),
     )
-    return days.join(opened, on=_DAY, how="left", validate="1:1").pipe(with_account_id, facts)
+    return days.join(opened, on=_DAY, how="left", validate="1:1")
 
 
 def moved_rows(facts: Facts) -> pl.LazyFrame:

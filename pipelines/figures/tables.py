@@ -152,13 +152,20 @@ class Table:
         listed = self.listed(facts) if self.listed else self._summed(sources.pop(0), facts)
         first = listed.collect(engine="in-memory")
         if first.is_empty():  # true of many tables of most customers
-            return first.lazy().with_columns(self._nothing)
+            return first.lazy().with_columns(self._not_summed)
         summed = ((self._summed(source, facts), self.by(source)) for source in sources)
         joined = reduce(join_by_keys, summed, first.lazy())
         return reduce(pl.LazyFrame.with_columns, self._filled_and_derived, joined)
 
+    @property
+    def nothing(self) -> pl.LazyFrame:
+        """No rows, as `listed` returns them when it is known in advance that there are none."""
+        return pl.LazyFrame(
+            schema={BY_CUSTOMER: pl.Int64(), **{column.name: UNITS[column.unit] for column in self.stated}}
+        )
+
     @cached_property
-    def _nothing(self) -> list[pl.Expr]:
+    def _not_summed(self) -> list[pl.Expr]:
         return [pl.lit(None, UNITS[column.unit]).alias(column.name) for column in (*self.totals, *self.derived)]
 
     @cached_property

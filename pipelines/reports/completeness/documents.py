@@ -11,7 +11,8 @@ rows does lower the score (`coverage`).
 
 import polars as pl
 
-from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures import context
+from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Table
@@ -22,6 +23,19 @@ from pipelines.vocabulary.printing import ratio, uuid_text
 
 _DAY = (*BY_ACCOUNT, "date")
 STATEMENT_ID = Column("statementId", "text")
+_STATEMENTS = pl.Schema(
+    {
+        **context.STATEMENTS,
+        "openingInRows": BALANCE,
+        "closingInRows": BALANCE,
+        "accountId": pl.String(),
+        "statementId": pl.String(),
+    }
+)
+
+
+def has_statements(facts: Facts) -> bool:
+    return not facts.context.statements.is_empty()
 
 
 @cached
@@ -30,6 +44,8 @@ def statements(facts: Facts) -> pl.LazyFrame:
 
     `openingInRows`: before the statement's period; `closingInRows`: at its end; null where the rows don't show it.
     """
+    if not has_statements(facts):  # true of many customers, and planning joins of nothing takes time
+        return pl.LazyFrame(schema=_STATEMENTS)
     details = facts.context.statements.lazy().join(facts.customers.lazy(), on=BY_CUSTOMER, how="semi")
     begun = pl.coalesce("period_start", "period_end") <= facts.as_of
     return (
@@ -122,6 +138,8 @@ def periods(facts: Facts) -> pl.LazyFrame:
 
 def documented_accounts(facts: Facts) -> pl.LazyFrame:
     """Return accounts with documents: how many of each kind, how many don't reconcile, and the days they cover."""
+    if not has_statements(facts):
+        return DOCUMENTS.nothing
     of_kind = {
         f"{kind}Count": (pl.col("kind") == kind).sum().cast(pl.Int64) for kind in ("statement", "listing", "interim")
     }

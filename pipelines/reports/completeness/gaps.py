@@ -25,7 +25,7 @@ from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
 from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, is_unproven, steps
-from pipelines.reports.completeness.documents import missing_periods
+from pipelines.reports.completeness.documents import has_statements, missing_periods
 from pipelines.vocabulary.printing import uuid_text
 from pipelines.vocabulary.schemas import UUID
 
@@ -57,7 +57,9 @@ _GAPS = pl.Schema(
 @cached
 def gaps(facts: Facts) -> pl.LazyFrame:
     """Return one row per gap: schema _GAPS, and `accountId`, `afterTransactionId`, `beforeTransactionId` as printed."""
-    kinds = [gap.collect(engine="in-memory") for gap in (broken(facts), missing_periods(facts), *_of_unproven(facts))]
+    kinds = [gap.collect(engine="in-memory") for gap in (broken(facts), *_of_unproven(facts))]
+    if has_statements(facts):
+        kinds.append(missing_periods(facts).collect(engine="in-memory"))
     frames = [_as_gaps(gap) for gap in kinds if not gap.is_empty()]
     details = pl.concat([pl.DataFrame(schema=_GAPS), *frames], how="diagonal").lazy()
     printed = details.pipe(with_account_id, facts)

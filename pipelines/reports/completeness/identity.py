@@ -85,6 +85,8 @@ HOLDERS = Table(
 @cached
 def declared_quarters(facts: Facts) -> pl.LazyFrame:
     """Return quarters with a declared G1: `quarter`, its first and last day, `declaredG1`, and `isCovered` by rows."""
+    if facts.context.attributes.is_empty():
+        return BAS.nothing
     details, given = pl.col("name").str.extract_groups(BAS_G1), pl.col("value").str.strip_chars()
     first = pl.date(pl.col("year"), pl.col("nth") * 3 - 2, 1)
     return (

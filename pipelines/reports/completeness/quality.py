@@ -39,10 +39,12 @@ def measured_rows(facts: Facts) -> pl.LazyFrame:
 @cached
 def backdated_rows(facts: Facts) -> pl.LazyFrame:
     """Return rows that were received after rows of their account dated more than LATE days later."""
-    sent = facts.rows.lazy().select(*BY_ACCOUNT, "date", "received_seq", "transaction_id")
+    sent = facts.rows.select(*BY_ACCOUNT, "date", "received_seq", "transaction_id")
     seq = pl.col("received_seq")
-    several = sent.group_by(BY_ACCOUNT).agg(several=seq.min() != seq.max()).filter("several").drop("several")
-    candidates = sent.join(several, on=BY_ACCOUNT, how="semi")
+    several = sent.group_by(BY_ACCOUNT).agg(several=seq.min() != seq.max()).filter("several")
+    if several.is_empty():
+        return sent.clear().lazy()
+    candidates = sent.lazy().join(several.lazy(), on=BY_ACCOUNT, how="semi")
     dates = candidates.group_by(*BY_ACCOUNT, "date").agg(first_sent=seq.min()).sort(*BY_ACCOUNT, "date")
     later = dates.with_columns(first_sent=first_seq_since())
     bounded = candidates.with_columns(beyond=pl.col("date") + pl.duration(days=LATE + 1)).sort("beyond")

@@ -39,6 +39,8 @@ UNITS: Mapping[str, pl.DataType] = {
     "boolean": pl.Boolean(),
     "text": pl.String(),
 }
+# A table's plan is small, so the other optimisations take more time than they save.
+PUSHDOWNS = pl.QueryOptFlags.none().update(predicate_pushdown=True, projection_pushdown=True)
 _NO_LINES = pl.LazyFrame(schema={BY_CUSTOMER: pl.Int64(), "line": pl.String()})
 NUMBERS = ("AUD", "AUD days", "AUD squared", "count", "days", "ratio", "points", "probability")
 
@@ -150,7 +152,7 @@ class Table:
         """Return all customers' rows: `customer_number` and every column, hidden ones too."""
         sources = [*self.sources]
         listed = self.listed(facts) if self.listed else self._summed(sources.pop(0), facts)
-        first = listed.collect(engine="in-memory")
+        first = listed.collect(engine="in-memory", optimizations=PUSHDOWNS)
         if first.is_empty():  # true of many tables of most customers
             return first.lazy().with_columns(self._not_summed)
         summed = ((self._summed(source, facts), self.by(source)) for source in sources)

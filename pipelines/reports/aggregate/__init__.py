@@ -19,7 +19,7 @@ from pipelines.figures import unreconciled
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import join_pieces
 from pipelines.figures.lineage import Trace, no_figure
-from pipelines.figures.tables import Table
+from pipelines.figures.tables import PUSHDOWNS, Table
 from pipelines.reports.aggregate.accounts import ACCOUNTS, OWN_TRANSFERS
 from pipelines.reports.aggregate.cash_flow import ACCOUNT_CASH_FLOW, CASH_FLOW
 from pipelines.reports.aggregate.categories import CATEGORIES, CATEGORY_SUMMARY, PROFIT_AND_LOSS
@@ -66,9 +66,9 @@ def aggregate_report(facts: Facts) -> pl.DataFrame:
 
     `data` has `tables`, each with its rows (none without posted rows), and `unreconciled` (`figures.unreconciled`).
     """
-    rows = pl.collect_all([table.rows(facts) for table in TABLES], engine="in-memory")
+    rows = pl.collect_all([table.rows(facts) for table in TABLES], engine="in-memory", optimizations=PUSHDOWNS)
     printed = [table.printed(frame) for table, frame in zip(TABLES, rows, strict=True)]
-    lines = pl.collect_all(printed, engine="in-memory")
+    lines = pl.collect_all(printed, engine="in-memory", optimizations=PUSHDOWNS)
     opened = ['{"tables":[' + _opening(TABLES[0]), *("]}," + _opening(table) for table in TABLES[1:])]
     pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(opened, lines, strict=True))
     with_places = (

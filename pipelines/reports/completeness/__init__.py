@@ -38,7 +38,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import join_pieces, json_objects
 from pipelines.figures.lineage import Trace, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import Table
+from pipelines.figures.tables import PUSHDOWNS, Table
 from pipelines.reports.completeness.accounts import ACCOUNTS, COVERAGE
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.documents import DOCUMENTS, SIGNALS, STATEMENTS
@@ -66,10 +66,11 @@ def completeness_report(facts: Facts) -> pl.DataFrame:
     empty lists and the reason `Completeness.NoTransactions`.
     """
     every = (*TABLES, EFFECTS)
-    frames = pl.collect_all([table.rows(facts) for table in every], engine="in-memory")
+    frames = pl.collect_all([table.rows(facts) for table in every], engine="in-memory", optimizations=PUSHDOWNS)
     rows = {table.id: frame for table, frame in zip(every, frames, strict=True)}
-    details = reasons(rows).collect(engine="in-memory")
-    lines = pl.collect_all([table.printed(rows[table.id]) for table in TABLES], engine="in-memory")
+    details = reasons(rows)
+    printed = [table.printed(rows[table.id]) for table in TABLES]
+    lines = pl.collect_all(printed, engine="in-memory", optimizations=PUSHDOWNS)
     pieces: list[str | pl.DataFrame] = []
     for place, (table, table_lines) in enumerate(zip(TABLES, lines, strict=True)):
         opened, closed = ("[", "],") if table.keys else ("", ",")

@@ -34,7 +34,15 @@ REASONS = ("code", "subject", "message", "settledBy", "effect")
 PREFIX = "Completeness."
 _ACCOUNT = pl.col("accountId")
 _LARGEST_FIRST = [False, True, False]
-_Tables: TypeAlias = Mapping[str, pl.LazyFrame]
+_Tables: TypeAlias = Mapping[str, pl.DataFrame]
+_DETAILS = pl.Schema(
+    {
+        BY_CUSTOMER: pl.Int64(),
+        "place": pl.Int32(),
+        "nth": pl.Int64(),
+        **dict.fromkeys(("code", "subject", "message", "settledBy"), pl.String()),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -45,12 +53,12 @@ class Reason:
     """
 
     code: str
-    rows: pl.LazyFrame
+    rows: pl.DataFrame
     message: pl.Expr
     settled_by: pl.Expr
     subject: pl.Expr = field(default_factory=lambda: pl.lit(None))
 
-    def details(self, place: int) -> pl.LazyFrame:
+    def details(self, place: int) -> pl.DataFrame:
         nth = pl.int_range(pl.len()).over(BY_CUSTOMER)
         return self.rows.select(
             BY_CUSTOMER,
@@ -63,19 +71,18 @@ class Reason:
         ).filter(pl.col("nth") < MOST)
 
 
-def reasons(frames: Mapping[str, pl.DataFrame]) -> pl.LazyFrame:
+def reasons(tables: _Tables) -> pl.DataFrame:
     """Return one row per reason, in the order to print them: `customer_number` and REASONS.
 
     `effect`: points that completenessScore would rise if this alone were resolved; null if that is unknown.
 
     Args:
-        frames: the rows of the report's tables and of EFFECTS, by the table's id.
+        tables: the rows of the report's tables and of EFFECTS, by the table's id.
     """
-    tables = {name: rows.lazy() for name, rows in frames.items()}
-    # An empty frame costs as much to plan as a full one, so kinds that no customer has are left out.
-    others = (kind for table, of in _OTHERS if not frames[table.id].is_empty() for kind in of(tables))
-    kinds = [*_of_customers(tables), *others]
-    details = pl.concat([reason.details(place) for place, reason in enumerate(kinds)])
+    others = (kind for table, of in _OTHERS if not tables[table.id].is_empty() for kind in of(tables))
+    kinds = enumerate([*_of_customers(tables), *others])
+    found = [reason.details(place) for place, reason in kinds if not reason.rows.is_empty()]
+    details = pl.concat([pl.DataFrame(schema=_DETAILS), *found])
     effects = tables[EFFECTS.id].select(BY_CUSTOMER, "code", "subject", "effect")
     keys = [BY_CUSTOMER, "code", "subject"]
     known = pl.when(~pl.col("code").is_in(UNKNOWN)).then(pl.col("effect").fill_null(0).cast(SCORE))
@@ -355,7 +362,7 @@ _OTHERS: Sequence[tuple[Table, Callable[[_Tables], Iterator[Reason]]]] = (
 )
 
 
-def _with_label(rows: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
+def _with_label(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFrame:
     """Add `label`: how messages name the account."""
     ending = pl.col("accountNumberMasked").str.tail(4)
     label = pl.coalesce(

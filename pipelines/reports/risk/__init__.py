@@ -11,6 +11,7 @@ support the figure. `principal`: the reasons that cost most. `sensitivity`: the 
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 
 import polars as pl
 
@@ -21,11 +22,11 @@ from pipelines.figures.json_text import as_data, join_pieces
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import undressed
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
-from pipelines.reports.risk.drivers import drivers, with_percentiles
+from pipelines.reports.risk.drivers import by_driver, drivers
 from pipelines.reports.risk.events import events_member
 from pipelines.reports.risk.integrity import section as integrity_section
 from pipelines.reports.risk.lineage import explain_risk
-from pipelines.reports.risk.principal import with_principal_reasons
+from pipelines.reports.risk.principal import principal_reasons
 from pipelines.reports.risk.rating import with_interval, with_rating
 from pipelines.reports.risk.resting import share_lines
 from pipelines.reports.risk.sensitivity import sensitivity
@@ -99,14 +100,22 @@ def _of_portfolio(
         .pipe(with_confidence, facts.as_of)
         .pipe(with_interval, scorecard)
     )
-    reports = (
-        scored.pipe(with_percentiles, scorecard, portfolio.peers)
-        .join(sensitivity(scored, scorecard), on=BY_CUSTOMER, how="left", validate="1:1")
-        .join(events_member(dressed), on=BY_CUSTOMER, how="left", validate="1:1")
-        .pipe(with_principal_reasons, scorecard)
-        .pipe(_as_report, portfolio, scorecard, facts)
+    listed = by_driver(scored, scorecard.features)
+    lists = (
+        principal_reasons(scored, listed),
+        drivers(listed, portfolio),
+        sensitivity(scored, scorecard),
+        events_member(dressed),
     )
+    reports = reduce(_with_list, lists, scored).pipe(_as_report, portfolio, scorecard, facts)
     return reports, share_lines(facts, scored, scorecard)
+
+
+def _with_list(scored: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
+    """Add a list of structs by customer; where there is none, it is empty."""
+    name = lists.columns[-1]
+    joined = scored.join(lists, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
+    return joined.with_columns(pl.col(name).fill_null([]))
 
 
 def _as_report(scored: pl.DataFrame, portfolio: ClientPortfolio, scorecard: Scorecard, facts: Facts) -> pl.DataFrame:
@@ -121,9 +130,9 @@ def _as_report(scored: pl.DataFrame, portfolio: ClientPortfolio, scorecard: Scor
         pl.lit(scorecard.calibration).alias("calibration"),
         "pdConfidenceScore",
         confidence_rating().alias("pdConfidenceRating"),
-        error_codes(scorecard, facts.as_of, portfolio.expected).alias("errorCodes"),
+        error_codes(scorecard.calibration, facts.as_of, portfolio.expected).alias("errorCodes"),
         "principalReasons",
-        drivers(scorecard.features, portfolio.expected).alias("drivers"),
+        "drivers",
         "sensitivity",
         _model(scorecard),
         "events",

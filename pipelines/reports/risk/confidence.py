@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import cache, lru_cache
 
 import polars as pl
 
@@ -20,7 +21,7 @@ from pipelines.figures.periods import days_behind
 from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.evidence import WINDOW
 from pipelines.scorecards.expected import Expected
-from pipelines.scorecards.scorecard import Scorecard
+from pipelines.scorecards.scorecard import Calibration
 from pipelines.vocabulary.printing import RATIO, SCORE, banded, counted, ratio, reason, reasons, score
 
 FULL_HISTORY = 12  # months: every season once
@@ -94,12 +95,15 @@ INPUTS = ("months_of_history", "revenue_volatility_12m")
 
 def with_confidence(scored: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Add `pdConfidenceScore` and the columns that its parts read."""
+    return scored.with_columns(days_behind=days_behind(as_of).cast(RATIO)).with_columns(pdConfidenceScore=_score())
+
+
+@cache
+def _score() -> pl.Expr:
     known = pl.col("data_through").is_not_null()
     limits = (limit(pl.col(name)) for name in LIMITS)
     parts = pl.sum_horizontal(*(part.points() for part in PARTS))
-    return scored.with_columns(days_behind=days_behind(as_of).cast(RATIO)).with_columns(
-        pdConfidenceScore=pl.when(known).then(pl.min_horizontal(parts, *limits)).otherwise(0).cast(SCORE)
-    )
+    return pl.when(known).then(pl.min_horizontal(parts, *limits)).otherwise(0).cast(SCORE)
 
 
 def limit(share: pl.Expr) -> pl.Expr:
@@ -117,7 +121,8 @@ _UNCALIBRATED = {
 }
 
 
-def error_codes(scorecard: Scorecard, as_of: date, expected: Expected) -> pl.Expr:
+@lru_cache(maxsize=100)
+def error_codes(calibration: Calibration, as_of: date, expected: Expected) -> pl.Expr:
     """Return the reasons not to rely on the figure."""
     behind, months = days_behind(as_of), pl.col("months_of_history")
     has_rows = pl.col("data_through").is_not_null()
@@ -125,8 +130,8 @@ def error_codes(scorecard: Scorecard, as_of: date, expected: Expected) -> pl.Exp
     return reasons(
         reason(
             "Risk.Uncalibrated",
-            pl.lit(scorecard.calibration in _UNCALIBRATED),
-            pl.lit(_UNCALIBRATED.get(scorecard.calibration, "")),
+            pl.lit(calibration in _UNCALIBRATED),
+            pl.lit(_UNCALIBRATED.get(calibration, "")),
         ),
         reason("Risk.NoTransactions", ~has_rows, pl.lit("There are no posted transactions.")),
         reason(

@@ -4,70 +4,100 @@ from functools import lru_cache
 
 import polars as pl
 
+from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS
 from pipelines.risk_models.coverage import concern_of
-from pipelines.scorecards.expected import Expected
-from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS_OF, READING, Feature, Scorecard
+from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS, POINTS_OF, READING, Feature, by_feature
 from pipelines.vocabulary.printing import RATIO, SCORE
 
-PERCENTILE = "percentile_of_"
+_FEATURES = pl.Schema(
+    {
+        "metric": pl.String(),
+        "name": pl.String(),
+        "unit": pl.String(),
+        "most": POINTS,
+        "direction": pl.String(),
+        "reason": pl.String(),
+        "by_meaning": pl.Boolean(),
+    }
+)
+
+
+def by_driver(scored: pl.DataFrame, features: tuple[Feature, ...]) -> pl.DataFrame:
+    """Return one row per feature and customer: all customers for the first feature, then for the second …
+
+    `customer_number`, `feature` (its number), `reading`, `coverage`, `points`, and of the feature `metric`, `name`,
+    `unit`, `most` (points), `direction`, `reason`, `by_meaning` (of `Concern`).
+    """
+    rows = by_feature(scored, features, reading="", coverage=COVERAGE_OF, points=POINTS_OF).collect(engine="in-memory")
+    customers, described = scored[BY_CUSTOMER].gather(rows["row"]), _described(features)[rows["feature"]]
+    return rows.drop("row").with_columns(customers, *described.get_columns())
 
 
 @lru_cache(maxsize=100)
-def drivers(features: tuple[Feature, ...], expected: Expected) -> pl.Expr:
-    """Return a list of structs, in the scorecard's order. A null reading is a missing one."""
-    return pl.concat_list(*(_driver(feature, expected) for feature in features))
+def _described(features: tuple[Feature, ...]) -> pl.DataFrame:
+    return pl.DataFrame([_row(feature) for feature in features], schema=_FEATURES, orient="row")
 
 
-def _driver(feature: Feature, expected: Expected) -> pl.Expr:
-    metric, coverage = METRICS[feature.metric], pl.col(COVERAGE_OF + feature.metric)
-    return pl.struct(
-        pl.lit(feature.metric).alias("metric"),
-        pl.lit(metric.name).alias("name"),
-        pl.col(feature.metric).alias("reading"),
-        pl.lit(metric.unit).alias("unit"),
-        pl.col(POINTS_OF + feature.metric).fill_null(0).cast(SCORE).alias("points"),
-        pl.when(coverage.is_null()).then(0).otherwise(pl.lit(feature.most, SCORE)).cast(SCORE).alias("maxPoints"),
-        coverage.cast(RATIO).alias("coverage"),
-        _state(feature.metric, expected).alias("state"),
-        pl.lit("higher_is_better" if feature.more_is_better else "lower_is_better").alias("direction"),
-        pl.col(PERCENTILE + feature.metric).alias("peerPercentile"),
-        pl.lit(feature.reason).alias("reason"),
-    )
+def _row(feature: Feature) -> tuple[object, ...]:
+    metric = METRICS[feature.metric]
+    direction = "higher_is_better" if feature.more_is_better else "lower_is_better"
+    by_meaning = concern_of(metric, METRICS).by_meaning
+    return metric.slug, metric.name, metric.unit, feature.most, direction, feature.reason, by_meaning
 
 
-def _state(slug: str, expected: Expected) -> pl.Expr:
-    """Return `known`, `unknown`, `not_expected`, or `provisional` if it depends on provisional revenue."""
-    coverage = pl.col(COVERAGE_OF + slug)
-    provisional = not expected.words and concern_of(METRICS[slug], METRICS).by_meaning
-    return (
+def drivers(listed: pl.DataFrame, portfolio: ClientPortfolio) -> pl.DataFrame:
+    """Return `customer_number, drivers`: a list of structs, in the scorecard's order. A null reading is a missing one.
+
+    Args:
+        listed: from `by_driver`.
+    """
+    shown = _with_percentiles(listed, portfolio.peers).select(BY_CUSTOMER, drivers=_driver(portfolio.expected.words))
+    return shown.group_by(BY_CUSTOMER, maintain_order=True).agg("drivers")
+
+
+@lru_cache
+def _driver(words_expected: bool) -> pl.Expr:
+    """`state`: `known`, `unknown`, `not_expected`, or `provisional` if it depends on provisional revenue."""
+    reading, coverage = pl.col("reading"), pl.col("coverage")
+    state = (
         pl.when(coverage.is_null())
         .then(pl.lit("not_expected"))
-        .when(pl.col(slug).is_null() | (coverage == 0))
+        .when(reading.is_null() | (coverage == 0))
         .then(pl.lit("unknown"))
-        .otherwise(pl.lit("provisional" if provisional else "known"))
+        .when(pl.col("by_meaning") & (not words_expected))
+        .then(pl.lit("provisional"))
+        .otherwise(pl.lit("known"))
+    )
+    return pl.struct(
+        "metric",
+        "name",
+        "reading",
+        "unit",
+        pl.col("points").fill_null(0).cast(SCORE),
+        pl.when(coverage.is_not_null()).then("most").otherwise(0).cast(SCORE).alias("maxPoints"),
+        coverage.cast(RATIO),
+        state.alias("state"),
+        "direction",
+        "peerPercentile",
+        "reason",
     )
 
 
-def with_percentiles(scored: pl.DataFrame, scorecard: Scorecard, peers: pl.DataFrame | None) -> pl.DataFrame:
-    """Add for each metric the highest percentile of the peers that the reading reaches, where both are known."""
-    slugs = [feature.metric for feature in scorecard.features]
+def _with_percentiles(listed: pl.DataFrame, peers: pl.DataFrame | None) -> pl.DataFrame:
+    """Add `peerPercentile`: the highest percentile of the peers that the reading reaches, where both are known."""
     if peers is None:
-        return scored.with_columns(pl.lit(None, pl.Int64).alias(PERCENTILE + slug) for slug in slugs)
+        return listed.with_columns(peerPercentile=pl.lit(None, pl.Int64))
+    driver = (BY_CUSTOMER, "feature")
     reached = (
-        scored.select(BY_CUSTOMER, *slugs)
-        .unpivot(index=BY_CUSTOMER, variable_name="metric", value_name="reading")
+        listed.select(*driver, "metric", pl.col("reading").cast(pl.Float64))
         .drop_nulls("reading")
-        .with_columns(pl.col("reading").cast(pl.Float64))
         .sort("reading")
         .join_asof(_steps(peers), left_on="reading", right_on="quantile", by="metric", check_sortedness=False)
-        .with_columns(pl.col("metric").cast(pl.Enum(slugs)))
-        .pivot("metric", index=BY_CUSTOMER, values="percentile")
+        .select(*driver, peerPercentile=pl.col("percentile").cast(pl.Int64))
     )
-    columns = {slug: pl.col(slug) if slug in reached.columns else pl.lit(None) for slug in slugs}
-    named = reached.select(BY_CUSTOMER, **{PERCENTILE + slug: each.cast(pl.Int64) for slug, each in columns.items()})
-    return scored.join(named, on=BY_CUSTOMER, how="left", validate="1:1")
+    return listed.join(reached, on=driver, how="left", validate="1:1", maintain_order="left")
 
 
 def _steps(peers: pl.DataFrame) -> pl.DataFrame:

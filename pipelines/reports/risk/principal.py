@@ -6,91 +6,78 @@ it is evidence. More than four reasons are not likely to help anybody (commentar
 1002.9(b)(2)).
 """
 
+from functools import cache
+
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.metrics import METRICS
 from pipelines.reports.risk.rating import EVIDENCE
 from pipelines.risk_models.event_definitions import definitions
-from pipelines.scorecards.scorecard import COVERAGE_OF, POINTS_OF, Feature, Scorecard
 
 MOST = 4
 ADVERSE, UNVERIFIED = "adverse", "unverified"
 _SHOWN = ("code", "kind", "words")
-_BY_UNIT = {"ratio": "{} %", "days": "{} days", "months": "{} months"}
+_BY_UNIT = {"ratio": " %", "days": " days", "months": " months"}
 
 
-def with_principal_reasons(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    """Add `principalReasons`, a list of structs `code, kind, words`; empty where no points were lost.
+def principal_reasons(scored: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+    """Return `customer_number, principalReasons` of those who lost points: a list of structs `code, kind, words`.
 
     Args:
         scored: from `rating.with_rating`.
+        listed: from `drivers.by_driver`.
     """
-    frame = scored.lazy()
-    lost = [
-        each for number, feature in enumerate(scorecard.features) for each in _of_driver(frame, number + 1, feature)
-    ]
-    listed = (
-        pl.concat([_of_limits(frame), *lost])
+    return (
+        pl.concat([_of_limits(scored), *(listed.select(lost) for lost in _lost())])
         .filter(pl.col("lost") > 0)
         .sort(BY_CUSTOMER, pl.col("place") > 0, -pl.col("lost"), "place", "kind")
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(principalReasons=pl.struct(_SHOWN).head(MOST))
-        .collect(engine="in-memory")
-    )
-    return scored.join(listed, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left").with_columns(
-        pl.col("principalReasons").fill_null([])
     )
 
 
-def _of_limits(scored: pl.LazyFrame) -> pl.LazyFrame:
+def _of_limits(scored: pl.DataFrame) -> pl.DataFrame:
     """Return what limits the rating: events, and too little evidence."""
+    limits = scored.select(BY_CUSTOMER, "covered", code="limitedBy").explode("code").drop_nulls("code")
+    return limits.select(_limit())
+
+
+@cache
+def _limit() -> tuple[pl.Expr | str, ...]:
     sentences = {code: f"{event.sentence}." for code, event in definitions().items()}
     percent = (100 * pl.col("covered")).round(0).cast(pl.Int64)
     too_little = pl.format("Only {} % of the expected evidence could be verified.", percent)
     is_evidence = pl.col("code") == EVIDENCE
-    return (
-        scored.select(BY_CUSTOMER, "covered", code="limitedBy")
-        .explode("code")
-        .drop_nulls("code")
-        .select(
-            BY_CUSTOMER,
-            "code",
-            place=pl.lit(0),
-            kind=pl.when(is_evidence).then(pl.lit(UNVERIFIED)).otherwise(pl.lit(ADVERSE)),
-            lost=pl.lit(1.0),
-            words=pl.when(is_evidence).then(too_little).otherwise(pl.col("code").replace(sentences)),
-        )
-    )
+    kind = pl.when(is_evidence).then(pl.lit(UNVERIFIED)).otherwise(pl.lit(ADVERSE))
+    words = pl.when(is_evidence).then(too_little).otherwise(pl.col("code").replace(sentences))
+    return _reason(pl.col("code"), pl.lit(0), kind, pl.lit(1.0), words)
 
 
-def _of_driver(scored: pl.LazyFrame, place: int, feature: Feature) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Return the points that the driver lost by its reading, and those that it lost by missing evidence."""
-    metric, coverage = METRICS[feature.metric], pl.col(COVERAGE_OF + feature.metric).cast(pl.Float64)
-    seen = pl.when(pl.col(feature.metric).is_null()).then(0).otherwise(coverage)
-    most, points = float(feature.most), pl.col(POINTS_OF + feature.metric).cast(pl.Float64)
+@cache
+def _lost() -> tuple[tuple[pl.Expr | str, ...], ...]:
+    """Return the points that a driver lost by its reading, and those that it lost by missing evidence."""
+    name, coverage, place = pl.col("name"), pl.col("coverage").cast(pl.Float64), pl.col("feature") + 1
+    most, points = pl.col("most").cast(pl.Float64), pl.col("points").cast(pl.Float64)
+    seen = pl.when(pl.col("reading").is_null()).then(0).otherwise(coverage)
     is_expected = coverage.is_not_null()
     adverse = pl.when(is_expected & (seen > 0)).then(seen * most - points)
     unverified = pl.when(is_expected).then((1 - seen) * most)
-    words = pl.format("{}: {}.", pl.lit(metric.name), _reading(feature.metric, metric.unit))
+    words = pl.format("{}: {}.", name, _reading()), pl.format("{}: could not be verified.", name)
+    # Rounded, because points are rounded down to hundredths.
     return (
-        _lost(scored, feature, place, adverse, ADVERSE, words),
-        _lost(scored, feature, place, unverified, UNVERIFIED, pl.lit(f"{metric.name}: could not be verified.")),
+        _reason(pl.col("metric"), place, pl.lit(ADVERSE), adverse.round(2), words[0]),
+        _reason(pl.col("metric"), place, pl.lit(UNVERIFIED), unverified.round(2), words[1]),
     )
 
 
-def _lost(scored: pl.LazyFrame, feature: Feature, place: int, lost: pl.Expr, kind: str, words: pl.Expr) -> pl.LazyFrame:
-    return scored.select(
-        BY_CUSTOMER,
-        code=pl.lit(feature.metric),
-        place=pl.lit(place),
-        kind=pl.lit(kind),
-        lost=lost.round(2),  # points are rounded down to hundredths
-        words=words,
-    )
+def _reason(code: pl.Expr, place: pl.Expr, kind: pl.Expr, lost: pl.Expr, words: pl.Expr) -> tuple[pl.Expr | str, ...]:
+    named = {"code": code, "place": place, "kind": kind, "lost": lost, "words": words}
+    return BY_CUSTOMER, *(each.alias(name) for name, each in named.items())
 
 
-def _reading(slug: str, unit: str) -> pl.Expr:
+def _reading() -> pl.Expr:
     """Write a reading to one decimal place: `36.1 %`, `2 days`."""
-    size = (pl.col(slug).cast(pl.Float64) * (100 if unit == "ratio" else 1)).round(1).cast(pl.Decimal(38, 1))
-    return pl.format(_BY_UNIT.get(unit, "{}"), size.cast(pl.String).str.strip_suffix(".0"))
+    scale = pl.when(pl.col("unit") == "ratio").then(100).otherwise(1)
+    size = (pl.col("reading").cast(pl.Float64) * scale).round(1).cast(pl.Decimal(38, 1))
+    unit = pl.col("unit").replace_strict(_BY_UNIT, default="", return_dtype=pl.String)
+    return pl.concat_str(size.cast(pl.String).str.strip_suffix(".0"), unit)

@@ -54,7 +54,7 @@ _ORDER = ("size", "gain", "feature", "also_feature")  # a total order of a custo
 
 
 def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
-    """Return `customer_number, sensitivity`: a list of structs, the smallest change first.
+    """Return `customer_number, sensitivity` of customers with such changes: a list of structs, the smallest first.
 
     Args:
         scored: from `rating.with_rating`.
@@ -63,14 +63,7 @@ def sensitivity(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     alone = moves.with_columns(_no_second_driver()).pipe(_crossing, scorecard)
     rest = moves.filter("is_limit").join(alone, on=BY_CUSTOMER, how="anti")
     changes = pl.concat([alone, *(pairs.pipe(_crossing, scorecard) for pairs in _pairs(rest))])
-    listed = changes.lazy().pipe(_smallest).pipe(_printed, scorecard.features)
-    return (
-        scored.lazy()
-        .select(BY_CUSTOMER)
-        .join(listed, on=BY_CUSTOMER, how="left", validate="1:1")
-        .with_columns(pl.col("sensitivity").fill_null([]))
-        .collect(engine="in-memory")
-    )
+    return changes.lazy().pipe(_smallest).pipe(_printed, scorecard.features).collect(engine="in-memory")
 
 
 def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:

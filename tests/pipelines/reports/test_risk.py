@@ -317,9 +317,8 @@ def changes(readings_: Readings, scorecard: Scorecard = DEFAULT, coverage: Readi
     scored = with_rating(
         scorecard.scored(frame(readings_, coverage=coverage)), scorecard, pl.DataFrame(schema=CEILINGS)
     )
-    [data] = as_data(sensitivity(scored, scorecard))["data"]
-    found: list[Data] = parsed(data)["sensitivity"]
-    return found
+    listed = as_data(sensitivity(scored, scorecard))["data"]
+    return [change for data in listed for change in parsed(data)["sensitivity"]]
 
 
 @examples(6)

@@ -29,7 +29,8 @@ supplied is expected, and with words at most one. So leaving either out never ra
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import reduce
+from functools import lru_cache, reduce
+from itertools import chain
 from typing import Any, Literal
 
 import polars as pl
@@ -116,6 +117,7 @@ def _parts(metric: Metric, among: Metrics) -> Iterator[Concern]:
             yield _of_rows(definition)
 
 
+@lru_cache(maxsize=1_000)
 def _of_rows(definition: Transactions | Groups) -> Concern:
     wheres = [definition.where]
     by: Any = "facility" if isinstance(definition, Groups) else definition.by
@@ -195,16 +197,20 @@ def coverage(facts: Facts, slugs: Sequence[str], among: Metrics, expected: Expec
     share of the expected days of the last YEAR that are seen.
     """
     concerns = {slug: concern_of(among[slug], among) for slug in slugs}
-    alike = list(dict.fromkeys(_counted_alike(each) for each in concerns.values()))
-    counted = _counted(facts, list(dict.fromkeys([*alike, LAST_YEAR])), expected)
-    days, expected_days = days_of(LAST_YEAR)
-    shares = counted.select(
-        BY_CUSTOMER,
-        *(_product_of(each, expected).alias(_name("coverage", each)) for each in alike),
-        documented=_share(pl.col(days), pl.col(expected_days)),
-    )
+    alike = tuple(dict.fromkeys(_counted_alike(each) for each in concerns.values()))
+    shares = _counted(facts, tuple(dict.fromkeys([*alike, LAST_YEAR])), expected).select(*_products(alike, expected))
     columns = (_coverage(each, expected).alias(COVERAGE_OF + slug) for slug, each in concerns.items())
     return shares.select(BY_CUSTOMER, *columns, "documented")
+
+
+@lru_cache(maxsize=100)
+def _products(concerns: Sequence[Concern], expected: Expected) -> Sequence[pl.Expr]:
+    days, expected_days = days_of(LAST_YEAR)
+    return (
+        pl.col(BY_CUSTOMER),
+        *(_product_of(each, expected).alias(_name("coverage", each)) for each in concerns),
+        _share(pl.col(days), pl.col(expected_days)).alias("documented"),
+    )
 
 
 LAST_YEAR = Concern("rows", since=YEAR)
@@ -299,27 +305,25 @@ def _name(what: str, concern: Concern) -> str:
 
 def _counted(facts: Facts, concerns: Sequence[Concern], expected: Expected) -> pl.DataFrame:
     """Return every customer's columns of `inputs_of` for all concerns."""
-    of_rows = [each for each in concerns if each.kind == "rows"]
-    of_days = [each for each in concerns if each.kind != "history"]
-    rows = (
-        facts.rows.lazy()
-        .group_by(BY_CUSTOMER)
-        .agg(
-            pl.len().alias("rows_of_any_kind"),
-            *(part.sum().alias(_name(name, each)) for each in of_rows for name, part in _row_parts(each).items()),
-        )
-    )
-    days = (
-        seen_days(facts)
-        .lazy()
-        .group_by(BY_CUSTOMER)
-        .agg(
-            part.sum().alias(_name(name, each)) for each in of_days for name, part in _day_parts(each, expected).items()
-        )
-    )
-    customers = facts.customers.lazy()
-    joined = customers.join(rows, on=BY_CUSTOMER, how="left").join(days, on=BY_CUSTOMER, how="left")
+    of_rows, of_days = _parts_counted(concerns, expected)
+    rows = facts.rows.lazy().select(BY_CUSTOMER, *of_rows)
+    days = seen_days(facts).lazy().select(BY_CUSTOMER, *of_days)
+    joined = facts.customers.lazy()
+    for parts in (rows, days):
+        joined = joined.join(parts.group_by(BY_CUSTOMER).agg(pl.all().sum()), on=BY_CUSTOMER, how="left")
     return joined.with_columns(pl.exclude(BY_CUSTOMER).fill_null(0)).sort(BY_CUSTOMER).collect(engine="in-memory")
+
+
+@lru_cache(maxsize=100)
+def _parts_counted(concerns: Sequence[Concern], expected: Expected) -> tuple[Sequence[pl.Expr], Sequence[pl.Expr]]:
+    """Return what a row adds to the columns of `inputs_of`, and what a stretch of days adds."""
+    rows = (_named(each, _row_parts(each)) for each in concerns if each.kind == "rows")
+    days = (_named(each, _day_parts(each, expected)) for each in concerns if each.kind != "history")
+    return [pl.lit(1, pl.Int64).alias("rows_of_any_kind"), *chain(*rows)], [*chain(*days)]
+
+
+def _named(concern: Concern, parts: Mapping[str, pl.Expr]) -> Iterator[pl.Expr]:
+    return (part.alias(_name(name, concern)) for name, part in parts.items())
 
 
 def _row_parts(concern: Concern) -> Mapping[str, pl.Expr]:

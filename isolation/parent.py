@@ -50,7 +50,7 @@ CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
 # The child's whole environment. A process with several threads can't confine itself, so OpenBLAS must not start any.
 ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
 PNG: Final = b"\x89PNG\r\n\x1a\n"
-BROKE: Final = "The process that read the file crashed: the file is damaged, or was made to cause this."
+CRASHED: Final = "The process that read the file crashed: the file is damaged, or was made to cause this."
 SMALLEST_MESSAGE_BYTES: Final = 64 * 1024
 KILLED: Final = "The process that read the file was killed: it did not end, or the machine may be out of memory."
 
@@ -122,7 +122,8 @@ def decode(
         InvalidRequest: as `lines.decoded`.
         Unavailable: the child ended without an answer.
     """
-    longest = 2 * len(content) + SMALLEST_MESSAGE_BYTES  # a number of one digit grows from two bytes to three
+    # a digit and its comma are two bytes of JSON, and three of MessagePack
+    longest = 2 * len(content) + SMALLEST_MESSAGE_BYTES
     try:
         with _Child(Decode(rows), content, None, replace(limits, message_bytes=longest), command) as child:
             return _receive_document(child)
@@ -236,7 +237,7 @@ class _Child:
         except TooLong:
             raise _Ended(Refusal.LIMITS_EXCEEDED, "The file holds more than a statement does.") from None
         except Garbled:
-            raise _Ended(Refusal.CORRUPT, BROKE) from None
+            raise _Ended(Refusal.CORRUPT, CRASHED) from None
 
     def send_words(self, png: bytes, tesseract: str) -> None:
         """Read a scanned page and send its words. The time this takes doesn't count against the child's limit."""
@@ -259,4 +260,4 @@ class _Child:
         # least half of its limit.
         if status != 0 and self._process.peak_bytes > self._limits.memory_bytes // 2:
             return _Ended(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)
-        return _Ended(Refusal.CORRUPT, BROKE)
+        return _Ended(Refusal.CORRUPT, CRASHED)

@@ -140,12 +140,12 @@ class _Server(uvicorn.Server):
     checked_at = 0.0
 
     async def main_loop(self) -> None:
-        with watched_loop("event loop") as self._come_around:
+        with watched_loop("event loop") as self._report_round:
             await super().main_loop()
 
     async def on_tick(self, counter: int) -> bool:
         if counter % TICKS_PER_CHECK == 0:
-            self._come_around()
+            self._report_round()
             now = time.monotonic()
             check_progress(self.server_state.connections, now - self.checked_at)
             self.checked_at = now

@@ -102,7 +102,7 @@ def _allowed_url(url: str, info: ValidationInfo) -> str:
         raise refusal(error.code, error.detail) from None
 
 
-def _of_the_caller(customer_ids: list[UUID] | None, info: ValidationInfo) -> list[UUID] | None:
+def _allowed_customers(customer_ids: list[UUID] | None, info: ValidationInfo) -> list[UUID] | None:
     """Refuse customers of other clients, and report this together with all other faults of the body."""
     assert info.context is not None
     if not customer_ids:
@@ -141,7 +141,7 @@ class NewSubscription(Received):
         ),
         AfterValidator(_allowed_url),
     ]
-    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0), AfterValidator(_of_the_caller)] = Field(
+    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0), AfterValidator(_allowed_customers)] = Field(
         default=None,
         json_schema_extra={"maxItems": MAX_CUSTOMERS},
         description="Customers whose events are sent. Default, also for an empty list: all customers of the client.",

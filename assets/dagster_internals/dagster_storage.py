@@ -73,7 +73,7 @@ class PooledStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
 
     @abstractmethod
     def _one_process_at_a_time(self) -> AbstractContextManager[None]:
-        """Return a lock: of two processes that create the tables of a new home at once, one would fail."""
+        """Return a lock. Without it, if two processes created the tables of a new home at once, one would fail."""
 
     @property
     def event_log_storage(self) -> SqlEventLogStorage:

@@ -156,10 +156,10 @@ def gate_application(workspace: WorkspaceProcessContext, host: str, settings: Se
 
 
 def serve(app: Gate, host: str, port: int) -> None:
-    with watched_loop("event loop") as come_around:
+    with watched_loop("event loop") as report_round:
 
         async def note_round() -> None:
-            come_around()
+            report_round()
 
         uvicorn.Server(uvicorn.Config(app, host=host, port=port, callback_notify=note_round, **SERVER)).run()
 

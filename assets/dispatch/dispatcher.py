@@ -97,8 +97,8 @@ def _is_worker_free(r: Reading, store: Store, queue: Queue, now: datetime) -> bo
 
 def dispatch(store: Store, queue: Queue, launch: Launch, leading: Callable[[], bool], stop: threading.Event) -> None:
     """Dispatch a queue's jobs until `stop` is set."""
-    with watched_loop(f"dispatch {queue}") as come_around:
-        _dispatch(store, queue, launch, leading, stop, come_around)
+    with watched_loop(f"dispatch {queue}") as report_round:
+        _dispatch(store, queue, launch, leading, stop, report_round)
 
 
 def _dispatch(
@@ -107,15 +107,15 @@ def _dispatch(
     launch: Launch,
     leading: Callable[[], bool],
     stop: threading.Event,
-    come_around: Callable[[], None],
+    report_round: Callable[[], None],
 ) -> None:
     pause_s = FIRST_PAUSE_S
     while not stop.is_set():
-        come_around()
+        report_round()
         try:
             with Changes(store.db) as changes:
                 while not stop.is_set():
-                    come_around()
+                    report_round()
                     if leading() and dispatch_queue(store, queue, launch, datetime.now(UTC)) is Turn.REFUSED:
                         break
                     pause_s = FIRST_PAUSE_S
@@ -145,9 +145,9 @@ class Leadership:
 
     def keep(self, stop: threading.Event) -> None:
         """Take the lease when possible and renew it until `stop` is set; then give it up."""
-        with watched_loop("leadership") as come_around:
+        with watched_loop("leadership") as report_round:
             while not stop.is_set():
-                come_around()
+                report_round()
                 self._try_to_renew()
                 stop.wait(leases.RENEW_EVERY_S if self.leading() else 0.1)
         self._leads_until = 0.0

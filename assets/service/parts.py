@@ -53,9 +53,9 @@ def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
         NeverStartedError: a part can't start, and a restart would not help.
     """
     try:
-        with watched_loop("parts") as come_around:
+        with watched_loop("parts") as report_round:
             while not stop.wait(POLL_EVERY_S):
-                come_around()
+                report_round()
                 for part in parts:
                     part.check()
     finally:

@@ -52,10 +52,10 @@ def run(settings: Settings, address: Address, stop: threading.Event, module: str
                 with (
                     _ending(parts),
                     dispatching(store, holder, address.local_url),
-                    watched_loop("parts") as come_around,
+                    watched_loop("parts") as report_round,
                 ):
                     while not stop.wait(POLL_EVERY_S) and lease.is_held():
-                        come_around()
+                        report_round()
                         for part in parts:
                             part.check()
         finally:

@@ -102,9 +102,9 @@ class Worker:
         queues are warm, the worker's own.
         """
         every_s = min(leases.RENEW_EVERY_S, self._store.settings.batch_lease_s / RENEWALS_PER_LEASE)
-        with watched_loop("leases") as come_around:
+        with watched_loop("leases") as report_round:
             while not stop.is_set():
-                come_around()
+                report_round()
                 self._try_to_renew()
                 stop.wait(every_s if self._is_warm() else min(every_s, POLL_AGAIN_S))
 
@@ -143,7 +143,7 @@ class Worker:
         return all(queue.ready for queue in self._queues.values())
 
     def _clean_up(self) -> None:
-        """Release what the slot's last worker held, before it accepts a run: later, its own batches have this id."""
+        """Release what the slot's last worker held. This comes before the first run: its batch has the same holder."""
         if self._cleaned_up:
             return
         with self._store.db.writing() as w:

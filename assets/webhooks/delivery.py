@@ -108,9 +108,9 @@ class _Sender:
         async with self._client() as client:
             with _watching(self._store.db, self._waker()):
                 await self._try(self._in_thread, self._give_back)
-                with watched_loop("deliveries") as come_around:
+                with watched_loop("deliveries") as report_round:
                     while not stop.is_set():
-                        come_around()
+                        report_round()
                         if not await self._try(self._round, client, SLOTS):
                             await self._wait_for_news()
                 await self._drain()

@@ -175,9 +175,9 @@ class WarmQueue:
     def _listen(self, line: Connection) -> bool:
         """Follow the process. Return True when it is no longer needed, False when it died or hangs."""
         pulse, busy_at = Pulse(), time.monotonic()
-        with suppress(EOFError, OSError), watched_loop(f"queue {self.name}") as come_around:
+        with suppress(EOFError, OSError), watched_loop(f"queue {self.name}") as report_round:
             while not pulse.silent:
-                come_around()
+                report_round()
                 message = line.recv() if line.poll(POLL_EVERY_S) else None
                 pulse.note(heard=message is not None)
                 if message == FREE:

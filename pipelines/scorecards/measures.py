@@ -50,8 +50,8 @@ def brier(defaulted: Outcomes, probability: Values) -> float:
 
 def log_losses(log_odds: Values, defaulted: Outcomes) -> Values:
     """Return each case's log loss."""
-    found: Values = np.logaddexp(0, log_odds) - defaulted * log_odds
-    return found
+    losses: Values = np.logaddexp(0, log_odds) - defaulted * log_odds
+    return losses
 
 
 def lower_in(differences: Values, customers: NDArray[np.int64], seed: int) -> float:
@@ -66,14 +66,16 @@ def lower_in(differences: Values, customers: NDArray[np.int64], seed: int) -> fl
 
 
 def calibration_table(defaulted: Outcomes, probability: Values) -> list[dict[str, Any]]:
-    """Return for each tenth of the cases, from the lowest probability: their number, the forecast and the outcome."""
+    """Return for each tenth of the cases, from the lowest probability: their number, the share predicted
+    to default, and the share that did.
+    """
     order = np.argsort(probability, kind="stable")
     tenths = [tenth for tenth in np.array_split(order, TENTHS) if tenth.size]
     return [
         {
             "tenth": number,
             "cases": int(tenth.size),
-            "foretold": round(float(probability[tenth].mean()), 4),
+            "predicted": round(float(probability[tenth].mean()), 4),
             "defaulted": round(float(defaulted[tenth].mean()), 4),
         }
         for number, tenth in enumerate(tenths, start=1)

@@ -40,7 +40,7 @@ class Loop:
         self.name = name
         self._beats = 0
 
-    def come_around(self) -> None:
+    def report_round(self) -> None:
         self._beats = 0
 
     def is_overdue(self) -> bool:
@@ -58,7 +58,7 @@ def watched_loop(name: str) -> Iterator[Callable[[], None]]:
     loop = Loop(name)
     _loops.add(loop)
     try:
-        yield loop.come_around
+        yield loop.report_round
     finally:
         _loops.discard(loop)
 

@@ -1,6 +1,6 @@
 """Check whether the parts that the service needs work. Each reports its problem in one sentence.
 
-A check costs one query or one small write, so that it may be polled. Its result holds no address or path.
+A check costs a few short queries or one small write, so that it may be polled. Its result holds no address or path.
 """
 
 import shutil

@@ -1,7 +1,7 @@
 """`tidemark enrichment`: releases of the enrichment, and what one changes in the portfolio.
 
-A customer's transactions under a version are the stored value, if that version made it; an earlier value that is still
-retained; or, for the version of this program, a new computation from the stored rows. They are compared in memory,
+A customer's transactions under a version are the newest value that this version made and that is still stored. If the
+later version is that of this program, they are computed from the current rows instead. Both are compared in memory,
 bucket by bucket, and nothing is written.
 """
 
@@ -104,7 +104,7 @@ def diff(
         pairs = (_pair(store, {number: stored[number] for number in part}, from_version, to_version) for part in shown)
         impact = merged(compare(*pair, today) for pair in pairs if pair is not None)
         if not impact.customers:
-            raise NothingToCompare("Enrichment.NothingToCompare", _what_could(stored, from_version, to_version))
+            raise NothingToCompare("Enrichment.NothingToCompare", _describe_stored(stored, from_version, to_version))
         with store.db.reading() as r:
             ids = {number: str(each) for number, each in customers.ids_of(r, chosen).items()}
     left_out = len(chosen) - impact.customers
@@ -177,7 +177,7 @@ def _computed(held: pl.DataFrame, known: Knowledge) -> pl.DataFrame:
     return enrich(held, nothing_new, knowledge=known).transactions.collect()
 
 
-def _what_could(stored: Mapping[int, int], before: int, after: int) -> str:
+def _describe_stored(stored: Mapping[int, int], before: int, after: int) -> str:
     """Return the error message, with the stored versions."""
     counts = Counter(stored.values())
     held = ", ".join(f"version {version} ({counted(count, 'customer')})" for version, count in sorted(counts.items()))
@@ -194,19 +194,19 @@ def _as_json(impact: Impact, ids: Mapping[int, str]) -> dict[str, Any]:
         "moved": impact.moved.to_dicts(),
         "figures": {
             "all": impact.summed_figures().to_dicts(),
-            "byCustomer": [_of_customer(each, ids) for each in impact.changed_figures().to_dicts()],
+            "byCustomer": [_with_customer_id(each, ids) for each in impact.changed_figures().to_dicts()],
         },
         "examples": [_example(each, ids) for each in impact.examples.to_dicts()],
     }
 
 
-def _of_customer(record: Mapping[str, Any], ids: Mapping[int, str]) -> dict[str, Any]:
+def _with_customer_id(record: Mapping[str, Any], ids: Mapping[int, str]) -> dict[str, Any]:
     rest = {name: value for name, value in record.items() if name != "customer_number"}
     return {"customerId": ids[record["customer_number"]], **rest}
 
 
 def _example(record: Mapping[str, Any], ids: Mapping[int, str]) -> dict[str, Any]:
-    shown = _of_customer(record, ids)
+    shown = _with_customer_id(record, ids)
     return {
         "customerId": shown.pop("customerId"),
         "transactionId": str(UUID(bytes=shown.pop("transaction_id"))),

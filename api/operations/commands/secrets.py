@@ -94,7 +94,6 @@ def abandon(yes: Yes = False, as_json: AsJson = False) -> None:
 
     Webhook secrets must then be rotated.
 
-
     Example: tidemark secrets abandon --yes
     """
     if not yes:

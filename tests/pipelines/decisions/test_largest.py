@@ -44,7 +44,7 @@ def test_expression_grows_linearly_with_its_operands(subtests: pytest.Subtests) 
 
 
 def largest_evaluated(name: str) -> None:
-    """Check, evaluate and search a document for its nearest changes, as any other."""
+    """Check and evaluate a document, and search for its sensitivities, as for any other policy."""
     document = filled(CONDITIONS[name])
     codes = {fault.code for fault in check.read(document).faults}
     assert not codes & {"DecisionPolicy.TooLarge", "DecisionPolicy.TooCostly"}
@@ -69,7 +69,7 @@ def test_largest_document_of_every_operator_is_evaluated(subtests: pytest.Subtes
 
 
 def many(constants: int) -> list[dict[str, Any]]:
-    """Return conditions with this many constants, and twice as many operators and readings."""
+    """Return conditions of three nodes each: an operator, a reading and a constant."""
     return [{"moreThan": [LEAF, f"{nth}"]} for nth in range(constants)]
 
 

@@ -15,7 +15,7 @@ from pipelines.monitoring import Observed, Ruleset, Watch, Watched, observed_of,
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.monitoring import drawn, oracle
 from tests.pipelines.monitoring.drawn import Drawn, Who
-from tests.pipelines.monitoring.oracle import Said
+from tests.pipelines.monitoring.oracle import RuleResult
 
 Key = tuple[int, UUID, str]  # a customer, a ruleset, a rule
 
@@ -29,7 +29,7 @@ class Case:
 @dataclass(frozen=True)
 class Interpreted:
     case: Case
-    said: Mapping[Key, Said]
+    results: Mapping[Key, RuleResult]
 
 
 def cases(seed: int, count: int, rulesets: int, customers: int) -> Iterator[Case]:
@@ -49,17 +49,17 @@ def _renumbered(of: Drawn, numbers: Sequence[int]) -> Drawn:
 
 def interpreted(cases: Iterable[Case]) -> Iterator[Interpreted]:
     for case in cases:
-        said = {
+        results = {
             (number, ruleset_id, code): each
             for number, who in case.customers.items()
             for ruleset_id, of in case.rulesets.items()
-            for code, each in oracle.said(of, number, who, NOW).items()
+            for code, each in oracle.rule_results(of, number, who, NOW).items()
         }
-        yield Interpreted(case, said)
+        yield Interpreted(case, results)
 
 
 def differs(some: Iterable[Interpreted]) -> bool:
-    return any(said(each.case) != each.said for each in some)
+    return any(engine_results(each.case) != each.results for each in some)
 
 
 # The engine's results
@@ -80,25 +80,25 @@ def observed_in(case: Case) -> Observed:
     return observed_of(plan, figures_of(plan, case), attributes, NOW)
 
 
-def said(case: Case) -> Mapping[Key, Said]:
-    seen = observed_in(case)
+def engine_results(case: Case) -> Mapping[Key, RuleResult]:
+    observed = observed_in(case)
     causes: dict[Key, set[tuple[str, ...]]] = {}
-    for number, ruleset_id, rule, *cause in seen.causes.iter_rows():
+    for number, ruleset_id, rule, *cause in observed.causes.iter_rows():
         causes.setdefault((number, UUID(bytes=ruleset_id), rule), set()).add(tuple(cause))
-    found: dict[Key, Said] = {}
-    for number, ruleset_id, rule, holds in seen.outcomes.iter_rows():
+    results: dict[Key, RuleResult] = {}
+    for number, ruleset_id, rule, holds in observed.outcomes.iter_rows():
         key = number, UUID(bytes=ruleset_id), rule
-        (described,) = seen.record(number, key[1], [rule])["rules"]
-        found[key] = Said(holds, frozenset(causes.pop(key, ())), _read(described), _asked(described))
-    assert not causes, "unknown of rules that nobody evaluated"
-    return found
+        (described,) = observed.record(number, key[1], [rule])["rules"]
+        results[key] = RuleResult(holds, frozenset(causes.pop(key, ())), _readings(described), _comparisons(described))
+    assert not causes, "there are causes of rules without an outcome"
+    return results
 
 
-def _read(described: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
+def _readings(described: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
     return tuple((each["kind"], each["name"], each["value"], each["cause"]) for each in described["read"])
 
 
-def _asked(described: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _comparisons(described: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple((each["operator"], each["holds"]) for each in described["trace"])
 
 

@@ -10,20 +10,20 @@ from tests.pipelines.decisions.interpreter import Customer, Reader, Seen
 from tests.pipelines.monitoring.drawn import Drawn, Who
 
 Json = Any
-ASKED = {"atLeast", "atMost", "moreThan", "lessThan", "equals", "differs", "between", "oneOf", "isTrue", "isKnown"}
+TRACED = {"atLeast", "atMost", "moreThan", "lessThan", "equals", "differs", "between", "oneOf", "isTrue", "isKnown"}
 
 
 @dataclass(frozen=True)
-class Said:
+class RuleResult:
     """A rule's result: whether it holds, its unknown readings with causes, all its readings, and its comparisons."""
 
     holds: bool | None
     causes: frozenset[tuple[str, ...]]
-    read: tuple[tuple[Any, ...], ...]
-    asked: tuple[tuple[str, Any], ...]
+    readings: tuple[tuple[Any, ...], ...]
+    comparisons: tuple[tuple[str, Any], ...]
 
 
-def said(drawn: Drawn, number: int, who: Who, now: datetime) -> Mapping[str, Said]:
+def rule_results(drawn: Drawn, number: int, who: Who, now: datetime) -> Mapping[str, RuleResult]:
     """Return each rule's result by its code; empty if the ruleset doesn't apply or is muted."""
     metrics = {slug: who.metrics[of] for slug, of in drawn.metrics.items()}
     reader = Reader(drawn.document, Customer(metrics, who.attributes), {}, now)
@@ -34,26 +34,26 @@ def said(drawn: Drawn, number: int, who: Who, now: datetime) -> Mapping[str, Sai
         return {}
     if muted is not None and reader.condition(muted).value is True:
         return {}
-    return {rule["code"]: _of_rule(reader.condition(rule["condition"])) for rule in drawn.document["rules"]}
+    return {rule["code"]: _rule_result(reader.condition(rule["condition"])) for rule in drawn.document["rules"]}
 
 
-def _of_rule(seen: Seen) -> Said:
-    everything = list(_everything(seen))
-    leaves = dict.fromkeys(each for each in everything if each.what[0] in ("metric", "attribute"))
+def _rule_result(seen: Seen) -> RuleResult:
+    nodes = list(_with_operands(seen))
+    leaves = dict.fromkeys(each for each in nodes if each.what[0] in ("metric", "attribute"))
     missing = frozenset((*each.what, str(each.cause)) for each in leaves if each.value is None)
     assert seen.value is None or isinstance(seen.value, bool)
-    return Said(
+    return RuleResult(
         seen.value,
         missing if seen.value is None else frozenset(),
         tuple((*each.what, each.value, each.cause) for each in leaves),
-        tuple((each.what[0], each.value) for each in dict.fromkeys(everything) if each.what[0] in ASKED),
+        tuple((each.what[0], each.value) for each in dict.fromkeys(nodes) if each.what[0] in TRACED),
     )
 
 
-def _everything(seen: Seen) -> Iterator[Seen]:
+def _with_operands(seen: Seen) -> Iterator[Seen]:
     yield seen
     for each in seen.of:
-        yield from _everything(each)
+        yield from _with_operands(each)
 
 
 # Moves

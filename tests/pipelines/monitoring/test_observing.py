@@ -23,17 +23,17 @@ from pipelines.monitoring.observing import UNSEEN
 from pipelines.monitoring.watching import PlannedRuleset
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.metrics.customers import facts
-from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, observed_in, said
+from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, engine_results, observed_in
 from tests.pipelines.monitoring.drawn import Who
 
 
 def test_evaluations_equal_the_oracles(evaluations: Sequence[Interpreted]) -> None:
     for each in evaluations:
-        assert said(each.case) == each.said
+        assert engine_results(each.case) == each.results
 
 
 def test_drawn_cases_have_every_outcome(evaluations: Sequence[Interpreted]) -> None:
-    came = [each.holds for interpreted in evaluations for each in interpreted.said.values()]
+    came = [each.holds for interpreted in evaluations for each in interpreted.results.values()]
     assert min(came.count(True), came.count(False), came.count(None)) > len(came) // 20
     every = sum(
         len(of.document["rules"]) * len(each.case.customers)
@@ -51,8 +51,8 @@ def test_outcomes_are_sorted(evaluations: Sequence[Interpreted]) -> None:
 
 def test_rulesets_together_have_the_outcomes_of_each_alone(evaluations: Sequence[Interpreted]) -> None:
     for each in evaluations[:6]:
-        alone = [said(replace(each.case, rulesets={key: of})) for key, of in each.case.rulesets.items()]
-        assert {key: one for some in alone for key, one in some.items()} == said(each.case)
+        alone = [engine_results(replace(each.case, rulesets={key: of})) for key, of in each.case.rulesets.items()]
+        assert {key: one for some in alone for key, one in some.items()} == engine_results(each.case)
 
 
 def test_less_data_can_only_make_outcomes_unknown(evaluations: Sequence[Interpreted]) -> None:
@@ -61,7 +61,7 @@ def test_less_data_can_only_make_outcomes_unknown(evaluations: Sequence[Interpre
     came = 0
     for each in evaluations[:12]:
         case = _without_is_known(each.case)
-        before, after = said(case), said(_with_less(case, chance))
+        before, after = engine_results(case), engine_results(_with_less(case, chance))
         for key in before.keys() & after.keys():
             came += before[key].holds is not after[key].holds
             assert after[key].holds in (None, before[key].holds)

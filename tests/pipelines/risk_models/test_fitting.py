@@ -272,4 +272,4 @@ def test_auc_ks_and_brier_agree_with_counting_by_hand() -> None:
     assert measures.auc(defaulted, risk) == pytest.approx(wins / len(pairs))
     assert measures.brier(defaulted, risk) == pytest.approx((0.01 + 0.64 + 0.36 + 0.16 + 0.01) / 5)
     assert measures.ks(defaulted, risk) == pytest.approx(0.5)  # between 0.9 and 0.8
-    assert Decimal(str(measures.calibration_table(defaulted, risk)[0]["foretold"])) == Decimal("0.1")
+    assert Decimal(str(measures.calibration_table(defaulted, risk)[0]["predicted"])) == Decimal("0.1")

@@ -1,4 +1,4 @@
-"""Lines with listed names: the same each time, apart by family, and labelled by the lists."""
+"""Card lines with listed names: the same each time, labelled by the lists, and no family in both parts."""
 
 import pytest
 

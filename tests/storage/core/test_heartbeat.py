@@ -89,9 +89,9 @@ def test_starting_process_has_more_time() -> None:
 
 def test_a_loop_is_overdue_after_many_beats_without_a_round() -> None:
     bearable = int(ROUND_WITHIN_S / BEAT_EVERY_S)
-    with watched_loop("leases") as come_around:
+    with watched_loop("leases") as report_round:
         for _ in range(2 * bearable):
-            come_around()
+            report_round()
             assert overdue_loops() == []
         for _ in range(bearable - 1):
             assert overdue_loops() == []
@@ -179,9 +179,9 @@ logging.basicConfig(stream=sys.stderr, format="%(message)s")
 heartbeat.BEAT_EVERY_S, heartbeat.ROUND_WITHIN_S, heartbeat.LAST_WORDS_S = 0.02, 0.4, 0.2
 heartbeat.beat(sys.stdout.fileno())
 def work(name, rounds):
-    with heartbeat.watched_loop(name) as come_around:
+    with heartbeat.watched_loop(name) as report_round:
         for _ in range(rounds):
-            come_around()
+            report_round()
             time.sleep(0.05)
         threading.Event().wait()
 threading.Thread(target=work, args=("leases", 10_000), daemon=True).start()

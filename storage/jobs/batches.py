@@ -46,8 +46,8 @@ class Superseded(Conflict):
 def claim(w: Writing, queue: Queue, settings: Settings, now: datetime) -> Batch | None:
     """Claim the jobs that wait in a queue, oldest first. Return None if there are none.
 
-    Jobs keep waiting while another open batch has their customer, or another job of their customer pauses. So do jobs
-    received on a later UTC day than the first, because a run belongs to one day's partition.
+    Jobs keep waiting while another open batch of the queue has their customer, or another job of their customer pauses.
+    So do jobs received on a later UTC day than the first, because a run belongs to one day's partition.
     """
     lock_claiming(w)
     most = min(settings.batch_max_jobs, MOST_EXTRACTIONS) if queue is Queue.EXTRACTION else settings.batch_max_jobs
@@ -196,8 +196,8 @@ def _waits_in(queue: Queue) -> ColumnElement[bool]:
 
 
 def _may_begin(queue: Queue, settings: Settings, now: datetime) -> ColumnElement[bool]:
-    """Match jobs that may begin: no other batch has their customer, and no job of their customer pauses. Extraction
-    changes no customer, so there only the job's own pause counts.
+    """Match jobs that may begin: no other batch of the queue has their customer, and no job of their customer pauses.
+    Extraction changes no customer, so there only the job's own pause counts.
     """
     # a pause can end later than this only if the clock was set back
     longest = now + timedelta(seconds=settings.job_retry_pause_s)

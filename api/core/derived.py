@@ -27,7 +27,7 @@ BYTES_A_ROW = 2_800  # computing metrics, reports and derived lists
 BYTES_A_ROW_OF_DIFF = 6_500  # comparing the reports of two versions
 BYTES_A_LISTED_ROW = 3_500  # listing rows as JSON; only rows in memory at the same time count
 SLICE_ITEMS = 5_000  # items of a list that are sent in one piece
-_STANDING = ("customer_number", "account_id", "date", "amount", "superseded_seq")
+_IN_EVERY_LIST = ("customer_number", "account_id", "date", "amount", "superseded_seq")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def share(column: str) -> pl.Expr:
 SERIES = Derived(
     "series",
     (
-        *(*_STANDING, "status", "received_seq", "position", "bsb", "direction"),
+        *(*_IN_EVERY_LIST, "status", "received_seq", "position", "bsb", "direction"),
         *("counterparty_name", "counterparty_kind", "counterparty_group"),
         *("description", "clean_description", "channel", "category"),
     ),
@@ -132,7 +132,7 @@ SERIES = Derived(
 FACILITIES = Derived(
     "facilities",
     (
-        *(*_STANDING, "status", "transaction_id", "facility_id", "category", "category_group", "is_transfer"),
+        *(*_IN_EVERY_LIST, "status", "transaction_id", "facility_id", "category", "category_group", "is_transfer"),
         *("counterparty_name", "counterparty_lender_id", "counterparty_group", "related_party", "other_account"),
         *("category_source", "confidence", "description"),
     ),
@@ -173,7 +173,7 @@ FACILITIES = Derived(
 MENTIONED_ACCOUNTS = Derived(
     "mentionedAccounts",
     (
-        *(*_STANDING, "bsb", "account_number", "other_account", "category", "category_source", "confidence"),
+        *(*_IN_EVERY_LIST, "bsb", "account_number", "other_account", "category", "category_source", "confidence"),
         *("is_transfer", "description", "clean_description", "counterparty_name", "counterparty_kind", "channel"),
     ),
     lambda rows, _: mentioned_accounts(rows),

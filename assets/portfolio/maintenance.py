@@ -33,7 +33,7 @@ class Outcome:
     customers: int = 0
     changed: int = 0
     failed: int = 0
-    left: int = 0  # skipped, because an unfinished change of theirs does the same work
+    skipped: int = 0  # because an unfinished change of theirs does the same work
 
     def __add__(self, other: "Outcome") -> "Outcome":
         return Outcome(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -106,7 +106,7 @@ def _attempt_due(
 ) -> Outcome:
     with store.db.reading() as r:
         mine = maintenance.still_due(r, condition, customers)
-    return Outcome(left=len(customers) - len(mine)) + (_attempt(store, mine, do) if mine else Outcome())
+    return Outcome(skipped=len(customers) - len(mine)) + (_attempt(store, mine, do) if mine else Outcome())
 
 
 def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcome]) -> Outcome:

@@ -56,7 +56,7 @@ def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Sto
         "customers": outcome.customers,
         "customers with matches": outcome.changed,
         "customers failed": outcome.failed,
-        "customers left to a batch": outcome.left,
+        "customers left to a batch": outcome.skipped,
     }
     return MaterializeResult(metadata=metadata)
 

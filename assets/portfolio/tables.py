@@ -160,7 +160,7 @@ def _counts(outcome: Outcome) -> dict[str, int]:
         "customers": outcome.customers,
         "customers changed": outcome.changed,
         "customers failed": outcome.failed,
-        "customers left to a submission": outcome.left,
+        "customers left to a submission": outcome.skipped,
     }
 
 

@@ -12,7 +12,7 @@ MOST_ROWS = 400  # of one table: our judgement of what a browser still lays out 
 
 
 def drop_none(*items: T | None) -> tuple[T, ...]:
-    """Return the items that are not None: what there is something to say about."""
+    """Return the items that are not None: a page leaves out parts that it has no data for."""
     return tuple(item for item in items if item is not None)
 
 

@@ -82,7 +82,7 @@ def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:
         NotFound: unknown, or another client's.
     """
     mine = _SHOWN.where(evaluations.c.evaluation_id == evaluation_id, evaluations.c.client_id == client_id)
-    return _one(r, mine)
+    return _get(r, mine)
 
 
 def with_id(r: Reading, evaluation_id: UUID) -> Evaluation:
@@ -91,7 +91,7 @@ def with_id(r: Reading, evaluation_id: UUID) -> Evaluation:
     Raises:
         NotFound: unknown.
     """
-    return _one(r, _SHOWN.where(evaluations.c.evaluation_id == evaluation_id))
+    return _get(r, _SHOWN.where(evaluations.c.evaluation_id == evaluation_id))
 
 
 def record(r: Reading, evaluation: Evaluation) -> bytes:
@@ -172,7 +172,7 @@ _SHOWN: AnySelect = (
 )
 
 
-def _one(r: Reading, query: AnySelect) -> Evaluation:
+def _get(r: Reading, query: AnySelect) -> Evaluation:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("Evaluation.NotFound", "There is no evaluation with this id.")

@@ -191,7 +191,7 @@ def get(r: Reading, client_id: UUID, match_id: UUID) -> Match:
     Raises:
         NotFound: unknown, or another client's.
     """
-    return _one(r, _SHOWN.where(rule_matches.c.match_id == match_id, rule_matches.c.client_id == client_id))
+    return _get(r, _SHOWN.where(rule_matches.c.match_id == match_id, rule_matches.c.client_id == client_id))
 
 
 def with_id(r: Reading, match_id: UUID) -> Match:
@@ -200,7 +200,7 @@ def with_id(r: Reading, match_id: UUID) -> Match:
     Raises:
         NotFound: unknown.
     """
-    return _one(r, _SHOWN.where(rule_matches.c.match_id == match_id))
+    return _get(r, _SHOWN.where(rule_matches.c.match_id == match_id))
 
 
 def find(
@@ -267,7 +267,7 @@ _SHOWN: AnySelect = (
 )
 
 
-def _one(r: Reading, query: AnySelect) -> Match:
+def _get(r: Reading, query: AnySelect) -> Match:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("RuleMatch.NotFound", "There is no match with this id.")

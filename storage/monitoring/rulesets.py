@@ -110,7 +110,7 @@ def get(r: Reading, client_id: UUID, ruleset_id: UUID) -> StoredRuleset:
     Raises:
         NotFound: unknown, or another client's.
     """
-    return _one(r, _SHOWN.where(_ROW.ruleset_id == ruleset_id, _ROW.client_id == client_id))
+    return _get(r, _SHOWN.where(_ROW.ruleset_id == ruleset_id, _ROW.client_id == client_id))
 
 
 def with_id(r: Reading, ruleset_id: UUID) -> StoredRuleset:
@@ -119,7 +119,7 @@ def with_id(r: Reading, ruleset_id: UUID) -> StoredRuleset:
     Raises:
         NotFound: unknown.
     """
-    return _one(r, _SHOWN.where(_ROW.ruleset_id == ruleset_id))
+    return _get(r, _SHOWN.where(_ROW.ruleset_id == ruleset_id))
 
 
 def with_slug(r: Reading, client_id: UUID, slug: str) -> StoredRuleset:
@@ -128,7 +128,7 @@ def with_slug(r: Reading, client_id: UUID, slug: str) -> StoredRuleset:
     Raises:
         NotFound: there is none.
     """
-    return _one(r, _SHOWN.where(_ROW.slug == slug, _ROW.client_id == client_id))
+    return _get(r, _SHOWN.where(_ROW.slug == slug, _ROW.client_id == client_id))
 
 
 def find(
@@ -381,7 +381,7 @@ _SHOWN: AnySelect = select(monitoring_rulesets, _VERSION.document, _VERSION.sha2
 )
 
 
-def _one(r: Reading, query: AnySelect) -> StoredRuleset:
+def _get(r: Reading, query: AnySelect) -> StoredRuleset:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("Ruleset.NotFound", "There is no such ruleset.")

@@ -100,7 +100,10 @@ def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagst
 
 
 def _check(settings: Settings) -> None:
-    """Report problems of the settings or the database once. The service waits for a database that is down."""
+    """Report problems of the settings or the database here, so that they are reported once and not by every process.
+
+    A database that is down is not a problem: the service waits for it.
+    """
     from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # takes a second, which `tidemark api` should not lose
 
     from storage.core.store import Store  # noqa: PLC0415

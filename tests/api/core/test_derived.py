@@ -43,7 +43,7 @@ from tests.api.worker import end_submissions
 from tests.conftest import open_store
 from tests.pipelines.enrichment.examples import accepted, known
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 UNTIL = date(2025, 6, 30)
 PATHS = {"series": "series", "facilities": "facilities", "mentioned-accounts": "mentionedAccounts"}
 EACH = [SERIES, FACILITIES, MENTIONED_ACCOUNTS]
@@ -54,7 +54,7 @@ VIEWS: Mapping[str, type[View]] = {
     "mentionedAccounts": MentionedAccountView,
 }
 ONE, OTHER = Asker("one", "key"), Asker("other", "key")
-each_list = named("what", EACH, ids=lambda what: what.name)
+each_list = parametrize("what", EACH, ids=lambda what: what.name)
 
 
 def rent(month: int, **fields: Any) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def test_mentioned_accounts_are_derived_from_booked_rows_only(client: Client, br
     ]
 
 
-@named(("path", "name"), PATHS.items())
+@parametrize(("path", "name"), PATHS.items())
 def test_lists_are_empty_without_transactions(client: Client, path: str, name: str) -> None:
     data = client.get(f"/v1/customer/{client.new_customer()}/{path}").json()["data"]
     assert data == {name: [], "totalCount": 0, "currentPage": None, "pageSize": 0, "totalPages": 0}
@@ -160,7 +160,7 @@ def test_pages_together_are_the_whole_list(store: Store, client: Client) -> None
     assert numbers == [["1111", "2222"], ["3333", "4444"], ["5555"], []]
 
 
-@named("path", PATHS)
+@parametrize("path", PATHS)
 def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: Client, path: str) -> None:
     customer_id = client.new_customer()
     client.submitted(customer_id)
@@ -171,7 +171,7 @@ def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: 
     assert (answer.status_code, answer.json()["code"]) == (500, "Lake.ChecksumMismatch")
 
 
-@named(("zone", "repayments"), [("Pacific/Kiritimati", 2), ("Etc/GMT+12", 1)])
+@parametrize(("zone", "repayments"), [("Pacific/Kiritimati", 2), ("Etc/GMT+12", 1)])
 def test_facilities_are_as_of_the_services_own_day(tmp_path: Path, zone: str, repayments: int) -> None:
     """Use two zones whose dates always differ."""
     latest = datetime.now(UTC).astimezone(ZoneInfo("Pacific/Kiritimati")).date()
@@ -244,7 +244,7 @@ def snake(name: str) -> str:
     return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
 
 
-@named("view", VIEWS.values())
+@parametrize("view", VIEWS.values())
 def test_every_member_is_described_and_has_an_example(view: type[View]) -> None:
     reported = view.model_json_schema(mode="serialization")
     assert view.model_validate(by_field(example(view)))

@@ -24,7 +24,7 @@ from tests.api.worker import end_submissions
 SLUG = "overdraft"
 METRIC = "history_days"
 METRIC_ID = str(METRICS[METRIC].id)
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 
 
 def rule(code: str, condition: Any, *actions: str) -> dict[str, Any]:
@@ -279,7 +279,7 @@ NO_VALUES: dict[str, list[Any]] = {
 }
 
 
-@named(("name", "value"), [(name, value) for name, values in NO_VALUES.items() for value in values])
+@parametrize(("name", "value"), [(name, value) for name, values in NO_VALUES.items() for value in values])
 def test_a_value_of_the_wrong_kind_is_refused_and_not_repeated(
     store: Store, client: Client, name: str, value: Any
 ) -> None:
@@ -293,14 +293,16 @@ def test_a_value_of_the_wrong_kind_is_refused_and_not_repeated(
     assert len(answer.content) < 1_000
 
 
-@named("raw", [b'{"inputs": {"amount": 1e400}}', b'{"inputs": {"amount": NaN}}', b"[" * 100_000])
+@parametrize("raw", [b'{"inputs": {"amount": 1e400}}', b'{"inputs": {"amount": NaN}}', b"[" * 100_000])
 def test_invalid_json_and_numbers_out_of_range_are_refused(store: Store, client: Client, raw: bytes) -> None:
     saved(store, client, {**WITHOUT_INPUTS, "declaredInputs": [{"name": "amount", "kind": "decimal"}]})
     path = f"/v1/customer/{client.new_customer()}/decision-policies/plain/evaluate"
     assert client.call("POST", path, data=raw, headers={"content-type": "application/json"}).status_code == 400
 
 
-@named(("value", "read"), [(5, "5"), ("5.10", "5.1"), (0.1, "0.1"), ("1e3", "1000"), ("0.000000005", "0"), (-0.0, "0")])
+@parametrize(
+    ("value", "read"), [(5, "5"), ("5.10", "5.1"), (0.1, "0.1"), ("1e3", "1000"), ("0.000000005", "0"), (-0.0, "0")]
+)
 def test_decimals_may_be_numbers_or_texts(store: Store, client: Client, value: Any, read: str) -> None:
     saved(store, client)
     found = decided(client, with_score(client), inputs=INPUTS | {"amount": value})
@@ -321,7 +323,7 @@ def test_an_override_of_the_wrong_kind_is_refused(store: Store, client: Client) 
     assert refused(answer)[2] == [("/attributeOverrides/score", "DecisionPolicy.InvalidInputs")]
 
 
-@named(
+@parametrize(
     "body",
     [{"inputs": []}, {"inputs": "x"}, {"attributeOverrides": 5}, {"version": "1"}, {"version": 0}, {"version": 1.5}],
 )
@@ -644,7 +646,7 @@ def test_a_grid_decides_for_all_values_of_two_numbers(store: Store, client: Clie
     assert found["down"] == {"kind": "input", "name": "amount", "values": [1000, 100001, 70000]}
 
 
-@named(
+@parametrize(
     ("across", "code"),
     [
         ({"attribute": "shoe_size", "values": [1]}, "DecisionPolicy.UnknownNumber"),

@@ -14,7 +14,7 @@ from tests.api.conftest import ITEM, Client, new_client, serving
 from tests.api.worker import end_submissions
 from tests.conftest import open_store
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 REJECTED = {"position": 1, "field": "date", "code": "Transaction.InvalidDate", "message": "There is no such date."}
 
 
@@ -127,7 +127,7 @@ def test_many_waiting_requests_hold_no_threads_and_all_are_answered(store: Store
     assert server_threads <= 40
 
 
-@named("text", ["-1", "31", "1.5", "x", "", "10000000000000000000"])
+@parametrize("text", ["-1", "31", "1.5", "x", "", "10000000000000000000"])
 def test_a_wait_out_of_range_is_refused(client: Client, queued: str, text: str) -> None:
     answer = client.get(f"/v1/jobs/{queued}/status?wait={text}")
     assert (answer.status_code, answer.json()["code"]) == (400, "Job.InvalidWait")
@@ -162,7 +162,7 @@ def test_jobs_are_filtered(store: Store, client: Client) -> None:
     assert found(createdAfter=between, status="Completed") == []
 
 
-@named(
+@parametrize(
     ("query", "code"),
     [
         ("status=Done", "Job.InvalidStatus"),

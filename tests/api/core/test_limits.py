@@ -20,7 +20,7 @@ from tests.api.conftest import ABN, HTTP, Client, answering, new_client, serving
 from tests.api.core.operations import documented
 from tests.conftest import open_store
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 HOUR = 3600
 Where = Callable[[Store], AbstractContextManager[str]]
 Serve = Callable[..., tuple[Store, str]]
@@ -63,8 +63,8 @@ def called_from(source: str, base_url: str) -> Iterator[HTTPConnection]:
         connection.close()
 
 
-@named("path", ["/v1/jobs", "/v1/jobs?page=0", "/v1/customer/unknown", "/v1/nothing", "/health/live", "/docs"])
-@named("method", ["GET", "PUT"])
+@parametrize("path", ["/v1/jobs", "/v1/jobs?page=0", "/v1/customer/unknown", "/v1/nothing", "/health/live", "/docs"])
+@parametrize("method", ["GET", "PUT"])
 def test_every_answer_has_rate_limit_headers(client: Client, method: str, path: str) -> None:
     _, remaining, reset_s = limit_state(client.call(method, path))
     assert remaining > 0
@@ -146,7 +146,7 @@ def test_the_address_behind_a_trusted_proxy_is_counted(serve: Serve) -> None:
         assert no_proxy.getresponse().status == 401
 
 
-@named(
+@parametrize(
     ("host", "asker"),
     [
         ("192.0.2.1", "192.0.2.1"),
@@ -195,7 +195,7 @@ def test_a_service_counts_for_itself_while_redis_is_down(serve: Serve) -> None:
     assert [client.get("/v1/jobs").status_code for _ in range(4)] == [200, 200, 200, 429]
 
 
-@named("written", ["600", "600/1x", "0/1m", "-1/1m", "600/0m", "6e2/1m", "1/1m;", ""])
+@parametrize("written", ["600", "600/1x", "0/1m", "-1/1m", "600/0m", "6e2/1m", "1/1m;", ""])
 def test_an_invalid_limit_is_refused_at_the_start(written: str) -> None:
     with pytest.raises(ValueError, match="600/1m"):
         Settings(rate_limit=written)

@@ -9,7 +9,7 @@ from storage.core.store import Store
 from tests.api.conftest import ABN, Client, belongings, new_client
 from tests.api.core.operations import documented
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 LISTS = [operation for operation in documented() if "'page'" in str(operation.documented.get("parameters"))]
 LISTS = [operation for operation in LISTS if operation.path != "/v1/decision-policies"]  # it has `pageSize`
 NOT_IN_RANGE = ("0", "-1", "+1", "1.0", "1e3", "01", "", " 1", "x", "١", "NaN", "1000000000000000000", "9" * 5000)
@@ -33,7 +33,7 @@ def counts(data: dict[str, Any]) -> tuple[int, int | None, int, int]:
     return data["totalCount"], data["currentPage"], data["pageSize"], data["totalPages"]
 
 
-@named(
+@parametrize(
     ("query", "shown", "reported"),
     [
         ("", [0, 1, 2], (3, None, 3, 1)),
@@ -71,7 +71,9 @@ def test_an_invalid_page_or_count_is_refused(subtests: pytest.Subtests, owner: t
             }
 
 
-@named("query", ["page=1&page=1", "page=1&page=2", "count=5&count=5", "page=1&count=1001", "count=1001", "count=0"])
+@parametrize(
+    "query", ["page=1&page=1", "page=1&page=2", "count=5&count=5", "page=1&count=1001", "count=1001", "count=0"]
+)
 def test_a_parameter_given_twice_or_out_of_range_is_refused(client: Client, query: str) -> None:
     assert client.get(f"/v1/customers?{query}").status_code == 400
 
@@ -90,7 +92,7 @@ def test_every_list_can_be_read_whole_and_by_pages(
             assert counts(page) == (whole["totalCount"], 1, 1, whole["totalCount"])
 
 
-@named(
+@parametrize(
     ("query", "found"),
     [
         (f"abn={ABN}", 3),
@@ -107,7 +109,7 @@ def test_filters_are_exact_and_literal(three: Client, query: str, found: int) ->
     assert three.get(f"/v1/customers?{query}").json()["data"]["totalCount"] == found
 
 
-@named(
+@parametrize(
     ("query", "code"),
     [
         ("abn=x", "Customer.InvalidAbn"),

@@ -9,7 +9,7 @@ from storage.core import audit
 from storage.core.store import Store
 from tests.api.conftest import Client
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_values_of_every_kind_come_back_as_they_were_sent(client: Client, custom
     assert values(read(client, customer_id)["attributes"]) == sent
 
 
-@named(
+@parametrize(
     ("sent", "shown"),
     [
         ("12345678901234567.890123456789012345", "12345678901234567.890123456789012345"),
@@ -106,7 +106,9 @@ def test_an_expired_value_is_not_available(client: Client, customer_id: str) -> 
     assert read(client, customer_id)["history"][-1]["value"] == 684
 
 
-@named("number", ["1e9999999999999999999", "-1e-9999999999999999999", "0e9999999999999999999", "1e" + "9" * 4_000])
+@parametrize(
+    "number", ["1e9999999999999999999", "-1e-9999999999999999999", "0e9999999999999999999", "1e" + "9" * 4_000]
+)
 def test_a_number_with_an_exponent_beyond_reason_is_refused(client: Client, customer_id: str, number: str) -> None:
     body = f'{{"attributes": {{"x": {number}, "y": {{"value": {number}}}}}}}'
     url, headers = f"/v1/customer/{customer_id}/attributes", {"content-type": "application/json"}
@@ -115,7 +117,7 @@ def test_a_number_with_an_exponent_beyond_reason_is_refused(client: Client, cust
     assert [fault["code"] for fault in refused.json()["errors"]] == ["Attribute.InvalidValue"] * 2
 
 
-@named(
+@parametrize(
     ("value", "code"),
     [
         ("", "InvalidValue"),
@@ -137,7 +139,7 @@ def test_an_invalid_value_is_refused_with_its_pointer(
     assert read(client, customer_id)["history"] == []
 
 
-@named(
+@parametrize(
     ("whole", "pointer", "code"),
     [
         ({}, "value", "InvalidValue"),
@@ -159,12 +161,12 @@ def test_faults_of_an_attribute_have_pointers(
     assert refusal(client, customer_id, {"x": whole}) == (400, [(f"/attributes/x/{pointer}", f"Attribute.{code}")])
 
 
-@named("name", ["", "1st", "with space", "naïve", "x" * 65, "a/b", "_hidden"])
+@parametrize("name", ["", "1st", "with space", "naïve", "x" * 65, "a/b", "_hidden"])
 def test_an_invalid_name_is_refused_without_repeating_it(client: Client, customer_id: str, name: str) -> None:
     assert refusal(client, customer_id, {name: 1, "good": 1}) == (400, [("/attributes", "Attribute.InvalidName")])
 
 
-@named("attributes", [None, [], "x", 7])
+@parametrize("attributes", [None, [], "x", 7])
 def test_attributes_must_be_an_object(client: Client, customer_id: str, attributes: object) -> None:
     assert refusal(client, customer_id, attributes) == (400, [("/attributes", "Request.WrongType")])
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.api.conftest import ABN, Client
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 
 
 def test_a_created_customer_is_found_at_its_location(client: Client) -> None:
@@ -76,6 +76,6 @@ def test_a_list_contains_only_the_clients_own_customers(client: Client, other_cl
     assert [customer["customerId"] for customer in listed["customers"]] == [mine]
 
 
-@named("path", [f"/v1/customer/{UUID(int=7)}", "/v1/customer/x"])
+@parametrize("path", [f"/v1/customer/{UUID(int=7)}", "/v1/customer/x"])
 def test_an_unknown_customer_has_its_own_error_code(client: Client, path: str) -> None:
     assert client.get(path).json()["code"] == "Customer.NotFound"

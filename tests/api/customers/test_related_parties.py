@@ -4,7 +4,7 @@ import pytest
 
 from tests.api.conftest import ABN, Client
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 DIRECTOR = {"name": "Alex Nguyen", "role": "director"}
 COMPANY = {"name": "Harbour Roasters", "abn": "51 824 753 556", "role": "group_company"}
 
@@ -44,7 +44,7 @@ def test_a_new_list_replaces_the_previous_one_which_stays_in_the_history(client:
     assert (len(page["history"]), page["totalCount"]) == (1, 3)
 
 
-@named(
+@parametrize(
     ("parties", "pointer", "code"),
     [
         ({}, "", "Request.WrongType"),

@@ -17,7 +17,7 @@ from storage.core.store import Store
 from tests.api.conftest import Client, new_client
 from tests.api.worker import end_submissions
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 BASE = "/v1/decision-policies"
 CONTRACT = {"policyId", "name", "slug", "notes", "declaredInputs", "defaultOutcome", "isArchived"}
 BESIDE = {"version", "challenger", "attributes", "metrics", "products", "steps", "limits", "indicators"}
@@ -107,7 +107,7 @@ def test_an_empty_list_is_one_empty_page(client: Client) -> None:
     assert listed(client) == {"items": [], "page": 1, "pageSize": 0, "totalCount": 0}
 
 
-@named(
+@parametrize(
     ("query", "slugs", "reported"),
     [
         ("", ["a", "b", "c"], (1, 3, 3)),
@@ -130,7 +130,7 @@ def test_pages_of_the_list(client: Client, query: str, slugs: list[str], reporte
     assert (data["page"], data["pageSize"], data["totalCount"]) == reported
 
 
-@named(
+@parametrize(
     ("query", "code"),
     [
         ("page=0", "Pagination.InvalidPage"),
@@ -169,7 +169,7 @@ def test_an_equal_document_makes_no_new_version(client: Client) -> None:
     assert states(client, "overdraft") == {2: "draft", 1: "draft"}
 
 
-@named("slug", sorted(examples.load()))
+@parametrize("slug", sorted(examples.load()))
 def test_the_examples_can_be_saved_and_published(client: Client, slug: str) -> None:
     sent = examples.load()[slug]
     refused = put(client, slug, sent)
@@ -213,7 +213,7 @@ def test_warnings_are_saved_once_they_are_acknowledged(client: Client) -> None:
     assert "acknowledge" not in data["document"]
 
 
-@named(
+@parametrize(
     "acknowledge",
     [None, {}, "X", ["X"], [{}], [{"code": 1, "pointer": "/a"}], [{"code": "X"}], [{"code": "", "pointer": "/a"}]],
 )
@@ -233,7 +233,7 @@ def test_slug_of_path_and_document_must_be_equal(client: Client) -> None:
         assert {pointer for pointer, _ in faults(put(client, slug, document()))} == {"/slug"}
 
 
-@named("number", ["1e400", "-0", "1" * 4_000, "0.1", "1E+2"])
+@parametrize("number", ["1e400", "-0", "1" * 4_000, "0.1", "1E+2"])
 def test_numbers_instead_of_texts_are_faults(client: Client, number: str) -> None:
     body = f'{{"name": "X", "defaultOutcome": {number}, "declaredInputs": [{{"name": {number}}}]}}'
     headers = {"Content-Type": "application/json"}
@@ -242,7 +242,7 @@ def test_numbers_instead_of_texts_are_faults(client: Client, number: str) -> Non
     assert {"/defaultOutcome", "/declaredInputs/0/name"} <= {pointer for pointer, _ in faults(refused)}
 
 
-@named("depth", [100, 900, 50_000])
+@parametrize("depth", [100, 900, 50_000])
 def test_deeply_nested_documents_are_refused_quickly(client: Client, depth: int) -> None:
     condition = '{"not":' * depth + '{"isKnown":{"input":"requestedAmount"}}' + "}" * depth
     rule = f'{{"code":"X","message":"X","customerMessage":"X","condition":{condition}}}'
@@ -282,7 +282,7 @@ def test_versions_are_published_one_after_another(client: Client) -> None:
     assert refusal(missing) == (404, "DecisionPolicy.VersionNotFound")
 
 
-@named("version", [0, -1, 1.5, "1", True, 10_001, []])
+@parametrize("version", [0, -1, 1.5, "1", True, 10_001, []])
 def test_a_version_must_be_a_number(client: Client, version: object) -> None:
     saved(client, "overdraft")
     refused = client.post(f"{BASE}/overdraft/publish", {"version": version})
@@ -357,7 +357,7 @@ def test_a_challenger_is_set_and_removed(client: Client) -> None:
 # Who may use them
 
 
-@named(
+@parametrize(
     ("method", "path"),
     [
         ("GET", ""),

@@ -15,7 +15,7 @@ from pipelines.decisions import examples
 from pipelines.vocabulary.errors import TidemarkError
 from tests.conftest import prepare_home
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 DOCUMENT: dict[str, Any] = {"slug": "overdraft", **example(SentPolicy)}
 
 
@@ -138,7 +138,9 @@ def test_warnings_must_be_acknowledged(client: str, tmp_path: Path) -> None:
     assert run("policies", "push", file, "--client", client, "--acknowledge", warning["code"])["version"] == 1
 
 
-@named("content", [b"", b"\xff\xfe", b"- 1", b"{", b"a: &a [*a]", b"slug: \x00", b'slug: "\\ud800"', b"[" * 100_000])
+@parametrize(
+    "content", [b"", b"\xff\xfe", b"- 1", b"{", b"a: &a [*a]", b"slug: \x00", b'slug: "\\ud800"', b"[" * 100_000]
+)
 def test_a_file_that_is_not_a_policy_is_refused(client: str, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "policy.yaml"
     file.write_bytes(content)

@@ -9,7 +9,7 @@ from storage.enrichment import corrections
 from tests.api.conftest import Client
 from tests.api.worker import Row, end_submissions
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 MEALS: Row = {"description": "COFFEE CART", "counterparty_name": "Harbour Coffee"}
 SALE: Row = {
     "description": "COFFEE CART SALE",
@@ -157,7 +157,7 @@ def test_a_repetition_with_its_key_gets_the_first_answer(client: Client, custome
     assert [client.post(path_of(customer_id), preview, headers=key).status_code for _ in range(2)] == [200, 200]
 
 
-@named(
+@parametrize(
     ("body", "expected"),
     [
         ({"category": "rent"}, [("", "Correction.WrongTarget")]),

@@ -23,11 +23,11 @@ from storage.core.store import Store
 from tests.api.conftest import ABN, ITEM, Client, answering, new_client
 from tests.api.worker import end_submissions
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 JSON = {"Content-Type": "application/json"}
 
 
-@named(
+@parametrize(
     ("body", "code"),
     [
         (b"", "Request.EmptyBody"),
@@ -100,7 +100,7 @@ def test_unknown_fields_are_ignored_and_never_stored(client: Client) -> None:
     assert not set(extra.values()) & set(map(str, made.json()["data"].values()))
 
 
-@named(
+@parametrize(
     ("fields", "pointer", "code"),
     [
         ({"transactions": None}, "/transactions", "Request.WrongType"),
@@ -231,7 +231,7 @@ def test_a_submission_needs_transactions(client: Client) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "Request.Missing")
 
 
-@named(
+@parametrize(
     "item",
     [
         {},
@@ -247,7 +247,7 @@ def test_faults_inside_a_row_do_not_refuse_the_submission(client: Client, item: 
 HUGE = [2**53 + 1, 2**63, -(2**63) - 1, int("9" * 400), "inf", "1", True, None, "NaN", "-0", [], {}]
 
 
-@named(
+@parametrize(
     "field", ["date", "amount", "balance", "type", "transactionId", "currency", "status", "valueDate", "description"]
 )
 def test_odd_values_in_a_row_never_cause_a_failure(client: Client, field: str) -> None:
@@ -270,7 +270,7 @@ def test_odd_values_in_a_row_never_cause_a_failure(client: Client, field: str) -
         assert client.call("POST", path, data=body, headers=JSON).status_code == 202
 
 
-@named(
+@parametrize(
     "text",
     [
         "\u202e\u2066bidi",
@@ -298,19 +298,19 @@ def test_different_unicode_forms_are_different_references(client: Client) -> Non
     assert composed != decomposed
 
 
-@named("absent", [None, ""])
+@parametrize("absent", [None, ""])
 def test_null_and_empty_account_fields_mean_absent(client: Client, absent: str | None) -> None:
     fields = ("accountName", "bsb", "accountNumber", "bankName", "accountType", "creditLimit")
     account: dict[str, Any] = dict.fromkeys(fields, absent)
     assert client.submitted(client.new_customer(), **account)
 
 
-@named("limit", [5000, 5000.5, "5000.50", 0, 0.1 + 0.2])
+@parametrize("limit", [5000, 5000.5, "5000.50", 0, 0.1 + 0.2])
 def test_a_credit_limit_may_be_a_number_or_text(client: Client, limit: object) -> None:
     assert client.submitted(client.new_customer(), creditLimit=limit)
 
 
-@named(
+@parametrize(
     ("fields", "pointer", "code"),
     [
         ({"eventType": "job.started"}, "/eventType", "Webhook.InvalidEventType"),

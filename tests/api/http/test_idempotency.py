@@ -36,7 +36,7 @@ NOT_CREATING = {  # they create nothing that a repetition would create again
     "archiveRuleset",
     "unarchiveRuleset",
 }
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 
 
 def send(client: Client, operation: Operation, key: str, ids: Mapping[str, str], body: Any = None) -> requests.Response:
@@ -144,8 +144,8 @@ def test_a_refusal_is_stored_like_any_answer(client: Client) -> None:
     assert second.content == first.content
 
 
-@named("cut", ["before the commit", "after the commit"])
-@named("attempt", range(2))
+@parametrize("cut", ["before the commit", "after the commit"])
+@parametrize("attempt", range(2))
 def test_a_failed_request_is_done_once_when_repeated(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch, cut: str, attempt: int
 ) -> None:

@@ -14,7 +14,7 @@ from storage.core.store import Store
 from tests.api.conftest import ABN, HTTP, Client, answering, connected, new_client
 from tests.api.core.operations import documented
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"}
 
 
@@ -85,7 +85,7 @@ def test_a_wrong_method_is_answered_with_the_allowed_ones(subtests: pytest.Subte
                 assert set(answer.headers["Allow"].split(", ")) == right
 
 
-@named("given", ["lender-7", "a" * 128, "with space ~!"])
+@parametrize("given", ["lender-7", "a" * 128, "with space ~!"])
 def test_the_callers_request_id_is_returned(client: Client, given: str) -> None:
     assert client.get("/v1/jobs", headers={"X-Request-Id": given}).headers["X-Request-Id"] == given
 
@@ -105,14 +105,14 @@ def test_requests_that_share_an_id_are_distinguished_by_ours(
     assert written == [("same", line["ownRequestId"]) for line in reversed(lines)]
 
 
-@named("given", ["", "a" * 129, "tab\there", "é"])
+@parametrize("given", ["", "a" * 129, "tab\there", "é"])
 def test_an_unusable_request_id_is_replaced(client: Client, given: str) -> None:
     answer = client.get("/v1/jobs", headers={"X-Request-Id": given.encode()})
     assert UUID(answer.headers["X-Request-Id"])
 
 
-@named("method", ["GET", "PUT"])
-@named(
+@parametrize("method", ["GET", "PUT"])
+@parametrize(
     "path", ["/v1/jobs", "/v1/nothing", "/health/live", "/v1/transactions", "/openapi.json", "/docs", "/docs/assets"]
 )
 def test_every_answer_has_an_id_and_may_not_be_cached(client: Client, method: str, path: str) -> None:

@@ -26,7 +26,7 @@ from tests.conftest import open_store
 from tests.papers import pdf
 from tests.patience import until
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 File = tuple[str, bytes]
 JUNE = ("june.pdf", pdf("june"))
 
@@ -70,7 +70,7 @@ def of_customer(store: Store, client: Client, customer_id: str) -> list[dict[str
     return [row for row in retained(store) if str(row["job_id"]) in mine]
 
 
-@named("submit", [as_form, as_json])
+@parametrize("submit", [as_form, as_json])
 def test_files_are_accepted_as_a_job_with_two_stages(client: Client, customer_id: str, submit: Any) -> None:
     answer = submit(client, customer_id, JUNE, ("july.pdf", pdf("july")))
     job = job_of(client, answer)
@@ -112,7 +112,7 @@ def test_sent_files_are_stored_encrypted_under_our_own_names(store: Store, clien
     assert file.file_name == "../../etc/June 2026.pdf"
 
 
-@named(
+@parametrize(
     ("name", "shown"),
     [
         ("x" * 5_000 + ".pdf", "x" * 255),
@@ -139,7 +139,7 @@ def test_a_files_name_is_never_used_as_a_path(
 # Passwords
 
 
-@named(
+@parametrize(
     ("passwords", "each"),
     [([], [None, None]), (["a"], ["a", "a"]), (["a", "b"], ["a", "b"]), (["", "b"], [None, "b"]), ([""], [None, None])],
 )
@@ -176,8 +176,8 @@ def test_in_json_each_file_has_its_own_password(store: Store, client: Client, cu
 # Requests that can't be understood
 
 
-@named("submit", [as_form, as_json])
-@named("files", [[], [JUNE] * 21])
+@parametrize("submit", [as_form, as_json])
+@parametrize("files", [[], [JUNE] * 21])
 def test_a_request_has_one_to_twenty_files(client: Client, customer_id: str, submit: Any, files: list[File]) -> None:
     if submit is as_form and not files:
         answer = client.call("POST", path_of(customer_id), files=[("other", (None, "x"))])
@@ -187,8 +187,8 @@ def test_a_request_has_one_to_twenty_files(client: Client, customer_id: str, sub
     assert client.get("/v1/jobs").json()["data"]["totalCount"] == 0
 
 
-@named("submit", [as_form, as_json])
-@named("content", [b"", b"PK\x03\x04 a zip", b" " * 1_024 + b"%PDF-1.7", b"<html>"])
+@parametrize("submit", [as_form, as_json])
+@parametrize("content", [b"", b"PK\x03\x04 a zip", b" " * 1_024 + b"%PDF-1.7", b"<html>"])
 def test_a_request_without_any_pdf_is_refused(client: Client, customer_id: str, submit: Any, content: bytes) -> None:
     answer = submit(client, customer_id, ("a.pdf", content), ("b.pdf", content))
     assert (answer.status_code, answer.json()["code"]) == (400, "Statement.NotPdf")
@@ -212,7 +212,7 @@ def test_a_file_that_is_not_a_pdf_fails_by_itself(store: Store, client: Client, 
     assert [row["path"] is None for row in of_customer(store, client, customer_id)] == [True, False]
 
 
-@named(
+@parametrize(
     ("file", "pointer", "code"),
     [
         ({}, "/files/0/contentBase64", "Request.Missing"),
@@ -260,7 +260,7 @@ MALFORMED: dict[str, tuple[str, bytes]] = {
 }
 
 
-@named("what", MALFORMED)
+@parametrize("what", MALFORMED)
 def test_a_malformed_form_is_refused_and_nothing_is_left_of_it(client: Client, customer_id: str, what: str) -> None:
     media, body = MALFORMED[what]
     answer = client.call("POST", path_of(customer_id), data=body, headers={"Content-Type": media})
@@ -428,7 +428,7 @@ def test_a_transaction_that_came_as_json_has_no_place(store: Store, client: Clie
     assert (answer.status_code, answer.json()["code"]) == (404, "Transaction.NotFound")
 
 
-@named(
+@parametrize(
     ("page", "query", "code"),
     [
         ("2", "", "Statement.PageNotFound"),
@@ -446,7 +446,7 @@ def test_an_unknown_page_or_row_is_not_found(
     assert (answer.status_code, answer.json()["code"]) == (404, code)
 
 
-@named("query", ["?row=0", "?row=x", "?row=1&row=1"])
+@parametrize("query", ["?row=0", "?row=x", "?row=1&row=1"])
 def test_a_row_must_be_a_whole_number(client: Client, customer_id: str, statement_id: str, query: str) -> None:
     answer = client.get(f"{path_of(customer_id)}/{statement_id}/pages/1.png{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "Statement.InvalidRow")

@@ -26,7 +26,7 @@ from tests.api.conftest import Client, spending_ruleset, with_scopes
 from tests.api.worker import end_submissions, evaluate
 from tests.root import ROOT
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 BASE = "/v1/monitoring"
 RULESETS = f"{BASE}/rulesets"
 PAGE = ROOT / "docs" / "how-to" / "monitoring.md"
@@ -144,7 +144,7 @@ def test_what_is_left_out_is_shown_with_its_default(client: Client) -> None:
     assert (rule["severity"], rule["rearmAfterDays"]) == ("warning", None)
 
 
-@named("method", ["POST", "PUT"])
+@parametrize("method", ["POST", "PUT"])
 def test_every_fault_is_listed_at_once_with_its_pointer(client: Client, method: str) -> None:
     path = RULESETS if method == "POST" else f"{RULESETS}/{sent(client, plain())['rulesetId']}"
     faulty = plain(color="red", slug="Not A Slug")
@@ -162,7 +162,7 @@ def test_every_fault_is_listed_at_once_with_its_pointer(client: Client, method: 
     assert all(fault["code"].startswith("Ruleset.") for fault in answer.json()["errors"])
 
 
-@named("document", [{}, {"slug": "empty", "name": "Empty", "rules": []}, {"rules": "all of them"}])
+@parametrize("document", [{}, {"slug": "empty", "name": "Empty", "rules": []}, {"rules": "all of them"}])
 def test_a_document_that_is_not_a_ruleset_is_refused(client: Client, document: object) -> None:
     assert refusal(client.post(RULESETS, document)) == (400, "Ruleset.Invalid")
 
@@ -225,7 +225,7 @@ def test_an_archived_ruleset_is_not_listed_until_it_is_unarchived(store: Store, 
     ]
 
 
-@named("query", ["includeArchived=maybe", "page=0", "count=0"])
+@parametrize("query", ["includeArchived=maybe", "page=0", "count=0"])
 def test_a_bad_query_is_refused(client: Client, query: str) -> None:
     assert client.get(f"{RULESETS}?{query}").status_code == 400
 
@@ -319,7 +319,7 @@ def test_matches_are_found_by_customer_ruleset_and_time(store: Store, client: Cl
     assert ([each["matchId"] for each in page["matches"]], page["totalCount"]) == ([oldest["matchId"]], 2)
 
 
-@named(
+@parametrize(
     ("query", "code"),
     [
         ({"customerId": "somebody"}, "RuleMatch.InvalidId"),
@@ -384,13 +384,13 @@ def test_a_baseline_without_a_day_is_unavailable(store: Store, client: Client, c
     assert found["words"].startswith("unavailable: ")
 
 
-@named("figure", ["/no_such_metric", "spent_30d", "/spent_30d/deeper", "/"])
+@parametrize("figure", ["/no_such_metric", "spent_30d", "/spent_30d/deeper", "/"])
 def test_an_unknown_figure_is_not_found(client: Client, match: dict[str, Any], figure: str) -> None:
     answer = client.get(f"{BASE}/matches/{match['matchId']}/lineage", params={"figure": figure})
     assert refusal(answer) == (404, "Report.FigureNotFound")
 
 
-@named("more", [(), *((scope,) for scope in READING_ROWS)])
+@parametrize("more", [(), *((scope,) for scope in READING_ROWS)])
 def test_the_rows_of_a_lineage_need_a_scope_that_reads_them(
     store: Store, client: Client, match: dict[str, Any], more: tuple[str, ...]
 ) -> None:

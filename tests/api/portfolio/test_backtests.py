@@ -12,7 +12,7 @@ from assets.portfolio import portfolio_jobs as work
 from storage.core.store import Store
 from tests.api.conftest import Client, new_client
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 DOCUMENT: dict[str, Any] = {
     "name": "Line of <credit>",
     "defaultOutcome": "proceed",
@@ -146,7 +146,7 @@ def test_the_job_has_no_customer_and_is_in_the_list(portfolio: Portfolio) -> Non
     ]
 
 
-@named("rest", ["/customers", "/page.html"])
+@parametrize("rest", ["/customers", "/page.html"])
 def test_an_unfinished_backtest_has_no_customers_and_no_page(portfolio: Portfolio, rest: str) -> None:
     answer = portfolio.client.get(f"{portfolio.path}/backtests/{portfolio.asked()}{rest}")
     assert (answer.status_code, answer.json()["code"]) == (409, "Backtest.Unfinished")
@@ -181,7 +181,7 @@ TOMORROW = (datetime.now(UTC) + timedelta(days=2)).date().isoformat()  # or late
 DAY = "2026-03-31"
 
 
-@named(
+@parametrize(
     ("body", "status", "code", "pointers"),
     [
         ({"version": 9}, 404, "DecisionPolicy.VersionNotFound", []),

@@ -15,7 +15,7 @@ from storage.core.store import Store
 from tests.api.conftest import Client, new_client
 from tests.api.worker import end_submissions
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 SPENT: dict[str, Any] = {
     "slug": "spent_10d",
     "name": "Spent",
@@ -169,7 +169,7 @@ def test_a_simulation_is_listed_with_its_job(portfolio: Portfolio) -> None:
     assert ([each["jobId"] for each in listed["simulations"]], listed["totalCount"]) == ([job_id], 1)
 
 
-@named("rest", ["/firings", "/page.html"])
+@parametrize("rest", ["/firings", "/page.html"])
 def test_an_unfinished_simulation_has_no_firings_and_no_page(portfolio: Portfolio, rest: str) -> None:
     answer = portfolio.client.get(f"/v1/monitoring/simulations/{portfolio.asked()}{rest}")
     assert (answer.status_code, answer.json()["code"]) == (409, "Simulation.Unfinished")

@@ -23,7 +23,7 @@ from tests.api.wire import LONGEST_S, head, line, problem, rest_of, statuses, un
 from tests.api.worker import end_submissions
 from tests.conftest import open_store
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 CUSTOMER = b'{"abn": "%s"}' % ABN.encode()
 JSON = "Content-Type: application/json"
 MB = 2**20
@@ -58,7 +58,7 @@ def customers_of(client: Client) -> int:
     return int(client.get("/v1/customers").json()["data"]["totalCount"])
 
 
-@named(
+@parametrize(
     "framing",
     [
         ["Content-Length: -1"],
@@ -90,14 +90,14 @@ def test_an_ambiguous_length_is_refused_and_nothing_after_it_is_read(
     assert customers_of(client) == 0
 
 
-@named("chunks", [b"-1\r\nx", b"g\r\nx", b"1\r\nxy\r\n", b"fffffffffffffffff\r\nx", b"1 \n\nx", b"\r\nx"])
+@parametrize("chunks", [b"-1\r\nx", b"g\r\nx", b"1\r\nxy\r\n", b"fffffffffffffffff\r\nx", b"1 \n\nx", b"\r\nx"])
 def test_a_malformed_chunk_is_refused_and_nothing_is_done(client: Client, key: str, chunks: bytes) -> None:
     said = until_closed(client.base_url, head("POST", "/v1/customer", key, JSON, "Transfer-Encoding: chunked") + chunks)
     assert (statuses(said), problem(said)["code"]) == ([400], "Request.Malformed")
     assert customers_of(client) == 0
 
 
-@named(
+@parametrize(
     "not_http",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -163,14 +163,14 @@ def test_expect_continue_is_answered_only_with_a_valid_key(client: Client, key: 
         assert statuses(rest_of(made)) == [201]
 
 
-@named("size", [300, 70_000, MB, 5 * MB])
+@parametrize("size", [300, 70_000, MB, 5 * MB])
 def test_a_key_of_any_size_is_a_wrong_key(base_url: str, size: int) -> None:
     said = until_closed(base_url, head("GET", "/v1/jobs", "Connection: close", f"x-api-key: {'k' * size}"))
     assert (statuses(said), problem(said)["code"]) == ([401], "Authentication.InvalidKey")
     assert b"www-authenticate: ApiKey" in said
 
 
-@named("size", [70_000, MB, 5 * MB])
+@parametrize("size", [70_000, MB, 5 * MB])
 def test_a_head_over_the_limit_is_refused(client: Client, key: str, size: int) -> None:
     for oversized in (
         head("GET", "/v1/jobs", "Connection: close", key, f"X-Padding: {'x' * size}"),
@@ -207,13 +207,15 @@ def flood(base_url: str, start: bytes, piece: bytes, most_mb: int = 200) -> byte
             return b""
 
 
-@named("start", [b"GET /v1/jobs HTTP/1.1\r\nx-api-key: ", b"GET /v1/jobs HTTP/1.1\r\nX: ", b"GET /"])
+@parametrize("start", [b"GET /v1/jobs HTTP/1.1\r\nx-api-key: ", b"GET /v1/jobs HTTP/1.1\r\nX: ", b"GET /"])
 def test_an_endless_head_takes_no_memory(base_url: str, start: bytes) -> None:
     with flat_memory(40):
         assert statuses(flood(base_url, start, b"x" * MB)) in ([401], [431], [400])
 
 
-@named("piece", [b"100000\r\n" + b" " * MB + b"\r\n", b"1;" + b"x" * MB + b"\r\n ", b"0\r\n" + b"X: y\r\n" * 100_000])
+@parametrize(
+    "piece", [b"100000\r\n" + b" " * MB + b"\r\n", b"1;" + b"x" * MB + b"\r\n ", b"0\r\n" + b"X: y\r\n" * 100_000]
+)
 def test_an_endless_body_is_answered_early_and_takes_no_memory(client: Client, key: str, piece: bytes) -> None:
     start = head("POST", "/v1/customer", key, JSON, "Transfer-Encoding: chunked")
     with flat_memory(40):

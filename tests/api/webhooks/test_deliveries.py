@@ -22,7 +22,7 @@ from tests.api.conftest import Client
 
 HOOKS = "/v1/webhooks/subscriptions"
 LOG = "/v1/webhooks/deliveries"
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 
 
 def subscribed(client: Client, event_type: str = "job.completed", **fields: object) -> str:
@@ -131,7 +131,7 @@ def test_deliveries_are_filtered_by_each_filter_and_by_all(store: Store, client:
     assert (attempt["error"], attempt["durationMs"], attempt["response"]) == ("timeout", 84, "so")
 
 
-@named(
+@parametrize(
     ("parameter", "value", "code"),
     [
         ("status", "gone", "Webhook.InvalidStatus"),
@@ -198,7 +198,7 @@ def test_retries_and_pause_are_set_by_the_subscription(client: Client) -> None:
     assert (chosen["maxRetries"], chosen["pauseAfterFailures"]) == (10, 1)
 
 
-@named(
+@parametrize(
     ("body", "codes"),
     [
         ({"maxRetries": 11}, ["Webhook.InvalidMaxRetries"]),
@@ -279,7 +279,7 @@ def test_all_failed_deliveries_since_a_time_are_resent(store: Store, client: Cli
     assert sorted(each.body for each in answered(store, client, 200)) == sorted(each.body for each in sent)
 
 
-@named(
+@parametrize(
     ("body", "code", "pointer"),
     [
         ({}, "Webhook.InvalidSince", "/since"),
@@ -296,7 +296,7 @@ def test_an_invalid_resend_is_refused(client: Client, body: dict[str, object], c
     assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
 
 
-@named("event_type", list(EventType))
+@parametrize("event_type", list(EventType))
 def test_a_test_sends_a_sample_of_the_subscriptions_type(store: Store, client: Client, event_type: EventType) -> None:
     customer = client.new_customer()
     subscription = subscribed(client, event_type, customerIds=[customer])

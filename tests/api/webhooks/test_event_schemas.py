@@ -19,7 +19,7 @@ from pipelines.webhooks.events import EVENT_TYPES, Event, EventType, JobOutcome
 from tests.api.core.operations import document
 from tests.root import ROOT
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 FOLDER = ROOT / "docs" / "reference" / "events"
 NOW = datetime(2026, 11, 20, 3, 0, 0, 123000, tzinfo=UTC)
 ENVELOPE = {"eventType", "eventId", "clientId", "customerId", "timestamp"}
@@ -86,7 +86,7 @@ def test_every_type_is_of_the_contract_and_made_here() -> None:
     assert {event.event_type for event in MADE} == set(CONTRACT)
 
 
-@named("event", MADE, ids=lambda event: event.event_type)
+@parametrize("event", MADE, ids=lambda event: event.event_type)
 def test_a_payload_has_exactly_the_contracts_fields_and_fits_its_schema(event: Event) -> None:
     payload = json.loads(event.body)
     assert payload["eventType"] == event.event_type
@@ -100,7 +100,7 @@ def test_a_rules_event_names_its_ruleset_by_the_contracts_fields() -> None:
     assert payload["ruleset"].keys() == {"id", "slug", "name"}
 
 
-@named("event_type", CONTRACT)
+@parametrize("event_type", CONTRACT)
 def test_a_schema_requires_exactly_the_contracts_fields(event_type: str) -> None:
     reported = schema(event_type)
     assert jsonschema_rs.meta.is_valid(reported)
@@ -108,7 +108,7 @@ def test_a_schema_requires_exactly_the_contracts_fields(event_type: str) -> None
     assert reported["additionalProperties"] is True
 
 
-@named("event_type", CONTRACT)
+@parametrize("event_type", CONTRACT)
 def test_an_example_fits_its_schema_and_changed_ones_do_not(event_type: str) -> None:
     [example] = schema(event_type)["examples"]
     assert faults(event_type, example) == []
@@ -122,7 +122,7 @@ def test_an_example_fits_its_schema_and_changed_ones_do_not(event_type: str) -> 
     assert faults(event_type, example | {"timestamp": "yesterday"}) != []
 
 
-@named("event_type", CONTRACT)
+@parametrize("event_type", CONTRACT)
 def test_the_openapi_document_has_the_same_schemas(event_type: str) -> None:
     reported = document()["webhooks"][event_type]["post"]
     reference = reported["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]

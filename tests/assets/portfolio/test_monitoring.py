@@ -420,7 +420,7 @@ def test_a_batch_during_the_nightly_evaluation_triggers_one_match(
 
     monkeypatch.setattr(ruleset_evaluation, "evaluate", overtaken)
     outcome = borrower.evaluated()
-    assert (outcome.left, outcome.changed) == (1, 0)
+    assert (outcome.skipped, outcome.changed) == (1, 0)
     assert (len(borrower.matches), borrower.fired()) == (1, ["LONG"])
     with borrower.store.db.reading() as r:
         assert rule_matches.counts(r, ruleset, date.min) == [Count("LONG", 2, 1, 0, 1)]
@@ -625,7 +625,7 @@ def test_a_change_during_an_evaluation_is_evaluated_afterwards(
 
     with monkeypatch.context() as patch:
         patch.setattr(ruleset_evaluation, "evaluate", overtaken)
-        assert triggered.evaluated().left == 1
+        assert triggered.evaluated().skipped == 1
     assert asked_for(triggered.store) == [f"{bucket_of(triggered.customer.number):02d}"]
     assert triggered.evaluated().changed == 1
 

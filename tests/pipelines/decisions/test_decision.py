@@ -26,7 +26,7 @@ from tests.pipelines.metrics.customers import customer, facts
 AS_OF = date(2025, 9, 1)
 NOW = datetime(2025, 9, 1, 3, 0, 0, 123456, tzinfo=UTC)
 SLUGS = sorted(METRICS)
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 
 
 def document(threshold: str = "100") -> dict[str, Any]:
@@ -177,7 +177,7 @@ def test_changed_policy_is_reported() -> None:
     assert replay(decide().record, ready=ready, shown=shown) == (False, ("policy",))
 
 
-@named("name", ["engineVersion", "metricsVersion", "recordVersion"])
+@parametrize("name", ["engineVersion", "metricsVersion", "recordVersion"])
 def test_changed_engine_is_reported(name: str) -> None:
     content = json.loads(decide().record)
     earlier = decide().record.replace(f'"{name}":{content[name]}'.encode(), f'"{name}":0'.encode())

@@ -116,6 +116,10 @@ def frame(rows: Sequence[Row]) -> pl.DataFrame:
 
 @dataclass
 class Expected:
+    """The firings by customer, day and rule, each with its readings; and for each rule and month the days on which it
+    was evaluated, true and unknown, and the causes.
+    """
+
     fired: list[tuple[int, date, str]] = field(default_factory=list)
     read: dict[tuple[int, date, str], Any] = field(default_factory=dict)
     days: dict[tuple[date, str], list[int]] = field(default_factory=dict)
@@ -138,11 +142,11 @@ def expected(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) 
         month = day.date.replace(day=1)
         for number, _, rule, holds in seen.outcomes.iter_rows():
             counts = found.days.setdefault((month, rule), [0, 0, 0])
-            for nth, counts_so in enumerate((True, holds is True, holds is None)):
-                counts[nth] += counts_so
+            for nth, applies in enumerate((True, holds is True, holds is None)):
+                counts[nth] += applies
             last = state.get((number, rule))
-            after = rearm[rule]
-            again = last is not None and after is not None and (day.date - last).days >= after
+            rearm_days = rearm[rule]
+            again = last is not None and rearm_days is not None and (day.date - last).days >= rearm_days
             if holds is False:
                 state.pop((number, rule), None)
             elif holds and (last is None or again):

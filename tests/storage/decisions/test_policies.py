@@ -18,7 +18,7 @@ from storage.decisions import policies
 from storage.decisions.policies import Challenger, PolicyVersion, StoredPolicy
 from tests.storage.examples import a_client
 
-named = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 WARNING = {"pointer": "/limits/0", "code": "Policy.Lenient", "message": "Less data, a higher limit."}
 
 
@@ -265,7 +265,7 @@ def test_concurrent_publishers_leave_one_version_published(store: Store, now: da
     assert sorted(states(store, client_id).values()) == ["published", *["retired"] * 7]
 
 
-@named(
+@parametrize(
     "change",
     [
         "UPDATE policy_versions SET document = '{}'",

@@ -2,9 +2,10 @@
 
 A weight says how much we would want to know the reading if we could know only some of them. Balances come first: debts
 are paid from them, and a balance needs no interpretation, so it is informative even if nothing else is known. Features
-of balances measure how near to zero the money came, how long it stayed there, and whether that is getting worse. They
-count in days of the customer's own spending and income, so that size does not matter. Then come plain signs of distress
-and missed instalments, which are rare but rarely wrong; existing debt; revenue; and tenure. Bands are where credit
+of balances measure how near to zero the money came, how long it stayed there, whether that is getting worse, and what
+was left in the last month: a reserve that was used up in spring pays nobody in autumn. They count in days of the
+customer's own spending and income, so that size does not matter. Then come the direction of income over a quarter and
+a year; plain signs of distress, which are rare but rarely wrong; existing debt; and tenure. Bands are where credit
 officers usually draw lines for small businesses. No feature separates one category of people from another. Owners'
 drawings are not a feature, because owners draw in good years as well as in bad ones. Gambling is not a feature, because
 it describes how people live.
@@ -55,7 +56,7 @@ BALANCES = (
     ),
     _more(
         "min_balance_days_180d",
-        "10:9 4:6 1:3 0:0",
+        "10:8 4:6 1:3 0:0",
         "How near to zero the balance came at its lowest, in days of usual spending.",
     ),
     _less(
@@ -64,23 +65,33 @@ BALANCES = (
         "It takes a week of spending to absorb a late payer; a business below that has no reserve.",
     ),
     _less(
+        "below_7d_outflow_share_365d",
+        "0:6 0.10:4 0.30:2 0.60:1 1:0",
+        "The same over a year: a customer that is short in its good months, too, has no reserve for the weak ones.",
+    ),
+    _less(
         "below_30d_inflow_share_180d",
-        "0.10:3 0.40:2 0.80:1 1:0",
+        "0.10:2 0.40:1 1:0",
         "A month of income in reserve pays wages and tax through a bad month.",
     ),
     _less(
         "longest_below_7d_outflow_180d",
-        "0:3 7:2 30:1 60:0",
+        "0:2 7:1.5 30:0.5 60:0",
         "A low balance before the next pay run is common; weeks of it are not.",
     ),
     _less(
         "below_7d_outflow_trend_90d",
-        "0:3 0.10:2 0.30:1 0.50:0",
+        "0:2 0.10:1.5 0.30:0.5 0.50:0",
         "More days at low balances than in the quarter before: reserves are being used up, whatever revenue says.",
     ),
     _more(
+        "buffer_days_30d",
+        "30:11 14:8 7:4 3:2 0:0",
+        "The next instalments are paid from what is there now, not from the average of half a year.",
+    ),
+    _more(
         "buffer_days_180d",
-        "30:8 14:6 7:3 3:1 1:0",
+        "30:5 14:4 7:2 3:1 1:0",
         "How many days of usual spending the average balance would cover if income stopped.",
     ),
 )
@@ -92,12 +103,17 @@ FLOWS = (
     ),
     _more(
         "revenue_trend_90d",
-        "1.00:6 0.85:4 0.70:2 0.50:0",
+        "1.00:7 0.85:4 0.70:2 0.50:0",
         "Revenue of the last 90 days, divided by that of the 90 days before: shrinking takings repay less debt.",
+    ),
+    _more(
+        "inflow_growth_12m",
+        "0:8 -0.01:7 -0.03:4 -0.06:0",
+        "3 % less each month is almost a third less in a year; 1 % may be no more than the calendar.",
     ),
     _less(
         "revenue_volatility_12m",
-        "0.15:3 0.30:2 0.50:1 0.70:0",
+        "0.15:2 0.30:1.5 0.50:0.5 0.70:0",
         "Instalments are equal from month to month: uneven takings may not cover all of them.",
     ),
     _less(
@@ -105,26 +121,16 @@ FLOWS = (
         "0.30:2 0.50:1 0.75:0",
         "A business that lives on one customer fails if that customer does.",
     ),
-    _less(
-        "months_under_target_share_12m",
-        "0.10:3 0.25:2 0.40:1 0.55:0",
-        "Arrears begin in months with far less revenue than usual.",
-    ),
 )
 DEBT = (
     _less(
         "debt_service_to_revenue_180d",
-        "0.05:6 0.12:4 0.20:2 0.30:0",
+        "0.05:4 0.12:2.5 0.20:1.5 0.30:0",
         "The more lenders already take of each dollar of revenue, the less is left for a new one.",
     ),
     _few(
-        "lenders_repaid_45d",
-        "1:2 3:1",
-        "A further lender is needed when the loans before it are not enough.",
-    ),
-    _few(
         "stacked_running_180d",
-        "1:3 2:1",
+        "1:2 2:1",
         "Of several facilities for working capital at the same time, one often repays another.",
     ),
     _less(
@@ -134,19 +140,19 @@ DEBT = (
     ),
     _few(
         "missed_repayments_180d",
-        "0:5 1:2",
+        "0:2 1:1",
         "A business that missed instalments is the most likely to miss more.",
     ),
 )
 DISTRESS = (
     _less(
         "dishonours_per_month_180d",
-        "0:8 0.20:5 0.60:2 1:0",
+        "0:5 0.20:3 0.60:1 1:0",
         "A payment that the bank refused is a promise that the business could not keep.",
     ),
     _few(
         "collector_payments_180d",
-        "0:4 1:1",
+        "0:4 1:2 2:1",
         "A debt that went to a collector was already in default.",
     ),
     _few(
@@ -156,28 +162,21 @@ DISTRESS = (
     ),
     _few(
         "tax_arrears_signs_180d",
-        "0:5 1:2",
+        "0:4 1:2 3:1",
         "Payment plans, interest and garnishees of the tax office: even the creditor who waits longest was not paid.",
-    ),
-)
-BEHAVIOUR = (
-    _less(
-        "cash_share_180d",
-        "0.05:1 0.30:0",
-        "Cash can't be traced to its source or use, so a lender can't rely on it.",
     ),
 )
 TENURE = (
     _many(
         "months_of_history",
-        "12:4 9:3 6:1",
+        "12:2 6:1",
         "A year of rows shows every season of the business; a month shows little.",
     ),
 )
 DEFAULT = Scorecard(
     name="default",
-    version="3",
+    version="4",
     calibration="none",
-    features=(*BALANCES, *FLOWS, *DEBT, *DISTRESS, *BEHAVIOUR, *TENURE),
+    features=(*BALANCES, *FLOWS, *DEBT, *DISTRESS, *TENURE),
     link=Link(even=Decimal(30), doubling=Decimal(10)),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.pipelines.reports.examples import START, Row, chained, checked, report, row
 
-WEEKS = 30
+WEEKS = 53
 
 
 def business(*others: Row, balances: bool = True) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def test_reasons_are_at_most_four_and_specific() -> None:
     assert reasons[0] == {
         "code": "below_30d_inflow_share_180d",
         "kind": "adverse",
-        "words": "Days below 30 days of inflow, last 180 days: 100 %.",
+        "words": "Days below 30 days of inflow, last 180 days: 95.6 %.",
     }
 
 
@@ -65,6 +65,6 @@ def test_what_could_not_be_verified_is_not_called_bad() -> None:
     data = business(balances=False)
     states = {each["metric"]: each["state"] for each in data["drivers"]}
     kinds = {each["code"]: each["kind"] for each in data["principalReasons"]}
-    assert data["principalReasons"][0]["words"] == "Lowest balance in days of outflow: could not be verified."
+    assert data["principalReasons"][0]["words"] == "Buffer, last 30 days: could not be verified."
     assert set(kinds.values()) == {"unverified"}
     assert {states[code] for code in kinds} == {"unknown"}

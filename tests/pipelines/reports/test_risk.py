@@ -94,7 +94,7 @@ def test_a_sound_business_earns_all_points_of_its_readings() -> None:
     assert data["pdConfidenceRating"] == "high"
     assert codes(data) == ["Uncalibrated"]
     assert data["calibration"] == "none"
-    assert data["model"] == {"name": "default", "version": "3", "calibration": "none"}
+    assert data["model"] == {"name": "default", "version": "4", "calibration": "none"}
 
 
 def test_a_driver_shows_its_reading_and_points() -> None:
@@ -104,8 +104,8 @@ def test_a_driver_shows_its_reading_and_points() -> None:
         "name": metrics.METRICS["dishonours_per_month_180d"].name,
         "reading": Decimal("0.0000"),
         "unit": "per month",
-        "points": Decimal("8.00"),
-        "maxPoints": Decimal("8.00"),
+        "points": Decimal("5.00"),
+        "maxPoints": Decimal("5.00"),
         "coverage": Decimal("1.0000"),
         "state": "known",
         "direction": "lower_is_better",
@@ -336,7 +336,7 @@ def test_each_change_crosses_a_line_with_a_round_figure(readings_: Readings, cov
         assert change["ratingTo"] == max(rating_by_hand(DEFAULT, total_by_hand(DEFAULT, moved, coverage)), ceiling)
         assert change["ratingTo"] != change["ratingFrom"]
         assert all(len(part["to"].normalize().as_tuple().digits) <= 3 for part in parts)
-        assert not {part["metric"] for part in parts} & {"revenue_volatility_12m", "months_under_target_share_12m"}
+        assert not {part["metric"] for part in parts} & {"revenue_volatility_12m", "inflow_growth_12m"}
     assert len(listed) <= 3
 
 

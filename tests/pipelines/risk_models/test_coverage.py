@@ -55,7 +55,8 @@ def without_balances(rows: Sequence[Row]) -> list[Row]:
         ("revenue_trend_90d", "rows", None, (180, 0), False),
         ("revenue_volatility_12m", "rows", None, (365, 0), False),
         ("income_concentration_180d", "rows", "credit", (180, 0), True),
-        ("lenders_repaid_45d", "rows", "debit", (45, 0), True),
+        ("buffer_days_30d", "balances", None, (30, 0), False),
+        ("inflow_growth_12m", "rows", "credit", (365, 0), False),
         ("dishonours_per_month_180d", "rows", "credit", (180, 0), True),
         ("months_of_history", "history", None, (365, 0), False),
     ],
@@ -143,7 +144,8 @@ def test_leaving_out_all_words_or_balances_never_raises_the_points(rows: list[Ro
 @examples(4)
 @given(st.lists(any_row(), min_size=1, max_size=30).filter(counted), st.sampled_from(["credit", "debit", None]))
 def test_shares_of_rows_agree_with_counting_by_hand(rows: list[Row], side: str | None) -> None:
-    slug = {"credit": "dishonours_per_month_180d", "debit": "collector_payments_180d", None: "cash_share_180d"}[side]
+    either = "inflow_to_outflow_180d"
+    slug = {"credit": "dishonours_per_month_180d", "debit": "collector_payments_180d", None: either}[side]
     rows = without_balances(rows)
     mine = counted(rows)
     last: date = max(each["date"] for each in mine)

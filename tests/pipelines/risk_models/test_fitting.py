@@ -175,7 +175,7 @@ def test_calibration_changes_the_link_alone_and_is_judged_by_its_probabilities()
 def test_calibration_that_changes_nothing_is_not_better() -> None:
     """The outcomes are drawn from the default scorecard's own probabilities."""
     material = a_portfolio(seed=6)
-    likely = 1 / (1 + np.exp(-2 * material.log_odds() - 6))
+    likely = 1 / (1 + np.exp(-2 * material.log_odds() - 7))
     odds = np.log(likely / (1 - likely))
     scored = material.scored.with_columns(points=pl.Series(30 - 10 * odds / np.log(2)).cast(POINTS))
     drawn = (np.random.default_rng(1).random(CASES) < likely).astype(np.int8)

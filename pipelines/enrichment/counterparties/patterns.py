@@ -1,13 +1,17 @@
 """Rules that give the category of a payment by words of its text. Loading checks each rule against its own examples.
 
 Rules in `rules/patterns/decisive.yaml` are tried before the names in the lists, those in `indicative.yaml` after them.
-Both files explain at the top how a rule is written.
+Both files explain at the top how a rule is written. `<FEE>` in a phrase stands for every spelling of that word in
+`spellings.yaml`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache, cached_property
+from itertools import product
+from math import prod
 from typing import Any, Literal
 
 import polars as pl
@@ -47,6 +51,10 @@ HOLDING = pl.Schema(
 _REQUIRED = {"category", "any", "matches", "not"}
 _LISTS = {"any", "with", "unless", "of", "account", "kind", "matches", "not"}
 _ALLOWED = _REQUIRED | _LISTS | {"side", "confidence"}
+_PHRASES = ("any", "with", "unless")
+_SPELT = re.compile("<([^>]*)>")  # a word with spellings
+SPELLINGS = "patterns/spellings.yaml"
+MOST_SPELLINGS = 1_000  # of one phrase (our judgement)
 _CONDITIONS = {"of": "purpose", "account": "account_type", "kind": "counterparty_kind"}
 
 
@@ -191,12 +199,31 @@ def _parse_rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
     return Rule(
         tier=tier,
         category=dict(_conclusions(entry)),
-        any=entry["any"],
-        with_=entry.get("with", ()),
-        unless=entry.get("unless", ()),
+        any=_spell_all(entry["any"]),
+        with_=_spell_all(entry.get("with", ())),
+        unless=_spell_all(entry.get("unless", ())),
         conditions={column: entry[name] for name, column in _CONDITIONS.items() if name in entry},
         confidence=entry.get("confidence", CONFIDENCE[tier]),
     )
+
+
+@cache
+def _spellings() -> Mapping[str, Sequence[str]]:
+    spellings: Mapping[str, Sequence[str]] = load_rules(SPELLINGS)
+    if broken := [word for word, spelt in spellings.items() if not _is_list_of_texts(spelt)]:
+        raise RuleError(f"{SPELLINGS}: {', '.join(broken)} is not a list of texts")
+    return spellings
+
+
+def _spell_all(phrases: Sequence[str]) -> list[str]:
+    """Return the phrases in all spellings, each once."""
+    return list(dict.fromkeys(spelt for phrase in phrases for spelt in _spell(phrase)))
+
+
+def _spell(phrase: str) -> Iterator[str]:
+    parts = _SPELT.split(phrase)  # every second part is a word with spellings
+    for spelt in product(*(_spellings()[word] for word in parts[1::2])):
+        yield "".join(part for pair in zip(parts[::2], (*spelt, ""), strict=True) for part in pair)
 
 
 def _conclusions(entry: Mapping[str, Any]) -> list[tuple[Sign, str]]:
@@ -216,6 +243,8 @@ def _faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[str]:
         if not _is_list_of_texts(entry[name]):
             yield f"{name} is not a list of texts"
             return
+    for phrase in (phrase for name in _PHRASES for phrase in entry.get(name, ())):
+        yield from _spelling_faults(phrase)
     slugs = entry["category"].values() if isinstance(entry["category"], dict) else [entry["category"]]
     if unknown := [slug for slug in slugs if slug not in TAXONOMY.categories]:
         yield f"there is no category {', '.join(unknown)}"
@@ -230,6 +259,14 @@ def _faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[str]:
         yield "confidence is not between 0 and 1"
     if len(entry["matches"]) < 2:
         yield "needs two examples that match and one that does not"
+
+
+def _spelling_faults(phrase: str) -> Iterator[str]:
+    words = _SPELT.findall(phrase)
+    if unknown := [word for word in words if word not in _spellings()]:
+        yield f"there are no spellings of {', '.join(unknown)}"
+    elif prod(len(_spellings()[word]) for word in words) > MOST_SPELLINGS:
+        yield f"{phrase} has more than {MOST_SPELLINGS:,} spellings"
 
 
 def _is_list_of_texts(value: object) -> bool:

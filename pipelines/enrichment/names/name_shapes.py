@@ -155,9 +155,14 @@ def _settle_letters(shape: pl.Expr) -> pl.Expr:
     """Replace letters that depend on their neighbours.
 
     JAN, APRIL, MAY and JUNE are names if AND precedes or a family name follows; else they are months. An intermediary's
-    word without an asterisk is a prefix if it is at the start and a name follows; else it is an unknown word.
+    word without an asterisk is a prefix if it is at the start and a name follows; else it is an unknown word. DR is a
+    title after TO, before a person's name, and before an ordinary word that ends the text and may be one; else it is
+    the bank's word for a debit.
     """
     for pattern, letters in (
+        ("FR", "FT"),
+        ("R(I{0,2}(?:[GSX]|[gsx]+$))", "T$1"),
+        ("R", "W"),
         ("&J", "&g"),
         ("J(I?[SX])", "g$1"),
         ("J", "W"),

@@ -26,6 +26,7 @@ WORDS_FILE, GIVEN_FILE, FAMILY_FILE, BROKERS_FILE = (
 # Lists of `name_words.yaml` with the letter of their words. `acronyms` and `not_acronyms` concern the display only.
 LISTS: Mapping[str, str] = {
     "titles": "T",
+    "titles_or_debits": "R",
     "legal_forms": "L",
     "markers": "F",
     "purposes": "W",

@@ -77,6 +77,8 @@ def test_indicative_rules_are_less_certain_than_decisive_ones() -> None:
         ({"not": ["RENT DUE"]}, "matches 'RENT DUE'"),
         ({"any": "RENT"}, "any is not a list of texts"),
         ({"matches": ["RENT", 4]}, "matches is not a list of texts"),
+        ({"any": ["RENT <NOTHING>"]}, "there are no spellings of NOTHING"),
+        ({"any": [" ".join(["<FEE>"] * 4)]}, "has more than 1,000 spellings"),
         ({"never": ["X"]}, "missing or unknown: never"),
         ({"of": ["landlord"]}, "there is no landlord for `of`"),
         ({"of": ["rent"]}, "does not match 'RENT'"),
@@ -102,3 +104,8 @@ def test_all_faults_are_reported_at_once() -> None:
 
 def test_example_is_tried_with_the_engine_that_uses_the_rule() -> None:
     assert rules({**RENT, "any": ["RENT*"], "matches": ["RENTALS", "rent-0042"]})
+
+
+def test_word_with_spellings_stands_for_each_of_them() -> None:
+    fee = {**RENT, "category": "bank_fees", "any": ["LEDGER <FEE> ON <ACCOUNT>"], "not": ["LEDGER FEED ON ACCOUNT"]}
+    assert rules({**fee, "matches": ["LEDGER FEE ON ACCOUNT", "LEDGER CHG ON A/C", "LEDGER CHARGES ON ACCT"]})

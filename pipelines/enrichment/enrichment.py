@@ -13,14 +13,15 @@ from functools import cache, partial
 import polars as pl
 
 from pipelines.enrichment.balances import verify_balances
-from pipelines.enrichment.counterparties import patterns
+from pipelines.enrichment.counterparties import lists
 from pipelines.enrichment.counterparties.categories import ask_model
 from pipelines.enrichment.counterparties.corrections import apply_corrections
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.counterparties.own_names import mark_own_names
 from pipelines.enrichment.facilities import mark_facilities
 from pipelines.enrichment.flags import add_flags
-from pipelines.enrichment.knowledge import NOTHING_KNOWN, Knowledge, ModelOfCustomers
+from pipelines.enrichment.knowledge import NOTHING_KNOWN, Knowledge, OfCustomers, T
+from pipelines.enrichment.learned.model import Model
 from pipelines.enrichment.learned.model_file import load_base
 from pipelines.enrichment.matching.retractions import NO_RETRACTIONS, Retractions, identify_without
 from pipelines.enrichment.names import name_words
@@ -50,7 +51,7 @@ def prepare() -> None:
     Raises:
         RuleError: a file of `rules/` is broken; the message says which file, where and why.
     """
-    patterns.load()
+    lists.load()
     name_words.load()
     load_base()
 
@@ -86,9 +87,16 @@ def derive(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyF
 
     Customers don't affect each other, so many rows are divided among the cores.
     """
-    read = read_narratives(rows.with_columns(direction=_direction()), knowledge.lists)
+    read = _read_narratives(rows.with_columns(direction=_direction()), knowledge)
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
         return pl.concat(pool.map(partial(_derive_share, knowledge=knowledge), _split_by_core(read))).lazy()
+
+
+def _read_narratives(rows: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+    """Read each customer's rows by the rules that its client activated, else by the shipped ones."""
+    groups = _by_client(knowledge.own_lists, knowledge.lists or lists.load())
+    parts = ((rows.filter(whose), read_by) for whose, read_by in groups)
+    return pl.concat([read_narratives(part, read_by) for part, read_by in parts if part.height or not groups[1:]])
 
 
 def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:
@@ -124,11 +132,17 @@ def _derive_share(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     )
 
 
-def _ask_models(rows: pl.DataFrame, own_models: Sequence[ModelOfCustomers]) -> pl.DataFrame:
+def _ask_models(rows: pl.DataFrame, own_models: Sequence[OfCustomers[Model]]) -> pl.DataFrame:
     """Ask a model about each customer's unsure rows: the one that its client activated, else the shipped one."""
-    groups = [(pl.col("customer_number").is_in(list(own.customers)), own.model) for own in own_models]
+    groups = _by_client(own_models, load_base())
+    return pl.concat(ask_model(rows.filter(whose), model) for whose, model in groups)
+
+
+def _by_client(own: Sequence[OfCustomers[T]], rest: T) -> list[tuple[pl.Expr, T]]:
+    """Pair what each client activated with an expression for its customers, and `rest` with one for all others."""
+    groups = [(pl.col("customer_number").is_in(list(each.customers)), each.value) for each in own]
     others = ~pl.any_horizontal(pl.lit(value=False), *(of_client for of_client, _ in groups))
-    return pl.concat(ask_model(rows.filter(whose), model) for whose, model in [*groups, (others, load_base())])
+    return [*groups, (others, rest)]
 
 
 def changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:

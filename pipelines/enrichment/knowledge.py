@@ -1,7 +1,8 @@
 """What is known about customers besides their transactions: corrections, related parties, own names and models."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 import polars as pl
 
@@ -40,12 +41,15 @@ RELATED_PARTIES = pl.Schema(
 CUSTOMERS = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
-class ModelOfCustomers:
-    """A learned model and the numbers of the customers for whom their client activated it."""
+class OfCustomers(Generic[T]):
+    """What a client activated, such as a learned model, and the numbers of the customers for whom it did."""
 
     customers: frozenset[int]
-    model: Model
+    value: T
 
 
 @dataclass(frozen=True)
@@ -53,27 +57,27 @@ class Knowledge:
     """What is known about the customers of a batch.
 
     `corrections`, `related_parties`, `customers` and `group_rows` have the schemas of the same names. `models` lists
-    clients' own models, each with the customers for whom it decides instead of the shipped one. `lists` replaces the
-    shipped lists of names.
+    clients' own models, each with the customers for whom it decides instead of the shipped one. `own_lists` does the
+    same for clients' own rules over the shipped ones, and `lists` replaces the shipped ones for all others.
     """
 
     corrections: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CORRECTIONS))
     related_parties: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RELATED_PARTIES))
     customers: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CUSTOMERS))
-    models: Sequence[ModelOfCustomers] = ()
+    models: Sequence[OfCustomers[Model]] = ()
     group_rows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUP_ROWS))
     lists: Lists | None = None
+    own_lists: Sequence[OfCustomers[Lists]] = ()
 
     def of(self, customer_numbers: Collection[int]) -> "Knowledge":
-        """Select what concerns some of the customers. Models and lists stay, as they are for all of them."""
+        """Select what concerns some of the customers. Models, rules and lists stay, as they are for all of them."""
         only = pl.col("customer_number").is_in(list(customer_numbers))
-        return Knowledge(
+        return replace(
+            self,
             corrections=self.corrections.filter(only),
             related_parties=self.related_parties.filter(only),
             customers=self.customers.filter(only),
-            models=self.models,
             group_rows=self.group_rows.filter(only),
-            lists=self.lists,
         )
 
 

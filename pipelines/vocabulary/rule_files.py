@@ -1,14 +1,42 @@
 """Read YAML data files strictly, such as those of `rules/`: a broken file is refused with its name, line and reason."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import yaml
+
+Excess = Literal["alias", "size"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong in a file, and where: at a line, or at the place that the keys and positions of `path` lead to."""
+
+    file: str
+    says: str
+    path: Sequence[Hashable] = ()
+    place: str = ""  # the path in words
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.place}: {self.says}" if self.place else f"{self.file}: {self.says}"
 
 
 class RuleError(Exception):
     """A rule file can't be loaded. The message says which file, where, and why."""
+
+    def __init__(self, *faults: Fault | str) -> None:
+        super().__init__("\n".join(map(str, faults)))
+        self.faults = [each for each in faults if isinstance(each, Fault)]
+
+
+def suggest(wrong: object, known: Iterable[str], listed_in: str) -> str:
+    """Return what to write instead of a wrong word: the known word most like it, or where the known ones are listed."""
+    near = get_close_matches(str(wrong)[:64], list(known), n=1)
+    return f": did you mean {near[0]}?" if near else f": write one of {listed_in}"
 
 
 class _StrictLoader(yaml.CSafeLoader):  # takes a tenth of the time of the loader in Python
@@ -33,7 +61,9 @@ class _StrictLoader(yaml.CSafeLoader):  # takes a tenth of the time of the loade
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys: set[Hashable] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node)
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.MarkedYAMLError(problem="a name must be a text", problem_mark=key_node.start_mark)
             if key in keys:
                 mark = key_node.start_mark
                 raise yaml.MarkedYAMLError(problem=f"{key!r} occurs twice", problem_mark=mark)
@@ -59,7 +89,46 @@ def parse(text: str, name: str) -> Any:
     try:
         return yaml.load(text, _StrictLoader)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise RuleError(f"{name}, line {line}: {error.problem}") from error
-    except yaml.YAMLError as error:
-        raise RuleError(f"{name}: {error}") from error
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise RuleError(Fault(name, str(error.problem), place=f"line {line}", line=line)) from error
+    except yaml.reader.ReaderError as error:
+        line = text.encode()[: error.position].count(b"\n") + 1
+        raise RuleError(Fault(name, str(error.reason), place=f"line {line}", line=line)) from error
+
+
+def find_excess(text: str, most_levels: int, most_values: int) -> tuple[Excess, int] | None:
+    """Check YAML text before anything is built of it: aliases of aliases can expand to more than memory holds.
+
+    Return what is not allowed, and its line: an alias, or more levels or values (names count, too) than these.
+
+    Raises:
+        yaml.YAMLError: the text is not YAML.
+    """
+    level = values = 0
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if isinstance(event, yaml.AliasEvent):
+            return "alias", line
+        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        values += isinstance(event, yaml.NodeEvent)
+        if level > most_levels or values > most_values:
+            return "size", line
+    return None
+
+
+def line_of(text: str, path: Sequence[Hashable]) -> int:
+    """Return the line of the value that keys and positions lead to in a YAML text, or of what comes nearest to it."""
+    node = yaml.compose(text, yaml.CSafeLoader)
+    line = 1
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            found = [pair for pair in node.value if pair[0].value == str(step)]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            found = [(each, each) for each in node.value[step : step + 1]]
+        else:
+            break
+        if not found:
+            break
+        name, node = found[0]
+        line = name.start_mark.line + 1
+    return line

@@ -9,6 +9,7 @@ from pipelines.vocabulary.rule_files import RuleError, load_rules
 
 Sign = Literal["credit", "debit", "either"]
 SIDES: tuple[Sign, Sign] = ("credit", "debit")  # of an account: money in, money out
+LISTED_IN = "GET /v1/taxonomy"  # where a user reads all categories
 Line = Literal[
     "revenue",
     "other_income",

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import polars as pl
 
-from pipelines.enrichment.knowledge import CUSTOMERS, RELATED_PARTIES, Knowledge, ModelOfCustomers
+from pipelines.enrichment.knowledge import CUSTOMERS, RELATED_PARTIES, Knowledge, OfCustomers
 from pipelines.enrichment.learned.model import Model
 from pipelines.enrichment.learned.model_file import loads
 from pipelines.enrichment.transfers.group_pairs import COLUMNS, GROUP_ROWS, select_group_candidates
@@ -66,7 +66,7 @@ def _group_rows(r: Reading, lake: Lake, numbers: Sequence[int]) -> pl.DataFrame:
     return links.join(held, on="other", how="inner", validate="m:m").select(*GROUP_ROWS).collect()
 
 
-def _models_of(r: Reading, numbers: Sequence[int]) -> list[ModelOfCustomers]:
+def _models_of(r: Reading, numbers: Sequence[int]) -> list[OfCustomers[Model]]:
     clients = customers.clients_of(r, numbers)
     used = category_models.in_use(r, list(set(clients.values())))
     users: defaultdict[UUID, set[int]] = defaultdict(set)
@@ -74,7 +74,7 @@ def _models_of(r: Reading, numbers: Sequence[int]) -> list[ModelOfCustomers]:
         if client_id in used:
             users[used[client_id]].add(number)
     read_models = ((frozenset(of), _model(r, model_id)) for model_id, of in sorted(users.items()))
-    return [ModelOfCustomers(of, model) for of, model in read_models if model is not None]
+    return [OfCustomers(of, model) for of, model in read_models if model is not None]
 
 
 def _model(r: Reading, model_id: UUID) -> Model | None:

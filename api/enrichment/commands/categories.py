@@ -25,6 +25,7 @@ from api.core.commands.console import (
     warn,
 )
 from api.core.commands.files import as_csv, content_of, csv_of, headings_of, write
+from api.enrichment.commands.own_rules import RulesOption, read_rules
 from api.intake.commands.exports import (
     MOST_FAULTS,
     ColumnsFileOption,
@@ -103,6 +104,7 @@ def categorise(
     columns: ColumnsOption = None,
     columns_file: ColumnsFileOption = None,
     save_columns: SaveColumnsOption = None,
+    rules: RulesOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Print each row's category, confidence and source as CSV. Needs no server.
@@ -113,6 +115,7 @@ def categorise(
 
     Example: tidemark categorise statement.csv > categorised.csv
     """
+    lists = None if rules is None else read_rules(rules).lists
     chosen = model_file.load_base() if model is None else model_file.loads(content_of(model))
     if not (columns or columns_file or save_columns) and labelled.is_for_training(headings_of(file)):
         read = _read_for_training(file, currency)
@@ -124,7 +127,7 @@ def categorise(
         raise complaint(f"no row of {file} can be categorised")
     slices = list(read.rows.iter_slices(SLICE))
     shown = track(slices, "categorising", console=err, disable=as_json, transient=True)
-    said = pl.concat(deciding.decide(labelled.prepare(each), chosen) for each in shown)
+    said = pl.concat(deciding.decide(labelled.prepare(each, lists), chosen) for each in shown)
     said.insert_column(said.get_column_index("amount") + 1, read.rows["currency"])
     if as_json:
         print_json(said.to_dicts())

@@ -18,6 +18,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from api.core.commands.console import AsJson, complaint, now, out, print_json, print_records
+from api.enrichment.commands.own_rules import RulesOption, read_rules
 from api.intake.commands.exports import (
     ColumnsFileOption,
     ColumnsOption,
@@ -35,6 +36,7 @@ from api.intake.commands.exports import (
 from api.reports.commands.report_output import in_currency, save, show
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
+from pipelines.enrichment.own_rules import OwnRules
 from pipelines.figures.context import INTAKE, Context
 from pipelines.figures.facts import Facts
 from pipelines.intake.currencies import CURRENCY
@@ -144,6 +146,7 @@ def analyse(
     columns: ColumnsOption = None,
     columns_file: ColumnsFileOption = None,
     save_columns: SaveColumnsOption = None,
+    rules: RulesOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the reports of bank exports. Needs no server, and stores nothing.
@@ -156,10 +159,11 @@ def analyse(
     Example: tidemark analyse cheque.csv card.csv --html harbour.html
     """
     settings = Settings()
+    own_rules = None if rules is None else read_rules(rules)
     today = now().astimezone(settings.zone).date() if as_of is None else as_of.date()
     opened = open_exports(files, columns, columns_file, save_columns)
     statements = _of_customer(_statements(opened, one_account=one_account), customer)
-    analysed = _analysed(opened, statements, currency, settings.timezone, today, name)
+    analysed = _analysed(opened, statements, currency, settings.timezone, today, name, own_rules)
     if analysed.facts.rows.is_empty():
         show_refused(out, analysed.refused)
         raise complaint(f"no row of these files could be used for reports as of {today}")
@@ -210,6 +214,7 @@ def _analysed(
     timezone: str,
     today: date,
     name: str | None,
+    own_rules: OwnRules | None,
 ) -> _Analysed:
     """Validate, match and enrich the statements in one currency, as the service does."""
     money = in_one_currency([statement for _, statement in statements], currency)
@@ -218,7 +223,8 @@ def _analysed(
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
     named = [(number, name, None) for number in sent.customers if name is not None]
     known = pl.DataFrame(named, schema=CUSTOMERS, orient="row")
-    enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted, knowledge=Knowledge(customers=known))
+    knowledge = Knowledge(customers=known, lists=None if own_rules is None else own_rules.lists)
+    enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted, knowledge=knowledge)
     transactions, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
     of_intake = _intake(sent.rows, rejected, duplicates)
     facts = Facts(transactions, today, Context(customers=known, intake=of_intake))

@@ -6,7 +6,7 @@ from pipelines.decisions.check.bounds import MOST_CHARACTERS, MOST_LEVELS, MOST_
 from pipelines.decisions.check.findings import Finding, finding
 from pipelines.vocabulary import strict_json
 from pipelines.vocabulary.errors import InvalidRequest
-from pipelines.vocabulary.rule_files import RuleError, parse
+from pipelines.vocabulary.rule_files import RuleError, find_excess, parse
 
 Read = tuple[object, Finding | None]  # the document, or what is wrong with the text
 
@@ -40,16 +40,13 @@ def _parse_yaml(text: str) -> Read:
 
 
 def _beyond_bounds(text: str) -> Finding | None:
-    """Check YAML's events before anything is built: aliases of aliases can expand to more than memory holds."""
-    level = values = 0
-    for event in library.parse(text, library.CSafeLoader):
-        if isinstance(event, library.AliasEvent):
+    match find_excess(text, MOST_LEVELS, 2 * MOST_VALUES):
+        case None:
+            return None
+        case "alias", _:
             return finding("", "NoAliases", "YAML aliases are not allowed: write the value out.")
-        level += isinstance(event, library.CollectionStartEvent) - isinstance(event, library.CollectionEndEvent)
-        values += isinstance(event, library.NodeEvent)
-        if level > MOST_LEVELS or values > 2 * MOST_VALUES:  # names count, too
+        case _:
             return finding("", "TooLarge", "The file is nested too deeply or contains too many values.")
-    return None
 
 
 def _refused(code: str, says: str) -> Read:

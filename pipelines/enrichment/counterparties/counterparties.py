@@ -11,7 +11,7 @@ A name that tells against a customer (`Purpose.is_adverse`) must be the whole na
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import starmap
@@ -19,10 +19,10 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.enrichment.wording.phrases import Phrasebook, search_literals, words_of
-from pipelines.vocabulary.rule_files import RuleError, load_rules
+from pipelines.enrichment.wording.phrases import Phrasebook, find_phrase_fault, search_literals, words_of
+from pipelines.vocabulary.rule_files import Fault, RuleError, load_rules, suggest
 from pipelines.vocabulary.schemas import CounterpartyKind
-from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY, Sign
+from pipelines.vocabulary.taxonomy import LISTED_IN, SIDES, TAXONOMY, Sign
 
 FOLDER, PURPOSES, TRADES = "counterparties", "purposes.yaml", "trades.yaml"
 _ADVERSE = frozenset({"debt_collector", "gambling", "insolvency"})  # beside every lender
@@ -67,6 +67,7 @@ class Party:
     purpose: Purpose
     says: Sequence[str]
     unless: Sequence[str] = ()
+    is_own: bool = False  # a client's own: it wins over shipped ones
 
     @property
     def lender_id(self) -> str | None:
@@ -83,7 +84,8 @@ class Directory:
     def __init__(self, parties: Sequence[Party]) -> None:
         saying = [(phrase, number) for number, party in enumerate(parties) for phrase in party.says]
         wanted = dict(zip(saying, search_literals([phrase for phrase, _ in saying]), strict=True))
-        saying.sort(key=lambda said: (-len(wanted[said]), wanted[said]))  # the first that is found wins
+        # the first that is found wins
+        saying.sort(key=lambda said: (not parties[said[1]].is_own, -len(wanted[said]), wanted[said]))
         excluding = [(phrase, number) for number, party in enumerate(parties) for phrase in party.unless]
         self._parties = pl.DataFrame(list(starmap(_party_columns, enumerate(parties))), _PARTIES, orient="row")
         self._saying = _number_phrases(saying).rename({"phrase_text": "phrase", "phrase": "rank"})
@@ -176,17 +178,19 @@ def list_purposes() -> list[str]:
     return list(load_rules(PURPOSES))
 
 
-def load_parties() -> list[Party]:
-    """Load all counterparties of the lists."""
-    names = sorted(file.name for file in files("pipelines.enrichment").joinpath("rules", FOLDER).iterdir())
-    return parse_parties(load_rules(PURPOSES), {name: load_rules(f"{FOLDER}/{name}") for name in names})
+@cache
+def load_parties() -> Sequence[Party]:
+    """Load all counterparties of the lists, once per process."""
+    found = sorted(file.name for file in files("pipelines.enrichment").joinpath("rules", FOLDER).iterdir())
+    names = [f"{FOLDER}/{name}" for name in found]
+    return tuple(parse_parties(load_rules(PURPOSES), {name: load_rules(name) for name in names}))
 
 
 def parse_parties(purposes: Mapping[str, Mapping[str, str]], lists: Mapping[str, Any]) -> list[Party]:
     """Parse the counterparties of all files. Raise RuleError with all faults at once."""
     faults = [*_purpose_faults(purposes), *_list_faults(purposes, lists)]
     if faults:
-        raise RuleError("\n".join(faults))
+        raise RuleError(*faults)
     return [
         _parse_party(name, Purpose(purpose, **purposes[purpose]), entry)
         for purposed in lists.values()
@@ -199,42 +203,57 @@ def _parse_party(name: str, purpose: Purpose, entry: Any) -> Party:
     return Party(name, purpose, **entry) if isinstance(entry, dict) else Party(name, purpose, entry)
 
 
-def _purpose_faults(purposes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _purpose_faults(purposes: Mapping[str, Any]) -> Iterator[Fault]:
     for name, purpose in purposes.items():
-        if not {"kind"} <= purpose.keys() <= {"kind", *SIDES}:
-            yield f"purposes.yaml, {name}: takes kind, credit and debit"
-            continue
-        if purpose["kind"] not in CounterpartyKind.categories:
-            yield f"purposes.yaml, {name}: there is no kind {purpose['kind']}"
-        for side in SIDES:
-            if side in purpose and not _fits_side(purpose[side], side):
-                yield f"purposes.yaml, {name}: no category {purpose[side]} belongs on the side {side}"
+        for says in _faults_of_purpose(purpose):
+            yield Fault(PURPOSES, says, (name,), str(name))
 
 
-def _fits_side(slug: str, side: Sign) -> bool:
-    return slug in TAXONOMY.categories and TAXONOMY.categories[slug].sign in (side, "either")
+def _faults_of_purpose(purpose: Any) -> Iterator[str]:
+    if not isinstance(purpose, dict) or not {"kind"} <= purpose.keys() <= {"kind", *SIDES}:
+        yield "takes kind, credit and debit"
+        return
+    if purpose["kind"] not in CounterpartyKind.categories:
+        yield f"there is no kind {purpose['kind']}: write {' or '.join(CounterpartyKind.categories)}"
+    for side in SIDES:
+        if side in purpose and not _fits_side(purpose[side], side):
+            instead = suggest(purpose[side], _on_side(side), LISTED_IN)
+            yield f"no category {purpose[side]} belongs on the side {side}{instead}"
 
 
-def _list_faults(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Iterator[str]:
-    said: list[tuple[str, str]] = []  # phrase, and where it stands
+def _fits_side(slug: object, side: Sign) -> bool:
+    return slug in list(_on_side(side))
+
+
+def _on_side(side: Sign) -> Iterator[str]:
+    return (slug for slug, category in TAXONOMY.categories.items() if category.sign in (side, "either"))
+
+
+def _list_faults(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Iterator[Fault]:
+    said: list[tuple[str, Fault]] = []  # phrase, and where it stands
     for file, purposed in lists.items():
         for purpose, parties in purposed.items():
             if purpose not in purposes:
-                yield f"{file}: there is no purpose {purpose}"
+                says = f"there is no purpose {purpose}{suggest(purpose, purposes, PURPOSES)}"
+                yield Fault(file, says, (purpose,))
             for name, entry in parties.items():
-                where = f"{file}, {purpose}, {name}"
+                here = Fault(file, "", (purpose, name), f"{purpose}, {name}")
                 says = _phrases_in(entry)
                 if not says:
-                    yield f"{where}: takes a list of phrases, or `says` and `unless`"
-                said += [(phrase, where) for phrase in says]
+                    yield replace(here, says="takes a list of phrases, or `says` and `unless`: [ACME TOOLS, ACME PTY*]")
+                found = [fault for phrase in list_phrases(entry) if (fault := find_phrase_fault(phrase))]
+                yield from (replace(here, says=fault) for fault in found)
+                said += [(phrase, here) for phrase in says if not found]
     yield from _repetitions(said)
 
 
-def _repetitions(said: Sequence[tuple[str, str]]) -> Iterator[str]:
-    first: dict[str, str] = {}
-    for (phrase, where), wanted in zip(said, search_literals([phrase for phrase, _ in said]), strict=True):
-        if first.setdefault(wanted, where) != where:
-            yield f"{where}: {phrase!r} is already listed under {first[wanted]}"
+def _repetitions(said: Sequence[tuple[str, Fault]]) -> Iterator[Fault]:
+    first: dict[str, Fault] = {}
+    for (phrase, here), wanted in zip(said, search_literals([phrase for phrase, _ in said]), strict=True):
+        there = first.setdefault(wanted, here)
+        if there != here:
+            says = f"{phrase!r} is already listed under {there.file}, {there.place}: remove one of them"
+            yield replace(here, says=says)
 
 
 def _phrases_in(entry: Any) -> Sequence[str]:
@@ -244,6 +263,13 @@ def _phrases_in(entry: Any) -> Sequence[str]:
         lists = [entry.get("says"), entry.get("unless", ["-"])] if entry.keys() <= {"says", "unless"} else []
     sound = all(isinstance(each, list) and each and all(isinstance(text, str) for text in each) for each in lists)
     return lists[0] if lists and sound and all(map(_has_a_word, lists[0])) else ()
+
+
+def list_phrases(entry: Any) -> Sequence[str]:
+    """Return all phrases of an entry, also those of `unless`; none if it is malformed."""
+    if not _phrases_in(entry):
+        return ()
+    return [*entry["says"], *entry.get("unless", ())] if isinstance(entry, dict) else entry
 
 
 def _has_a_word(phrase: str) -> bool:

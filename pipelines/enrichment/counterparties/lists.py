@@ -1,4 +1,4 @@
-"""All lists of names that one build knows: counterparties, brands, and the beginnings that banks leave of both."""
+"""All that rows are read by: counterparties, brands, the beginnings that banks leave of both, and rules of words."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,10 +6,11 @@ from functools import cache
 
 import polars as pl
 
-from pipelines.enrichment.counterparties import brands, counterparties
+from pipelines.enrichment.counterparties import brands, counterparties, patterns
 from pipelines.enrichment.counterparties.brands import Brands
 from pipelines.enrichment.counterparties.counterparties import PURPOSES, Directory
 from pipelines.enrichment.counterparties.cut_names import CutNames
+from pipelines.enrichment.counterparties.patterns import Rulebook
 from pipelines.vocabulary.rule_files import load_rules
 
 
@@ -18,11 +19,13 @@ class Lists:
     directory: Directory
     brands: Brands
     cut_names: CutNames
+    rulebook: Rulebook
 
 
-def combine(directory: Directory, listed_brands: Brands) -> Lists:
-    """Return the lists, with the beginnings of both."""
-    return Lists(directory, listed_brands, CutNames(pl.concat([directory.phrases, listed_brands.phrases])))
+def combine(directory: Directory, listed_brands: Brands, rulebook: Rulebook | None = None) -> Lists:
+    """Return the lists, with the beginnings of both, and the rules (the shipped ones by default)."""
+    cut_names = CutNames(pl.concat([directory.phrases, listed_brands.phrases]))
+    return Lists(directory, listed_brands, cut_names, rulebook or patterns.load())
 
 
 @cache

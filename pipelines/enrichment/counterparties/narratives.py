@@ -58,7 +58,7 @@ def read_narratives(rows: pl.DataFrame, known: Lists | None = None) -> pl.DataFr
 
 def _read_slice(known: Lists, keys: pl.DataFrame) -> pl.DataFrame:
     """Read each `key`: the fields from its text, everything else from its words, which repeat more often."""
-    numbers = (*known.directory.numbers, *patterns.load().numbers)
+    numbers = (*known.directory.numbers, *known.rulebook.numbers)
     texts = keys.select(text=matching_text(pl.col("description"))).to_series()
     fields = read_details(texts)
     whole = known.cut_names.find_whole(fields["clean_description"]).alias("whole_name")
@@ -80,7 +80,7 @@ def _categorise(known: Lists, narratives: pl.DataFrame) -> pl.DataFrame:
     listed = narratives.join(found, on="words", validate="m:1", maintain_order="left").pipe(_add_brands, known.brands)
     parties = pl.concat([listed.select(_OF_THE_LISTS), _name_parties(listed)], how="horizontal")
     keyed = parties.with_columns(key="alike")
-    held = patterns.load().find_matches(words["words"], keyed.select(patterns.KEYS.names()).cast(patterns.KEYS))
+    held = known.rulebook.find_matches(words["words"], keyed.select(patterns.KEYS.names()).cast(patterns.KEYS))
     candidates = pl.concat([candidates_by_rules(held), candidates_by_names(keyed), fallback_candidates(keyed)])
     concluded = parties.join(decide(candidates), left_on="alike", right_on="key", validate="1:1")
     return concluded.select("alike", "counterparty_lender_id", *NAMED, *DECIDED)

@@ -17,10 +17,10 @@ from typing import Any, Literal
 import polars as pl
 
 from pipelines.enrichment.counterparties import counterparties
-from pipelines.enrichment.wording.phrases import Phrasebook, words_of
-from pipelines.vocabulary.rule_files import RuleError, load_rules
+from pipelines.enrichment.wording.phrases import Phrasebook, find_phrase_fault, words_of
+from pipelines.vocabulary.rule_files import Fault, RuleError, load_rules, suggest
 from pipelines.vocabulary.schemas import ACCOUNT_TYPES, CounterpartyKind
-from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY, Sign
+from pipelines.vocabulary.taxonomy import LISTED_IN, SIDES, TAXONOMY, Sign
 
 PurposesIn = Callable[[Sequence[str]], Sequence[str | None]]
 Tier = Literal["decisive", "indicative"]
@@ -48,10 +48,11 @@ HOLDING = pl.Schema(
     }
 )
 
+FOLDER = "patterns"
+PHRASES = {"any", "with", "unless"}
 _REQUIRED = {"category", "any", "matches", "not"}
 _LISTS = {"any", "with", "unless", "of", "account", "kind", "matches", "not"}
 _ALLOWED = _REQUIRED | _LISTS | {"side", "confidence"}
-_PHRASES = ("any", "with", "unless")
 _SPELT = re.compile("<([^>]*)>")  # a word with spellings
 SPELLINGS = "patterns/spellings.yaml"
 MOST_SPELLINGS = 1_000  # of one phrase (our judgement)
@@ -163,13 +164,23 @@ def _admitted(rules: Sequence[Rule], column: str) -> pl.DataFrame:
 
 @cache
 def load() -> Rulebook:
-    """Load the rules of `rules/patterns/` in the order of trial, once per process.
+    """Prepare the rules of `rules/patterns/`, once per process.
 
     Raises:
         RuleError: names the file, and each broken rule with the reason.
     """
-    entries = {tier: load_rules(f"patterns/{tier}.yaml") for tier in TIERS}
-    return Rulebook(parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes()))
+    return Rulebook(load_shipped())
+
+
+@cache
+def load_shipped() -> Sequence[Rule]:
+    """Load the rules of `rules/patterns/` in the order of trial. Raise RuleError as `load`."""
+    entries = {tier: load_rules(file_of(tier)) for tier in TIERS}
+    return tuple(parse_rules(entries, counterparties.load().purposes_in, counterparties.list_purposes()))
+
+
+def file_of(tier: Tier) -> str:
+    return f"{FOLDER}/{tier}.yaml"
 
 
 def parse_rules(
@@ -178,21 +189,22 @@ def parse_rules(
     purposes: Sequence[str],
 ) -> list[Rule]:
     """Parse the entries of the files as rules. Raise RuleError with all faults at once."""
-    numbered = [(tier, number, entry) for tier in TIERS for number, entry in enumerate(entries.get(tier, ()), start=1)]
-    faults = [
-        f"{tier}.yaml, rule {number} ({entry.get('category')}): {fault}"
-        for tier, number, entry in numbered
-        for fault in _faults(entry, purposes)
-    ]
+    numbered = [(tier, number, entry) for tier in TIERS for number, entry in enumerate(entries.get(tier, ()))]
+    faults = [_fault(each, *found) for each in numbered for found in _faults(each[2], purposes)]
     if not faults:
         rules = [_parse_rule(tier, entry) for tier, _, entry in numbered]
-        faults = [
-            f"{tier}.yaml, rule {number} ({entry['category']}): {fault}"
-            for (tier, number, entry), fault in _example_faults(numbered, rules, purposes_in)
-        ]
+        faults = [_fault(*found) for found in _example_faults(numbered, rules, purposes_in)]
         if not faults:
             return rules
-    raise RuleError("\n".join(faults))
+    raise RuleError(*faults)
+
+
+Numbered = tuple[Tier, int, Mapping[str, Any]]  # an entry with its file and its position there
+
+
+def _fault(entry: Numbered, field: str, says: str) -> Fault:
+    tier, number, content = entry
+    return Fault(file_of(tier), says, (number, field), f"rule {number + 1} ({content.get('category')})")
 
 
 def _parse_rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
@@ -235,38 +247,55 @@ def _conclusions(entry: Mapping[str, Any]) -> list[tuple[Sign, str]]:
     return [(each, category) for each in SIDES if side in (each, "either")]
 
 
-def _faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[str]:
-    if odd := _REQUIRED - entry.keys() | entry.keys() - _ALLOWED:
-        yield f"missing or unknown: {', '.join(sorted(odd))}"
+def _faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the field and what is wrong with it."""
+    if missing := _REQUIRED - entry.keys():
+        yield "category", f"missing or unknown: {', '.join(sorted(missing))}"
         return
-    for name in sorted(_LISTS & entry.keys()):
-        if not _is_list_of_texts(entry[name]):
-            yield f"{name} is not a list of texts"
-            return
-    for phrase in (phrase for name in _PHRASES for phrase in entry.get(name, ())):
-        yield from _spelling_faults(phrase)
-    slugs = entry["category"].values() if isinstance(entry["category"], dict) else [entry["category"]]
-    if unknown := [slug for slug in slugs if slug not in TAXONOMY.categories]:
-        yield f"there is no category {', '.join(unknown)}"
+    if unknown := entry.keys() - _ALLOWED:
+        yield next(iter(unknown)), f"missing or unknown: {', '.join(sorted(map(str, unknown)))}"
+        return
+    lists = sorted(_LISTS & entry.keys())
+    malformed = [(name, f"{name} is not a list of texts") for name in lists if not _is_list_of_texts(entry[name])]
+    if wrong := malformed or [*_spelling_faults(entry), *_category_faults(entry)]:
+        yield from wrong
         return
     for side, slug in _conclusions(entry):
         if TAXONOMY.categories[slug].sign not in (side, "either"):
-            yield f"{slug} does not belong on the side {side}"
+            other = "leave `side` out, or write a category of that side"
+            yield "category", f"{slug} does not belong on the side {side}: {other}"
     known = {"of": purposes, "account": ACCOUNT_TYPES, "kind": CounterpartyKind.categories.to_list()}
     for name, values in known.items():
-        yield from (f"there is no {value} for `{name}`" for value in entry.get(name, ()) if value not in values)
-    if not 0 <= entry.get("confidence", 0) <= 1:
-        yield "confidence is not between 0 and 1"
+        for value in entry.get(name, ()):
+            if value not in values:
+                yield name, f"there is no {value} for `{name}`{suggest(value, values, ', '.join(values))}"
+    confidence = entry.get("confidence", 0)
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        yield "confidence", "confidence is not between 0 and 1"
     if len(entry["matches"]) < 2:
-        yield "needs two examples that match and one that does not"
+        yield "matches", "needs two examples that match and one that does not"
+    for name in sorted(PHRASES & entry.keys()):
+        yield from ((name, fault) for phrase in entry[name] if (fault := find_phrase_fault(phrase)))
 
 
-def _spelling_faults(phrase: str) -> Iterator[str]:
-    words = _SPELT.findall(phrase)
-    if unknown := [word for word in words if word not in _spellings()]:
-        yield f"there are no spellings of {', '.join(unknown)}"
-    elif prod(len(_spellings()[word]) for word in words) > MOST_SPELLINGS:
-        yield f"{phrase} has more than {MOST_SPELLINGS:,} spellings"
+def _category_faults(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    category, side = entry["category"], entry.get("side", "either")
+    if side not in (*SIDES, "either"):
+        yield "side", f"there is no side {side}: write credit, debit or either"
+    if isinstance(category, dict) and not (category and category.keys() <= set(SIDES)):
+        yield "category", "a category for each side is written {credit: …, debit: …}"
+    for slug in category.values() if isinstance(category, dict) else [category]:
+        if slug not in list(TAXONOMY.categories):
+            yield "category", f"there is no category {slug}{suggest(slug, TAXONOMY.categories, LISTED_IN)}"
+
+
+def _spelling_faults(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, phrase in ((name, phrase) for name in sorted(PHRASES & entry.keys()) for phrase in entry[name]):
+        words = _SPELT.findall(phrase)
+        if unknown := [word for word in words if word not in _spellings()]:
+            yield name, f"there are no spellings of {', '.join(unknown)}"
+        elif prod(len(_spellings()[word]) for word in words) > MOST_SPELLINGS:
+            yield name, f"{phrase} has more than {MOST_SPELLINGS:,} spellings"
 
 
 def _is_list_of_texts(value: object) -> bool:
@@ -274,11 +303,9 @@ def _is_list_of_texts(value: object) -> bool:
 
 
 def _example_faults(
-    numbered: Sequence[tuple[Tier, int, Mapping[str, Any]]],
-    rules: Sequence[Rule],
-    purposes_in: PurposesIn,
-) -> Iterator[tuple[tuple[Tier, int, Mapping[str, Any]], str]]:
-    """Try the examples of all rules with the real engine, and yield the entries with failing examples.
+    numbered: Sequence[Numbered], rules: Sequence[Rule], purposes_in: PurposesIn
+) -> Iterator[tuple[Numbered, str, str]]:
+    """Try the examples of all rules with the real engine, and yield the entries with failing examples, with the field.
 
     Side, account type and kind are chosen so that the rule's conditions are met. Only the counterparty's purpose must
     come from the text of the example.
@@ -306,4 +333,5 @@ def _example_faults(
     held = set(rulebook.find_matches(texts.to_series(), pl.DataFrame(keys, KEYS)).select("key", "rule").rows())
     for key, (number, text, must) in enumerate(examples):
         if ((key, number) in held) is not must:
-            yield numbered[number], f"{'does not match' if must else 'matches'} {text!r}"
+            field, fails = ("matches", "does not match") if must else ("not", "matches")
+            yield numbered[number], field, f"{fails} {text!r}"

@@ -22,8 +22,19 @@ _NUMBER, _LONG_NUMBER = r"\p{N}[\p{L}\p{N}]*", r"\p{N}{6,}[\p{L}\p{N}]*"
 _ANY, _ANY_LONG = "0", "0000"
 _PROTECTED = {str(digit): chr(0xE000 + digit) for digit in range(10)}  # private-use letters hide digits to be kept
 _MARKS = {"\ue00a": _ANY, "\ue00b": _ANY_LONG}  # each stands for a replaced number until spaces are added around it
+_NO_WORDS = r"^*\|[]{}"  # of regular expressions and other patterns; a $ within words is only a sign
 _FEW = 20_000  # texts; for more than these, filtering the phrases by the texts' words costs more time than it saves
 _FOUND = pl.Schema({"text_number": pl.UInt32(), "phrase": pl.UInt32()})
+
+
+def find_phrase_fault(phrase: str) -> str | None:
+    """Return what is wrong with a listed phrase, and what to write; None if it is sound."""
+    inner = phrase.removeprefix("^ ").removesuffix(" $").removesuffix("*")
+    if not any(each.isalnum() for each in inner):
+        return f"{phrase!r} has no letter or digit: write words of the bank's text"
+    if any(sign in inner for sign in _NO_WORDS):
+        return f"{phrase!r} is not plain words: only ^ at the beginning, and * or $ at the end, have a meaning"
+    return None
 
 
 def words_of(text: pl.Expr, numbers: tuple[str, ...] = ()) -> pl.Expr:

@@ -90,15 +90,15 @@ def test_a_broken_rule_refuses_to_load_with_its_place_and_reason(broken: Entry, 
     with pytest.raises(RuleError) as caught:
         rules(RENT, {**RENT, **broken})
     assert reason in str(caught.value)
-    assert str(caught.value).startswith("decisive.yaml, rule 2 (")
+    assert str(caught.value).startswith("patterns/decisive.yaml, rule 2 (")
 
 
 def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(RuleError) as caught:
         rules({**RENT, "confidence": 2}, {"category": "rent"})
     assert [line.split(" (")[0] for line in str(caught.value).splitlines()] == [
-        "decisive.yaml, rule 1",
-        "decisive.yaml, rule 2",
+        "patterns/decisive.yaml, rule 1",
+        "patterns/decisive.yaml, rule 2",
     ]
 
 

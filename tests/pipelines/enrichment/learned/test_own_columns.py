@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pipelines.enrichment.enrichment import enrich
-from pipelines.enrichment.knowledge import Knowledge, ModelOfCustomers
+from pipelines.enrichment.knowledge import Knowledge, OfCustomers
 from pipelines.enrichment.training.labelled import labelled_rows
 from pipelines.enrichment.training.training import _held_back, train
 from pipelines.vocabulary.schemas import TRANSACTIONS
@@ -60,7 +60,7 @@ def test_model_decides_by_the_column_in_service(column: str, values: tuple[str, 
             for value in values
         )
     )
-    known = Knowledge(models=[ModelOfCustomers(frozenset({1}), model)])
+    known = Knowledge(models=[OfCustomers(frozenset({1}), model)])
     found = enrich(pl.DataFrame(schema=TRANSACTIONS), rows, knowledge=known).transactions.collect()
     assert found.sort("position")["category"].to_list() == list(LABELS)
 

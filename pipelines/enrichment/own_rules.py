@@ -1,0 +1,278 @@
+"""A client's own rules and names, laid over the shipped ones.
+
+The files have the names and the form of `rules/`: `purposes.yaml`, `counterparties/*.yaml`, `patterns/decisive.yaml`
+and `patterns/indicative.yaml`; each may be left out. Own entries are tried before the shipped ones of the same layer,
+and a phrase of an own counterparty wins over every shipped one. Corrections stay above both.
+
+The files are written by a client and searched in all its transactions. So they are bounded: no YAML aliases, plain
+words instead of regular expressions, and limits (our judgement) on what one text can match.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any
+
+import yaml
+
+from pipelines.enrichment.counterparties import brands, counterparties, patterns
+from pipelines.enrichment.counterparties.counterparties import PURPOSES, Directory, Party, parse_parties
+from pipelines.enrichment.counterparties.lists import Lists, combine
+from pipelines.enrichment.counterparties.patterns import TIERS, Rule, Rulebook, file_of, parse_rules
+from pipelines.enrichment.wording.phrases import search_literals
+from pipelines.vocabulary.rule_files import Fault, RuleError, find_excess, line_of, load_rules, parse
+
+MOST_FILES = 50
+MOST_CHARACTERS = 2_000_000  # of all files
+MOST_LEVELS, MOST_VALUES = 6, 100_000  # of a file's YAML
+MOST_PHRASES = 20_000  # of all counterparties
+MOST_RULES = 200
+MOST_LETTERS = 100  # of a phrase
+MOST_OF_RULE = 200  # phrases and examples in one list of a rule
+MOST_IN_RULES = 10  # rules with the same phrase
+MOST_BEGINNINGS = 8  # other phrases that a phrase begins with: a text with it matches all of them
+LEAST_BEFORE_STAR = 3  # letters
+MOST_FAULTS = 20  # reported at once
+_NAMES = f"{counterparties.FOLDER}/"
+_RULES = tuple(map(file_of, TIERS))
+
+
+@dataclass(frozen=True)
+class OwnRules:
+    """A client's checked files, by name (`counterparties/shops.yaml`), and what they say."""
+
+    files: Mapping[str, str]
+    parties: Sequence[Party]
+    rules: Sequence[Rule]
+
+    @property
+    def content(self) -> bytes:
+        """The files as bytes to be stored: equal for equal files."""
+        return json.dumps(self.files, sort_keys=True, ensure_ascii=False).encode()
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+    @cached_property
+    def lists(self) -> Lists:
+        """The own entries over the shipped ones. Making them takes about 0.3 s."""
+        directory = _lay_over(self.parties)
+        return combine(directory, brands.load(), Rulebook([*self.rules, *patterns.load_shipped()]))
+
+
+def load_own_rules(content: bytes) -> OwnRules:
+    """Load what `OwnRules.content` stored. Raise RuleError as `parse_own_rules`: a later release may refuse it."""
+    return parse_own_rules(json.loads(content))
+
+
+def parse_own_rules(files: Mapping[str, str]) -> OwnRules:
+    """Check a client's files.
+
+    Args:
+        files: their texts by name.
+
+    Raises:
+        RuleError: a line for each fault, at most MOST_FAULTS: `patterns/decisive.yaml:3: what is wrong`.
+    """
+    try:
+        return _parse(files)
+    except RuleError as error:
+        lines = [_located(fault, files) for fault in error.faults[:MOST_FAULTS]]
+        more = len(error.faults) - len(lines)
+        raise RuleError(*lines, *([f"and {more:,} more"] if more else [])) from None
+
+
+def is_rule_file(name: str) -> bool:
+    """Return whether this is the name of a file that own rules may have."""
+    return name in (PURPOSES, *_RULES) or (name.startswith(_NAMES) and name.endswith(".yaml"))
+
+
+def _located(fault: Fault, files: Mapping[str, str]) -> str:
+    line = fault.line or line_of(files.get(fault.file, ""), fault.path)
+    says = " ".join(fault.says.split())
+    return f"{fault.file}:{line}: {says}"
+
+
+def _refuse(faults: Iterable[Fault]) -> None:
+    if found := list(faults):
+        raise RuleError(*found)
+
+
+def _parse(files: Mapping[str, str]) -> OwnRules:
+    _refuse(_excesses(files))
+    documents = {name: parse(text, name) for name, text in sorted(files.items())}
+    documents = {name: document for name, document in documents.items() if document is not None}  # only comments
+    _refuse(_malformed(documents))
+    _refuse(_phrase_excesses(documents))
+    purposes = load_rules(PURPOSES) | documents.get(PURPOSES, {})
+    lists = {name: document for name, document in documents.items() if name.startswith(_NAMES)}
+    parties = [replace(party, is_own=True) for party in parse_parties(purposes, lists)]
+    entries = {tier: documents.get(file_of(tier), ()) for tier in TIERS}
+    rules = parse_rules(entries, partial(_purposes_in, parties), list(purposes)) if any(entries.values()) else []
+    _refuse(_repetitions(rules))
+    return OwnRules(dict(sorted(files.items())), parties, rules)
+
+
+def _purposes_in(own: Sequence[Party], texts: Sequence[str]) -> Sequence[str | None]:
+    return _lay_over(own).purposes_in(texts)
+
+
+def _lay_over(own: Sequence[Party]) -> Directory:
+    """Return own counterparties before the shipped ones, without the shipped phrases that are own ones, too."""
+    taken = set(search_literals([phrase for party in own for phrase in party.says]))
+    shipped = counterparties.load_parties()
+    literals = iter(search_literals([phrase for party in shipped for phrase in party.says]))
+    left = [replace(party, says=[phrase for phrase in party.says if next(literals) not in taken]) for party in shipped]
+    return Directory([*own, *left])
+
+
+def _excesses(files: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield what is too large or not a file of rules, before anything is built."""
+    if len(files) > MOST_FILES:
+        yield Fault(max(files), f"is one file too many: at most {MOST_FILES} are read")
+        return
+    if sum(map(len, files.values())) > MOST_CHARACTERS:
+        largest = max(files, key=lambda name: len(files[name]))
+        yield Fault(largest, f"all files together have more than {MOST_CHARACTERS:,} characters: leave entries out")
+        return
+    for name, text in files.items():
+        if not is_rule_file(name):
+            known = f"{PURPOSES}, {_NAMES}NAME.yaml, {' and '.join(_RULES)}"
+            yield Fault(name, f"is no file of rules: there are {known}")
+        elif (excess := _find_excess(text)) is not None:
+            yield replace(excess, file=name)
+
+
+def _find_excess(text: str) -> Fault | None:
+    try:
+        found = find_excess(text, MOST_LEVELS, MOST_VALUES)
+    except yaml.YAMLError:
+        return None  # `parse` says what is wrong
+    match found:
+        case None:
+            return None
+        case "alias", line:
+            return Fault("", "YAML aliases are not allowed: write the value out", line=line)
+        case _, line:
+            says = f"is nested too deeply, or has more than {MOST_VALUES:,} values: leave entries out"
+            return Fault("", says, line=line)
+
+
+def _malformed(documents: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield what is not in the form of its file."""
+    for name, document in documents.items():
+        if name in _RULES:
+            yield from _malformed_rules(name, document)
+        elif not _is_named(document):
+            yield Fault(name, "takes names with what belongs to them: `fuel: {ACME FUELS: [ACME FUEL*]}`")
+        elif name == PURPOSES:
+            taken = document.keys() & load_rules(PURPOSES).keys()
+            yield from (Fault(name, f"{each} is a shipped purpose: choose another name", (each,)) for each in taken)
+        else:
+            says = "takes counterparties by name (a number in quotes), each with phrases: `ACME FUELS: [ACME FUEL*]`"
+            yield from (Fault(name, says, (each,)) for each, parties in document.items() if not _is_named(parties))
+            yield from _long_names(name, document)
+
+
+def _malformed_rules(name: str, document: Any) -> Iterator[Fault]:
+    if not isinstance(document, list):
+        yield Fault(name, "takes a list of rules: `- {category: …, any: […], matches: […], not: […]}`")
+    elif len(document) > MOST_RULES:
+        yield Fault(name, f"has more than {MOST_RULES} rules: leave some out", (MOST_RULES,))
+    else:
+        says = "is not a rule: it takes category, any, matches and not"
+        yield from (Fault(name, says, (number,)) for number, entry in enumerate(document) if not _is_named(entry))
+
+
+def _is_named(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) for name in value)
+
+
+def _long_names(file: str, document: Mapping[str, Any]) -> Iterator[Fault]:
+    for purpose, parties in document.items():
+        for name in parties if _is_named(parties) else ():
+            if not name.strip() or len(name) > MOST_LETTERS:
+                yield Fault(file, f"a counterparty's name has 1 to {MOST_LETTERS} letters", (purpose, name))
+
+
+@dataclass(frozen=True)
+class _Phrase:
+    text: str
+    here: Fault
+    in_rule: bool
+
+
+def _phrase_excesses(documents: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield the phrases that would make a search slow: too many, too long, or too many that one text matches."""
+    phrases = list(_phrases(documents))
+    names = [each for each in phrases if not each.in_rule]
+    if len(names) > MOST_PHRASES:
+        says = f"all counterparties together have more than {MOST_PHRASES:,} phrases: leave some out"
+        yield replace(names[MOST_PHRASES].here, says=says)
+        return
+    for each in phrases:
+        if len(each.text) > MOST_LETTERS:
+            yield replace(each.here, says=f"{each.text[:20]!r} … has more than {MOST_LETTERS} letters: shorten it")
+        elif each.text.endswith("*") and sum(map(str.isalnum, each.text)) < LEAST_BEFORE_STAR:
+            says = f"{each.text!r} matches too much: write at least {LEAST_BEFORE_STAR} letters before *"
+            yield replace(each.here, says=says)
+    yield from _overlapping(phrases)
+
+
+def _phrases(documents: Mapping[str, Any]) -> Iterator[_Phrase]:
+    """Yield every phrase that is in its place; `parse_parties` and `parse_rules` report the others."""
+    for file, document in documents.items():
+        if file in _RULES:
+            for number, rule in enumerate(document):
+                for field in sorted(patterns.PHRASES & rule.keys()):
+                    yield from (_Phrase(text, Fault(file, "", (number, field)), True) for text in _texts(rule[field]))
+        elif file != PURPOSES:
+            for purpose, parties in document.items():
+                for name, entry in parties.items():
+                    here = Fault(file, "", (purpose, name))
+                    yield from (_Phrase(text, here, False) for text in counterparties.list_phrases(entry))
+
+
+def _texts(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _overlapping(phrases: Sequence[_Phrase]) -> Iterator[Fault]:
+    """Yield the phrases that are in too many rules, or begin with too many other phrases."""
+    literals = search_literals([each.text for each in phrases])
+    times = Counter[str]()
+    for each, literal in zip(phrases, literals, strict=True):
+        times[literal] += each.in_rule
+        if times[literal] == MOST_IN_RULES + 1:
+            says = f"{each.text!r} is in more than {MOST_IN_RULES} rules: join some of them"
+            yield replace(each.here, says=says)
+    above: list[str] = []
+    for literal, each in sorted(dict(zip(literals, phrases, strict=True)).items()):
+        while above and not literal.startswith(above[-1]):
+            above.pop()
+        if len(above) == MOST_BEGINNINGS:
+            says = f"{each.text!r} begins with {MOST_BEGINNINGS} other phrases: remove some of them"
+            yield replace(each.here, says=says)
+        above.append(literal)
+
+
+def _repetitions(rules: Sequence[Rule]) -> Iterator[Fault]:
+    """Yield the rules that can never decide, because an earlier one with the same phrase and conditions does."""
+    first: dict[object, tuple[str, int]] = {}
+    for number, rule in chain.from_iterable(enumerate(r for r in rules if r.tier == tier) for tier in TIERS):
+        for phrase, literal in zip(rule.any, search_literals(rule.any), strict=True):
+            here = file_of(rule.tier), number
+            there = min(first.setdefault((literal, side, *_terms(rule)), here) for side in rule.category)
+            if there != here:
+                says = f"{phrase!r} is already in rule {there[1] + 1}, with the same conditions: remove one of them"
+                yield Fault(here[0], says, (number, "any"))
+
+
+def _terms(rule: Rule) -> tuple[object, ...]:
+    conditions = {column: sorted(values) for column, values in rule.conditions.items()}
+    return rule.tier, str(sorted(rule.with_)), str(sorted(rule.unless)), str(sorted(conditions.items()))

@@ -145,8 +145,8 @@ def _records(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[int])
     """Return each customer's recorded decision and, if requested, the challenger's decision beside it."""
     if spec.before is not None:
         return {}
-    shadows = spec.request.against is Against.CHALLENGER
-    return backtests.latest_records(r, spec.job, numbers, moment.at, shadows=shadows)
+    challenger = spec.job.version if spec.request.against is Against.CHALLENGER else None
+    return backtests.latest_records(r, spec.job.subject_id, numbers, moment.at, challenger)
 
 
 def _two_versions(

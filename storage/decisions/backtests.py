@@ -14,7 +14,6 @@ from sqlalchemy import func, select
 from pipelines.decisions import Recorded, Value
 from storage.core.database import Reading
 from storage.core.models import evaluations
-from storage.portfolio.portfolio_jobs import PortfolioJob
 
 MOST_DAYS = 24
 
@@ -70,22 +69,23 @@ class Request:
 
 
 def latest_records(
-    r: Reading, job: PortfolioJob, customer_numbers: Sequence[int], by: datetime, *, shadows: bool
+    r: Reading, policy_id: UUID, customer_numbers: Sequence[int], by: datetime, challenger: int | None = None
 ) -> dict[int, tuple[Recorded, ...]]:
     """Return the record of each customer's last decision by the policy up to a time, without what-ifs.
 
     Args:
-        shadows: consider only evaluations that the job's version shadowed as the challenger; add the challenger's
-            record as the second of each pair.
+        challenger: consider only evaluations that this version shadowed as the challenger; add the challenger's record
+            as the second of each pair.
     """
     shadow = evaluations.alias("shadow")
-    ran = (shadow.c.shadow_of == evaluations.c.evaluation_id) & (shadow.c.version == job.version)
+    shadows = challenger is not None
+    ran = (shadow.c.shadow_of == evaluations.c.evaluation_id) & (shadow.c.version == challenger)
     beside = evaluations.join(shadow, ran) if shadows else evaluations
     last = (
         select(func.max(evaluations.c.number))
         .select_from(beside)
         .where(
-            evaluations.c.policy_id == job.subject_id,
+            evaluations.c.policy_id == policy_id,
             evaluations.c.customer_number.in_(list(customer_numbers)),
             evaluations.c.shadow_of.is_(None),
             evaluations.c.what_if.is_(False),

@@ -1,8 +1,9 @@
 """Commands that categorise a file without a server, and that train and activate learned models of categories."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +26,7 @@ from api.core.commands.console import (
     warn,
 )
 from api.core.commands.files import as_csv, content_of, csv_of, headings_of, write
-from api.enrichment.commands.own_rules import RulesOption, read_rules
+from api.enrichment.commands.options import ACTIVATING_SAMPLE, RulesOption, SampleOfActivation, read_rules
 from api.intake.commands.exports import (
     MOST_FAULTS,
     ColumnsFileOption,
@@ -40,6 +41,7 @@ from api.intake.commands.exports import (
     show_refused,
     unreadable_rows,
 )
+from pipelines.enrichment.knowledge import Knowledge, OfCustomers
 from pipelines.enrichment.learned import model_file
 from pipelines.enrichment.learned.model import Model, read_held_accuracy
 from pipelines.enrichment.training import deciding, labelled
@@ -56,7 +58,8 @@ from storage.core.audit import OPERATOR
 from storage.core.database import Reading, Writing
 from storage.core.logs import printable
 from storage.core.settings import Settings
-from storage.enrichment import category_models, transactions
+from storage.customers import customers
+from storage.enrichment import category_models, transactions, versions
 from storage.enrichment.category_models import StoredModel
 
 if TYPE_CHECKING:
@@ -256,25 +259,31 @@ def list_models(as_json: AsJson = False) -> None:
 def activate(
     model: Annotated[str, typer.Argument(help="The model's id, or its file.")],
     client: ForClient = None,
+    sample: SampleOfActivation = ACTIVATING_SAMPLE,
     as_json: AsJson = False,
 ) -> None:
-    """Use a model from now on. Customers with transactions are queued for enrichment.
+    """Show what a model changes, and use it from now on. Customers with transactions are queued for enrichment.
 
     Example: tidemark categories activate 7d1e… --client 2f0c…
     """
-    with opened_store() as store, store.db.writing() as w:
-        chosen = _chosen(w, model, client)
-        content = model_file.loads(category_models.content(w, chosen.model_id))
-        if not deciding.speaks_taxonomy(content):
-            raise Unprocessable("Model.OtherLabels", "The model's labels are not all categories of the taxonomy.")
-        if read_held_accuracy(content).worthless:
-            raise Unprocessable("Model.Worthless", f"The model is not activated: {_WORTHLESS}")
-        if missing := _unfilled(w, store, content, client):
-            raise Unprocessable("Model.UnfilledColumns", _say_unfilled(missing))
-        category_models.activate(w, chosen.model_id, client, OPERATOR.who, now())
-        resource = {"modelId": chosen.model_id}
-        audit.append(w, OPERATOR, "Model.Activated", resource, now(), client_id=client)
-    print_record({"modelId": chosen.model_id, "usedFor": client or "all"}, as_json=as_json)
+    from api.enrichment.commands.impact import Sides, show_before  # noqa: PLC0415  importing it takes half a second
+
+    with opened_store() as store:
+        with store.db.reading() as r:
+            content = _usable(r, store, model, client)
+            concerned = _concerned(r, client)
+        change = Sides(change=partial(_with_model, content, concerned))
+        impact = show_before(store, concerned, change, sample, now(), f"model {content.name}", quiet=as_json)
+        with store.db.writing() as w:
+            chosen = _chosen(w, model, client)
+            category_models.activate(w, chosen.model_id, client, OPERATOR.who, now())
+            resource = {"modelId": chosen.model_id}
+            audit.append(w, OPERATOR, "Model.Activated", resource, now(), client_id=client)
+    record = {"modelId": chosen.model_id, "usedFor": client or "all"}
+    if as_json:
+        print_json({**record, "impact": impact})
+    else:
+        print_record(record, as_json=False)
 
 
 @categories.command("deactivate")
@@ -292,6 +301,42 @@ def deactivate(client: ForClient = None, as_json: AsJson = False) -> None:
             )
         audit.append(w, OPERATOR, "Model.Deactivated", {"modelId": used}, now(), client_id=client)
     print_record({"modelId": used, "usedFor": None}, as_json=as_json)
+
+
+def _usable(r: Reading, store: "Store", model: str, client: UUID | None) -> Model:
+    """Return the model with this id, or of this file, if it may decide on the client's transactions.
+
+    Raises:
+        Unprocessable: it may not.
+    """
+    content = model_file.loads(_content_of(r, model))
+    if not deciding.speaks_taxonomy(content):
+        raise Unprocessable("Model.OtherLabels", "The model's labels are not all categories of the taxonomy.")
+    if read_held_accuracy(content).worthless:
+        raise Unprocessable("Model.Worthless", f"The model is not activated: {_WORTHLESS}")
+    if missing := _unfilled(r, store, content, client):
+        raise Unprocessable("Model.UnfilledColumns", _say_unfilled(missing))
+    return content
+
+
+def _content_of(r: Reading, model: str) -> bytes:
+    try:
+        return category_models.content(r, category_models.get(r, UUID(model)).model_id)
+    except ValueError:
+        return content_of(Path(model))
+
+
+def _concerned(r: Reading, client: UUID | None) -> dict[int, int]:
+    """Return the customers for whom a model of the client, or for all clients, would decide, with their versions."""
+    stored = versions.of_customers(r, client)
+    if client is not None:
+        return stored
+    own, clients = category_models.uses(r).keys(), customers.clients_of(r, stored)
+    return {number: version for number, version in stored.items() if clients[number] not in own}
+
+
+def _with_model(model: Model, concerned: Mapping[int, int], known: Knowledge) -> Knowledge:
+    return replace(known, models=[OfCustomers(frozenset(concerned), model)])
 
 
 def _unfilled(r: Reading, store: "Store", model: Model, client: UUID | None) -> list[str]:

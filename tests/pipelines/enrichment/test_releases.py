@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
 from pipelines.portfolio import releases
-from pipelines.portfolio.releases import EXAMPLES, Impact, checked, compare, fingerprint, merged
+from pipelines.portfolio.impact import EXAMPLES, Impact, compare, merged
+from pipelines.portfolio.releases import checked, fingerprint
 from pipelines.vocabulary.rule_files import RuleError
 from pipelines.vocabulary.taxonomy import GROUPS, VERSION
 from tests.conftest import examples

@@ -1,4 +1,4 @@
-"""A folder of own rules that a command reads (`--rules FOLDER`), and the message for each of its faults."""
+"""Options that commands share: a folder of own rules (`--rules`), and how many customers to compare (`--sample`)."""
 
 from itertools import chain, islice
 from pathlib import Path
@@ -15,6 +15,11 @@ from storage.core.logs import printable
 RulesOption = Annotated[
     Path | None,
     typer.Option("--rules", metavar="FOLDER", help="A folder of your own rules and names, laid over the shipped ones."),
+]
+ACTIVATING_SAMPLE = 200  # customers compared before an activation, unless the operator says how many (our judgement)
+SampleOfActivation = Annotated[
+    int,
+    typer.Option("--sample", min=0, help="Show first what changes for this many customers. 0: activate at once."),
 ]
 _PATTERNS = ("*.y*ml", "counterparties/*.y*ml", "patterns/*.y*ml")
 

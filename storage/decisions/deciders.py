@@ -1,0 +1,44 @@
+"""Read what decides on a client's customers: its published policies, with recorded inputs, and its active rulesets."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from uuid import UUID
+
+from pipelines.decisions import Attribute, planned
+from pipelines.decisions.backtest import recorded
+from pipelines.monitoring import watch
+from pipelines.portfolio.impact import Deciders, TriedPolicy
+from storage.core.database import Reading
+from storage.decisions import backtests, context, policies
+from storage.monitoring import attributes, rulesets
+
+
+def read(r: Reading, client_id: UUID, versions: Mapping[int, int], now: datetime, as_of: date) -> Deciders:
+    """Return what decides on these customers of one client now.
+
+    Args:
+        versions: customer number → data version.
+
+    Raises:
+        Corrupt: a stored policy or ruleset is damaged.
+    """
+    stated: dict[int, dict[str, Attribute]] = {number: {} for number in versions}
+    for number, each in attributes.of_all(r, versions):
+        stated[number][each.name] = Attribute(each.value, each.expires_at)
+    active = rulesets.active(r, versions)
+    return Deciders(
+        now,
+        context.read(r, versions, now, as_of),
+        stated,
+        _policies(r, client_id, versions, now),
+        watch(rulesets.watched(r, active)) if active else None,
+    )
+
+
+def _policies(r: Reading, client_id: UUID, customers: Mapping[int, int], now: datetime) -> list[TriedPolicy]:
+    found = []
+    for stored, version in policies.find(r, client_id).items:
+        records = backtests.latest_records(r, stored.policy_id, list(customers), now)
+        answered = {number: record for number, (record,) in records.items()}
+        found.append(TriedPolicy(stored.slug, planned(version.policy), recorded.inputs_of(answered)))
+    return found

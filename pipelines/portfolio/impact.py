@@ -190,8 +190,8 @@ def compare(before: pl.DataFrame, after: pl.DataFrame, as_of: date, deciders: De
         examples=_largest(moved.select(MOVED_ROWS.names())),
         of_customers=_shaped(OF_CUSTOMERS, moved.group_by(BY_CUSTOMER).agg(count=pl.len(), dollars=size.sum())),
         ratings=ratings,
-        decisions=_decisions(older, newer, deciders),
-        matches=_matches(older, newer, deciders),
+        decisions=compare_decisions(older, newer, deciders),
+        matches=compare_matches(older, newer, deciders),
     )
 
 
@@ -275,7 +275,7 @@ def read_reports(facts: Facts) -> tuple[pl.DataFrame, pl.DataFrame]:
     return figures, pl.DataFrame(ratings, {"customer_number": pl.Int64(), "rating": pl.String()}, orient="row")
 
 
-def _decisions(before: Facts, after: Facts, deciders: Deciders) -> pl.DataFrame:
+def compare_decisions(before: Facts, after: Facts, deciders: Deciders) -> pl.DataFrame:
     """Return the DECISIONS that differ, as a backtest of each policy over both sides finds them."""
     each = (_decided_differently(policy, before, after, deciders) for policy in deciders.policies)
     return _shaped(DECISIONS, *each)
@@ -297,7 +297,7 @@ def _decide(policy: TriedPolicy, facts: Facts, deciders: Deciders) -> Side:
     )
 
 
-def _matches(before: Facts, after: Facts, deciders: Deciders) -> pl.DataFrame:
+def compare_matches(before: Facts, after: Facts, deciders: Deciders) -> pl.DataFrame:
     """Return the MATCHES: rules whose condition holds on one side only. An unknown condition does not hold."""
     watch = deciders.watch
     if watch is None:

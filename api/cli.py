@@ -79,7 +79,7 @@ COMMANDS = {
         LENDING, "Train and activate models that learn categories.", "enrichment.categories", "categories"
     ),
     "enrichment": Listed(
-        LENDING, "List releases of the enrichment, and compare two.", "enrichment.enrichment", "enrichment"
+        LENDING, "Compare releases and your own rules; activate rules.", "enrichment.enrichment", "enrichment"
     ),
     "subscriptions": Listed(
         WEBHOOKS, "List, pause and resume webhook subscriptions.", "webhooks.subscriptions", "subscriptions"

@@ -32,7 +32,7 @@ from storage.core.database import Reading
 from storage.core.paging import Page, Paged
 from storage.customers.customers import Customer
 from storage.decisions import context
-from storage.enrichment import corrections, transactions
+from storage.enrichment import category_models, corrections, own_rules, transactions
 from storage.enrichment.transactions import Location
 from storage.jobs import jobs
 from storage.reports import reports
@@ -97,15 +97,16 @@ def _known(r: Reading, customer: Customer, data_version: int, moment: datetime) 
 
     If it is no longer stored, return the current version and the last job whose rows had been received by then. The
     current version has today's enrichment of these rows, so it can replace the old one only if the client has changed
-    no corrections since.
+    no corrections, model or own rules since.
 
     Raises:
-        Gone: the version is no longer stored, and corrections were made or revoked since.
+        Gone: the version is no longer stored, and one of these was changed since.
     """
     try:
         return transactions.place_of(r, customer, data_version), None
     except Gone:
-        if corrections.changed_since(r, customer, moment):
+        chosen = (each.changed_since(r, customer.client_id, moment) for each in (category_models, own_rules))
+        if corrections.changed_since(r, customer, moment) or any(chosen):
             raise
     return transactions.place_of(r, customer), jobs.last_received(r, customer, moment)
 

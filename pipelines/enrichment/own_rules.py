@@ -9,7 +9,6 @@ words instead of regular expressions, and limits (our judgement) on what one tex
 """
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
+import msgspec
 import yaml
 
 from pipelines.enrichment.counterparties import brands, counterparties, patterns
@@ -52,7 +52,7 @@ class OwnRules:
     @property
     def content(self) -> bytes:
         """The files as bytes to be stored: equal for equal files."""
-        return json.dumps(self.files, sort_keys=True, ensure_ascii=False).encode()
+        return msgspec.json.encode(self.files, order="deterministic")
 
     @property
     def fingerprint(self) -> str:
@@ -67,7 +67,11 @@ class OwnRules:
 
 def load_own_rules(content: bytes) -> OwnRules:
     """Load what `OwnRules.content` stored. Raise RuleError as `parse_own_rules`: a later release may refuse it."""
-    return parse_own_rules(json.loads(content))
+    try:
+        files = msgspec.json.decode(content, type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise RuleError("the stored files are damaged") from error
+    return parse_own_rules(files)
 
 
 def parse_own_rules(files: Mapping[str, str]) -> OwnRules:

@@ -681,6 +681,29 @@ category_model_uses = Table(
     Column("who", String(40), nullable=False),  # as in the audit trail
 )
 
+# Clients' own rules, as `OwnRules.content` writes them. A version never changes.
+own_rules = Table(
+    "own_rules",
+    metadata,
+    Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),  # from 1
+    Column("fingerprint", String(64), nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    Column("content", LargeBinary, nullable=False),
+)
+
+# Which version is used for which client. Nothing is overwritten: the last entry of a client applies.
+own_rule_uses = Table(
+    "own_rule_uses",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("version", Integer),  # null: the shipped rules alone
+    Column("used_from", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
+)
+
 # Scorecards fitted to outcomes. The content is the scorecard's file; the fingerprint identifies it.
 risk_models = Table(
     "risk_models",

@@ -35,7 +35,7 @@ def add(
 ) -> StoredModel:
     """Store a model. It is not used yet."""
     if client_id is not None:
-        _require_client(w, client_id)
+        require_client(w, client_id)
     model = StoredModel(uuid4(), client_id, fingerprint, facts, now)
     w.execute(
         insert(category_models).values(
@@ -87,7 +87,7 @@ def activate(w: Writing, model_id: UUID, client_id: UUID | None, who: str, now: 
     """
     model = get(w, model_id)
     if client_id is not None:
-        _require_client(w, client_id)
+        require_client(w, client_id)
     if model.client_id not in (None, client_id):
         raise Conflict("Model.OfAnotherClient", f"The model was trained only for client {model.client_id}.")
     _use(w, model_id, client_id, who, now)
@@ -115,6 +115,13 @@ def in_use(r: Reading, client_ids: Sequence[UUID]) -> dict[UUID, UUID]:
     return {client_id: model_id for client_id, model_id in chosen.items() if model_id is not None}
 
 
+def changed_since(r: Reading, client_id: UUID, moment: datetime) -> bool:
+    """Return whether another model was chosen after a time, for the client or for all."""
+    uses_ = category_model_uses.c
+    concerns = (uses_.client_id == client_id) | uses_.client_id.is_(None)
+    return r.execute(select(uses_.number).where(concerns, uses_.used_from > moment).limit(1)).first() is not None
+
+
 def _use(w: Writing, model_id: UUID | None, client_id: UUID | None, who: str, now: datetime) -> None:
     """Use a model from now on. Customers already enriched are enriched again."""
     before = uses(w)
@@ -123,11 +130,17 @@ def _use(w: Writing, model_id: UUID | None, client_id: UUID | None, who: str, no
     for each in concerned:
         if client_id is None and each in before:
             continue  # it has a model of its own
-        knowledge_of_all_changes(w, each)
-        request_recomputations(w, each, with_transactions(w, each), Flow.REENRICHMENT, now)
+        enrich_again(w, each, now)
 
 
-def _require_client(r: Reading, client_id: UUID) -> None:
+def enrich_again(w: Writing, client_id: UUID, now: datetime) -> None:
+    """Queue all customers of a client, because something that decides on all their transactions has changed."""
+    knowledge_of_all_changes(w, client_id)
+    request_recomputations(w, client_id, with_transactions(w, client_id), Flow.REENRICHMENT, now)
+
+
+def require_client(r: Reading, client_id: UUID) -> None:
+    """Raise NotFound if there is no such client."""
     if r.execute(select(clients.c.client_id).where(clients.c.client_id == client_id)).first() is None:
         raise NotFound("Client.NotFound", "There is no client with this id.")
 

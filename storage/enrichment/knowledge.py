@@ -5,30 +5,39 @@ If any of it changes before a batch commits, the commit leaves the customers con
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 import polars as pl
 
-from pipelines.enrichment.knowledge import CUSTOMERS, RELATED_PARTIES, Knowledge, OfCustomers
+from pipelines.enrichment.counterparties.lists import Lists
+from pipelines.enrichment.knowledge import CUSTOMERS, RELATED_PARTIES, Knowledge, OfCustomers, T
 from pipelines.enrichment.learned.model import Model
 from pipelines.enrichment.learned.model_file import loads
+from pipelines.enrichment.own_rules import load_own_rules
 from pipelines.enrichment.transfers.group_pairs import COLUMNS, GROUP_ROWS, select_group_candidates
 from pipelines.vocabulary.errors import Corrupt, Unprocessable
+from pipelines.vocabulary.rule_files import RuleError
 from storage.core.database import Reading
 from storage.core.lake import Lake
 from storage.customers import customers
-from storage.enrichment import category_models, corrections, related_parties, transactions
+from storage.enrichment import category_models, corrections, own_rules, related_parties, transactions
 
 log = logging.getLogger(__name__)
 
-_MODELS_CACHED = 8  # in memory, some tens of megabytes each
+_CACHED = 8  # models and own rules each, in memory, some tens of megabytes each
 _models: dict[UUID, Model] = {}  # a stored model never changes
+_lists_cached: dict[tuple[UUID, int], Lists] = {}  # nor does a version of own rules
+K = TypeVar("K", UUID, tuple[UUID, int])
 
 
 def read(r: Reading, lake: Lake, customer_numbers: Iterable[int]) -> Knowledge:
     """Read what is known now. This includes rows of customers in the same group, except those in damaged files."""
     numbers = list(customer_numbers)
+    clients = customers.clients_of(r, numbers)
+    own_versions = {client_id: (client_id, version) for client_id, version in own_rules.uses(r).items()}
     parties = [
         (number, party.name, party.abn, party.role)
         for number, declared in related_parties.of_all(r, numbers).items()
@@ -38,8 +47,9 @@ def read(r: Reading, lake: Lake, customer_numbers: Iterable[int]) -> Knowledge:
         corrections=corrections.live(r, numbers),
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
         customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
-        models=_models_of(r, numbers),
+        models=_of_clients(clients, category_models.in_use(r, list(set(clients.values()))), partial(_model, r)),
         group_rows=_group_rows(r, lake, numbers),
+        own_lists=_of_clients(clients, own_versions, partial(_lists, r)),
     )
 
 
@@ -66,15 +76,28 @@ def _group_rows(r: Reading, lake: Lake, numbers: Sequence[int]) -> pl.DataFrame:
     return links.join(held, on="other", how="inner", validate="m:m").select(*GROUP_ROWS).collect()
 
 
-def _models_of(r: Reading, numbers: Sequence[int]) -> list[OfCustomers[Model]]:
-    clients = customers.clients_of(r, numbers)
-    used = category_models.in_use(r, list(set(clients.values())))
-    users: defaultdict[UUID, set[int]] = defaultdict(set)
+def _of_clients(
+    clients: Mapping[int, UUID], used: Mapping[UUID, K], load: Callable[[K], T | None]
+) -> list[OfCustomers[T]]:
+    """Return what the customers' clients have activated, with their customers. What can't be read is left out."""
+    users: defaultdict[K, set[int]] = defaultdict(set)
     for number, client_id in clients.items():
         if client_id in used:
             users[used[client_id]].add(number)
-    read_models = ((frozenset(of), _model(r, model_id)) for model_id, of in sorted(users.items()))
-    return [OfCustomers(of, model) for of, model in read_models if model is not None]
+    loaded = ((frozenset(of), load(key)) for key, of in sorted(users.items()))
+    return [OfCustomers(of, value) for of, value in loaded if value is not None]
+
+
+def _lists(r: Reading, key: tuple[UUID, int]) -> Lists | None:
+    """Return a version of a client's own rules over the shipped ones, or None if it can't be read."""
+    if key not in _lists_cached:
+        try:
+            lists = load_own_rules(own_rules.content(r, *key)).lists
+        except (Corrupt, RuleError) as error:
+            log.error("version %d of the own rules of client %s is not used: %s", key[1], key[0], type(error).__name__)
+            return None
+        _cache(_lists_cached, key, lists)
+    return _lists_cached[key]
 
 
 def _model(r: Reading, model_id: UUID) -> Model | None:
@@ -85,7 +108,11 @@ def _model(r: Reading, model_id: UUID) -> Model | None:
         except (Corrupt, Unprocessable) as error:
             log.error("the model %s is not used: %s", model_id, error.detail)
             return None
-        if len(_models) >= _MODELS_CACHED:
-            _models.pop(next(iter(_models)))
-        _models[model_id] = model
+        _cache(_models, model_id, model)
     return _models[model_id]
+
+
+def _cache(cached: dict[K, T], key: K, value: T) -> None:
+    if len(cached) >= _CACHED:
+        cached.pop(next(iter(cached)))
+    cached[key] = value

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,7 +11,7 @@ from uuid import UUID
 import polars as pl
 import typer
 
-from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_records
+from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_record, print_records
 from api.enrichment.commands.impact import (
     Compared,
     Named,
@@ -18,24 +19,33 @@ from api.enrichment.commands.impact import (
     compare_stored,
     describe_impact,
     print_impact,
+    show_before,
+    unchanged,
 )
-from api.enrichment.commands.options import RulesOption, read_rules
+from api.enrichment.commands.options import ACTIVATING_SAMPLE, RulesOption, SampleOfActivation, read_rules
 from api.intake.commands.exports import ColumnsFileOption, ColumnsOption, CurrencyOption, ExportFile, open_exports
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, enrich
 from pipelines.enrichment.knowledge import Knowledge
-from pipelines.enrichment.own_rules import OwnRules
+from pipelines.enrichment.own_rules import OwnRules, load_own_rules
 from pipelines.intake.exports import in_one_currency, name_accounts, submitted
 from pipelines.intake.rows import validate
 from pipelines.pages.wording import counted
 from pipelines.portfolio.impact import compare
 from pipelines.portfolio.releases import Release, fingerprint, releases
-from pipelines.vocabulary.errors import TidemarkError
+from pipelines.vocabulary.errors import NotFound, TidemarkError
 from pipelines.vocabulary.schemas import TRANSACTIONS
+from storage.core import audit
+from storage.core.audit import OPERATOR
 from storage.core.settings import Settings
-from storage.enrichment import versions
+from storage.core.store import Store
+from storage.enrichment import own_rules, versions
+from storage.enrichment.category_models import require_client
 
-enrichment = typer.Typer(help="The enrichment: list and compare releases.", no_args_is_help=True)
+enrichment = typer.Typer(help="Releases and your own rules: compare and activate.", no_args_is_help=True)
 
+Folder = Annotated[Path, typer.Argument(help="The folder with counterparties/*.yaml, patterns/*.yaml, purposes.yaml.")]
+OfClient = Annotated[UUID, typer.Option("--client", help="The client whose customers these rules are for.")]
+SHOWN_FINGERPRINT = 12  # characters
 Client = Annotated[UUID | None, typer.Option(help="Only this client's customers.")]
 Sample = Annotated[int | None, typer.Option(min=1, help="Only this many customers, spread evenly over the portfolio.")]
 
@@ -114,16 +124,113 @@ def diff(
         compared = _on_files(open_exports(files, columns, columns_file, None), own, currency)
         _show({"from": to_version, "to": to_version}, f"Shipped rules → rules of {rules}", compared, as_json=as_json)
         return
-    change = Sides(from_version, to_version, lambda known: known if own is None else _with_rules(known, own))
+    change = unchanged if own is None else partial(_with_rules, own)
     with opened_store() as store:
         with store.db.reading() as r:
             stored = versions.of_customers(r, client)
-        compared = compare_stored(store, stored, change, sample, now(), quiet=as_json)
+        compared = compare_stored(store, stored, Sides(from_version, to_version, change), sample, now(), quiet=as_json)
     if not compared.impact.customers:
         raise NothingToCompare("Enrichment.NothingToCompare", _what_could(stored, from_version, to_version))
     before = "Stored version" if from_version is None else f"Version {from_version}"
     after = f"{to_version}" if own is None else f"rules of {rules}"
     _show({"from": from_version, "to": to_version}, f"{before} → {after}", compared, as_json=as_json)
+
+
+@enrichment.command("check")
+def check(folder: Folder, as_json: AsJson = False) -> None:
+    """Check a folder of your own rules. Each fault is a line with file, line and what to write instead.
+
+    Example: tidemark enrichment check own-rules
+    """
+    own = read_rules(folder)
+    counts = {"counterparties": len(own.parties), "rules": len(own.rules), "fingerprint": own.fingerprint}
+    print_record(counts, as_json=as_json)
+
+
+@enrichment.command("rules")
+def list_rules(client: Client = None, as_json: AsJson = False) -> None:
+    """List the stored versions of clients' own rules, and which are in use.
+
+    Example: tidemark enrichment rules
+    """
+    with opened_store() as store, store.db.reading() as r:
+        found, uses = own_rules.find(r, client), own_rules.uses(r)
+    records = [
+        {
+            "clientId": each.client_id,
+            "version": each.version,
+            "inUse": uses.get(each.client_id) == each.version,
+            "fingerprint": each.fingerprint[:SHOWN_FINGERPRINT],
+            "dateCreated": each.created_at,
+            "createdBy": each.created_by,
+        }
+        for each in found
+    ]
+    print_records(records, as_json=as_json, empty="No client has own rules.")
+
+
+@enrichment.command("activate")
+def activate(
+    rules: Annotated[str, typer.Argument(help="A folder of your own rules, or the number of a stored version.")],
+    client: OfClient,
+    sample: SampleOfActivation = ACTIVATING_SAMPLE,
+    as_json: AsJson = False,
+) -> None:
+    """Show what own rules change, and use them for the client from now on. Its customers are queued for enrichment.
+
+    Example: tidemark enrichment activate own-rules --client 2f0c…
+    """
+    with opened_store() as store:
+        own = _own_rules(store, rules, client)
+        impact = _show_before(store, client, own, sample, f"rules of {rules}", as_json=as_json)
+        with store.db.writing() as w:
+            version = own_rules.add(w, client, own, OPERATOR.who, now()).version
+            own_rules.activate(w, client, version, OPERATOR.who, now())
+            resource = {"version": str(version), "fingerprint": own.fingerprint}
+            audit.append(w, OPERATOR, "OwnRules.Activated", resource, now(), client_id=client)
+    _show_use({"clientId": client, "version": version, "fingerprint": own.fingerprint}, impact, as_json=as_json)
+
+
+@enrichment.command("deactivate")
+def deactivate(client: OfClient, sample: SampleOfActivation = ACTIVATING_SAMPLE, as_json: AsJson = False) -> None:
+    """Show what goes back, and use the shipped rules alone for the client from now on.
+
+    Example: tidemark enrichment deactivate --client 2f0c…
+    """
+    with opened_store() as store:
+        with store.db.reading() as r:
+            if client not in own_rules.uses(r):
+                raise NotFound("OwnRules.NotActive", "The client uses no own rules.")
+        impact = _show_before(store, client, None, sample, "shipped rules", as_json=as_json)
+        with store.db.writing() as w:
+            used = own_rules.deactivate(w, client, OPERATOR.who, now())
+            audit.append(w, OPERATOR, "OwnRules.Deactivated", {"version": str(used)}, now(), client_id=client)
+    _show_use({"clientId": client, "version": None}, impact, as_json=as_json)
+
+
+def _own_rules(store: Store, rules: str, client: UUID) -> OwnRules:
+    """Return the rules of a folder, or the client's stored version with this number."""
+    if not rules.isdecimal():
+        return read_rules(Path(rules))
+    with store.db.reading() as r:
+        return load_own_rules(own_rules.content(r, client, own_rules.get(r, client, int(rules)).version))
+
+
+def _show_before(
+    store: Store, client: UUID, own: OwnRules | None, sample: int, what: str, *, as_json: bool
+) -> dict[str, Any] | None:
+    with store.db.reading() as r:
+        require_client(r, client)
+        stored = versions.of_customers(r, client)
+    change = Sides(change=partial(_with_rules, own))
+    return show_before(store, stored, change, sample, now(), what, quiet=as_json)
+
+
+def _show_use(record: Mapping[str, Any], impact: Mapping[str, Any] | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json({**record, "impact": impact})
+    else:
+        print_record(record, as_json=False)
 
 
 def _show(about: Mapping[str, Any], title: str, compared: Compared, *, as_json: bool) -> None:
@@ -149,8 +256,9 @@ def _on_files(files: Sequence[ExportFile], own: OwnRules, currency: str | None) 
     return Compared(impact, 0, {number: Named(None, name or stem) for number, name in sent.customers.items()})
 
 
-def _with_rules(known: Knowledge, own: OwnRules) -> Knowledge:
-    return replace(known, lists=own.lists, own_lists=())
+def _with_rules(own: OwnRules | None, known: Knowledge) -> Knowledge:
+    """Read all customers by these rules, or by the shipped ones alone."""
+    return replace(known, lists=None if own is None else own.lists, own_lists=())
 
 
 def _what_could(stored: Mapping[int, int], before: int | None, after: int) -> str:

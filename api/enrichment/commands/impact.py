@@ -39,6 +39,10 @@ SHOWN_TEXT = 60  # characters of a description
 ChangeKnowledge = Callable[[Knowledge], Knowledge]
 
 
+def unchanged(known: Knowledge) -> Knowledge:
+    return known
+
+
 @dataclass(frozen=True)
 class Named:
     """What a customer is called. `customer_id` is null in a file."""
@@ -70,7 +74,7 @@ class Sides:
 
     before: int | None = None
     after: int = ENRICHMENT_VERSION
-    change: ChangeKnowledge = lambda known: known
+    change: ChangeKnowledge = unchanged
 
 
 def compare_stored(

@@ -11,13 +11,23 @@ from sqlalchemy import text
 from pipelines.vocabulary.errors import Unavailable
 from storage.core import migrations, upgrading
 from storage.core.database import Database
-from storage.core.models import metadata
+from storage.core.models import metadata, own_rule_uses, own_rules
 from storage.core.store import Store
 
 
 def test_migrated_database_equals_the_models(store: Store) -> None:
     with store.db.reading() as r:
         assert compare_metadata(MigrationContext.configure(r), metadata) == []
+
+
+def test_a_database_of_the_baseline_becomes_equal_to_the_models(store: Store) -> None:
+    with store.db.writing() as w:
+        for table in (own_rule_uses, own_rules):
+            table.drop(w)
+        w.execute(text("UPDATE alembic_version SET version_num = 'tables_3'"))
+    with closing(Store.open(store.settings)) as again, again.db.reading() as r:
+        assert compare_metadata(MigrationContext.configure(r), metadata) == []
+        assert again.db.revisions()[0] == migrations.NEWEST
 
 
 def test_newest_revision_is_the_head_of_the_migrations() -> None:

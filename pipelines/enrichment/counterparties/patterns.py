@@ -290,7 +290,7 @@ def _category_faults(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _spelling_faults(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, phrase in ((name, phrase) for name in sorted(PHRASES & entry.keys()) for phrase in entry[name]):
+    for name, phrase in ((field, each) for field in sorted(PHRASES & entry.keys()) for each in entry[field]):
         words = _SPELT.findall(phrase)
         if unknown := [word for word in words if word not in _spellings()]:
             yield name, f"there are no spellings of {', '.join(unknown)}"

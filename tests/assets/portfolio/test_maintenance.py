@@ -112,7 +112,7 @@ def test_slices_done_before_a_failure_are_not_repeated(store: Store) -> None:
 
 def test_a_customer_with_an_unfinished_submission_is_left_to_it(store: Store, lenders: list[Lender]) -> None:
     lenders[1].submit(SALE)
-    assert backfilled(store) == Outcome(customers=2, left=1)
+    assert backfilled(store) == Outcome(customers=2, skipped=1)
     assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
     lenders[1].end_all()
     assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
@@ -124,7 +124,7 @@ def test_a_submission_received_while_a_slice_is_computed_takes_precedence(store:
         return tables.reenrich(store, work)
 
     outcome = carry_out(store, Task.BACKFILL, BUCKET, tables.outdated(), overtaken)
-    assert outcome == Outcome(customers=2, left=1)
+    assert outcome == Outcome(customers=2, skipped=1)
     assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
 
 

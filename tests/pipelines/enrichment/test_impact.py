@@ -79,7 +79,7 @@ def customers(**categories: tuple[str, ...]) -> pl.DataFrame:
         for name, slugs in categories.items()
         for slug, amount in zip(slugs, AMOUNTS, strict=True)
     ]
-    return known(*rows).collect()
+    return known(*rows)
 
 
 SALES, ONE, NONE = ("customer_transfer",) * 2, ("customer_transfer", "grant"), ("grant", "grant")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipelines.enrichment.wording.phrases import Phrasebook, words_of
 
 
-def prepare(*texts: str, numbers: Sequence[str] = ()) -> pl.Series:
+def prepare(*texts: str, numbers: tuple[str, ...] = ()) -> pl.Series:
     upper = pl.DataFrame({"text": [text.upper() for text in texts]}, {"text": pl.String})
     return upper.select(words_of(pl.col("text"), numbers)).to_series()
 

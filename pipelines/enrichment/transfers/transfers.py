@@ -5,13 +5,14 @@ amounts, the texts decide best which belong together: they name each other's acc
 mention a transfer. So pairs with the strongest texts are taken first; among equally strong ones, those of the same day,
 then those a day apart, and so on. A text that names another of the customer's accounts excludes a pair.
 
-Each step pairs the n-th amount out of an account with the n-th into another, among rows alike in `_ALIKE`. So a join
-never has more rows than its input times the number of accounts, and thousands of equal amounts on one day (a hostile or
-synthetic feed) are paired in a few joins. Rows known to be with somebody else (a named merchant, the bank itself) are
-left out unless their text names an own account, because their amount may match by chance.
+Rows alike in `_ALIKE` are one kind, and a join finds the kinds that can be paired. Each step then pairs the n-th row of
+a kind with the n-th of another. So no join has more rows than its input times the number of accounts and of days, and
+thousands of equal amounts on one day (a hostile or synthetic feed) are paired in a few joins. Rows known to be with
+somebody else (a named merchant, the bank itself) are left out unless their text names an own account, because their
+amount may match by chance.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import polars as pl
@@ -130,8 +131,7 @@ _ALIKE = (
 Naming = tuple[
     bool, bool
 ]  # whether the outgoing row's text names the other account, and whether the incoming row's does
-_NAMING: Mapping[int, Sequence[Naming]] = {BOTH_NAME: [(True, True)], ONE_NAMES: [(True, False), (False, True)]}
-_BY_WORDS: Sequence[Naming] = [(False, False)]
+_NAMINGS: Sequence[Naming] = ((True, True), (True, False), (False, True), (False, False))
 _FEW_ROWS = 200_000  # up to this many rows, one join covers all distances in days
 _CONFIDENCES = dict(enumerate(CONFIDENCE))
 # Days from the amount out to the amount in, in order of preference: close before far, and leaving before arriving.
@@ -285,17 +285,17 @@ def _pair_sides(sides: pl.DataFrame) -> pl.DataFrame:
 
 def _match_sides(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Pair rows with the same `key`, each row at most once: the strongest texts first, then the closest in time."""
-    free = _number_alike(sides, key)
+    free = sides.with_columns(kind=pl.col("place").min().over(*key, *_ALIKE))
     chosen = [pl.DataFrame(schema=_CANDIDATES)]
-    for tier, days in _list_steps(free, key):
-        candidates = _find_candidates(free, key, days, tier)
+    for meeting in _list_meetings(free, key):
+        candidates = _find_candidates(free, meeting)
         while not candidates.is_empty():
             found = _keep_first_of_each(candidates)
             chosen.append(found)
-            free = _number_alike(_drop_paired(free, found), key)
+            free = _drop_paired(free, found)
             if found.height == candidates.height:  # no row had two candidates, so the rest has none
                 break
-            candidates = _find_candidates(free, key, days, tier)
+            candidates = _find_candidates(free, meeting)
     return pl.concat(chosen)
 
 
@@ -303,29 +303,34 @@ def _drop_paired(sides: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     return sides.filter(~pl.col("row").is_in(pl.concat([pairs["row_out"], pairs["row_in"]]).implode()))
 
 
-def _list_steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]:
-    """List tier and days of all pairs that occur, in the order to take them. The first of equal rows represents all."""
-    firsts = free.filter(pl.col("nth") == 0)
+def _list_meetings(free: pl.DataFrame, key: Sequence[str]) -> list[pl.DataFrame]:
+    """List the kinds of rows that can be paired (`kind`, `kind_in`), by tier and days, in the order to take them.
+
+    The first row of a kind represents all.
+    """
+    firsts = free.filter(pl.col("kind") == pl.col("place"))
     if firsts.is_empty():
         return []
     at_once = [_DISTANCES] if firsts.height <= _FEW_ROWS else [[days] for days in _DISTANCES]
-    kinds = [
-        _join_sides(firsts, key, days, namings).select("tier", "days").unique()
-        for days in at_once
-        for namings in (*_NAMING.values(), _BY_WORDS)
-    ]
-    candidates = pl.concat(pl.collect_all(kinds)).unique().rows()
-    return sorted(candidates, key=lambda step: (step[0], _DISTANCES.index(step[1])))
+    kinds = pl.concat(pl.collect_all(_join_sides(firsts, key, days) for days in at_once))
+    steps = kinds.partition_by("tier", "days", as_dict=True)
+    return [steps[step] for step in sorted(steps, key=lambda step: (step[0], _DISTANCES.index(step[1])))]
 
 
-def _find_candidates(free: pl.DataFrame, key: Sequence[str], days: int, tier: int) -> pl.DataFrame:
-    """Find pairs of a tier whose amount arrives `days` after it left; a row may have one in each other account.
+def _find_candidates(free: pl.DataFrame, meeting: pl.DataFrame) -> pl.DataFrame:
+    """Pair the n-th row of a kind with the n-th row of each kind that it meets.
 
     Returns:
-        _CANDIDATES.
+        _CANDIDATES. A row may have one in each other account.
     """
-    candidates = _join_sides(free, key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
-    return candidates.with_columns(row_out="row").select(_CANDIDATES.names()).collect(engine="in-memory")
+    nth = pl.int_range(pl.len()).over("kind")
+    numbered = free.select("kind", "row", "place", "transaction_id", "account_type", nth=nth)
+    return (
+        meeting.join(numbered, on="kind")
+        .join(numbered, left_on=("kind_in", "nth"), right_on=("kind", "nth"), suffix="_in")
+        .rename({"row": "row_out"})
+        .select(_CANDIDATES.names())
+    )
 
 
 def _keep_first_of_each(candidates: pl.DataFrame) -> pl.DataFrame:
@@ -337,26 +342,19 @@ def _keep_first_of_each(candidates: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _number_alike(free: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """Add `nth`, the place of each row among equal ones, from 0."""
-    return free.with_columns(nth=pl.int_range(pl.len()).over(*key, *_ALIKE, order_by="place"))
-
-
-def _join_sides(
-    numbered: pl.DataFrame, key: Sequence[str], days: Sequence[int], namings: Sequence[Naming]
-) -> pl.LazyFrame:
-    """Join the n-th outgoing row with the n-th incoming row `days` later, for texts that name accounts as in `namings`.
+def _join_sides(firsts: pl.DataFrame, key: Sequence[str], days: Sequence[int]) -> pl.LazyFrame:
+    """Join outgoing rows with incoming rows `days` later: `kind`, `kind_in`, `tier` and `days`.
 
     Pairs within one account, too many business days apart, or without the owing account they need are dropped.
     """
-    arrived = numbered.lazy().filter(~pl.col("out")).join(pl.LazyFrame({"days": days}), how="cross")
+    arrived = firsts.lazy().filter(~pl.col("out")).join(pl.LazyFrame({"days": days}), how="cross")
     into = arrived.with_columns(arrived="date", date=pl.col("date") - pl.duration(days="days"))
-    out = numbered.lazy().filter("out")
+    out = firsts.lazy().filter("out")
     elsewhere = pl.col("account_id") != pl.col("account_id_in")
     return (
-        pl.concat([_join_by_naming(out, into, [*key, "nth", "date"], naming) for naming in namings])
+        pl.concat([_join_by_naming(out, into, [*key, "date"], naming) for naming in _NAMINGS])
         .filter(elsewhere, _is_within_business_days(), _has_owing_account())
-        .with_columns(tier=_tier())
+        .select("kind", "kind_in", "days", tier=_tier())
     )
 
 

@@ -27,7 +27,7 @@ DETAILS = pl.Schema(
         "reference": pl.String(),
         "location": pl.String(),
         "card_last_four": pl.String(),
-        "stated_day": pl.Int8(),  # of the value date as printed; see `effective_date`
+        "stated_day": pl.Int8(),  # of the value date as printed; see `add_effective_date`
         "stated_month": pl.Int8(),
         "stated_year": pl.Int32(),  # null where none is printed
         "foreign_amount": MONEY,

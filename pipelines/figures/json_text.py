@@ -5,7 +5,7 @@ their digits: a reader that parses them as decimals loses nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import polars as pl
 
@@ -47,12 +47,19 @@ def join_pieces(customers: pl.DataFrame, pieces: Sequence[str | pl.DataFrame]) -
     """
     texts: dict[int, list[str]] = {number: [] for number in customers[BY_CUSTOMER]}
     for piece in pieces:
-        lines = [(number, piece) for number in texts] if isinstance(piece, str) else piece.iter_rows()
-        for number, line in lines:
+        parts = ((number, piece) for number in texts) if isinstance(piece, str) else _join_lines(piece)
+        for number, part in parts:
             text = texts[number]
-            follows = text and text[-1].endswith("}") and line.startswith("{")
-            text.append("," + line if follows else line)
+            follows = text and text[-1].endswith("}") and part.startswith("{")
+            text.append("," + part if follows else part)
     return customers.select(BY_CUSTOMER, data=pl.Series(["".join(text) for text in texts.values()], dtype=pl.String()))
+
+
+def _join_lines(piece: pl.DataFrame) -> Iterator[tuple[int, str]]:
+    """Yield each customer's lines as one text."""
+    lines = iter(piece["line"].to_list())
+    for run in piece[BY_CUSTOMER].rle():
+        yield run["value"], ",".join(islice(lines, run["len"]))
 
 
 def _is_plain(kind: pl.DataType) -> bool:

@@ -98,12 +98,14 @@ class Source:
     that contributes, and the columns that the totals' parts read. A transaction may occur several times.
     `summed`: the same totals, already summed: `customer_number`, the keys, and each total by its name. Use it where a
     sum is faster than row by row; the result must be equal.
+    `is_listed`: the table's `listed` has the summed totals already.
     """
 
     rows: Callable[[Facts], pl.LazyFrame]
     totals: tuple[Total, ...]
     by: tuple[str, ...] | None = None
     summed: Callable[[Facts], pl.LazyFrame] | None = None
+    is_listed: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Table:
 
     def rows(self, facts: Facts) -> pl.LazyFrame:
         """Return all customers' rows: `customer_number` and every column, hidden ones too."""
-        sources = [*self.sources]
+        sources = [source for source in self.sources if not source.is_listed]
         listed = self.listed(facts) if self.listed else self._summed(sources.pop(0), facts)
         first = listed.collect(engine="in-memory", optimizations=PUSHDOWNS)
         if first.is_empty():  # true of many tables of most customers

@@ -1,7 +1,5 @@
 """Commitments: recurring payments, lenders' facilities, and payments that could not be met."""
 
-from collections.abc import Callable
-
 import polars as pl
 
 from pipelines.enrichment.facilities import FACILITIES, add_inferred, add_interest, describe_facilities, list_flows
@@ -10,7 +8,7 @@ from pipelines.enrichment.facilities.terms import estimate_remaining, factor
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.tables import Column, Derived, Source, Table, Total, summed
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.vocabulary.printing import uuid_text
 
 _ONE, _SIZE = pl.lit(1), pl.col("amount").abs()
@@ -62,6 +60,9 @@ def _series(facts: Facts) -> pl.LazyFrame:
         .group_by(BY_CUSTOMER, "series_id")
         .agg(
             pl.col("account_id", "amount", "series_period", "date", "series_next_date").filter("is_last").first(),
+            occurrences=pl.len(),
+            usualAmount=pl.col("size").filter("is_usual").first(),
+            lastAmount=pl.col("size").filter("is_last").first(),
             counterparty=names.max_by(dated),
             category=pl.col("category").drop_nulls().mode().min(),
         )
@@ -70,6 +71,7 @@ def _series(facts: Facts) -> pl.LazyFrame:
         BY_CUSTOMER,
         "counterparty",
         "category",
+        *(total.name for total in _SEEN),
         seriesId=uuid_text("series_id"),
         accountId=uuid_text("account_id"),
         direction=pl.when(words.is_debit()).then(pl.lit("out")).otherwise(pl.lit("in")),
@@ -77,11 +79,6 @@ def _series(facts: Facts) -> pl.LazyFrame:
         lastDate="date",
         nextExpectedDate="series_next_date",
     )
-
-
-def _series_sums(facts: Facts) -> pl.LazyFrame:
-    sums = summed(facts.cached(recurring).lazy(), ("series_id",), _SEEN)
-    return sums.with_columns(seriesId=uuid_text("series_id")).drop("series_id")
 
 
 RECURRING = Table(
@@ -101,7 +98,7 @@ RECURRING = Table(
         Column("nextExpectedDate", "date", meaning="null once the series has ended"),
     ),
     listed=_series,
-    sources=(Source(_recurring, _SEEN, summed=_series_sums),),
+    sources=(Source(_recurring, _SEEN, is_listed=True),),
     derived=(
         Derived(
             "monthlyAmount",
@@ -149,15 +146,6 @@ def debt_rows(facts: Facts) -> pl.DataFrame:
     having = inferred.lazy().filter(of_facility).select(BY_CUSTOMER).unique()
     relevant = inferred.lazy().join(having, on=BY_CUSTOMER, how="semi")
     return relevant.filter(history_rows).drop("is_revenue", "description").collect(engine="in-memory")
-
-
-def _known_sum(name: str, shown_name: str) -> Callable[[Facts], pl.LazyFrame]:
-    """Return a figure of FACILITIES as a source that is already summed."""
-    return lambda facts: (
-        facts.cached(facilities)
-        .lazy()
-        .select(BY_CUSTOMER, pl.col(name).alias(shown_name), facilityId=uuid_text("facility_id"))
-    )
 
 
 def _missed(facts: Facts) -> pl.LazyFrame:
@@ -215,6 +203,8 @@ def _facilities(facts: Facts) -> pl.LazyFrame:
         remainingMethod=pl.col("remaining_method").cast(pl.String),
         costFactor=factor(),
         withheldEstimate=pl.col("withheld_estimate").fill_null(0),
+        missedPayments="missed_payments",
+        balanceWithInterest="grown_balance",
     )
 
 
@@ -257,12 +247,12 @@ FACILITIES_TABLE = Table(
         Source(
             _missed,
             (Total("missedPayments", "count", _ONE, meaning="returned, or expected and not seen"),),
-            summed=_known_sum("missed_payments", "missedPayments"),
+            is_listed=True,
         ),
         Source(
             _with_interest,
             (Total("balanceWithInterest", "AUD", pl.col("grown"), meaning="lent less repaid, each with interest"),),
-            summed=_known_sum("grown_balance", "balanceWithInterest"),
+            is_listed=True,
         ),
     ),
     derived=(

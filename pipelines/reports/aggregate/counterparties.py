@@ -97,21 +97,9 @@ TOP_COUNTERPARTIES = Table(
         Column("firstDate", "date", meaning="date of its first payment in the window"),
         Column("lastDate", "date", meaning="date of its last payment in the window"),
     ),
-    listed=lambda facts: (
-        facts.cached(top_counterparties)
-        .lazy()
-        .select(BY_CUSTOMER, "direction", "rank", "name", "kind", "firstDate", "lastDate")
-    ),
+    listed=lambda facts: facts.cached(top_counterparties).lazy().drop("party"),
     sources=(
-        Source(
-            _ranked_rows,
-            _TOTALS,
-            summed=lambda facts: (
-                facts.cached(top_counterparties)
-                .lazy()
-                .select(BY_CUSTOMER, "direction", "rank", *(total.name for total in _TOTALS))
-            ),
-        ),
+        Source(_ranked_rows, _TOTALS, is_listed=True),
         Source(_payments, (Total("allPayments", "AUD", _SIZE),), by=("direction",)),
     ),
     derived=(

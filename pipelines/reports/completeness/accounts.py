@@ -4,7 +4,6 @@ import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT, printed_details
 from pipelines.figures.facts import Facts
-from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import coverage
 from pipelines.reports.completeness.cached import cached
@@ -38,7 +37,12 @@ def accounts(facts: Facts) -> pl.LazyFrame:
     spans = (
         coverage.steps(facts)
         .group_by(BY_ACCOUNT)
-        .agg(firstDate=day.min().cast(pl.Date), lastDate=day.max().cast(pl.Date))
+        .agg(
+            firstDate=day.min().cast(pl.Date),
+            lastDate=day.max().cast(pl.Date),
+            transactionCount=pl.col("rows").sum(),
+            withBalance=pl.col("rows_with_balance").sum(),
+        )
     )
     return (
         printed_accounts(facts)
@@ -55,13 +59,6 @@ def stretches_of_accounts(facts: Facts) -> pl.LazyFrame:
 
 def rows_of_accounts(facts: Facts) -> pl.LazyFrame:
     return facts.rows.lazy().select(*BY_ACCOUNT, "transaction_id", "balance").pipe(with_account_id, facts)
-
-
-def count_rows(facts: Facts) -> pl.LazyFrame:
-    """Return `transactionCount` and `withBalance` from the days' counts."""
-    counts = pl.col("transactionCount", "withBalance").sum()
-    days = coverage.steps(facts).rename({"rows": "transactionCount", "rows_with_balance": "withBalance"})
-    return days.group_by(BY_CUSTOMER, "accountId").agg(counts.cast(pl.Int64))
 
 
 def _days_spanned() -> pl.Expr:
@@ -88,7 +85,7 @@ ACCOUNTS = Table(
                 Total("transactionCount", "count", pl.lit(1)),
                 Total("withBalance", "count", pl.when(pl.col("balance").is_not_null()).then(pl.lit(1))),
             ),
-            summed=count_rows,
+            is_listed=True,
         ),
         Source(
             coverage.steps,

@@ -66,11 +66,6 @@ def moved_rows(facts: Facts) -> pl.LazyFrame:
     return rows.join(periods, on=_DAY, how="inner", validate="m:1")
 
 
-def _moved(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
-    sums = {"moneyIn": pl.col("moved_in").sum(), "moneyOut": pl.col("moved_out").sum()}
-    return bounded_days(facts).group_by(BY_CUSTOMER, *keys).agg(**sums)
-
-
 def _bounds(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
     """Return a period's opening and closing balance, each with the row that states it."""
     known = bounded_days(facts).drop_nulls("closing").sort(_DAY)
@@ -81,14 +76,17 @@ def _bounds(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
 
 
 def _periods(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
-    dates = {"fromDate": pl.col("date").min(), "throughDate": pl.col("date").max()}
-    return bounded_days(facts).group_by(BY_CUSTOMER, *keys).agg(**dates)
-
-
-def _opening_and_closing(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
-    known = bounded_days(facts).drop_nulls("closing").sort(_DAY)
-    bounds = {"openingBalance": pl.col("opening").first(), "closingBalance": pl.col("closing").last()}
-    return known.group_by(BY_CUSTOMER, *keys).agg(**bounds)
+    """Return the periods with their days and all totals."""
+    date, opening, closing = pl.col("date"), pl.col("opening").drop_nulls(), pl.col("closing").drop_nulls()
+    periods = bounded_days(facts).sort(_DAY).group_by(BY_CUSTOMER, *keys)
+    return periods.agg(
+        fromDate=date.first(),
+        throughDate=date.last(),
+        openingBalance=opening.first(),
+        closingBalance=closing.last(),
+        moneyIn=pl.col("moved_in").sum(),
+        moneyOut=pl.col("moved_out").sum(),
+    )
 
 
 def _table(table_id: str, name: str, *periods: Column) -> Table:
@@ -109,12 +107,12 @@ def _table(table_id: str, name: str, *periods: Column) -> Table:
                     Total("openingBalance", "AUD", pl.col("opening")),
                     Total("closingBalance", "AUD", pl.col("closing")),
                 ),
-                summed=partial(_opening_and_closing, names),
+                is_listed=True,
             ),
             Source(
                 moved_rows,
                 (Total("moneyIn", "AUD", pl.col("money_in")), Total("moneyOut", "AUD", pl.col("money_out"))),
-                summed=partial(_moved, names),
+                is_listed=True,
             ),
         ),
         derived=(

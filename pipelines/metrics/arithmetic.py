@@ -10,31 +10,37 @@ from pipelines.metrics.outcome import DIVISION_BY_ZERO, LARGEST, NOT_APPLICABLE,
 Step = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
 
-def calculate(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.Series]) -> pl.LazyFrame:
+def calculate(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.Series]) -> pl.DataFrame:
     """Apply one operation, row by row.
 
     Args:
         values: one series (VALUE) for each operand, all of one length.
-        causes: likewise, why an operand has no value.
+        causes: why there is no value, whatever the operation gives: the first of these counts.
 
     Returns:
-        `value` (VALUE) and `cause` why there is none: that of the first unavailable operand, or the operation's own.
+        `value` (VALUE) and `cause` why there is none: of `causes`, or else the operation's own.
     """
     columns = {f"value_{nth}": each for nth, each in enumerate(values)}
     columns |= {f"cause_{nth}": each for nth, each in enumerate(causes)}
-    steps, cause = _expressions(operation, len(values))
-    return reduce(pl.LazyFrame.with_columns, steps, pl.LazyFrame(columns)).select("value", cause)
+    steps, outcome = _expressions(operation, len(values), len(causes))
+    return reduce(pl.DataFrame.with_columns, steps, pl.DataFrame(columns)).select(outcome)
 
 
 @cache
-def _expressions(operation: str, count: int) -> tuple[Sequence[pl.Expr], pl.Expr]:
-    """Return the steps that give `value`, each replacing it, and the `cause` why there is none.
+def _expressions(operation: str, operands: int, causes: int) -> tuple[Sequence[pl.Expr], Sequence[pl.Expr]]:
+    """Return the steps that give `value`, each replacing it, and then the columns of the outcome.
 
     One expression of all steps would double in size with each, because a step uses the value before it several times.
     """
-    operands, unavailable = ([pl.col(f"{name}_{nth}") for nth in range(count)] for name in ("value", "cause"))
+    steps, own = _steps(operation, [pl.col(f"value_{nth}") for nth in range(operands)])
+    cause = pl.coalesce(*(pl.col(f"cause_{nth}") for nth in range(causes)), *own)
+    return steps, [pl.when(cause.is_null()).then("value").alias("value"), cause.alias("cause")]
+
+
+def _steps(operation: str, operands: list[pl.Expr]) -> tuple[Sequence[pl.Expr], Sequence[pl.Expr]]:
+    """Return the steps, and the operation's own causes why there is no value."""
     if operation in _CHOICES:
-        return [_CHOICES[operation](operands).cast(VALUE).alias("value")], pl.coalesce(unavailable).alias("cause")
+        return [_CHOICES[operation](operands).cast(VALUE).alias("value")], []
     value, step, (first, *others) = pl.col("value"), _STEPS[operation], operands
     own = []
     if operation in {"divide", "ratio"}:
@@ -43,7 +49,7 @@ def _expressions(operation: str, count: int) -> tuple[Sequence[pl.Expr], pl.Expr
         own.append(caused(NOT_APPLICABLE, operands[1] < 0))
     starts = step(first, others[0]).cast(VALUE).alias("value")
     steps = [starts, *(step(value, operand).cast(VALUE).alias("value") for operand in others[1:])]
-    return steps, pl.coalesce(*unavailable, *own, caused(OVERFLOW, value.is_null())).alias("cause")
+    return steps, [*own, caused(OVERFLOW, value.is_null())]
 
 
 def _if_within_range(estimate: pl.Expr, value: pl.Expr) -> pl.Expr:

@@ -107,14 +107,13 @@ class _Plan:
         """Return `values` of the customers, given their `windows.periods`."""
         height = customers.height
         unmet = pl.concat([pl.Series([], dtype=pl.String), *customers.select(self._unmet).get_columns()])
-        stack = self._constants[np.repeat(np.arange(self._constants.height), height)]
-        outcomes = _divide(self._sources.fractions(facts, customers))
-        stack.extend(_if_met(unmet[rows_at(self._source_needs, height)], outcomes))
+        values, causes = self._constants[np.repeat(np.arange(self._constants.height), height)].get_columns()
+        fractions = self._sources.fractions(facts, customers)
+        _extend(values, causes, _divide(fractions, unmet.gather(rows_at(self._source_needs, height))))
         for step in self._steps:
-            operands = [stack[rows_at(places, height)] for places in step.operands]
-            outcomes = calculate(step.operation, *zip(*(each.get_columns() for each in operands), strict=True))
-            stack.extend(_if_met(unmet[rows_at(step.needs, height)], outcomes))
-        values, causes = stack.get_columns()
+            operands, needs = [rows_at(places, height) for places in step.operands], rows_at(step.needs, height)
+            missing = [unmet.gather(needs), *map(causes.gather, operands)]
+            _extend(values, causes, calculate(step.operation, [*map(values.gather, operands)], missing))
         columns = [customers[BY_CUSTOMER]]
         for slug, place in self._places.items():
             columns.append(values.slice(place * height, height).alias(slug))
@@ -144,24 +143,27 @@ def _cause(history_days: int, history_months: int, fresh_days: int | None) -> pl
     return pl.when(stale).then(pl.lit(STALE)).when(short).then(pl.lit(INSUFFICIENT_HISTORY))
 
 
-def _if_met(unmet: pl.Series, outcomes: pl.LazyFrame) -> pl.DataFrame:
-    """Return `value`, `cause` of outcomes. Where a need is unmet, there is no value, and that is the cause."""
-    cause = pl.coalesce("unmet", "cause").alias("cause")
-    value = pl.when(pl.col("cause").is_null()).then("value").alias("value")
-    return outcomes.with_columns(unmet=unmet).with_columns(cause).select(value, "cause").collect(engine="in-memory")
+def _extend(values: pl.Series, causes: pl.Series, outcomes: pl.DataFrame) -> None:
+    value, cause = outcomes.get_columns()
+    values.extend(value)
+    causes.extend(cause)
 
 
-def _divide(fraction: pl.LazyFrame) -> pl.LazyFrame:
-    """Return `value`, `cause` of FRACTION. Dividing by zero or less gives no value."""
-    top, bottom = pl.col("top"), pl.col("bottom")
-    cause = pl.coalesce(
-        "cause",
-        caused(DIVISION_BY_ZERO, bottom == 0),
-        caused(NOT_APPLICABLE, bottom < 0),
-        caused(OVERFLOW, top.is_null()),
-    )
-    value = top.cast(VALUE) / pl.when(bottom > 0).then(bottom).cast(VALUE)
-    return fraction.select(value=value, cause=cause)
+def _divide(fractions: pl.LazyFrame, unmet: pl.Series) -> pl.DataFrame:
+    """Return `value`, `cause` of FRACTION. Dividing by zero or less gives no value, nor does an unmet need."""
+    return fractions.with_columns(unmet=unmet).with_columns(_CAUSE).select(_VALUE, "cause").collect(engine="in-memory")
+
+
+_TOP, _BOTTOM = pl.col("top"), pl.col("bottom")
+_CAUSE = pl.coalesce(
+    "unmet",
+    "cause",
+    caused(DIVISION_BY_ZERO, _BOTTOM == 0),
+    caused(NOT_APPLICABLE, _BOTTOM < 0),
+    caused(OVERFLOW, _TOP.is_null()),
+).alias("cause")
+_QUOTIENT = _TOP.cast(VALUE) / pl.when(_BOTTOM > 0).then(_BOTTOM).cast(VALUE)
+_VALUE = pl.when(pl.col("cause").is_null()).then(_QUOTIENT).alias("value")
 
 
 # Arithmetic over other metrics

@@ -154,7 +154,8 @@ class Running:
             cents.abs().alias("size"),
             **self._layout.conditions,
         )
-        return frame.with_columns(self._layout.marks).drop(self._layout.conditions)
+        plain = frame.columns[: frame.width - len(self._layout.conditions)]
+        return frame.select(*plain, *self._layout.marks)
 
     def _mark_windows(self, marked: pl.DataFrame) -> pl.DataFrame:
         row, customer = pl.col("row"), pl.col("customer")

@@ -31,12 +31,7 @@ def listed(edges: Sequence[Edge]) -> pl.DataFrame:
 
 def dates(edges: pl.DataFrame, periods: pl.DataFrame) -> pl.DataFrame:
     """Return `customer` (its `place`) and `date`: all customers for the first edge, then for the second …"""
-    return (
-        edges.lazy()
-        .join(periods.lazy(), how="cross", maintain_order="left_right")
-        .select(customer="place", date=_DATE)
-        .collect(engine="in-memory")
-    )
+    return edges.join(periods, how="cross", maintain_order="left_right").select(customer="place", date=_DATE)
 
 
 def _date() -> pl.Expr:

@@ -92,5 +92,5 @@ def test_metric_of_twenty_operands_is_computed_step_by_step() -> None:
     expected = Decimal(1000)
     for factor in FACTORS:
         expected = (expected * Decimal(factor)).quantize(Decimal("0.0001"))
-    found = calculate("multiply", values, [none] * len(values)).collect()
+    found = calculate("multiply", values, [none] * len(values))
     assert found.rows() == [(expected, None)]

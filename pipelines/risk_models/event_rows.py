@@ -19,7 +19,7 @@ from pipelines.enrichment.wording.text import matching_text
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.metrics.rows import is_met
+from pipelines.metrics.rows import COLUMNS, is_met
 from pipelines.risk_models.event_definitions import Event, Role, Texts, definitions
 from pipelines.vocabulary.schemas import MONEY, UUID
 
@@ -33,6 +33,7 @@ ROWS = pl.Schema(
         "counts": pl.Boolean(),  # it adds 1 to the event's count
     }
 )
+_READ = (*COLUMNS, "category_source", "description")
 SURE = ("correction", "client_rule", "counterparty", "pattern")
 
 # All numbers are our judgement.
@@ -57,16 +58,16 @@ def searched_categories() -> tuple[str, ...]:
 
 
 def _searched_rows(facts: Facts) -> pl.DataFrame:
-    return facts.rows.filter(pl.col("category").is_in(searched_categories()))
+    return facts.rows.select(_READ).filter(pl.col("category").is_in(searched_categories()))
 
 
 def _event_rows(facts: Facts) -> pl.DataFrame:
-    found: dict[str | None, pl.LazyFrame] = {}
+    found: dict[str | None, pl.DataFrame] = {}
     occur = facts.cached(_searched_rows).select(is_event.any() for is_event in _are_events()).row(0)
     for (code, event), occurs in zip(definitions().items(), occur, strict=True):
         if occurs:  # rarely, and checking texts and roles of no rows still takes time
             found[code] = _found(facts, code, event, found.get(event.except_for))
-    return pl.concat([pl.LazyFrame(schema=ROWS), *found.values()]).collect(engine="in-memory")
+    return pl.concat([pl.DataFrame(schema=ROWS), *found.values()])
 
 
 @cache
@@ -75,8 +76,8 @@ def _are_events() -> tuple[pl.Expr, ...]:
     return tuple(is_met(event.where).alias(code) for code, event in definitions().items())
 
 
-def _found(facts: Facts, code: str, event: Event, besides: pl.LazyFrame | None) -> pl.LazyFrame:
-    searched = facts.cached(_searched_rows).lazy().filter(is_met(event.where))
+def _found(facts: Facts, code: str, event: Event, besides: pl.DataFrame | None) -> pl.DataFrame:
+    searched = facts.cached(_searched_rows).filter(is_met(event.where))
     rows = searched if besides is None else searched.join(besides, on="transaction_id", how="anti")
     counted = (
         _GAPS[code](facts, rows)
@@ -110,13 +111,13 @@ def _is_worded(texts: Texts) -> pl.Expr:
 # -- what is counted --------------------------------------------------------------------------------------------------
 
 
-def _by_day(rows: pl.LazyFrame) -> pl.LazyFrame:
+def _by_day(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.sort(BY_CUSTOMER, "date", "transaction_id").with_columns(
         counts=pl.struct(BY_CUSTOMER, "date").is_first_distinct()
     )
 
 
-def _by_lender(rows: pl.LazyFrame) -> pl.LazyFrame:
+def _by_lender(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of lenders that a list names; the last row of each lender counts."""
     lent = rows.filter(pl.col("counterparty_lender_id").is_not_null()).sort(BY_CUSTOMER, "date", "transaction_id")
     return lent.with_columns(counts=pl.struct(BY_CUSTOMER, "counterparty_lender_id").is_last_distinct())
@@ -125,15 +126,13 @@ def _by_lender(rows: pl.LazyFrame) -> pl.LazyFrame:
 # -- roles in which such rows are ordinary business -------------------------------------------------------------------
 
 
-def _anybody(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:  # noqa: ARG001  one signature for all
+def _anybody(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:  # noqa: ARG001  one signature for all
     return rows
 
 
-def _unless_practitioners_pay(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+def _unless_practitioners_pay(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """Leave out customers whom insolvency practitioners and estates pay regularly, and at least as much as they get."""
-    received = (
-        facts.cached(_searched_rows).lazy().filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
-    )
+    received = facts.cached(_searched_rows).filter(_is_sure(), pl.col("category") == "insolvency", words.is_credit())
     day = pl.col("date")
     clients = received.group_by(BY_CUSTOMER).agg(
         days=day.n_unique(), span=(day.max() - day.min()).dt.total_days(), received=pl.col("amount").sum()
@@ -145,13 +144,9 @@ def _unless_practitioners_pay(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     return rows.join(trade, on=BY_CUSTOMER, how="anti", maintain_order="left")
 
 
-def _unless_withheld_from_wages(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+def _unless_withheld_from_wages(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """Leave out rows near a pay day that are small compared with its wages: a worker's debt, withheld and passed on."""
-    wages = (
-        facts.cached(_searched_rows)
-        .lazy()
-        .filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
-    )
+    wages = facts.cached(_searched_rows).filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"))
     near = (pl.col("date") - pl.col("paid_on")).dt.total_days().abs() <= NEAR_PAY_DAY
     withheld = (
         rows.select(BY_CUSTOMER, "transaction_id", "date", taken=-pl.col("amount"))
@@ -167,19 +162,19 @@ def _unless_withheld_from_wages(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFram
 _WIDE = pl.Decimal(38, 4)
 
 
-def _unless_guessed(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+def _unless_guessed(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """Leave out rows of facilities that only the model recognised."""
     is_of_facility = pl.col("facility_id").is_not_null() & pl.col("category_group").is_in(_LENT)
-    known = facts.rows.lazy().filter(is_of_facility, _is_sure()).select(BY_CUSTOMER, "facility_id")
+    known = facts.rows.select(_READ).filter(is_of_facility, _is_sure())
     return rows.join(known, on=[BY_CUSTOMER, "facility_id"], how="semi", maintain_order="left")
 
 
-def _unless_collected_for(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+def _unless_collected_for(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """Leave out agencies that pay the customer at least as much as they get: they collect debts owed to it."""
     party = [BY_CUSTOMER, "counterparty_group"]
     paid = rows.filter(pl.col("counterparty_group").is_not_null()).group_by(party).agg(paid=-pl.col("amount").sum())
     received = (
-        facts.rows.lazy()
+        facts.rows.select(*party, "amount", "category")
         .filter(words.is_credit(), pl.col("category").ne_missing("returned_payment"))
         .join(paid, on=party, how="semi")
         .group_by(party)
@@ -189,7 +184,7 @@ def _unless_collected_for(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     return rows.join(agents, on=party, how="anti", maintain_order="left")
 
 
-_NOT_IN: Mapping[Role | None, Callable[[pl.LazyFrame, Facts], pl.LazyFrame]] = {
+_NOT_IN: Mapping[Role | None, Callable[[pl.DataFrame, Facts], pl.DataFrame]] = {
     None: _anybody,
     "paid_by_practitioners": _unless_practitioners_pay,
     "withheld_from_wages": _unless_withheld_from_wages,
@@ -207,21 +202,21 @@ _DISTRESS = (
 )
 
 
-def _missed_wages(facts: Facts, paid: pl.LazyFrame) -> pl.LazyFrame:
+def _missed_wages(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
     """Return the wages before each gap in which pay days of a rhythm were missed, dated at the gap's end.
 
     Wages that only the model recognised count as paid, but not towards the RHYTHM. A gap must contain another sign of
     trouble.
     """
-    ends = facts.history.lazy().select(BY_CUSTOMER, pl.col("data_through").alias("last"))
+    ends = facts.history.select(BY_CUSTOMER, pl.col("data_through").alias("last"))
     gaps = _gaps(paid, ends).with_columns(usual=pl.col("gap").median().over(BY_CUSTOMER))
     silent = gaps.filter(
         pl.col("sure_days") >= RHYTHM, pl.col("gap") >= PAY_DAYS_MISSED * pl.col("usual") + GRACE
     ).sort("date")
-    distress = (
-        facts.cached(_searched_rows)
-        .lazy()
-        .filter(_is_sure(), pl.col("category").is_in(_DISTRESS), _is_against_the_customer())
+    if silent.is_empty():  # true for most customers
+        return _by_day(paid.clear())
+    distress = facts.cached(_searched_rows).filter(
+        _is_sure(), pl.col("category").is_in(_DISTRESS), _is_against_the_customer()
     )
     seen = silent.join_asof(
         distress.select(BY_CUSTOMER, "date", troubled_on="date").sort("date"),
@@ -237,12 +232,10 @@ def _is_against_the_customer() -> pl.Expr:
     return pl.when(pl.col("category") == "returned_payment").then(words.is_credit()).otherwise(words.is_debit())
 
 
-def _missed_super(facts: Facts, paid: pl.LazyFrame) -> pl.LazyFrame:
+def _missed_super(facts: Facts, paid: pl.DataFrame) -> pl.DataFrame:
     """Return the super before each gap of SUPER_SILENT days or more in which wages went on, dated at the gap's end."""
-    wages = (
-        facts.cached(_searched_rows)
-        .lazy()
-        .filter(pl.col("category") == "wages", words.is_debit(), pl.col("is_external"), _is_sure())
+    wages = facts.cached(_searched_rows).filter(
+        pl.col("category") == "wages", words.is_debit(), pl.col("is_external"), _is_sure()
     )
     staffed = wages.group_by(BY_CUSTOMER).agg(last=pl.col("date").max(), pay_days=pl.col("date").n_unique())
     gaps = _gaps(paid, staffed.filter(pl.col("pay_days") >= RHYTHM).select(BY_CUSTOMER, "last"))
@@ -251,7 +244,7 @@ def _missed_super(facts: Facts, paid: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _gaps(paid: pl.LazyFrame, ends: pl.LazyFrame) -> pl.LazyFrame:
+def _gaps(paid: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
     """Return each day with a payment, the days from it to the next one or the `last` day, and the gap's `end`.
 
     `sure_days`: how many of the customer's days have a payment that not only the model recognised. `nth`: from 0.
@@ -268,13 +261,13 @@ def _gaps(paid: pl.LazyFrame, ends: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _rows_before(paid: pl.LazyFrame, gaps: pl.LazyFrame) -> pl.LazyFrame:
+def _rows_before(paid: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     """Return the payments on the last day before each gap, dated at the gap's end; the first of them counts."""
     before = paid.join(gaps.select(BY_CUSTOMER, "date", "end"), on=[BY_CUSTOMER, "date"], how="inner", validate="m:1")
     return _by_day(before).with_columns(date="end")
 
 
-_GAPS: Mapping[str, Callable[[Facts, pl.LazyFrame], pl.LazyFrame]] = {
+_GAPS: Mapping[str, Callable[[Facts, pl.DataFrame], pl.DataFrame]] = {
     "missed_wages": _missed_wages,
     "missed_super": _missed_super,
 }

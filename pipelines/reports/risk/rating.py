@@ -9,8 +9,9 @@ chance.
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import polars as pl
 
@@ -98,6 +99,19 @@ def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFra
         scored: `customer_number`, `value`, `covered`.
         ceilings: from `risk_models.events.ceilings`.
     """
+    of_events = ceilings.rename({"ceiling": "event_ceiling"})
+    known = scored.join(of_events, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
+    return known.with_columns(ceiling=_ceiling()).with_columns(_rated(lifts=scorecard.calibration != "client"))
+
+
+@cache
+def _ceiling() -> pl.Expr:
+    return worst(evidence_ceiling(), pl.col("event_ceiling"))
+
+
+@cache
+def _rated(*, lifts: bool) -> Sequence[pl.Expr]:
+    """Return the columns that `with_rating` adds; `lifts`: a ceiling raises the value."""
     by_evidence, by_event = evidence_ceiling(), pl.col("event_ceiling")
     band, best = rating(pl.col("value")), pl.col("ceiling")
     binds = (best > band).fill_null(value=False)
@@ -105,22 +119,12 @@ def with_rating(scored: pl.DataFrame, scorecard: Scorecard, ceilings: pl.DataFra
     codes = pl.concat_list(
         pl.when(evidence_binds).then([EVIDENCE]).otherwise([]), pl.when(event_binds).then("limited_by").otherwise([])
     )
-    lifted = pl.when(binds).then(pl.max_horizontal("value", edge(best))).otherwise("value")
+    lifted = pl.when(binds).then(pl.max_horizontal("value", edge(best))).otherwise("value").alias("value")
     return (
-        scored.join(
-            ceilings.rename({"ceiling": "event_ceiling"}),
-            on=BY_CUSTOMER,
-            how="left",
-            validate="1:1",
-            maintain_order="left",
-        )
-        .with_columns(ceiling=worst(by_evidence, by_event))
-        .with_columns(
-            rating=worst(band, best),
-            limitedBy=codes.cast(pl.List(pl.String())),
-            valueBeforeCeilings="value",
-            value=("value" if scorecard.calibration == "client" else lifted),
-        )
+        worst(band, best).alias("rating"),
+        codes.cast(pl.List(pl.String())).alias("limitedBy"),
+        pl.col("value").alias("valueBeforeCeilings"),
+        lifted if lifts else pl.col("value"),
     )
 
 

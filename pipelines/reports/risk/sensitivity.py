@@ -8,9 +8,9 @@ is enough, nothing is printed. A driver without a reading can only gain one; the
 history doesn't shrink. Each driver's coverage stays as it is. Drivers that nobody can act on are left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import polars as pl
@@ -171,19 +171,37 @@ def _smallest(changes: pl.LazyFrame) -> pl.LazyFrame:
     return of_drivers.group_by(BY_CUSTOMER, maintain_order=True).head(MOST)
 
 
-def _printed(changes: pl.LazyFrame, features: Sequence[Feature]) -> pl.LazyFrame:
-    metrics = [METRICS[feature.metric] for feature in features]
-    described = pl.LazyFrame(
-        {
-            "feature": range(len(metrics)),
-            "metric": [metric.slug for metric in metrics],
-            "name": [metric.name for metric in metrics],
-            "unit": [metric.unit for metric in metrics],
-        },
-        schema={"feature": pl.Int32, "metric": pl.String, "name": pl.String, "unit": pl.String},
-    )
+def _printed(changes: pl.LazyFrame, features: tuple[Feature, ...]) -> pl.LazyFrame:
+    described = _described(features).lazy()
     second = described.select(pl.all().name.prefix("also_"))
-    shown = pl.struct(
+    return (
+        changes.join(described, on="feature", how="left", maintain_order="left", validate="m:1")
+        .join(second, on="also_feature", how="left", maintain_order="left", validate="m:1")
+        .group_by(BY_CUSTOMER, maintain_order=True)
+        .agg(_change_printed())
+    )
+
+
+@lru_cache(maxsize=100)
+def _described(features: tuple[Feature, ...]) -> pl.DataFrame:
+    metrics = [METRICS[feature.metric] for feature in features]
+    return pl.DataFrame(
+        [(nth, metric.slug, metric.name, metric.unit) for nth, metric in enumerate(metrics)],
+        schema={"feature": pl.Int32, "metric": pl.String, "name": pl.String, "unit": pl.String},
+        orient="row",
+    )
+
+
+@cache
+def _change_printed() -> pl.Expr:
+    second = pl.struct(
+        pl.col("also_metric").alias("metric"),
+        pl.col("also_name").alias("name"),
+        pl.col("also_unit").alias("unit"),
+        pl.col("also_reading").alias("from"),
+        pl.col("also_to").alias("to"),
+    )
+    return pl.struct(
         "metric",
         "name",
         "unit",
@@ -192,25 +210,9 @@ def _printed(changes: pl.LazyFrame, features: Sequence[Feature]) -> pl.LazyFrame
         pl.col("rating_from").alias("ratingFrom"),
         pl.col("rating_to").alias("ratingTo"),
         pl.col("gain").cast(SCORE).alias("pointsGained"),
-        pl.when(pl.col("also_metric").is_not_null())
-        .then(
-            pl.struct(
-                pl.col("also_metric").alias("metric"),
-                pl.col("also_name").alias("name"),
-                pl.col("also_unit").alias("unit"),
-                pl.col("also_reading").alias("from"),
-                pl.col("also_to").alias("to"),
-            )
-        )
-        .alias("also"),
+        pl.when(pl.col("also_metric").is_not_null()).then(second).alias("also"),
         _words().alias("words"),
-    )
-    return (
-        changes.join(described, on="feature", how="left", maintain_order="left", validate="m:1")
-        .join(second, on="also_feature", how="left", maintain_order="left", validate="m:1")
-        .group_by(BY_CUSTOMER, maintain_order=True)
-        .agg(shown.alias("sensitivity"))
-    )
+    ).alias("sensitivity")
 
 
 def _words() -> pl.Expr:

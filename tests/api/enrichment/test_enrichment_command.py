@@ -9,12 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from sqlalchemy import update
 from typer.testing import CliRunner
 
 from api import cli
 from api.cli import app
 from assets.enrichment import transactions
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
+from storage.core.models import customers
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.enrichment import commit
@@ -101,6 +103,7 @@ def test_customers_not_stored_under_both_versions_are_left_out_and_counted(store
 def test_the_comparison_is_printed_as_tables() -> None:
     text = run("diff", "--from", str(OLD), "--to", str(NEW))
     assert f"Version {OLD} → {NEW}: 2 transactions of 1 customer" in text
+    assert "Customers that change" in text
     for words in ("Categories moved", "own_transfer", "Figures of the reports", "Largest examples", "COFFEE"):
         assert words in text
 
@@ -116,6 +119,60 @@ def test_an_unknown_version_is_refused_with_the_stored_ones(
     (line,) = capfd.readouterr().err.splitlines()
     assert "Versions 77 and" in line
     assert f"version {OLD} (1 customer)" in line
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    """Own rules by which coffee is software."""
+    names = tmp_path / "rules" / "counterparties"
+    names.mkdir(parents=True)
+    (names / "mine.yaml").write_text("software:\n  Coffee: [COFFEE]\n")
+    return tmp_path / "rules"
+
+
+def category_of_coffee(lender: Lender) -> str:
+    [category] = [row["category"] for row in lender.rows() if row["description"] == "COFFEE"]
+    return str(category)
+
+
+def test_own_rules_take_effect_only_after_activation(store: Store, rules: Path) -> None:
+    lender, bystander = Lender(store), Lender(store)
+    for each in (lender, bystander):
+        each.sent(RENT, COFFEE)
+    with store.db.writing() as w:
+        w.execute(update(customers).values(name="Harbour Café"))
+    client = str(lender.customer.client_id)
+    impact = json.loads(run("diff", "--rules", str(rules), "--client", client, "--json"))
+    assert [(moved["to"], moved["count"]) for moved in impact["moved"]] == [("software", 1)]
+    [changed] = impact["changedCustomers"]
+    assert (changed["customerName"], changed["moved"], changed["dollars"]) == ("Harbour Café", 1, 4.5)
+    before = category_of_coffee(lender)
+    shown = run("activate", str(rules), "--client", client)
+    assert shown.index("Harbour Café") < shown.index("fingerprint")
+    assert category_of_coffee(lender) == before
+    lender.end_all()
+    assert (category_of_coffee(lender), category_of_coffee(bystander)) == ("software", before)
+    lender.sent(SALE)
+    assert category_of_coffee(lender) == "software"
+    gone = json.loads(run("deactivate", "--client", client, "--json"))
+    assert [moved["from"] for moved in gone["impact"]["moved"]] == ["software"]
+    lender.end_all()
+    assert category_of_coffee(lender) == before
+    again = json.loads(run("activate", "1", "--client", client, "--sample", "0", "--json"))
+    assert (again["version"], again["impact"]) == (1, None)
+    [listed] = json.loads(run("rules", "--json"))
+    assert (listed["version"], listed["inUse"]) == (1, True)
+    audited = CliRunner().invoke(app, ["audit", "list", "--json"]).stdout
+    assert {"OwnRules.Activated", "OwnRules.Deactivated"} <= {entry["action"] for entry in json.loads(audited)}
+
+
+def test_own_rules_are_compared_on_files_without_a_home(tmp_path: Path, rules: Path) -> None:
+    file = tmp_path / "statement.csv"
+    file.write_text("Date,Description,Amount\n2026-03-02,COFFEE,-4.50\n2026-03-03,RENT,-900.00\n")
+    impact = json.loads(run("diff", str(file), "--rules", str(rules), "--json"))
+    assert [(moved["to"], moved["count"]) for moved in impact["moved"]] == [("software", 1)]
+    assert [each["customerName"] for each in impact["changedCustomers"]] == ["statement"]
+    assert "--rules" in CliRunner().invoke(app, ["enrichment", "diff", str(file)]).output
 
 
 @pytest.mark.usefixtures("store")

@@ -11,7 +11,7 @@ between are enriched again in any case.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import accumulate, groupby
 from typing import Any
@@ -21,6 +21,7 @@ import polars as pl
 from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
 
 from pipelines.enrichment.counterparties.corrections import (
+    MOST_WORDS,
     REACHED_BY,
     count_corrected_rows,
     count_rows_by_counterparty,
@@ -98,6 +99,13 @@ class Grounds:
 
 
 @dataclass(frozen=True)
+class CorrectedRow:
+    direction: str
+    counterparty: str | None
+    clean_description: str | None
+
+
+@dataclass(frozen=True)
 class Reach:
     """What a correction does to stored rows."""
 
@@ -107,6 +115,14 @@ class Reach:
     changed: int  # rows among these whose category or counterparty it changes
     by_category: Mapping[str, int]  # changed rows by their category now
     examples: Sequence[Mapping[str, Any]]  # of the changed rows, at most MOST_EXAMPLES
+
+
+@dataclass(frozen=True)
+class Similar:
+    """The correction of similar rows that could be made instead of one of a single row, and what it would do."""
+
+    correction: NewCorrection
+    reach: Reach
 
 
 def grounds(r: Reading, lake: Lake, customer: Customer, *, client_wide: bool) -> Grounds:
@@ -136,11 +152,28 @@ def reach(lake: Lake, on: Grounds, new: NewCorrection) -> Reach:
     return Reach(group, frozenset(whose), decided, by_category.total(), by_category, examples)
 
 
-def direction_of(lake: Lake, on: Grounds, transaction_id: UUID) -> str | None:
-    """Return a transaction's direction; None if there is no transaction with this id."""
+def corrected_row(lake: Lake, on: Grounds, transaction_id: UUID) -> CorrectedRow | None:
+    """Return what a single transaction is like; None if there is no transaction with this id."""
     meant = pl.col("transaction_id") == transaction_id.bytes
-    found = [rows.filter(meant) for rows in _parts(lake, on.places, ("transaction_id", "direction"))]
-    return next((str(rows["direction"][0]) for rows in found if not rows.is_empty()), None)
+    columns = ("direction", "counterparty_name", "clean_description")
+    found = [rows.filter(meant).select(columns) for rows in _parts(lake, on.places, ("transaction_id", *columns))]
+    return next((CorrectedRow(*rows.row(0)) for rows in found if not rows.is_empty()), None)
+
+
+def similar(lake: Lake, on: Grounds, new: NewCorrection, row: CorrectedRow) -> Similar | None:
+    """Return the correction that makes the same of rows similar to a single one, and what it would do to the others.
+
+    Rows are similar if they have the same direction and counterparty or, without one, the same words. Return None if
+    there are no others.
+    """
+    words = None if row.counterparty else " ".join(key_of(row.clean_description or "").split(" ")[:MOST_WORDS])
+    if not (row.counterparty or words):
+        return None
+    wider = replace(new, transaction_id=None, counterparty=row.counterparty, words=words, direction=row.direction)
+    whose = pl.Series("customer_number", [place.customer_number for place in on.places], pl.Int64)
+    others = replace(on, standing=pl.concat([on.standing, _frame(new, None, whose)]))  # the single one decides its row
+    reached = reach(lake, others, wider)
+    return Similar(wider, reached) if reached.decided else None
 
 
 def make(

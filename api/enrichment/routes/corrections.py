@@ -24,7 +24,7 @@ from api.http.route import Route
 from pipelines.vocabulary.errors import InvalidRequest, NotFound
 from storage.customers.customers import Customer
 from storage.enrichment import corrections
-from storage.enrichment.corrections import Grounds, NewCorrection, Reach
+from storage.enrichment.corrections import CorrectedRow, Grounds, NewCorrection, Reach
 
 router = APIRouter(
     route_class=Route, prefix="/v1/customer/{customerId}/transactions/corrections", tags=["Transactions"]
@@ -44,19 +44,21 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentC
     """Correct one transaction, or all similar ones, including future ones.
 
     The job in the answer changes the stored rows. A later correction overrides earlier ones, and a correction of a
-    single transaction overrides all others. A `preview` answers 200 and changes nothing.
+    single transaction overrides all others. A `preview` answers 200 and changes nothing; for a single transaction, it
+    also offers the similar ones.
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
     new = sent.record()
-    found_rows = _find_rows(caller, customer, new)
+    on, reached, row = _find_rows(caller, customer, new)
+    offered = corrections.similar(caller.store.lake, on, new, row) if sent.preview and row else None
     with caller.writing() as w:
         if sent.preview:
-            return caller.keep(w, answer(describe_made(found_rows[1], None)))
-        correction, job = corrections.make(w, customer, new, found_rows, caller.actor.who, caller.now)
+            return caller.keep(w, answer(describe_made(reached, None, offered)))
+        correction, job = corrections.make(w, customer, new, (on, reached), caller.actor.who, caller.now)
         ids = {"correction_id": correction.correction_id, "job_id": job.job_id}
         caller.audit(w, "Correction.Made", customerId=customer.customer_id, correctionId=correction.correction_id)
-        return caller.keep(w, accepted(describe_made(found_rows[1], ids), f"/v1/jobs/{job.job_id}/status"))
+        return caller.keep(w, accepted(describe_made(reached, ids), f"/v1/jobs/{job.job_id}/status"))
 
 
 @router.get("", response_model=enveloped(CorrectionListView), responses=refuses(*DAMAGED_FILE))
@@ -94,8 +96,10 @@ def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id:
     return accepted_job(job)
 
 
-def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach]:
-    """Find the rows that the correction changes. This may take long, so it is done before the writing transaction.
+def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach, CorrectedRow | None]:
+    """Find the rows that the correction changes, and what a single one is like.
+
+    This may take long, so it is done before the writing transaction.
 
     Raises:
         NotFound: the single transaction is unknown.
@@ -104,10 +108,11 @@ def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[
     lake = caller.store.lake
     with caller.reading() as r:
         on = corrections.grounds(r, lake, customer, client_wide=new.client_wide)
+    row = None
     if new.transaction_id is not None:
-        direction = corrections.direction_of(lake, on, new.transaction_id)
-        if direction is None:
+        row = corrections.corrected_row(lake, on, new.transaction_id)
+        if row is None:
             raise NotFound("Transaction.NotFound", "The customer has no transaction with this id.")
-        if new.direction not in (None, direction):
+        if new.direction not in (None, row.direction):
             raise InvalidRequest(WRONG_SIDE.code, WRONG_SIDE.message, (WRONG_SIDE,))
-    return on, corrections.reach(lake, on, new)
+    return on, corrections.reach(lake, on, new), row

@@ -14,7 +14,7 @@ from api.intake.schemas.transactions import Money
 from pipelines.enrichment.counterparties.corrections import MOST_WORDS, key_of
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY
-from storage.enrichment.corrections import MOST_EXAMPLES, Correction, NewCorrection, Reach
+from storage.enrichment.corrections import MOST_EXAMPLES, Correction, NewCorrection, Reach, Similar
 
 MAX_NAME = MAX_PATTERN = 200  # characters
 CUSTOMER, CLIENT = "customer", "client"
@@ -208,6 +208,19 @@ class ChangedTransactionView(View):
     counterparty: str | None
 
 
+class SimilarView(View):
+    """The other transactions that are like the corrected one, and what to send to correct all of them."""
+
+    counterparty: str | None = Field(description="What to send as `counterparty`. Null if the pattern is to be sent.")
+    pattern: str | None = Field(description="What to send as `pattern`, for transactions without a counterparty.")
+    direction: Literal["credit", "debit"]
+    transaction_count: int = Field(description="Stored transactions that this selects besides the corrected one.")
+    changed_count: int = Field(description="Selected transactions that it changes.")
+    examples: Sequence[ChangedTransactionView] = Field(
+        description=f"The first transactions that would change, at most {MOST_EXAMPLES}."
+    )
+
+
 class MadeCorrectionView(View):
     preview: bool
     correction_id: UUID | None = Field(description="Null in a preview.")
@@ -221,9 +234,14 @@ class MadeCorrectionView(View):
     examples: Sequence[ChangedTransactionView] = Field(
         description=f"In a preview: the first transactions that would change, at most {MOST_EXAMPLES}."
     )
+    similar: SimilarView | None = Field(
+        description="In a preview of a correction of one transaction: the similar ones. Null if there are none."
+    )
 
 
-def describe_made(reached: Reach, made: Mapping[str, UUID] | None) -> MadeCorrectionView:
+def describe_made(
+    reached: Reach, made: Mapping[str, UUID] | None, similar: Similar | None = None
+) -> MadeCorrectionView:
     """Return the answer to a correction. `made` holds the ids of the correction and its job; None in a preview."""
     counts = sorted(reached.by_category.items(), key=lambda pair: (-pair[1], pair[0]))
     return MadeCorrectionView(
@@ -235,6 +253,21 @@ def describe_made(reached: Reach, made: Mapping[str, UUID] | None) -> MadeCorrec
         customer_count=len(reached.customers),
         by_category=[CategoryCountView(category=category, count=count) for category, count in counts],
         examples=[_example(row) for row in reached.examples] if made is None else [],
+        similar=None if similar is None else _describe_similar(similar),
+    )
+
+
+def _describe_similar(similar: Similar) -> SimilarView:
+    correction, reached = similar.correction, similar.reach
+    return SimilarView.of(
+        {
+            "counterparty": correction.counterparty,
+            "pattern": correction.words,
+            "direction": correction.direction,
+            "transaction_count": reached.decided,
+            "changed_count": reached.changed,
+            "examples": [_example(row) for row in reached.examples],
+        }
     )
 
 

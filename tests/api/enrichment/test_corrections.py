@@ -96,6 +96,34 @@ def test_one_transaction_is_corrected_by_its_id(client: Client, customer_id: str
     assert (shown["transactionId"], shown["direction"], shown["scope"]) == (sale, "credit", "customer")
 
 
+def test_a_preview_of_one_transaction_offers_the_similar_ones(client: Client, customer_id: str) -> None:
+    rows = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]
+    coffee = next(row["transactionId"] for row in rows if row["description"] == "COFFEE CART")
+    asked = {"transactionId": coffee, "category": "repairs"}
+    reported = correct(client, customer_id, 200, **asked, preview=True)
+    assert (reported["transactionCount"], [row["transactionId"] for row in reported["examples"]]) == (1, [coffee])
+    offered = reported["similar"]
+    assert (offered["counterparty"], offered["pattern"], offered["direction"]) == ("Harbour Coffee", None, "debit")
+    assert (offered["transactionCount"], offered["changedCount"], len(offered["examples"])) == (1, 1, 1)
+    assert coffee not in [row["transactionId"] for row in offered["examples"]]
+    assert correct(client, customer_id, **asked)["similar"] is None, "only a preview offers them"
+    sent = {name: offered[name] for name in ("counterparty", "direction")}
+    assert correct(client, customer_id, category="repairs", **sent)["changedCount"] == 1
+
+
+def test_rows_without_a_counterparty_are_similar_by_their_words(store: Store, client: Client) -> None:
+    nameless = {"counterparty_name": None, "counterparty_group": None, "clean_description": "COFFEE CART"}
+    customer_id = with_rows(store, client, *[{**MEALS, **nameless}] * 3, SALE)
+    rows = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]
+    asked = {"category": "repairs", "preview": True}
+    coffee = next(row["transactionId"] for row in rows if row["direction"] == "debit")
+    offered = correct(client, customer_id, 200, transactionId=coffee, **asked)["similar"]
+    assert (offered["counterparty"], offered["pattern"], offered["changedCount"]) == (None, "COFFEE CART", 2)
+    alone = with_rows(store, client, {**MEALS, **nameless})
+    [row] = client.get(f"/v1/customer/{alone}/transactions").json()["data"]["transactions"]
+    assert correct(client, alone, 200, transactionId=row["transactionId"], **asked)["similar"] is None
+
+
 def test_corrections_are_listed_newest_first_and_revoked_ones_stay(client: Client, customer_id: str) -> None:
     first = correct(client, customer_id, pattern="coffee", category="repairs")["correctionId"]
     second = correct(client, customer_id, counterparty="Harbour Coffee", counterpartyName="Cart")["correctionId"]

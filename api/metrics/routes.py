@@ -45,7 +45,7 @@ def read_metrics(caller: Reader, customer_id: CustomerId, query: Annotated[Momen
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
         facts = basis.facts(caller)
         readings = metrics.readings(facts)
-    of = {slug: (value, cause) for slug, value, cause in readings.select("metric", "value", "cause").iter_rows()}
+    outcomes = {slug: (value, cause) for slug, value, cause in readings.select("metric", "value", "cause").iter_rows()}
     return answer(
         {
             "asOf": basis.as_of,
@@ -53,9 +53,9 @@ def read_metrics(caller: Reader, customer_id: CustomerId, query: Annotated[Momen
             "dataVersion": basis.data_version,
             "metricsVersion": metrics.VERSION,
             "metrics": [
-                {"metricId": metric.id, "slug": slug, **dict(zip(("value", "cause"), of[slug], strict=True))}
+                {"metricId": metric.id, "slug": slug, **dict(zip(("value", "cause"), outcomes[slug], strict=True))}
                 for slug, metric in metrics.METRICS.items()
-                if slug in of
+                if slug in outcomes
             ],
         }
     )

@@ -17,11 +17,11 @@ from pipelines.webhooks.events import EventType
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.core.models import DeliveryStatus, attempts, deliveries, events, subscriptions
 from storage.core.paging import Page, Paged, limited, total_of
-from storage.webhooks.outbox import OURS, Attempt, literal_status
+from storage.webhooks.outbox import UNREADABLE_SECRET, Attempt, literal_status
 
 RESENT_AT_ONCE = 10_000  # how many deliveries one request makes due
 ANSWERED = "status"  # the class of failures with a complete answer that is not a 2xx
-CLASSES = ("dns", "connect", "tls", "timeout", "refused", "reset", "protocol", OURS, ANSWERED)
+CLASSES = ("dns", "connect", "tls", "timeout", "refused", "reset", "protocol", UNREADABLE_SECRET, ANSWERED)
 
 # An attempt succeeds with a complete answer of any 2xx status.
 SUCCESS = and_(attempts.c.error.is_(None), attempts.c.status_code.between(200, 299))

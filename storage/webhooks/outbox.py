@@ -63,7 +63,9 @@ SLOTS = 300  # the same, of one sender
 RETRIES_AT_ONCE = 1_000  # how many deliveries one transaction makes due
 CANCELLED_AT_ONCE = 10_000  # when their subscription is deleted
 BY_FAILURES = "failures"  # the value of `paused_by` if failures paused the subscription, not a person
-OURS = "secret"  # the class of failures that the receiver had no part in
+UNREADABLE_SECRET = (
+    "secret"  # the class of failures to decrypt the signing secret, which say nothing about the receiver
+)
 
 T = TypeVar("T")
 
@@ -448,7 +450,7 @@ class _HeldEnd:
     @property
     def counts(self) -> bool:
         """Whether it counts for the subscription: tests don't, nor failures before anything was sent."""
-        tried = self.end.attempt is not None and self.end.attempt.error != OURS
+        tried = self.end.attempt is not None and self.end.attempt.error != UNREADABLE_SECRET
         return tried and not self.row.is_test and self.row.subscription_id in self.receivers
 
     @property

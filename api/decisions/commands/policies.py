@@ -39,7 +39,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
 
     Example: tidemark policies check loan.yaml
     """
-    checked = _read(file)
+    checked = _read_document(file)
     shown = {"faults": as_records(checked.faults), "warnings": as_records(checked.warnings)}
     if as_json:
         policy = checked.policy
@@ -63,7 +63,7 @@ def push(
 
     Example: tidemark policies push loan.yaml --client 2f0c… --publish
     """
-    checked = _read(file)
+    checked = _read_document(file)
     with opened_store() as store:
         with store.db.reading() as r:
             stored_policies.require_enabled(r, client)
@@ -220,7 +220,7 @@ def print_examples(
     print_records(records, as_json=as_json, empty="")
 
 
-def _read(file: Path) -> Checked:
+def _read_document(file: Path) -> Checked:
     return check.read_text(text_of(file), yaml=file.suffix != ".json")
 
 

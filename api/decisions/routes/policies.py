@@ -139,7 +139,10 @@ def diff_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[Whic
     responses=refuses(NO_VERSION, ARCHIVED, "DecisionPolicy.VersionRetired"),
 )
 def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPublication) -> Response:
-    """Publish a version: it decides from now on, and the previous one is retired. A repetition changes nothing."""
+    """Publish a version: it decides from now on, and the previous one is retired.
+
+    Publishing it again changes nothing.
+    """
     with caller.writing() as w:
         before = caller.policy(w, slug)
         version = policies.publish(w, before, sent.version, caller.actor.who, caller.now)

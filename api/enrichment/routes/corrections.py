@@ -82,7 +82,7 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotate
 def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id: CorrectionId) -> Response:
     """Revoke a correction: its rows get the values of the enrichment and other corrections again.
 
-    A correction for all customers is revoked for all of them. A repetition answers with the same job.
+    A correction for all customers is revoked for all of them. Revoking it again answers with the same job.
     """
     lake = caller.store.lake
     with caller.reading() as r:

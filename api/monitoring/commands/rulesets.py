@@ -43,7 +43,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
 
     Example: tidemark rulesets check after-the-loan.yaml
     """
-    found = _read(file)
+    found = _read_document(file)
     shown = {"faults": as_records(found.faults), "warnings": as_records(found.warnings)}
     if as_json:
         ruleset = found.ruleset
@@ -63,7 +63,7 @@ def push(file: File, client: ForClient, as_json: AsJson = False) -> None:
     Example: tidemark rulesets push after-the-loan.yaml --client 2f0c…
     """
     with printing_faults(as_json=as_json):
-        ruleset = require_valid(_read(file))
+        ruleset = require_valid(_read_document(file))
     with opened_store() as store, printing_faults(as_json=as_json), store.db.writing() as w:
         saved = _save(w, client, ruleset)
     print_record(_record(saved), as_json=as_json)
@@ -80,7 +80,7 @@ def list_rulesets(
     Example: tidemark rulesets list --client 2f0c…
     """
     with opened_store() as store, store.db.reading() as r:
-        clients = [each.client_id for each in keys.find_clients(r)] if client is None else [_known(r, client)]
+        clients = [each.client_id for each in keys.find_clients(r)] if client is None else [_require_client(r, client)]
         found = [each for of in clients for each in stored_rulesets.find(r, of, include_archived=archived).items]
         records = [{**_record(each), **_sums(r, each, store.settings)} for each in found]
     columns = ("slug", "version", "active", "isArchived", "rules", "observed", "unknown", "fired", "firedNow")
@@ -202,11 +202,11 @@ def list_matches(
     print_records(records, as_json=as_json, empty="Nothing has matched.")
 
 
-def _read(file: Path) -> Checked:
+def _read_document(file: Path) -> Checked:
     return read_text(text_of(file), yaml=file.suffix != ".json")
 
 
-def _known(r: Reading, client: UUID) -> UUID:
+def _require_client(r: Reading, client: UUID) -> UUID:
     """Return the client's id, or raise NotFound."""
     if all(each.client_id != client for each in keys.find_clients(r)):
         raise NotFound("Client.NotFound", "There is no client with this id.")
@@ -215,7 +215,7 @@ def _known(r: Reading, client: UUID) -> UUID:
 
 def _save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
     moment = now()
-    _known(w, client)
+    _require_client(w, client)
     try:
         stored = stored_rulesets.with_slug(w, client, ruleset.slug)
     except NotFound:
@@ -284,7 +284,7 @@ def _sums(r: Reading, stored: StoredRuleset, settings: Settings) -> dict[str, in
 
 def _version(r: Reading, stored: StoredRuleset, number: int) -> RulesetVersion:
     if number > stored.version:
-        raise typer.BadParameter(f"The ruleset has {stored.version} versions.")
+        raise typer.BadParameter(f"The newest version is {stored.version}.")
     return stored_rulesets.version(r, stored.ruleset_id, number)
 
 

@@ -162,7 +162,7 @@ def analyse(
     own_rules = None if rules is None else read_rules(rules)
     today = now().astimezone(settings.zone).date() if as_of is None else as_of.date()
     opened = open_exports(files, columns, columns_file, save_columns)
-    statements = _of_customer(_statements(opened, one_account=one_account), customer)
+    statements = _select_customer(_statements(opened, one_account=one_account), customer)
     analysed = _analysed(opened, statements, currency, settings.timezone, today, name, own_rules)
     if analysed.facts.rows.is_empty():
         show_refused(out, analysed.refused)
@@ -196,7 +196,7 @@ def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple
     return [(file, statement) for (file, _), statement in zip(each, apart, strict=True)]
 
 
-def _of_customer(
+def _select_customer(
     statements: list[tuple[ExportFile, Statement]], customer: str | None
 ) -> list[tuple[ExportFile, Statement]]:
     if customer is None:
@@ -438,9 +438,9 @@ _BASES = {
 }
 
 
-def _print_reports(bundle: Mapping[str, ReportView], whom: About, currency: str) -> None:
+def _print_reports(bundle: Mapping[str, ReportView], about: About, currency: str) -> None:
     """Print what a credit analyst reads first. The page and the JSON are complete."""
-    show(bundle, whom, currency)
+    show(bundle, about, currency)
     out.print()
     data = {kind: Fields.of_json(view.data_json) for kind, view in bundle.items()}
     if (drivers := _costliest(data["risk"])) is not None:

@@ -61,9 +61,9 @@ class FigureQuery(Paging):
             {
                 "type": "string",
                 "maxLength": 1000,
-                "description": "JSON Pointer into the report's `data`, as in "
+                "description": "JSON Pointer into a report's `data`, as in "
                 "/tables/monthly_cash_flow/values/0/moneyIn; for a metric: / and its slug. "
-                "Inputs of a formula are below it. Default: the headline figure.",
+                "Inputs of a formula are below it. Default: a report's headline figure, or the first metric.",
             },
         ),
     ] = None

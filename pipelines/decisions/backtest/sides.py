@@ -132,13 +132,14 @@ def _count_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
 def _causes(plan: Plan, evaluated: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Count why verdicts are indeterminate and, for customers with a verdict, why limits are."""
     undecided = evaluated.filter(pl.col("outcome") == INDETERMINATE)
-    yield _about(None, causes.count_missing(plan, undecided, _undecided(plan)))
+    yield _about(None, causes.count_missing(plan, undecided, _blocking_conditions(plan)))
     for nth, planned in enumerate(plan.limits):
         unpriced = evaluated.filter(pl.col("outcome") != INDETERMINATE, pl.col(f"amount_{nth}").is_null())
-        yield _about(planned.limit.product, causes.count_missing(plan, unpriced, _needed(planned)))
+        yield _about(planned.limit.product, causes.count_missing(plan, unpriced, _needed_for_limit(planned)))
 
 
-def _undecided(plan: Plan) -> Mapping[str, pl.Expr]:
+def _blocking_conditions(plan: Plan) -> Mapping[str, pl.Expr]:
+    """Return the conditions that are unknown in the step that stays undecided, each with the customers concerned."""
     needed: dict[str, pl.Expr] = {}
     for nth, planned in enumerate(plan.steps):
         for place, each in enumerate(planned.rules):
@@ -147,7 +148,8 @@ def _undecided(plan: Plan) -> Mapping[str, pl.Expr]:
     return needed
 
 
-def _needed(planned: PlannedLimit) -> Mapping[str, pl.Expr]:
+def _needed_for_limit(planned: PlannedLimit) -> Mapping[str, pl.Expr]:
+    """Return the nodes that a limit needs, each for all customers."""
     return dict.fromkeys(planned.required, pl.lit(value=True))
 
 

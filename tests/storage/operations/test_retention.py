@@ -254,7 +254,7 @@ def test_with_the_clock_a_month_ahead_young_versions_are_kept(store: Store, now:
 
 
 @on_sqlite
-def test_a_nightly_sweep_removes_what_came_due_without_a_question(store: Store, now: datetime) -> None:
+def test_a_nightly_sweep_removes_what_came_due_without_confirmation(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)
@@ -264,7 +264,7 @@ def test_a_nightly_sweep_removes_what_came_due_without_a_question(store: Store, 
 
 
 @on_sqlite
-def test_after_two_weeks_without_a_sweep_it_asks(store: Store, now: datetime) -> None:
+def test_after_two_weeks_without_a_sweep_nothing_is_removed_without_confirmation(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)

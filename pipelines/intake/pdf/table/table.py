@@ -33,7 +33,7 @@ from pipelines.intake.pdf.table.rows import (
 _BESIDE = 4.0  # points: how far left of the other texts a line of text may begin
 _CLOSE = 1.3  # of the usual step: a line this close continues the text above
 _APART = 4.0  # steps: a line further below is not a row of the day above
-_FURTHEST = 2.3  # of the size: a line further below never continues a text
+_FURTHEST = 2.3  # of the text's size: a line further below never continues it
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,9 @@ class DagsterGraphQL:
 
         Raises:
             RefusedError: the run was not launched.
-            requests.RequestException: no answer. Unless it is a ConnectionError, the run may have been launched.
+            requests.ConnectionError: the server can't be reached. If it broke off instead of answering, the run may
+                have been launched; its fencing token then keeps it from committing.
+            requests.RequestException: no answer in time; the run may have been launched.
         """
         result = self._execute(LAUNCH, {"execution": execution_params(batch)})["launchRun"]
         if result["__typename"] != "LaunchRunSuccess":

@@ -88,7 +88,7 @@ def _announce(
         _print(f"  operator's token  {shown_token(Settings(), sys.stdout.isatty())}")
     _print("Ready. Ctrl-C stops everything.")
     if suspect is not None:
-        threading.Thread(target=check, args=(suspect,), daemon=True).start()
+        threading.Thread(target=check_database, args=(suspect,), daemon=True).start()
     if when_ready:
         environment = os.environ | {"TIDEMARK_BASE_URL": api.local_url}
         subprocess.run([sys.executable, "-m", when_ready], env=environment, check=False)
@@ -106,13 +106,14 @@ def check_log(database: Path) -> None:
     copy = sqlite_check.keep_log(database)
     log.error(
         "the database's log is damaged, and at least %d transactions behind the damage are lost: submissions that were "
-        "accepted may be missing. The log is kept as %s. Restore the database from a backup, or send them again",
+        "accepted may be missing. The log is kept as %s. Restore the database from a backup, or let clients "
+        "send them again",
         lost,
         copy,
     )
 
 
-def check(database: Path) -> None:
+def check_database(database: Path) -> None:
     """Check a database that was not closed after its last use. This runs once requests are answered."""
     checked = sqlite_check.quick_check(database, CHECK_WITHIN_S)
     if checked.damage is not None:

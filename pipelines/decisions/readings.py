@@ -10,7 +10,7 @@ from typing import Literal
 import polars as pl
 
 from pipelines.decisions.nodes import Graph, Node
-from pipelines.decisions.numbers import NUMBER, described, rounded
+from pipelines.decisions.numbers import NUMBER, rounded, rounded_column
 from pipelines.decisions.policy import Kind
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
@@ -79,8 +79,8 @@ def read(
 @lru_cache(CACHED)
 def _of_metric(node: Node) -> Sequence[pl.Expr]:
     value, cause = pl.col(node.label), pl.col(cause_of(node.label))
-    too_large = pl.when(value.is_not_null() & described(value).is_null()).then(pl.lit(OVERFLOW))
-    return _named(node, described(value), pl.coalesce(cause, too_large))
+    too_large = pl.when(value.is_not_null() & rounded_column(value).is_null()).then(pl.lit(OVERFLOW))
+    return _named(node, rounded_column(value), pl.coalesce(cause, too_large))
 
 
 def _of_input(node: Node, given: Value) -> Sequence[pl.Expr]:

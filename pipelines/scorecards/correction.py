@@ -42,8 +42,8 @@ class Correction:
         return 1 + int(np.count_nonzero(self.weights))
 
     def log_odds(self, scorecard: Values, columns: Values) -> Values:
-        found: Values = self.intercept + self.slope * scorecard - columns @ self.weights
-        return found
+        log_odds: Values = self.intercept + self.slope * scorecard - columns @ self.weights
+        return log_odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +113,12 @@ def _gains(at: Correction, spread: float, cases: Cases) -> Values:
     """Return about how much each column's weight alone would lower the loss: by one Newton step, within its bounds."""
     log_odds = at.log_odds(cases.scorecard, cases.columns)
     _, residuals = _loss(log_odds, cases.defaulted)
-    likely = expit(log_odds)
+    probabilities = expit(log_odds)
     descents = residuals @ cases.columns
     centred = cases.columns - cases.columns.mean(axis=0)
-    bends = (likely * (1 - likely)) @ centred**2 / likely.size + _shrinking(spread, cases)
-    steps = np.maximum(descents / bends, cases.least * at.slope)
-    gains: Values = descents * steps - bends * steps**2 / 2
+    curvatures = (probabilities * (1 - probabilities)) @ centred**2 / probabilities.size + _shrinking(spread, cases)
+    steps = np.maximum(descents / curvatures, cases.least * at.slope)
+    gains: Values = descents * steps - curvatures * steps**2 / 2
     return gains
 
 
@@ -169,8 +169,8 @@ def choose(cases: Cases, most: int, count: int, seed: int) -> Correction:
     losses = np.zeros((1 + most * len(SPREADS), cases.defaulted.size))
     for turn in range(REPEATS):
         for unseen in folds(cases.customers, cases.defaulted, count, seed + turn):
-            left = cases.of(unseen)
+            held_back = cases.of(unseen)
             for number, each in enumerate(corrections(cases.of(~unseen), most)):
-                log_odds = each.log_odds(left.scorecard, left.columns)
-                losses[number, unseen] += log_losses(log_odds, left.defaulted) / REPEATS
+                log_odds = each.log_odds(held_back.scorecard, held_back.columns)
+                losses[number, unseen] += log_losses(log_odds, held_back.defaulted) / REPEATS
     return corrections(cases, most)[int(losses.mean(axis=1).argmin())]

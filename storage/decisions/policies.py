@@ -116,7 +116,7 @@ def all_of(r: Reading, client_id: UUID) -> list[tuple[StoredPolicy, PolicyVersio
 
 def versions(r: Reading, policy: StoredPolicy, page: Page | None = None) -> Paged[PolicyVersion]:
     """Return all versions of the policy, newest first."""
-    query = _of(policy.policy_id)
+    query = _select_versions(policy.policy_id)
     rows = r.execute(limited(query.order_by(policy_versions.c.version.desc()), page))
     return Paged([_version(row) for row in rows], total_of(r, query), page)
 
@@ -133,7 +133,7 @@ def version(r: Reading, policy: StoredPolicy, number: int | None = None) -> Poli
         if row is None:
             raise NotFound("DecisionPolicy.NotFound", "There is no published decision policy with this slug.")
     else:
-        row = r.execute(_of(policy.policy_id).where(policy_versions.c.version == number)).first()
+        row = r.execute(_select_versions(policy.policy_id).where(policy_versions.c.version == number)).first()
         if row is None:
             raise NotFound("DecisionPolicy.VersionNotFound", "The decision policy has no such version.")
     return _version(row)
@@ -156,7 +156,7 @@ def save_draft(
     Raises:
         Conflict: the policy is archived, or there are too many policies or versions.
     """
-    stored = _for_change(w, client_id, policy.slug, now)
+    stored = _lock_or_create(w, client_id, policy.slug, now)
     _require_not_archived(stored)
     last = w.execute(_newest_first(stored.policy_id)).first()
     text, digest = canonical(policy), fingerprint(policy)
@@ -188,8 +188,8 @@ def publish(w: Writing, policy: StoredPolicy, number: int | None, who: str, now:
     if chosen.state == PolicyState.RETIRED:
         raise Conflict("DecisionPolicy.VersionRetired", "A retired version can't be published again: save its content.")
     mine = policy_versions.c.policy_id == policy.policy_id
-    standing = and_(mine, policy_versions.c.state == PolicyState.PUBLISHED)
-    w.execute(update(policy_versions).where(standing).values(state=PolicyState.RETIRED, retired_at=now))
+    is_published = and_(mine, policy_versions.c.state == PolicyState.PUBLISHED)
+    w.execute(update(policy_versions).where(is_published).values(state=PolicyState.RETIRED, retired_at=now))
     published = {"state": PolicyState.PUBLISHED, "published_at": now, "published_by": who}
     w.execute(update(policy_versions).where(mine, policy_versions.c.version == chosen.version).values(published))
     if policy.challenger is not None:
@@ -239,7 +239,7 @@ def lock(w: Writing, policy: StoredPolicy) -> StoredPolicy:
     return _stored(w.execute(query.with_for_update()).one())
 
 
-def _for_change(w: Writing, client_id: UUID, slug: str, now: datetime) -> StoredPolicy:
+def _lock_or_create(w: Writing, client_id: UUID, slug: str, now: datetime) -> StoredPolicy:
     """Lock and return the client's policy with this slug; create it if there is none."""
     row = {"policy_id": uuid4(), "client_id": client_id, "slug": slug, "is_archived": False, "created_at": now}
     new = insert_into(w, policies).values(row).on_conflict_do_nothing(index_elements=["client_id", "slug"])
@@ -267,14 +267,14 @@ def _inputs_beyond(challenger: PolicyVersion, published: PolicyVersion) -> list[
 
 
 def _published(policy_id: UUID) -> AnySelect:
-    return _of(policy_id).where(policy_versions.c.state == PolicyState.PUBLISHED)
+    return _select_versions(policy_id).where(policy_versions.c.state == PolicyState.PUBLISHED)
 
 
 def _newest_first(policy_id: UUID) -> AnySelect:
-    return _of(policy_id).order_by(policy_versions.c.version.desc()).limit(1)
+    return _select_versions(policy_id).order_by(policy_versions.c.version.desc()).limit(1)
 
 
-def _of(policy_id: UUID) -> AnySelect:
+def _select_versions(policy_id: UUID) -> AnySelect:
     return select(policy_versions).where(policy_versions.c.policy_id == policy_id)
 
 

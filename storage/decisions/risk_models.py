@@ -95,7 +95,7 @@ def activate(
 
     Raises:
         NotFound: no such model or client.
-        Conflict: it was fitted to another client's outcomes, or is not better, and no reason to use it is given.
+        Conflict: it was fitted to another client's outcomes; or it is not better, and `anyway` gives no reason.
         Unprocessable: it reads metrics that reports don't have.
     """
     model = get(w, model_id)

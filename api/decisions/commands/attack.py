@@ -70,7 +70,7 @@ def attack(
     subjects, count = (
         (synthetic_subjects(customers, seed), customers)
         if transactions_file is None
-        else _of_files(transactions_file, outcomes_file)
+        else _read_subjects(transactions_file, outcomes_file)
     )
     shown = track(subjects, "attacking", count, console=err, disable=as_json, transient=True)
     ratings = tried(shown, in_turn(chosen, per_customer), seed)
@@ -113,7 +113,7 @@ def _owner(rows: pl.DataFrame) -> str:
     return ranked["counterparty"].first() or ""  # pyrefly: ignore[bad-return]
 
 
-def _of_files(transactions: Path, outcomes: Path | None) -> tuple[Iterable[Subject], int]:
+def _read_subjects(transactions: Path, outcomes: Path | None) -> tuple[Iterable[Subject], int]:
     rows = files.parse_transactions(csv_of(transactions))
     cases = (
         cases_without_outcomes(rows) if outcomes is None else files.parse_outcomes(csv_of(outcomes), judged=False).cases

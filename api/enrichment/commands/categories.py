@@ -222,8 +222,8 @@ def evaluate(labels: Labels = None, split_date: SplitDate = None, as_json: AsJso
 
     The baseline is a linear support-vector machine on character n-grams of the
     description and the amount. By default, about four fifths of the rows are
-    trained on. If the file names customers, a fifth of them train nothing and
-    are counted apart.
+    trained on. If the file names customers, a fifth of them are left
+    out of training and reported separately.
 
     Example: tidemark categories evaluate --labels labelled.csv --split-date 2025-01-01
     """

@@ -20,12 +20,12 @@ from tests.pipelines.decisions import drawn, interpreter
 from tests.pipelines.decisions.interpreter import (
     Customer,
     Json,
+    LimitResult,
+    PolicyResult,
     Reason,
-    Said,
-    SaidOfLimit,
-    SaidOfRule,
-    SaidOfStep,
+    RuleResult,
     Seen,
+    StepResult,
 )
 
 
@@ -43,15 +43,15 @@ class Interpreted:
     """A case, and the interpreter's result for each of its customers."""
 
     case: Case
-    said: Sequence[Said]
+    results: Sequence[PolicyResult]
 
 
 @dataclass(frozen=True)
 class Compared:
     document: Json
     customer: Customer
-    engine: Said
-    interpreter: Said
+    engine: PolicyResult
+    interpreter: PolicyResult
 
 
 def cases(seed: int, policies: int, customers: int) -> Iterator[Case]:
@@ -62,15 +62,17 @@ def cases(seed: int, policies: int, customers: int) -> Iterator[Case]:
 
 def interpreted(cases: Iterable[Case]) -> Iterator[Interpreted]:
     for case in cases:
-        said = [interpreter.said(case.document, customer, case.inputs, drawn.NOW) for customer in case.customers]
-        yield Interpreted(case, said)
+        results = [
+            interpreter.policy_result(case.document, customer, case.inputs, drawn.NOW) for customer in case.customers
+        ]
+        yield Interpreted(case, results)
 
 
 def compared(some: Iterable[Interpreted]) -> Iterator[Compared]:
     for each in some:
         case, plan = each.case, planned(Policy.model_validate(each.case.document))
-        for customer, row, expected in zip(case.customers, rows(plan, case).to_dicts(), each.said, strict=True):
-            yield Compared(case.document, customer, said(plan, row, customer), expected)
+        for customer, row, expected in zip(case.customers, rows(plan, case).to_dicts(), each.results, strict=True):
+            yield Compared(case.document, customer, engine_result(plan, row, customer), expected)
 
 
 def differing(some: Iterable[Interpreted]) -> Iterator[Compared]:
@@ -98,12 +100,12 @@ def _metric(slug: str, outcomes: Sequence[Any]) -> Iterator[pl.Series]:
     yield pl.Series(cause_of(slug), [each if isinstance(each, str) else None for each in outcomes], pl.String)
 
 
-def said(plan: Plan, row: Row, customer: Customer) -> Said:
+def engine_result(plan: Plan, row: Row, customer: Customer) -> PolicyResult:
     """Return the engine's answer and trace in the interpreter's form."""
     answer, trace = build_answer(plan, row, customer.attributes, {}), build_trace(plan, row)
     verdict = answer["verdict"]
     slugs = {plan.policy.metric_id(metric): slug for slug, metric in plan.metrics.items()}
-    return Said(
+    return PolicyResult(
         verdict["outcome"],
         row["step"],
         tuple(each["code"] for each in verdict["matchedRules"]),
@@ -114,19 +116,19 @@ def said(plan: Plan, row: Row, customer: Customer) -> Said:
     )
 
 
-def _limit(plan: Plan, described: Json, trace: Json) -> SaidOfLimit:
+def _limit(plan: Plan, described: Json, trace: Json) -> LimitResult:
     seen = (_seen(trace["amount"]), *(_seen(cap["value"]) for cap in trace["caps"]))
     slugs = {product.id: product.slug for product in plan.policy.products}
     product = slugs[described["productId"]]
     assert product == trace["product"]
     if described["kind"] == "indeterminate":
-        return SaidOfLimit(product, None, None, False, _reasons(plan, described["reasons"]), seen)
-    return SaidOfLimit(product, described["amount"], described.get("uncappedAmount"), described["capped"], (), seen)
+        return LimitResult(product, None, None, False, _reasons(plan, described["reasons"]), seen)
+    return LimitResult(product, described["amount"], described.get("uncappedAmount"), described["capped"], (), seen)
 
 
-def _step(trace: Json) -> SaidOfStep:
-    rules = tuple(SaidOfRule(each["code"], each["counted"], _seen(each["condition"])) for each in trace["rules"])
-    return SaidOfStep(trace["matched"], rules)
+def _step(trace: Json) -> StepResult:
+    rules = tuple(RuleResult(each["code"], each["counted"], _seen(each["condition"])) for each in trace["rules"])
+    return StepResult(trace["matched"], rules)
 
 
 def _reasons(plan: Plan, reasons: Sequence[Json]) -> tuple[Reason, ...]:

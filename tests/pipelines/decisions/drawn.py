@@ -50,7 +50,7 @@ HUGE = tuple(
     )
 )
 THRESHOLD = Decimal(100)  # many readings are near it, and many rules compare with it
-BRINK = "999999999999999"  # the largest whole number that has a value
+BRINK = "999999999999999"  # the largest whole number that a reading or a result can be
 BEYOND = tuple(map(Decimal, ("1e15", "-1e15", "1e29", "999999999999999.999999996")))
 BESIDE = tuple(map(Decimal, ("0", "0", "0.01", "-0.01", "0.004", "-0.004", "0.00000001", "-0.00000001")))
 
@@ -116,7 +116,7 @@ class Draft:
         self.conditions.append(drawn)
         return drawn
 
-    def _condition(self, depth: int) -> Json:  # noqa: PLR0911  one each
+    def _condition(self, depth: int) -> Json:  # noqa: PLR0911  one return for each sort
         chance = self.chance
         sorts = ("comparison", "comparison", "comparison", "between", "oneOf", "isTrue", "isKnown")
         match chance.choice(sorts if depth == 0 else (*sorts, *("all", "any", "not") * 2)):

@@ -67,20 +67,20 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class SaidOfRule:
+class RuleResult:
     code: str
     counted: bool | None
     condition: Seen
 
 
 @dataclass(frozen=True)
-class SaidOfStep:
+class StepResult:
     matched: bool | None
-    rules: tuple[SaidOfRule, ...]
+    rules: tuple[RuleResult, ...]
 
 
 @dataclass(frozen=True)
-class SaidOfLimit:
+class LimitResult:
     product: str
     amount: Decimal | None
     uncapped: Decimal | None
@@ -90,7 +90,7 @@ class SaidOfLimit:
 
 
 @dataclass(frozen=True)
-class Said:
+class PolicyResult:
     """The result of an evaluation. `step`: the deciding or undecidable one. `matched`: codes, the most important first;
     the default's code if no step decided. `rests_on`: slugs of the metrics that each of them names.
     """
@@ -100,11 +100,11 @@ class Said:
     matched: tuple[str, ...]
     rests_on: tuple[tuple[str, ...], ...]
     reasons: tuple[Reason, ...]
-    limits: tuple[SaidOfLimit, ...]
-    steps: tuple[SaidOfStep, ...]
+    limits: tuple[LimitResult, ...]
+    steps: tuple[StepResult, ...]
 
 
-def said(document: Json, customer: Customer, inputs: Mapping[str, Value], now: datetime) -> Said:
+def policy_result(document: Json, customer: Customer, inputs: Mapping[str, Value], now: datetime) -> PolicyResult:
     reader = Reader(document, customer, inputs, now)
     steps = tuple(_step(reader, step) for step in document["steps"])
     nth = next((nth for nth, step in enumerate(steps) if step.matched is not False), None)
@@ -122,28 +122,28 @@ def said(document: Json, customer: Customer, inputs: Mapping[str, Value], now: d
     matched = tuple(code for code, _ in described)
     rests_on = tuple(tuple(dict.fromkeys(slug for each in seen for slug in _metrics(each))) for _, seen in described)
     limits = tuple(_limit(reader, limit, outcome, reasons) for limit in document["limits"])
-    return Said(outcome, nth, matched, rests_on, reasons, limits, steps)
+    return PolicyResult(outcome, nth, matched, rests_on, reasons, limits, steps)
 
 
 # Steps
 
 
-def _step(reader: "Reader", step: Json) -> SaidOfStep:
+def _step(reader: "Reader", step: Json) -> StepResult:
     rules = tuple(_rule(reader, rule) for rule in step["rules"])
     together = _all if step["match"] == "all" else _any
-    return SaidOfStep(together([rule.counted for rule in rules]), rules)
+    return StepResult(together([rule.counted for rule in rules]), rules)
 
 
-def _rule(reader: "Reader", rule: Json) -> SaidOfRule:
+def _rule(reader: "Reader", rule: Json) -> RuleResult:
     condition = reader.condition(rule["condition"])
     counted = condition.value
     if counted is None and rule["onUnavailable"] != "indeterminate":
         counted = rule["onUnavailable"] == "matched"
     assert counted is None or isinstance(counted, bool)
-    return SaidOfRule(rule["code"], counted, condition)
+    return RuleResult(rule["code"], counted, condition)
 
 
-def _weightiest_first(rules: Sequence[Json], described: Sequence[SaidOfRule]) -> list[tuple[str, list[Seen]]]:
+def _weightiest_first(rules: Sequence[Json], described: Sequence[RuleResult]) -> list[tuple[str, list[Seen]]]:
     ranked = [
         (rule["rank"], place, rule["code"], each.condition)
         for place, (rule, each) in enumerate(zip(rules, described, strict=True))
@@ -152,7 +152,7 @@ def _weightiest_first(rules: Sequence[Json], described: Sequence[SaidOfRule]) ->
     return [(code, [condition]) for _, _, code, condition in sorted(ranked, key=lambda each: each[:2])]
 
 
-def _unmet(given: Sequence[Json], steps: Sequence[SaidOfStep]) -> list[Seen]:
+def _unmet(given: Sequence[Json], steps: Sequence[StepResult]) -> list[Seen]:
     """Return the false conditions of steps that need all their rules."""
     pairs = [(step, rule) for step, described in zip(given, steps, strict=True) for rule in described.rules]
     return [rule.condition for step, rule in pairs if step["match"] == "all" and rule.counted is False]
@@ -161,29 +161,29 @@ def _unmet(given: Sequence[Json], steps: Sequence[SaidOfStep]) -> list[Seen]:
 # Limits
 
 
-def _limit(reader: "Reader", limit: Json, outcome: str, verdict: tuple[Reason, ...]) -> SaidOfLimit:
+def _limit(reader: "Reader", limit: Json, outcome: str, verdict: tuple[Reason, ...]) -> LimitResult:
     amount = reader.number(limit["amount"])
     caps = [(cap, reader.number(cap["value"])) for cap in limit["caps"]]
     seen = (amount, *(value for _, value in caps))
     product = limit["product"]
     if outcome == "indeterminate":
-        return SaidOfLimit(product, None, None, False, verdict, seen)
+        return LimitResult(product, None, None, False, verdict, seen)
     if outcome not in limit["outcomes"]:
-        return SaidOfLimit(product, Decimal(0), None, False, (), seen)
+        return LimitResult(product, Decimal(0), None, False, (), seen)
     required = [amount, *(value for cap, value in caps if cap["onUnavailable"] == "indeterminate")]
     if any(each.value is None for each in required):
-        return SaidOfLimit(product, None, None, False, _reasons(required), seen)
+        return LimitResult(product, None, None, False, _reasons(required), seen)
     return _offer(limit, _decimal(amount), [_decimal(value) for _, value in caps if value.value is not None], seen)
 
 
-def _offer(limit: Json, wanted: Decimal, ceilings: Sequence[Decimal], seen: tuple[Seen, ...]) -> SaidOfLimit:
+def _offer(limit: Json, wanted: Decimal, ceilings: Sequence[Decimal], seen: tuple[Seen, ...]) -> LimitResult:
     wanted = max(wanted, Decimal(0))
     ceiling = max(min(ceilings, default=wanted), Decimal(0))
     capped = ceiling < wanted
     given = _down(min(ceiling, wanted), Decimal(limit["roundDownTo"]))
     offered = given if given >= Decimal(limit["minimum"]) else Decimal(0)
     uncapped = _down(wanted, Decimal("0.01")) if capped else None
-    return SaidOfLimit(limit["product"], offered, uncapped, capped, (), seen)
+    return LimitResult(limit["product"], offered, uncapped, capped, (), seen)
 
 
 def _down(value: Decimal, multiple: Decimal) -> Decimal:

@@ -133,7 +133,7 @@ def test_a_damaged_log_is_kept_and_reported_before_sqlite_overwrites_it(
 def test_after_an_unclean_stop_damage_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "flipped.db").write_bytes(with_flipped_pages(migrated_file()))
     with caplog.at_level(logging.INFO, logger="assets.service.up"):
-        up.check(tmp_path / "flipped.db")
+        up.check_database(tmp_path / "flipped.db")
     assert [(record.levelno, "is damaged" in record.getMessage()) for record in caplog.records] == [
         (logging.ERROR, True)
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.decisions import answer, evaluate, numbers, plan, readings, unsettled
 from pipelines.decisions.nodes import Node
-from pipelines.decisions.numbers import NUMBER, Combine, bounded, constant, described
+from pipelines.decisions.numbers import NUMBER, Combine, bounded, constant, rounded_column
 from pipelines.decisions.plan import Plan, PlannedRule
 from pipelines.decisions.policy import Limit
 from pipelines.decisions.unsettled import Row
@@ -53,7 +53,7 @@ def forget() -> None:
 
 
 def in_floats(combine: Combine) -> Callable[[Columns], pl.Expr]:
-    return lambda of: described(reduce(combine, [each.cast(pl.Float64) for each in of]).round(numbers.SCALE))
+    return lambda of: rounded_column(reduce(combine, [each.cast(pl.Float64) for each in of]).round(numbers.SCALE))
 
 
 def step_by_step(combine: Combine) -> Callable[[Columns], pl.Expr]:
@@ -224,8 +224,8 @@ def last_step_not_false(of: Plan) -> pl.Expr:
 def outcome_of_first_true_step(of: Plan) -> pl.Expr:
     outcome = pl.lit(of.policy.default_outcome, evaluate.OUTCOME)
     for nth, planned in reversed(list(enumerate(of.steps))):
-        described = pl.lit(planned.step.outcome, evaluate.OUTCOME)
-        outcome = pl.when(pl.col(evaluate.step_column(nth))).then(described).otherwise(outcome)
+        given = pl.lit(planned.step.outcome, evaluate.OUTCOME)
+        outcome = pl.when(pl.col(evaluate.step_column(nth))).then(given).otherwise(outcome)
     return outcome
 
 
@@ -246,7 +246,7 @@ def rounded_to_nearest(value: pl.Expr, multiple: str) -> pl.Expr:
 
 def rounded_in_floats(value: pl.Expr, multiple: str) -> pl.Expr:
     times = (value.cast(pl.Float64) / float(multiple)).floor()
-    return described(times * float(multiple))
+    return rounded_column(times * float(multiple))
 
 
 def zero_at_the_minimum(value: pl.Expr, limit: Limit) -> pl.Expr:
@@ -295,7 +295,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "required",
         property(lambda planned: (planned.amount, *(cap.value for cap in planned.caps))),
     ),
-    "nothing is too large to be read": (readings, "described", lambda value: value.cast(NUMBER, strict=False)),
+    "nothing is too large to be read": (readings, "rounded_column", lambda value: value.cast(NUMBER, strict=False)),
     "still good at its expiry": (readings, "reading", available_at_its_expiry),
     "every band asked for": (unsettled, "_relevant_operands", lambda node, _: node.of),
 }

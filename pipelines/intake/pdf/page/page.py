@@ -57,8 +57,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The clockwise rotation of a page's text from level, as shown: of a skewed scan or a page that was drawn
-    sideways. Words are stored level; `shown` returns their place on the page.
+    """The clockwise rotation of a page's text, as shown, from level: a scan may be skewed, or a page drawn sideways.
+    Words are stored level; `shown` returns their place on the page.
     """
 
     cosine: float = 1.0

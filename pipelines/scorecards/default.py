@@ -2,13 +2,13 @@
 
 A weight says how much we would want to know the reading if we could know only some of them. Balances come first: debts
 are paid from them, and a balance needs no interpretation, so it is informative even if nothing else is known. Features
-of balances measure how near to zero the money came, how long it stayed there, whether that is getting worse, and what
-was left in the last month: a reserve that was used up in spring pays nobody in autumn. They count in days of the
-customer's own spending and income, so that size does not matter. Then come the direction of income over a quarter and
-a year; plain signs of distress, which are rare but rarely wrong; existing debt; and tenure. Bands are where credit
-officers usually draw lines for small businesses. No feature separates one category of people from another. Owners'
-drawings are not a feature, because owners draw in good years as well as in bad ones. Gambling is not a feature, because
-it describes how people live.
+of balances measure how near to zero the money came, how long it stayed there, whether that is getting worse, and how
+large the reserve is: the lower of the last month's and of half a year's, because money that was used up pays nobody and
+money that came last week may leave again. They count in days of the customer's own spending and income, so that size
+does not matter. Then come the direction of income over a quarter and a year; plain signs of distress, which are rare
+but rarely wrong; existing debt; and tenure. Bands are where credit officers usually draw lines for small businesses. No
+feature separates one category of people from another. Owners' drawings are not a feature, because owners draw in good
+years as well as in bad ones. Gambling is not a feature, because it describes how people live.
 
 Counts have steps. All other readings earn points on a straight line between two limits, so that a small change of a
 reading is a small change of the points.
@@ -56,7 +56,7 @@ BALANCES = (
     ),
     _more(
         "min_balance_days_180d",
-        "10:8 4:6 1:3 0:0",
+        "10:9 4:6 1:3 0:0",
         "How near to zero the balance came at its lowest, in days of usual spending.",
     ),
     _less(
@@ -70,11 +70,6 @@ BALANCES = (
         "The same over a year: a customer that is short in its good months, too, has no reserve for the weak ones.",
     ),
     _less(
-        "below_30d_inflow_share_180d",
-        "0.10:2 0.40:1 1:0",
-        "A month of income in reserve pays wages and tax through a bad month.",
-    ),
-    _less(
         "longest_below_7d_outflow_180d",
         "0:2 7:1.5 30:0.5 60:0",
         "A low balance before the next pay run is common; weeks of it are not.",
@@ -85,14 +80,9 @@ BALANCES = (
         "More days at low balances than in the quarter before: reserves are being used up, whatever revenue says.",
     ),
     _more(
-        "buffer_days_30d",
-        "30:11 14:8 7:4 3:2 0:0",
-        "The next instalments are paid from what is there now, not from the average of half a year.",
-    ),
-    _more(
-        "buffer_days_180d",
-        "30:5 14:4 7:2 3:1 1:0",
-        "How many days of usual spending the average balance would cover if income stopped.",
+        "lasting_buffer_days_180d",
+        "30:16 14:11 7:6 3:3 0:0",
+        "For how many days of usual spending the reserve would last; a deposit of last week is no reserve yet.",
     ),
 )
 FLOWS = (
@@ -107,18 +97,18 @@ FLOWS = (
         "Revenue of the last 90 days, divided by that of the 90 days before: shrinking takings repay less debt.",
     ),
     _more(
-        "inflow_growth_12m",
-        "0:8 -0.01:7 -0.03:4 -0.06:0",
-        "3 % less each month is almost a third less in a year; 1 % may be no more than the calendar.",
+        "revenue_growth_12m",
+        "0:8 -0.02:5 -0.06:0",
+        "3 % less each month is almost a third less in a year, although no quarter looks alarming.",
     ),
     _less(
         "revenue_volatility_12m",
-        "0.15:2 0.30:1.5 0.50:0.5 0.70:0",
+        "0.15:1 0.70:0",
         "Instalments are equal from month to month: uneven takings may not cover all of them.",
     ),
     _less(
         "income_concentration_180d",
-        "0.30:2 0.50:1 0.75:0",
+        "0.30:1 0.75:0",
         "A business that lives on one customer fails if that customer does.",
     ),
 )
@@ -130,12 +120,12 @@ DEBT = (
     ),
     _few(
         "stacked_running_180d",
-        "1:2 2:1",
+        "1:4 2:2",
         "Of several facilities for working capital at the same time, one often repays another.",
     ),
     _less(
         "new_debt_to_revenue_180d",
-        "0.02:2 0.10:1 0.25:0",
+        "0.02:3 0.10:1.5 0.25:0",
         "Money that was borrowed recently did not come from trade.",
     ),
     _few(

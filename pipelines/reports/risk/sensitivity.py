@@ -36,7 +36,7 @@ MOST = 3  # changes printed
 AT_ONCE = 1_000_000  # pairs of moves in memory
 ONLY_GROWS = "months_of_history"
 # They measure the past year, which neither lender nor applicant can change.
-_PAST = ("below_7d_outflow_share_365d", "inflow_growth_12m", "revenue_volatility_12m")
+_PAST = ("below_7d_outflow_share_365d", "revenue_growth_12m", "revenue_volatility_12m")
 _STEPS = 4  # targets between two limits of a driver whose points run in a straight line
 _DIGITS = 3  # of a round figure
 _TARGETS = pl.Schema(

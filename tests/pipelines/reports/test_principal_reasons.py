@@ -38,9 +38,9 @@ def test_reasons_are_at_most_four_and_specific() -> None:
     reasons = business()["principalReasons"]
     assert 1 <= len(reasons) <= 4
     assert reasons[0] == {
-        "code": "below_30d_inflow_share_180d",
+        "code": "below_7d_outflow_share_365d",
         "kind": "adverse",
-        "words": "Days below 30 days of inflow, last 180 days: 95.6 %.",
+        "words": "Days below 7 days of outflow, last 365 days: 7.7 %.",
     }
 
 
@@ -65,6 +65,6 @@ def test_what_could_not_be_verified_is_not_called_bad() -> None:
     data = business(balances=False)
     states = {each["metric"]: each["state"] for each in data["drivers"]}
     kinds = {each["code"]: each["kind"] for each in data["principalReasons"]}
-    assert data["principalReasons"][0]["words"] == "Buffer, last 30 days: could not be verified."
+    assert data["principalReasons"][0]["words"] == "Lasting buffer, last 180 days: could not be verified."
     assert set(kinds.values()) == {"unverified"}
     assert {states[code] for code in kinds} == {"unknown"}

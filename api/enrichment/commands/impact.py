@@ -263,9 +263,12 @@ def print_impact(title: str, compared: Compared) -> None:
         f"[bold]{count:,} changed category ({count / max(impact.rows, 1):.2%}), AUD {dollars:,.2f}.[/]",
         highlight=False,
     )
-    changed = (("rating", impact.ratings), ("decision", impact.decisions), ("monitoring match", impact.matches))
-    what = (f"{counted(each.height, name).replace('matchs', 'matches')}" for name, each in changed)
-    out.print(f"Changed: {', '.join(what)}.", highlight=False)
+    changed = (
+        counted(impact.ratings.height, "rating"),
+        counted(impact.decisions.height, "decision"),
+        counted(impact.matches.height, "monitoring match", "monitoring matches"),
+    )
+    out.print(f"Changed: {', '.join(changed)}.", highlight=False)
     _print_table("Categories moved", moved.rows(), ("from", "to", "count", "AUD"))
     summed = impact.summed_figures().filter(pl.col("customers") > 0)
     figures = summed.select("report", "figure", "customers", "before", "after", _kind()).rows()

@@ -219,8 +219,8 @@ def _may_follow(sizes: Measures, demands: Demands) -> Flags:
 
 def _list_trials(days: Days, able: Flags) -> Trials:
     """List every schedule that a candidate may follow, with the anchor that fits most of its days."""
-    possible = np.flatnonzero(able.any(axis=1)).tolist()
-    parts = [_try_schedule(number, days, np.flatnonzero(able[number])) for number in possible]
+    schedules = np.flatnonzero(able.any(axis=1)).tolist()
+    parts = [_try_schedule(number, days, np.flatnonzero(able[number])) for number in schedules]
     return Trials(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

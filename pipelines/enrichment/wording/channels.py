@@ -183,9 +183,10 @@ def extract_rail(text: pl.Expr) -> pl.Expr:
     return pl.when(~text.str.contains(_NOT_A_RAIL)).then(text.str.extract(_RAIL, 0))
 
 
-def number_of_rail(rail: pl.Expr) -> pl.Expr:
-    """Return the number of the channel that the rail names; null where there is no rail."""
-    return _match_first(rail, RAILS, f"(?:{EDGE}|$)")
+@cache
+def number_of_rail() -> pl.Expr:
+    """Return the number of the channel that the column `rail` names; null where there is no rail."""
+    return _match_first(pl.col("rail"), RAILS, f"(?:{EDGE}|$)")
 
 
 def is_rail_of(*channels: str) -> pl.Expr:
@@ -203,10 +204,15 @@ def add_channel(frame: pl.LazyFrame) -> pl.LazyFrame:
     unnamed = pl.when(pl.col("named").is_null()).then("text")
     return (
         frame.with_columns(sign=unnamed.str.extract(_SIGNS, 0))
-        .with_columns(read=_match_first(pl.col("sign"), SIGNS_OF_CHANNEL, "$"))
+        .with_columns(read=_number_of_sign())
         .with_columns(found=_choose_channel())
         .with_columns(channel=_refine_transfers().cat.to(Channel))
     )
+
+
+@cache
+def _number_of_sign() -> pl.Expr:
+    return _match_first(pl.col("sign"), SIGNS_OF_CHANNEL, "$")
 
 
 def _match_first(text: pl.Expr, wordings: Iterable[tuple[str, str]], end: str) -> pl.Expr:

@@ -144,20 +144,22 @@ def _read_slice(texts: pl.Series) -> pl.LazyFrame:
         .pipe(add_channel)
         .pipe(add_stated_day)
         .pipe(_fill_empty)
-        .select(
-            "clean_description",
-            "channel",
-            _reference(),
-            format_location(pl.col("place")).alias("location"),
-            _last_four(pl.coalesce("card", pl.col("rail").str.extract("^V[0-9]{4}", 0))).alias("card_last_four"),
-            "stated_day",
-            "stated_month",
-            "stated_year",
-            parse_amount(pl.col("foreign")).alias("foreign_amount"),
-            parse_currency(pl.col("foreign")).alias("foreign_currency"),
-            _last_four(pl.coalesce("account", pl.when(_between_own()).then("code"))).alias("other_account"),
-        )
+        .select(_details())
     )
+
+
+@cache
+def _details() -> list[pl.Expr]:
+    """Return the columns DETAILS."""
+    return [
+        *(pl.col("clean_description", "channel"), _reference()),
+        format_location(pl.col("place")).alias("location"),
+        _last_four(pl.coalesce("card", pl.col("rail").str.extract("^V[0-9]{4}", 0))).alias("card_last_four"),
+        pl.col("stated_day", "stated_month", "stated_year"),
+        parse_amount(pl.col("foreign")).alias("foreign_amount"),
+        parse_currency(pl.col("foreign")).alias("foreign_currency"),
+        _last_four(pl.coalesce("account", pl.when(_between_own()).then("code"))).alias("other_account"),
+    ]
 
 
 def _make_readable(texts: pl.Series) -> pl.Series:
@@ -197,7 +199,7 @@ def _split_rail(frame: pl.LazyFrame) -> pl.LazyFrame:
     rest = pl.col("bare").str.strip_prefix(pl.col("rail").fill_null(""))
     number = pl.col("account").str.extract("[0-9]{6,17}$", 0).fill_null("")
     return frame.with_columns(rail=extract_rail(pl.col("bare"))).with_columns(
-        rest=rest.str.strip_prefix(number), named=number_of_rail(pl.col("rail"))
+        rest=rest.str.strip_prefix(number), named=number_of_rail()
     )
 
 

@@ -124,14 +124,9 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
         "category_basis": pl.lit(f"model {model.name}"),
     }
     better = {f"{name}_learned": pl.when(is_better).then(value) for name, value in learned.items()}
+    said = answers.select("row", doubt="confidence", **better)
     return (
-        numbered.join(
-            answers.select("row", doubt="confidence", **better),
-            on="row",
-            how="left",
-            validate="1:1",
-            maintain_order="left",
-        )
+        numbered.join(said, on="row", how="left", validate="1:1", maintain_order="left")
         .with_columns(confidence=pl.min_horizontal("confidence", "doubt"))
         .with_columns(pl.coalesce(f"{name}_learned", name).alias(name) for name in learned)
         .select(rows.columns)

@@ -83,9 +83,8 @@ def _core() -> pl.Expr:
     """Return the `key` without legal forms and leading words."""
     left_out = {f"-{word}-": "--" for word in _LEGAL}
     alike = {f"-{word}-": f"-{other}-" for word, other in _ALIKE.items()}
-    apart = (
-        "-" + pl.col("key").str.replace_all("-", "--", literal=True) + "-"
-    )  # so that neighbours don't share a hyphen
+    # Each word gets hyphens of its own, which its neighbours don't share.
+    apart = "-" + pl.col("key").str.replace_all("-", "--", literal=True) + "-"
     changed = apart.str.replace_many(list(left_out | alike), list((left_out | alike).values()))
     return (
         changed.str.replace_all("-{2,}", "-")

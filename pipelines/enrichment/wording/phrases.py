@@ -13,7 +13,7 @@ word stands for the beginning of the text, `$` as the last word for its end. All
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 
 import polars as pl
 
@@ -53,7 +53,7 @@ def words_of(text: pl.Expr, numbers: tuple[str, ...] = ()) -> pl.Expr:
     return pl.format(" ^{}$ ", marked.str.replace_many(list(restored), list(restored.values()), leftmost=True))
 
 
-@cache
+@lru_cache(maxsize=8)  # of the lists; those of declared parties change
 def _hide_digits(numbers: tuple[str, ...]) -> tuple[pl.Expr, pl.Expr]:
     """Return the numbers as words, and with their digits hidden: each one list."""
     words = pl.Series([f" {number} " for number in numbers])

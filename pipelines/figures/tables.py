@@ -186,7 +186,7 @@ class Table:
 
     def lines(self, facts: Facts) -> pl.LazyFrame:
         """Return `customer_number, line` of all customers in order, where `line` is a row's JSON text."""
-        return self.printed(self.rows(facts).collect(engine="in-memory"))
+        return self.printed(self.rows(facts).collect(engine="in-memory", optimizations=PUSHDOWNS))
 
     def printed(self, rows: pl.DataFrame) -> pl.LazyFrame:
         """Return `lines` of rows that are already computed."""

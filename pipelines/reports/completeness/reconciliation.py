@@ -56,7 +56,7 @@ def bounded_days(facts: Facts) -> pl.LazyFrame:
         opening=pl.coalesce(pl.col("closing").shift(1).over(BY_ACCOUNT), first_opening),
         opened_by=pl.coalesce(pl.col("stated_by").shift(1).over(BY_ACCOUNT), "stated_by"),
     )
-    return days.join(opened, on=_DAY, how="left", validate="1:1")
+    return days.join(opened, on=_DAY, how="left", validate="1:1", maintain_order="left")
 
 
 def moved_rows(facts: Facts) -> pl.LazyFrame:
@@ -68,7 +68,7 @@ def moved_rows(facts: Facts) -> pl.LazyFrame:
 
 def _bounds(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
     """Return a period's opening and closing balance, each with the row that states it."""
-    known = bounded_days(facts).drop_nulls("closing").sort(_DAY)
+    known = bounded_days(facts).drop_nulls("closing")
     periods = known.group_by(BY_CUSTOMER, *keys)
     opening = periods.agg(pl.col("opening").first(), transaction_id=pl.col("opened_by").first())
     closing = periods.agg(pl.col("closing").last(), transaction_id=pl.col("stated_by").last())
@@ -78,7 +78,7 @@ def _bounds(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
 def _periods(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
     """Return the periods with their days and all totals."""
     date, opening, closing = pl.col("date"), pl.col("opening").drop_nulls(), pl.col("closing").drop_nulls()
-    periods = bounded_days(facts).sort(_DAY).group_by(BY_CUSTOMER, *keys)
+    periods = bounded_days(facts).group_by(BY_CUSTOMER, *keys)
     return periods.agg(
         fromDate=date.first(),
         throughDate=date.last(),

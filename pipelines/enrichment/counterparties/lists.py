@@ -20,6 +20,7 @@ class Lists:
     brands: Brands
     cut_names: CutNames
     rulebook: Rulebook
+    is_own: bool = False  # with a client's own rules, which may match far more than the shipped ones
 
 
 def combine(directory: Directory, listed_brands: Brands, rulebook: Rulebook | None = None) -> Lists:

@@ -1,8 +1,10 @@
 """A client's own rules: what is refused and how it is said, what wins, and what bounds the search."""
 
 import random
+import re
 import time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -153,6 +155,19 @@ def test_stored_content_is_equal_for_equal_files_and_loads_the_same_rules() -> N
     assert (own.content, own.fingerprint) == (other.content, other.fingerprint)
     assert load_own_rules(own.content) == own
     assert parse_own_rules({**files, DECISIVE: f"{RULE}# a note\n"}).fingerprint != own.fingerprint
+
+
+def test_the_documented_rules_are_sound() -> None:
+    [block] = re.findall("```yaml\n(.*?)```", Path("docs/how-to/own-rules.md").read_text(), re.DOTALL)
+    parts = re.split(r"^# (\S+\.yaml)\n", block, flags=re.MULTILINE)[1:]
+    files = dict(zip(parts[::2], parts[1::2], strict=True))
+    own = parse_own_rules(files)
+    assert len(files) == 3
+    assert categories(own, *described("ZORBLY 4", "HARBOUR DEPOT 4", "DEPOT COVER LEVY")) == [
+        "materials",
+        "rent",
+        "insurance",
+    ]
 
 
 def test_no_rules_change_nothing() -> None:

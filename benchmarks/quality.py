@@ -4,6 +4,8 @@ Synthetic: every fifth brand and all wordings of two banks are excluded from the
 trained, and the held-out brands are also removed from the lists (hand-written lines in the training may name some).
 Names: a line for each listed name of a fifth of the families, decided with and without them in the lists.
 Hand-written: lines by other authors than those of the rules (tests/narratives).
+Confidence: a table for each source of the answer, over what is unfamiliar in one way: held-out banks, held-out
+brands and families off the lists, and the lines of the authors that were not read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +25,8 @@ from pipelines.enrichment.counterparties.lists import Lists
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.learned.model_file import load_base
+from pipelines.enrichment.training.evaluation import calibration_error, reliability
+from pipelines.enrichment.training.labelled import merchants
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.enrichment.wording.text import matching_text
 from pipelines.synthetic import held_out_banks, is_held_out, portfolio
@@ -32,12 +36,13 @@ from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, AccountType, Direc
 TITLE = "How accurate enrichment is"
 CUSTOMERS, MONTHS, SEED, UNTIL = 300, 12, 20_261_101, date(2026, 10, 31)
 NARRATIVES = Path(__file__).parents[1] / "tests" / "narratives"
+HELD_OUT = "held_out.csv"
 ABOUT = (
     f"{CUSTOMERS} synthetic businesses over {MONTHS} months that were not used for training; and hand-written lines: "
     "the first file was read while rules were written, but only six lines of the second. Of two weights of listed "
     "names in the base model's training, the one with the better figure for the second file was kept."
 )
-CONFIDENCES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+MOST_ALIKE = 3  # rows of one merchant in a table of confidence
 WORST = 12
 _PAIR = ("customer_number", "size", "account_out", "account_in", "date_out", "date_in")
 
@@ -53,7 +58,7 @@ def measure() -> Sequence[Row]:
         *_series(enriched),
         *measure_debt(CUSTOMERS, MONTHS, SEED, UNTIL),
         *_hand_written(),
-        *_reliability(enriched),
+        *_reliability(enriched, nameless),
         *_confusions(enriched),
     ]
 
@@ -88,21 +93,25 @@ def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
 
 def _families() -> list[Row]:
     """Measure lines of held-out families of names, with all lists and with lists that lack these families."""
-    lines = card_lines(held_out=True).with_columns(true_category="label")
-    return [row for what, known in _builds().items() for row in _of_build(what, known, lines)]
+    return [row for what, known in _builds().items() for row in _of_build(what, known)]
 
 
 def _builds() -> Mapping[str, Lists]:
     return {"all lists": lists.load(), "lists without a fifth of the families": lists_without_held_out()}
 
 
-def _of_build(what: str, known: Lists, lines: pl.DataFrame) -> list[Row]:
-    typed = lines.with_columns(direction=_side(), account_type=pl.lit("transaction", AccountType))
-    decided = read_narratives(typed, known).pipe(ask_model, load_base())
+def _of_build(what: str, known: Lists) -> list[Row]:
+    decided = _decide_families(known)
     answered = decided.filter(pl.col("confidence") > 0)
     figures = f"{_accuracy(decided):.3f}, {answered.height / decided.height:.3f}, {_accuracy(answered):.3f}"
     about = f"{decided.height:,} lines with names of held-out families, {what} (fingerprint {_fingerprint(known)})"
     return [Row(f"{about}: share right, share answered, share right of these", figures)]
+
+
+def _decide_families(known: Lists) -> pl.DataFrame:
+    lines = card_lines(held_out=True).with_columns(true_category="label", direction=_side())
+    typed = lines.with_columns(account_type=pl.lit("transaction", AccountType))
+    return read_narratives(typed, known).pipe(ask_model, load_base())
 
 
 def _fingerprint(known: Lists) -> str:
@@ -183,7 +192,7 @@ def _series(enriched: pl.DataFrame) -> list[Row]:
 def _hand_written() -> list[Row]:
     return [
         Row(f"hand-written lines, `{file}`: share that is right", f"{_accuracy(_lines(NARRATIVES / file)):.3f}")
-        for file in ("develop.csv", "held_out.csv")
+        for file in ("develop.csv", HELD_OUT)
     ]
 
 
@@ -200,18 +209,49 @@ def _side() -> pl.Expr:
     return pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
 
 
-def _reliability(enriched: pl.DataFrame) -> list[Row]:
-    """Measure the share of right rows by confidence."""
-    right = pl.col("category") == pl.col("true_category")
-    bands = zip(CONFIDENCES, (*CONFIDENCES[1:], 1.01), strict=True)
+def _reliability(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
+    """Measure the confidence of each source on unfamiliar rows. An abstention states no confidence."""
+    parts = {
+        "held-out banks": _of_banks(enriched),
+        "held-out brands, off the lists": nameless,
+        "held-out families, off the lists": _decide_families(lists_without_held_out()),
+        "hand-written": _lines(NARRATIVES / HELD_OUT),
+    }
+    chosen = {what: _few_of_each_merchant(rows) for what, rows in parts.items()}
+    by_source = pl.concat(chosen.values()).sort("category_source").partition_by("category_source", as_dict=True)
+    learned = {what: rows.filter(pl.col("category_source") == "learned") for what, rows in chosen.items()}
     return [
-        Row(
-            f"confidence {low:.2f} to {min(high, 1):.2f}: its mean, share that is right, rows",
-            f"{float(band.select('confidence').mean().item()):.3f}, {float(band.select(right.mean()).item()):.3f}, "
-            f"{band.height:,}",
-        )
-        for low, high in bands
-        if not (band := enriched.filter(pl.col("confidence") >= low, pl.col("confidence") < high)).is_empty()
+        *(row for (source,), rows in by_source.items() for row in _table(str(source), rows)),
+        *(_average(f"confidence of `learned`, {what}", rows) for what, rows in learned.items()),
+    ]
+
+
+def _few_of_each_merchant(decided: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with an answer, at most MOST_ALIKE of each merchant and category: repeats are one decision."""
+    rows = decided.filter(pl.col("confidence") > 0, pl.col("category_source") != "fallback")
+    alike = rows.with_columns(merchant=merchants(rows)).select(
+        "merchant", "true_category", "category", "category_source", "confidence"
+    )
+    return alike.filter(pl.int_range(pl.len()).over("merchant", "true_category") < MOST_ALIKE).drop("merchant")
+
+
+def _average(what: str, rows: pl.DataFrame) -> Row:
+    mean = float(rows.select("confidence").mean().item())
+    return Row(f"{what}: its mean, share that is right, rows", f"{mean:.3f}, {_accuracy(rows):.3f}, {rows.height:,}")
+
+
+def _table(source: str, rows: pl.DataFrame) -> list[Row]:
+    bins = reliability(rows["confidence"], rows["category"] == rows["true_category"])
+    error = f"{calibration_error(bins):.3f}"
+    return [
+        Row(f"confidence of `{source}` on unfamiliar rows: calibration error of {rows.height:,}", error, "≤ 0.05"),
+        *(
+            Row(
+                f"confidence of `{source}` from {each.from_:.2f}: its mean, share that is right, rows",
+                f"{each.confidence:.3f}, {each.accuracy:.3f}, {each.rows:,}",
+            )
+            for each in bins
+        ),
     ]
 
 

@@ -25,7 +25,7 @@ def training_rows(customers: int, by_hand: pl.DataFrame | None) -> pl.DataFrame:
 
     Columns that only the latter have, such as context columns, are left out.
     """
-    rows = pl.concat([portfolio_rows(customers), name_rows()])
+    rows = pl.concat([portfolio_rows(customers), name_rows()]).drop("card_last_four")  # made-up cards teach nothing
     if by_hand is None:
         return rows
     return pl.concat([rows, by_hand.with_columns(weight=pl.lit(BY_HAND)).select(rows.columns)])
@@ -47,4 +47,4 @@ def portfolio_rows(customers: int) -> pl.DataFrame:
     chosen = marked.filter(pl.int_range(pl.len()).over("alike", "out", "category", order_by="row") < MOST_ALIKE)
     sampled = chosen.sample(min(MOST_ROWS, chosen.height), seed=SEED).sort("row")
     rows = prepare(sampled.select("date", "description", "amount", label="category"))
-    return rows.drop("card_last_four").with_columns(weight=pl.lit(1.0))  # made-up cards would teach nothing
+    return rows.with_columns(weight=pl.lit(1.0))

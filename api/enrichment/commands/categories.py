@@ -469,7 +469,7 @@ def _scored(name: str, score: "Score") -> dict[str, Any]:
 
 def _bin(each: "Bin") -> dict[str, Any]:
     return {
-        "confidence": f"{each.from_:.1f}–{each.from_ + 0.1:.1f}",
+        "confidence": f"from {each.from_:.2f}",
         "rows": each.rows,
         "said": _rounded(each.confidence),
         "right": _rounded(each.accuracy),

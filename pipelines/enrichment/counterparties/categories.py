@@ -10,7 +10,7 @@ from functools import cache
 import polars as pl
 
 from pipelines.enrichment.counterparties import counterparties
-from pipelines.enrichment.learned.model import Model
+from pipelines.enrichment.learned.model import LEAST_ALTERNATIVE, Model
 from pipelines.vocabulary.schemas import ALTERNATIVE, CategorySource, Direction
 from pipelines.vocabulary.taxonomy import GROUPS, SIGNS, TRANSFER, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
@@ -105,8 +105,8 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
 
     The model reads the answer of rules and names as part of its input. So the model's answer replaces that answer, even
     one with a higher confidence. If the model's answer is little better than a guess (LEAST_LEARNED), or can't be right
-    (`_fits_side`, `_is_named_transfer`), the answer of rules and names stays, with at most the model's confidence. If
-    the model's answer is that nobody can know, the row is unknown, with confidence 0.
+    (`_fits_side`, `_is_named_transfer`), the answer of rules and names stays, with at most the model's confidence in
+    it. If the model's answer is that nobody can know, the row is unknown, with confidence 0.
 
     Args:
         rows: with the columns of DECIDED and the input of the model (see `Model.predict`).
@@ -124,13 +124,25 @@ def ask_model(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
         "category_basis": pl.lit(f"model {model.name}"),
     }
     better = {f"{name}_learned": pl.when(is_better).then(value) for name, value in learned.items()}
-    said = answers.select("row", doubt="confidence", **better)
+    doubts = _read_doubts(unsure.select("row", "category"), answers)
+    said = answers.select("row", doubt=doubts, **better)
     return (
         numbered.join(said, on="row", how="left", validate="1:1", maintain_order="left")
         .with_columns(confidence=pl.min_horizontal("confidence", "doubt"))
         .with_columns(pl.coalesce(f"{name}_learned", name).alias(name) for name in learned)
         .select(rows.columns)
     )
+
+
+def _read_doubts(said: pl.DataFrame, answers: pl.DataFrame) -> pl.Series:
+    """Return how likely the model thinks the category that rules and names `said`, per row.
+
+    Of the categories that the model does not even list as alternatives, each is less likely than LEAST_ALTERNATIVE.
+    """
+    others = answers.select("row", "alternatives").explode("alternatives").drop_nulls().unnest("alternatives")
+    listed = pl.concat([answers.select(others.columns), others])
+    found = said.join(listed, on=["row", "category"], how="left", validate="1:1", maintain_order="left")
+    return found["confidence"].fill_null(LEAST_ALTERNATIVE)
 
 
 @cache

@@ -50,12 +50,12 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Bin:
-    """Rows whose confidence lies in one tenth of its range: their mean confidence, and their accuracy."""
+    """Rows of similar confidence: the least and the mean, and their accuracy."""
 
     from_: float
     rows: int
-    confidence: float | None
-    accuracy: float | None
+    confidence: float
+    accuracy: float
 
 
 @dataclass(frozen=True)
@@ -142,21 +142,29 @@ def default_split(labelled: pl.DataFrame) -> date:
 
 
 def reliability(confidence: pl.Series, right: pl.Series) -> list[Bin]:
-    """Return the reliability table: ten bins of confidence (Niculescu-Mizil and Caruana, 2005)."""
-    tenth = (pl.col("confidence") * BINS).floor().clip(0, BINS - 1).cast(pl.Int64)
+    """Return the reliability table, from the least confident rows on: ten bins with about as many rows each.
+
+    So no bin is too small to be trusted (Nguyen and O'Connor, 2015). Rows with equal confidence are in one bin; if many
+    are equal, there are fewer bins.
+    """
+    place = (pl.col("confidence").rank("average") - 0.5) / pl.len()
     counted = (
         pl.DataFrame({"confidence": confidence, "right": right})
-        .group_by(bin=tenth)
-        .agg(rows=pl.len(), said=pl.col("confidence").mean(), true=pl.col("right").mean())
+        .group_by(bin=(place * BINS).floor())
+        .agg(
+            pl.col("confidence").min().alias("from"),
+            rows=pl.len(),
+            said=pl.col("confidence").mean(),
+            true=pl.col("right").mean(),
+        )
     )
-    found = {number: (rows, said, true) for number, rows, said, true in counted.rows()}
-    return [Bin(number / BINS, *found.get(number, (0, None, None))) for number in range(BINS)]
+    return [Bin(*row) for row in counted.sort("bin").drop("bin").rows()]
 
 
 def calibration_error(bins: Sequence[Bin]) -> float:
     """Return the expected calibration error (Naeini, Cooper and Hauskrecht, 2015)."""
     rows = sum(each.rows for each in bins)
-    off = (each.rows * abs(each.confidence - each.accuracy) for each in bins if each.rows)  # pyrefly: ignore[unsupported-operation]
+    off = (each.rows * abs(each.confidence - each.accuracy) for each in bins)
     return float(sum(off) / max(rows, 1))
 
 

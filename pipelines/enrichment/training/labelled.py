@@ -89,8 +89,8 @@ def tenth_of(merchant: pl.Series) -> NDArray[np.int64]:
 
 def tenth_of_customers(rows: pl.DataFrame) -> NDArray[np.int64]:
     """Return which tenth (0–9) of the customers each row's belongs to, in turn by name; -100 where there is none."""
-    names = customers(rows)
-    return np.where(names == "", -100, names.rank("dense").to_numpy().astype(np.int64) % 10)
+    names = customers(rows).replace("", None)
+    return ((names.rank("dense").cast(pl.Int64) - 1) % 10).fill_null(-100).to_numpy()
 
 
 def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:

@@ -22,7 +22,7 @@ from pipelines.enrichment.learned.calibration import EVIDENCE, Calibration, Numb
 from pipelines.enrichment.learned.features import Block, fact_block, narrative_blocks, narratives
 from pipelines.enrichment.learned.model import Held, Linear, Model, commonest_share, evidence_of
 from pipelines.enrichment.learned.vectors import Vocabulary, Weights, as_filed, vocabulary
-from pipelines.enrichment.training.labelled import CUSTOMER, customers, merchants, tenth_of, tenth_of_customers
+from pipelines.enrichment.training.labelled import CUSTOMER, merchants, tenth_of, tenth_of_customers
 from pipelines.vocabulary.errors import Unprocessable
 from pipelines.vocabulary.own_columns import FILLED, PREFIX
 
@@ -217,7 +217,7 @@ def _facts(labelled: pl.DataFrame, labels: Sequence[str], measured: Held) -> dic
         "rows": labelled.height,
         "labels": len(labels),
         "merchants": merchants(labelled).n_unique(),
-        "customers": customers(labelled).n_unique() if CUSTOMER in labelled.columns else None,
+        "customers": labelled[CUSTOMER].drop_nulls().n_unique() if CUSTOMER in labelled.columns else None,
         "columns": _contexts(labelled),
         "firstDate": str(labelled["date"].min()),
         "lastDate": str(labelled["date"].max()),

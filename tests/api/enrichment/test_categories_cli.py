@@ -153,7 +153,7 @@ def test_evaluation_compares_the_model_with_the_baseline(labels: Path) -> None:
         == set(measured["model"])
         == set(measured["baseline"])
     )
-    assert len(measured["bins"]) == 10
+    assert 0 < len(measured["bins"]) <= 10
     shown = CliRunner().invoke(app, ["categories", "evaluate", "--labels", str(labels)])
     assert all(
         word in shown.stdout for word in ("learned model", "baseline", "unseen", "macro-F1", "calibration error")

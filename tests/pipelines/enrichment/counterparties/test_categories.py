@@ -1,3 +1,4 @@
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -6,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrichment.counterparties.categories import CANDIDATE, decide
+from pipelines.enrichment.counterparties.categories import CANDIDATE, ask_model, decide
 from pipelines.enrichment.counterparties.narratives import read_narratives
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import Knowledge, OfCustomers
@@ -170,18 +171,21 @@ def test_the_first_candidate_decides_and_the_others_are_alternatives(drawn: list
 
 
 class Sure:
-    """A model that is always sure of one category."""
+    """A model that always has the same answer and is sure of it unless told otherwise."""
 
     name = "sure"
 
-    def __init__(self, category: str = "donations") -> None:
-        self.category = category
+    def __init__(
+        self, category: str = "donations", confidence: float = 0.99, others: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.answer = {
+            "category": pl.lit(category),
+            "confidence": pl.lit(confidence),
+            "alternatives": pl.lit(list(others), pl.List(ALTERNATIVE)),
+        }
 
     def predict(self, rows: pl.DataFrame) -> pl.DataFrame:
-        answers = {"category": pl.lit(self.category), "confidence": pl.lit(0.99)}
-        return rows.with_columns(**answers, alternatives=pl.lit([], pl.List(ALTERNATIVE))).select(
-            "category", "confidence", "alternatives"
-        )
+        return rows.with_columns(**self.answer).select(*self.answer)
 
 
 def test_own_model_is_asked_only_about_its_clients_customers() -> None:
@@ -206,3 +210,18 @@ def test_a_model_that_says_nobody_can_know_abstains() -> None:
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect()
     assert set(found["category"]) == {"unknown_debit"}
     assert set(found["confidence"]) == {0.0}
+
+
+def test_rule_that_the_model_doubts_keeps_the_models_confidence_in_it(subtests: pytest.Subtests) -> None:
+    narrative = pl.DataFrame([("ACME CAPITAL", "debit", "transaction")], NARRATIVE, orient="row")
+    said = {"category": "term_loan_repayment", "confidence": 0.2}  # what a rule says, with 0.65
+    for model, confidence in (
+        (Sure("term_loan_repayment", 0.3), 0.3),
+        (Sure("donations", 0.3, [{"category": "rent", "confidence": 0.25}, said]), 0.2),
+        (Sure("donations", 0.3), 0.01),
+        (Sure("tax_refund", 0.99, [said]), 0.2),  # which can't be right: it is money in
+        (Sure("tax_refund", 0.99, [{**said, "confidence": 0.9}]), 0.65),
+    ):
+        with subtests.test(str(model.answer)):
+            row = ask_model(read_narratives(narrative).lazy(), model).collect().row(0, named=True)  # pyrefly: ignore[bad-argument-type]  # as above
+            assert (row["category"], row["confidence"]) == ("term_loan_repayment", confidence)

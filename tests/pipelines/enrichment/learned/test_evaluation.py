@@ -36,12 +36,21 @@ def test_macro_f1_agrees_with_its_definition(pairs: list[tuple[str, str]]) -> No
 @given(CONFIDENCES)
 def test_calibration_error_agrees_with_its_definition(rows: list[tuple[float, bool]]) -> None:
     bins = reliability(pl.Series([said for said, _ in rows]), pl.Series([right for _, right in rows]))
-    by_hand = 0.0
-    for number in range(10):
-        mine = [row for row in rows if min(int(row[0] * 10), 9) == number]
-        assert bins[number].rows == len(mine)
+    ordered, by_hand = sorted(rows), 0.0
+    assert sum(each.rows for each in bins) == len(rows)
+    for each in bins:
+        mine, ordered = ordered[: each.rows], ordered[each.rows :]
+        assert each.from_ == mine[0][0]
         by_hand += abs(sum(said - right for said, right in mine)) / len(rows)
     assert calibration_error(bins) == pytest.approx(by_hand)
+
+
+@given(CONFIDENCES)
+def test_bins_are_as_large_as_equal_confidences_allow(rows: list[tuple[float, bool]]) -> None:
+    bins = reliability(pl.Series([said for said, _ in rows]), pl.Series([right for _, right in rows]))
+    assert len({each.from_ for each in bins}) == len(bins) <= 10
+    alike = max(Counter(said for said, _ in rows).values())
+    assert all(each.rows <= len(rows) / 10 + alike for each in bins)
 
 
 def test_evaluation_splits_by_time_and_counts_every_row() -> None:

@@ -1,0 +1,30 @@
+"""What the base model learns from: rows of the portfolio, of listed names, and rows labelled by hand."""
+
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from pipelines.enrichment.training.labelled import prepare, tenth_of_customers
+from pipelines.synthetic import base_model
+from pipelines.synthetic.card_lines import card_lines
+
+
+def test_rows_of_all_parts_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base_model, "card_lines", lambda *, held_out: card_lines(held_out=held_out).head(20))
+    line = pl.DataFrame(
+        {"date": [date(2025, 3, 1)], "description": ["WAGES J SMITH"], "amount": [Decimal(-9)], "label": ["wages"]},
+        schema_overrides={"amount": pl.Decimal(18, 2)},
+    )
+    rows = base_model.training_rows(1, prepare(line))
+    by_hand = rows.filter(pl.col("weight") == base_model.BY_HAND)
+    assert by_hand["description"].to_list() == ["WAGES J SMITH"]
+    assert rows.height > 20 + 1
+    assert "counterparty_name" in rows.columns
+    assert "card_last_four" not in rows.columns
+
+
+def test_the_first_customer_is_in_the_first_tenth() -> None:
+    names = ["b", None, "a", "", *(f"c{number:02}" for number in range(10))]
+    assert tenth_of_customers(pl.DataFrame({"customer": names})).tolist() == [1, -100, 0, -100, *range(2, 10), 0, 1]

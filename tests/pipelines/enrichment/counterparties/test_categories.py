@@ -223,5 +223,5 @@ def test_rule_that_the_model_doubts_keeps_the_models_confidence_in_it(subtests: 
         (Sure("tax_refund", 0.99, [{**said, "confidence": 0.9}]), 0.65),
     ):
         with subtests.test(str(model.answer)):
-            row = ask_model(read_narratives(narrative).lazy(), model).collect().row(0, named=True)  # pyrefly: ignore[bad-argument-type]  # as above
+            row = ask_model(read_narratives(narrative), model).row(0, named=True)  # pyrefly: ignore[bad-argument-type]  # as above
             assert (row["category"], row["confidence"]) == ("term_loan_repayment", confidence)

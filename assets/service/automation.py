@@ -27,7 +27,7 @@ class AutomationWatch:
         self._recorded: set[Automation] | None = None
 
     def check(self) -> bool:
-        """Record which schedules and sensors are stopped. The first check that Dagster answers turns them on first.
+        """Record which schedules and sensors are stopped. The first check that Dagster answers restarts them before.
 
         Return whether Dagster answers, so that runs can be launched.
         """

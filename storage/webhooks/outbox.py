@@ -63,9 +63,7 @@ SLOTS = 300  # the same, of one sender
 RETRIES_AT_ONCE = 1_000  # how many deliveries one transaction makes due
 CANCELLED_AT_ONCE = 10_000  # when their subscription is deleted
 BY_FAILURES = "failures"  # the value of `paused_by` if failures paused the subscription, not a person
-UNREADABLE_SECRET = (
-    "secret"  # the class of failures to decrypt the signing secret, which say nothing about the receiver
-)
+UNREADABLE_SECRET = "secret"  # the class of failures to decrypt the signing secret, no fault of the receiver
 
 T = TypeVar("T")
 

@@ -285,14 +285,14 @@ def _pair_sides(sides: pl.DataFrame) -> pl.DataFrame:
 
 def _match_sides(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Pair rows with the same `key`, each row at most once: the strongest texts first, then the closest in time."""
-    free = sides.with_columns(kind=pl.col("place").min().over(*key, *_ALIKE))
+    free = sides.with_columns(kind=pl.col("place").min().over(*key, *_ALIKE)).pipe(_number_alike)
     chosen = [pl.DataFrame(schema=_CANDIDATES)]
     for meeting in _list_meetings(free, key):
         candidates = _find_candidates(free, meeting)
         while not candidates.is_empty():
             found = _keep_first_of_each(candidates)
             chosen.append(found)
-            free = _drop_paired(free, found)
+            free = _drop_paired(free, found).pipe(_number_alike)
             if found.height == candidates.height:  # no row had two candidates, so the rest has none
                 break
             candidates = _find_candidates(free, meeting)
@@ -308,7 +308,7 @@ def _list_meetings(free: pl.DataFrame, key: Sequence[str]) -> list[pl.DataFrame]
 
     The first row of a kind represents all.
     """
-    firsts = free.filter(pl.col("kind") == pl.col("place"))
+    firsts = free.filter(pl.col("nth") == 0)
     if firsts.is_empty():
         return []
     at_once = [_DISTANCES] if firsts.height <= _FEW_ROWS else [[days] for days in _DISTANCES]
@@ -323,14 +323,15 @@ def _find_candidates(free: pl.DataFrame, meeting: pl.DataFrame) -> pl.DataFrame:
     Returns:
         _CANDIDATES. A row may have one in each other account.
     """
-    nth = pl.int_range(pl.len()).over("kind")
-    numbered = free.select("kind", "row", "place", "transaction_id", "account_type", nth=nth)
-    return (
-        meeting.join(numbered, on="kind")
-        .join(numbered, left_on=("kind_in", "nth"), right_on=("kind", "nth"), suffix="_in")
-        .rename({"row": "row_out"})
-        .select(_CANDIDATES.names())
-    )
+    known = free.select("kind", "nth", "row", "place", "transaction_id", "account_type")
+    out = meeting.join(known, on="kind")
+    candidates = out.join(known, left_on=("kind_in", "nth"), right_on=("kind", "nth"), suffix="_in")
+    return candidates.select(*_CANDIDATES.names()[:-1], row_out="row")
+
+
+def _number_alike(free: pl.DataFrame) -> pl.DataFrame:
+    """Add `nth`, the place of each row in its kind, from 0."""
+    return free.with_columns(nth=pl.int_range(pl.len()).over("kind"))
 
 
 def _keep_first_of_each(candidates: pl.DataFrame) -> pl.DataFrame:

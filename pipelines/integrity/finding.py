@@ -32,7 +32,7 @@ _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts]
     "round_trip_similar_name": (trips.pairs, trips.similar_trips),
     "round_trip_related": (trips.pairs, trips.related_trips),
     "round_trip_unnamed": (trips.pairs, trips.unnamed_trips),
-    "round_trip_in_parts": (parts.sums, parts.in_parts),
+    "round_trip_in_parts": (parts.meeting, parts.in_parts),
     "invoice_circle": (trips.turns, trips.circles),
     "month_end_parking": (trips.pairs, trips.parked),
     "last_minute_injection": (injections.sourced, injections.injected),

@@ -16,7 +16,7 @@ _WHOLE = (BY_CUSTOMER, "whole")
 
 def in_parts(facts: Facts) -> pl.LazyFrame:
     """Return receipts that go back to one or two parties in parts, and several that go back in one payment."""
-    found = facts.cached(sums).lazy().pipe(_meeting)
+    found = facts.cached(meeting).lazy()
     nothing, is_forth = pl.lit(0, pl.Int64), pl.col("way") > 0
     whole = found.unique("whole").select(
         BY_CUSTOMER, "about", transaction_id="whole", cents=pl.when(is_forth).then("size").otherwise(nothing)
@@ -63,15 +63,17 @@ def sums(facts: Facts) -> pl.DataFrame:
     )
 
 
-def _meeting(sums: pl.LazyFrame) -> pl.LazyFrame:
+def meeting(facts: Facts) -> pl.DataFrame:
     """Return the parts, of one party or of two, whose sum is their whole. `about` names the party of the whole."""
+    parts = facts.cached(sums)
     is_sure = (pl.col("party") == pl.col("payer")).fill_null(value=False) | (pl.col("size") % ROUND != 0)
-    alone = sums.filter(pl.col("so_far") == pl.col("size"), pl.col("nth") > 1, is_sure)
-    ends = sums.filter(pl.col("size") % ROUND != 0).select(*_WHOLE, "size", "party", "nth", "so_far")
+    alone = parts.filter(pl.col("so_far") == pl.col("size"), pl.col("nth") > 1, is_sure)
+    ends = parts.select(*_WHOLE, "size", "party", "nth", "so_far").filter(pl.col("size") % ROUND != 0)
     both = (
         ends.join(ends.with_columns(so_far=pl.col("size") - pl.col("so_far")), on=[*_WHOLE, "so_far"], suffix="_2")
         .filter(pl.col("party") != pl.col("party_2"))
         .select(*_WHOLE, "party", last="nth")
     )
     until = pl.concat([alone.select(*_WHOLE, "party", last="nth"), both]).unique([*_WHOLE, "party"], keep="first")
-    return sums.join(until, on=[*_WHOLE, "party"], validate="m:1").filter(pl.col("nth") <= pl.col("last"))
+    met = parts.join(until, on=[*_WHOLE, "party"], validate="m:1")
+    return met.filter(pl.col("nth") <= pl.col("last"))

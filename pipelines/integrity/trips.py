@@ -166,9 +166,9 @@ def unnamed_trips(facts: Facts) -> pl.LazyFrame:
 
 
 def turns(facts: Facts) -> pl.DataFrame:
-    """Return payments that come back from another party, in full or less a small fee: the columns of `pairs`.
+    """Return payments that come back from another party, in full or less the same small fee, at least TURNS times.
 
-    `through`: how much came back, in thousandths of the payment.
+    Besides the columns of `pairs`: `through`, how much came back, in thousandths of the payment.
     """
     is_steady = pl.col("category_group").is_in(_STEADY) | pl.col("category").is_in(_STEADY)
     rows = facts.cached(candidates).lazy()
@@ -189,14 +189,14 @@ def turns(facts: Facts) -> pl.DataFrame:
         .sort(BY_CUSTOMER, "gap", "transaction_id", "transaction_id_out")
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id"], keep="first", maintain_order=True)
         .unique([BY_CUSTOMER, "party", "party_out", "transaction_id_out"], keep="first", maintain_order=True)
+        .filter(pl.len().over(BY_CUSTOMER, "party", "party_out", "through") >= TURNS)
         .collect(engine="in-memory")
     )
 
 
 def circles(facts: Facts) -> pl.LazyFrame:
-    """Return payments that come back from another party, in full or less the same small fee, at least TURNS times."""
-    alike = pl.len().over(BY_CUSTOMER, "party", "party_out", "through")
-    return facts.cached(turns).lazy().filter(alike >= TURNS).pipe(_both, pl.col("name"))
+    """Return both sides of `turns`."""
+    return facts.cached(turns).lazy().pipe(_both, pl.col("name"))
 
 
 def _periods(*after: int) -> list[pl.Expr]:

@@ -486,13 +486,14 @@ def _is_wordless() -> pl.Expr:
 
 def _day_parts(concern: Concern, expected: Expected) -> Mapping[str, pl.Expr]:
     """Return what a stretch adds to the days seen and to the days expected, both in half days."""
-    what, mine = pl.col("what"), pl.col("is_cash") if concern.kind == "balances" else pl.lit(value=True)
+    what, is_of_balances = pl.col("what"), concern.kind == "balances"
     begun = pl.col("oldest") if expected.months else pl.coalesce("oldest", "begun")
     oldest = pl.min_horizontal(begun.fill_null(concern.since), concern.since - 1)
     days = (oldest - pl.max_horizontal("newest", concern.until) + 1).clip(lower_bound=0)
-    days = pl.when(mine).then(days).otherwise(0)
-    unproven = 0 if concern.kind == "balances" else 1 if expected.balances else 2
-    seen = pl.when(what == "proven").then(2 * days).when(what == "silent").then(unproven * days).otherwise(0)
+    if is_of_balances:
+        days = pl.when("is_cash").then(days).otherwise(0)
+    unproven = 0 if is_of_balances else 1 if expected.balances else 2
+    seen = days * pl.when(what == "proven").then(2).when(what == "silent").then(unproven).otherwise(0)
     wanted = pl.when(what == "expected").then(2 * days).otherwise(0)
     if expected.accounts and expected.words:  # only words mention accounts
         half_days = 2 * (concern.since - concern.until) * pl.col("rows") // pl.col("all_rows")

@@ -96,7 +96,7 @@ def _read_narratives(rows: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """Read each customer's rows by the rules that its client activated, else by the shipped ones."""
     groups = _by_client(knowledge.own_lists, knowledge.lists or lists.load())
     parts = ((rows.filter(whose), read_by) for whose, read_by in groups)
-    return pl.concat([read_narratives(part, read_by) for part, read_by in parts if part.height or not groups[1:]])
+    return pl.concat([read_narratives(part, read_by) for part, read_by in parts if part.height or rows.is_empty()])
 
 
 def _split_by_core(rows: pl.DataFrame) -> list[pl.DataFrame]:

@@ -147,6 +147,7 @@ def test_only_the_clients_own_customers_are_read_by_its_rules() -> None:
     assert (found["category"] == "fuel").to_list() == [False, True]
     backwards = enrich(NOTHING, accepted(*rows[::-1]), knowledge=knowledge).transactions.collect()
     assert backwards.sort("customer_number")["category"].to_list() == found["category"].to_list()
+    assert enrich(NOTHING, accepted(), knowledge=knowledge).transactions.collect().is_empty()
 
 
 def test_stored_content_is_equal_for_equal_files_and_loads_the_same_rules() -> None:

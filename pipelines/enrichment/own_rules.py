@@ -32,8 +32,7 @@ MOST_LEVELS, MOST_VALUES = 6, 100_000  # of a file's YAML
 MOST_PHRASES = 20_000  # of all counterparties
 MOST_RULES = 200
 MOST_LETTERS = 100  # of a phrase
-MOST_OF_RULE = 200  # phrases and examples in one list of a rule
-MOST_IN_RULES = 10  # rules with the same phrase
+MOST_TIMES = 10  # that a phrase occurs in rules and counterparties
 MOST_BEGINNINGS = 8  # other phrases that a phrase begins with: a text with it matches all of them
 LEAST_BEFORE_STAR = 3  # letters
 MOST_FAULTS = 20  # reported at once
@@ -177,7 +176,9 @@ def _malformed(documents: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(name, "takes names with what belongs to them: `fuel: {ACME FUELS: [ACME FUEL*]}`")
         elif name == PURPOSES:
             taken = document.keys() & load_rules(PURPOSES).keys()
-            yield from (Fault(name, f"{each} is a shipped purpose: choose another name", (each,)) for each in taken)
+            yield from (
+                Fault(name, f"{each} is a shipped purpose: choose another name", (each,)) for each in sorted(taken)
+            )
         else:
             says = "takes counterparties by name (a number in quotes), each with phrases: `ACME FUELS: [ACME FUEL*]`"
             yield from (Fault(name, says, (each,)) for each, parties in document.items() if not _is_named(parties))
@@ -248,13 +249,13 @@ def _texts(value: object) -> list[str]:
 
 
 def _overlapping(phrases: Sequence[_Phrase]) -> Iterator[Fault]:
-    """Yield the phrases that are in too many rules, or begin with too many other phrases."""
+    """Yield the phrases that occur too often, or begin with too many other phrases."""
     literals = search_literals([each.text for each in phrases])
     times = Counter[str]()
     for each, literal in zip(phrases, literals, strict=True):
-        times[literal] += each.in_rule
-        if times[literal] == MOST_IN_RULES + 1:
-            says = f"{each.text!r} is in more than {MOST_IN_RULES} rules: join some of them"
+        times[literal] += 1
+        if times[literal] == MOST_TIMES + 1:
+            says = f"{each.text!r} occurs more than {MOST_TIMES} times: join the entries"
             yield replace(each.here, says=says)
     above: list[str] = []
     for literal, each in sorted(dict(zip(literals, phrases, strict=True)).items()):

@@ -253,7 +253,7 @@ def _faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[tuple
         yield "category", f"missing or unknown: {', '.join(sorted(missing))}"
         return
     if unknown := entry.keys() - _ALLOWED:
-        yield next(iter(unknown)), f"missing or unknown: {', '.join(sorted(map(str, unknown)))}"
+        yield min(map(str, unknown)), f"missing or unknown: {', '.join(sorted(map(str, unknown)))}"
         return
     lists = sorted(_LISTS & entry.keys())
     malformed = [(name, f"{name} is not a list of texts") for name in lists if not _is_list_of_texts(entry[name])]

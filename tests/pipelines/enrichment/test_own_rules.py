@@ -230,7 +230,8 @@ def test_too_much_is_refused_before_it_is_built(subtests: pytest.Subtests) -> No
         "more than 100,000 values": {"names": f"fuel: [{'a,' * 100_001}]"},
         "nested too deeply": {"names": "[" * 500_000},
         "more than 200 rules": {"decisive": "".join(map(rule.format, range(201)))},
-        "is in more than 10 rules": {"decisive": "".join(map(rule.format, range(11)))},
+        "'DEPOT' occurs more than 10 times": {"decisive": "".join(map(rule.format, range(11)))},
+        "'ACME' occurs more than 10 times": {"names": f"fuel:\n  A: [{'ACME,' * 11}]\n"},
         "begins with 8 other phrases": {"names": "fuel:\n" + "".join(f"  N{n}: [A{'B' * n}*]\n" for n in range(2, 12))},
     }
     for says, files in hostile.items():

@@ -123,7 +123,8 @@ def test_model_is_activated_only_if_submissions_fill_its_columns(labels: Path) -
     store = open_store(Settings())
     Lender(store).sent({**COFFEE, "context_team": "Parks"})
     store.close()
-    run("categories", "activate", trained["modelId"])
+    impact = run("categories", "activate", trained["modelId"])["impact"]
+    assert (impact["customers"], impact["transactions"]) == (1, 1), "shown before it takes effect"
     assert run("categories", "list")[0]["usedFor"] == ["all"]
 
 

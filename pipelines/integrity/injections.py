@@ -145,20 +145,20 @@ def streams(facts: Facts) -> pl.DataFrame:
     """
     size = (-pl.col("amount")).to_physical().cast(pl.Int64)
     paid = facts.rows.lazy().filter(pl.col("amount") < 0)
-    gaps = pl.col("date").diff().dt.total_days()
+    gaps, payee = pl.col("date").diff().dt.total_days(), (BY_CUSTOMER, "party", "size")
     steady = (
         paid.filter("is_external", pl.col("age") < RECENT + MONTH)
         .filter(~is_institution(), ~pl.col("category_group").is_in(NEVER_LENT))
         .select(BY_CUSTOMER, "transaction_id", "date", size=size, party="counterparty_group")
-        .group_by(BY_CUSTOMER, "party", "size", maintain_order=True)
+        .filter(pl.len().over(payee) >= LEAST_REPAYMENTS)  # few are left, and a rhythm costs time per payee
+        .group_by(payee, maintain_order=True)
         .agg(first=pl.col("date").first(), times=pl.len(), mean=gaps.mean(), longest=gaps.max(), rows="transaction_id")
-        .filter(pl.col("times") >= LEAST_REPAYMENTS, pl.col("mean").is_between(1, LONGEST_PERIOD))
-        .filter(pl.col("longest") <= 2 * pl.col("mean") + GRACE_DAYS)
+        .filter(pl.col("mean").is_between(1, LONGEST_PERIOD), pl.col("longest") <= 2 * pl.col("mean") + GRACE_DAYS)
     )
     before = paid.filter(pl.col("age") >= MONTH).group_by(BY_CUSTOMER, party="counterparty_group")
     return (
         steady.join(before.agg(earliest=pl.col("date").min()), on=[BY_CUSTOMER, "party"], how="left", validate="m:1")
         .filter((pl.col("earliest") >= pl.col("first")).fill_null(value=True))
-        .select(BY_CUSTOMER, "party", "size", "first", "times", "rows")
+        .select(*payee, "first", "times", "rows")
         .collect(engine="in-memory")
     )

@@ -12,7 +12,7 @@ somebody else (a named merchant, the bank itself) are left out unless their text
 amount may match by chance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import polars as pl
@@ -132,7 +132,8 @@ Naming = tuple[
     bool, bool
 ]  # whether the outgoing row's text names the other account, and whether the incoming row's does
 _NAMINGS: Sequence[Naming] = ((True, True), (True, False), (False, True), (False, False))
-_FEW_ROWS = 200_000  # up to this many rows, one join covers all distances in days
+_TIERS = range(len(CONFIDENCE))
+_MANY_PAIRS = 10_000_000  # of kinds; from this many on, each step is joined on its own to save memory (our judgement)
 _CONFIDENCES = dict(enumerate(CONFIDENCE))
 # Days from the amount out to the amount in, in order of preference: close before far, and leaving before arriving.
 _DISTANCES = sorted(range(-MAX_CALENDAR_DAYS, MAX_CALENDAR_DAYS + 1), key=lambda days: (abs(days), days < 0))
@@ -303,18 +304,27 @@ def _drop_paired(sides: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     return sides.filter(~pl.col("row").is_in(pl.concat([pairs["row_out"], pairs["row_in"]]).implode()))
 
 
-def _list_meetings(free: pl.DataFrame, key: Sequence[str]) -> list[pl.DataFrame]:
-    """List the kinds of rows that can be paired (`kind`, `kind_in`), by tier and days, in the order to take them.
+def _list_meetings(free: pl.DataFrame, key: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Yield the kinds of rows that can be paired (`kind`, `kind_in`), by tier and days, in the order to take them.
 
-    The first row of a kind represents all.
+    The first row of a kind represents all. Few kinds are joined at once, which takes less time; many step by step.
     """
     firsts = free.filter(pl.col("nth") == 0)
     if firsts.is_empty():
-        return []
-    at_once = [_DISTANCES] if firsts.height <= _FEW_ROWS else [[days] for days in _DISTANCES]
-    kinds = pl.concat(pl.collect_all(_join_sides(firsts, key, days) for days in at_once))
-    steps = kinds.partition_by("tier", "days", as_dict=True)
-    return [steps[step] for step in sorted(steps, key=lambda step: (step[0], _DISTANCES.index(step[1])))]
+        return
+    many = _count_pairs(firsts, key) > _MANY_PAIRS
+    for tiers in [[tier] for tier in _TIERS] if many else [_TIERS]:
+        for days in [[days] for days in _DISTANCES] if many else [_DISTANCES]:
+            kinds = _join_sides(firsts, key, days).filter(pl.col("tier").is_in(tiers)).collect()
+            steps = kinds.partition_by("tier", "days", as_dict=True)
+            yield from (steps[step] for step in sorted(steps, key=lambda step: (step[0], _DISTANCES.index(step[1]))))
+
+
+def _count_pairs(firsts: pl.DataFrame, key: Sequence[str]) -> int:
+    """Count the pairs of kinds with the same `key`, on whatever days."""
+    out = pl.col("out").cast(pl.Int64)
+    pairs: int = firsts.group_by(key).agg(pairs=out.sum() * (1 - out).sum()).select(pl.col("pairs").sum()).item()
+    return pairs
 
 
 def _find_candidates(free: pl.DataFrame, meeting: pl.DataFrame) -> pl.DataFrame:
@@ -348,7 +358,7 @@ def _join_sides(firsts: pl.DataFrame, key: Sequence[str], days: Sequence[int]) -
 
     Pairs within one account, too many business days apart, or without the owing account they need are dropped.
     """
-    arrived = firsts.lazy().filter(~pl.col("out")).join(pl.LazyFrame({"days": days}), how="cross")
+    arrived = firsts.lazy().filter(~pl.col("out")).join(pl.LazyFrame({"days": days}, {"days": pl.Int8()}), how="cross")
     into = arrived.with_columns(arrived="date", date=pl.col("date") - pl.duration(days="days"))
     out = firsts.lazy().filter("out")
     elsewhere = pl.col("account_id") != pl.col("account_id_in")

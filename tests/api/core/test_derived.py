@@ -213,7 +213,10 @@ def test_computing_from_the_read_columns_gives_the_same_items(lived: pl.DataFram
 
 @each_list
 def test_every_read_column_is_needed(what: Derived) -> None:
-    rows = known(rent(1), rent(2), moved("5678"), *(repaid(date(2025, month, 17)) for month in range(1, 7)))
+    repayments = (repaid(date(2025, month, 17)) for month in range(1, 7))
+    unseen = {"category": "cash_advance_funding", "category_group": "debt_inflow", "amount": Decimal(900)}
+    advance = repaid(date(2025, 1, 6), facility_id=b"g" * 16, **unseen)
+    rows = known(rent(1), rent(2), moved("5678"), *repayments, advance)
     for column in what.columns:
         with pytest.raises(pl.exceptions.ColumnNotFoundError):
             what.compute(rows.drop(column), UNTIL)

@@ -11,7 +11,10 @@ from pipelines.vocabulary.codes import catalogue
 from pipelines.vocabulary.errors import TidemarkError
 
 # Areas of codes that occur only on the command line.
-OPERATORS = {"Backup", "Browser", "Client", "File", "Key", "Labels", "Lease", "Listen", "Model", "Risk", "RiskModel"}
+OPERATORS = {
+    *("Backup", "Browser", "Client", "File", "Key", "Labels", "Lease", "Listen", "Model"),
+    *("OwnRules", "Risk", "RiskModel"),
+}
 NOT_ANSWERED = {"Lake.RowsMismatch", "Vault.CannotOpen"}  # raised in compaction and in the delivery loop
 PACKAGES = [Path(name) for name in ("pipelines", "storage", "api")]
 STATUS = {

@@ -2,7 +2,6 @@
 
 import random
 import re
-import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -236,12 +235,10 @@ def test_too_much_is_refused_before_it_is_built(subtests: pytest.Subtests) -> No
     }
     for says, files in hostile.items():
         with subtests.test(says):
-            started = time.process_time()
             assert any(says in line for line in refused(**files))
-            assert time.process_time() - started < 20
 
 
-def test_the_largest_rules_are_searched_in_bounded_time() -> None:
+def test_the_largest_rules_are_searched_within_the_time_limit_of_a_test() -> None:
     """Ten thousand names and rules with many phrases that most texts match, on texts that repeat their words."""
     chosen = random.Random(7)
     words = [f"{first}{second}{third}" for first in "ABCDE" for second in "AEIOU" for third in "LMNRS"]
@@ -254,6 +251,4 @@ def test_the_largest_rules_are_searched_in_bounded_time() -> None:
     )
     own = parse_own_rules({NAMES: f"fuel:\n{listed}", DECISIVE: rules})
     rows = described(*(" ".join(chosen.choices(words, k=60)) for _ in range(300)))
-    started = time.process_time()
     assert set(categories(own, *rows)) == {"insurance"}
-    assert time.process_time() - started < 20

@@ -21,8 +21,8 @@ from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound, Unprocessable
 from storage.core.database import AnyRow, Reading, Writing, values_of
-from storage.core.models import LIVE, Flow, clients, customers, jobs, reports, risk_model_uses, risk_models
-from storage.jobs.jobs import request_recomputations
+from storage.core.models import clients, customers, reports, risk_model_uses, risk_models
+from storage.jobs.jobs import refresh_again
 
 log = logging.getLogger(__name__)
 
@@ -229,12 +229,9 @@ def _use(w: Writing, model_id: UUID | None, client_id: UUID, who: str, now: date
 
 def _refresh(w: Writing, client_id: UUID, now: datetime) -> None:
     """Queue the client's customers that have a risk report for a new one."""
-    waiting = select(jobs.c.customer_number).where(jobs.c.flow == Flow.REPORT_REFRESH, jobs.c.status.in_(LIVE))
     reported = select(reports.c.customer_number).where(reports.c.kind == "risk")
-    concerned = select(customers.c.number).where(
-        customers.c.client_id == client_id, customers.c.number.in_(reported), customers.c.number.not_in(waiting)
-    )
-    request_recomputations(w, client_id, w.execute(concerned).scalars().all(), Flow.REPORT_REFRESH, now)
+    concerned = select(customers.c.number).where(customers.c.client_id == client_id, customers.c.number.in_(reported))
+    refresh_again(w, client_id, concerned, now)
 
 
 def _require_client(r: Reading, client_id: UUID) -> None:

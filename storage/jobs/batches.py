@@ -250,6 +250,7 @@ def _start(w: Writing, token: int, seqs: list[int], now: datetime) -> None:
             batch_token=token,
             attempts=jobs.c.attempts + 1,
             not_before=None,
+            is_overtaken=False,
             started_at=func.coalesce(jobs.c.started_at, now),
             stage_started_at=case((jobs.c.stage == Stage.ENRICHMENT, func.coalesce(jobs.c.stage_started_at, now))),
             data_version=version.scalar_subquery(),

@@ -203,10 +203,24 @@ def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datet
 def request_recomputations(
     w: Writing, client_id: UUID, customer_numbers: Iterable[int], flow: Flow, now: datetime
 ) -> None:
-    """Queue a job that enriches again, as `request_recomputation` does, for each of a client's customers."""
+    """Queue a job for each of a client's customers that computes again, as `request_recomputation` does for one."""
     rows = [_queued(client_id, number, flow, uuid4(), now) for number in sorted(customer_numbers)]
     if rows:
         w.execute(insert(jobs), rows)
+
+
+def refresh_again(w: Writing, client_id: UUID, concerned: AnySelect, now: datetime) -> None:
+    """Queue a refresh for each of a client's customers, because something that all their reports read has changed.
+
+    If one is live, it may have read what was before, so another one follows when it ends.
+
+    Args:
+        concerned: selects the customers' numbers.
+    """
+    live = (jobs.c.flow == Flow.REPORT_REFRESH, jobs.c.status.in_(LIVE), jobs.c.customer_number.in_(concerned))
+    overtaken = update(jobs).where(*live).values(is_overtaken=True).returning(jobs.c.customer_number)
+    followed = set(w.execute(overtaken).scalars())
+    request_recomputations(w, client_id, {*w.execute(concerned).scalars()} - followed, Flow.REPORT_REFRESH, now)
 
 
 def get(r: Reading, client_id: UUID, job_id: UUID) -> Job:
@@ -368,6 +382,7 @@ def finish(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
     )
     w.execute(statement, [_end_values(ending, now) for ending in endings])
     _forget_passwords(w, endings)
+    _follow_overtaken(w, endings, now)
     outbox.enqueue(w, [event for ending in endings for event in _events(ending, now)])
 
 
@@ -376,6 +391,17 @@ def _forget_passwords(w: Writing, endings: Sequence[Ending]) -> None:
     extracting = [ending.job.job_id for ending in endings if ending.job.stage is Stage.EXTRACTION]
     if extracting:
         w.execute(update(statement_files).where(statement_files.c.job_id.in_(extracting)).values(password=None))
+
+
+def _follow_overtaken(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
+    """Queue another refresh after each that was overtaken (see `refresh_again`)."""
+    ended = [ending.job.received_seq for ending in endings if ending.job.flow is Flow.REPORT_REFRESH]
+    if ended:
+        overtaken = select(jobs.c.client_id, jobs.c.customer_number).where(
+            jobs.c.received_seq.in_(ended), jobs.c.is_overtaken
+        )
+        for client_id, number in w.execute(overtaken).all():
+            request_recomputations(w, client_id, [number], Flow.REPORT_REFRESH, now)
 
 
 def _end_values(ending: Ending, now: datetime) -> dict[str, Any]:

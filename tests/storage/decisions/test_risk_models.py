@@ -1,6 +1,7 @@
 """Fitted scorecards: the last one activated for a client is used for its customers."""
 
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID, uuid4
@@ -14,13 +15,15 @@ from pipelines.scorecards.scorecard import Band, Feature, Link, Scorecard
 from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
 from storage.access import keys
 from storage.core.database import Writing
-from storage.core.models import Flow, jobs, reports
+from storage.core.models import Flow, JobStatus, Queue, jobs, reports
 from storage.core.models import risk_models as table
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import NewCustomer
 from storage.decisions import risk_models
 from storage.decisions.risk_models import StoredModel
+from storage.jobs import batches
+from storage.jobs.jobs import Ending, as_job, finish, select_jobs
 
 COMPARED = {"against": "default", "logLoss": 0.3, "logLossOfOther": 0.31, "lowerIn": 0.9, "aucChange": 0.01}
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -84,6 +87,38 @@ def test_customers_with_a_report_get_a_new_one(store: Store) -> None:
         asked = w.execute(select(jobs.c.customer_number, jobs.c.flow)).all()
         assert [tuple(row) for row in asked] == [(seen.number, Flow.REPORT_REFRESH)]
         assert unseen.number != seen.number
+
+
+def test_a_refresh_that_was_live_during_a_change_is_followed_by_another(store: Store) -> None:
+    """It may have read the scorecard, or the expected evidence, before the change."""
+    with store.db.writing() as w:
+        client = a_client(w)
+        new = NewCustomer("51824753556", abn_checksum_valid=True, reference="seen")
+        seen = customers.create(w, client, new, NOW).customer
+        w.execute(insert(reports).values(customer_number=seen.number, kind="risk", failed=False))
+        model = a_model(w, client)
+        risk_models.activate(w, model.model_id, client, "operator", NOW)
+    for change in (
+        lambda w: risk_models.deactivate(w, client, "operator", NOW),
+        lambda w: risk_models.expect(w, client, Expected.of(["balances"]), NOW),
+    ):
+        run_refresh(store, meanwhile=change)
+        run_refresh(store, meanwhile=lambda _: None)
+        with store.db.writing() as w:
+            assert batches.claim(w, Queue.REFRESH, store.settings, NOW) is None, "the second was not overtaken"
+            risk_models.activate(w, model.model_id, client, "operator", NOW)
+
+
+def run_refresh(store: Store, meanwhile: Callable[[Writing], object]) -> None:
+    with store.db.writing() as w:
+        batch = batches.claim(w, Queue.REFRESH, store.settings, NOW)
+        assert batch is not None, "nothing is queued"
+    with store.db.writing() as w:
+        meanwhile(w)
+    with store.db.writing() as w:
+        [row] = w.execute(select_jobs().where(jobs.c.batch_token == batch.token)).all()
+        batches.commit(w, batch.token)
+        finish(w, [Ending(as_job(row), JobStatus.COMPLETED, 0)], NOW)
 
 
 def test_model_of_another_client_cannot_be_activated(store: Store) -> None:

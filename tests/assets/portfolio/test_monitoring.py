@@ -214,7 +214,7 @@ def test_without_a_ruleset_a_batch_asks_the_database_twice_whether_there_is_one(
     event.listen(engine, "before_cursor_execute", noted)
     borrower.trigger()
     event.remove(engine, "before_cursor_execute", noted)
-    about = [each for each in asked if "monitoring_" in each or "rule_" in each]
+    about = [each for each in asked if "monitoring_" in each or " rule_" in each]
     assert len(about) == 2, about
     assert all("FROM monitoring_rulesets" in each for each in about)
 

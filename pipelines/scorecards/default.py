@@ -3,12 +3,12 @@
 A weight says how much we would want to know the reading if we could know only some of them. Balances come first: debts
 are paid from them, and a balance needs no interpretation, so it is informative even if nothing else is known. Features
 of balances measure how near to zero the money came, how long it stayed there, whether that is getting worse, and how
-large the reserve is: the lower of the last month's and of half a year's, because money that was used up pays nobody and
-money that came last week may leave again. They count in days of the customer's own spending and income, so that size
-does not matter. Then come the direction of income over a quarter and a year; plain signs of distress, which are rare
-but rarely wrong; existing debt; and tenure. Bands are where credit officers usually draw lines for small businesses. No
-feature separates one category of people from another. Owners' drawings are not a feature, because owners draw in good
-years as well as in bad ones. Gambling is not a feature, because it describes how people live.
+large the reserve is. They count in days of the customer's own spending and income, so that size does not matter, and
+over half a year or a year, because money that came last week may leave again. Then come plain signs of distress, which
+are rare but rarely wrong; the direction of income over a quarter and a year; existing debt; and tenure. Bands are where
+credit officers usually draw lines for small businesses. No feature separates one category of people from another.
+Owners' drawings are not a feature, because owners draw in good years as well as in bad ones. Gambling is not a feature,
+because it describes how people live.
 
 Counts have steps. All other readings earn points on a straight line between two limits, so that a small change of a
 reading is a small change of the points.
@@ -66,7 +66,7 @@ BALANCES = (
     ),
     _less(
         "below_7d_outflow_share_365d",
-        "0:6 0.10:4 0.30:2 0.60:1 1:0",
+        "0:5 0.10:4 0.30:2 0.60:1 1:0",
         "The same over a year: a customer that is short in its good months, too, has no reserve for the weak ones.",
     ),
     _less(
@@ -80,9 +80,9 @@ BALANCES = (
         "More days at low balances than in the quarter before: reserves are being used up, whatever revenue says.",
     ),
     _more(
-        "lasting_buffer_days_180d",
-        "30:16 14:11 7:6 3:3 0:0",
-        "For how many days of usual spending the reserve would last; a deposit of last week is no reserve yet.",
+        "buffer_days_180d",
+        "30:8 14:6 7:3 3:1 1:0",
+        "How many days of usual spending the average balance would cover if income stopped.",
     ),
 )
 FLOWS = (
@@ -93,12 +93,12 @@ FLOWS = (
     ),
     _more(
         "revenue_trend_90d",
-        "1.00:7 0.85:4 0.70:2 0.50:0",
+        "1.00:6 0.85:4 0.70:2 0.50:0",
         "Revenue of the last 90 days, divided by that of the 90 days before: shrinking takings repay less debt.",
     ),
     _more(
         "revenue_growth_12m",
-        "0:8 -0.02:5 -0.06:0",
+        "0:6 -0.02:4 -0.06:0",
         "3 % less each month is almost a third less in a year, although no quarter looks alarming.",
     ),
     _less(
@@ -108,15 +108,20 @@ FLOWS = (
     ),
     _less(
         "income_concentration_180d",
-        "0.30:1 0.75:0",
+        "0.30:2 0.50:1 0.75:0",
         "A business that lives on one customer fails if that customer does.",
     ),
 )
 DEBT = (
     _less(
         "debt_service_to_revenue_180d",
-        "0.05:4 0.12:2.5 0.20:1.5 0.30:0",
+        "0.05:6 0.12:4 0.20:2 0.30:0",
         "The more lenders already take of each dollar of revenue, the less is left for a new one.",
+    ),
+    _few(
+        "lenders_repaid_45d",
+        "1:2 3:1",
+        "A further lender is needed when the loans before it are not enough.",
     ),
     _few(
         "stacked_running_180d",
@@ -130,14 +135,14 @@ DEBT = (
     ),
     _few(
         "missed_repayments_180d",
-        "0:2 1:1",
+        "0:3 1:1",
         "A business that missed instalments is the most likely to miss more.",
     ),
 )
 DISTRESS = (
     _less(
         "dishonours_per_month_180d",
-        "0:5 0.20:3 0.60:1 1:0",
+        "0:8 0.20:5 0.60:2 1:0",
         "A payment that the bank refused is a promise that the business could not keep.",
     ),
     _few(
@@ -152,14 +157,14 @@ DISTRESS = (
     ),
     _few(
         "tax_arrears_signs_180d",
-        "0:4 1:2 3:1",
+        "0:5 1:2 3:1",
         "Payment plans, interest and garnishees of the tax office: even the creditor who waits longest was not paid.",
     ),
 )
 TENURE = (
     _many(
         "months_of_history",
-        "12:2 6:1",
+        "12:4 9:3 6:1",
         "A year of rows shows every season of the business; a month shows little.",
     ),
 )

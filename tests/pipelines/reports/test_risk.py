@@ -104,8 +104,8 @@ def test_a_driver_shows_its_reading_and_points() -> None:
         "name": metrics.METRICS["dishonours_per_month_180d"].name,
         "reading": Decimal("0.0000"),
         "unit": "per month",
-        "points": Decimal("5.00"),
-        "maxPoints": Decimal("5.00"),
+        "points": Decimal("8.00"),
+        "maxPoints": Decimal("8.00"),
         "coverage": Decimal("1.0000"),
         "state": "known",
         "direction": "lower_is_better",
@@ -163,7 +163,7 @@ def test_uncategorised_rows_earn_no_points_for_absent_distress() -> None:
     assert "Uncategorised" in codes(unsaid)
     silent = next(each for each in unsaid["drivers"] if each["metric"] == "dishonours_per_month_180d")
     assert (silent["reading"], silent["points"], silent["coverage"], silent["state"]) == (0, 0, 0, "unknown")
-    assert readings(unsaid)["lasting_buffer_days_180d"] == readings(said)["lasting_buffer_days_180d"]
+    assert readings(unsaid)["buffer_days_180d"] == readings(said)["buffer_days_180d"]
     assert unsaid["value"] > said["value"]
     assert unsaid["covered"] < said["covered"]
     assert unsaid["pdConfidenceScore"] < said["pdConfidenceScore"]
@@ -193,7 +193,7 @@ def test_evidence_that_is_not_expected_costs_no_points() -> None:
     states = {each["metric"]: each["state"] for each in not_expected["drivers"]}
     assert states["dishonours_per_month_180d"] == "not_expected"
     assert states["revenue_trend_90d"] == "provisional"
-    assert states["lasting_buffer_days_180d"] == "known"
+    assert states["buffer_days_180d"] == "known"
     assert "ProvisionalRevenue" in codes(not_expected)
     assert "Uncategorised" not in codes(not_expected)
 
@@ -202,7 +202,7 @@ def test_half_of_a_year_covers_half_of_the_days() -> None:
     year = sound_business()
     half = year[len(year) // 2 :]
     coverage = {each["metric"]: each["coverage"] for each in risk(half)["drivers"]}
-    assert coverage["lasting_buffer_days_180d"] == 1
+    assert coverage["buffer_days_180d"] == 1
     assert Decimal("0.45") < coverage["revenue_volatility_12m"] < Decimal("0.55")
     assert {each["coverage"] for each in expecting(half, "words", "balances")["drivers"]} == {1}
 
@@ -210,7 +210,7 @@ def test_half_of_a_year_covers_half_of_the_days() -> None:
 def test_a_month_left_out_between_balances_is_not_seen() -> None:
     rows = [each for each in sound_business() if not 300 <= (each["date"] - START).days < 330]
     coverage = {each["metric"]: each["coverage"] for each in risk(rows)["drivers"]}
-    assert Decimal("0.82") < coverage["lasting_buffer_days_180d"] < Decimal("0.85")
+    assert Decimal("0.82") < coverage["buffer_days_180d"] < Decimal("0.85")
 
 
 # Ceilings
@@ -397,9 +397,9 @@ def with_ids(rows: Sequence[Row]) -> list[Row]:
 
 def test_a_reading_has_a_percentile_among_the_clients_customers() -> None:
     quantiles = [Decimal(each) for each in range(0, 202, 2)]
-    peers = pl.DataFrame([("lasting_buffer_days_180d", quantiles)], schema=PEERS, orient="row")
+    peers = pl.DataFrame([("buffer_days_180d", quantiles)], schema=PEERS, orient="row")
     seen, data = seen_among(peers)
-    place = next(n for n, each in enumerate(data["drivers"]) if each["metric"] == "lasting_buffer_days_180d")
+    place = next(n for n, each in enumerate(data["drivers"]) if each["metric"] == "buffer_days_180d")
     buffer = data["drivers"][place]
     assert buffer["reading"] is not None
     assert buffer["peerPercentile"] == max(n for n, each in enumerate(quantiles) if each <= buffer["reading"])

@@ -54,7 +54,7 @@ def without_balances(rows: Sequence[Row]) -> list[Row]:
         ("revenue_trend_90d", "rows", None, (180, 0), False),
         ("revenue_volatility_12m", "rows", None, (365, 0), False),
         ("income_concentration_180d", "rows", "credit", (180, 0), True),
-        ("lasting_buffer_days_180d", "balances", None, (180, 0), False),
+        ("buffer_days_180d", "balances", None, (180, 0), False),
         ("revenue_growth_12m", "rows", None, (365, 0), False),
         ("dishonours_per_month_180d", "rows", "credit", (180, 0), True),
         ("months_of_history", "history", None, (365, 0), False),
@@ -80,14 +80,14 @@ def test_an_unproven_day_counts_half_and_a_proven_one_in_full() -> None:
     assert coverage(rows, "collector_payments_180d") == D("0.5000")
     assert coverage(chained(rows), "collector_payments_180d") == 1
     assert coverage(rows, "collector_payments_180d", Expected.of(["words", "months"])) == 1
-    assert coverage(rows, "lasting_buffer_days_180d") == 0
+    assert coverage(rows, "buffer_days_180d") == 0
 
 
 def test_silence_is_seen_if_balances_agree_across_it() -> None:
     rows = [row(day, "-1", kind="cost_of_sales/suppliers") for day in (0, 399)]
-    assert coverage(chained(rows), "lasting_buffer_days_180d") == 1
+    assert coverage(chained(rows), "buffer_days_180d") == 1
     broken = [chained(rows)[0], {**chained(rows)[1], "balance": D(5)}]
-    assert coverage(broken, "lasting_buffer_days_180d") == 0
+    assert coverage(broken, "buffer_days_180d") == 0
     seen = coverage(without_balances(rows), "collector_payments_180d", Expected.of(["words", "months"]))
     assert seen == (D(ALLOWED_SILENCE) / 180).quantize(D("0.0001"))
 
@@ -95,8 +95,8 @@ def test_silence_is_seen_if_balances_agree_across_it() -> None:
 def test_an_account_that_begins_at_zero_is_new() -> None:
     old = chained([row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)])
     new = [row(day, "1", kind="cost_of_sales/suppliers", account_id=SAVINGS) for day in range(310, 400)]
-    assert coverage([*old, *chained(new, opening=0)], "lasting_buffer_days_180d") == 1
-    assert coverage([*old, *chained(new, opening=500)], "lasting_buffer_days_180d") == D("0.7500")
+    assert coverage([*old, *chained(new, opening=0)], "buffer_days_180d") == 1
+    assert coverage([*old, *chained(new, opening=500)], "buffer_days_180d") == D("0.7500")
 
 
 def test_an_account_that_a_transfer_names_is_expected() -> None:
@@ -104,8 +104,8 @@ def test_an_account_that_a_transfer_names_is_expected() -> None:
     named = {"description": "TFR TO 99887766", "other_account": "7766", "kind": "transfer/own_transfer"}
     last = row(399, "-5", account_number="00112233", balance=rows[-1]["balance"] - 5, **named)
     both = [*rows, last]
-    assert coverage(both, "lasting_buffer_days_180d") == D("0.5000")
-    assert coverage(both, "lasting_buffer_days_180d", Expected.of(["words", "balances", "months"])) == 1
+    assert coverage(both, "buffer_days_180d") == D("0.5000")
+    assert coverage(both, "buffer_days_180d", Expected.of(["words", "balances", "months"])) == 1
 
 
 def test_three_own_transfers_of_a_year_without_another_side_mention_one_account() -> None:
@@ -115,18 +115,18 @@ def test_three_own_transfers_of_a_year_without_another_side_mention_one_account(
     def with_transfers(days: Sequence[int]) -> list[Row]:
         return chained([row(day, "-1", **own) if day in days else {**rows[day], "balance": None} for day in range(500)])
 
-    assert coverage(with_transfers([300, 310, 320]), "lasting_buffer_days_180d") == D("0.5000")
-    assert coverage(with_transfers([10, 310, 320]), "lasting_buffer_days_180d") == 1
-    assert coverage(with_transfers([10, 310, 320, 330]), "lasting_buffer_days_180d") == D("0.5000")
+    assert coverage(with_transfers([300, 310, 320]), "buffer_days_180d") == D("0.5000")
+    assert coverage(with_transfers([10, 310, 320]), "buffer_days_180d") == 1
+    assert coverage(with_transfers([10, 310, 320, 330]), "buffer_days_180d") == D("0.5000")
 
 
 def test_rows_without_words_might_name_an_account() -> None:
     rows = chained([row(day, "-1", kind="cost_of_sales/suppliers", description="TIMBER") for day in range(400)])
-    assert coverage(rows, "lasting_buffer_days_180d") == 1
-    assert coverage(without_words(rows), "lasting_buffer_days_180d") == D("0.5000")
+    assert coverage(rows, "buffer_days_180d") == 1
+    assert coverage(without_words(rows), "buffer_days_180d") == D("0.5000")
     a_half = [each if day % 2 else without_words([each])[0] for day, each in enumerate(rows)]
-    assert coverage(a_half, "lasting_buffer_days_180d") == D("0.6679")  # 182 of the last 365 rows
-    assert coverage(a_half, "lasting_buffer_days_180d", Expected.of(["words", "balances", "months"])) == 1
+    assert coverage(a_half, "buffer_days_180d") == D("0.6679")  # 182 of the last 365 rows
+    assert coverage(a_half, "buffer_days_180d", Expected.of(["words", "balances", "months"])) == 1
 
 
 # Leaving out

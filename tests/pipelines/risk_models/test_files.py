@@ -92,7 +92,7 @@ def test_without_descriptions_metrics_by_meaning_have_no_reading() -> None:
     coverage = {feature.metric: read[COVERAGE_OF + feature.metric] for feature in DEFAULT.features}
     not_expected = {slug for slug, share in coverage.items() if share is None}
     assert {"dishonours_per_month_180d", "debt_service_to_revenue_180d", "stacked_running_180d"} <= not_expected
-    plain = {"lasting_buffer_days_180d", "inflow_to_outflow_180d", "overdrawn_day_share_180d", "revenue_trend_90d"}
+    plain = {"buffer_days_180d", "inflow_to_outflow_180d", "overdrawn_day_share_180d", "revenue_trend_90d"}
     assert not plain & not_expected
     assert all(read[slug] is not None for slug in plain)
 

@@ -19,7 +19,7 @@ from pipelines.vocabulary.errors import Unprocessable
 
 CASES = 240
 METRICS = [feature.metric for feature in DEFAULT.features]
-BUFFER, BOUNCED, TREND = "lasting_buffer_days_180d", "dishonours_per_month_180d", "revenue_trend_90d"
+BUFFER, BOUNCED, TREND = "buffer_days_180d", "dishonours_per_month_180d", "revenue_trend_90d"
 PRIORS = {
     "loan": Prior("Loan", "Given with the outcomes."),
     "backwards": Prior("Backwards", "Known to be bad, though here it goes with good.", more_is_better=False),

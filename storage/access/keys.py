@@ -100,6 +100,12 @@ def lock_client(w: Writing, client_id: UUID) -> None:
     w.execute(select(clients.c.client_id).where(clients.c.client_id == client_id).with_for_update(key_share=True))
 
 
+def require_client(r: Reading, client_id: UUID) -> None:
+    """Raise NotFound if there is no such client."""
+    if r.execute(select(clients.c.client_id).where(clients.c.client_id == client_id)).first() is None:
+        raise NotFound("Client.NotFound", "There is no client with this id.")
+
+
 def create_key(
     w: Writing,
     client_id: UUID,
@@ -113,8 +119,7 @@ def create_key(
     Raises:
         NotFound: there is no such client.
     """
-    if w.execute(select(clients.c.client_id).where(clients.c.client_id == client_id)).first() is None:
-        raise NotFound("Client.NotFound", "There is no client with this id.")
+    require_client(w, client_id)
     text = _new_text(prefix)
     key = Key(uuid4(), client_id, f"{prefix}…{text[-4:]}", tuple(sorted(set(scopes))), now, expires_at, None, None)
     w.execute(insert(api_keys).values({**vars(key), "scopes": list(key.scopes), "key_hash": _hash(text)}))

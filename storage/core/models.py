@@ -316,8 +316,7 @@ jobs = Table(
     Column("batch_token", ForeignKey("batches.token"), index=True),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("not_before", UtcDateTime),  # queued again after interruptions: when the next attempt may begin
-    Column("is_overtaken", Boolean, nullable=False, server_default=false()),  # a live refresh, and since it began what
-    # it reads besides transactions has changed: another refresh follows
+    Column("is_overtaken", Boolean, nullable=False, server_default=false()),  # what a live refresh reads has changed
     Column("data_version", BigInteger),  # refresh: the version covered; enrichment: the version in force at the end
     Column("processed_rows", BigInteger),
     Column("enriched_rows", BigInteger),

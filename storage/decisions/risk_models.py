@@ -20,6 +20,8 @@ from pipelines.scorecards.default import DEFAULT
 from pipelines.scorecards.expected import Expected
 from pipelines.scorecards.scorecard import Scorecard
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound, Unprocessable
+from storage.access.keys import require_client
+from storage.core.choices import last_chosen
 from storage.core.database import AnyRow, Reading, Writing, values_of
 from storage.core.models import clients, customers, reports, risk_model_uses, risk_models
 from storage.jobs.jobs import refresh_again
@@ -41,7 +43,7 @@ class StoredModel:
 def add(w: Writing, scorecard: Scorecard, client_id: UUID | None, now: datetime) -> StoredModel:
     """Store a scorecard. It is not used yet."""
     if client_id is not None:
-        _require_client(w, client_id)
+        require_client(w, client_id)
     model = StoredModel(
         uuid4(),
         client_id,
@@ -110,7 +112,7 @@ def require_activatable(r: Reading, model: StoredModel, client_id: UUID, anyway:
     Raises:
         as `activate`.
     """
-    _require_client(r, client_id)
+    require_client(r, client_id)
     if model.client_id not in (None, client_id):
         raise Conflict("RiskModel.OfAnotherClient", f"The risk model was fitted only for client {model.client_id}.")
     found = scorecard(r, model.model_id)
@@ -159,7 +161,7 @@ def pin(w: Writing, client_id: UUID, who: str, now: datetime, *, previous: bool)
     Raises:
         NotFound: no such client, or no previous scorecard.
     """
-    _require_client(w, client_id)
+    require_client(w, client_id)
     model_id = _previous(w, client_id) if previous else uses(w).get(client_id)
     model = add(w, DEFAULT, client_id, now) if model_id is None else get(w, model_id)
     _use(w, model.model_id, client_id, who, now)
@@ -186,9 +188,7 @@ def deactivate(w: Writing, client_id: UUID, who: str, now: datetime) -> UUID | N
 
 def uses(r: Reading) -> dict[UUID, UUID]:
     """Return the id of the scorecard in use for each client that has one."""
-    rows = r.execute(select(risk_model_uses).order_by(risk_model_uses.c.number)).all()
-    last = {row.client_id: row.model_id for row in rows}
-    return {client_id: model_id for client_id, model_id in last.items() if model_id is not None}
+    return last_chosen(r, risk_model_uses.c.model_id)
 
 
 def in_use(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Scorecard]:
@@ -210,7 +210,7 @@ def expect(w: Writing, client_id: UUID, expected: Expected, now: datetime) -> No
     Raises:
         NotFound: there is no such client.
     """
-    _require_client(w, client_id)
+    require_client(w, client_id)
     names = " ".join(expected.names)
     w.execute(update(clients).where(clients.c.client_id == client_id).values(expected_evidence=names))
     _refresh(w, client_id, now)
@@ -232,11 +232,6 @@ def _refresh(w: Writing, client_id: UUID, now: datetime) -> None:
     reported = select(reports.c.customer_number).where(reports.c.kind == "risk")
     concerned = select(customers.c.number).where(customers.c.client_id == client_id, customers.c.number.in_(reported))
     refresh_again(w, client_id, concerned, now)
-
-
-def _require_client(r: Reading, client_id: UUID) -> None:
-    if r.execute(select(clients.c.client_id).where(clients.c.client_id == client_id)).first() is None:
-        raise NotFound("Client.NotFound", "There is no client with this id.")
 
 
 _SHOWN = [column for column in risk_models.c if column.name != "content"]

@@ -15,6 +15,8 @@ from uuid import UUID, uuid4
 from sqlalchemy import insert, select
 
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound
+from storage.access.keys import require_client
+from storage.core.choices import last_chosen
 from storage.core.database import AnyRow, Reading, Writing
 from storage.core.models import Flow, category_model_uses, category_models, clients
 from storage.customers.customers import knowledge_of_all_changes, with_transactions
@@ -103,9 +105,7 @@ def deactivate(w: Writing, client_id: UUID | None, who: str, now: datetime) -> U
 
 def uses(r: Reading) -> dict[UUID | None, UUID]:
     """Return the model in use for each client that has one of its own and, with key None, for all others."""
-    rows = r.execute(select(category_model_uses).order_by(category_model_uses.c.number)).all()
-    last = {row.client_id: row.model_id for row in rows}
-    return {client_id: model_id for client_id, model_id in last.items() if model_id is not None}
+    return last_chosen(r, category_model_uses.c.model_id)
 
 
 def in_use(r: Reading, client_ids: Sequence[UUID]) -> dict[UUID, UUID]:
@@ -137,12 +137,6 @@ def enrich_again(w: Writing, client_id: UUID, now: datetime) -> None:
     """Queue all customers of a client, because something that decides on all their transactions has changed."""
     knowledge_of_all_changes(w, client_id)
     request_recomputations(w, client_id, with_transactions(w, client_id), Flow.REENRICHMENT, now)
-
-
-def require_client(r: Reading, client_id: UUID) -> None:
-    """Raise NotFound if there is no such client."""
-    if r.execute(select(clients.c.client_id).where(clients.c.client_id == client_id)).first() is None:
-        raise NotFound("Client.NotFound", "There is no client with this id.")
 
 
 _SHOWN = [column for column in category_models.c if column.name != "content"]

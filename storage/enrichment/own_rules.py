@@ -12,9 +12,11 @@ from sqlalchemy import func, insert, select
 
 from pipelines.enrichment.own_rules import OwnRules
 from pipelines.vocabulary.errors import Corrupt, NotFound
+from storage.access.keys import require_client
+from storage.core.choices import last_chosen
 from storage.core.database import AnyRow, Reading, Writing
 from storage.core.models import own_rule_uses, own_rules
-from storage.enrichment.category_models import enrich_again, require_client
+from storage.enrichment.category_models import enrich_again
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,7 @@ def deactivate(w: Writing, client_id: UUID, who: str, now: datetime) -> int | No
 
 def uses(r: Reading) -> dict[UUID, int]:
     """Return the version in use for each client that has one."""
-    rows = r.execute(select(own_rule_uses).order_by(own_rule_uses.c.number)).all()
-    last = {row.client_id: row.version for row in rows}
-    return {client_id: version for client_id, version in last.items() if version is not None}
+    return last_chosen(r, own_rule_uses.c.version)
 
 
 def changed_since(r: Reading, client_id: UUID, moment: datetime) -> bool:

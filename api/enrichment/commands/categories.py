@@ -266,7 +266,7 @@ def activate(
 
     Example: tidemark categories activate 7d1e… --client 2f0c…
     """
-    from api.enrichment.commands.impact import Sides, show_before  # noqa: PLC0415  importing it takes half a second
+    from api.enrichment.commands.impact import Sides, show_before, show_chosen  # noqa: PLC0415  importing it takes half a second
 
     with opened_store() as store:
         with store.db.reading() as r:
@@ -279,11 +279,7 @@ def activate(
             category_models.activate(w, chosen.model_id, client, OPERATOR.who, now())
             resource = {"modelId": chosen.model_id}
             audit.append(w, OPERATOR, "Model.Activated", resource, now(), client_id=client)
-    record = {"modelId": chosen.model_id, "usedFor": client or "all"}
-    if as_json:
-        print_json({**record, "impact": impact})
-    else:
-        print_record(record, as_json=False)
+    show_chosen({"modelId": chosen.model_id, "usedFor": client or "all"}, impact, as_json=as_json)
 
 
 @categories.command("deactivate")

@@ -20,6 +20,7 @@ from api.enrichment.commands.impact import (
     describe_impact,
     print_impact,
     show_before,
+    show_chosen,
     unchanged,
 )
 from api.enrichment.commands.options import ACTIVATING_SAMPLE, RulesOption, SampleOfActivation, read_rules
@@ -34,12 +35,12 @@ from pipelines.portfolio.impact import compare
 from pipelines.portfolio.releases import Release, fingerprint, releases
 from pipelines.vocabulary.errors import NotFound, TidemarkError
 from pipelines.vocabulary.schemas import TRANSACTIONS
+from storage.access.keys import require_client
 from storage.core import audit
 from storage.core.audit import OPERATOR
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.enrichment import own_rules, versions
-from storage.enrichment.category_models import require_client
 
 enrichment = typer.Typer(help="Releases and your own rules: compare and activate.", no_args_is_help=True)
 
@@ -130,7 +131,7 @@ def diff(
             stored = versions.of_customers(r, client)
         compared = compare_stored(store, stored, Sides(from_version, to_version, change), sample, now(), quiet=as_json)
     if not compared.impact.customers:
-        raise NothingToCompare("Enrichment.NothingToCompare", _what_could(stored, from_version, to_version))
+        raise NothingToCompare("Enrichment.NothingToCompare", _say_nothing_to_compare(stored, from_version, to_version))
     before = "Stored version" if from_version is None else f"Version {from_version}"
     after = f"{to_version}" if own is None else f"rules of {rules}"
     _show({"from": from_version, "to": to_version}, f"{before} → {after}", compared, as_json=as_json)
@@ -188,7 +189,7 @@ def activate(
             own_rules.activate(w, client, version, OPERATOR.who, now())
             resource = {"version": str(version), "fingerprint": own.fingerprint}
             audit.append(w, OPERATOR, "OwnRules.Activated", resource, now(), client_id=client)
-    _show_use({"clientId": client, "version": version, "fingerprint": own.fingerprint}, impact, as_json=as_json)
+    show_chosen({"clientId": client, "version": version, "fingerprint": own.fingerprint}, impact, as_json=as_json)
 
 
 @enrichment.command("deactivate")
@@ -205,7 +206,7 @@ def deactivate(client: OfClient, sample: SampleOfActivation = ACTIVATING_SAMPLE,
         with store.db.writing() as w:
             used = own_rules.deactivate(w, client, OPERATOR.who, now())
             audit.append(w, OPERATOR, "OwnRules.Deactivated", {"version": str(used)}, now(), client_id=client)
-    _show_use({"clientId": client, "version": None}, impact, as_json=as_json)
+    show_chosen({"clientId": client, "version": None}, impact, as_json=as_json)
 
 
 def _own_rules(store: Store, rules: str, client: UUID) -> OwnRules:
@@ -224,13 +225,6 @@ def _show_before(
         stored = versions.of_customers(r, client)
     change = Sides(change=partial(_with_rules, own))
     return show_before(store, stored, change, sample, now(), what, quiet=as_json)
-
-
-def _show_use(record: Mapping[str, Any], impact: Mapping[str, Any] | None, *, as_json: bool) -> None:
-    if as_json:
-        print_json({**record, "impact": impact})
-    else:
-        print_record(record, as_json=False)
 
 
 def _show(about: Mapping[str, Any], title: str, compared: Compared, *, as_json: bool) -> None:
@@ -261,7 +255,7 @@ def _with_rules(own: OwnRules | None, known: Knowledge) -> Knowledge:
     return replace(known, lists=None if own is None else own.lists, own_lists=())
 
 
-def _what_could(stored: Mapping[int, int], before: int | None, after: int) -> str:
+def _say_nothing_to_compare(stored: Mapping[int, int], before: int | None, after: int) -> str:
     """Return the error message, with the stored versions."""
     counts = Counter(stored.values())
     held = ", ".join(f"version {version} ({counted(count, 'customer')})" for version, count in sorted(counts.items()))

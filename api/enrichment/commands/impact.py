@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from api.core.commands.console import err, out
+from api.core.commands.console import err, out, print_json, print_record
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, enrich
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.pages.wording import counted
@@ -98,6 +98,7 @@ def show_before(
     """Show what a change would do to some customers, before it takes effect. Return it as data; None if none is stored.
 
     Args:
+        what: what takes effect, in words.
         quiet: print nothing.
     """
     if not (sample and stored):
@@ -106,6 +107,14 @@ def show_before(
     if not quiet:
         print_impact(f"Stored version → {what}", compared)
     return describe_impact(compared)
+
+
+def show_chosen(record: Mapping[str, Any], impact: Mapping[str, Any] | None, *, as_json: bool) -> None:
+    """Show what is used from now on, as data with the impact that `show_before` returned."""
+    if as_json:
+        print_json({**record, "impact": impact})
+    else:
+        print_record(record, as_json=False)
 
 
 def _parts(r: Reading, stored: Mapping[int, int]) -> list[tuple[UUID, dict[int, int]]]:

@@ -80,7 +80,9 @@ def list_rulesets(
     Example: tidemark rulesets list --client 2f0c…
     """
     with opened_store() as store, store.db.reading() as r:
-        clients = [each.client_id for each in keys.find_clients(r)] if client is None else [_require_client(r, client)]
+        if client is not None:
+            keys.require_client(r, client)
+        clients = [each.client_id for each in keys.find_clients(r)] if client is None else [client]
         found = [each for of in clients for each in stored_rulesets.find(r, of, include_archived=archived).items]
         records = [{**_record(each), **_sums(r, each, store.settings)} for each in found]
     columns = ("slug", "version", "active", "isArchived", "rules", "observed", "unknown", "fired", "firedNow")
@@ -206,16 +208,9 @@ def _read_document(file: Path) -> Checked:
     return read_text(text_of(file), yaml=file.suffix != ".json")
 
 
-def _require_client(r: Reading, client: UUID) -> UUID:
-    """Return the client's id, or raise NotFound."""
-    if all(each.client_id != client for each in keys.find_clients(r)):
-        raise NotFound("Client.NotFound", "There is no client with this id.")
-    return client
-
-
 def _save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
     moment = now()
-    _require_client(w, client)
+    keys.require_client(w, client)
     try:
         stored = stored_rulesets.with_slug(w, client, ruleset.slug)
     except NotFound:

@@ -13,7 +13,7 @@ from api.core.commands.files import write
 from api.reports.browser import pdf_of
 from pipelines.intake.currencies import CURRENCY
 from pipelines.pages import Cards, Points
-from pipelines.reports.page import About, Member, read
+from pipelines.reports.page import About, Member, page_content
 from storage.core.logs import printable
 
 
@@ -46,7 +46,7 @@ def show(bundle: Mapping[str, Member], whom: About, currency: str = CURRENCY) ->
     def _plain(text: str) -> str:
         return escape(printable(in_currency(text, currency)))
 
-    page = read(bundle, whom)
+    page = page_content(bundle, whom)
     facts = "  ".join(f"[dim]{name}[/] {_plain(value)}" for name, value in page.facts)
     out.print(f"[bold]{_plain(page.title)}[/]", highlight=False)
     out.print(facts, highlight=False)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.monitoring.page.reading import About, read
+from pipelines.monitoring.page.content import About, page_content
 from pipelines.pages import render
 
-__all__ = ["About", "page", "read"]
+__all__ = ["About", "page", "page_content"]
 
 
 def page(result: Mapping[str, Any], about: About, firings: Sequence[Mapping[str, Any]]) -> str:
@@ -16,4 +16,4 @@ def page(result: Mapping[str, Any], about: About, firings: Sequence[Mapping[str,
         result: `simulated.describe_result`, or its JSON.
         firings: the first of the firings, as the API lists them.
     """
-    return render(read(result, about, firings))
+    return render(page_content(result, about, firings))

@@ -6,9 +6,9 @@ What a report leaves out, the page leaves out, or says that it is unknown; no bu
 from collections.abc import Mapping
 
 from pipelines.pages import render
-from pipelines.reports.page.reading import About, Member, read
+from pipelines.reports.page.content import About, Member, page_content
 
-__all__ = ["About", "Member", "page", "read"]
+__all__ = ["About", "Member", "page", "page_content"]
 
 
 def page(bundle: Mapping[str, Member], about: About) -> str:
@@ -18,4 +18,4 @@ def page(bundle: Mapping[str, Member], about: About) -> str:
         bundle: the members `completeness`, `risk` and `aggregate`; one that is absent counts as not computed yet.
         about: whom the reports are about.
     """
-    return render(read(bundle, about))
+    return render(page_content(bundle, about))

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from pipelines.decisions.backtest import Side, compare, decide, merged
-from pipelines.decisions.backtest.page import About, page, read
+from pipelines.decisions.backtest.page import About, page, page_content
 from pipelines.decisions.backtest.result import describe_days
 from pipelines.pages import CONTENT_POLICY, Figures, Grid, Matrix
 from tests.pipelines.decisions.test_backtest import AFTER, AS_OF, BEFORE, outcomes, readings, sides
@@ -36,7 +36,7 @@ def days(*of: date, from_records: bool = False) -> list[Any]:
 
 def parts(days: Sequence[Any], kind: type[P]) -> list[P]:
     """Return the parts of that kind in the first day's section."""
-    return [part for part in read(days, ABOUT, [], 0).sections[0].parts if isinstance(part, kind)]
+    return [part for part in page_content(days, ABOUT, [], 0).sections[0].parts if isinstance(part, kind)]
 
 
 def text_of(html: str) -> str:

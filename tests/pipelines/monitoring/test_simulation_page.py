@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 import msgspec
 import pytest
 
-from pipelines.monitoring.page import About, page, read
+from pipelines.monitoring.page import About, page, page_content
 from pipelines.monitoring.simulated import describe_result
 from pipelines.monitoring.simulation import MOST_EVENTS, Simulation, merged, simulate
 from pipelines.pages import CONTENT_POLICY, Figure, Figures, Grid
@@ -49,7 +49,7 @@ def result() -> Any:
 
 
 def figures(result: Any) -> list[Figure]:
-    shown = read(result, ABOUT, []).sections[0].parts
+    shown = page_content(result, ABOUT, []).sections[0].parts
     return [each for part in shown if isinstance(part, Figures) for each in part.figures if isinstance(each, Figure)]
 
 
@@ -97,5 +97,6 @@ def test_a_result_without_firings_has_a_page(result: Any) -> None:
     never["months"] = [{**each, "events": 0, "customers": 0} for each in result["months"]]
     never["atSwitchOn"] = {"customers": 0, "rules": []}
     assert [figure.id for figure in figures(never)] == ["months", "rules"]
-    assert [part.caption for part in read(never, ABOUT, []).sections[1].parts if isinstance(part, Grid)] == ["Rules"]
+    tables = page_content(never, ABOUT, []).sections[1].parts
+    assert [part.caption for part in tables if isinstance(part, Grid)] == ["Rules"]
     assert "Some &lt;ruleset&gt;" in page({**never, "customers": 0}, ABOUT, [])

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.decisions.backtest.page.reading import About, read
+from pipelines.decisions.backtest.page.content import About, page_content
 from pipelines.pages import render
 
-__all__ = ["About", "page", "read"]
+__all__ = ["About", "page", "page_content"]
 
 
 def page(
@@ -19,4 +19,4 @@ def page(
         changed: the first customers whose outcome or limit changes, as the API lists them.
         changed_in_all: how many such customers there are.
     """
-    return render(read(days, about, changed, changed_in_all))
+    return render(page_content(days, about, changed, changed_in_all))

@@ -31,7 +31,7 @@ class About:
     notices: Sequence[str] = ()
 
 
-def read(result: Data, about: About, firings: Sequence[Data]) -> Page:
+def page_content(result: Data, about: About, firings: Sequence[Data]) -> Page:
     """Return everything that the page shows."""
     figures = drop_none(_by_month(result), _by_rule(result), _on_first_day(result), _unknown(result))
     tables = _rule_table(result), _month_table(result), _customer_table(result), _firing_table(result, firings)

@@ -76,7 +76,7 @@ FOOTER = (
 )
 
 
-def read(bundle: Mapping[str, Member], about: About) -> Page:
+def page_content(bundle: Mapping[str, Member], about: About) -> Page:
     """Return everything that the page shows. Its first section is the summary: cards, then points."""
     data = {kind: Fields.of_json(bundle[kind].data_json if kind in bundle else None) for kind in KINDS}
     accounts = data["completeness"].many("accounts")

@@ -72,7 +72,7 @@ class About:
         return (BEFORE, self.before), (AFTER, self.after)
 
 
-def read(days: Sequence[Data], about: About, changed: Sequence[Data], changed_in_all: int) -> Page:
+def page_content(days: Sequence[Data], about: About, changed: Sequence[Data], changed_in_all: int) -> Page:
     """Return everything that the page shows."""
     sections = (
         Section("overview", "Day by day", (_overview(days, about),)) if len(days) > 1 else None,

@@ -80,11 +80,11 @@ def append(
 
 
 def find(
-    r: Reading, client_id: UUID | None = None, since: datetime | None = None, most: int | None = None
+    r: Reading, client_id: UUID | None = None, since: datetime | None = None, limit: int | None = None
 ) -> Sequence[Entry]:
     """Return entries, newest first: all of them, one client's, or those from a time on."""
     own = [audit.c[name] for name in Entry.__dataclass_fields__]
-    query = select(*own).order_by(audit.c.number.desc()).limit(most)
+    query = select(*own).order_by(audit.c.number.desc()).limit(limit)
     if client_id is not None:
         query = query.where(audit.c.client_id == client_id)
     if since is not None:

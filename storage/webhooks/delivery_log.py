@@ -138,9 +138,9 @@ def get(r: Reading, client_id: UUID | None, delivery_id: UUID) -> Delivery:
     return rows[0]
 
 
-def latest(r: Reading, most: int, subscription_id: UUID | None = None, failed: bool = False) -> list[Delivery]:
+def latest(r: Reading, limit: int, subscription_id: UUID | None = None, failed: bool = False) -> list[Delivery]:
     """Return the newest deliveries for an operator: all clients' or a subscription's, all or only failed ones."""
-    query = _newest_deliveries().limit(most)
+    query = _newest_deliveries().limit(limit)
     if subscription_id is not None:
         query = query.where(deliveries.c.subscription_id == subscription_id)
     return _with_attempts(r, query.where(_HAS_FAILED) if failed else query)

@@ -18,7 +18,7 @@ trail = typer.Typer(help="The audit trail.", no_args_is_help=True)
 def list_entries(
     client: Annotated[UUID | None, typer.Option(help="Only actions of this client, or for it.")] = None,
     since: Annotated[str | None, typer.Option(help="Only the latest period, such as 24h.")] = None,
-    most: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of entries.")] = 1_000,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of entries.")] = 1_000,
     as_json: AsJson = False,
 ) -> None:
     """List the entries of the audit trail, newest first. Entries are never changed or deleted.
@@ -27,7 +27,7 @@ def list_entries(
     """
     start = None if since is None else now() - duration(since)
     with opened_store() as store, store.db.reading() as r:
-        found = audit.find(r, client, start, most)
+        found = audit.find(r, client, start, limit)
     print_records([_record(each) for each in found], columns=COLUMNS, as_json=as_json, empty="No entries.")
 
 

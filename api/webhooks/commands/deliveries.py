@@ -22,7 +22,7 @@ deliveries = typer.Typer(help="Webhook deliveries: list and resend them.", no_ar
 def list_deliveries(
     failed: Annotated[bool, typer.Option("--failed", help="Only failed deliveries.")] = False,
     subscription: Annotated[UUID | None, typer.Option(help="Only deliveries to this subscription.")] = None,
-    most: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of deliveries.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of deliveries.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List deliveries, newest first.
@@ -30,7 +30,7 @@ def list_deliveries(
     Example: tidemark deliveries list --failed
     """
     with opened_store() as store, store.db.reading() as r:
-        found = delivery_log.latest(r, most, subscription, failed)
+        found = delivery_log.latest(r, limit, subscription, failed)
     print_records([_record(each) for each in found], as_json=as_json, empty="No such deliveries.")
 
 

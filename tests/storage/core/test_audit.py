@@ -31,4 +31,4 @@ def test_entries_are_found_by_client_and_time(store: Store, now: datetime) -> No
     with store.db.reading() as r:
         assert [entry.action for entry in audit.find(r, ours)] == ["Key.Revoked", "Key.Created"]
         assert [entry.action for entry in audit.find(r, ours, now - timedelta(days=1))] == ["Key.Revoked"]
-        assert [entry.client_id for entry in audit.find(r, most=2)] == [theirs, ours]
+        assert [entry.client_id for entry in audit.find(r, limit=2)] == [theirs, ours]

@@ -40,8 +40,8 @@ PROVEN, OPEN, PLAUSIBLE = Decimal("1"), Decimal("0.85"), Decimal("0.7")  # our j
 # rhythm: an adaptive allowance would grow if rows were removed.
 ALLOWED_SILENCE = {"transaction": 14, "credit_card": 21, "savings": 35, "loan": 35, "term_deposit": 95, "other": 35}
 # Accounts that are not used for trading say little about the business's money.
-BESIDE = ("savings", "credit_card", "loan", "term_deposit")
-BESIDE_WEIGHT = Decimal("0.25")
+NON_TRADING = ("savings", "credit_card", "loan", "term_deposit")
+NON_TRADING_WEIGHT = Decimal("0.25")
 YEAR, BEFORE = 365, 730  # days, counted back from the day before as_of
 
 
@@ -208,7 +208,7 @@ def best_days(facts: Facts) -> pl.LazyFrame:
 
 def best_of(stretches: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     """Return the days of stretches, as in `best_days`, by these keys."""
-    weight = pl.when(pl.col("account_type").is_in(BESIDE)).then(worth(BESIDE_WEIGHT)).otherwise(worth(PROVEN))
+    weight = pl.when(pl.col("account_type").is_in(NON_TRADING)).then(worth(NON_TRADING_WEIGHT)).otherwise(worth(PROVEN))
     weighted = stretches.select(
         *keys,
         "transaction_id",

@@ -32,7 +32,7 @@ from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import (
     BEFORE,
-    BESIDE,
+    NON_TRADING,
     PLAUSIBLE,
     PROVEN,
     YEAR,
@@ -316,7 +316,7 @@ def _unseen_worth(facts: Facts) -> pl.LazyFrame:
 
     They are then proven if an account that is used for trading states all its balances.
     """
-    trading = ~pl.col("account_type").is_in(BESIDE).fill_null(value=False)
+    trading = ~pl.col("account_type").is_in(NON_TRADING).fill_null(value=False)
     proven = (trading & pl.col("all_stated")).any()
     worths = pl.when(proven).then(worth(PROVEN)).otherwise(worth(PLAUSIBLE))
     return _steps(facts).group_by(BY_CUSTOMER).agg(alone=worths)

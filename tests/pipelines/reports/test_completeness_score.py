@@ -16,7 +16,7 @@ from tests.pipelines.reports.completeness_examples import completeness, daily, i
 from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, START, Row, any_row, chained, checked, counted, row
 
 ALLOWED = {"transaction": 14, "savings": 35, "loan": 35}
-PROVEN, OPEN, PLAUSIBLE, BESIDE = Decimal(1), Decimal("0.85"), Decimal("0.7"), Decimal("0.25")
+PROVEN, OPEN, PLAUSIBLE, NON_TRADING = Decimal(1), Decimal("0.85"), Decimal("0.7"), Decimal("0.25")
 
 
 def test_a_proven_year_up_to_yesterday_has_no_missingness() -> None:
@@ -104,7 +104,7 @@ def expected_summary(rows: Sequence[Row], as_of: date) -> tuple[Decimal, Decimal
     best: dict[date, Decimal] = defaultdict(Decimal)
     seen: dict[date, Decimal] = defaultdict(Decimal)
     for of_account in accounts.values():
-        weight = Decimal(1) if of_account[0]["account_type"] == "transaction" else BESIDE
+        weight = Decimal(1) if of_account[0]["account_type"] == "transaction" else NON_TRADING
         for day, worth in worth_by_day(of_account).items():
             best[day] = max(best[day], weight * worth)
             seen[day] = max(seen[day], weight)

@@ -21,9 +21,10 @@ _MONTH = rf"(?i)\b\d{{1,2}} ?({'|'.join(_MONTHS)})(?:[^a-z]|$)"
 
 
 def odd_texts(facts: Facts) -> pl.DataFrame:
-    """Return rows whose text is missing (`is_blank`) or in another style than their account's others (`is_reworded`).
+    """Return rows whose text is missing (`is_blank`) or in another style than the account's other texts (`is_reworded`).
 
-    A style is 1 with small letters and 0 in capitals; null without letters, and where a merchant wrote the text.
+    The style is 1 for a text with small letters and 0 for one in capitals only. It is null for a text without letters
+    or one that a merchant wrote.
     """
     text, style, blank = (pl.col(name) for name in ("description", "style", "blank"))
     by_bank = ~pl.col("channel").is_in(_BY_MERCHANTS).fill_null(value=False)

@@ -436,7 +436,7 @@ def _print_evaluation(measured: "Evaluation") -> None:
     for line in (
         f"Trained on the {measured.trained_rows:,} rows before {measured.split}, with {measured.labels:,} labels.",
         f"Tested on the {measured.tested_rows:,} rows from then on, {measured.unseen_rows:,} of unseen merchants.",
-        f"{counted(measured.new_customers, 'customer')} trained nothing.\n",
+        f"{counted(measured.new_customers, 'customer')} left out of training.\n",
     ):
         out.print(line, soft_wrap=True, highlight=False)
     print_records(

@@ -1,12 +1,13 @@
 """Measure a model on rows that come after those it learned from, beside a plain baseline in the same run.
 
-Rows before a date train, and rows from that date on are decided. Merchants that occur in training are counted apart
-from others, because on known ones a look-up table would do. The baseline is what one would try first: a linear
-support-vector machine on the character n-grams of the description (2–5, within words, weighted by TF-IDF) and the
-amount. It is fitted by stochastic gradient descent. LinearSVC searches for each label until it converges, which takes
-over twenty minutes for 50,000 rows with hundreds of labels that contradict each other.
+The model is trained on the rows before a date and tested on the rows from that date on. Results for merchants that
+occur in training are reported separately from those for others, because a look-up table would do for known merchants.
+The baseline is what one would try first: a linear support-vector machine on the character n-grams of the description
+(2–5, within words, weighted by TF-IDF) and the amount. It is fitted by stochastic gradient descent, because LinearSVC
+takes over twenty minutes to converge for 50,000 rows with hundreds of labels that contradict each other.
 
-If the file names customers, a fifth of them train nothing: their rows are decided, and counted apart as well.
+If the file names customers, the rows of a fifth of them are left out of training. Results for these customers are
+reported separately, too.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from pipelines.vocabulary.errors import Unprocessable
 
 TRAINED_SHARE = 0.8
 BINS = 10
-LEAST_CUSTOMERS = 5  # of which one trains nothing
+LEAST_CUSTOMERS = 5  # of which one is left out of training
 BASELINE_PASSES, BASELINE_ROWS = 3, 120_000  # at least so many passes over the rows, and rows seen (our judgement)
 
 
@@ -37,7 +38,7 @@ class Score:
     accuracy: float
     seen: float | None  # of merchants that training knew
     unseen: float | None  # of others; null where there are none
-    new_customers: float | None  # of customers that trained nothing; null where the file names none
+    new_customers: float | None  # of customers left out of training; null if there are none
     macro_f1: float
 
 
@@ -64,7 +65,7 @@ class Evaluation:
     trained_rows: int
     tested_rows: int
     unseen_rows: int
-    new_customers: int  # that trained nothing
+    new_customers: int  # left out of training
     labels: int
     model: Score
     baseline: Score
@@ -84,7 +85,7 @@ def evaluate(
     most_confusions: int = 15,
     report: Report = lambda _: None,
 ) -> Evaluation:
-    """Train on the rows of four fifths of the customers before a day, decide all rows from then on, and count.
+    """Train on the rows before a day, except those of new customers, and test on all rows from that day on.
 
     Args:
         labelled: as for `train`.
@@ -128,7 +129,7 @@ def evaluate(
 
 
 def _new_customers(labelled: pl.DataFrame) -> pl.Series:
-    """Return the fifth of the customers that train nothing, the same each time; none where there are only a few."""
+    """Return the fifth of the customers to leave out of training, always the same; none if there are only a few."""
     if CUSTOMER not in labelled.columns:
         return pl.Series(dtype=pl.String)
     every = labelled[CUSTOMER].drop_nulls().unique().sort()

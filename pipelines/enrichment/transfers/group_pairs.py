@@ -62,7 +62,7 @@ def mark_group_transfers(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.Dat
 
 def _may_move_within_group() -> pl.Expr:
     own = pl.col("is_transfer") & (pl.col("category") != RELATED_ENTITY.slug)
-    others = (
+    ruled_out_by = (
         own,
         pl.col("amount").abs() < pl.lit(LEAST_SIZE, MONEY),
         pl.col("channel").is_in(_NOT_MOVED_BY),
@@ -70,7 +70,7 @@ def _may_move_within_group() -> pl.Expr:
         pl.col("category").is_in(_CATEGORIES_OF_OTHERS),
         pl.col("category_source").is_in(_SET_BY_CLIENT),
     )
-    return posted() & ~pl.any_horizontal(each.fill_null(value=False) for each in others)
+    return posted() & ~pl.any_horizontal(condition.fill_null(value=False) for condition in ruled_out_by)
 
 
 def _add_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
@@ -87,7 +87,7 @@ def _add_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.len().over("transaction_id") == 1, pl.len().over("id_there") == 1)
         .collect()
     )
-    first, second = (candidates.select(each("transaction_id", "id_there")).to_series() for each in _ORDERED)
+    first, second = (candidates.select(bound("transaction_id", "id_there")).to_series() for bound in _BOUNDS)
     pairs = candidates.select("transaction_id", "party").with_columns(pair_there=named_ids(first, second))
     found = pl.col("pair_there").is_not_null() & posted()
     return (
@@ -106,4 +106,4 @@ def _add_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_ORDERED = (pl.min_horizontal, pl.max_horizontal)
+_BOUNDS = (pl.min_horizontal, pl.max_horizontal)

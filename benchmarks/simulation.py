@@ -117,10 +117,10 @@ def _tried(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
 
 def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
     """Evaluate a ruleset day after day, as in production."""
-    plan, past, booked = Simulation(RULESET_ID, ruleset, days).watch, _past(rows), rows.filter(posted())
+    plan, past, posted_rows = Simulation(RULESET_ID, ruleset, days).watch, _past(rows), rows.filter(posted())
     firing, fired = FIRING.to_frame(), Fired()
     for day in days:
-        known = booked.filter(pl.col("date") <= day.date)
+        known = posted_rows.filter(pl.col("date") <= day.date)
         seen = observed(plan, Facts(known, day.date), _stated(past, known, day), day.at)
         moved = moves(seen.outcomes, firing, plan.rearm, day.date, str(UTC))
         now = datetime.combine(day.date, time_of_day.min, UTC)

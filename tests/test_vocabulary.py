@@ -14,6 +14,7 @@ PACKAGES = ("api", "assets", "benchmarks", "isolation", "pipelines", "storage")
 TERMS = frozenset({"book", "books", "door", "doors", "lane", "lanes", "room", "rooms", "seat", "seats", "upkeep"})
 NAMES = TERMS | {
     "armed",
+    "booked",
     "fall",
     "fallen",
     "falls",

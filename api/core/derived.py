@@ -36,7 +36,7 @@ class Derived:
 
     Args:
         columns: the columns of transactions that it is computed from.
-        compute: takes one customer's booked rows with these columns, and today's date; returns the items.
+        compute: takes one customer's posted rows with these columns, and today's date; returns the items.
         shown: an item's public fields.
     """
 

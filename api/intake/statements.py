@@ -148,7 +148,7 @@ def find_source(caller: Caller, customer_id: str, transaction_id: UUID) -> dict[
 
 def _read_transaction(r: Reading, caller: Caller, customer: Customer, transaction_id: UUID) -> dict[str, Any]:
     columns = ("transaction_id", "statement_id", "position")
-    rows = transactions.booked_or_pending(r, caller.store.lake, customer, columns)
+    rows = transactions.posted_or_pending(r, caller.store.lake, customer, columns)
     found = rows.filter(pl.col("transaction_id") == transaction_id.bytes).collect()
     if found.is_empty():
         raise NotFound("Transaction.NotFound", "The customer has no transaction with this id.")

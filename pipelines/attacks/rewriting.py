@@ -169,7 +169,7 @@ _A_PURCHASE = ("suppliers", "Boronia Wholesale")
 
 
 def refunds_netted_by_processor(applicant: Applicant, rng: Random) -> pl.DataFrame:
-    """Deduct refunds from the next card settlement, instead of booking them, from some month on."""
+    """Deduct refunds from the next card settlement, instead of posting them, from some month on."""
     start = (applicant.applied_on - timedelta(days=rng.randrange(60, 300))).replace(day=1)
     later = applicant.ledger.filter(pl.col("date") >= start)
     settlements = later.filter(pl.col("category") == "card_settlement").select("row", "date", "amount").rows()

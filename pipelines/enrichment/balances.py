@@ -39,21 +39,21 @@ def _proven_by_statement() -> pl.Expr:
     return pl.when(is_proved & pl.col("balance").is_not_null()).then(pl.lit(value=True))
 
 
-def _judge(booked: pl.DataFrame) -> pl.DataFrame:
+def _judge(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Return `row` and `balance_verified` of every row that states a balance."""
-    stated = booked.pipe(_offsets)
+    stated = posted_rows.pipe(_offsets)
     days = stated.pipe(_days).pipe(_openings)
     return stated.join(days, on=_DAY, how="left", validate="m:1").select("row", balance_verified=_verdict())
 
 
-def _offsets(booked: pl.DataFrame) -> pl.DataFrame:
+def _offsets(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Add offsets to rows that state a balance.
 
     `forwards` and `backwards` hold if the day's rows run in that order, `ending` if the row is the day's last.
     """
     amount, balance, so_far = pl.col("amount").cast(_SUM), pl.col("balance").cast(_SUM), pl.col("so_far")
     return (
-        booked.select("row", *_DAY, *_SENT, "amount", "balance")
+        posted_rows.select("row", *_DAY, *_SENT, "amount", "balance")
         .sort(*_DAY, *_SENT)
         .with_columns(so_far=amount.cum_sum().over(_ACCOUNT))
         .with_columns(day_end=so_far.last().over(_DAY), day_start=(so_far - amount).first().over(_DAY))

@@ -32,7 +32,7 @@ def find_outliers(numbered: pl.DataFrame) -> pl.Series:
     Args:
         numbered: rows of whole customers with their number in `row` (UInt32).
     """
-    booked = (
+    posted_rows = (
         numbered.lazy()
         .filter(posted(), pl.col("amount") != 0, pl.col("is_transfer").ne_missing(True))
         .select(
@@ -44,16 +44,20 @@ def find_outliers(numbered: pl.DataFrame) -> pl.Series:
             size=pl.col("amount").abs().cast(pl.Float64).log(),
         )
     )
-    in_series = booked.filter(pl.col("series_id").is_not_null()).pipe(_filter_unlike, ("customer_number", "series_id"))
-    grouped = booked.filter(pl.col("group").is_not_null()).pipe(_filter_unlike, ("customer_number", "group", "out"))
+    in_series = posted_rows.filter(pl.col("series_id").is_not_null()).pipe(
+        _filter_unlike, ("customer_number", "series_id")
+    )
+    grouped = posted_rows.filter(pl.col("group").is_not_null()).pipe(
+        _filter_unlike, ("customer_number", "group", "out")
+    )
     return pl.concat([in_series, grouped]).collect(engine="in-memory")["row"]
 
 
-def _filter_unlike(booked: pl.LazyFrame, kind: Sequence[str]) -> pl.LazyFrame:
+def _filter_unlike(posted_rows: pl.LazyFrame, kind: Sequence[str]) -> pl.LazyFrame:
     distance, deviation = pl.col("distance"), pl.col("middle") / _SCALE
     spread = pl.when(deviation > 0).then(deviation).otherwise(pl.col("mean") * _MEAN_SCALE)
     return (
-        booked.group_by(kind)
+        posted_rows.group_by(kind)
         .agg("row", distance=(pl.col("size") - pl.col("size").median()).abs())
         .filter(pl.col("row").list.len() >= FEWEST)
         .with_columns(middle=distance.list.median(), mean=distance.list.mean())

@@ -13,12 +13,12 @@ import polars as pl
 from pipelines.figures import accounts, words
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.context import NO_CONTEXT, Context
-from pipelines.figures.periods import BY_CUSTOMER, age, booked_month, days_behind
+from pipelines.figures.periods import BY_CUSTOMER, age, days_behind, posted_month
 from pipelines.vocabulary import schemas
 from pipelines.vocabulary.checkpoints import checkpoint
 
 _ROW_COLUMNS = {
-    "month": booked_month(),
+    "month": posted_month(),
     "is_external": words.is_external(),
     "money_in": words.money_in(),
     "money_out": words.money_out(),

@@ -1,6 +1,6 @@
 """Days, windows and months of a customer's history.
 
-Windows end at the customer's last booked row (`data_through`), not at today: an old statement is described as it was,
+Windows end at the customer's last posted row (`data_through`), not at today: an old statement is described as it was,
 and only freshness measures its age.
 """
 
@@ -22,8 +22,8 @@ def age() -> pl.Expr:
     return (pl.col("date").max().over(BY_CUSTOMER) - pl.col("date")).dt.total_days()
 
 
-def booked_month() -> pl.Expr:
-    """Return the first day of the month a row is booked in."""
+def posted_month() -> pl.Expr:
+    """Return the first day of the month a row is posted in."""
     return pl.col("date").dt.truncate("1mo")
 
 

@@ -12,8 +12,8 @@ MOST_BLANK = 0.5  # share of an account's rows without a text; from this share o
 FEWEST_ROWS = 20
 OWN_STYLE = 0.998  # least share of an account's rows that follow its bank's style
 FEWEST_IN_STYLE = 300
-DAYS_APART = 12  # between the date that a text prints and the booking date
-PRINTED = 0.9  # least share of an account's printed dates that are near the booking date
+DAYS_APART = 12  # between the date that a text prints and the posting date
+PRINTED = 0.9  # least share of an account's printed dates that are near the posting date
 _BY_MERCHANTS = ("card", "eftpos", "atm")  # their terminals write the text
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = rf"(?i)\b(\d{{1,2}}) ?(?:{'|'.join(_MONTHS)})(?:[^a-z]|$)"
@@ -21,7 +21,7 @@ _MONTH = rf"(?i)\b\d{{1,2}} ?({'|'.join(_MONTHS)})(?:[^a-z]|$)"
 
 
 def odd_texts(facts: Facts) -> pl.DataFrame:
-    """Return rows whose text is missing (`is_blank`) or in another style than the account's other texts (`is_reworded`).
+    """Return rows whose text is missing (`is_blank`) or in another style than the account's others (`is_reworded`).
 
     The style is 1 for a text with small letters and 0 for one in capitals only. It is null for a text without letters
     or one that a merchant wrote.
@@ -58,13 +58,13 @@ def reworded_texts(facts: Facts) -> pl.LazyFrame:
 
 
 def printed_days(facts: Facts) -> pl.DataFrame:
-    """Return the receipts whose text prints a day, and whether it is `far` from the booking."""
+    """Return the receipts whose text prints a day, and whether it is `far` from the posting date."""
     day = pl.col("description").str.extract(_DAY).cast(pl.Int32)
     month = pl.col("description").str.extract(_MONTH).str.to_lowercase()
     of_year = month.replace_strict({name: nth for nth, name in enumerate(_MONTHS, 1)}, return_dtype=pl.Int32)
     printed = (of_year - 1) * 30.4 + day
-    booked = (pl.col("date").dt.month() - 1) * 30.4 + pl.col("date").dt.day()
-    apart = (printed - booked).abs()
+    posted_on = (pl.col("date").dt.month() - 1) * 30.4 + pl.col("date").dt.day()
+    apart = (printed - posted_on).abs()
     return (
         facts.cached(candidates)
         .lazy()
@@ -76,7 +76,7 @@ def printed_days(facts: Facts) -> pl.DataFrame:
 
 
 def moved_receipts(facts: Facts) -> pl.LazyFrame:
-    """Return receipts that print a date far from their booking date, if the account's other receipts don't."""
+    """Return receipts that print a date far from their posting date, if the account's other receipts don't."""
     near = 1 - pl.col("far").mean().over(BY_ACCOUNT)
     return (
         facts.cached(printed_days)

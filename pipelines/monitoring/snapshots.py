@@ -76,16 +76,16 @@ def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past
         days: every day of the simulation, in order.
     """
     first, last = days[0].date, days[-1].date
-    booked = rows.lazy().filter(pl.col("date") <= last).select(BY_CUSTOMER, "date").unique()
-    begun = booked.group_by(BY_CUSTOMER).agg(begin=pl.max_horizontal(pl.col("date").min(), pl.lit(first)))
+    posted_days = rows.lazy().filter(pl.col("date") <= last).select(BY_CUSTOMER, "date").unique()
+    begun = posted_days.group_by(BY_CUSTOMER).agg(begin=pl.max_horizontal(pl.col("date").min(), pl.lit(first)))
     attribute_days = pl.LazyFrame(
         list(_attribute_days(ruleset, past, days)), {BY_CUSTOMER: pl.Int64(), "date": pl.Date()}, orient="row"
     )
     all_days = [
         begun.select(BY_CUSTOMER, date="begin"),
-        booked,
+        posted_days,
         attribute_days,
-        *(_stale_days(booked, behind) for behind in {each.fresh_days for each in metrics.values()} - {None}),
+        *(_stale_days(posted_days, behind) for behind in {each.fresh_days for each in metrics.values()} - {None}),
         *_common_days(ruleset, metrics, begun, last),
     ]
     until = pl.col("date").shift(-1).over(BY_CUSTOMER).fill_null(pl.lit(last) + pl.duration(days=1))
@@ -101,11 +101,11 @@ def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past
     )
 
 
-def _stale_days(booked: pl.LazyFrame, fresh_days: int | None) -> pl.LazyFrame:
+def _stale_days(posted_days: pl.LazyFrame, fresh_days: int | None) -> pl.LazyFrame:
     """Return the days on which the last row has become too old."""
     old = pl.col("date") + pl.duration(days=(fresh_days or 0) + 1)
     newer = pl.col("date").shift(-1).over(BY_CUSTOMER, order_by="date")
-    return booked.filter(newer.is_null() | (newer > old)).with_columns(old)
+    return posted_days.filter(newer.is_null() | (newer > old)).with_columns(old)
 
 
 def _common_days(ruleset: Ruleset, metrics: Metrics, begun: pl.LazyFrame, last: date) -> Iterator[pl.LazyFrame]:

@@ -1,7 +1,7 @@
 """The synthetic portfolio: small Australian businesses with bank accounts, and the truth about every row.
 
 Demo, tests, benchmarks and training need statements that look real, in any number, whose right answers are known.
-Each business is drawn from a seed and its own number. Its transactions are booked day by day (takings by weekday and
+Each business is drawn from a seed and its own number. Its transactions are posted day by day (takings by weekday and
 season, wages, super, tax, borrowing, sometimes decline) and printed in the wording of its banks. Every row carries its
 category, counterparty, series and facility; the two legs of an own transfer share a pair; with `faults=True` gaps and
 repetitions are labelled, too. What the business owes and whether it defaults is given as well (`risk`).

@@ -210,15 +210,15 @@ def of_client(r: Reading, lake: Lake, client_id: UUID, page: Page | None = None)
     return Listing(_by_date(rows, page), total, page, min(total, PART_ROWS_OF_CLIENT))
 
 
-def booked(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of the customer's booked transactions, in the order in which they are stored."""
+def posted_rows(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
+    """Return these columns of the customer's posted transactions, in the order in which they are stored."""
     places = current_locations(r, [customer.number])
     rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
     return rows.filter(posted()).select(columns)
 
 
-def booked_or_pending(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of the customer's current transactions, booked or pending."""
+def posted_or_pending(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
+    """Return these columns of the customer's current transactions, posted or pending."""
     places = current_locations(r, [customer.number])
     rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
     return rows.filter(current()).select(columns)

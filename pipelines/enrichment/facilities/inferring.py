@@ -39,7 +39,7 @@ _DEALING = ("customer_number", "lender")
 _BORROWED = ("row", *_DEALING, "product", "date", "transaction_id", "size", "funds")
 
 
-def add_inferred(booked: pl.DataFrame) -> pl.DataFrame:
+def add_inferred(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Fill `facility_id` of rows of inferred facilities, and add `inferred_product` and `is_inferred`.
 
     `inferred_product`: of rows that behave like a facility's and are not named as such. `is_inferred`: no row of the
@@ -47,12 +47,12 @@ def add_inferred(booked: pl.DataFrame) -> pl.DataFrame:
     a part of it are added. One that only the model recognised keeps its id; behaviour says what product it is.
 
     Args:
-        booked: posted rows of whole customers, with `facility_id` filled (schema TRANSACTIONS).
+        posted_rows: posted rows of whole customers, with `facility_id` filled (schema TRANSACTIONS).
     """
-    numbered = booked.with_row_index("row")
+    numbered = posted_rows.with_row_index("row")
     inferred = _infer_facilities(numbered)
     if inferred.is_empty():  # true of many customers
-        return booked.with_columns(inferred_product=pl.lit(None, pl.String()), is_inferred=pl.lit(value=False))
+        return posted_rows.with_columns(inferred_product=pl.lit(None, pl.String()), is_inferred=pl.lit(value=False))
     members = _merge_known(numbered, inferred)
     bounced = pair_returns(numbered.filter(_is_return() | pl.col("row").is_in(members["row"].implode())))
     returns = bounced.join(members, left_on="opened", right_on="row").select("inferred_id", row="closed")
@@ -93,18 +93,18 @@ def _merge_known(numbered: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _infer_facilities(booked: pl.DataFrame) -> pl.DataFrame:
+def _infer_facilities(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Return `row`, `member_of` (the facility's id) and `product` of the rows that fund and repay inferred facilities.
 
     Args:
-        booked: rows with their number in `row` (UInt32).
+        posted_rows: rows with their number in `row` (UInt32).
     """
-    candidates = _select_payments(booked, ~_is_return() & (_is_guess() | product_of().is_not_null()))
+    candidates = _select_payments(posted_rows, ~_is_return() & (_is_guess() | product_of().is_not_null()))
     advances = _find_advances(candidates)
     dealt = _find_dealings(candidates.join(advances, on="row", how="anti"))
     loans = dealt.join(_select_loans(dealt), on=_DEALING, validate="m:1")
     borrowed = (
-        pl.concat([found.select(_BORROWED) for found in (loans, advances, _find_tax_plans(booked))])
+        pl.concat([found.select(_BORROWED) for found in (loans, advances, _find_tax_plans(posted_rows))])
         .sort("customer_number", "date", "transaction_id")
         .rename({"row": "place"})
         .with_row_index("row")
@@ -121,11 +121,11 @@ def _is_guess() -> pl.Expr:
     return guessed.fill_null(value=False)
 
 
-def _select_payments(booked: pl.DataFrame, *where: pl.Expr) -> pl.DataFrame:
+def _select_payments(posted_rows: pl.DataFrame, *where: pl.Expr) -> pl.DataFrame:
     """Select payments, and add their `size`, whether they could be funding (`funds`), and the customer's last day."""
-    last = booked.lazy().group_by("customer_number").agg(through=pl.col("date").max())
+    last = posted_rows.lazy().group_by("customer_number").agg(through=pl.col("date").max())
     return (
-        booked.lazy()
+        posted_rows.lazy()
         .filter(pl.col("is_transfer").ne_missing(True), *where)
         .join(last, on="customer_number", validate="m:1")
         .select(
@@ -138,13 +138,13 @@ def _select_payments(booked: pl.DataFrame, *where: pl.Expr) -> pl.DataFrame:
     )
 
 
-def _find_tax_plans(booked: pl.DataFrame) -> pl.DataFrame:
+def _find_tax_plans(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of plans with a tax office that no words name; each amount is a plan of its own.
 
     An instalment may be missed. Tax withheld from constant wages is equal only in two months of a quarter.
     """
     office = pl.col("category").is_in(TAX_CATEGORIES) & (pl.col("amount") < 0)
-    paid = _select_payments(booked, office).with_columns(lender="tax " + pl.col("size").cast(pl.String))
+    paid = _select_payments(posted_rows, office).with_columns(lender="tax " + pl.col("size").cast(pl.String))
     soon = pl.col("date").unique().sort().diff().dt.total_days() <= MONTH_DAYS
     plans = paid.group_by(_DEALING).agg(days=pl.col("date").n_unique(), monthly=soon.mean())
     equal = plans.filter(pl.col("days") >= LEAST_DEBITS, pl.col("monthly") >= MONTHLY_SHARE)

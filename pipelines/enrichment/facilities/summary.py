@@ -101,9 +101,9 @@ def summarise_facilities(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
     return describe_facilities(add_inferred(rows.filter(posted(), pl.col("date") <= as_of)), as_of)
 
 
-def describe_facilities(booked: pl.DataFrame, as_of: date) -> pl.DataFrame:
+def describe_facilities(posted_rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Summarise facilities by posted rows to which `add_inferred` was applied."""
-    flows = list_flows(booked)
+    flows = list_flows(posted_rows)
     if flows.is_empty():
         return FACILITIES.to_frame()
     closed = list_closed_days(flows.select(pl.col("date").min()).item(), as_of)
@@ -114,7 +114,7 @@ def describe_facilities(booked: pl.DataFrame, as_of: date) -> pl.DataFrame:
         .collect(engine="in-memory")
         .pipe(add_rates)
         .pipe(_add_balances, flows)
-        .pipe(_add_withheld, booked)
+        .pipe(_add_withheld, posted_rows)
         .pipe(add_remaining)
         .pipe(_add_misses, due, flows, closed)
         .pipe(_add_renewals)
@@ -129,15 +129,15 @@ def describe_facilities(booked: pl.DataFrame, as_of: date) -> pl.DataFrame:
     )
 
 
-def list_flows(booked: pl.DataFrame) -> pl.DataFrame:
+def list_flows(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """List fundings that did not bounce, and all repayments, in order of time.
 
     Returns:
         Rows with `facility_id`, `size` (AUD, positive), whether the row `funds` or repays, whether a repayment
         `bounced`, `through`, the last day that the statements of the facility's accounts show, and `is_inferred`.
     """
-    accounts = booked.lazy().group_by("customer_number", "account_id").agg(through=pl.col("date").max())
-    members = booked.filter(pl.col(_FACILITY).is_not_null()).with_row_index("row")
+    accounts = posted_rows.lazy().group_by("customer_number", "account_id").agg(through=pl.col("date").max())
+    members = posted_rows.filter(pl.col(_FACILITY).is_not_null()).with_row_index("row")
     bounced = pair_returns(members)["opened"]
     return (
         members.lazy()
@@ -218,11 +218,13 @@ def add_interest(flows: pl.LazyFrame, known: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _add_withheld(known: pl.DataFrame, booked: pl.DataFrame) -> pl.DataFrame:
+def _add_withheld(known: pl.DataFrame, posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Add what card payouts show about the customer's latest cash advance, if no repayments are visible."""
     unseen = (pl.col("product") == "cash_advance") & pl.col("last_bounced").is_null()
     unserved = known.filter(unseen).sort("funding_date", _FACILITY).unique("customer_number", keep="last")
-    takings = booked.lazy().filter(pl.col("category_group") == "revenue", pl.col("amount") > 0, ~pl.col("is_transfer"))
+    takings = posted_rows.lazy().filter(
+        pl.col("category_group") == "revenue", pl.col("amount") > 0, ~pl.col("is_transfer")
+    )
     found = infer_withheld(takings, unserved.select("customer_number", _FACILITY, "funding_date", "lender_name"))
     return known.join(found, on=_FACILITY, how="left", validate="1:1").with_columns(
         inferred=pl.col("withheld_share").is_not_null() | pl.col("is_inferred"),

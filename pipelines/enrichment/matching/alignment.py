@@ -1,7 +1,7 @@
 """Match rows of PDF statements with rows held for the same account that are the same transactions.
 
 A statement describes a transaction in other words than a feed, a listing in other words than the later statement. Some
-of them date a card payment by its purchase, others by its booking. So where one of two rows comes from a statement,
+of them date a card payment by its purchase, others by its posting. So where one of two rows comes from a statement,
 the words don't decide. The following do, the surest first:
 
 1. the same date, amount and balance;
@@ -39,7 +39,7 @@ from pipelines.enrichment.matching.matching import (
 )
 from pipelines.vocabulary.schemas import MONEY
 
-# Days between purchase and booking: a weekend, a holiday, and the days that a card payment takes (our judgement).
+# Days between purchase and posting: a weekend, a holiday, and the days that a card payment takes (our judgement).
 SHIFT = 5
 # Pairs of rows with one day and amount whose words are compared. With more pairs, only the order counts: comparing
 # takes the product of both sides.

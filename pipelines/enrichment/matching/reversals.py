@@ -48,13 +48,13 @@ def pair_returns(numbered: pl.DataFrame) -> pl.DataFrame:
     Args:
         numbered: rows of whole customers with their number in `row` (UInt32).
     """
-    booked = _select_booked(numbered)
-    returns = booked.filter(_is_return()).collect(engine="in-memory")
+    posted_rows = _select_posted(numbered)
+    returns = posted_rows.filter(_is_return()).collect(engine="in-memory")
     if returns.is_empty():
         return pl.DataFrame(schema=PAIRS)
     counter = returns.select("customer_number", amount=-pl.col("amount")).lazy()
     items = (
-        booked.filter(~_is_return())
+        posted_rows.filter(~_is_return())
         .join(counter, on=["customer_number", "amount"], how="semi")
         .collect(engine="in-memory")
     )
@@ -73,11 +73,13 @@ def pair_charges_given_back(numbered: pl.DataFrame) -> pl.DataFrame:
     and is itself of such a category or a refund ("FEE REVERSAL"). The channel shows that it is the bank's: on a
     transfer, anybody can write such a text.
     """
-    booked = _select_booked(numbered)
-    charges = booked.filter(_OUT, pl.col("category").is_in(_CHARGES)).collect(engine="in-memory")
+    posted_rows = _select_posted(numbered)
+    charges = posted_rows.filter(_OUT, pl.col("category").is_in(_CHARGES)).collect(engine="in-memory")
     if charges.is_empty():
         return pl.DataFrame(schema=PAIRS)
-    repaid = booked.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect(engine="in-memory")
+    repaid = posted_rows.filter(~_OUT, pl.col("category").is_in((*_CHARGES, "refund_received"))).collect(
+        engine="in-memory"
+    )
     events = _stack_events(charges, repaid, "channel")
     pairs = pair_latest_first(events, [*_ITEM, "channel", "party"], _ORDER)
     return pairs.pipe(_add_dates, events).filter(_within(GIVEN_BACK_DAYS)).select(PAIRS.names())
@@ -92,15 +94,15 @@ def pair_refunds(numbered: pl.DataFrame, undone: pl.Series) -> pl.DataFrame:
     Args:
         undone: rows that bounced, so that there was nothing to refund.
     """
-    booked = _select_booked(numbered)
-    refunds = booked.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect(
+    posted_rows = _select_posted(numbered)
+    refunds = posted_rows.filter(pl.col("party").is_not_null(), pl.col("category").is_in(_REFUNDS)).collect(
         engine="in-memory"
     )
     if refunds.is_empty():
         return pl.DataFrame(schema=PAIRS)
     parties = refunds.select("customer_number", "party").lazy()
     paid = (
-        booked.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))
+        posted_rows.filter(_is_refundable(), ~pl.col("row").is_in(undone.implode()))
         .join(parties, on=["customer_number", "party"], how="semi")
         .collect(engine="in-memory")
     )
@@ -119,7 +121,7 @@ def find_duplicate_charges(numbered: pl.DataFrame, undone: pl.Series) -> pl.Seri
     """
     charge = ("customer_number", "account_id", "amount", "party")
     charges = (
-        _select_booked(numbered)
+        _select_posted(numbered)
         .filter(pl.col("amount") <= pl.lit(-DUPLICATE_FROM, MONEY))
         .filter(pl.len().over("customer_number", "amount") > 1)  # a cheap filter that leaves few rows
         .with_columns(party=pl.coalesce("party", "clean_description"))
@@ -138,7 +140,7 @@ _ITEM = ("customer_number", "account_id", "was_out", "size")
 _DEALING = ("customer_number", "was_out", "party")
 
 
-def _select_booked(numbered: pl.DataFrame) -> pl.LazyFrame:
+def _select_posted(numbered: pl.DataFrame) -> pl.LazyFrame:
     """Select posted rows that are not transfers between own accounts, and add their `party`."""
     return numbered.lazy().filter(posted(), ~_is_transfer()).with_columns(party=party())
 

@@ -35,7 +35,7 @@ _GROUP = (*_ACCOUNT, "direction", "counterparty_group", "text")
 _TEXT = ("counterparty_group", "clean_description", "description")
 _USED = ("row", "bsb", "direction", "date", "amount", "channel", *_SENT, *_ACCOUNT, *_TEXT)
 _DESCRIBED = (*_USED, "category", "counterparty_name", "counterparty_kind")
-_BOOKED = (posted(), pl.col("amount") != 0, pl.col("date").is_between(FIRST_DAY, LAST_DAY))
+_POSTED = (posted(), pl.col("amount") != 0, pl.col("date").is_between(FIRST_DAY, LAST_DAY))
 _IN_PERSON = ("card", "eftpos", "atm", "cash")
 _BANKED, _CASH = ("atm", "cash"), "CASH"
 _PAYMENT_SPECIFIC = r"\S*\d\S*|\b(?:JAN|FEB|MAR|APR|MAY|JUNE?|JULY?|AUG|SEPT?|OCT|NOV|DEC)\b"
@@ -82,9 +82,11 @@ def _map_customers(
 
     def of_chunk(least: int, most: int, first: int, length: int) -> list[pl.DataFrame]:
         these = pl.col("customer_number").is_between(least, most)
-        booked = numbered.slice(first, length).lazy().filter(these, *_BOOKED).select(facts).collect(engine="in-memory")
-        payments = _find_payments(booked)
-        return [] if payments.is_empty() else [read(payments, _list_series(booked, payments))]
+        posted_rows = (
+            numbered.slice(first, length).lazy().filter(these, *_POSTED).select(facts).collect(engine="in-memory")
+        )
+        payments = _find_payments(posted_rows)
+        return [] if payments.is_empty() else [read(payments, _list_series(posted_rows, payments))]
 
     with ThreadPoolExecutor(CHUNKS_AT_ONCE) as workers:
         chunks = workers.map(of_chunk, *numbered.pipe(_split_into_chunks).get_columns())
@@ -106,18 +108,18 @@ def _split_into_chunks(numbered: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _list_series(booked: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
+def _list_series(posted_rows: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
     """Return the series of the payments, with their ids and expectations."""
-    data_through = booked.group_by(_ACCOUNT).agg(through=pl.col("date").max())
+    data_through = posted_rows.group_by(_ACCOUNT).agg(through=pl.col("date").max())
     return expect_next(payments, data_through).pipe(_add_ids)
 
 
-def _find_payments(booked: pl.DataFrame) -> pl.DataFrame:
+def _find_payments(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Return the payments of all series, with MEMBERS and the transactions' facts; `cents` are signed."""
-    facts = booked.select(
+    facts = posted_rows.select(
         pl.exclude("bsb", "description", "date", "amount"),
         text=_recurring_text(),
-        calendar=_look_up_calendars(booked),
+        calendar=_look_up_calendars(posted_rows),
         day="date",
         cents=pl.col("amount").to_physical().cast(pl.Int64),
     )
@@ -139,10 +141,12 @@ def _recurring_text() -> pl.Expr:
     return pl.when(unknown & banked).then(pl.lit(_CASH)).when(unknown).then(words)
 
 
-def _look_up_calendars(booked: pl.DataFrame) -> pl.Series:
+def _look_up_calendars(posted_rows: pl.DataFrame) -> pl.Series:
     """Return the calendar of each row's state. There are few BSBs, so each is looked up once."""
-    states = booked.select(pl.col("bsb").unique()).with_columns(calendar=calendar_of_bsb(pl.col("bsb")))
-    return booked.select("bsb").join(states, on="bsb", how="left", nulls_equal=True, maintain_order="left")["calendar"]
+    states = posted_rows.select(pl.col("bsb").unique()).with_columns(calendar=calendar_of_bsb(pl.col("bsb")))
+    return posted_rows.select("bsb").join(states, on="bsb", how="left", nulls_equal=True, maintain_order="left")[
+        "calendar"
+    ]
 
 
 def _group_payments(facts: pl.DataFrame) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """Compute how likely the days of a candidate are if they follow no schedule.
 
 The likeliest of three Poisson processes counts: one rate for all days; separate rates for business days and closed
-days, if closed days have fewer payments; and one rate where payments of closed days are booked on the next business
+days, if closed days have fewer payments; and one rate where payments of closed days are posted on the next business
 day, so that a Monday has those of three days.
 """
 

@@ -1,6 +1,6 @@
 """Describe a series: what it pays, which payments are missing, how its amount changed, and what is expected next.
 
-Everything is as of the account's last booked day, never of a clock. A payment due after that day is not missed. A
+Everything is as of the account's last posted day, never of a clock. A payment due after that day is not missed. A
 series has ended when more due dates in a row than its schedule allows have passed without a payment.
 """
 
@@ -82,7 +82,7 @@ def expect_next(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFr
 
     Args:
         payments: as for `describe`.
-        data_through: `customer_number`, `account_id` and `through`, the last booked day.
+        data_through: `customer_number`, `account_id` and `through`, the last posted day.
     """
     accounts = data_through.select("customer_number", "account_id", "through")
     return (

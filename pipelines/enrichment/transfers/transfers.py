@@ -194,11 +194,11 @@ def _set_category(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _select_moved(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Select the booked rows whose amount left one account and entered another."""
-    booked = numbered.filter(posted(), pl.col("amount") != 0).with_columns(
+    """Select the posted rows whose amount left one account and entered another."""
+    posted_rows = numbered.filter(posted(), pl.col("amount") != 0).with_columns(
         size=pl.col("amount").abs(), out=pl.col("amount") < 0
     )
-    return booked.join(_find_opposite_amounts(booked), on=_SIDE, how="semi")
+    return posted_rows.join(_find_opposite_amounts(posted_rows), on=_SIDE, how="semi")
 
 
 def _select_sides(moved: pl.DataFrame, numbered: pl.DataFrame) -> pl.DataFrame:
@@ -212,11 +212,11 @@ def _select_sides(moved: pl.DataFrame, numbered: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _find_opposite_amounts(booked: pl.DataFrame) -> pl.DataFrame:
+def _find_opposite_amounts(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Return the amounts that left one account of a customer and entered another."""
     account, out = pl.col("account_id"), pl.col("out")
     several = account.min() != account.max()
-    return booked.group_by(_SIDE).agg(candidates=several & out.any() & ~out.all()).filter("candidates")
+    return posted_rows.group_by(_SIDE).agg(candidates=several & out.any() & ~out.all()).filter("candidates")
 
 
 @cache

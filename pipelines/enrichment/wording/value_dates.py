@@ -6,7 +6,7 @@ import polars as pl
 
 from pipelines.enrichment.wording.wording import EDGE, any_of
 
-MAX_DAYS_APART = 60  # a printed day further from the booking is not the value date (our judgement)
+MAX_DAYS_APART = 60  # a printed day further from the posting date is not the value date (our judgement)
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _MONTH = any_of(*MONTHS)
@@ -28,7 +28,7 @@ _CLOCK_AND_REST = r",? ?(?:TIME )?[0-9]{1,2}:.*$|,$"
 _YEAR = any_of("/[0-9]{1,2}/", f"{_MONTH} ?") + "(?:20)?[0-9]{2}$"
 _NUMBERS = {name: str(number) for number, name in enumerate(MONTHS, start=1)}
 
-_IN_YEARS = {"in_same_year": 0, "in_year_before": -1, "in_year_after": 1}  # of the booking
+_IN_YEARS = {"in_same_year": 0, "in_year_before": -1, "in_year_after": 1}  # of the posting date
 
 # On these channels, a day without a label was typed by a person and says what the payment is for.
 _TYPED = ("npp", "transfer", "bpay", "direct_credit", "direct_debit")
@@ -77,11 +77,11 @@ def _year(printed: pl.Expr) -> pl.Expr:
 def add_effective_date(rows: pl.DataFrame) -> pl.DataFrame:
     """Add `effective_date`: the value date as sent, else as printed; null without either.
 
-    A printed day without a year gets the year that brings it closest to the booking. A day that does not exist, or is
-    more than MAX_DAYS_APART days from the booking, is ignored.
+    A printed day without a year gets the year that brings it closest to the posting date. A day is ignored if it does
+    not exist or is more than MAX_DAYS_APART days from the posting date.
 
     Args:
-        rows: `date` (of the booking), `value_date` (as sent, or null), `stated_day`, `stated_month` and `stated_year`.
+        rows: `date` (of posting), `value_date` (as sent, or null), `stated_day`, `stated_month` and `stated_year`.
     """
     stated = rows.select("date", "value_date", "stated_month", *_stated_days())
     return rows.with_columns(stated.select(effective_date=_first_sound_day()).to_series())
@@ -90,9 +90,9 @@ def add_effective_date(rows: pl.DataFrame) -> pl.DataFrame:
 @cache
 def _stated_days() -> list[pl.Expr]:
     """Return the stated day in each year that it may be in. The 30th of February becomes a day of March."""
-    day, month, booked = pl.col("stated_day"), pl.col("stated_month"), pl.col("date").dt.year()
+    day, month, posting_year = pl.col("stated_day"), pl.col("stated_month"), pl.col("date").dt.year()
     exists = day.is_between(1, 31) & month.is_between(1, 12)
-    years = {name: pl.coalesce("stated_year", booked + step) for name, step in _IN_YEARS.items()}
+    years = {name: pl.coalesce("stated_year", posting_year + step) for name, step in _IN_YEARS.items()}
     return [
         (
             pl.date(pl.when(exists & year.is_between(1900, 9999)).then(year), pl.when(exists).then(month), 1)
@@ -104,7 +104,7 @@ def _stated_days() -> list[pl.Expr]:
 
 @cache
 def _first_sound_day() -> pl.Expr:
-    """Return the value date, else the first stated day that exists and is near the booking."""
+    """Return the value date, else the first stated day that exists and is near the posting date."""
     days = [pl.col(name) for name in _IN_YEARS]
     near = [(day - pl.col("date")).dt.total_days().abs() <= MAX_DAYS_APART for day in days]
     sound = (

@@ -61,7 +61,7 @@ _PENDING = (
     "not posted",
     "uncleared",
 )
-_NOT_BOOKED = ("declined", "failed", "reverted", "cancelled", "canceled", "rejected", "expired", "void", "voided")
+_NO_MONEY_MOVED = ("declined", "failed", "reverted", "cancelled", "canceled", "rejected", "expired", "void", "voided")
 _TYPE_WORDS = {
     r"(?i)(?:\b|_)(?:credit[ _-]?card|visa|mastercard|amex|american express)(?:\b|_)": "credit_card",
     r"(?i)(?:\b|_)(?:savings?|saver)(?:\b|_)": "savings",
@@ -282,7 +282,7 @@ def _fault() -> pl.Expr:
         pl.when("surplus").then(pl.lit("Export.SurplusCells")),
         pl.when("both").then(pl.lit("Export.DebitAndCredit")),
         pl.when("ambiguous").then(pl.lit("Export.AmbiguousAmount")),
-        pl.when(pl.col("status").str.to_lowercase().is_in(_NOT_BOOKED)).then(pl.lit("Export.NotBooked")),
+        pl.when(pl.col("status").str.to_lowercase().is_in(_NO_MONEY_MOVED)).then(pl.lit("Export.NoMoneyMoved")),
     )
 
 
@@ -297,7 +297,7 @@ def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
         "Export.SurplusCells": "The line has more columns than the heading: a text with a comma in it needs quotes.",
         "Export.DebitAndCredit": "Debit and credit are both filled.",
         "Export.AmbiguousAmount": "Its point may separate thousands or decimals: no amount in the file shows which.",
-        "Export.NotBooked": "Its status says that no money was moved.",
+        "Export.NoMoneyMoved": "Its status says that no money was moved.",
     }
     refusals = rows.select("line", field=pl.lit("amount"), code=_fault())
     return refusals.with_columns(message=pl.col("code").replace_strict(messages, return_dtype=pl.String))
@@ -449,9 +449,9 @@ def _first_date(rows: pl.DataFrame) -> date:
 
 def _comparable(statement: Statement) -> pl.DataFrame:
     """Return the rows that have a date and an amount other than zero, in exact types."""
-    booked = pl.col("date").str.head(10).str.to_date("%Y-%m-%d", strict=False)
+    day = pl.col("date").str.head(10).str.to_date("%Y-%m-%d", strict=False)
     rows = statement.rows.select(
-        "description", date=booked, amount=exact(pl.col("amount")), balance=exact(pl.col("balance"))
+        "description", date=day, amount=exact(pl.col("amount")), balance=exact(pl.col("balance"))
     )
     return rows.filter(pl.col("date").is_not_null(), pl.col("amount") != 0)
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
-from pipelines.figures.periods import BY_CUSTOMER, booked_month, list_months
+from pipelines.figures.periods import BY_CUSTOMER, list_months, posted_month
 from pipelines.figures.tables import Derived, Source, Total
 from pipelines.vocabulary.printing import uuid_text
 
@@ -60,7 +60,7 @@ class Scope:
             .select(
                 *self.by,
                 "date",
-                month=booked_month(),
+                month=posted_month(),
                 days=(pl.col("until") - pl.col("date")).dt.total_days(),
                 balance=pl.when(pl.col("unknown") == 0).then("change").cast(BALANCE),
             )

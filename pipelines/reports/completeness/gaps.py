@@ -18,7 +18,7 @@ import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
-from pipelines.figures.periods import BY_CUSTOMER, booked_month
+from pipelines.figures.periods import BY_CUSTOMER, posted_month
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import rhythm
 from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
@@ -129,7 +129,7 @@ def without_series(facts: Facts) -> pl.LazyFrame:
     paid = facts.rows.lazy().filter(pl.col("series_period").is_in(MONTHLY_OR_OFTENER))
     series = paid.group_by(*BY_ACCOUNT, "series_id").agg(first=pl.col("date").min(), last=pl.col("date").max())
     dates = pl.col("date")
-    by_month = paid.group_by(*BY_ACCOUNT, month=booked_month()).agg(begun=dates.min(), ended=dates.max())
+    by_month = paid.group_by(*BY_ACCOUNT, month=posted_month()).agg(begun=dates.min(), ended=dates.max())
     following = pl.col("month").shift(-1).over(BY_ACCOUNT)
     silent = (
         by_month.sort(*BY_ACCOUNT, "month")

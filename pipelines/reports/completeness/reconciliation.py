@@ -14,7 +14,7 @@ import polars as pl
 
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
-from pipelines.figures.periods import BY_CUSTOMER, booked_month
+from pipelines.figures.periods import BY_CUSTOMER, posted_month
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import ACCOUNT_ID
 from pipelines.reports.completeness.cached import cached
@@ -41,7 +41,7 @@ def bounded_days(facts: Facts) -> pl.LazyFrame:
         .join(stated, on=_DAY, how="left", validate="1:1")
         .sort(_DAY)
         .with_columns(
-            month=pl.when(is_known).then(booked_month()).backward_fill().over(BY_ACCOUNT),
+            month=pl.when(is_known).then(posted_month()).backward_fill().over(BY_ACCOUNT),
             submission=pl.when(is_known).then("submission").backward_fill().over(BY_ACCOUNT).cast(pl.Int64),
             known=is_known.cum_sum().over(BY_ACCOUNT),
         )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.world.days import Window, next_business_day
-from pipelines.synthetic.world.model import NOBODY, Booked, Condition, Movement, Party, Role, Series
+from pipelines.synthetic.world.model import NOBODY, Condition, LedgerEntry, Movement, Party, Role, Series
 from pipelines.synthetic.world.wear import spoken, words
 
 DEBITED_BY_OTHERS = ("direct_debit", "loan_repayment")
@@ -23,7 +23,7 @@ LEAVES_AFTER = 3  # missed payments of wages; then the worker has left
 # The money of the most prudent owner, in months of turnover.
 MONTHS_OWNED: dict[Condition, float] = {"sound": 12, "start_up": 12, "distressed": 1.2, "failing": 0.5}
 DEBITED_AGAIN = 0.55  # share of dishonoured instalments that the lender tries again
-_RANK = {"direct_credit": 0, "direct_debit": 1}  # overnight files are booked before the day's own payments
+_RANK = {"direct_credit": 0, "direct_debit": 1}  # overnight files are posted before the day's own payments
 
 
 class Leg(NamedTuple):
@@ -42,7 +42,7 @@ class Ledger:
         self.window = window
         self.rng = rng
         self.owner = Party(profile.owner, brand=profile.owner, person=True)
-        self.rows: dict[Role, list[Booked]] = {role: [] for role in profile.roles}
+        self.rows: dict[Role, list[LedgerEntry]] = {role: [] for role in profile.roles}
         self.balances: dict[Role, int] = {role: profile.opening[role] for role in profile.roles}
         self.owed: dict[int, int] = {}  # cents, by facility; no entry before money is drawn
         self.withheld: Counter[int] = Counter()  # from takings, by facility
@@ -140,7 +140,7 @@ class Ledger:
             self.held += movement.owed
         balance = self.balances[movement.role] + movement.cents
         self.balances[movement.role] = balance
-        self.rows[movement.role].append(Booked(movement, balance, pair, other))
+        self.rows[movement.role].append(LedgerEntry(movement, balance, pair, other))
 
     def _owe(self, movement: Movement) -> None:
         number = movement.facility

@@ -6,7 +6,7 @@ from functools import cache
 from random import Random
 
 from pipelines.synthetic.world.blanks import Blanks
-from pipelines.synthetic.world.model import Booked, Party
+from pipelines.synthetic.world.model import LedgerEntry, Party
 from pipelines.synthetic.world.styles import BankStyle
 
 
@@ -17,14 +17,14 @@ class Teller:
         self._style, self._rng, self._state = style, rng, state
         self._fields = Blanks(rng, {"card": card})
 
-    def narrative(self, booked: Booked) -> str:
+    def narrative(self, entry: LedgerEntry) -> str:
         """Return a line's text as this bank would print it."""
-        movement, fields = booked.movement, self._fields
+        movement, fields = entry.movement, self._fields
         party = movement.party
         fields["party"], fields["place"], fields["code"] = party.name, party.place, party.code
         fields["ref"], fields["region"] = movement.reference, party.region or self._state
-        if booked.other:
-            fields["other4"], fields["other9"] = booked.other[-4:], booked.other
+        if entry.other:
+            fields["other4"], fields["other9"] = entry.other[-4:], entry.other
         if movement.rail.endswith("_foreign"):
             fields["usd"] = _in_us_dollars(movement.cents)
         wording = _wording(self._style.wordings[movement.rail], party, self._rng)
@@ -34,9 +34,9 @@ class Teller:
         return _as_exported(text, self._style)
 
 
-def narrative(style: BankStyle, rng: Random, state: str, card: str, booked: Booked) -> str:
+def narrative(style: BankStyle, rng: Random, state: str, card: str, entry: LedgerEntry) -> str:
     """Return a single line's text."""
-    return Teller(style, rng, state, card).narrative(booked)
+    return Teller(style, rng, state, card).narrative(entry)
 
 
 def _as_exported(text: str, style: BankStyle) -> str:

@@ -67,15 +67,15 @@ def _happenings(occasion: Occasion, profile: Profile, window: Window, rng: Rando
     day: float = window.first
     while (day := day + rng.expovariate(occasion.a_year / DAYS_A_YEAR)) <= window.last:
         party = party_of(profile, rng, occasion.names, occasion.rail)
-        booked = next_business_day(int(day))
-        if party is None or booked not in window:
+        posted_on = next_business_day(int(day))
+        if party is None or posted_on not in window:
             return
         reference = fill_in(rng, rng.choice(occasion.references))
         if occasion.rail in TYPED:
             reference = spoken(rng, (reference,))
         cents = _amount(occasion, rng)
         if cents:
-            yield Movement(booked, cents, occasion.rail, party, reference, occasion.category, occasion.role)
+            yield Movement(posted_on, cents, occasion.rail, party, reference, occasion.category, occasion.role)
 
 
 def _amount(occasion: Occasion, rng: Random) -> int:

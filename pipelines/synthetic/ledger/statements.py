@@ -13,7 +13,7 @@ from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.ledger import Ledger
 from pipelines.synthetic.ledger.narratives import Teller
 from pipelines.synthetic.world.brands import is_held_out
-from pipelines.synthetic.world.model import LABELLED, Booked, Movement, Role, SyntheticAccount, dollars
+from pipelines.synthetic.world.model import LABELLED, LedgerEntry, Movement, Role, SyntheticAccount, dollars
 from pipelines.synthetic.world.styles import BankStyle
 from pipelines.vocabulary.schemas import MONEY
 
@@ -58,7 +58,7 @@ def without_lone_legs(handed_over: Iterable[SyntheticAccount]) -> tuple[Syntheti
 
 
 def _account(
-    profile: Profile, role: Role, rows: list[Booked], numbers: dict[tuple[Role, str], int], rng: Random
+    profile: Profile, role: Role, rows: list[LedgerEntry], numbers: dict[tuple[Role, str], int], rng: Random
 ) -> SyntheticAccount:
     bank = profile.second_bank if role == "second" and profile.second_bank else profile.bank
     branch = rng.randrange(10**6) % 10 ** (6 - len(bank.bsb_prefix))
@@ -83,7 +83,7 @@ def _statement(
     profile: Profile,
     role: Role,
     bank: BankStyle,
-    rows: list[Booked],
+    rows: list[LedgerEntry],
     numbers: dict[tuple[Role, str], int],
     rng: Random,
 ) -> pl.DataFrame:

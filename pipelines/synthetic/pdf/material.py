@@ -15,7 +15,7 @@ from pipelines.synthetic.pdf.layout import paper_texts
 from pipelines.synthetic.portfolio import run_ledger
 from pipelines.synthetic.world.blanks import digits
 from pipelines.synthetic.world.days import window
-from pipelines.synthetic.world.model import Booked, Role
+from pipelines.synthetic.world.model import LedgerEntry, Role
 from pipelines.synthetic.world.names import names
 from pipelines.synthetic.world.styles import BankStyle
 
@@ -62,8 +62,8 @@ def material(style: BankStyle, bsb_prefix: str, role: Role, count: int, until: d
     """Return an account with `count` postings (at least 1), none of them after `until`."""
     months = max(2, min(_LONGEST, count // _A_MONTH[role] + 2))
     lives = _lives(style, role, months, until, rng)
-    profile, booked, state = next(lives)
-    rows = list(booked)
+    profile, entries, state = next(lives)
+    rows = list(entries)
     while len(rows) < count:
         rows += next(lives)[1]
     rows = sorted(rows, key=lambda row: row.movement.day)[-count:]
@@ -114,7 +114,7 @@ def _of_a_loan(owed: Decimal, count: int, until: date, rng: Random) -> Iterator[
 
 def _lives(
     style: BankStyle, role: Role, months: int, until: date, rng: Random
-) -> Iterator[tuple[Profile, list[Booked], str]]:
+) -> Iterator[tuple[Profile, list[LedgerEntry], str]]:
     """Yield businesses that have such an account, as customers of the bank."""
     while True:
         profile, days = draw_profile(rng, window(months, until), None)
@@ -126,11 +126,11 @@ def _lives(
             yield customer, rows, customer.state
 
 
-def _posting(row: Booked, teller: Teller) -> Posting:
+def _posting(row: LedgerEntry, teller: Teller) -> Posting:
     movement = row.movement
-    booked = date.fromordinal(movement.day)
+    posted_on = date.fromordinal(movement.day)
     earlier = timedelta(days=movement.day % 3 if movement.rail.startswith(("card", "purchase")) else 0)
-    return Posting(booked, booked - earlier, movement.rail, teller.narrative(row), CENT * movement.cents)
+    return Posting(posted_on, posted_on - earlier, movement.rail, teller.narrative(row), CENT * movement.cents)
 
 
 def _holder(profile: Profile, rng: Random) -> Holder:

@@ -31,7 +31,7 @@ Lookalike = Literal[
 # One account's rows in statement order: what a client would send, then the truth about each row.
 LABELLED = pl.Schema(
     {
-        "date": pl.Date(),  # booking date
+        "date": pl.Date(),  # posting date
         "description": pl.String(),
         "amount": MONEY,  # negative leaves the account
         "balance": MONEY,  # after the row
@@ -174,7 +174,7 @@ class Movement(NamedTuple):
     lookalike: Lookalike | None = None
 
 
-class Booked(NamedTuple):
+class LedgerEntry(NamedTuple):
     """A movement in an account's ledger, with the balance after it and its true transfer pair."""
 
     movement: Movement

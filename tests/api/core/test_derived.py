@@ -112,7 +112,7 @@ def test_series_are_listed(client: Client, brought: str) -> None:
     assert {row["account"]["accountId"] for row in rows} == {rents["accountId"]}
 
 
-def test_facilities_are_derived_from_booked_rows_only(client: Client, brought: str) -> None:
+def test_facilities_are_derived_from_posted_rows_only(client: Client, brought: str) -> None:
     [loan] = client.get(f"/v1/customer/{brought}/facilities").json()["data"]["facilities"]
     reported = {"lenderName": "Lumi", "lenderId": "lumi", "product": "term_loan", "frequency": "monthly"}
     assert {name: loan[name] for name in reported} == reported
@@ -122,7 +122,7 @@ def test_facilities_are_derived_from_booked_rows_only(client: Client, brought: s
     assert str(UUID(account_id)) == account_id
 
 
-def test_mentioned_accounts_are_derived_from_booked_rows_only(client: Client, brought: str) -> None:
+def test_mentioned_accounts_are_derived_from_posted_rows_only(client: Client, brought: str) -> None:
     data = client.get(f"/v1/customer/{brought}/mentioned-accounts").json()["data"]
     assert data["mentionedAccounts"] == [
         {

@@ -106,7 +106,7 @@ def test_rows_before_the_heading_are_refused() -> None:
     assert contents.headings == 1
 
 
-def test_rows_that_were_never_booked_are_refused() -> None:
+def test_rows_that_moved_no_money_are_refused() -> None:
     text = "Date,Details,Amount,State\n2026-01-13,A,-1.00,COMPLETED\n2026-01-14,B,-9.00,DECLINED\n"
     contents = read("x.csv", text.encode())
-    assert contents.refused.select("line", "code").rows() == [(3, "Export.NotBooked")]
+    assert contents.refused.select("line", "code").rows() == [(3, "Export.NoMoneyMoved")]

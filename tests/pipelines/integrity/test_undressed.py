@@ -17,8 +17,8 @@ READ = with_inputs(
 
 def with_balances(given: pl.DataFrame) -> pl.DataFrame:
     """Return the rows with the balances that a bank prints, from an opening balance of AUD 900."""
-    booked = given.sort("date", "position")
-    return booked.with_columns(balance=(pl.lit(Decimal(900)) + pl.col("amount").cum_sum()).cast(pl.Decimal(18, 2)))
+    posted = given.sort("date", "position")
+    return posted.with_columns(balance=(pl.lit(Decimal(900)) + pl.col("amount").cum_sum()).cast(pl.Decimal(18, 2)))
 
 
 def test_readings_are_those_of_the_customer_without_the_round_trips() -> None:

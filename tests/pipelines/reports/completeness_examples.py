@@ -84,12 +84,12 @@ def statements(draw: st.DrawFn, most_days: int = 500) -> list[Row]:
     rows never cancel to zero.
     """
     days = sorted(draw(st.lists(st.integers(0, most_days), min_size=1, max_size=10, unique=True)))
-    booked = [day for day in days for _ in range(draw(st.integers(1, 3)))]
-    amounts = [Decimal(2**place) * draw(st.sampled_from((1, -1))) for place in range(len(booked))]
+    posted = [day for day in days for _ in range(draw(st.integers(1, 3)))]
+    amounts = [Decimal(2**place) * draw(st.sampled_from((1, -1))) for place in range(len(posted))]
     kinds = st.sampled_from(("unknown/unknown_debit", "unknown/unknown_debit", "transfer/own_transfer"))
     made = (
         row(day, amount, kind=draw(kinds), is_transfer=draw(st.booleans()))
-        for day, amount in zip(booked, amounts, strict=True)
+        for day, amount in zip(posted, amounts, strict=True)
     )
     return [{**each, "position": place} for place, each in enumerate(chained(made, opening=0))]
 

@@ -37,9 +37,9 @@ USUAL: Row = {
 def row(day: date | int, amount: str | Decimal, **others: object) -> Row:
     """Return a row on a day (a date, or days after START) with an amount; `kind="group/slug"` sets the category."""
     group, _, slug = str(others.pop("kind", "unknown/unknown_debit")).partition("/")
-    booked = day if isinstance(day, date) else START + timedelta(days=day)
+    posted = day if isinstance(day, date) else START + timedelta(days=day)
     category = {"category_group": group, "category": slug}
-    return {**USUAL, **category, "date": booked, "amount": Decimal(amount), **others}
+    return {**USUAL, **category, "date": posted, "amount": Decimal(amount), **others}
 
 
 def transactions(rows: Iterable[Mapping[str, object]]) -> pl.LazyFrame:

@@ -38,11 +38,11 @@ MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
 
 def facilities(rows: Iterable[Row], as_of: date) -> list[Row]:
     """Return the table's row of each facility, by its id, from rows of one customer."""
-    booked = [r for r in counted(rows) if r["date"] <= as_of]
-    booked.sort(key=lambda r: (r["date"], r["transaction_id"]))
-    found = _facilities(booked)
+    posted = [r for r in counted(rows) if r["date"] <= as_of]
+    posted.sort(key=lambda r: (r["date"], r["transaction_id"]))
+    found = _facilities(posted)
     for each in found:
-        each.withheld = withheld(each, found, booked)
+        each.withheld = withheld(each, found, posted)
     for each in found:
         each.remaining, each.method = remaining(each)
     for each in found:
@@ -120,9 +120,9 @@ def product_of(r: Row) -> str | None:
     return None
 
 
-def _facilities(booked: Sequence[Row]) -> list[Facility]:
+def _facilities(posted: Sequence[Row]) -> list[Facility]:
     members: dict[bytes, list[Row]] = defaultdict(list)
-    for r in booked:
+    for r in posted:
         if r["facility_id"] is not None:
             members[r["facility_id"]].append(r)
     came_back = returned([r for its in members.values() for r in its])
@@ -131,7 +131,7 @@ def _facilities(booked: Sequence[Row]) -> list[Facility]:
         flows = [r for r in its if product_of(r) and not (r["amount"] > 0 and r["transaction_id"] in came_back)]
         if flows:
             accounts = {r["account_id"] for r in flows}
-            through = max(r["date"] for r in booked if r["account_id"] in accounts)
+            through = max(r["date"] for r in posted if r["account_id"] in accounts)
             drawn, tried = ([r for r in flows if (r["amount"] > 0) == funds] for funds in (True, False))
             result.append(Facility(facility, str(product_of(flows[0])), drawn, tried, came_back, through))
     return result
@@ -336,7 +336,7 @@ def interest(payment: float, count: int) -> float:
     return low
 
 
-def withheld(facility: Facility, others: Sequence[Facility], booked: Sequence[Row]) -> Decimal:
+def withheld(facility: Facility, others: Sequence[Facility], posted: Sequence[Row]) -> Decimal:
     """Return what seems to have been kept back of card takings since the customer's latest cash advance without
     repayments; zero where nothing shows it."""
     unserved = [each for each in others if each.product == "cash_advance" and not each.tried]
@@ -344,7 +344,7 @@ def withheld(facility: Facility, others: Sequence[Facility], booked: Sequence[Ro
     if facility is not latest:
         return ZERO
     lender, start = most_often(r["counterparty_name"] for r in facility.drawn), facility.drawn[0]["date"]
-    takings = [r for r in booked if r["category_group"] == "revenue" and r["amount"] > 0 and not r["is_transfer"]]
+    takings = [r for r in posted if r["category_group"] == "revenue" and r["amount"] > 0 and not r["is_transfer"]]
     brand = [r for r in takings if lender and r["counterparty_name"] and lender.startswith(r["counterparty_name"])]
     card = brand or [r for r in takings if r["category"] == "card_settlement"]
     weekly: dict[int, list[Decimal]] = defaultdict(lambda: [ZERO, ZERO])

@@ -61,8 +61,8 @@ def test_rounding_in_another_account_has_its_own_ten() -> None:
 
 
 def test_rounding_within_a_day_whose_rows_were_shuffled_is_an_ordering_problem() -> None:
-    booked = [*daily([0]), *(row(1, amount) for amount in ("10", "20", "40", "-25")), *daily([2, 3])]
-    rows = off_by(chained(booked), 2, 1)
+    posted = [*daily([0]), *(row(1, amount) for amount in ("10", "20", "40", "-25")), *daily([2, 3])]
+    rows = off_by(chained(posted), 2, 1)
     for order in list(permutations(range(1, 5)))[::5]:
         found = causes([rows[0], *(rows[nth] for nth in order), *rows[5:]])
         assert ("rounding", Decimal("0.01")) in found, order

@@ -193,14 +193,14 @@ def expected_documents(rows: Sequence[Row], documents: Sequence[Row]) -> list[Ro
             if each["period_start"] is not None
             for nth in range((each["period_end"] - each["period_start"]).days + 1)
         }
-        booked = [each["date"] for each in rows if each["account_id"] == account]
+        posted = [each["date"] for each in rows if each["account_id"] == account]
         found.append(
             {
                 "accountId": str(UUID(bytes=account)),
                 **{f"{kind}Count": sum(each["kind"] == kind for each in its) for kind in KINDS},
                 "unreconciledCount": sum(each["verdict"] == "unreconciled" for each in its),
                 "coveredDays": len(days),
-                "documentedDays": sum(bool(booked) and min(booked) <= each <= max(booked) for each in days),
+                "documentedDays": sum(bool(posted) and min(posted) <= each <= max(posted) for each in days),
             }
         )
     return found

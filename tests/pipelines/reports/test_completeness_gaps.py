@@ -56,8 +56,8 @@ def test_a_break_names_its_two_rows_and_the_missing_amount() -> None:
 
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_a_row_missing_within_a_busy_day_is_found_between_its_neighbours(newest_first: bool) -> None:
-    booked = [row(day, amount) for day in range(3) for amount in ("-1", "-2.5", "7", "11")]
-    rows = identified(chained(booked))
+    posted = [row(day, amount) for day in range(3) for amount in ("-1", "-2.5", "7", "11")]
+    rows = identified(chained(posted))
     rows = rows[::-1] if newest_first else rows
     [gap] = gaps(checked([each for each in rows if each["transaction_id"][-1] != 6]), 9)
     assert (place(gap["afterTransactionId"]), place(gap["beforeTransactionId"])) == (5, 7)

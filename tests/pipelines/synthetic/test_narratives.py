@@ -4,20 +4,20 @@ from random import Random
 import pytest
 
 from pipelines.synthetic.ledger.narratives import narrative
-from pipelines.synthetic.world.model import Booked, Movement, Party
+from pipelines.synthetic.world.model import LedgerEntry, Movement, Party
 from pipelines.synthetic.world.styles import BankStyle, bank_styles
 
-BOOKED_ON = date(2024, 4, 24).toordinal()
+POSTED_ON = date(2024, 4, 24).toordinal()
 STYLES = bank_styles()
 BY_NAME = {style.name: style for style in STYLES}
 
 
 def printed(bank: str, movement: Movement, other: str = "") -> str:
-    return narrative(BY_NAME[bank], Random(1), "NSW", "4417", Booked(movement, 0, None, other))
+    return narrative(BY_NAME[bank], Random(1), "NSW", "4417", LedgerEntry(movement, 0, None, other))
 
 
 def purchase(name: str) -> Movement:
-    return Movement(BOOKED_ON, -4_250, "card", Party(name, "ALEXANDRIA"), "", "materials")
+    return Movement(POSTED_ON, -4_250, "card", Party(name, "ALEXANDRIA"), "", "materials")
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
@@ -52,24 +52,25 @@ def test_a_hardware_shop_reads_as_each_bank_prints_it(bank: str, line: str) -> N
 
 def test_direct_entry_cuts_names_at_sixteen_characters() -> None:
     party = Party("Sandstone Developments", code="301500")
-    movement = Movement(BOOKED_ON, 110_000, "direct_credit", party, "INV-00214", "customer_transfer")
+    movement = Movement(POSTED_ON, 110_000, "direct_credit", party, "INV-00214", "customer_transfer")
     assert printed("Commonwealth Bank", movement) == "Direct Credit 301500 Sandstone Develo INV-00214"
 
 
 def test_a_terminal_prints_alike_every_time() -> None:
     lines = {
-        narrative(BY_NAME["NAB"], Random(seed), "NSW", "4417", Booked(purchase("REPCO"), 0))[:2] for seed in range(9)
+        narrative(BY_NAME["NAB"], Random(seed), "NSW", "4417", LedgerEntry(purchase("REPCO"), 0))[:2]
+        for seed in range(9)
     }
     assert len(lines) == 1
 
 
 def test_an_own_transfer_names_the_end_of_the_other_account() -> None:
-    movement = Movement(BOOKED_ON, -50_000, "own_out", Party("Banksia Cafe"), "", "own_transfer")
+    movement = Movement(POSTED_ON, -50_000, "own_out", Party("Banksia Cafe"), "", "own_transfer")
     assert printed("Commonwealth Bank", movement, other="10045131").endswith(("xx5131 NetBank", "xx5131 CommBank app"))
 
 
 def test_purchases_abroad_show_us_dollars() -> None:
-    movement = Movement(BOOKED_ON, -10_000, "card_foreign", Party("KLAVIYO INC", "BOSTON", "US"), "", "software")
+    movement = Movement(POSTED_ON, -10_000, "card_foreign", Party("KLAVIYO INC", "BOSTON", "US"), "", "software")
     assert "USD 65.00" in printed("Commonwealth Bank", movement)
 
 
@@ -81,8 +82,8 @@ def test_banks_word_most_rails_each_in_its_own_way() -> None:
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 def test_what_a_bank_exports_is_cut_at_its_width(style: BankStyle) -> None:
-    long = Movement(BOOKED_ON, 100, "osko_in", Party("A" * 300), "B" * 300, "customer_transfer")
-    line = narrative(style, Random(1), "NSW", "4417", Booked(long, 0))
+    long = Movement(POSTED_ON, 100, "osko_in", Party("A" * 300), "B" * 300, "customer_transfer")
+    line = narrative(style, Random(1), "NSW", "4417", LedgerEntry(long, 0))
     assert len(line) <= (style.width or 1_000)
     assert line == (line.upper() if style.capitals else line)
 

@@ -178,11 +178,11 @@ def test_row_of_a_retracted_statement_becomes_the_feed_row_that_repeated_it() ->
 # A true list of transactions, cut into overlapping documents.
 
 
-class Booked(NamedTuple):
+class Posted(NamedTuple):
     day: int
     amount: Decimal
     balance: Decimal
-    moves: bool  # dated by purchase or by booking; such rows always state their balance
+    moves: bool  # dated by purchase or by posting; such rows always state their balance
 
 
 class Document(NamedTuple):
@@ -193,7 +193,7 @@ class Document(NamedTuple):
 
 
 @st.composite
-def truths(draw: st.DrawFn) -> list[Booked]:
+def truths(draw: st.DrawFn) -> list[Posted]:
     """Draw days with several equal coffees; no amount leads to the same balance twice.
 
     The amount decides whether a row may have two dates. Otherwise a moved row could be any of the rows with its amount
@@ -203,7 +203,7 @@ def truths(draw: st.DrawFn) -> list[Booked]:
     amounts = [Decimal(draw(st.sampled_from(("-4.50", "-4.50", "-7.25", "-7.25", "-30", "1003")))) for _ in days]
     balances = list(accumulate(amounts, initial=Decimal(500)))[1:]
     rows = [
-        Booked(day, amount, balance, amount in MOVING)
+        Posted(day, amount, balance, amount in MOVING)
         for day, amount, balance in zip(days, amounts, balances, strict=True)
     ]
     return rows if len({(row.amount, row.balance) for row in rows}) == len(rows) else draw(truths())
@@ -221,7 +221,7 @@ documents = st.lists(
 )
 
 
-def write_document(truth: Sequence[Booked], document: Document, number: int) -> list[Row]:
+def write_document(truth: Sequence[Posted], document: Document, number: int) -> list[Row]:
     """Return a document's rows for its days. A statement has its own words, and dates some rows later than a feed."""
     random = Random(document.seed)
     rows = []
@@ -236,7 +236,7 @@ def write_document(truth: Sequence[Booked], document: Document, number: int) -> 
     return on_statement(*facts, number=number) if document.is_statement else facts
 
 
-def check_documents(truth: list[Booked], papers: list[Document], batch_size: int) -> None:
+def check_documents(truth: list[Posted], papers: list[Document], batch_size: int) -> None:
     sent = [write_document(truth, document, number) for number, document in enumerate(papers, start=1)]
     frames = [submission(seq, rows) for seq, rows in enumerate(sent, start=1) if rows]
     held, duplicates = NOTHING, 0
@@ -251,7 +251,7 @@ def check_documents(truth: list[Booked], papers: list[Document], batch_size: int
 
 @given(truths(), documents, st.integers(1, 4))
 def test_overlapping_documents_of_one_list_give_every_transaction_once(
-    truth: list[Booked], papers: list[Document], batch_size: int
+    truth: list[Posted], papers: list[Document], batch_size: int
 ) -> None:
     check_documents(truth, papers, batch_size)
 
@@ -261,6 +261,6 @@ def test_overlapping_documents_of_one_list_give_every_transaction_once(
 @settings(max_examples=3_000, deadline=None)
 @given(truths(), documents, st.integers(1, 4))
 def test_many_overlapping_documents_give_every_transaction_once(
-    truth: list[Booked], papers: list[Document], batch_size: int
+    truth: list[Posted], papers: list[Document], batch_size: int
 ) -> None:
     check_documents(truth, papers, batch_size)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from pipelines.enrichment.wording.details import read_details
 from pipelines.enrichment.wording.value_dates import MAX_DAYS_APART, add_effective_date
 
-BOOKED = date(2026, 1, 5)
+POSTED_ON = date(2026, 1, 5)
 
 
 def effective(
-    day: int | None, month: int | None, year: int | None, booked: date = BOOKED, sent: date | None = None
+    day: int | None, month: int | None, year: int | None, posted: date = POSTED_ON, sent: date | None = None
 ) -> date | None:
-    row = {"stated_day": [day], "stated_month": [month], "stated_year": [year], "date": [booked], "value_date": [sent]}
+    row = {"stated_day": [day], "stated_month": [month], "stated_year": [year], "date": [posted], "value_date": [sent]}
     kinds = {"stated_day": pl.Int8, "stated_month": pl.Int8, "stated_year": pl.Int32, "value_date": pl.Date}
     frame = pl.DataFrame(row, schema_overrides=kinds)
     found: date | None = add_effective_date(frame)["effective_date"].item()
@@ -47,8 +47,8 @@ def test_sent_value_date_wins() -> None:
 
 
 def test_leap_day_is_found_only_in_a_leap_year() -> None:
-    assert effective(29, 2, None, booked=date(2024, 3, 1)) == date(2024, 2, 29)
-    assert effective(29, 2, None, booked=date(2025, 3, 1)) is None
+    assert effective(29, 2, None, posted=date(2024, 3, 1)) == date(2024, 2, 29)
+    assert effective(29, 2, None, posted=date(2025, 3, 1)) is None
 
 
 @given(
@@ -57,12 +57,12 @@ def test_leap_day_is_found_only_in_a_leap_year() -> None:
     st.integers(-40, 140),
     st.none() | st.integers(1900, 2200),
 )
-def test_effective_date_agrees_with_plain_python(booked: date, day: int, month: int, year: int | None) -> None:
+def test_effective_date_agrees_with_plain_python(posted: date, day: int, month: int, year: int | None) -> None:
     """The oracle: of all days close enough, the first that has this day, month and year."""
     day, month = min(day, 127), min(month, 127)
-    near = (booked + timedelta(days=days) for days in range(-MAX_DAYS_APART, MAX_DAYS_APART + 1))
+    near = (posted + timedelta(days=days) for days in range(-MAX_DAYS_APART, MAX_DAYS_APART + 1))
     found = [each for each in near if (each.day, each.month) == (day, month) and year in (None, each.year)]
-    assert effective(day, month, year, booked) == next(iter(found), None)
+    assert effective(day, month, year, posted) == next(iter(found), None)
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,11 @@ def test_no_statements_repeat_nothing() -> None:
     st.integers(0, 2**16),
 )
 def test_in_any_order_the_remaining_rows_are_the_true_ones(
-    booked: list[tuple[int, str]], cuts: list[tuple[int, int, Kind]], seed: int
+    posted: list[tuple[int, str]], cuts: list[tuple[int, int, Kind]], seed: int
 ) -> None:
-    booked = sorted(booked)
-    balances = list(accumulate((Decimal(amount) for _, amount in booked), initial=Decimal(500)))[1:]
-    truth = [(day, amount, str(balance)) for (day, amount), balance in zip(booked, balances, strict=True)]
+    posted = sorted(posted)
+    balances = list(accumulate((Decimal(amount) for _, amount in posted), initial=Decimal(500)))[1:]
+    truth = [(day, amount, str(balance)) for (day, amount), balance in zip(posted, balances, strict=True)]
     documents = [_document(truth, *cut, Random(seed + place)) for place, cut in enumerate(cuts)]
     described = [row for row in truth if any(min(cut[:2]) <= row[0] <= max(cut[:2]) for cut in cuts)]
     for order in permutations(documents):

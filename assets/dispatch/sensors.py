@@ -79,7 +79,7 @@ def _run_request(batch: Batch) -> RunRequest:
 
 
 def _make_due(store: Store, now: datetime) -> tuple[int, int]:
-    """Make deliveries due whose lease has expired, and those whose time for a retry has come. Return how many of each.
+    """Release deliveries whose lease has expired, and make due those whose retry time has come. Count both.
 
     A read transaction first checks whether there are any: a commit would wake every process that waits for changes.
     """

@@ -105,9 +105,9 @@ def check_log(database: Path) -> None:
         return
     copy = sqlite_check.keep_log(database)
     log.error(
-        "the database's log is damaged, and at least %d transactions behind the damage are lost: submissions that were "
+        "the database's log is damaged, and at least %d transactions after the damage are lost: submissions that were "
         "accepted may be missing. The log is kept as %s. Restore the database from a backup, or let clients "
-        "send them again",
+        "send their submissions again",
         lost,
         copy,
     )

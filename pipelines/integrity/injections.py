@@ -21,7 +21,8 @@ LONGEST_PERIOD, GRACE_DAYS = 15, 3  # days between repayments: daily to fortnigh
 FEWEST_INSTALMENTS, MOST_INSTALMENTS = 4, 200  # the receipt divided by one repayment
 MOST_REPAID = 1.6  # times the receipt, in total
 LOAN_SHARE = 0.10  # least size of the receipt, as a share of a usual month's receipts
-NEVER_LENT = ("tax", "debt_service", "distress", "transfer", "payroll", "premises", "high_risk")
+# Category groups of payments that repay no disguised loan.
+NOT_REPAYMENTS = ("tax", "debt_service", "distress", "transfer", "payroll", "premises", "high_risk")
 _PRIVATE = ("owner_contribution", "director_loan_in")
 _LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 
@@ -115,7 +116,10 @@ def stacked(facts: Facts) -> pl.LazyFrame:
 
 
 def disguised_loans(facts: Facts) -> pl.LazyFrame:
-    """Return large receipts, each its payer's only one and followed by a stream to another party, and the stream."""
+    """Return receipts that look like loans, and their repayments.
+
+    Such a receipt is large, its payer's only one, and followed by a stream of payments to another party.
+    """
     rows = facts.cached(candidates).lazy()
     is_single = pl.col("party").is_null() | (pl.len().over(BY_CUSTOMER, "party") == 1)
     receipts = rows.filter("is_receipt", pl.col("age") < RECENT).filter(
@@ -148,9 +152,9 @@ def streams(facts: Facts) -> pl.DataFrame:
     gaps, payee = pl.col("date").diff().dt.total_days(), (BY_CUSTOMER, "party", "size")
     steady = (
         paid.filter("is_external", pl.col("age") < RECENT + MONTH)
-        .filter(~is_institution(), ~pl.col("category_group").is_in(NEVER_LENT))
+        .filter(~is_institution(), ~pl.col("category_group").is_in(NOT_REPAYMENTS))
         .select(BY_CUSTOMER, "transaction_id", "date", size=size, party="counterparty_group")
-        .filter(pl.len().over(payee) >= LEAST_REPAYMENTS)  # few are left, and a rhythm costs time per payee
+        .filter(pl.len().over(payee) >= LEAST_REPAYMENTS)  # early: the rhythm below costs time per payee
         .group_by(payee, maintain_order=True)
         .agg(first=pl.col("date").first(), times=pl.len(), mean=gaps.mean(), longest=gaps.max(), rows="transaction_id")
         .filter(pl.col("mean").is_between(1, LONGEST_PERIOD), pl.col("longest") <= 2 * pl.col("mean") + GRACE_DAYS)

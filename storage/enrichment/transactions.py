@@ -1,8 +1,8 @@
 """Read customers' enriched transactions: one look-up in SQL, one range of rows in one file.
 
-A customer's value is the rows from `first_row` to `first_row + row_count` of a segment sorted by customer. Segments
-stay for the retention time after they were replaced, so a reader that has looked up the location reads one consistent
-version even if that takes long.
+All enriched transactions of a customer together are its *value*: the rows from `first_row` to `first_row + row_count`
+of a segment sorted by customer. Segments stay for the retention time after they were replaced, so a reader that has looked
+up the location reads one consistent version even if that takes long.
 """
 
 import sys
@@ -83,7 +83,7 @@ _CURRENT = LOCATION.join(
 
 
 def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None) -> list[Location]:
-    """Return where the customers' current values lie; of all customers if no numbers are given."""
+    """Return where the current values of these customers are stored, by default of all customers."""
     query = _CURRENT
     if customer_numbers is not None:
         query = query.where(locations.c.customer_number.in_(list(customer_numbers)))
@@ -91,17 +91,17 @@ def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None)
 
 
 def current_locations_of_client(r: Reading, client_id: UUID) -> list[Location]:
-    """Return where the current values of all of a client's customers lie."""
+    """Return where the current values of all of a client's customers are stored."""
     return [Location(*row) for row in r.execute(_CURRENT.where(customers.c.client_id == client_id))]
 
 
 def locations_in(r: Reading, bucket: int) -> list[Location]:
-    """Return where the current values of a bucket's customers lie, in order of customer number."""
+    """Return where the current values of a bucket's customers are stored, in order of customer number."""
     return [Location(*row) for row in r.execute(_CURRENT.where(in_bucket(bucket)))]
 
 
 def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
-    """Return where given data versions (customer number → version) lie; the newest place of each."""
+    """Return where these data versions (customer number → version) are stored; for each, the newest place."""
     query = LOCATION.where(
         tuple_(locations.c.customer_number, locations.c.data_version).in_(list(versions.items()))
     ).order_by(locations.c.location_version)
@@ -110,7 +110,7 @@ def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
 
 
 def place_of(r: Reading, customer: Customer, data_version: int | None = None) -> Location | None:
-    """Return where a version of the customer's value lies, by default the current one; None before the first.
+    """Return where a version of the customer's value is stored, by default the current one; None before the first.
 
     Raises:
         Gone: the version was replaced and is no longer retained.
@@ -140,7 +140,7 @@ def version_at(r: Reading, customer: Customer, moment: datetime) -> int:
 
 
 def own_columns_stated(r: Reading, lake: Lake, client_id: UUID | None) -> set[str]:
-    """Return the names of the own columns that any stored transaction of the client states; of all clients if None."""
+    """Return the own columns that at least one stored transaction of the client has (of any client if None)."""
     places = current_locations(r) if client_id is None else current_locations_of_client(r, client_id)
     good, _ = readable(lake, places)
     return columns_in(scan(lake, good).select("own_columns"))

@@ -173,11 +173,11 @@ def _check_database(settings: Settings, db: Database) -> Iterator[Finding]:
 
 
 def _check_log(settings: Settings) -> Iterator[Finding]:
-    """Check SQLite's log before anything opens the database: SQLite drops what is behind a damaged page."""
+    """Check SQLite's log before anything opens the database: SQLite drops what comes after a damaged page."""
     file = sqlite_check.database_file(settings)
     if file is not None and (lost := sqlite_check.lost_commits(file)):
         copy = sqlite_check.keep_log(file)
-        problem = f"its log is damaged, and at least {lost} transactions behind the damage are lost"
+        problem = f"its log is damaged, and at least {lost} transactions after the damage are lost"
         yield error(
             "database", problem, f"restore a backup, or send later submissions again; the log is kept as {copy}"
         )

@@ -384,7 +384,7 @@ def _is(job_id: UUID) -> ColumnElement[bool]:
 
 
 def _select() -> AnySelect:
-    """Select jobs with the fields of PortfolioJob, except `kind`."""
+    """Select jobs with the fields of PortfolioJob, but `flow` in place of `kind`."""
     return select(
         *(jobs.c[name] for name in ("job_id", "client_id", "flow", "status", "created_at", "started_at")),
         *(portfolio_jobs.c[name] for name in ("subject_id", "version", "request", "created_by")),

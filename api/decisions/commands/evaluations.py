@@ -124,7 +124,7 @@ def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:
 
 
 def _line(found: Evaluation) -> dict[str, Any]:
-    """Return the fields that fit on a line beside the id."""
+    """Return the fields of an evaluation that fit on a line."""
     reported = {"evaluationId": found.evaluation_id, "outcome": found.outcome}
     return {**reported, "overridden": found.overridden_outcome, "on": found.at.date()}
 

@@ -1,9 +1,9 @@
 """Evaluate the portfolio by rulesets every night, because conditions also change with time. When rulesets or attributes
 change, the customers concerned are evaluated at once.
 
-Applying the same evaluation twice changes nothing, so a run that was killed is repeated: a request is deleted only when
-its evaluation has finished. A customer whose transactions changed in the meantime is skipped, because the batch that
-changed them has evaluated it.
+Applying the same evaluation twice changes nothing. So a run that was killed can be repeated: its requests are deleted
+only when the evaluation has finished. A customer whose transactions changed in the meantime is skipped, because the
+batch that changed them has evaluated it.
 """
 
 from collections.abc import Callable, Sequence

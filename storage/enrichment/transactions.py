@@ -1,8 +1,8 @@
 """Read customers' enriched transactions: one look-up in SQL, one range of rows in one file.
 
 All enriched transactions of a customer together are its *value*: the rows from `first_row` to `first_row + row_count`
-of a segment sorted by customer. Segments stay for the retention time after they were replaced, so a reader that has looked
-up the location reads one consistent version even if that takes long.
+of a segment sorted by customer. Segments stay for the retention time after they were replaced, so a reader that has
+looked up the location reads one consistent version even if that takes long.
 """
 
 import sys

@@ -191,9 +191,10 @@ def request_retraction(w: Writing, customer: Customer, submission: Job, now: dat
 
 
 def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datetime) -> Job:
-    """Queue a job that enriches the customer again, with the corrections, related parties and model as they are then.
+    """Queue a job that enriches the customer again, with what is known about it when the job runs.
 
-    Call this in the transaction that changes one of these, so that neither happens without the other.
+    Call this in the transaction that changes corrections, related parties or the model in use, so that neither happens
+    without the other.
     """
     row = _new(customer, flow, uuid4(), now)
     w.execute(insert(jobs).values(row))
@@ -203,7 +204,7 @@ def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datet
 def request_recomputations(
     w: Writing, client_id: UUID, customer_numbers: Iterable[int], flow: Flow, now: datetime
 ) -> None:
-    """Queue a job for each of a client's customers that computes again, as `request_recomputation` does for one."""
+    """Queue such a job for each of these customers of a client, as `request_recomputation` does for one."""
     rows = [_queued(client_id, number, flow, uuid4(), now) for number in sorted(customer_numbers)]
     if rows:
         w.execute(insert(jobs), rows)
@@ -212,7 +213,7 @@ def request_recomputations(
 def refresh_again(w: Writing, client_id: UUID, concerned: AnySelect, now: datetime) -> None:
     """Queue a refresh for each of a client's customers, because something that all their reports read has changed.
 
-    If one is live, it may have read what was before, so another one follows when it ends.
+    A refresh that is already live may have read the old state, so another one follows when it ends.
 
     Args:
         concerned: selects the customers' numbers.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pipelines.pages import Column, Grid, number_columns
 from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, words_of
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.naming import STATES, account_name, driver_name, of_most, reading_in_words
+from pipelines.reports.page.naming import STATES, account_name, driver_name, points_in_words, reading_in_words
 
 NOT_MISSING: Mapping[str, str] = {
     "rounding": "only rounding: no row is missing",
@@ -35,7 +35,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
         [
             driver_name(each),
             _reading(each),
-            of_most(each),
+            points_in_words(each),
             *([plain(each.number("peerPercentile"))] if ranked else []),
             *([words_of(each.text("direction") or UNKNOWN)] if directed else []),
             each.text("reason") or UNKNOWN,

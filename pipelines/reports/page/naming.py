@@ -34,7 +34,7 @@ def reading_in_words(driver: Fields, name: str = "reading") -> str:
     return " ".join(filter(None, (words, counted, f"per {each}" if each else "")))
 
 
-def of_most(driver: Fields) -> str:
+def points_in_words(driver: Fields) -> str:
     """Write a driver's points: `5 of 20`, or that it could not earn any because nothing is known of it."""
     points, most = driver.number("points"), driver.number("maxPoints")
     if (state := driver.text("state")) in STATES:

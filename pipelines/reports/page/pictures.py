@@ -11,7 +11,7 @@ from pipelines.pages.wording import UNKNOWN, counted, day, dollars, extent, mone
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import NOT_MISSING
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.naming import STATES, account_name, driver_name, of_most
+from pipelines.reports.page.naming import STATES, account_name, driver_name, points_in_words
 from pipelines.reports.page.tables import NO_TABLE, Table
 
 LABEL, LONG_LABEL = 32, 42  # characters of a chart's line that fit beside a figure, beside a word or two
@@ -213,7 +213,7 @@ def drivers(driving: Sequence[Fields]) -> Figure | None:
     bars = [
         (
             shortened(driver_name(each), LABEL if each.text("state") in STATES else LONG_LABEL),
-            of_most(each),
+            points_in_words(each),
             {**_possible(each), "solid": points},
         )
         for each, points in rows

@@ -42,7 +42,7 @@ from pipelines.webhooks.retries import LONGEST_STREAK, MAX_RETRIES
 from storage.core.models import DeliveryStatus
 from storage.customers import customers
 from storage.webhooks.delivery_log import CLASSES, RESENT_AT_ONCE
-from storage.webhooks.subscriptions import Patience
+from storage.webhooks.subscriptions import FailureHandling
 
 MAX_CUSTOMERS = 1_000
 UNKNOWN_CUSTOMER = "Webhook.UnknownCustomer"
@@ -150,8 +150,8 @@ class NewSubscription(Received):
     pause_after_failures: Failures = None
 
     @property
-    def patience(self) -> Patience:
-        return Patience(self.max_retries, self.pause_after_failures)
+    def on_failure(self) -> FailureHandling:
+        return FailureHandling(self.max_retries, self.pause_after_failures)
 
 
 class ChangedSubscription(Received):
@@ -159,7 +159,7 @@ class ChangedSubscription(Received):
     pause_after_failures: Failures = None
 
     def changes(self) -> dict[str, int | None]:
-        """Return the given fields, by the names of `storage.webhooks.subscriptions.Patience`."""
+        """Return the given fields, by the names of `storage.webhooks.subscriptions.FailureHandling`."""
         names = {"max_retries": "max_retries", "pause_after_failures": "pause_after"}
         return {names[field]: getattr(self, field) for field in self.model_fields_set}
 

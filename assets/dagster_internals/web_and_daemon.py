@@ -80,11 +80,11 @@ class Workspace(WorkspaceProcessContext):
     def create_request_context(self, source: object | None = None) -> WorkspaceRequestContext:
         context = super().create_request_context(source)
         context._read_only = role_of(source) is Role.READER
-        context.spent = Spent()  # pyrefly: ignore[missing-attribute]  # for `bound_readers`
+        context.query_cost = QueryCost()  # pyrefly: ignore[missing-attribute]  # for `limit_readers`
         return context
 
 
-class Spent:
+class QueryCost:
     """What a query has cost so far."""
 
     def __init__(self) -> None:
@@ -92,11 +92,11 @@ class Spent:
         self.began_at = time.monotonic()
 
     @property
-    def too_much(self) -> bool:
+    def is_too_high(self) -> bool:
         return self.fields > MOST_FIELDS or time.monotonic() - self.began_at > QUERY_WITHIN_S
 
 
-def bound_readers(
+def limit_readers(
     resolve: Callable[..., object], root: object, info: GraphQLResolveInfo, **arguments: object
 ) -> object:
     """Resolve a field, unless a reader's query has already cost too much.
@@ -108,8 +108,8 @@ def bound_readers(
         GraphQLError: a reader's query has cost too much; this field and all later ones are refused.
     """
     context = info.context
-    context.spent.fields += 1
-    if context._read_only and context.spent.too_much:
+    context.query_cost.fields += 1
+    if context._read_only and context.query_cost.is_too_high:
         raise GraphQLError("This query costs more than a reader's query may.")
     return resolve(root, info, **arguments)
 
@@ -118,7 +118,7 @@ class WebServer(DagsterWebserver):
     """Dagster's web server, with limits on readers' queries."""
 
     def build_graphql_middleware(self) -> list[Callable[..., object]]:
-        return [bound_readers]
+        return [limit_readers]
 
 
 def _workspace(instance: DagsterInstance, socket: str) -> Workspace:

@@ -105,7 +105,7 @@ class Part:
         heard = take_beats(child.line)
         self._was_alive |= heard
         self._pulse.note(heard=heard)
-        if self._pulse.silent:
+        if self._pulse.hangs:
             log.error("the %s hangs: it has sent no heartbeat for too long and is killed", self._name)
             child.process.kill()
             self._pulse = Pulse()  # a process that waits for a dead disk survives this: don't log it at every check

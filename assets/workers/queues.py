@@ -176,7 +176,7 @@ class WarmQueue:
         """Follow the process. Return True when it is no longer needed, False when it died or hangs."""
         pulse, busy_at = Pulse(), time.monotonic()
         with suppress(EOFError, OSError), watched_loop(f"queue {self.name}") as report_round:
-            while not pulse.silent:
+            while not pulse.hangs:
                 report_round()
                 message = line.recv() if line.poll(POLL_EVERY_S) else None
                 pulse.note(heard=message is not None)

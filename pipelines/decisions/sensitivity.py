@@ -46,9 +46,9 @@ class Change:
 class Sensitivity:
     """The sensitivity of the outcome to one leaf.
 
-    `value`: None if the leaf has none. `below`, `above`: the nearest changes on each side of the value. `changes`: if
-    there is no value, for each other outcome that is possible the value nearest to zero, the nearest first. `complete`:
-    False if the search was given up, so that there may be other changes.
+    `value`: None if the leaf has none. `below`, `above`: the nearest changes on each side of the value. `changes`: only
+    without a value; for each other possible outcome, the value nearest to zero that gives it, the nearest first.
+    `complete`: False if the search was given up, so that there may be other changes.
     """
 
     node: Node
@@ -126,7 +126,7 @@ class _Search:
             return Sensitivity(node, known, complete=False)
 
     def _of_known(self, node: Node, moving: Sequence[Node], value: Decimal) -> Sensitivity:
-        below, above = (self._nearest(node, moving, units(value), sign, self._others) for sign in (-1, 1))
+        below, above = (self._nearest(node, moving, units(value), sign, self._other_outcomes) for sign in (-1, 1))
         return Sensitivity(node, value, below, above)
 
     def _of_unknown(self, node: Node, moving: Sequence[Node]) -> Sensitivity:
@@ -135,13 +135,13 @@ class _Search:
         starts = ((-step, 1), (step, -1))
         sides = [
             [self._nearest(node, moving, start, sign, frozenset((outcome,))) for start, sign in starts]
-            for outcome in self._others
+            for outcome in self._other_outcomes
         ]
         nearest = (min(filter(None, changes), key=_size, default=None) for changes in sides)
         return Sensitivity(node, None, changes=tuple(sorted(filter(None, nearest), key=_size)))
 
     @property
-    def _others(self) -> frozenset[str]:
+    def _other_outcomes(self) -> frozenset[str]:
         return _EVERY_OUTCOME - {self._row["outcome"]}
 
     def _nearest(

@@ -23,7 +23,7 @@ FIRST_BEAT_WITHIN_S = 300.0  # until a process has imported what it needs, on a 
 # For one round of a watched loop, each of whose waits (for a database, a worker or Dagster) takes up to 20 s. Our
 # judgement.
 ROUND_WITHIN_S = 180.0
-LAST_WORDS_S = 1.0  # for the log, before a process with an overdue loop ends
+LOGGING_S = 1.0  # for the log, before a process with an overdue loop ends
 LONGEST_CHECK_S = 1.0  # the listener checks four times a second; after a longer gap it was suspended or too busy
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def _end_if_overdue() -> None:
     if names := overdue_loops():
         message = "ending this process because its work hangs (%s): no round within %d s"
         threading.Thread(target=log.error, args=(message, ", ".join(names), ROUND_WITHIN_S), daemon=True).start()
-        time.sleep(LAST_WORDS_S)
+        time.sleep(LOGGING_S)
         os._exit(1)
 
 
@@ -91,9 +91,9 @@ def beat_by(send: Callable[[], object]) -> None:
 
     The thread also ends the process when a watched loop is overdue.
 
-    The process exits if a thread had no memory to start: `Thread.start` then waits forever, and no other thread can
-    notice it. Python then only calls `sys.unraisablehook`. A hook of our own would need memory, too; a list's `append`
-    needs almost none.
+    If a new thread has no memory to start, `Thread.start` waits for ever, and Python only calls `sys.unraisablehook`.
+    So the process exits after such a call. A hook of our own would need memory, too; a list's `append` needs almost
+    none.
     """
     failures: list[sys.UnraisableHookArgs] = []
     sys.unraisablehook = failures.append
@@ -128,21 +128,21 @@ class Pulse:
         self._clock = clock
         self._checked_at = clock()
         self._silent_s = 0.0
-        self._bearable_s = FIRST_BEAT_WITHIN_S
+        self._allowed_s = FIRST_BEAT_WITHIN_S
 
     def note(self, *, heard: bool) -> None:
         """Record a check by the listener: whether the process has sent anything since the last one."""
         now = self._clock()
         if heard:
-            self._silent_s, self._bearable_s = 0.0, HUNG_AFTER_S
+            self._silent_s, self._allowed_s = 0.0, HUNG_AFTER_S
         else:
             self._silent_s += min(now - self._checked_at, LONGEST_CHECK_S)
         self._checked_at = now
 
     @property
-    def silent(self) -> bool:
-        """Whether the process hangs."""
-        return self._silent_s > self._bearable_s
+    def hangs(self) -> bool:
+        """Whether the process has been silent for too long."""
+        return self._silent_s > self._allowed_s
 
 
 def take_beats(line: Connection) -> bool:

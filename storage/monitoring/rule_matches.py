@@ -4,8 +4,8 @@ A ruleset evaluation is computed before the transaction and applied in it, in th
 rulesets and rule states (`_current_state`); decide (`pipelines.monitoring.deciding`, pure); write (`_reset`, `_fire`,
 `_count`). The decision is made under the locks because another evaluation may have changed a rule's state since: of two
 evaluations of one customer at once, the second reads what the first one wrote, so a trigger is reported once. Deciding
-before the transaction would need a version of the rule states for each customer and a retry when it differs, and would
-save little, since the slow part, the conditions, is computed before the transaction.
+before the transaction would need a version of the rule states for each customer and a retry when it differs. It would
+save little, because the slow part, evaluating the conditions, is done before the transaction anyway.
 
 States, matches and events are written together with whatever else the transaction changes, or not at all.
 """
@@ -253,7 +253,7 @@ def counts(r: Reading, ruleset: StoredRuleset, since: date) -> list[Count]:
 
 
 def fired_now(r: Reading, ruleset: StoredRuleset) -> dict[str, int]:
-    """Return for how many customers each rule has fired and was not reset since, by code; without zeros."""
+    """Return, by rule, for how many customers it fired and was not reset since. Rules with none are left out."""
     mine = rule_states.c.ruleset_id == ruleset.ruleset_id
     query = select(rule_states.c.rule, func.count().label("customers")).where(mine).group_by(rule_states.c.rule)
     return {row.rule: row.customers for row in r.execute(query.order_by(rule_states.c.rule))}

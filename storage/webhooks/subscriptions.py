@@ -47,14 +47,14 @@ class Subscription:
 
 
 @dataclass(frozen=True)
-class Patience:
+class FailureHandling:
     """How a subscription handles failures; by default they are only recorded."""
 
     max_retries: int = 0
     pause_after: int | None = None
 
 
-IMPATIENT = Patience()
+RECORD_ONLY = FailureHandling()
 MOST_SUBSCRIPTIONS = 1_000  # of a client, including paused ones: a claim visits each that has due deliveries
 BY_CLIENT, BY_OPERATOR = "client", "operator"  # values of `paused_by`; the third is `outbox.BY_FAILURES`
 
@@ -83,7 +83,7 @@ def create(
     customer_ids: Sequence[UUID],
     vault: Vault,
     now: datetime,
-    patience: Patience = IMPATIENT,
+    on_failure: FailureHandling = RECORD_ONLY,
 ) -> tuple[Subscription, str]:
     """Create a subscription. Return it and its secret in Base64. `url` must have passed `check_webhook_url`.
 
@@ -95,7 +95,7 @@ def create(
     _check_number_of_subscriptions(w, client_id)
     subscription_id, secret = uuid4(), new_secret(secrets.token_bytes(SECRET_BYTES))
     row = {"subscription_id": subscription_id, "client_id": client_id, "event_type": event_type, "webhook_url": url}
-    row |= vars(patience)
+    row |= vars(on_failure)
     w.execute(insert(subscriptions).values(**row, secret=_sealed(vault, subscription_id, secret), created_at=now))
     _add(w, subscription_id, scope)
     return get(w, client_id, subscription_id), secret
@@ -141,7 +141,7 @@ def delete(w: Writing, client_id: UUID, subscription_id: UUID) -> Subscription:
 
 
 def change(w: Writing, client_id: UUID, subscription_id: UUID, changes: Mapping[str, int | None]) -> Subscription:
-    """Set fields of `Patience` by name. They also apply to the next failure of a delivery created before.
+    """Set fields of `FailureHandling` by name. They also apply to the next failure of a delivery created before.
 
     Raises:
         NotFound: unknown, or another client's.

@@ -97,7 +97,7 @@ def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id:
 
 
 def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach, CorrectedRow | None]:
-    """Find the rows that the correction changes, and what a single one is like.
+    """Find the rows that the correction changes; for a correction of one transaction, also return that row.
 
     This may take long, so it is done before the writing transaction.
 

@@ -73,7 +73,7 @@ def create_subscription(caller: Subscriber, new: NewSubscription) -> Response:
             new.customer_ids or (),
             caller.store.vault,
             caller.now,
-            new.patience,
+            new.on_failure,
         )
         caller.audit(w, "Subscription.Created", subscriptionId=made.subscription_id)
         location = {"Location": f"/v1/webhooks/subscriptions/{made.subscription_id}"}

@@ -17,7 +17,7 @@ _COUNTRY = any_of(
     "AUS?|USA?|SGP?|IRL?|IE|GBR?|UK|NZL?|CAN|HKG?|DEU|FRA|NLD?|JPN|CHN?|IND|THA|MYS|IDN|PHL|ESP|ITA|CHE|SWE",
     "DNK|LUX?|EST|CYP|MLT|ISR|ARE",
 )
-_UNMISTAKABLE = any_of(  # states of America, and Canada's provinces, that are no words
+_UNMISTAKABLE = any_of(  # American states and Canadian provinces that are not words
     "AK|AZ|AR|CA|CT|DC|FL|GA|IA|IL|KS|KY|MI|MN|MO|MT|NC|ND|NE|NH|NJ|NM|NV|NY|RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY",
     "AB|BC|MB|NB|NL|NS|PE|QC|SK",
 )
@@ -73,7 +73,7 @@ def extract_place(text: pl.Expr, numbered: pl.Expr, by_card: pl.Expr, abroad: pl
 
 
 def format_location(place: pl.Expr) -> pl.Expr:
-    """Return the printed place without Australia's name, and with the state in full and by itself."""
+    """Return the printed place without Australia's name, and with the state in full after a space."""
     plain = place.str.strip_chars(" ,\\").str.replace(",? ?AUS?$", "")
     plain = plain.str.replace(rf"^({_FULL_COLUMN})({_AMERICAN_STATES})$", "$1 $2").str.replace(" ?/", " ")
     for cut, state in _CUT_SHORT.items():

@@ -15,7 +15,7 @@ from graphql.execution import ExecutionResult
 from sqlalchemy.exc import OperationalError
 
 from assets.dagster_internals import web_and_daemon
-from assets.dagster_internals.web_and_daemon import Spent, bound_readers
+from assets.dagster_internals.web_and_daemon import QueryCost, limit_readers
 
 
 def test_only_a_dead_daemon_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,21 +40,21 @@ SCHEMA = build_schema("type Query { jobs: [Job!] } type Job { name: String repos
 JOBS = {"jobs": lambda _: [{"name": str(number), "repository": JOBS} for number in range(12)]}
 
 
-def run_query(depth: int, *, reader: bool) -> tuple[ExecutionResult, Spent]:
+def run_query(depth: int, *, reader: bool) -> tuple[ExecutionResult, QueryCost]:
     """Ask for all jobs of the repository of each job, and so on."""
-    context = SimpleNamespace(_read_only=reader, spent=Spent())
+    context = SimpleNamespace(_read_only=reader, query_cost=QueryCost())
     query = "{ jobs { name repository " * depth + "{ jobs { name } }" + "} }" * depth
-    result = execute(SCHEMA, parse(query), JOBS, context, middleware=[bound_readers])
+    result = execute(SCHEMA, parse(query), JOBS, context, middleware=[limit_readers])
     assert isinstance(result, ExecutionResult)
-    return result, context.spent
+    return result, context.query_cost
 
 
 def test_a_readers_query_that_costs_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_and_daemon, "MOST_FIELDS", 1_000)
     assert run_query(1, reader=True)[0].errors is None
-    deep, spent = run_query(5, reader=True)  # three million names
+    deep, cost = run_query(5, reader=True)  # three million names
     assert {error.message for error in deep.errors or []} == {"This query costs more than a reader's query may."}
-    assert spent.fields < 1_200
+    assert cost.fields < 1_200
     assert run_query(3, reader=False)[0].errors is None
 
 

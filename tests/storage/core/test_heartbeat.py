@@ -57,34 +57,34 @@ def watched() -> Watched:
 
 def test_process_that_is_silent_for_too_long_counts_as_hung(watched: Watched) -> None:
     watched.passes(HUNG_AFTER_S)
-    assert not watched.pulse.silent
+    assert not watched.pulse.hangs
     watched.passes(1)
-    assert watched.pulse.silent
+    assert watched.pulse.hangs
 
 
 def test_every_beat_restarts_the_count(watched: Watched) -> None:
     for _ in range(10):
         watched.passes(HUNG_AFTER_S)
         watched.pulse.note(heard=True)
-        assert not watched.pulse.silent
+        assert not watched.pulse.hangs
 
 
 def test_time_between_late_checks_does_not_count(watched: Watched, subtests: pytest.Subtests) -> None:
     with subtests.test("a laptop was suspended, or the supervisor stopped"):
         watched.passes(8 * 3_600, check_every_s=3_600)
-        assert not watched.pulse.silent
+        assert not watched.pulse.hangs
     with subtests.test("so busy a machine that looks are half a minute apart"):
         watched.pulse.note(heard=True)
         watched.passes(5 * 30, check_every_s=30)
-        assert not watched.pulse.silent
+        assert not watched.pulse.hangs
 
 
 def test_starting_process_has_more_time() -> None:
     starting = Watched()
     starting.passes(FIRST_BEAT_WITHIN_S)
-    assert not starting.pulse.silent
+    assert not starting.pulse.hangs
     starting.passes(1)
-    assert starting.pulse.silent
+    assert starting.pulse.hangs
 
 
 def test_a_loop_is_overdue_after_many_beats_without_a_round() -> None:
@@ -176,7 +176,7 @@ BLOCKED_LOOP = """
 import logging, sys, threading, time
 from storage.core import heartbeat
 logging.basicConfig(stream=sys.stderr, format="%(message)s")
-heartbeat.BEAT_EVERY_S, heartbeat.ROUND_WITHIN_S, heartbeat.LAST_WORDS_S = 0.02, 0.4, 0.2
+heartbeat.BEAT_EVERY_S, heartbeat.ROUND_WITHIN_S, heartbeat.LOGGING_S = 0.02, 0.4, 0.2
 heartbeat.beat(sys.stdout.fileno())
 def work(name, rounds):
     with heartbeat.watched_loop(name) as report_round:

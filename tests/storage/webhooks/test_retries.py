@@ -19,7 +19,7 @@ from storage.customers.customers import Customer
 from storage.webhooks import delivery_log, outbox, subscriptions
 from storage.webhooks.delivery_log import Delivery
 from storage.webhooks.outbox import PER_SUBSCRIPTION, Attempt, Claimed, Ended, Pause
-from storage.webhooks.subscriptions import Patience, Subscription
+from storage.webhooks.subscriptions import FailureHandling, Subscription
 from tests.storage.examples import a_client, a_customer
 from tests.storage.webhooks.test_outbox import LEASE_S, an_event, claim, enqueue, log
 
@@ -35,10 +35,10 @@ def customer(store: Store, now: datetime) -> Customer:
 def subscribed(
     store: Store, customer: Customer, now: datetime, max_retries: int = 0, pause_after: int | None = None
 ) -> Subscription:
-    patience = Patience(max_retries, pause_after)
+    on_failure = FailureHandling(max_retries, pause_after)
     with store.db.writing() as w:
         url, kind = "https://lender.example/hook", EventType.JOB_COMPLETED
-        return subscriptions.create(w, customer.client_id, kind, url, (), store.vault, now, patience)[0]
+        return subscriptions.create(w, customer.client_id, kind, url, (), store.vault, now, on_failure)[0]
 
 
 def read_subscription(store: Store, subscription: Subscription) -> Subscription:

@@ -20,7 +20,7 @@ from pydantic_core import InitErrorDetails
 from api.core.schemas.common import Counts, Paging, Received, View
 from api.core.schemas.rules import (
     MOMENT,
-    OneOfMany,
+    ListItem,
     Rule,
     choice_parameter,
     count_between,
@@ -58,7 +58,7 @@ CustomerIdsGiven = list[
             "There is no customer with this id.",
             {"type": "string", "format": "uuid"},
         ),
-        OneOfMany(),
+        ListItem(),
     ]
 ]
 

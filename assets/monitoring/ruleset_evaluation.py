@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Watching:
-    """A client's customers that its rulesets apply to, with the attributes that the rulesets read."""
+class WatchedClient:
+    """A client's rulesets, the plan of their evaluation, and the customers that they watch with the attributes read."""
 
     watched: Sequence[Watched]
     watch: Watch
@@ -46,10 +46,10 @@ class Watching:
 
 
 @dataclass(frozen=True, eq=False)
-class Watchings:
-    """The rulesets that watch some customers, by client, read in one snapshot."""
+class WatchedCustomers:
+    """Customers that rulesets watch, by client, read in one snapshot."""
 
-    of_clients: Sequence[Watching]
+    of_clients: Sequence[WatchedClient]
     attributes_read: Mapping[int, Set[str]]  # as in RulesetEvaluation
     attribute_changes: Mapping[int, int]  # as in RulesetEvaluation
     failed: frozenset[int]  # customers of clients with a ruleset that can't be read
@@ -59,34 +59,34 @@ class Watchings:
         return self.failed.union(*(each.customers for each in self.of_clients))
 
 
-def watching(r: Reading, customer_numbers: Iterable[int]) -> Watchings:
+def read_watched_customers(r: Reading, customer_numbers: Iterable[int]) -> WatchedCustomers:
     """Read the rulesets that watch these customers. If there are none, this costs one look-up in an index."""
     numbers = sorted(customer_numbers)
     active = rulesets.active(r, numbers)
     if not active:
-        return Watchings([], {}, {}, frozenset())
+        return WatchedCustomers([], {}, {}, frozenset())
     by_client: dict[UUID, list[ActiveRuleset]] = defaultdict(list)
     for each in active:
         by_client[each.client_id].append(each)
     of_client: dict[UUID, list[int]] = defaultdict(list)
     for number, client_id in customers.clients_of(r, numbers).items():
         of_client[client_id].append(number)
-    found, failed = list[Watching](), set[int]()
+    found, failed = list[WatchedClient](), set[int]()
     for client_id, by in by_client.items():
         try:
-            found.append(_watching(r, by, sorted(of_client[client_id])))
+            found.append(_watched_client(r, by, sorted(of_client[client_id])))
         except AWAY:
             raise
         except (Exception, pl.exceptions.PanicException) as error:  # one client's rulesets must not stop the others
             log.error("a client's customers can't be evaluated: %s", type(error).__name__)
             failed.update(of_client[client_id])
     read = {number: each.watch.attributes for each in found if each.watch.attributes for number in each.customers}
-    return Watchings(found, read, attributes.last_changes(r, read), frozenset(failed))
+    return WatchedCustomers(found, read, attributes.last_changes(r, read), frozenset(failed))
 
 
 def evaluate(
     store: Store,
-    watchings: Watchings,
+    watched_customers: WatchedCustomers,
     versions: Mapping[int, int],
     rows_of: Callable[[Sequence[int]], Iterable[pl.DataFrame]],
     cause: Cause,
@@ -101,23 +101,23 @@ def evaluate(
     failed: list[int] = []
     seen: list[Seen] = []
     as_of = now.astimezone(store.settings.zone).date()
-    for each in watchings.of_clients:
+    for each in watched_customers.of_clients:
         for rows in rows_of(sorted(each.customers)):
             numbers = rows["customer_number"].unique().sort().to_list()
             seen += isolating(partial(_seen, each, rows.select(COLUMNS), as_of, now), numbers, failed)
-    evaluated_customers = watchings.customers & versions.keys()
+    evaluated_customers = watched_customers.customers & versions.keys()
     return RulesetEvaluation(
         cause=cause,
         as_of=as_of,
         zone=store.settings.timezone,
-        rulesets={one.ruleset_id: one for each in watchings.of_clients for one in each.watched},
+        rulesets={one.ruleset_id: one for each in watched_customers.of_clients for one in each.watched},
         seen=seen,
         outcomes=pl.concat([pl.DataFrame(schema=OUTCOMES), *(each.outcomes for each in seen)]),
-        rearm=pl.concat([pl.DataFrame(schema=REARM), *(each.watch.rearm for each in watchings.of_clients)]),
+        rearm=pl.concat([pl.DataFrame(schema=REARM), *(each.watch.rearm for each in watched_customers.of_clients)]),
         versions={number: versions[number] for number in sorted(evaluated_customers)},
-        attributes_read=watchings.attributes_read,
-        attribute_changes=watchings.attribute_changes,
-        failed=watchings.failed.union(failed),
+        attributes_read=watched_customers.attributes_read,
+        attribute_changes=watched_customers.attribute_changes,
+        failed=watched_customers.failed.union(failed),
     )
 
 
@@ -131,10 +131,12 @@ def of_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[int, in
     """
     try:
         with store.db.reading() as r:
-            watchings = watching(r, versions)
-        if not watchings.customers:
+            watched_customers = read_watched_customers(r, versions)
+        if not watched_customers.customers:
             return None
-        return evaluate(store, watchings, versions, partial(_rows_of, transactions), Cause.DATA, datetime.now(UTC))
+        return evaluate(
+            store, watched_customers, versions, partial(_rows_of, transactions), Cause.DATA, datetime.now(UTC)
+        )
     except AWAY:
         raise
     except (Exception, pl.exceptions.PanicException) as error:
@@ -149,7 +151,7 @@ def _rows_of(transactions: pl.DataFrame, customer_numbers: Sequence[int]) -> lis
 _watches: OrderedDict[tuple[RulesetKey, ...], Watch] = OrderedDict()
 
 
-def _watching(r: Reading, active: Sequence[ActiveRuleset], numbers: Sequence[int]) -> Watching:
+def _watched_client(r: Reading, active: Sequence[ActiveRuleset], numbers: Sequence[int]) -> WatchedClient:
     watched = rulesets.watched(r, active)
     plan = _plan(watched)
     listed = [each.customers for each in watched]
@@ -158,7 +160,7 @@ def _watching(r: Reading, active: Sequence[ActiveRuleset], numbers: Sequence[int
     for number, each in attributes.of_all(r, concerned) if plan.attributes else ():
         if each.name in plan.attributes:
             stated[number][each.name] = Attribute(each.value, each.expires_at)
-    return Watching(watched, plan, stated)
+    return WatchedClient(watched, plan, stated)
 
 
 def _plan(watched: Sequence[Watched]) -> Watch:
@@ -171,8 +173,8 @@ def _plan(watched: Sequence[Watched]) -> Watch:
     return plan
 
 
-def _seen(watching: Watching, rows: pl.DataFrame, as_of: date, now: datetime, numbers: Sequence[int]) -> list[Seen]:
+def _seen(client: WatchedClient, rows: pl.DataFrame, as_of: date, now: datetime, numbers: Sequence[int]) -> list[Seen]:
     mine = rows.filter(pl.col("customer_number").is_in(list(numbers)))
-    stated = {number: watching.attributes[number] for number in numbers}
-    found = observed(watching.watch, Facts(mine, as_of), stated, now)
+    stated = {number: client.attributes[number] for number in numbers}
+    found = observed(client.watch, Facts(mine, as_of), stated, now)
     return [Seen(found, found.outcomes)]

@@ -79,8 +79,8 @@ def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everyb
 def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Outcome:
     """Evaluate customers by their stored data, and apply the result."""
     with store.db.reading() as r:
-        watchings = ruleset_evaluation.watching(r, work.customers)
-        places = transactions.current_locations(r, watchings.customers)
+        watched_customers = ruleset_evaluation.read_watched_customers(r, work.customers)
+        places = transactions.current_locations(r, watched_customers.customers)
     good, damaged = transactions.readable(store.lake, places)
     place_of = {place.customer_number: place for place in good}
     versions = {number: place.data_version for number, place in place_of.items()}
@@ -89,7 +89,7 @@ def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Out
         mine = [place_of[number] for number in customer_numbers if number in place_of]
         return list(each_slice(store.lake, mine, lambda rows: rows)) if mine else []
 
-    evaluated = ruleset_evaluation.evaluate(store, watchings, versions, rows_of, Cause.TIME, clock())
+    evaluated = ruleset_evaluation.evaluate(store, watched_customers, versions, rows_of, Cause.TIME, clock())
     with store.db.writing() as w:
         batches.commit(w, work.token)
         decision = apply_ruleset_evaluation(w, evaluated, evaluated.versions.keys(), clock())

@@ -30,7 +30,7 @@ class Customer:
     data_version: int  # of the enriched transactions' content; 0 before the first
     location_version: int
     enriched_rows: int  # current rows: what the API lists
-    enrichment_version: int  # the version of the enrichment whose result the stored value equals; 0 before the first
+    enrichment_version: int  # of the enrichment that gives the stored transactions; 0 before the first
     knowledge_version: int  # counts changes to corrections and related parties of this customer
 
 
@@ -45,7 +45,7 @@ class NewCustomer:
 
 @dataclass(frozen=True)
 class Creation:
-    """The result of `create`: the customer, whether it is new, and the client's first others with the same ABN."""
+    """The result of `create`: the customer, whether it is new, and the client's first other ones with the same ABN."""
 
     customer: Customer
     created: bool
@@ -181,15 +181,16 @@ def knowledge_versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int,
     return {row.number: row.version for row in rows}
 
 
-def knowledge_changes(w: Writing, customer: Customer) -> None:
-    """Record a change of the knowledge about a customer. Work that was computed without it and isn't committed yet will
-    be computed again.
+def record_knowledge_change(w: Writing, customer: Customer) -> None:
+    """Record a change of the knowledge about a customer.
+
+    Work that was computed without it and isn't committed yet will be computed again.
     """
     changed = {"knowledge_version": customers.c.knowledge_version + 1}
     w.execute(update(customers).where(customers.c.number == customer.number).values(changed))
 
 
-def knowledge_of_all_changes(w: Writing, client_id: UUID) -> None:
+def record_knowledge_change_for_all(w: Writing, client_id: UUID) -> None:
     """Record a change of the knowledge about all customers of a client."""
     changed = {"knowledge_version": clients.c.knowledge_version + 1}
     w.execute(update(clients).where(clients.c.client_id == client_id).values(changed))

@@ -19,7 +19,7 @@ from storage.access.keys import require_client
 from storage.core.choices import last_chosen
 from storage.core.database import AnyRow, Reading, Writing
 from storage.core.models import Flow, category_model_uses, category_models, clients
-from storage.customers.customers import knowledge_of_all_changes, with_transactions
+from storage.customers.customers import record_knowledge_change_for_all, with_transactions
 from storage.jobs.jobs import request_recomputations
 
 
@@ -96,7 +96,10 @@ def activate(w: Writing, model_id: UUID, client_id: UUID | None, who: str, now: 
 
 
 def deactivate(w: Writing, client_id: UUID | None, who: str, now: datetime) -> UUID | None:
-    """Go back: one client to the model for all, or all to Tidemark's own. Return the model used until now."""
+    """Stop using a client's own model, or the model for all. Return the model used until now.
+
+    The client then uses the model for all; without a model for all, Tidemark's own is used.
+    """
     used = uses(w).get(client_id)
     if used is not None:
         _use(w, None, client_id, who, now)
@@ -135,7 +138,7 @@ def _use(w: Writing, model_id: UUID | None, client_id: UUID | None, who: str, no
 
 def enrich_again(w: Writing, client_id: UUID, now: datetime) -> None:
     """Queue all customers of a client, because something that decides on all their transactions has changed."""
-    knowledge_of_all_changes(w, client_id)
+    record_knowledge_change_for_all(w, client_id)
     request_recomputations(w, client_id, with_transactions(w, client_id), Flow.REENRICHMENT, now)
 
 

@@ -35,7 +35,7 @@ from storage.core.database import AnySelect, Reading, Writing
 from storage.core.lake import Lake
 from storage.core.models import Flow, corrections, customers
 from storage.core.paging import Page, Paged, limited, total_of
-from storage.customers.customers import Customer, knowledge_changes, knowledge_of_all_changes
+from storage.customers.customers import Customer, record_knowledge_change, record_knowledge_change_for_all
 from storage.enrichment import transactions
 from storage.enrichment.transactions import Location
 from storage.jobs import jobs
@@ -340,9 +340,9 @@ def _parts(lake: Lake, places: Sequence[Location], columns: Sequence[str]) -> It
 def _change_knowledge(w: Writing, customer: Customer, *, client_wide: bool) -> None:
     """Advance the knowledge version. Others who change what is known about the customer wait for this transaction."""
     if client_wide:
-        knowledge_of_all_changes(w, customer.client_id)
+        record_knowledge_change_for_all(w, customer.client_id)
     else:
-        knowledge_changes(w, customer)
+        record_knowledge_change(w, customer)
 
 
 def _queue(w: Writing, customer: Customer, on: Grounds | None, affected: Iterable[int], now: datetime) -> Job:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, delete, func, insert, select
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import Flow, customers, related_abns, related_parties
 from storage.core.paging import Page, Paged, limited, total_of
-from storage.customers.customers import Customer, knowledge_changes, lock, versions
+from storage.customers.customers import Customer, lock, record_knowledge_change, versions
 from storage.jobs.jobs import request_recomputation
 
 
@@ -44,7 +44,7 @@ def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now:
     abns = sorted({party.abn for party in parties if party.abn and party.abn != customer.abn})
     if abns:
         w.execute(insert(related_abns), [{"customer_number": customer.number, "abn": abn} for abn in abns])
-    knowledge_changes(w, customer)
+    record_knowledge_change(w, customer)
     if versions(w, [customer.number])[customer.number] > 0:  # else nothing is enriched yet
         request_recomputation(w, customer, Flow.REENRICHMENT, now)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from api.core.schemas.common import Received
-from api.core.schemas.rules import OneOfMany, Rule, count_between, optional_text
+from api.core.schemas.rules import ListItem, Rule, count_between, optional_text
 from storage.core.settings import Settings
 
 MAX_FILES = 20
@@ -65,7 +65,7 @@ class SentFiles(Received):
     """PDF statements of one customer, of any of its accounts and banks."""
 
     files: Annotated[
-        list[Annotated[SentPdf, OneOfMany()]],
+        list[Annotated[SentPdf, ListItem()]],
         count_between(1, MAX_FILES, "Statement.WrongCount", f"A request has 1 to {MAX_FILES} files."),
     ] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
 

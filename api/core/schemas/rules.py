@@ -82,7 +82,7 @@ class Parameter(Rule):
 
 @dataclass(frozen=True)
 class Shown:
-    """A JSON object that is accepted unchecked. The documentation shows `model`, which a valid one follows."""
+    """A JSON object that is accepted unchecked. The documentation shows `model`, the form of a valid one."""
 
     model: type[BaseModel]
     otherwise: str
@@ -95,7 +95,7 @@ class Shown:
         return {"anyOf": [good, {"type": "object", "description": self.otherwise}]}
 
 
-class OneOfMany:
+class ListItem:
     """An item of a list. Once more faults are known than are reported, the remaining items are skipped."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:

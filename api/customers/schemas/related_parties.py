@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 from stdnum.au import abn as check_digits
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import OneOfMany, Rule, count_between, masked, one_of, optional, required_text
+from api.core.schemas.rules import ListItem, Rule, count_between, masked, one_of, optional, required_text
 from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, eleven_digits
 from storage.enrichment.related_parties import Party
 
@@ -40,11 +40,11 @@ class SentParty(Received):
         return Party(self.name, self.abn, check_digits.is_valid(self.abn) if self.abn else None, self.role)
 
 
-class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
+class SentParties(RootModel[list[Annotated[SentParty, ListItem()]]]):
     """The whole list. A party with two roles is listed twice."""
 
     root: Annotated[
-        list[Annotated[SentParty, OneOfMany()]],
+        list[Annotated[SentParty, ListItem()]],
         count_between(0, MAX_PARTIES, "RelatedParty.TooMany", f"A customer has at most {MAX_PARTIES} related parties."),
     ] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
 

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from api.core.schemas.common import DEFAULT_COUNT, MAX_COUNT, Counts, PageParameter, Received, View, add_document_fields
 from api.core.schemas.rules import (
-    OneOfMany,
+    ListItem,
     Parameter,
     Rule,
     flag_parameter,
@@ -72,7 +72,7 @@ class SentPolicy(Received):
         json_schema_extra=_with_document,
     )
 
-    acknowledge: list[Annotated[SentAcknowledgement, OneOfMany()]] = Field(
+    acknowledge: list[Annotated[SentAcknowledgement, ListItem()]] = Field(
         default=list[SentAcknowledgement](),
         max_length=MOST_ACKNOWLEDGED,
         description="Warnings from an earlier answer, by code and pointer.",

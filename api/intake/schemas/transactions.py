@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, 
 from api.core.schemas.common import Counts, Paging, Received, View
 from api.core.schemas.examples import show_example
 from api.core.schemas.rules import (
-    OneOfMany,
+    ListItem,
     Rule,
     Shown,
     identifier_parameter,
@@ -59,7 +59,7 @@ class Submission(Received):
     ROWS: ClassVar = "transactions"
 
     _lines: bytes = PrivateAttr(b"")
-    transactions: list[Annotated[Item, OneOfMany()]] = Field(
+    transactions: list[Annotated[Item, ListItem()]] = Field(
         description="A service may be set to take fewer at a time.",
         json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS},
     )

@@ -10,7 +10,7 @@ from pydantic import Field, WithJsonSchema
 
 from api.core.schemas.common import Counts, Paging, Received, View
 from api.core.schemas.rules import (
-    OneOfMany,
+    ListItem,
     Rule,
     choice_parameter,
     day,
@@ -141,7 +141,7 @@ class SentBacktest(Received):
             json_schema_extra={"additionalProperties": {"anyOf": list(VALUE_SCHEMAS)}},
         ),
     ] = Field(None, description="Only customers whose attributes have these values now.")
-    outcomes: list[Annotated[SentOutcome, OneOfMany()]] | None = Field(
+    outcomes: list[Annotated[SentOutcome, ListItem()]] | None = Field(
         None, max_length=MOST_NAMED, description="Known outcomes of customers, at most one each."
     )
 

@@ -1,4 +1,4 @@
-"""What owners do with money that depends on the balance of the day and looks worse than it is (`circumstances`).
+"""Movements by owners that depend on the day's balance and look worse than they are (`circumstances`).
 
 A debit is refused on a morning when the money was in savings, and is paid at the next attempt. Companies of the same
 owner pool their cash: what one does not need goes to the other each week, and comes back when it is short.
@@ -13,7 +13,7 @@ from pipelines.synthetic.ledger.ledger import DEBITED_BY_OTHERS, Ledger
 from pipelines.synthetic.world.days import Window
 from pipelines.synthetic.world.model import Movement
 
-WORTH_A_MISTAKE = 5_000  # the smallest debit, in cents, that the owner may forget
+SMALLEST_FORGOTTEN = 5_000  # the smallest debit, in cents, that the owner may forget
 
 
 class Treasury:
@@ -57,4 +57,4 @@ def _mistaken_debit(window: Window, planned: Mapping[int, list[Movement]], rng: 
 
 def _can_be_refused(movement: Movement) -> bool:
     debited = movement.rail in DEBITED_BY_OTHERS and movement.role == "main"
-    return debited and movement.series is not None and movement.cents <= -WORTH_A_MISTAKE
+    return debited and movement.series is not None and movement.cents <= -SMALLEST_FORGOTTEN

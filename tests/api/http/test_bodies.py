@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from api.core.schemas.common import Received
-from api.core.schemas.rules import MAX_FAULTS, OneOfMany, Rule
+from api.core.schemas.rules import MAX_FAULTS, ListItem, Rule
 from api.customers.schemas.related_parties import SentParties
 from api.http.bodies import MAX_DECODED_AT_ONCE_BYTES, MAX_DECODED_HERE_BYTES, Body
 from api.portfolio.schemas.backtests import SentBacktest
@@ -207,7 +207,7 @@ def test_every_list_of_a_body_stops_at_the_most_faults(subtests: pytest.Subtests
                 continue
             for items in items_of(field.annotation):
                 with subtests.test(f"{model.__name__}.{name}"):
-                    assert any(isinstance(each, OneOfMany) for each in getattr(items, "__metadata__", ()))
+                    assert any(isinstance(each, ListItem) for each in getattr(items, "__metadata__", ()))
 
 
 def received_models() -> list[type[BaseModel]]:

@@ -46,13 +46,13 @@ def carry_out(
     condition: ColumnElement[bool],
     do: Callable[[Work], Outcome],
     *,
-    yielding: bool = True,
+    skips_unfinished: bool = True,
 ) -> Outcome:
     """Do the task for each customer of the bucket that meets `condition`. Each is tried once.
 
     Args:
         do: does the task for the customers of a slice.
-        yielding: skip customers with an unfinished change, which does the same work.
+        skips_unfinished: skip customers with an unfinished change, which does the same work.
     """
     with store.db.writing() as w:
         maintenance.begin(w, task, bucket, datetime.now(UTC))
@@ -62,7 +62,9 @@ def carry_out(
     try:
         for customers in slices(due, SLICE_CUSTOMERS, store.settings.portfolio_slice_rows):
             began = time.monotonic()
-            outcome = _attempt_due(store, condition, customers, do) if yielding else _attempt(store, customers, do)
+            outcome = (
+                _attempt_due(store, condition, customers, do) if skips_unfinished else _attempt(store, customers, do)
+            )
             total += outcome
             with store.db.writing() as w:
                 maintenance.advance(
@@ -110,7 +112,7 @@ def _attempt_due(
 
 
 def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcome]) -> Outcome:
-    """Do it for all customers at once. If a file is damaged, do it for each half, down to the affected customers."""
+    """Do the task for all customers at once; if a file is damaged, for each half, and so on down to single customers."""
     try:
         with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), customers) as work:
             return do(work)

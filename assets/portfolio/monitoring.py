@@ -70,7 +70,7 @@ def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everyb
         requests = evaluation_requests.unanswered(r, bucket)
     condition = watched() if everybody else and_(watched(), evaluation_requests.concerned(bucket))
     do = partial(evaluate_now, store, clock=clock)
-    outcome = carry_out(store, Task.MONITORING, bucket, condition, do, yielding=False)
+    outcome = carry_out(store, Task.MONITORING, bucket, condition, do, skips_unfinished=False)
     with store.db.writing() as w:
         evaluation_requests.answer(w, requests)
     return outcome

@@ -97,7 +97,7 @@ _FIGURE_KEY = ("customer_number", "report", "figure")
 class TriedPolicy:
     """A published policy, and the inputs of each customer's last decision by it.
 
-    To a customer without a decision, all inputs are unavailable.
+    For a customer without a decision, all inputs are unavailable.
     """
 
     slug: str
@@ -184,7 +184,7 @@ def compare(before: pl.DataFrame, after: pl.DataFrame, as_of: date, deciders: De
     return Impact(
         customers=compared["customer_number"].n_unique(),
         rows=compared.height,
-        only_one=_standing(before) + _standing(after) - 2 * compared.height,
+        only_one=_count_current(before) + _count_current(after) - 2 * compared.height,
         moved=_by_dollars(moved.group_by("from", "to").agg(count=pl.len(), dollars=size.sum())),
         figures=figures,
         examples=_largest(moved.select(MOVED_ROWS.names())),
@@ -225,7 +225,7 @@ def _in_both(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     return before.filter(current()).select(_KEY).join(after.filter(current()), on=_KEY, how="semi")
 
 
-def _standing(rows: pl.DataFrame) -> int:
+def _count_current(rows: pl.DataFrame) -> int:
     return rows.filter(current()).height
 
 

@@ -168,7 +168,7 @@ def open_password(vault: Vault, file: StatementFile) -> str | None:
     return vault.open(file.password, password_context(file.file_id)).decode()
 
 
-def move_original(w: Writing, lake: Lake, file_id: UUID, old_path: str, new: Stored, data_key: int) -> int:
+def replace_original(w: Writing, lake: Lake, file_id: UUID, old_path: str, new: Stored, data_key: int) -> int:
     """Replace the stored original of a file by a resealed one. Return 1, or 0 if another transaction did so first.
 
     Raises:

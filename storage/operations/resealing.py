@@ -167,4 +167,4 @@ class _Pass:
         stored = lake.put(f"{statements.FOLDER}/{now:%Y-%m-%d}/{uuid4()}.pdf.sealed", sealed)
         lake.touch(file.path)
         with self._store.db.writing() as w:
-            self.resealed[ORIGINAL] += statements.move_original(w, lake, file.id, file.path, stored, key_of(sealed))
+            self.resealed[ORIGINAL] += statements.replace_original(w, lake, file.id, file.path, stored, key_of(sealed))

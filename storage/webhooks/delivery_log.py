@@ -177,11 +177,11 @@ def resend_all(
     event_type: EventType | None = None,
     status: DeliveryStatus = DeliveryStatus.FAILED,
 ) -> tuple[int, bool]:
-    """Make deliveries due again that were created since a time and have failed or wait for a retry (`status`).
+    """Make due again the deliveries that were created since a time and have this status (failed or retrying).
 
-    Tests, and deliveries of deleted subscriptions, are not resent. At most RESENT_AT_ONCE are, those due longest ago
-    first. To resend all, call this with the same `now` until there are no more: what was made due with that `now` is
-    not selected again, even if it has failed since.
+    Tests, and deliveries of deleted subscriptions, are not resent. One call makes at most RESENT_AT_ONCE due, those due
+    longest ago first. To resend all, call this with the same `now` until there are no more. A delivery that was made
+    due with that `now` is not selected again, even if it has failed since.
 
     Returns:
         How many were made due, and whether there may be more.

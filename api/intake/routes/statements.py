@@ -27,15 +27,15 @@ PageNumber = Annotated[
     ),
     Named("Statement.PageNotFound", ("getStatement", "200", "/data/firstPage"), statements.require_page),
 ]
-NOT_A_FORM = ("Request.MalformedForm", "Statement.TooManyParts", "Statement.PasswordsDontMatch")
-NOT_THE_FILES = ("Statement.WrongCount", "Statement.NotPdf", "Statement.FileTooLarge")
+FORM_ERRORS = ("Request.MalformedForm", "Statement.TooManyParts", "Statement.PasswordsDontMatch")
+FILE_ERRORS = ("Statement.WrongCount", "Statement.NotPdf", "Statement.FileTooLarge")
 
 
 @router.post(
     "/statements",
     status_code=202,
     response_model=enveloped(JobView),
-    responses=shows(202, "extraction") | refuses(*NOT_A_FORM, *NOT_THE_FILES),
+    responses=shows(202, "extraction") | refuses(*FORM_ERRORS, *FILE_ERRORS),
     dependencies=[IDEMPOTENT],
 )
 def submit_statements(caller: Submitter, customer_id: CustomerId, files: Files) -> Response:

@@ -20,7 +20,7 @@ from pipelines.synthetic.world.names import names
 from pipelines.synthetic.world.styles import BankStyle
 
 CENT = Decimal("0.01")
-_A_MONTH: dict[Role, int] = {"main": 90, "card": 9}  # rows of a usual business
+_ROWS_PER_MONTH: dict[Role, int] = {"main": 90, "card": 9}  # of a usual business
 _LONGEST = 12  # months
 
 
@@ -60,12 +60,12 @@ class Material:
 
 def material(style: BankStyle, bsb_prefix: str, role: Role, count: int, until: date, rng: Random) -> Material:
     """Return an account with `count` postings (at least 1), none of them after `until`."""
-    months = max(2, min(_LONGEST, count // _A_MONTH[role] + 2))
-    lives = _lives(style, role, months, until, rng)
-    profile, entries, state = next(lives)
+    months = max(2, min(_LONGEST, count // _ROWS_PER_MONTH[role] + 2))
+    businesses = _businesses(style, role, months, until, rng)
+    profile, entries, state = next(businesses)
     rows = list(entries)
     while len(rows) < count:
-        rows += next(lives)[1]
+        rows += next(businesses)[1]
     rows = sorted(rows, key=lambda row: row.movement.day)[-count:]
     teller = Teller(style, rng, state, str(rng.randrange(1_000, 10_000)))
     limit = Decimal(rng.randrange(5, 60) * 1000)
@@ -89,11 +89,11 @@ def loan(bsb_prefix: str, count: int, until: date, rng: Random) -> Material:
         number=digits(rng, 9),
         credit_limit=owed,
         opening=-owed,
-        postings=tuple(_of_a_loan(owed, count, until, rng)),
+        postings=tuple(_loan_postings(owed, count, until, rng)),
     )
 
 
-def _of_a_loan(owed: Decimal, count: int, until: date, rng: Random) -> Iterator[Posting]:
+def _loan_postings(owed: Decimal, count: int, until: date, rng: Random) -> Iterator[Posting]:
     repayment = (owed * Decimal("0.0031")).quantize(CENT)
     days = [until - timedelta(days=n) for n in range(count * 10, -1, -1)]
     made = 0
@@ -112,7 +112,7 @@ def _of_a_loan(owed: Decimal, count: int, until: date, rng: Random) -> Iterator[
             yield Posting(day, day, "loan", description, amount)
 
 
-def _lives(
+def _businesses(
     style: BankStyle, role: Role, months: int, until: date, rng: Random
 ) -> Iterator[tuple[Profile, list[LedgerEntry], str]]:
     """Yield businesses that have such an account, as customers of the bank."""

@@ -231,7 +231,7 @@ def _counters(settings: Settings) -> Counters:
     return SharedCounters(settings.redis_url, f"tidemark:{settings.environment}:")
 
 
-def stranger(scope: Scope) -> Asker:
+def unidentified_asker(scope: Scope) -> Asker:
     """Return the asker of a request whose key has not been checked yet."""
     return Asker(address(scope), address(scope))
 

@@ -112,7 +112,7 @@ def _attempt_due(
 
 
 def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcome]) -> Outcome:
-    """Do the task for all customers at once; if a file is damaged, for each half, and so on down to single customers."""
+    """Do the task for all customers at once; if a file is damaged, for each half, and so on down to one customer."""
     try:
         with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), customers) as work:
             return do(work)

@@ -194,7 +194,7 @@ def publish(w: Writing, policy: StoredPolicy, number: int | None, who: str, now:
     w.execute(update(policy_versions).where(mine, policy_versions.c.version == chosen.version).values(published))
     if policy.challenger is not None:
         challenger = version(w, policy, policy.challenger.version)
-        if challenger.version == chosen.version or _inputs_beyond(challenger, chosen):
+        if challenger.version == chosen.version or _undeclared_inputs(challenger, chosen):
             remove_challenger(w, policy)
     return version(w, policy, chosen.version)
 
@@ -222,9 +222,9 @@ def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) 
     if chosen.state != PolicyState.DRAFT:
         raise Conflict("DecisionPolicy.NotADraft", "Only a draft can be the challenger of the published version.")
     row = w.execute(_published(policy.policy_id)).first()
-    beyond: list[str] = [] if row is None else _inputs_beyond(chosen, _version(row))
-    if beyond:
-        says = f"The published version doesn't declare these inputs, or declares another kind: {', '.join(beyond)}."
+    undeclared: list[str] = [] if row is None else _undeclared_inputs(chosen, _version(row))
+    if undeclared:
+        says = f"The published version doesn't declare these inputs, or declares another kind: {', '.join(undeclared)}."
         raise Unprocessable("DecisionPolicy.ChallengerInputs", says)
     return _change(w, policy, challenger_version=number, challenger_percent=percent)
 
@@ -260,7 +260,7 @@ def _require_not_archived(policy: StoredPolicy) -> None:
         raise Conflict("DecisionPolicy.Archived", "The decision policy is archived.")
 
 
-def _inputs_beyond(challenger: PolicyVersion, published: PolicyVersion) -> list[str]:
+def _undeclared_inputs(challenger: PolicyVersion, published: PolicyVersion) -> list[str]:
     """Return the challenger's inputs that the published version doesn't declare, or declares as another kind."""
     sent = kinds(published.policy.declared_inputs)
     return [name for name, kind in kinds(challenger.policy.declared_inputs).items() if sent.get(name) != kind]

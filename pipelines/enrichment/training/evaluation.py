@@ -143,7 +143,7 @@ def default_split(labelled: pl.DataFrame) -> date:
 
 
 def reliability(confidence: pl.Series, right: pl.Series) -> list[Bin]:
-    """Return the reliability table, from the least confident rows on: ten bins with about as many rows each.
+    """Return the reliability table, from the least confident rows on: ten bins of about the same number of rows.
 
     So no bin is too small to be trusted (Nguyen and O'Connor, 2015). Rows with equal confidence are in one bin; if many
     are equal, there are fewer bins.

@@ -33,10 +33,10 @@ COST = 0.5  # of an error, against a simpler model; accuracy is the same within 
 MOST_ROUNDS = 8  # more take longer and decide no better
 MANY_LABELS, FEWER_ROUNDS = 200, 3  # the time grows with the labels; fewer rounds decide a little worse
 TOLERANCE = 0.1  # scikit-learn's `tol`, at which it stops before MOST_ROUNDS (our judgement)
-COMMON_FROM = 200  # rows from which a feature has to occur twice: in many rows, one that occurs once is a reference
+COMMON_FROM = 200  # with so many rows, a feature must occur twice: one that occurs once is usually a reference number
 MOST_WEIGHTS = 6_000_000  # the largest are kept: 20 MB in the file
 FEW, MANY = 8_000, 20_000  # rows: see `_held_back` (our judgement)
-MOST_OF_ONE = 0.02  # of the calibration's weight: a merchant with a thousand rows is one merchant
+MERCHANT_SHARE = 0.02  # largest share of the calibration's weight for one merchant, however many rows it has
 
 Mask = NDArray[np.bool_]
 Report = Callable[[str], None]
@@ -137,9 +137,9 @@ def _held_back(labelled: pl.DataFrame) -> list[Mask]:
     tenth of all rows.
 
     Up to FEW rows, four trials hold back all merchants in turn, as some alone would say little. Up to MANY, two trials
-    hold back two tenths each; beyond, one holds back three tenths. If a trial would have too few rows or labels left,
-    there is one trial instead, without every fourth row. If that is because some customers have many rows, customers
-    are not held back.
+    hold back two tenths each; beyond, one holds back three tenths. If holding back customers leaves a trial too few
+    rows or labels, because some customers have many rows, no customers are held back. If that is not enough, there is
+    one trial instead, without every fourth row.
     """
     times, width = (4, 3) if labelled.height <= FEW else (2, 2) if labelled.height <= MANY else (1, 3)
     tenths, customer_tenths = tenth_of(merchants(labelled)), tenth_of_customers(labelled)
@@ -187,10 +187,10 @@ def _evidence(trial: _Trial, sharpness: float) -> Numbers:
 
 
 def _fair_weights(trials: Sequence[_Trial]) -> Numbers:
-    """Return each row's weight. All rows of one merchant together have no more than their share."""
+    """Return each row's weight. All rows of one merchant together have at most MERCHANT_SHARE of the total."""
     rows = pl.concat([trial.rows.select("merchant", own=_weight(trial.rows)) for trial in trials])
     of_one = pl.col("own").sum().over("merchant")
-    return rows.select(pl.col("own") * (MOST_OF_ONE * pl.col("own").sum() / of_one).clip(upper_bound=1))[
+    return rows.select(pl.col("own") * (MERCHANT_SHARE * pl.col("own").sum() / of_one).clip(upper_bound=1))[
         "own"
     ].to_numpy()
 

@@ -55,8 +55,9 @@ def paid_in_quarter(name: str, category: str) -> Total:
 
 
 def periods(facts: Facts) -> pl.DataFrame:
-    """Return each customer's quarters and the assumptions about them, from the quarter before the history if it is due
-    within it.
+    """Return each customer's quarters with the assumptions about them.
+
+    The first is the quarter before the history, if its due date lies within the history.
     """
     end = pl.col(PERIOD_END)
     return (
@@ -236,8 +237,8 @@ TAX_OBLIGATIONS = replace(
     id="tax_obligations",
     name="Activity statements: implied and paid",
     meaning="What a quarter's takings, costs and wages imply, against what the tax office was paid for it as activity "
-    "statements and withheld tax, minus refunds. A payment is for the quarter whose statement was due next; or, late, "
-    "for the one before that if hardly anything was paid for it in time.",
+    "statements and withheld tax, minus refunds. A payment is for the quarter whose statement was due next. If hardly "
+    "anything was paid in time for the quarter before that, it is a late payment for that one.",
     listed=listed,
     sources=(
         *IMPLIED.sources,

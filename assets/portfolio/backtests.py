@@ -70,7 +70,7 @@ class Backtest:
         return [number for number, count in held.items() if count == len(wanted)]
 
     def compute(self, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
-        each = [_at(self, moment, rows, numbers) for moment in self.moments]
+        each = [_compare_day(self, moment, rows, numbers) for moment in self.moments]
         frame = pl.concat([pl.DataFrame(schema=COMPARISON), *(rows for rows, _ in each)])
         return Part(frame, merged(tallies for _, tallies in each), frame[BY_CUSTOMER].n_unique())
 
@@ -114,7 +114,9 @@ def _moment(r: Reading, store: Store, request: Request, day: date, now: datetime
     return Moment(day, at, jobs.last_received_of_all(r, at) if request.knowledge is Knowledge.THEN else None)
 
 
-def _at(spec: Backtest, moment: Moment, rows: pl.DataFrame, numbers: Sequence[int]) -> tuple[pl.DataFrame, Tallies]:
+def _compare_day(
+    spec: Backtest, moment: Moment, rows: pl.DataFrame, numbers: Sequence[int]
+) -> tuple[pl.DataFrame, Tallies]:
     known = rows if moment.known_seq is None else as_known(rows, moment.known_seq)
     facts = Facts(known, moment.day)
     with spec.store.db.reading() as r:

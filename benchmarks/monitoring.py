@@ -48,7 +48,7 @@ ABOUT = (
     f"{FULL.rulesets} rulesets: those of the library, repeated in rounds with different thresholds "
     "(benchmarks/many_rulesets.py). Rounds share their metrics, which are computed once, but their conditions differ. "
     f"Every customer has a loan that began on the same day, and every {IN_HARDSHIP}th is muted. The portfolios are "
-    f"those of the reports' benchmark, each customer cut to the last rows, in files of {reports.CUSTOMERS_A_FILE} "
+    f"those of the reports' benchmark, each customer cut to the last rows, in files of {reports.CUSTOMERS_PER_FILE} "
     "customers, two files at a time. Reading the files, which are in the page cache, and deciding what fires are "
     "included. The peers get ready dictionaries of metrics and evaluate every condition of every rule; they neither "
     "mute nor decide what fires. Plain Python calculates in exact decimals and is the oracle for ours. Each figure "
@@ -225,7 +225,7 @@ def _in_cel(files: Sequence[Path], scale: Scale) -> Judged:
 def _sampled(files: Sequence[Path], scale: Scale) -> tuple[Watch, pl.DataFrame]:
     """Return the plan and the figures of the first customers."""
     watch = watching(scale.rulesets)
-    needed = -(-scale.asked_of_peers // reports.CUSTOMERS_A_FILE)
+    needed = -(-scale.asked_of_peers // reports.CUSTOMERS_PER_FILE)
     return watch, _figures(watch, files[:needed]).head(scale.asked_of_peers)
 
 

@@ -44,13 +44,14 @@ class Scale:
 
 FULL = Scale(40, 1_000, (100, 1_000, 10_000), 1_000, 30)
 ONE_CUSTOMER_ROWS = 2_000
-CUSTOMERS_A_FILE = 200
+CUSTOMERS_PER_FILE = 200
 TITLE = "How fast reports are"
 ABOUT = (
     f"Businesses of the synthetic portfolio, each cut to its last {FULL.rows_each:,} rows. The portfolios repeat "
-    f"{FULL.businesses} of them under other numbers, in files of {CUSTOMERS_A_FILE} customers, two files at a time as "
-    "in the service. Reading the files, which are in the page cache, and writing JSON are included. Each figure comes "
-    "from a separate process. The peers compute only a part (months, categories, payers, windows), pandas in floats."
+    f"{FULL.businesses} of them under other numbers, in files of {CUSTOMERS_PER_FILE} customers, two files at a time "
+    "as in the service. Reading the files, which are in the page cache, and writing JSON are included. Each figure "
+    "comes from a separate process. The peers compute only a part (months, categories, payers, windows), pandas in "
+    "floats."
 )
 AS_OF = date(2026, 11, 1)
 
@@ -72,11 +73,11 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 def _measured(folder: Path, scale: Scale) -> list[Row]:
     one, _ = alone(_one_customer, scale.repeats)
     files, _ = alone(written, folder, scale)
-    portfolios = [alone(_portfolio, files[: count // CUSTOMERS_A_FILE or 1], count) for count in scale.customers]
+    portfolios = [alone(_portfolio, files[: count // CUSTOMERS_PER_FILE or 1], count) for count in scale.customers]
     measured = [alone(metrics_of_portfolio, files)]
     peers = [
         alone(_timed, in_duckdb, files)[0],
-        alone(_timed, in_pandas, files[: scale.in_pandas // CUSTOMERS_A_FILE or 1])[0],
+        alone(_timed, in_pandas, files[: scale.in_pandas // CUSTOMERS_PER_FILE or 1])[0],
     ]
     floor, _ = alone(_floor, files)
     (largest, totals), peak = portfolios[-1]
@@ -134,8 +135,8 @@ def written(folder: Path, scale: Scale) -> list[Path]:
     originals = [each.tail(scale.rows_each) for each in every.partition_by("customer_number", maintain_order=True)]
     full = [each for each in originals if each.height == scale.rows_each]
     files = []
-    for start in range(0, scale.customers[-1], CUSTOMERS_A_FILE):
-        numbers = range(start, min(start + CUSTOMERS_A_FILE, scale.customers[-1]))
+    for start in range(0, scale.customers[-1], CUSTOMERS_PER_FILE):
+        numbers = range(start, min(start + CUSTOMERS_PER_FILE, scale.customers[-1]))
         copies = pl.concat(renumbered(full[number % len(full)], number) for number in numbers)
         files.append(folder / f"{start:06d}.parquet")
         copies.sort(SORT_KEY).write_parquet(files[-1], compression="zstd", compression_level=3, row_group_size=30_000)

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 import polars as pl
 
-from api.core.derived import BYTES_A_ROW
+from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.rules import MAX_FAULTS
 from api.customers.schemas.attributes import MAX_TEXT
 from api.decisions.schemas.evaluations import SentAxis, SentEvaluation
@@ -226,7 +226,7 @@ def figures(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> pl.DataFr
 
 
 def _compute_within_limit(caller: Caller, snapshot: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
-    with caller.request.app.state.memory.taken(caller.asker, snapshot.customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, snapshot.customer.enriched_rows * BYTES_PER_ROW):
         return compute_figures(caller.store.lake, snapshot.place, key.customer_number, key.as_of, plan)
 
 

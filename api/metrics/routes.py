@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.derived import BYTES_A_ROW
+from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.common import Paging
 from api.http.answers import answer, listing
 from api.http.dependencies import READING, Allow, Caller, CustomerId
@@ -42,7 +42,7 @@ def read_metrics(caller: Reader, customer_id: CustomerId, query: Annotated[Momen
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         basis = replay.find_basis(r, caller, customer, query)
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         facts = basis.facts(caller)
         readings = metrics.readings(facts)
     outcomes = {slug: (value, cause) for slug, value, cause in readings.select("metric", "value", "cause").iter_rows()}

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.authoring import as_records
-from api.core.derived import BYTES_A_ROW
+from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.common import Paging
 from api.http.answers import answer, encode, streamed, totals
 from api.http.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
@@ -42,7 +42,7 @@ router = APIRouter(route_class=Route, prefix="/v1/monitoring", tags=["Monitoring
 Watcher = Annotated[Caller, Depends(Allow("monitoring:rules"))]
 UNSOUND = ("Ruleset.Invalid", "Ruleset.UnknownCustomer", "Ruleset.SlugTaken")
 CORRUPT, CORRUPT_MATCH = "Ruleset.Corrupt", "RuleMatch.Corrupt"
-MATCHES_A_SLICE = 100
+MATCHES_PER_SLICE = 100
 
 
 @router.post(
@@ -175,7 +175,7 @@ def explain_match(caller: Watcher, match_id: MatchId, query: Annotated[FigureQue
         fired = fired_rules(rule_matches.record(r, found))
         figures = MatchFigures(ruleset, fired, replay.decision_basis(r, customer, found.data_version, found.as_of))
     figure = query.figure or figures.first
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         trace, facts, basis = figures.trace(figure, caller)
         return replay.lineage_answer(caller, "match", figure, trace, facts, basis, customer, query.asked())
 
@@ -197,6 +197,6 @@ def get_library_ruleset(_: Watcher, slug: LibrarySlug) -> Response:
 
 def _in_slices(caller: Caller, found: Sequence[Match]) -> Iterator[bytes]:
     """Yield matches as JSON objects joined by commas, slice by slice."""
-    for start in range(0, len(found), MATCHES_A_SLICE):
+    for start in range(0, len(found), MATCHES_PER_SLICE):
         with caller.reading() as r:
-            yield b",".join(encode(each) for each in describe_matches(r, found[start : start + MATCHES_A_SLICE]))
+            yield b",".join(encode(each) for each in describe_matches(r, found[start : start + MATCHES_PER_SLICE]))

@@ -21,7 +21,7 @@ from storage.webhooks import outbox
 
 EVERY_S = 5  # the interval of Dagster's sensor loop
 PATIENCE = timedelta(seconds=5)  # before a sensor does the work of the dispatcher or the worker
-DELIVERIES_A_TICK = 200
+DELIVERIES_PER_TICK = 200
 # Seconds after the tick began. A delivery may take 30 s, and a tick must end within 60 s.
 LAST_DELIVERY_AFTER_S = 10.0
 
@@ -54,7 +54,7 @@ def webhook_outbox_sensor(store: ResourceParam[Store]) -> SkipReason:
     """Deliver overdue events within the tick; no run is requested."""
     now = datetime.now(UTC)
     released, retried = _make_due(store, now)
-    delivered = deliver_due(store, DELIVERIES_A_TICK, LAST_DELIVERY_AFTER_S) if _deliveries_wait(store, now) else 0
+    delivered = deliver_due(store, DELIVERIES_PER_TICK, LAST_DELIVERY_AFTER_S) if _deliveries_wait(store, now) else 0
     return SkipReason(
         f"{released} taken back from senders that stopped responding, {retried} due for a retry, {delivered} sent."
     )

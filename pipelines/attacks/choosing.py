@@ -13,7 +13,7 @@ from pipelines.attacks.ledger import Movement, insert_rows
 from pipelines.vocabulary.taxonomy import GROUPS
 
 RECENT = 180  # days that say how large the business is
-DAYS_A_MONTH = Decimal("30.4")
+DAYS_PER_MONTH = Decimal("30.4")
 CENT = Decimal("0.01")
 LEAST_TURNOVER = Decimal(2_000)  # AUD a month; with less, the sums of an attack would not be worth it
 CUSTOMERS = (  # made-up firms
@@ -59,7 +59,7 @@ def monthly_turnover(applicant: Applicant) -> Decimal:
         pl.col("date") > applicant.applied_on - timedelta(days=RECENT),
         is_receipt(),
     )
-    return max(LEAST_TURNOVER, Decimal(receipts["amount"].sum() or 0) / RECENT * DAYS_A_MONTH)
+    return max(LEAST_TURNOVER, Decimal(receipts["amount"].sum() or 0) / RECENT * DAYS_PER_MONTH)
 
 
 def sum_near(rng: Random, target: Decimal, unit: Decimal = Decimal("0.01")) -> Decimal:

@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from pipelines.scorecards.measures import Outcomes, Values, log_losses
 
-DEFAULTS_A_SLOPE = 10  # the usual least number of events per slope of a logistic regression (Peduzzi and others, 1996)
+DEFAULTS_PER_SLOPE = 10  # usual least number of events per slope of a logistic regression (Peduzzi and others, 1996)
 # Standard deviations of weights, in log-odds per standard deviation of a column: from hardly to freely. Our judgement,
 # like the next.
 SPREADS = (0.1, 0.2, 0.4, 0.8)
@@ -69,9 +69,9 @@ class Cases:
 
 
 def most_slopes(defaulted: Outcomes) -> int:
-    """Return how many slopes these outcomes allow: one for every DEFAULTS_A_SLOPE of the rarer outcome."""
+    """Return how many slopes these outcomes allow: one for every DEFAULTS_PER_SLOPE of the rarer outcome."""
     bad = int(defaulted.sum())
-    return min(bad, defaulted.size - bad) // DEFAULTS_A_SLOPE
+    return min(bad, defaulted.size - bad) // DEFAULTS_PER_SLOPE
 
 
 def recalibrate(scorecard: Values, defaulted: Outcomes) -> Correction:

@@ -40,7 +40,7 @@ BANDS = 10
 LEAST_DEFAULTS = 20
 LEAST_SHARE = 0.02  # of the cases; a reading that fewer have is too rare to generalise from
 FOLDS, REPEATS = 5, 5
-DEFAULTS_A_FOLD = 6  # at least; with fewer defaults there are fewer folds
+DEFAULTS_PER_FOLD = 6  # at least; with fewer defaults there are fewer folds
 SEED = 20_260_701
 DIGITS = 4  # decimals of readings, and so of the bands' limits
 _HALVING = float(np.log(2) / float(DEFAULT.link.doubling))  # log-odds of a point of the default scorecard
@@ -289,7 +289,7 @@ def _floats(column: pl.Series) -> Values:
 
 def _folds(defaulted: Outcomes) -> int:
     fewest = int(min((defaulted == 1).sum(), (defaulted == 0).sum()))
-    return max(2, min(FOLDS, fewest // DEFAULTS_A_FOLD))
+    return max(2, min(FOLDS, fewest // DEFAULTS_PER_FOLD))
 
 
 # Quality on unseen customers

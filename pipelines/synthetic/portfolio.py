@@ -17,7 +17,7 @@ from pipelines.synthetic.ledger.standing import facilities
 from pipelines.synthetic.ledger.statements import accounts
 from pipelines.synthetic.ledger.takings import takings
 from pipelines.synthetic.ledger.treasury import Treasury
-from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, window
+from pipelines.synthetic.world.days import DAYS_PER_MONTH, Window, window
 from pipelines.synthetic.world.model import Business, Facility, Lookalike, Outcome, Part
 
 
@@ -100,7 +100,7 @@ def _outcome(profile: Profile, ledger: Ledger, days: Window, owed: tuple[Facilit
     latents = profile.latents
     aside = sum(ledger.balances.get(role, 0) for role in ("second", "savings", "tax"))
     left = ledger.headroom() + aside + ledger.pooled - ledger.held
-    ended = latents.shock_at * (days.last - days.first) / DAYS_A_MONTH + latents.shock_months
-    since = (days.last - days.first) / DAYS_A_MONTH - ended
+    ended = latents.shock_at * (days.last - days.first) / DAYS_PER_MONTH + latents.shock_months
+    since = (days.last - days.first) / DAYS_PER_MONTH - ended
     late = max((facility.days_past_due for facility in owed), default=0)
     return risk.outcome(rng, latents, left / profile.turnover, late, since)

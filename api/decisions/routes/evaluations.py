@@ -7,7 +7,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.derived import BYTES_A_ROW
+from api.core.derived import BYTES_PER_ROW
 from api.decisions import deciding
 from api.decisions.deciding import Snapshot
 from api.decisions.schemas.evaluations import (
@@ -158,7 +158,7 @@ def explain_evaluation(
         basis = replay.decision_basis(r, customer, found.data_version, found.as_of)
     plan = deciding.cache(caller).ready(version).plan
     figure = query.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         facts = basis.facts(caller)
         trace = replay.trace_metric(figure, facts, plan.metrics)
         return replay.lineage_answer(caller, "evaluation", figure, trace, facts, basis, customer, query.asked())

@@ -9,7 +9,7 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import Response
 
 from api.core.authoring import as_records, require_acknowledged, require_valid
-from api.core.derived import BYTES_A_ROW
+from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.common import Paging
 from api.decisions.reach import PART_ROWS, unreached
 from api.decisions.schemas.policies import (
@@ -90,7 +90,7 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
     """
     checked = check.read(sent.document(slug))
     policy = require_valid(checked, slug)
-    with caller.request.app.state.memory.taken(caller.asker, PART_ROWS * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, PART_ROWS * BYTES_PER_ROW):
         findings = [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]
     accepted = sent.acknowledged()
     require_acknowledged(findings, lambda each: (each.code, each.pointer) in accepted)

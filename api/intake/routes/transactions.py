@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.derived import BYTES_A_LISTED_ROW
+from api.core.derived import BYTES_PER_LISTED_ROW
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
 from api.http.answers import accepted_job, streamed, totals
@@ -94,7 +94,7 @@ def _listing(caller: Caller, found: Listing) -> Response:
 
     counts = totals(Paged(range(found.total), found.total, found.page))
     rows = transactions_json.in_slices(found, ids_of)
-    return streamed("transactions", counts, held(caller, found.part_rows * BYTES_A_LISTED_ROW, rows))
+    return streamed("transactions", counts, held(caller, found.part_rows * BYTES_PER_LISTED_ROW, rows))
 
 
 def held(caller: Caller, amount: int, slices: Iterable[bytes]) -> Generator[bytes, None, None]:

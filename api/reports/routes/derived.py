@@ -43,7 +43,7 @@ def _listing(derivation: Derived, caller: Caller, customer_id: str, query: Pagin
         customer = caller.customer(r, customer_id)
         page = query.asked()
         rows = transactions.posted_rows(r, caller.store.lake, customer, derivation.columns)
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * derived.BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * derived.BYTES_PER_ROW):
         items = derivation.compute(rows.collect(), caller.today)
     counts = totals(Paged(range(items.height), items.height, page))
     return streamed(derivation.name, counts, derivation.as_json(items, page))

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.derived import BYTES_A_ROW, BYTES_A_ROW_OF_DIFF
+from api.core.derived import BYTES_PER_ROW, BYTES_PER_ROW_OF_DIFF
 from api.core.schemas.jobs import JobView
 from api.http import unknown
 from api.http.answers import accepted_job, answer
@@ -85,7 +85,7 @@ def diff_reports(caller: Reader, customer_id: CustomerId, query: Annotated[DiffQ
         before = max(to - 1, 0) if query.from_ is None else query.from_
         versions = (Moment.at(version, query.as_of) for version in (before, to))
         sides = [replay.find_basis(r, caller, customer, moment) for moment in versions]
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW_OF_DIFF):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW_OF_DIFF):
         earlier, later = (side.facts(caller) for side in sides)
         found = diff(earlier.transactions, later.transactions, later.as_of, later.context)
     counts = {
@@ -126,7 +126,7 @@ def _add_explanation(kind: str) -> None:
             customer = caller.customer(r, customer_id)
             figure = query.figure or replay.DEFAULT_FIGURES[kind]
             basis = replay.find_basis(r, caller, customer, query, kind)
-        with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+        with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
             facts = basis.facts(caller)
             trace = replay.trace_figure(kind, facts, figure)
             return replay.lineage_answer(caller, kind, figure, trace, facts, basis, customer, query.asked())
@@ -143,5 +143,5 @@ def read_bundle(caller: Caller, customer_id: str, moment: Moment) -> tuple[Custo
         if not moment.is_given:
             return customer, reports.bundle(r, customer)
         basis = replay.find_basis(r, caller, customer, moment)
-    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_PER_ROW):
         return customer, dict(replay.compute_reports(basis.facts(caller), basis.data_version))

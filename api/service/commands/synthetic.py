@@ -31,7 +31,7 @@ synthetic = typer.Typer(
 )
 
 _Thing = TypeVar("_Thing")
-BUSINESSES_A_PIECE = 20  # held in memory before they are written
+BUSINESSES_PER_PIECE = 20  # held in memory before they are written
 
 
 class Format(StrEnum):
@@ -280,7 +280,7 @@ def _in_pieces(businesses: Iterator[Business]) -> Iterator[list[tuple[int, Busin
     piece: list[tuple[int, Business]] = []
     for numbered in enumerate(businesses):
         piece.append(numbered)
-        if len(piece) == BUSINESSES_A_PIECE:
+        if len(piece) == BUSINESSES_PER_PIECE:
             yield piece
             piece = []
     if piece:

@@ -45,7 +45,7 @@ Subscriber = Annotated[Caller, Depends(Allow("webhooks:subscribe"))]
 REFUSED_SCOPES = [UNKNOWN_CUSTOMER, WRONG_COUNT]
 REFUSED_FILTERS = ["Customer.NotFound", "Webhook.EventNotFound", "Webhook.DeliveryNotFound"]  # for ids in the query
 TEST_UNDER_WAY = "Webhook.TestUnderWay"
-DELIVERIES_A_SLICE = 100  # an attempt contains up to 16 KiB of the receiver's answer
+DELIVERIES_PER_SLICE = 100  # an attempt contains up to 16 KiB of the receiver's answer
 SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
 
 
@@ -294,9 +294,9 @@ def _customer_number(r: Reading, caller: Caller, customer_id: UUID | None) -> in
 
 def _in_slices(caller: Caller, numbers: Sequence[int]) -> Iterator[bytes]:
     """Yield deliveries as JSON objects joined by commas, slice by slice."""
-    for start in range(0, len(numbers), DELIVERIES_A_SLICE):
+    for start in range(0, len(numbers), DELIVERIES_PER_SLICE):
         with caller.reading() as r:
-            found = delivery_log.read(r, numbers[start : start + DELIVERIES_A_SLICE])
+            found = delivery_log.read(r, numbers[start : start + DELIVERIES_PER_SLICE])
         yield b",".join(encode(DeliveryView.of(each)) for each in found)
 
 

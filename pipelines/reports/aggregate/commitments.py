@@ -12,7 +12,7 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.vocabulary.printing import uuid_text
 
 _ONE, _SIZE = pl.lit(1), pl.col("amount").abs()
-PAYMENTS_A_YEAR = {
+PAYMENTS_PER_YEAR = {
     "business_daily": 250,  # without weekends and about ten public holidays
     "weekly": 52,
     "fortnightly": 26,
@@ -106,11 +106,11 @@ RECURRING = Table(
             ("usualAmount", "period", "nextExpectedDate"),
             pl.when(pl.col("nextExpectedDate").is_not_null()).then(
                 pl.col("usualAmount")
-                * pl.col("period").replace_strict(PAYMENTS_A_YEAR, default=None, return_dtype=pl.Int64())
+                * pl.col("period").replace_strict(PAYMENTS_PER_YEAR, default=None, return_dtype=pl.Int64())
                 / 12
             ),
             "usualAmount × payments a year / 12 ("
-            + ", ".join(f"{period} {times}" for period, times in PAYMENTS_A_YEAR.items())
+            + ", ".join(f"{period} {times}" for period, times in PAYMENTS_PER_YEAR.items())
             + "); null once the series has ended",
         ),
     ),

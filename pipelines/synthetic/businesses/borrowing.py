@@ -14,7 +14,7 @@ from pipelines.synthetic.businesses.lenders import Lender, credit, lenders_of, m
 from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.brands import available, canonical
 from pipelines.synthetic.world.days import (
-    DAYS_A_MONTH,
+    DAYS_PER_MONTH,
     Window,
     is_business_day,
     next_business_day,
@@ -25,7 +25,7 @@ from pipelines.synthetic.world.wear import words
 
 REFINANCED = ("term_loan", "cash_advance", "asset_finance", "trade_credit", "payday_credit")
 REFINANCED_AFTER = 60  # days since it was drawn
-_DAYS_BETWEEN = {"business_daily": 1.45, "weekly": 7, "fortnightly": 14, "monthly": DAYS_A_MONTH}
+_DAYS_BETWEEN = {"business_daily": 1.45, "weekly": 7, "fortnightly": 14, "monthly": DAYS_PER_MONTH}
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _taken(rng: Random, number: int, lender: Lender, turnover: int, days: Window
 
 def _drawn(rng: Random, lender: Lender, days: Window) -> int:
     """Return the day of the drawdown. Most short facilities are drawn in the window."""
-    length = lender.payments * _DAYS_BETWEEN.get(lender.cadence, DAYS_A_MONTH) or 365.0
+    length = lender.payments * _DAYS_BETWEEN.get(lender.cadence, DAYS_PER_MONTH) or 365.0
     earliest = days.first - 0.8 * min(length, 1_400)
     return next_business_day(round(rng.uniform(earliest, days.last - (days.last - days.first) * 0.1)))
 
@@ -243,7 +243,7 @@ def _renewal(rng: Random, old: Borrowing, turnover: int, days: Window) -> Borrow
 
 
 def _monthly(borrowing: Borrowing) -> float:
-    return borrowing.instalment * DAYS_A_MONTH / _DAYS_BETWEEN.get(borrowing.lender.cadence, DAYS_A_MONTH)
+    return borrowing.instalment * DAYS_PER_MONTH / _DAYS_BETWEEN.get(borrowing.lender.cadence, DAYS_PER_MONTH)
 
 
 def _funding(borrowing: Borrowing, day: int, cents: int, owed: int) -> Movement:

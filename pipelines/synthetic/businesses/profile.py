@@ -12,7 +12,7 @@ from pipelines.synthetic.businesses.parties import brand, choose_name, counterpa
 from pipelines.synthetic.businesses.trades import Platform, Supply, Trade, trades
 from pipelines.synthetic.world.blanks import digits, fill_in
 from pipelines.synthetic.world.brands import allowed, available, canonical
-from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, month_of
+from pipelines.synthetic.world.days import DAYS_PER_MONTH, Window, month_of
 from pipelines.synthetic.world.merchants import (
     Bill,
     Processor,
@@ -201,12 +201,12 @@ def _paces(rng: Random, trade: Trade, latents: Latents, condition: Condition, da
     decline_from = length - LEAD_DAYS - min(length * 0.8, rng.uniform(150, 400))
     trend = _trend(rng, latents, condition)
     shocked = latents.shock_at * length
-    recovered = shocked + latents.shock_months * DAYS_A_MONTH
+    recovered = shocked + latents.shock_months * DAYS_PER_MONTH
     months = [rng.lognormvariate(-0.5 * (latents.volatility / 2) ** 2, latents.volatility / 2) for _ in range(40)]
     paces = []
     for at in range(length):
         since = max(0.0, at - decline_from) if condition in ("distressed", "failing") else at
-        pace = trade.season[month_of(first + at) - 1] * (1 + trend) ** (since / DAYS_A_MONTH) * months[at // 30 % 40]
+        pace = trade.season[month_of(first + at) - 1] * (1 + trend) ** (since / DAYS_PER_MONTH) * months[at // 30 % 40]
         paces.append(pace * (1 - latents.shock if shocked <= at < recovered else 1))
     return tuple(paces)
 

@@ -17,7 +17,7 @@ from pipelines.synthetic.world.days import Window, next_business_day
 from pipelines.synthetic.world.model import Movement, Party, Role, Series
 from pipelines.synthetic.world.wear import spoken
 
-DAYS_A_YEAR = 365.25
+DAYS_PER_YEAR = 365.25
 TYPED = ("osko_in", "osko_out", "pay_anyone")  # rails whose references people type
 _BODIES = frozenset({"{revenue}", "{registration}", "{fines}", "{compensation}", "{council}"})
 
@@ -65,7 +65,7 @@ def occasions(profile: Profile, window: Window, rng: Random) -> Iterator[Movemen
 
 def _happenings(occasion: Occasion, profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     day: float = window.first
-    while (day := day + rng.expovariate(occasion.a_year / DAYS_A_YEAR)) <= window.last:
+    while (day := day + rng.expovariate(occasion.a_year / DAYS_PER_YEAR)) <= window.last:
         party = party_of(profile, rng, occasion.names, occasion.rail)
         posted_on = next_business_day(int(day))
         if party is None or posted_on not in window:

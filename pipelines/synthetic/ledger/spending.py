@@ -9,7 +9,7 @@ from pipelines.synthetic.businesses.profile import Profile, RegularBill, Supplie
 from pipelines.synthetic.ledger.occasions import occasions
 from pipelines.synthetic.ledger.takings import pace
 from pipelines.synthetic.world.blanks import fill_in
-from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, is_business_day, month_of
+from pipelines.synthetic.world.days import DAYS_PER_MONTH, Window, is_business_day, month_of
 from pipelines.synthetic.world.merchants import Spend, merchants
 from pipelines.synthetic.world.model import Movement, Party, Role, Series
 from pipelines.synthetic.world.wear import mistype, spoken, words
@@ -177,7 +177,7 @@ def purchases(
     profile: Profile, window: Window, rng: Random, spend: Spend, shops: tuple[Party, ...]
 ) -> Iterator[Movement]:
     """Yield card spending of one kind, at the branches this business goes to, mostly on working days."""
-    a_day = rng.uniform(*spend.a_month) / DAYS_A_MONTH * 1.2
+    a_day = rng.uniform(*spend.a_month) / DAYS_PER_MONTH * 1.2
     role: Role = "card" if rng.random() < 0.6 else "main"
     day = window.first - 1
     while a_day > 0:
@@ -203,7 +203,7 @@ def _by_card(profile: Profile, movement: Movement, role: Role) -> Movement:
 
 def cash_withdrawn(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
     for day in window:
-        if rng.random() < profile.atm_a_month / DAYS_A_MONTH:
+        if rng.random() < profile.atm_a_month / DAYS_PER_MONTH:
             cents = -rng.choice((100, 200, 200, 300, 400, 500, 800)) * 100
             party = Party("", rng.choice(profile.suburbs))
             rail = "atm" if rng.random() < 0.85 else "branch_withdrawal"

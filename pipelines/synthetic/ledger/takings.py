@@ -14,7 +14,7 @@ from pipelines.synthetic.businesses.trades import Platform
 from pipelines.synthetic.world.blanks import digits, fill_in
 from pipelines.synthetic.world.brands import canonical
 from pipelines.synthetic.world.days import (
-    DAYS_A_MONTH,
+    DAYS_PER_MONTH,
     Window,
     is_business_day,
     month_key,
@@ -85,7 +85,7 @@ def chance_of_sales(profile: Profile) -> float:
 def takings_on(profile: Profile, window: Window, rng: Random, day: int) -> float:
     """Return what a day earns (cents, all ways of paying): by weekday, less on public holidays."""
     weekdays = profile.trade.weekdays
-    usual = profile.turnover / DAYS_A_MONTH * 7 * weekdays[weekday(day)] / sum(weekdays)
+    usual = profile.turnover / DAYS_PER_MONTH * 7 * weekdays[weekday(day)] / sum(weekdays)
     holiday = weekday(day) < 5 and not is_business_day(day)
     return (
         usual
@@ -147,7 +147,7 @@ def payouts(profile: Profile, window: Window, rng: Random, platform: Platform) -
     role: Role = "second" if "second" in profile.roles else "main"
     series = Series(f"payout {platform.name} {platform.weekday}", "weekly")
     for day in window.weekly(platform.weekday):
-        cents = round(profile.turnover * share * 7 / DAYS_A_MONTH * _weekly(profile, window, rng, day))
+        cents = round(profile.turnover * share * 7 / DAYS_PER_MONTH * _weekly(profile, window, rng, day))
         if cents:
             reference = fill_in(rng, platform.reference)
             yield Movement(day, cents, "direct_credit", party, reference, platform.category, role, series)
@@ -162,7 +162,7 @@ def cash_banked(profile: Profile, window: Window, rng: Random) -> Iterator[Movem
     party = NOBODY._replace(place=profile.suburbs[0])
     series = Series("cash banked", "weekly")
     for day in window.weekly(rng.randrange(5)):
-        dollars = profile.turnover / 100 * profile.trade.cash * 7 / DAYS_A_MONTH
+        dollars = profile.turnover / 100 * profile.trade.cash * 7 / DAYS_PER_MONTH
         cents = round(dollars * _weekly(profile, window, rng, day) / 5) * 500
         if cents:
             yield Movement(day, cents, "cash_deposit", party, "", "cash_deposit", series=series)

@@ -18,7 +18,7 @@ from pipelines.synthetic.pdf.wear import STRESSES, wear_of
 from pipelines.synthetic.world.model import Role
 from pipelines.synthetic.world.styles import style_of
 
-ROWS_A_PAGE = 70  # no layout prints more
+ROWS_PER_PAGE = 70  # no layout prints more
 USUAL_ROWS = (12, 120)
 _ROLES: Mapping[str, Role] = {"credit_card": "card"}
 
@@ -57,7 +57,7 @@ def print_statement(order: Order, layout: PdfLayout) -> PrintedStatement:
 
 def _filling(order: Order, layout: PdfLayout, pages: int) -> list[Material]:
     """Return rows that fill a number of pages, and leave room for what is printed after the rows."""
-    materials = _materials(order, layout, pages * ROWS_A_PAGE)
+    materials = _materials(order, layout, pages * ROWS_PER_PAGE)
     sheets, places, _ = _composed(order, layout, materials)
     last = max(1, pages - (len(sheets.sheets) - places[-1][-1]))  # page with rows
     count = sum(page <= last for pages_of_part in places for page in pages_of_part)

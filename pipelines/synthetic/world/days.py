@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
-DAYS_A_MONTH = 30.4  # on average
+DAYS_PER_MONTH = 30.4  # on average
 MONDAY, TUESDAY, WEDNESDAY, THURSDAY, FRIDAY = range(5)
 
 

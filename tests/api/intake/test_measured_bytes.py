@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from api.core.derived import BYTES_A_LISTED_ROW, BYTES_A_ROW, BYTES_A_ROW_OF_DIFF
+from api.core.derived import BYTES_PER_LISTED_ROW, BYTES_PER_ROW, BYTES_PER_ROW_OF_DIFF
 from api.intake.transactions_json import in_slices
 from benchmarks.filling import UNTIL, fill
 from pipelines.figures.context import NO_CONTEXT
@@ -60,9 +60,9 @@ def listed(store: Store, place: Location) -> int:
 
 
 WORK: Mapping[str, tuple[Callable[[Store, Location], int], int]] = {
-    "reports": (reports, BYTES_A_ROW),
-    "diff": (compared, BYTES_A_ROW_OF_DIFF),
-    "listing": (listed, BYTES_A_LISTED_ROW),
+    "reports": (reports, BYTES_PER_ROW),
+    "diff": (compared, BYTES_PER_ROW_OF_DIFF),
+    "listing": (listed, BYTES_PER_LISTED_ROW),
 }
 
 

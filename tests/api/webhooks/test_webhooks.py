@@ -145,7 +145,7 @@ def test_deliveries_are_listed_and_resent_on_request(store: Store, client: Clien
 def test_long_lists_of_deliveries_are_sent_in_slices(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhooks, "DELIVERIES_A_SLICE", 2)
+    monkeypatch.setattr(webhooks, "DELIVERIES_PER_SLICE", 2)
     owned = belongings(store, client)
     for _ in range(3):  # beside the two of `belongings`
         client.submitted(owned["customerId"])

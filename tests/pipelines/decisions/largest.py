@@ -13,7 +13,7 @@ from tests.pipelines.decisions.small import rule, step
 Json = Any
 Numbers = Iterator[str]
 LEAF: Json = {"metric": "revenue_90d"}
-_RULES_A_STEP = 100
+_RULES_PER_STEP = 100
 
 
 def filled(condition: Callable[[Numbers], Json]) -> Json:
@@ -29,7 +29,7 @@ def _fits(document: Json) -> bool:
 
 
 def policy_of(conditions: list[Json]) -> Json:
-    parts = [conditions[start : start + _RULES_A_STEP] for start in range(0, len(conditions), _RULES_A_STEP)]
+    parts = [conditions[start : start + _RULES_PER_STEP] for start in range(0, len(conditions), _RULES_PER_STEP)]
     steps = [
         {**step(name=f"Step {number}"), "rules": [rule(each, code=f"R{number}.{nth}") for nth, each in enumerate(part)]}
         for number, part in enumerate(parts)

@@ -15,7 +15,7 @@ from threading import Event, Lock, Thread
 
 from storage.core import audit
 from storage.core.audit import Actor, Outcome
-from storage.core.database import AWAY, Database, Writing
+from storage.core.database import UNREACHABLE, Database, Writing
 
 WINDOW_S = 60.0
 MOST_KINDS = 100  # in a window; further kinds are counted together (our judgement)
@@ -103,7 +103,7 @@ class Refusals:
             with self._db.writing() as w:
                 for each in due:
                     _append(w, each)
-        except AWAY as error:
+        except UNREACHABLE as error:
             log.warning("%s refusals could not be written to the audit trail yet: %s", len(due), type(error).__name__)
             return due[:MOST_STORED]
         except Exception:

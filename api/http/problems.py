@@ -19,7 +19,7 @@ from starlette.routing import Match
 
 from api.core.schemas.common import PartView, Problem
 from pipelines.vocabulary.errors import Corrupt, Fault, RateLimited, TidemarkError, Unauthenticated, Unavailable
-from storage.core.database import AWAY
+from storage.core.database import UNREACHABLE
 from storage.operations.health import Parts
 
 MEDIA_TYPE = "application/problem+json"
@@ -75,8 +75,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(TidemarkError, _refusal)
     app.add_exception_handler(HTTPException, _unrouted)
     app.add_exception_handler(ClientDisconnect, _cut_off)
-    for away in AWAY:
-        app.add_exception_handler(away, _unavailable)
+    for error_type in UNREACHABLE:
+        app.add_exception_handler(error_type, _unavailable)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

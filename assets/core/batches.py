@@ -13,7 +13,7 @@ from dagster import AssetExecutionContext, DailyPartitionsDefinition
 from sqlalchemy.exc import SQLAlchemyError
 
 from assets.core.runs import BATCH_TAG
-from storage.core.database import AWAY
+from storage.core.database import UNREACHABLE
 from storage.core.models import SUBMISSIONS, Flow, Queue
 from storage.core.store import Store
 from storage.jobs import batches, jobs
@@ -104,7 +104,7 @@ def isolating(
     """
     try:
         return compute(customers)
-    except AWAY:
+    except UNREACHABLE:
         raise
     except (Exception, pl.exceptions.PanicException) as error:
         if len(customers) == 1:

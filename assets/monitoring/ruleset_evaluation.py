@@ -19,9 +19,18 @@ import polars as pl
 from assets.core.batches import isolating
 from pipelines.decisions import Attribute
 from pipelines.figures.facts import COLUMNS, Facts
-from pipelines.monitoring import Cause, RulesetEvaluation, RulesetKey, Seen, Watch, Watched, observed, watch
+from pipelines.monitoring import (
+    Cause,
+    EvaluatedCustomers,
+    RulesetEvaluation,
+    RulesetKey,
+    Watch,
+    Watched,
+    observed,
+    watch,
+)
 from pipelines.monitoring.moving import OUTCOMES, REARM
-from storage.core.database import AWAY, Reading
+from storage.core.database import UNREACHABLE, Reading
 from storage.core.store import Store
 from storage.customers import customers
 from storage.monitoring import attributes, rulesets
@@ -75,7 +84,7 @@ def read_watched_customers(r: Reading, customer_numbers: Iterable[int]) -> Watch
     for client_id, by in by_client.items():
         try:
             found.append(_watched_client(r, by, sorted(of_client[client_id])))
-        except AWAY:
+        except UNREACHABLE:
             raise
         except (Exception, pl.exceptions.PanicException) as error:  # one client's rulesets must not stop the others
             log.error("a client's customers can't be evaluated: %s", type(error).__name__)
@@ -99,12 +108,12 @@ def evaluate(
         rows_of: returns customers' transactions (facts.COLUMNS at least) in parts of whole customers.
     """
     failed: list[int] = []
-    seen: list[Seen] = []
+    seen: list[EvaluatedCustomers] = []
     as_of = now.astimezone(store.settings.zone).date()
     for each in watched_customers.of_clients:
         for rows in rows_of(sorted(each.customers)):
             numbers = rows["customer_number"].unique().sort().to_list()
-            seen += isolating(partial(_seen, each, rows.select(COLUMNS), as_of, now), numbers, failed)
+            seen += isolating(partial(_evaluate_customers, each, rows.select(COLUMNS), as_of, now), numbers, failed)
     evaluated_customers = watched_customers.customers & versions.keys()
     return RulesetEvaluation(
         cause=cause,
@@ -137,7 +146,7 @@ def of_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[int, in
         return evaluate(
             store, watched_customers, versions, partial(_rows_of, transactions), Cause.DATA, datetime.now(UTC)
         )
-    except AWAY:
+    except UNREACHABLE:
         raise
     except (Exception, pl.exceptions.PanicException) as error:
         log.exception("a batch's customers could not be evaluated: %s", type(error).__name__)
@@ -173,8 +182,10 @@ def _plan(watched: Sequence[Watched]) -> Watch:
     return plan
 
 
-def _seen(client: WatchedClient, rows: pl.DataFrame, as_of: date, now: datetime, numbers: Sequence[int]) -> list[Seen]:
+def _evaluate_customers(
+    client: WatchedClient, rows: pl.DataFrame, as_of: date, now: datetime, numbers: Sequence[int]
+) -> list[EvaluatedCustomers]:
     mine = rows.filter(pl.col("customer_number").is_in(list(numbers)))
     stated = {number: client.attributes[number] for number in numbers}
     found = observed(client.watch, Facts(mine, as_of), stated, now)
-    return [Seen(found, found.outcomes)]
+    return [EvaluatedCustomers(found, found.outcomes)]

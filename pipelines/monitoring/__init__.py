@@ -21,9 +21,9 @@ from pipelines.monitoring.deciding import (
     CurrentCustomer,
     CurrentState,
     Decision,
+    EvaluatedCustomers,
     NewMatch,
     RulesetEvaluation,
-    Seen,
     decide,
 )
 from pipelines.monitoring.moving import Moves, moves
@@ -37,6 +37,7 @@ __all__ = [
     "CurrentCustomer",
     "CurrentState",
     "Decision",
+    "EvaluatedCustomers",
     "Filtered",
     "Listed",
     "Moves",
@@ -45,7 +46,6 @@ __all__ = [
     "Ruleset",
     "RulesetEvaluation",
     "RulesetKey",
-    "Seen",
     "Watch",
     "Watched",
     "checked",

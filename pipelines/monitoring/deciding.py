@@ -34,7 +34,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class EvaluatedCustomers:
     """Some customers of one client, evaluated by all of its rulesets."""
 
     observed: Observed
@@ -49,7 +49,7 @@ class RulesetEvaluation:
     as_of: date  # the service's day
     zone: str  # the service's timezone
     rulesets: Mapping[UUID, Watched]
-    seen: Sequence[Seen]
+    seen: Sequence[EvaluatedCustomers]
     outcomes: pl.DataFrame  # OUTCOMES of all that was seen
     rearm: pl.DataFrame  # REARM of all rulesets
     versions: Mapping[int, int]  # data version that each customer was evaluated at

@@ -37,7 +37,8 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 BUSY_TIMEOUT_S = 5
 CHANGES_CHANNEL = "tidemark_changes"
-AWAY = (OperationalError, InterfaceError, InternalError, PoolTimeout, OSError)  # raised for an unreachable database
+# Raised if the database is unreachable.
+UNREACHABLE = (OperationalError, InterfaceError, InternalError, PoolTimeout, OSError)
 
 _alembic = threading.Lock()  # Alembic's context is global to the process
 

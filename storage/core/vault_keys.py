@@ -36,7 +36,7 @@ from sqlalchemy import Column, ColumnElement, LargeBinary, delete, func, insert,
 from pipelines.vocabulary.errors import Conflict, Unavailable
 from storage.core import audit, durable
 from storage.core.audit import OPERATOR
-from storage.core.database import AWAY, Database, Reading, Writing, insert_into, values_of
+from storage.core.database import UNREACHABLE, Database, Reading, Writing, insert_into, values_of
 from storage.core.models import statement_files, subscriptions, vault_keys
 from storage.core.settings import Settings, SettingsError, key_text, new_key
 from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of, prefix
@@ -103,7 +103,7 @@ def open_vault(db: Database, settings: Settings) -> Vault:
         nonlocal last
         try:
             last = load_ring(db, settings)
-        except (SettingsError, *AWAY) as error:
+        except (SettingsError, *UNREACHABLE) as error:
             if last is None or not isinstance(error, WrongMasterKey) or not _is_still_in_use(db, last):
                 log.error("data keys can't be read: %s", error)
                 raise Unavailable("Service.Unavailable", "Stored secrets can't be opened at the moment.") from error
@@ -116,7 +116,7 @@ def _is_still_in_use(db: Database, last: Ring) -> bool:
     """Return whether the data key that was read last is the one in use; False if the database can't be reached."""
     try:
         return _in_use(_read(db)).key_id == last.current
-    except AWAY:
+    except UNREACHABLE:
         return False
 
 
@@ -129,7 +129,7 @@ def check(db: Database, settings: Settings) -> None:
     if db.is_sqlite:
         load_ring(db, settings)
         return
-    with suppress(*AWAY):
+    with suppress(*UNREACHABLE):
         found, newest = db.revisions()
         if found == newest:  # otherwise there are no tables yet, or an unknown revision, which `migrate` reports
             load_ring(db, settings)

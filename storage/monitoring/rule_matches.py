@@ -25,7 +25,7 @@ from sqlalchemy import bindparam, delete, func, insert, select
 from pipelines.monitoring import Cause, CurrentCustomer, CurrentState, Decision, NewMatch, RulesetEvaluation, decide
 from pipelines.monitoring.moving import FIRING
 from pipelines.vocabulary.errors import Corrupt, NotFound
-from storage.core.database import AWAY, AnyRow, AnySelect, Reading, Writing, insert_into, values_of
+from storage.core.database import UNREACHABLE, AnyRow, AnySelect, Reading, Writing, insert_into, values_of
 from storage.core.models import customers, monitoring_rulesets, rule_counts, rule_matches, rule_states
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.customers.customers import Customer
@@ -89,7 +89,7 @@ def apply_ruleset_evaluation(
             _reset(w, decision.moves.reset)
             _fire(w, decision.matches, now)
             _count(w, decision.moves.counts, evaluated.as_of)
-    except AWAY:
+    except UNREACHABLE:
         raise
     except (Exception, pl.exceptions.PanicException) as error:
         log.exception("a ruleset evaluation could not be applied: %s", type(error).__name__)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import polars as pl
 
-from pipelines.monitoring import Cause, Decision, Observed, Ruleset, RulesetEvaluation, Seen
+from pipelines.monitoring import Cause, Decision, EvaluatedCustomers, Observed, Ruleset, RulesetEvaluation
 from pipelines.monitoring.moving import OUTCOMES, REARM
 from storage.core.store import Store
 from storage.customers.customers import Customer, versions
@@ -70,7 +70,7 @@ def an_evaluation(
             as_of=now.date(),
             zone="UTC",
             rulesets={each.ruleset_id: each for each in rulesets.watched(r, rulesets.active(r, numbers))},
-            seen=[Seen(cast("Observed", _observation(unrecordable)), outcomes)],
+            seen=[EvaluatedCustomers(cast("Observed", _observation(unrecordable)), outcomes)],
             outcomes=outcomes,
             rearm=rearm,
             versions=versions(r, numbers),

@@ -43,7 +43,7 @@ class AmountChangeView(View):
 class SeriesView(View):
     """Payments between an account and a counterparty, in one direction, that follow a schedule.
 
-    The account's last posted day counts as today: payments due after it are not missed.
+    The account's last day with posted rows counts as today: payments due after it are not missed.
     """
 
     series_id: UUID = Field(description="Id in the `recurrence` of its transactions. Stable until the period changes.")

@@ -1,7 +1,7 @@
 """Describe a series: what it pays, which payments are missing, how its amount changed, and what is expected next.
 
-Everything is as of the account's last posted day, never of a clock. A payment due after that day is not missed. A
-series has ended when more due dates in a row than its schedule allows have passed without a payment.
+Everything is as of the account's last day with posted rows, never of a clock. A payment due after that day is not
+missed. A series has ended when more due dates in a row than its schedule allows have passed without a payment.
 """
 
 import polars as pl
@@ -82,7 +82,7 @@ def expect_next(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFr
 
     Args:
         payments: as for `describe`.
-        data_through: `customer_number`, `account_id` and `through`, the last posted day.
+        data_through: `customer_number`, `account_id` and `through`, the last day with posted rows.
     """
     accounts = data_through.select("customer_number", "account_id", "through")
     return (

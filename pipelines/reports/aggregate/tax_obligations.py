@@ -86,12 +86,14 @@ def sums_by_quarter(facts: Facts) -> pl.LazyFrame:
 def statement_rows(facts: Facts) -> pl.DataFrame:
     """Return payments to the tax office for statements, and its refunds.
 
-    `before`: the last day of the quarter before theirs; `days_past`: from that quarter's due date to the row.
+    `before`: the last day of the quarter before theirs; `days_past`: from that quarter's due date to the row; `paid`:
+    what was paid for statements, which a refund that is paid back is not.
     """
     before = due_dates.quarter_start(pl.col("date")).dt.offset_by("-1d")
+    paid = pl.when(is_statement_payment()).then("money_out").otherwise(0).cast(UNITS["AUD"])
     return (
         facts.rows.filter(is_statement_payment() | is_category("tax_refund"))
-        .select(BY_CUSTOMER, "transaction_id", "date", "amount", "money_out", before=before)
+        .select(BY_CUSTOMER, "transaction_id", "date", "amount", before=before, paid=paid)
         .with_columns(days_past=(pl.col("date") - due_dates.statement_due(pl.col("before"))).dt.total_days())
     )
 
@@ -133,7 +135,7 @@ def _unpaid(facts: Facts) -> pl.LazyFrame:
     """
     after_end = pl.col("days_past") <= 0
     quarter = pl.when(after_end).then("before").otherwise(due_dates.quarter_end(pl.col("date")))
-    amount = pl.col("money_out").cast(UNITS["AUD"])
+    amount = pl.col("paid")
     paid = (
         facts.cached(statement_rows)
         .lazy()

@@ -578,6 +578,13 @@ def test_super_obligations_agree_with_the_oracle(rows: list[Row]) -> None:
     )
 
 
+def test_a_refund_that_is_paid_back_does_not_pay_the_quarter() -> None:
+    wages, back = row(date(2024, 7, 1), "-1000", kind=WAGES), row(date(2024, 7, 30), "-145", kind=TAX_BACK)
+    rows = [*at(date(2024, 1, 15), date(2024, 12, 1)), wages, back, row(date(2024, 10, 29), "-1", kind=BAS)]
+    late = columns(TAX_OBLIGATIONS, rows, "periodEnd", "daysLate")
+    assert dict(late)["2024-09-30"] == 1
+
+
 @given(histories())
 def test_tax_obligations_agree_with_the_oracle(rows: list[Row]) -> None:
     names = ("periodEnd", "dueDate", "impliedGst", "impliedTotal", "paid", "daysLate")

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from pipelines.figures import rhythm
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, posted_month
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
-from pipelines.reports.completeness import rhythm
 from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
 from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.cached import cached
@@ -85,42 +85,15 @@ def broken(facts: Facts) -> pl.LazyFrame:
 
 def silences(facts: Facts) -> pl.LazyFrame:
     """Return improbable pauses of unproven steps, with the counts of days that the probability is computed from."""
-    first, last = (pl.col("previous_day") + 1).cast(pl.Date), (pl.col("day") - 1).cast(pl.Date)
-    silent, working = pl.col("pause") - 1, rhythm.working_days(first, last)
+    pauses = steps(facts).filter(is_unproven(), pl.col("pause") - 1 >= SHORTEST_SILENCE)
     return (
-        steps(facts)
-        .filter(is_unproven(), silent >= SHORTEST_SILENCE)
-        .join(_days_of_accounts(facts), on=BY_ACCOUNT, how="left", validate="m:1")
-        .with_columns(silentWorkingDays=working, silentWeekendDays=silent - working)
-        .with_columns(
-            otherWorkingDays=pl.col("workingDays") - pl.col("silentWorkingDays"),
-            otherWeekendDays=pl.col("weekendDays") - pl.col("silentWeekendDays"),
-        )
-        .filter(rhythm.is_improbable(rhythm.probability()))
+        rhythm.counted(pauses, steps(facts))
+        .filter(rhythm.is_improbable())
         .with_columns(
             evidence=pl.lit("silence"),
             lastSeen=pl.col("previous_day").cast(pl.Date),
             nextSeen=pl.col("day").cast(pl.Date),
         )
-    )
-
-
-def _days_of_accounts(facts: Facts) -> pl.LazyFrame:
-    """Return each account's working and weekend days between its first and last row, and how many had rows."""
-    day = pl.col("day").cast(pl.Date)
-    is_working = day.dt.weekday() <= 5
-    spanned, working = (pl.col("last") - pl.col("first")).dt.total_days() + 1, pl.col("workingDays")
-    return (
-        steps(facts)
-        .group_by(BY_ACCOUNT)
-        .agg(
-            activeWorkingDays=is_working.sum().cast(pl.Int64),
-            activeWeekendDays=(~is_working).sum().cast(pl.Int64),
-            first=day.min(),
-            last=day.max(),
-        )
-        .with_columns(workingDays=rhythm.working_days(pl.col("first"), pl.col("last")))
-        .with_columns(weekendDays=spanned - working)
     )
 
 

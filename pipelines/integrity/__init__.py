@@ -8,5 +8,16 @@ says that anybody did wrong: each states an honest explanation that it can't exc
 from pipelines.integrity.finding import KIND, Described, described, digest, finding_rows, findings
 from pipelines.integrity.revenue import with_exclusions
 from pipelines.integrity.undressed import undressed
+from pipelines.integrity.unproven import unproven_since
 
-__all__ = ["KIND", "Described", "described", "digest", "finding_rows", "findings", "undressed", "with_exclusions"]
+__all__ = [
+    "KIND",
+    "Described",
+    "described",
+    "digest",
+    "finding_rows",
+    "findings",
+    "undressed",
+    "unproven_since",
+    "with_exclusions",
+]

@@ -113,6 +113,12 @@ def finding_rows(facts: Facts) -> pl.DataFrame:
     return facts.cached(_rows)
 
 
+def open_rows(facts: Facts) -> pl.DataFrame:
+    """Return `finding_rows` of the findings that nobody resolved."""
+    open_ones = findings(facts).filter(pl.col("resolved_on").is_null()).select(_FINDING)
+    return finding_rows(facts).join(open_ones, on=_FINDING, how="semi", nulls_equal=True, maintain_order="left")
+
+
 def _findings(facts: Facts) -> pl.DataFrame:
     if finding_rows(facts).is_empty():
         return pl.DataFrame(schema=FINDINGS)

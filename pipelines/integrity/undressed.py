@@ -11,17 +11,15 @@ import polars as pl
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity.finding import described, finding_rows, findings
+from pipelines.integrity.finding import described, open_rows
 
 
 def undone_rows(facts: Facts) -> pl.DataFrame:
     """Return `customer_number`, `transaction_id` of the rows that a rating leaves out, each once."""
     whole, receipts = (_codes(undone) for undone in ("all", "receipts"))
     is_receipt = pl.col("finding").is_in(receipts) & (pl.col("contribution") > 0)
-    open_ones = findings(facts).filter(pl.col("resolved_on").is_null()).select(BY_CUSTOMER, "finding", "about")
-    rows = finding_rows(facts).filter(pl.col("finding").is_in(whole) | is_receipt)
-    of_open = rows.join(open_ones, on=[BY_CUSTOMER, "finding", "about"], how="semi", nulls_equal=True)
-    return of_open.select(BY_CUSTOMER, "transaction_id").unique().sort(BY_CUSTOMER, "transaction_id")
+    rows = open_rows(facts).filter(pl.col("finding").is_in(whole) | is_receipt)
+    return rows.select(BY_CUSTOMER, "transaction_id").unique().sort(BY_CUSTOMER, "transaction_id")
 
 
 def _codes(undone: str) -> list[str]:

@@ -5,6 +5,7 @@ Own transfers that are described as receipts are here, too: their other side is 
 
 import polars as pl
 
+from pipelines.figures import rhythm
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.mentions import mentions
@@ -14,9 +15,8 @@ from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
 
 # All our judgement.
 LEAST_MISSING = 60_00  # cents; fees and interest that an export leaves out are smaller
-SILENT_DAYS = 25
-SERIES = 2  # fewest recurring series that go on after the silence
-SERIES_DAYS = 70  # in which a series must have a row, on either side of the silence
+SILENT_DAYS = 25  # between two days with rows
+RHYTHM_DAYS = 60  # before and after the silence: at least ten of them must have rows
 LEAST_MENTIONS = 3
 FEWEST_TRANSFERS = 2
 MENTIONED_SHARE = 0.1  # of a usual year's receipts
@@ -49,35 +49,49 @@ def withheld_rows(facts: Facts) -> pl.LazyFrame:
 
 
 def silences(facts: Facts) -> pl.DataFrame:
-    """Return the first row (`date`, `transaction_id`) after each long silence, and `since`: the last day before it."""
+    """Return the first row after each silence of an account that is long, and improbable by the account's rhythm.
+
+    `customer_number, account_id, date, transaction_id`. Texts and balances play no part, so leaving them out hides
+    no silence. An account that was hardly used before or after it has no rhythm to judge by.
+    """
+    days = _days_with_rows(facts)
+    long = days.filter(
+        (pl.col("day") - pl.col("previous_day")).dt.total_days() > SILENT_DAYS,
+        (pl.col("previous_day") - pl.col("tenth_before")).dt.total_days() < RHYTHM_DAYS,
+        (pl.col("tenth_after") - pl.col("day")).dt.total_days() < RHYTHM_DAYS,
+    )
+    if long.is_empty():  # true for most customers, and the query below takes time even on an empty frame
+        return long.select(*BY_ACCOUNT, "transaction_id", date="day")
+    return (
+        rhythm.counted(long.lazy(), days.lazy())
+        .filter(rhythm.is_improbable())
+        .select(*BY_ACCOUNT, "transaction_id", date="day")
+        .collect(engine="in-memory")
+    )
+
+
+def _days_with_rows(facts: Facts) -> pl.DataFrame:
+    """Return each account's days with rows: `day` and `transaction_id` of its first row; and days with rows around it.
+
+    These are `previous_day`, `tenth_before` (the tenth, counted back from it) and `tenth_after` (the tenth from it on).
+    """
+    day = pl.col("day")
     return (
         facts.rows.lazy()
-        .select(BY_CUSTOMER, "date", "transaction_id")
-        .unique([BY_CUSTOMER, "date"], keep="first", maintain_order=True)
-        .with_columns(since=pl.col("date").shift(1).over(BY_CUSTOMER))
-        .filter((pl.col("date") - pl.col("since")).dt.total_days() > SILENT_DAYS)
+        .select(*BY_ACCOUNT, "transaction_id", day="date")
+        .unique([*BY_ACCOUNT, "day"], keep="first", maintain_order=True)
+        .with_columns(
+            previous_day=day.shift(1).over(BY_ACCOUNT),
+            tenth_before=day.shift(10).over(BY_ACCOUNT),
+            tenth_after=day.shift(-9).over(BY_ACCOUNT),
+        )
         .collect(engine="in-memory")
     )
 
 
 def withheld_months(facts: Facts) -> pl.LazyFrame:
-    """Return rows more than SILENT_DAYS after the row before them, if at least SERIES recurring series go on."""
-    recurring = facts.rows.lazy().filter(pl.col("series_id").is_not_null())
-    series = recurring.select(BY_CUSTOMER, "series_id", day="date")
-    around = (
-        facts.cached(silences)
-        .lazy()
-        .join(series, on=BY_CUSTOMER, how="inner")
-        .filter(
-            (pl.col("day") >= pl.col("since") - pl.duration(days=SERIES_DAYS))
-            & (pl.col("day") <= pl.col("date") + pl.duration(days=SERIES_DAYS))
-        )
-    )
-    gap = (BY_CUSTOMER, "date", "transaction_id")
-    both = around.group_by(*gap, "series_id").agg(
-        goes_on=(pl.col("day") <= pl.col("since")).any() & (pl.col("day") >= pl.col("date")).any()
-    )
-    found = both.group_by(gap).agg(series=pl.col("goes_on").sum()).filter(pl.col("series") >= SERIES)
+    """Return the first row after each improbable silence."""
+    found = facts.cached(silences).lazy()
     return found.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.lit(0, pl.Int64))
 
 

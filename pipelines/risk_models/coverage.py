@@ -42,6 +42,7 @@ from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributio
 from pipelines.figures.mentions import mentions
 from pipelines.figures.offsets import ROUNDING, offsets
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.integrity import unproven_since
 from pipelines.metrics.definition import (
     Arithmetic,
     Balances,
@@ -419,15 +420,19 @@ def _days_with_rows(facts: Facts) -> pl.LazyFrame:
     before = offset.forward_fill().shift().over("account")
     pause = (pl.col("date") - pl.col("date").shift()).dt.total_days().over("account")
     is_stated = offset.forward_fill().over("account").is_not_null()
+    is_doubted = (pl.col("date") >= pl.col("unproven_since")).fill_null(value=False)
     return (
         offsets(facts)
         .lazy()
         .join(described, on=BY_ACCOUNT, how="left", validate="m:1")
+        .join(facts.cached(unproven_since).lazy(), on=BY_ACCOUNT, how="left", validate="m:1")
         .sort("account", "date")
         .with_columns(
             follows=pl.when(known).then((offset - before).abs() <= pl.lit(ROUNDING)), pause=pause.fill_null(1)
         )
-        .with_columns(holds=(pl.col("follows").backward_fill().over("account") & is_stated).fill_null(value=False))
+        .with_columns(
+            holds=(pl.col("follows").backward_fill().over("account") & is_stated & ~is_doubted).fill_null(value=False)
+        )
     )
 
 

@@ -92,6 +92,15 @@ def test_silence_is_seen_if_balances_agree_across_it() -> None:
     assert seen == (D(ALLOWED_SILENCE) / 180).quantize(D("0.0001"))
 
 
+def test_balances_prove_nothing_after_a_silence_that_is_improbable() -> None:
+    busy = [row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)]
+    silent = [each for each in busy if not 250 <= (each["date"] - START).days < 280]
+    assert coverage(chained(silent), "buffer_days_180d") == (D(250 - 220) / 180).quantize(D("0.0001"))
+    assert coverage(chained(silent), "collector_payments_180d") == (D(30 + 150 / D(2)) / 180).quantize(D("0.0001"))
+    now_and_then = [each for each in silent if (each["date"] - START).days % 14 == 0]
+    assert coverage(chained(now_and_then), "buffer_days_180d") == 1
+
+
 def test_an_account_that_begins_at_zero_is_new() -> None:
     old = chained([row(day, "-1", kind="cost_of_sales/suppliers") for day in range(400)])
     new = [row(day, "1", kind="cost_of_sales/suppliers", account_id=SAVINGS) for day in range(310, 400)]

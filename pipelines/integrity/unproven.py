@@ -1,0 +1,19 @@
+"""Accounts whose balances prove nothing, because a month of their rows seems to be missing.
+
+Balances that agree on both sides of a silence prove that nothing is missing, unless they were changed. Nobody can tell
+from the rows, so from the silence on they count as unproven until a person resolves the finding.
+"""
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.integrity.finding import open_rows
+from pipelines.integrity.withheld import silences
+
+
+def unproven_since(facts: Facts) -> pl.DataFrame:
+    """Return accounts with an unresolved silence: `customer_number, account_id, unproven_since` (date)."""
+    found = facts.cached(silences)
+    unresolved = found if found.is_empty() else found.join(open_rows(facts), on="transaction_id", how="semi")
+    return unresolved.group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())

@@ -24,7 +24,7 @@ LEAST_THROUGH = 0.94  # share of a payment that comes back in a circle; whoever 
 PARKED_DAYS, FIRST_DAYS, LAST_DAYS = 9, 8, 4  # between the two rows; of the next month; of the month that ends
 MONTHS_PARKED = 2
 _STEADY = ("payroll", "premises", "rent_received")  # fixed by contracts, so the same pair recurs every month
-_KEY = (BY_CUSTOMER, "size")
+_KEY, _PARTY = (BY_CUSTOMER, "size"), (BY_CUSTOMER, "party")
 # Words that many names of businesses share, so that sharing them means nothing.
 COMMON = ("the", "and", "pty", "ltd", "limited", "trust", "services", "group", "holdings", "australia", "company")
 
@@ -206,13 +206,29 @@ def _periods(*after: int) -> list[pl.Expr]:
 
 
 def parked(facts: Facts) -> pl.LazyFrame:
-    """Return receipts of a month's last days that leave early in the next month, in at least MONTHS_PARKED months."""
-    last = (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < LAST_DAYS
-    over = last & (pl.col("date_out").dt.month_start() > pl.col("date")) & (pl.col("date_out").dt.day() <= FIRST_DAYS)
-    stays = facts.cached(pairs).lazy().filter(over, pl.col("relation") != "other", pl.col("gap") <= PARKED_DAYS)
-    return stays.filter(pl.col("date").dt.month_start().n_unique().over(BY_CUSTOMER) >= MONTHS_PARKED).pipe(
-        _both, pl.col("name")
+    """Return receipts of a month's last days that leave early in the next month, in at least MONTHS_PARKED months.
+
+    A receipt of the last days from the same party has not had time to leave. It is returned, too.
+    """
+    over = _at_months_end() & (pl.col("date_out").dt.month_start() > pl.col("date"))
+    leaves = (pl.col("date_out").dt.day() <= FIRST_DAYS) & (pl.col("gap") <= PARKED_DAYS)
+    left = facts.cached(pairs).lazy().filter(over & leaves, pl.col("relation") != "other")
+    often = left.filter(pl.col("date").dt.month_start().n_unique().over(BY_CUSTOMER) >= MONTHS_PARKED)
+    still_there = (
+        facts.cached(candidates)
+        .lazy()
+        .filter("is_receipt", _at_months_end(), pl.col("age") <= PARKED_DAYS)
+        .join(
+            often.select(BY_CUSTOMER, "party", about="name").unique(_PARTY, keep="first", maintain_order=True),
+            on=_PARTY,
+        )
+        .select(BY_CUSTOMER, "about", "transaction_id", cents="size")
     )
+    return pl.concat([often.pipe(_both, pl.col("name")), still_there])
+
+
+def _at_months_end() -> pl.Expr:
+    return (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < LAST_DAYS
 
 
 def _both(trips: pl.LazyFrame, about: pl.Expr) -> pl.LazyFrame:

@@ -93,6 +93,15 @@ def test_true_revenue_is_stated_revenue_without_what_came_back() -> None:
     assert value_of(explain(facts, "true_revenue_180d")) == figures["true_revenue_180d"]
 
 
+def test_parked_money_that_has_not_had_time_to_leave_is_left_out_too() -> None:
+    parked = [(62, "8000", "customer_transfer", "a"), (60, "-8000", "suppliers", "a")]
+    parked += [(32, "9000", "customer_transfer", "a"), (30, "-9000", "suppliers", "a")]
+    found = findings(Facts(rows(*TRADE, *parked, (2, "7000", "customer_transfer", "a")), TODAY))
+    assert found.filter(finding="month_end_parking")["amount"].to_list() == [24000]
+    other = findings(Facts(rows(*TRADE, *parked, (2, "7000", "customer_transfer", "b")), TODAY))
+    assert other.filter(finding="month_end_parking")["amount"].to_list() == [17000]
+
+
 def test_a_resolved_finding_is_shown_and_leaves_nothing_out() -> None:
     [open_one] = findings(Facts(DRESSED, TODAY)).to_dicts()
     facts = Facts(DRESSED, TODAY, resolved(open_one["key"]))

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
-from pipelines.synthetic import LABELLED, Business, SyntheticAccount
+from pipelines.synthetic import LABELLED, Business, Person, SyntheticAccount
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, AccountType
 
 RECEIVED = datetime(2026, 11, 1, tzinfo=UTC)
@@ -26,14 +26,14 @@ TRUTH = (
 )
 
 
-def in_groups(businesses: Iterable[Business], rows: int) -> Iterator[pl.DataFrame]:
-    """Yield rows of ACCEPTED with `true_…` columns, about `rows` at a time, of whole businesses.
+def in_groups(customers: Iterable[Business | Person], rows: int) -> Iterator[pl.DataFrame]:
+    """Yield rows of ACCEPTED with `true_…` columns, about `rows` at a time, of whole customers.
 
-    The n-th business is customer n, and its rows are one submission.
+    The n-th is customer n, and its rows are one submission.
     """
     group: list[pl.DataFrame] = []
-    for number, business in enumerate(businesses, start=1):
-        group.append(_of_business(number, business))
+    for number, customer in enumerate(customers, start=1):
+        group.append(_of_customer(number, customer))
         if sum(frame.height for frame in group) >= rows:
             yield pl.concat(group)
             group = []
@@ -41,17 +41,17 @@ def in_groups(businesses: Iterable[Business], rows: int) -> Iterator[pl.DataFram
         yield pl.concat(group)
 
 
-def accepted(businesses: Iterable[Business]) -> pl.DataFrame:
-    """Return the rows of all businesses at once."""
-    return pl.concat(in_groups(businesses, 1))
+def accepted(customers: Iterable[Business | Person]) -> pl.DataFrame:
+    """Return the rows of all customers at once."""
+    return pl.concat(in_groups(customers, 1))
 
 
-def _of_business(number: int, business: Business) -> pl.DataFrame:
-    customer = UUID(int=number)
-    rows = pl.concat([_of_account(customer, account) for account in business.accounts]).with_row_index("position")
+def _of_customer(number: int, customer: Business | Person) -> pl.DataFrame:
+    customer_id = UUID(int=number)
+    rows = pl.concat([_of_account(customer_id, account) for account in customer.accounts]).with_row_index("position")
     filled = rows.with_columns(
         customer_number=pl.lit(number, pl.Int64),
-        job_id=pl.lit(customer.bytes),
+        job_id=pl.lit(customer_id.bytes),
         received_seq=pl.lit(number, pl.Int64),
         received_at=pl.lit(RECEIVED),
         appended=pl.lit(value=False),

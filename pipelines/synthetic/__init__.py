@@ -18,10 +18,11 @@ Brands, trades, wordings and PDF layouts are files in `data/`; the code says onl
             ...  # POST it
 
 `business(n, ...)` makes only business number `n` of the portfolio, counted from 0. `plain_rows` makes one account for
-load tests. Training uses `part="train"`: its businesses meet no brand and no bank that is held out (`is_held_out`,
-`held_out_banks`).
+load tests. `people` makes personal accounts instead (`pipelines.synthetic.people`). Training uses `part="train"`: its
+businesses meet no brand and no bank that is held out (`is_held_out`, `held_out_banks`).
 """
 
+from pipelines.synthetic.people import people
 from pipelines.synthetic.portfolio import business, portfolio
 from pipelines.synthetic.submissions import plain_rows, submissions
 from pipelines.synthetic.world.brands import is_held_out
@@ -29,10 +30,12 @@ from pipelines.synthetic.world.model import (
     LABELLED,
     Business,
     Facility,
+    Income,
     Latents,
     Lookalike,
     Outcome,
     Part,
+    Person,
     SyntheticAccount,
 )
 from pipelines.synthetic.world.styles import held_out_banks
@@ -41,14 +44,17 @@ __all__ = [
     "LABELLED",
     "Business",
     "Facility",
+    "Income",
     "Latents",
     "Lookalike",
     "Outcome",
     "Part",
+    "Person",
     "SyntheticAccount",
     "business",
     "held_out_banks",
     "is_held_out",
+    "people",
     "plain_rows",
     "portfolio",
     "submissions",

@@ -1,10 +1,10 @@
-"""A business of the portfolio as tables for a data scientist, with the truth beside every row."""
+"""A business or person of the portfolio as tables for a data scientist, with the truth beside every row."""
 
 from dataclasses import asdict
 
 import polars as pl
 
-from pipelines.synthetic.world.model import LABELLED, Business
+from pipelines.synthetic.world.model import LABELLED, Business, Person
 from pipelines.vocabulary.schemas import MONEY
 
 _CUSTOMER = pl.Schema({"customer": pl.UInt32()})  # number in the portfolio, from 0
@@ -71,9 +71,22 @@ FACILITIES = pl.Schema(
         "status": pl.String(),
     }
 )
+PEOPLE = pl.Schema(
+    {**_CUSTOMER, "abn": pl.String(), "name": pl.String(), "situation": pl.String(), "state": pl.String()}
+)
+INCOMES = pl.Schema(
+    {
+        **_CUSTOMER,
+        "payer": pl.String(),  # the `counterparty` of its transactions
+        "kind": pl.String(),
+        "period": pl.String(),
+        "payments": pl.UInt32(),
+        "missed": pl.UInt32(),
+    }
+)
 
 
-def transactions(number: int, business: Business) -> pl.DataFrame:
+def transactions(number: int, business: Business | Person) -> pl.DataFrame:
     """Return all rows of all accounts (schema TRANSACTIONS), account by account in statement order."""
     return pl.concat(
         account.transactions.select(
@@ -118,7 +131,7 @@ def customer(number: int, business: Business) -> pl.DataFrame:
     return pl.DataFrame([row], schema=CUSTOMERS)
 
 
-def accounts(number: int, business: Business) -> pl.DataFrame:
+def accounts(number: int, business: Business | Person) -> pl.DataFrame:
     """Return a row for each account (schema ACCOUNTS)."""
     rows = [
         {
@@ -140,3 +153,14 @@ def facilities(number: int, business: Business) -> pl.DataFrame:
     """Return a row for each facility (schema FACILITIES)."""
     rows = [{"customer": number, **asdict(facility)} for facility in business.facilities]
     return pl.DataFrame(rows, schema=FACILITIES)
+
+
+def person(number: int, one: Person) -> pl.DataFrame:
+    """Return one row (schema PEOPLE)."""
+    row = {"customer": number, **{name: getattr(one, name) for name in ("abn", "name", "situation", "state")}}
+    return pl.DataFrame([row], schema=PEOPLE)
+
+
+def incomes(number: int, one: Person) -> pl.DataFrame:
+    """Return a row for each regular payer (schema INCOMES)."""
+    return pl.DataFrame([{"customer": number, **asdict(income)} for income in one.incomes], schema=INCOMES)

@@ -5,7 +5,8 @@ synthetic businesses must not be mixed with real ones.
 """
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -22,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from api.core.commands.console import AsJson, complaint, err, now, opened_store, print_record
 from api.core.commands.files import as_csv
 from api.service.commands.lender import Lender, issue_key_for
-from pipelines.synthetic import Business, Part, frames, portfolio, submissions
+from pipelines.synthetic import Business, Part, Person, frames, people, portfolio, submissions
 from pipelines.synthetic.pdf import EVERY_LAYOUT, LAYOUTS, statement_pdf
 from storage.core.settings import Environment, Settings
 
@@ -31,7 +32,7 @@ synthetic = typer.Typer(
 )
 
 _Thing = TypeVar("_Thing")
-BUSINESSES_PER_PIECE = 20  # held in memory before they are written
+CUSTOMERS_PER_PIECE = 20  # held in memory before they are written
 
 
 class Format(StrEnum):
@@ -64,6 +65,7 @@ def generate(
     lookalikes: Annotated[bool, typer.Option(help="Make many honest lookalikes of trouble and window dressing.")] = (
         False
     ),
+    as_people: Annotated[bool, typer.Option("--people", help="Personal accounts instead of businesses.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a portfolio: transactions with their labels, customers with outcomes, accounts and facilities.
@@ -77,16 +79,27 @@ def generate(
     trouble or like window dressing (lookalike); with --lookalikes each kind
     of them occurs in at least a tenth of the businesses.
 
+    With --people, the customers are people with a personal account each, and
+    incomes.csv says who pays them regularly, and of what kind the income is.
+    They have no facilities, outcomes, faults or lookalikes.
+
     Example: tidemark synthetic generate --customers 500 --months 12 --seed 7 --out portfolio
     """
+    if as_people and (faults or lookalikes):
+        raise complaint("people have neither faults nor lookalikes: leave out --people, or --faults and --lookalikes")
     _must_be_empty(out)
     wanted: Part | None = None if part is None else part.value
-    businesses = portfolio(customers, months, seed, _last_day(until), faults, wanted, lookalikes)
+    last = _last_day(until)
+    made: Iterator[Business | Person] = (
+        people(customers, months, seed, last, wanted)
+        if as_people
+        else portfolio(customers, months, seed, last, faults, wanted, lookalikes)
+    )
     with ExitStack() as files:
-        folder = _Folder(out, format_, files)
-        for piece in _in_pieces(_with_progress(businesses, customers, show=not as_json)):
+        folder = _Folder(out, format_, _OF_PERSON if as_people else _OF_BUSINESS, files)
+        for piece in _in_pieces(_with_progress(made, customers, show=not as_json)):
             folder.write(piece)
-    print_record({"folder": str(out), **vars(folder.summary)}, as_json=as_json)
+    print_record({"folder": str(out), **folder.summary}, as_json=as_json)
 
 
 @synthetic.command("statements")
@@ -180,15 +193,6 @@ class _Clock:
         self.today = through
 
 
-@dataclass
-class _Summary:
-    customers: int = 0
-    accounts: int = 0
-    transactions: int = 0
-    facilities: int = 0
-    defaults: int = 0
-
-
 class _Writer(Protocol):
     def write(self, rows: pl.DataFrame) -> None: ...
 
@@ -228,35 +232,39 @@ class _Parquet:
         self._open.write_table(table)
 
 
+# How each table beside the transactions is made of a customer and its number.
+_Tables = Mapping[str, Callable[[int, Any], pl.DataFrame]]
+_OF_BUSINESS: _Tables = {
+    "customers": frames.customer,
+    "accounts": frames.accounts,
+    "facilities": frames.facilities,
+}
+_OF_PERSON: _Tables = {"customers": frames.person, "accounts": frames.accounts, "incomes": frames.incomes}
+
+
 class _Folder:
-    """Writes the files of a portfolio, piece by piece."""
+    """Writes the files of a portfolio, piece by piece, and counts their rows."""
 
-    def __init__(self, out: Path, format_: Format, files: ExitStack) -> None:
+    def __init__(self, out: Path, format_: Format, tables: _Tables, files: ExitStack) -> None:
         out.mkdir(parents=True, exist_ok=True)
-        self.summary = _Summary()
+        self.summary: Counter[str] = Counter()
         self._transactions = _transactions_writer(out, format_, files)
-        names = ("labels", "customers", "accounts", "facilities")
-        self._tables = {name: _Csv(files.enter_context((out / f"{name}.csv").open("wb"))) for name in names}
-
-    def write(self, piece: list[tuple[int, Business]]) -> None:
-        rows = pl.concat(frames.transactions(number, business) for number, business in piece)
-        self._transactions.write(rows)
-        tables = {
-            "labels": frames.training_labels(rows),
-            "customers": pl.concat(frames.customer(*each) for each in piece),
-            "accounts": pl.concat(frames.accounts(*each) for each in piece),
-            "facilities": pl.concat(frames.facilities(*each) for each in piece),
+        self._tables = tables
+        self._files = {
+            name: _Csv(files.enter_context((out / f"{name}.csv").open("wb"))) for name in ("labels", *tables)
         }
-        for name, table in tables.items():
-            self._tables[name].write(table)
-        self._count(rows, tables)
 
-    def _count(self, rows: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> None:
-        self.summary.customers += tables["customers"].height
-        self.summary.accounts += tables["accounts"].height
-        self.summary.transactions += rows.height
-        self.summary.facilities += tables["facilities"].height
-        self.summary.defaults += int(tables["customers"]["defaults"].sum())
+    def write(self, piece: list[tuple[int, Business | Person]]) -> None:
+        rows = pl.concat(frames.transactions(number, customer) for number, customer in piece)
+        self._transactions.write(rows)
+        self._files["labels"].write(frames.training_labels(rows))
+        self.summary["transactions"] += rows.height
+        for name, make in self._tables.items():
+            table = pl.concat(make(*each) for each in piece)
+            self._files[name].write(table)
+            self.summary[name] += table.height
+            if "defaults" in table.columns:
+                self.summary["defaults"] += int(table["defaults"].sum())
 
 
 def _transactions_writer(out: Path, format_: Format, files: ExitStack) -> _Writer:
@@ -276,11 +284,11 @@ def _last_day(until: datetime | None) -> date:
     return (now() - timedelta(days=1)).date() if until is None else until.date()
 
 
-def _in_pieces(businesses: Iterator[Business]) -> Iterator[list[tuple[int, Business]]]:
-    piece: list[tuple[int, Business]] = []
-    for numbered in enumerate(businesses):
+def _in_pieces(customers: Iterator[Business | Person]) -> Iterator[list[tuple[int, Business | Person]]]:
+    piece: list[tuple[int, Business | Person]] = []
+    for numbered in enumerate(customers):
         piece.append(numbered)
-        if len(piece) == BUSINESSES_PER_PIECE:
+        if len(piece) == CUSTOMERS_PER_PIECE:
             yield piece
             piece = []
     if piece:

@@ -131,10 +131,10 @@ def _profile(rng: Random, days: Window, part: Part | None, latents: Latents, con
     turnover = round(_log_uniform(rng, *trade.turnover)) * 100
     stressed = condition in ("distressed", "failing")
     roles, suburbs = _roles(rng), tuple(rng.sample(names().suburbs[state], 3))
-    bank, other = rng.sample(_banks(part), 2)
+    bank, other = rng.sample(usable_banks(part), 2)
     processors = _processors(rng, bank, part)
     platforms = tuple(allowed(trade.platforms, lambda platform: canonical(platform.name), part))
-    name, abn = trading_name(rng, owner, trade.endings), _abn(rng)
+    name, abn = trading_name(rng, owner, trade.endings), make_abn(rng)
     return Profile(
         abn=abn,
         name=name,
@@ -179,12 +179,14 @@ def _log_uniform(rng: Random, low: float, high: float) -> float:
     return low * ratio
 
 
-def _abn(rng: Random) -> str:
+def make_abn(rng: Random) -> str:
+    """Return a random ABN with valid check digits."""
     body = digits(rng, 9)
     return str(australian_business_number.calc_check_digits(body)) + body
 
 
-def _banks(part: Part | None) -> list[BankStyle]:
+def usable_banks(part: Part | None) -> list[BankStyle]:
+    """Return the banks that customers of a part of the portfolio may have."""
     return [style for style in bank_styles() if part is None or style.held_out == (part == "test")]
 
 

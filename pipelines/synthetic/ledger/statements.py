@@ -61,17 +61,22 @@ def _account(
     profile: Profile, role: Role, rows: list[LedgerEntry], numbers: dict[tuple[Role, str], int], rng: Random
 ) -> SyntheticAccount:
     bank = profile.second_bank if role == "second" and profile.second_bank else profile.bank
-    branch = rng.randrange(10**6) % 10 ** (6 - len(bank.bsb_prefix))
-    bsb = f"{bank.bsb_prefix}{branch:0{6 - len(bank.bsb_prefix)}}"
     return SyntheticAccount(
         account_name=f"{profile.name} {_NAMES[role]}",
-        bsb=f"{bsb[:3]}-{bsb[3:]}",
+        bsb=branch_bsb(bank, rng),
         account_number=profile.numbers[role],
         bank_name=bank.name,
         account_type=_TYPES[role],
         credit_limit=_credit_limit(profile, role),
-        transactions=_statement(profile, role, bank, rows, numbers, rng),
+        transactions=statement(role, bank, profile.state, rows, numbers, rng),
     )
+
+
+def branch_bsb(bank: BankStyle, rng: Random) -> str:
+    """Return the BSB of a made-up branch of the bank."""
+    branch = rng.randrange(10**6) % 10 ** (6 - len(bank.bsb_prefix))
+    bsb = f"{bank.bsb_prefix}{branch:0{6 - len(bank.bsb_prefix)}}"
+    return f"{bsb[:3]}-{bsb[3:]}"
 
 
 def _credit_limit(profile: Profile, role: Role) -> str | None:
@@ -79,15 +84,19 @@ def _credit_limit(profile: Profile, role: Role) -> str | None:
     return str(dollars(cents)) if cents else None
 
 
-def _statement(
-    profile: Profile,
+def statement(
     role: Role,
     bank: BankStyle,
+    state: str,
     rows: list[LedgerEntry],
     numbers: dict[tuple[Role, str], int],
     rng: Random,
 ) -> pl.DataFrame:
-    teller = Teller(bank, rng, profile.state, str(rng.randrange(1_000, 10_000)))
+    """Print an account's rows in its bank's words, with the truth about each (LABELLED).
+
+    `numbers`: of the series of the customer's accounts so far; new ones join it.
+    """
+    teller = Teller(bank, rng, state, str(rng.randrange(1_000, 10_000)))
     ids = [f"txn_{rng.getrandbits(64):016x}" for _ in rows] if bank.gives_ids else [None] * len(rows)
     movements = [row.movement for row in rows]
     brands = [movement.party.brand or None for movement in movements]

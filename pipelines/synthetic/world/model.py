@@ -60,6 +60,7 @@ Part = Literal["train", "test"]
 """A part of a portfolio. Held-out brands and banks never occur in `train`, and wherever possible in `test`."""
 
 Condition = Literal["sound", "start_up", "distressed", "failing"]
+IncomeKind = Literal["wages", "benefit", "pension", "rent", "contract_revenue", "regular"]
 FacilityStatus = Literal["active", "in_arrears", "defaulted", "repaid", "renewed"]
 
 
@@ -138,6 +139,29 @@ class Business:
     lookalikes: tuple[Lookalike, ...]  # that occur in its rows, in alphabetical order
     missed_wages: int  # payments of wages that were not made within a week of their day
     not_supplied: str | None = None  # number of an account that the lender never sees
+
+
+@dataclass(frozen=True)
+class Income:
+    """A payer that pays a person again and again."""
+
+    payer: str  # canonical name: the `counterparty` of its rows
+    kind: IncomeKind
+    period: str  # weekly, fortnightly, monthly, quarterly or irregular
+    payments: int
+    missed: int  # due dates without payment
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """A made-up person with a personal account. All other credits than those of `incomes` are no regular income."""
+
+    abn: str
+    name: str
+    situation: str  # of people.yaml
+    state: str
+    accounts: tuple[SyntheticAccount, ...]
+    incomes: tuple[Income, ...]
 
 
 class Party(NamedTuple):

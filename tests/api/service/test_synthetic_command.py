@@ -85,6 +85,22 @@ def test_lookalikes_are_labelled_and_named_beside_the_customer(tmp_path: Path) -
     assert len(labelled) > 5
 
 
+def test_people_come_with_their_incomes(tmp_path: Path) -> None:
+    summary = generated(tmp_path / "people", "--people")
+    rows = pl.read_csv(tmp_path / "people" / "transactions.csv", schema=frames.TRANSACTIONS)
+    incomes = pl.read_csv(tmp_path / "people" / "incomes.csv", schema=frames.INCOMES)
+    assert summary["incomes"] == incomes.height > 10
+    assert summary["customers"] == pl.read_csv(tmp_path / "people" / "customers.csv", schema=frames.PEOPLE).height == 22
+    paid = rows.filter(pl.col("amount") > 0).select("customer", payer="counterparty").unique()
+    assert incomes.join(paid, on=("customer", "payer"), how="anti").is_empty()
+
+
+def test_people_with_faults_are_refused(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, [*GENERATE, "--people", "--faults", "--out", str(tmp_path / "people")])
+    assert ran.exit_code == 1
+    assert "neither faults nor lookalikes" in ran.stderr
+
+
 def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     ran = CliRunner().invoke(app, [*GENERATE, "--out", str(tmp_path)])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pikepdf
 
-from pipelines.synthetic import Business, Part, base_model, frames, portfolio
+from pipelines.synthetic import Business, Part, Person, base_model, frames, people, portfolio
 from pipelines.synthetic.pdf import EVERY_LAYOUT, statement_pdf
 
 FILE = Path(__file__).with_name("fingerprint.json")
@@ -28,14 +28,20 @@ def fingerprint() -> dict[str, str]:
         for seed in (1, 7)
         for part in PARTS
     }
+    some_people = {f"people, part {part}": _of_people(people(12, 6, 1, UNTIL, part)) for part in PARTS}
     statements = {f"statement {layout}": _of_statement(layout) for layout in EVERY_LAYOUT}
     training = _hash(base_model.portfolio_rows(5).write_ndjson().encode())
-    return {**businesses, **statements, "rows of the base model": training}
+    return {**businesses, **some_people, **statements, "rows of the base model": training}
 
 
 def _of_businesses(businesses: Iterable[Business]) -> str:
     tables = (frames.transactions, frames.customer, frames.accounts, frames.facilities)
     return _hash(*(table(n, one).write_ndjson().encode() for n, one in enumerate(businesses) for table in tables))
+
+
+def _of_people(some: Iterable[Person]) -> str:
+    tables = (frames.transactions, frames.person, frames.accounts, frames.incomes)
+    return _hash(*(table(n, one).write_ndjson().encode() for n, one in enumerate(some) for table in tables))
 
 
 def _of_statement(layout: str) -> str:

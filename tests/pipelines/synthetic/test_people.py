@@ -1,0 +1,56 @@
+"""People: who pays them, what is missing, and what is held out."""
+
+from datetime import date
+
+import polars as pl
+
+from pipelines.synthetic import Part, Person, held_out_banks, people
+from pipelines.synthetic.people.situations import situations
+
+UNTIL = date(2025, 6, 30)
+
+
+def made(count: int = 40, part: Part | None = None) -> list[Person]:
+    return list(people(count, 12, 5, UNTIL, part))
+
+
+def credits_of(person: Person) -> pl.DataFrame:
+    return pl.concat(account.transactions for account in person.accounts).filter(pl.col("amount") > 0)
+
+
+def test_the_same_seed_gives_the_same_people() -> None:
+    for one, again in zip(made(6), made(3) + made(6)[3:], strict=True):
+        assert (one.name, one.incomes) == (again.name, again.incomes)
+        assert one.accounts[0].transactions.equals(again.accounts[0].transactions)
+
+
+def test_every_payment_of_an_income_names_its_payer() -> None:
+    for person in made():
+        paid = credits_of(person)["counterparty"].value_counts()
+        times = dict(paid.rows())
+        for income in {income.payer: income for income in person.incomes}.values():
+            assert times[income.payer] >= income.payments
+
+
+def test_balances_follow_the_amounts_and_are_never_overdrawn() -> None:
+    for person in made():
+        rows = person.accounts[0].transactions
+        assert (rows["balance"] >= 0).all()
+        assert (rows["balance"].diff().drop_nulls() == rows["amount"][1:]).all()
+
+
+def test_every_situation_and_kind_occurs_and_some_due_dates_are_missed() -> None:
+    many = made(120)
+    incomes = [income for person in many for income in person.incomes]
+    assert {person.situation for person in many} == set(situations().situations)
+    assert {income.kind for income in incomes} == {
+        *("wages", "benefit", "pension", "rent", "contract_revenue", "regular")
+    }
+    assert 0.1 < sum(income.missed > 0 for income in incomes) / len(incomes) < 0.7
+
+
+def test_banks_and_agencies_for_testing_are_held_out() -> None:
+    known = {agency.name.title() for agency in situations().super_pensions.of("train")}
+    for person in made(60, "test"):
+        assert person.accounts[0].bank_name in held_out_banks()
+        assert not known & {income.payer for income in person.incomes}

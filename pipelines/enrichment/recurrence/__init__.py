@@ -25,7 +25,7 @@ from pipelines.enrichment.recurrence.evidence import YEARLY_LEAST_DAYS
 from pipelines.enrichment.recurrence.search import find_members
 from pipelines.vocabulary.schemas import UUID, SeriesPeriod, posted
 
-__all__ = ["SERIES", "describe_series", "mark_series"]
+__all__ = ["SERIES", "describe_series", "mark_series", "recurring_text"]
 
 CHUNK_ROWS = 250_000  # customers are grouped up to about this many rows, to bound memory
 CHUNKS_AT_ONCE = 2  # a single chunk leaves cores idle during look-ups and sums
@@ -118,7 +118,7 @@ def _find_payments(posted_rows: pl.DataFrame) -> pl.DataFrame:
     """Return the payments of all series, with MEMBERS and the transactions' facts; `cents` are signed."""
     facts = posted_rows.select(
         pl.exclude("bsb", "description", "date", "amount"),
-        text=_recurring_text(),
+        text=recurring_text(),
         calendar=_look_up_calendars(posted_rows),
         day="date",
         cents=pl.col("amount").to_physical().cast(pl.Int64),
@@ -128,7 +128,7 @@ def _find_payments(posted_rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @cache
-def _recurring_text() -> pl.Expr:
+def recurring_text() -> pl.Expr:
     """Return what stands for an unnamed counterparty: the words that recur, without numbers and months.
 
     All cash deposits count as one counterparty, whether at a machine or over the counter.

@@ -60,12 +60,7 @@ _IS_YEARLY = np.array([schedule.period == "yearly" for schedule in SCHEDULES])
 _DAYS = np.array([schedule.days for schedule in SCHEDULES])
 _LEAST = np.array([schedule.least for schedule in SCHEDULES])
 _COST = np.log([schedule.anchors * len(SCHEDULES) for schedule in SCHEDULES])
-_LEAST_COVERAGE = np.array(
-    [
-        {DAILY: LEAST_DAILY_COVERAGE, TWICE_MONTHLY: LEAST_TWICE_COVERAGE}.get(schedule.name, LEAST_COVERAGE)
-        for schedule in SCHEDULES
-    ]
-)
+_OWN_COVERAGE = {DAILY: LEAST_DAILY_COVERAGE, TWICE_MONTHLY: LEAST_TWICE_COVERAGE}
 
 
 @dataclass(frozen=True)
@@ -74,18 +69,25 @@ class Demands:
 
     `share`: the share of the candidate's payments that the schedule must explain; `gap`: the widest usual gap between
     days, as a multiple of the schedule's; `same_size`: added to the score if all payments have about the same size and
-    none was made in person, which is far more common among agreed payments; `score`: the least score.
+    none was made in person, which is far more common among agreed payments; `score`: the least score; `coverage`:
+    the share of slots that must be paid; schedules that could be mistaken for others have their own.
     """
 
     share: float
     gap: float = 1.7
     same_size: float = log(20)
     score: float = LEAST_SCORE
+    coverage: float = LEAST_COVERAGE
 
     @property
     def shares(self) -> Floats:
         """The required share per schedule."""
         return np.where(IS_DAILY, min(self.share, DAILY_SHARE), self.share)
+
+    @property
+    def coverages(self) -> Floats:
+        """The required share of slots paid per schedule."""
+        return np.array([_OWN_COVERAGE.get(schedule.name, self.coverage) for schedule in SCHEDULES])
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,7 @@ def _record_payments(trials: Trials, days: Days) -> tuple[Trials, Record]:
 
 def _is_series(trials: Trials, record: Record, sizes: Measures, demands: Demands) -> Flags:
     candidate, schedule, paid = trials.candidate, trials.schedule, record.paid
-    enough: Flags = (paid >= _LEAST[schedule]) & (paid >= record.slots * _LEAST_COVERAGE[schedule])
+    enough: Flags = (paid >= _LEAST[schedule]) & (paid >= record.slots * demands.coverages[schedule])
     enough &= paid >= sizes.payments[candidate] * demands.shares[schedule]
     enough &= ~_IS_YEARLY[schedule] | (paid > 2) | sizes.same_size[candidate]
     return enough

@@ -27,12 +27,13 @@ from pipelines.reports.aggregate.commitments import DISHONOURS_TABLE, FACILITIES
 from pipelines.reports.aggregate.counterparties import REVENUE_CONCENTRATION, TOP_COUNTERPARTIES
 from pipelines.reports.aggregate.days import DAILY_BALANCE, DAY_OF_MONTH_PROFILE, WEEKDAY_PROFILE
 from pipelines.reports.aggregate.gst import GST_REVENUE
+from pipelines.reports.aggregate.income import REGULAR_INCOME
 from pipelines.reports.aggregate.revenue import EXCLUDED_RECEIPTS, REVENUE_SOURCES
 from pipelines.reports.aggregate.super_obligations import SUPER_OBLIGATIONS
 from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
 from pipelines.reports.aggregate.windows import FINANCIAL_YEAR, QUARTERS, ROLLING_WINDOWS, SEASONALITY
 
-VERSION = 4
+VERSION = 5
 TABLES: Sequence[Table] = (
     CASH_FLOW,
     ACCOUNT_CASH_FLOW,
@@ -48,6 +49,7 @@ TABLES: Sequence[Table] = (
     REVENUE_CONCENTRATION,
     TOP_COUNTERPARTIES,
     RECURRING,
+    REGULAR_INCOME,
     FACILITIES_TABLE,
     DISHONOURS_TABLE,
     SEASONALITY,

@@ -119,6 +119,12 @@ SECTIONS = (
                 "counterparty category period usualAmount monthlyAmount occurrences lastDate nextExpectedDate",
                 split="direction",
             ),
+            _chosen(
+                "regular_income",
+                "counterparty kind wagesProbability benefitProbability pensionProbability rentProbability "
+                "contractRevenueProbability regularProbability period usualDay keptShare usualAmount monthlyAmount "
+                "nextExpectedDate",
+            ),
         ),
         "Nothing was found that recurs.",
     ),

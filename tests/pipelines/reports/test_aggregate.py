@@ -216,6 +216,7 @@ def test_the_oracle_knows_every_column_not_tested_elsewhere() -> None:
 
 DESCRIBED_ELSEWHERE = {  # each is proved by tests of its own
     "facilities",  # by test_facilities_oracle
+    "regular_income",  # by test_regular_income
     *("super_obligations", "tax_obligations", "gst_revenue"),  # by the law
 }
 

@@ -1,0 +1,209 @@
+"""Weigh what kind of income a payer pays: the signs of `evidence.yaml`, added up to log-odds (naive Bayes)."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from pipelines.enrichment.counterparties import counterparties
+from pipelines.enrichment.income.payers import PAYER
+from pipelines.enrichment.recurrence.dates import Flags, Integers
+from pipelines.enrichment.wording.phrases import Phrasebook, find_phrase_fault, words_of
+from pipelines.vocabulary.rule_files import RuleError, parse
+from pipelines.vocabulary.schemas import SERIES_PERIODS, CategorySource, CounterpartyKind
+from pipelines.vocabulary.taxonomy import TAXONOMY
+
+Kind = Literal["wages", "benefit", "pension", "rent", "contract_revenue", "regular"]
+"""What a regular income is: pay; a benefit; a pension; rent; a customer's payments; or only regular."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PROBABILITIES: Mapping[str, str] = {kind: f"probability_{kind}" for kind in KINDS}
+FILE = "evidence.yaml"
+LATEST = 24  # payments of a payer whose texts are read; this and the next are our judgement
+SAYS_FROM = 1 / 3  # share of these that a phrase must be in
+
+Bounds = tuple[float | None, float | None]
+
+
+class Weighed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    because: str
+    weights: dict[Kind, float]
+
+
+class Sign(Weighed, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A sign of kinds of income; `evidence.yaml` explains the fields. It has `says` or `holder`, not both."""
+
+    sign: str
+    says: tuple[str, ...] = ()
+    holder: tuple[str, ...] = ()
+    purposes: tuple[str, ...] = ()
+    payers: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    periods: tuple[str, ...] = ()
+    dated: bool | None = None
+    whole: bool | None = None
+    varies: Bounds | None = None
+    monthly: Bounds | None = None
+    days: Bounds | None = None
+
+
+class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `evidence.yaml`: groups of signs, of which the first that holds counts."""
+
+    prior: Weighed
+    groups: dict[str, tuple[Sign, ...]]
+
+
+def weigh_kinds(payers: pl.DataFrame, of_payers: pl.DataFrame) -> pl.DataFrame:
+    """Add PROBABILITIES (each 0–1, together 1), `kind` (the likeliest) and `signs` (those that count, in words).
+
+    Args:
+        payers: schema PAYERS.
+        of_payers: credits from `list_credits`, of these payers and perhaps others.
+    """
+    model = load()
+    first = model.find_first_signs(payers, of_payers)
+    odds = model.prior + sum(weights[place] for weights, place in zip(model.weights, first, strict=True))
+    likelihood = np.exp(odds - odds.max(axis=1, keepdims=True))
+    shares = likelihood / likelihood.sum(axis=1, keepdims=True)
+    signs = [names.gather(place) for names, place in zip(model.names, first, strict=True)]
+    return payers.with_columns(
+        pl.Series("kind", KINDS, dtype=pl.String).gather(odds.argmax(axis=1)),
+        pl.concat_str(signs, separator="; ", ignore_nulls=True).alias("signs"),
+        *(pl.Series(name, shares[:, nth]) for nth, name in enumerate(PROBABILITIES.values())),
+    )
+
+
+class Model:
+    """Evidence, prepared for the look-up. Signs are numbered in the order of the file."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        groups = list(evidence.groups.values())
+        signs = [sign for group in groups for sign in group]
+        phrases = [(phrase, number) for number, sign in enumerate(signs) for phrase in (*sign.says, *sign.holder)]
+        self._phrases = Phrasebook([phrase for phrase, _ in phrases])
+        self._sign_of = np.array([number for _, number in phrases])
+        self._is_of_holder = np.array([bool(sign.holder) for sign in signs])
+        self._needs_words = np.array([bool(sign.says or sign.holder) for sign in signs])
+        self._conditions = [_conditions(sign).alias(str(number)) for number, sign in enumerate(signs)]
+        ends = np.cumsum([len(group) for group in groups])
+        self._groups = [slice(end - len(group), end) for group, end in zip(groups, ends, strict=True)]
+        self.names = [pl.Series([*(sign.sign for sign in group), None], dtype=pl.String) for group in groups]
+        self.prior = np.array([_vector(evidence.prior)])
+        self.weights = [np.array([*map(_vector, group), np.zeros(len(KINDS))]) for group in groups]
+
+    def find_first_signs(self, payers: pl.DataFrame, of_payers: pl.DataFrame) -> list[Integers]:
+        """Return for each group the place in it of each payer's first sign that holds; its length if none does."""
+        holds = payers.select(self._conditions).to_numpy()
+        holds = holds & (self._find_said(payers, of_payers) | ~self._needs_words)
+        each = (holds[:, group] for group in self._groups)
+        return [np.where(of.any(axis=1), of.argmax(axis=1), of.shape[1]) for of in each]
+
+    def _find_said(self, payers: pl.DataFrame, of_payers: pl.DataFrame) -> Flags:
+        """Return payers × signs: whether the sign's phrases are in the payments' texts, or in the account's name."""
+        numbered = payers.select(*PAYER, "account_name").with_row_index("payer_number")
+        paid = numbered.join(of_payers, on=PAYER, maintain_order="right").select("payer_number", "description")
+        payments = paid.group_by("payer_number", maintain_order=True).tail(LATEST)
+        payer_of = np.concatenate([payments["payer_number"], numbered["payer_number"]])
+        texts = pl.concat([payments["description"], numbered["account_name"].fill_null("")])
+        words = pl.select(words_of(pl.lit(texts).str.to_uppercase(), self._phrases.numbers)).to_series()
+        found = self._phrases.find(words)
+        text, sign = found["text_number"].to_numpy(), self._sign_of[found["phrase"]]
+        counted = (text >= payments.height) == self._is_of_holder[sign]
+        text, sign = np.unique(np.stack([text[counted], sign[counted]]), axis=1)
+        said = np.zeros((payers.height, len(self._is_of_holder)))
+        np.add.at(said, (payer_of[text], sign), 1)
+        number = np.bincount(payments["payer_number"], minlength=payers.height)[:, None]
+        of_all: Flags = said >= np.where(self._is_of_holder, 1, np.maximum(number * SAYS_FROM, 1))
+        return of_all
+
+
+def _conditions(sign: Sign) -> pl.Expr:
+    """Return whether all holds that a sign states, apart from phrases."""
+    return pl.all_horizontal(pl.lit(value=True), *_each_condition(sign)).fill_null(value=False)
+
+
+def _each_condition(sign: Sign) -> Iterator[pl.Expr]:
+    if sign.purposes:
+        yield pl.col("name").is_in(_names_of(sign.purposes))
+    for column, texts in _TEXTS.items():
+        if allowed := getattr(sign, texts):
+            yield pl.col(column).cast(pl.String).is_in(allowed)
+    for column, value in ((pl.col("anchor").is_not_null(), sign.dated), (pl.col("is_whole"), sign.whole)):
+        if value is not None:
+            yield column if value else ~column
+    for amount, bounds in ((pl.col("variation"), sign.varies), (pl.col("monthly"), sign.monthly), (_DAYS, sign.days)):
+        if bounds is not None:
+            yield from _within(amount, *bounds)
+
+
+_TEXTS = {"kind_of_payer": "payers", "category": "categories", "source": "sources", "period": "periods"}
+_DAYS = (pl.col("last_date") - pl.col("first_date")).dt.total_days()
+
+
+def _within(value: pl.Expr, least: float | None, below: float | None) -> Iterator[pl.Expr]:
+    if least is not None:
+        yield value >= least
+    if below is not None:
+        yield value < below
+
+
+def _names_of(purposes: Sequence[str]) -> list[str]:
+    """Return the names of the listed counterparties with these purposes."""
+    return [party.name for party in counterparties.load_parties() if party.purpose.slug in purposes]
+
+
+def _vector(weighed: Weighed) -> list[float]:
+    return [weighed.weights.get(kind, 0.0) for kind in KINDS]
+
+
+@cache
+def load() -> Model:
+    """Load the evidence, once per process.
+
+    Raises:
+        RuleError: names the file and the reason.
+    """
+    return Model(parse_evidence(parse(files("pipelines.enrichment.income").joinpath(FILE).read_text("utf-8"), FILE)))
+
+
+def parse_evidence(document: Any) -> Evidence:
+    """Parse the file's content.
+
+    Raises:
+        RuleError: names every fault of the signs.
+    """
+    try:
+        evidence = msgspec.convert(document, Evidence)
+    except msgspec.ValidationError as error:
+        raise RuleError(f"{FILE}: {error}") from error
+    if faults := [
+        f"{FILE}: {fault}" for group in evidence.groups.values() for each in group for fault in _faults(each)
+    ]:
+        raise RuleError(*faults)
+    return evidence
+
+
+def _faults(sign: Sign) -> Iterator[str]:
+    if sign.says and sign.holder:
+        yield f"{sign.sign}: it takes either `says` or `holder`"
+    yield from (
+        f"{sign.sign}: {fault}" for phrase in (*sign.says, *sign.holder) if (fault := find_phrase_fault(phrase))
+    )
+    for field, known in _KNOWN.items():
+        if unknown := set(getattr(sign, field)) - set(known()):
+            yield f"{sign.sign}: unknown {field}: {', '.join(sorted(unknown))}"
+
+
+_KNOWN: Mapping[str, Callable[[], Iterable[str]]] = {
+    "purposes": counterparties.list_purposes,
+    "payers": CounterpartyKind.categories.to_list,
+    "categories": lambda: TAXONOMY.categories,
+    "sources": CategorySource.categories.to_list,
+    "periods": lambda: SERIES_PERIODS,
+}

@@ -1,0 +1,37 @@
+"""Regular income (`enrichment.income`), computed once for all figures that use it."""
+
+import polars as pl
+
+from pipelines.enrichment.income import PAYER, PROBABILITIES, find_payers, list_credits, weigh_kinds
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+
+
+def regular_payers(facts: Facts) -> pl.DataFrame:
+    """Return the payers that pay regularly, with the probabilities of each kind of income (`weigh_kinds`)."""
+    return facts.cached(_payers)
+
+
+def income_rows(facts: Facts) -> pl.DataFrame:
+    """Return the credits of regular payers (`list_credits`), sorted by payer and date."""
+    return facts.cached(_credits).join(regular_payers(facts), on=PAYER, how="semi", maintain_order="left")
+
+
+def with_income(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add PROBABILITIES to rows of the facts: those of the row's payer; null where the row is no regular income."""
+    row, kinds = (BY_CUSTOMER, "transaction_id"), list(PROBABILITIES.values())
+    payers = regular_payers(facts).select(*PAYER, *kinds)
+    paid = facts.cached(_credits).join(payers, on=PAYER, validate="m:1").select(*row, *kinds)
+    marked = rows.join(paid, on=row, how="left", validate="1:1", maintain_order="left")
+    return marked.with_columns(pl.col(BY_CUSTOMER).set_sorted())
+
+
+def _credits(facts: Facts) -> pl.DataFrame:
+    return facts.rows.lazy().filter("is_external").pipe(list_credits).collect(engine="in-memory")
+
+
+def _payers(facts: Facts) -> pl.DataFrame:
+    of_payers = facts.cached(_credits)
+    through = facts.rows.lazy().group_by(BY_ACCOUNT).agg(through=pl.col("date").max()).collect(engine="in-memory")
+    return weigh_kinds(find_payers(of_payers, through), of_payers)

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from pipelines.enrichment.flags import FLAGS
+from pipelines.enrichment.income import KINDS
 from pipelines.vocabulary.schemas import ACCOUNT_TYPES, Channel, CounterpartyKind
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
@@ -101,6 +102,7 @@ class Where(Strict):
     facility: bool | None = None  # funds or repays a credit facility
     unreconciled: bool | None = None  # comes from a PDF statement whose balances don't prove the row
     excluded: bool | None = None  # left out of true revenue because of a finding that nobody resolved
+    income_kinds: Annotated[Names, _names("kind of income", KINDS)] = ()  # probably regular income of these kinds
     at_least: Size | None = None  # AUD, of the amount without its sign
     at_most: Size | None = None
 

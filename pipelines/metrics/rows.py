@@ -1,17 +1,20 @@
 """Which rows a metric reads and what each counts: `Where` and `Measure` as expressions over `Facts.rows`."""
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import polars as pl
 
+from pipelines.enrichment.income import PROBABILITIES
 from pipelines.figures.facts import Facts
+from pipelines.figures.income import with_income
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.integrity import with_exclusions
 from pipelines.metrics.definition import SIDES, Key, Measure, Names, Where
 from pipelines.vocabulary.schemas import MONEY
 
 THIRTY_DAYS = 30
+PROBABLY = 0.5  # the kinds asked for are together at least as likely as not
 # Filters whose expressions are cached: building them takes longer than reading a customer's rows. Our judgement.
 _CACHED = 1_000
 
@@ -47,16 +50,25 @@ COLUMNS = (
     "series_id",
     "facility_id",
 )
-"""All columns that metrics read, apart from `is_excluded`."""
+"""All columns that metrics read, apart from those that `read_rows` adds where a filter needs them."""
 
 
-def read_rows(facts: Facts, filters: Iterable[Where]) -> pl.DataFrame:
-    """Return COLUMNS of the rows, and `is_excluded` if a filter needs it: looking for findings takes time."""
-    return with_exclusions(facts, COLUMNS) if reads_exclusions(filters) else facts.rows.select(COLUMNS)
+def read_rows(facts: Facts, filters: Sequence[Where]) -> pl.DataFrame:
+    """Return COLUMNS of the rows, and if a filter needs them: `is_excluded`, and PROBABILITIES of kinds of income.
+
+    To look for findings and for regular payers takes time.
+    """
+    rows = with_exclusions(facts, COLUMNS) if any(map(_reads_exclusions, filters)) else facts.rows.select(COLUMNS)
+    return with_income(facts, rows) if any(where.income_kinds for where in filters) else rows
 
 
-def reads_exclusions(filters: Iterable[Where]) -> bool:
-    return any(where.excluded is not None for where in filters)
+def reads_all_history(filters: Iterable[Where]) -> bool:
+    """Return whether a filter reads what is found in a customer's whole history, which differs from day to day."""
+    return any(_reads_exclusions(where) or where.income_kinds for where in filters)
+
+
+def _reads_exclusions(where: Where) -> bool:
+    return where.excluded is not None
 
 
 @lru_cache(_CACHED)
@@ -98,6 +110,9 @@ def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
     for name, mark in _MARKS.items():
         if (wanted := getattr(where, name)) is not None:
             yield (name, wanted), mark if wanted else ~mark
+    if where.income_kinds:
+        probability = pl.sum_horizontal(PROBABILITIES[kind] for kind in where.income_kinds)
+        yield ("income", where.income_kinds), probability >= PROBABLY
     if where.at_least is not None:
         yield ("at_least", where.at_least), pl.col("amount").abs() >= pl.lit(where.at_least, _BOUND)
     if where.at_most is not None:

@@ -23,7 +23,7 @@ from pipelines.metrics.definition import (
     Where,
 )
 from pipelines.metrics.outcome import FRACTION, NOT_APPLICABLE, caused, fractions, stacked
-from pipelines.metrics.rows import COLUMNS, read_rows, reads_exclusions
+from pipelines.metrics.rows import COLUMNS, read_rows, reads_all_history
 from pipelines.metrics.running import WIDE, Between, Layout, Running, measured, number_of_rows
 from pipelines.metrics.windows import edges
 
@@ -70,8 +70,8 @@ class Sources:
         ]
         marked = [grouped.filter_and_window(each) for each in (*by_row, *largest)]
         self._filters = [*(each.where for each, _, _ in totalled), *(where for where, _ in marked)]
-        # Exclusions differ from day to day, so no totals of them are shared.
-        self._apart = shares_rows and not reads_exclusions(self._filters)
+        # Exclusions and kinds of income differ from day to day, so no totals of them are shared.
+        self._apart = shares_rows and not reads_all_history(self._filters)
         self._layout = Layout(totalled, () if self._apart else marked)
         self._single = Layout((), marked) if self._apart else self._layout
         self._outcomes = [
@@ -109,7 +109,7 @@ def reach(metric: Metric) -> int:
     definition = metric.definition
     if not isinstance(definition, Transactions | Groups):
         return 0
-    if reads_exclusions(filters_of(definition)):
+    if reads_all_history(filters_of(definition)):
         return ALL_DAYS
     if _kind(definition) not in _BY_ROW:
         return 0

@@ -32,12 +32,25 @@ class Unavailable(Exception):
 
 
 class Customer:
-    """One customer's metrics. `rows`: of TRANSACTIONS, as dicts, in any order; `excluded`: ids of rows left out."""
+    """One customer's metrics.
+
+    `rows`: of TRANSACTIONS, as dicts, in any order; `excluded`: ids of rows left out; `incomes`: the probability of
+    each kind of regular income, by the row's id.
+    """
 
     def __init__(
-        self, rows: Iterable[Row], as_of: date, metrics: Metrics, excluded: frozenset[bytes] = frozenset()
+        self,
+        rows: Iterable[Row],
+        as_of: date,
+        metrics: Metrics,
+        excluded: frozenset[bytes] = frozenset(),
+        incomes: Mapping[bytes, Mapping[str, float]] | None = None,
     ) -> None:
-        rows = [{**row, "is_excluded": row["transaction_id"] in excluded} for row in rows]
+        known = incomes or {}
+        rows = [
+            {**row, "is_excluded": row["transaction_id"] in excluded, "income": known.get(row["transaction_id"], {})}
+            for row in rows
+        ]
         counted = (each for each in rows if each["status"] == "posted" and each["superseded_seq"] is None)
         order = ("date", "received_seq", "position")
         self.rows = sorted((r for r in counted if r["date"] <= as_of), key=lambda row: [row[name] for name in order])
@@ -364,6 +377,7 @@ def _meets(row: Row, where: Where) -> bool:
             where.facility is None or where.facility is (row["facility_id"] is not None),
             where.unreconciled is None or where.unreconciled is is_unreconciled(row),
             where.excluded is None or where.excluded is row["is_excluded"],
+            not where.income_kinds or sum(row["income"].get(kind, 0) for kind in where.income_kinds) >= 0.5,
             where.at_least is None or size >= where.at_least,
             where.at_most is None or size <= where.at_most,
         )

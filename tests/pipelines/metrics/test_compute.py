@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from pipelines.enrichment.income import PROBABILITIES
+from pipelines.figures.income import with_income
 from pipelines.integrity import finding_rows
 from pipelines.metrics import METRICS, cause_of, readings, values, with_inputs
 from pipelines.metrics.registry import parse_registry
@@ -97,6 +99,14 @@ def excluded(rows: list[Row], as_of: date) -> frozenset[bytes]:
     return frozenset(finding_rows(facts(rows, as_of)).filter(pl.col("left_out") != 0)["transaction_id"])
 
 
+def incomes(rows: list[Row], as_of: date) -> dict[bytes, dict[str, float]]:
+    """Return the probability of each kind of income, by the id of a row of a regular payer."""
+    seen = facts(rows, as_of)
+    marked = with_income(seen, seen.rows).drop_nulls(list(PROBABILITIES.values()))
+    by_id = marked.select("transaction_id", **PROBABILITIES).to_dicts()
+    return {row.pop("transaction_id"): row for row in by_id}
+
+
 def assert_same(found: dict[str, Outcome], expected: dict[str, Outcome]) -> None:
     """Compare outcomes. A volatility is a square root: its last decimal may differ by one."""
     for slug, (value, cause) in expected.items():
@@ -117,7 +127,8 @@ def _known(outcome: Outcome) -> Decimal:
 def test_every_metric_agrees_with_plain_python(rows: list[Row], days: int) -> None:
     as_of = START + timedelta(days=days)
     if rows:
-        assert_same(outcomes(rows, as_of), Customer(rows, as_of, ALL, excluded(rows, as_of)).outcomes())
+        expected = Customer(rows, as_of, ALL, excluded(rows, as_of), incomes(rows, as_of))
+        assert_same(outcomes(rows, as_of), expected.outcomes())
     else:
         assert values(facts(rows, as_of), ALL).is_empty()
 
@@ -129,9 +140,9 @@ def test_thousands_of_customers_at_once_agree_with_plain_python() -> None:
         customer(chance, number, rows=chance.randint(1, 80), days=chance.randint(0, 800)) for number in range(2_000)
     ]
     all_rows = [row for rows in people for row in rows]
-    left_out = excluded(all_rows, as_of)
+    left_out, of_income = excluded(all_rows, as_of), incomes(all_rows, as_of)
     for rows, found in zip(people, values(facts(all_rows, as_of), ALL).to_dicts(), strict=True):
-        expected = Customer(rows, as_of, ALL, left_out).outcomes()
+        expected = Customer(rows, as_of, ALL, left_out, of_income).outcomes()
         assert_same({slug: (found[slug], found[cause_of(slug)]) for slug in ALL}, expected)
 
 

@@ -1,7 +1,7 @@
 """What people call the accounts and drivers of a report."""
 
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from pipelines.pages.wording import percent, plain, shortened, words_of
 from pipelines.reports.page.columns import figure
@@ -9,6 +9,7 @@ from pipelines.reports.page.fields import Fields
 
 ZERO = Decimal(0)
 _TENTH_OF_PERCENT = Decimal("0.001")
+_DIGITS = Context(prec=80)  # enough for any number that a bundle holds
 # Unknown is not bad: such a driver has no points because nothing is known of it.
 STATES: Mapping[str, str] = {"unknown": "unknown, up to {}", "not_expected": "not expected"}
 
@@ -28,7 +29,7 @@ def reading_in_words(driver: Fields, name: str = "reading") -> str:
     """Write a driver's reading, or another of its members: `92.5 days`, `$410.00 per month`, `31 %`."""
     unit, _, each = (driver.text("unit") or "").partition("per ")
     if unit == "ratio" and (share := driver.number(name)) is not None:
-        return percent(share.quantize(_TENTH_OF_PERCENT))
+        return percent(share.quantize(_TENTH_OF_PERCENT, context=_DIGITS))
     words = figure(driver.raw(name), unit.strip())
     counted = unit if unit in ("days", "months") else ""
     return " ".join(filter(None, (words, counted, f"per {each}" if each else "")))

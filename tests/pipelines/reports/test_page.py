@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.pages.wording import day
@@ -463,6 +463,7 @@ ODD: tuple[object, ...] = (
 
 
 @settings(examples(8), suppress_health_check=[HealthCheck.too_slow])
+@example([(("risk", "drivers", 1, "reading"), 10**30)])
 @given(st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(ODD)), min_size=1, max_size=5))
 def test_a_bundle_that_lacks_something_or_has_it_in_another_form_still_gives_a_page(
     changes: list[tuple[tuple[str | int, ...], object]],

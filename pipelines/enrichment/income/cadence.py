@@ -40,7 +40,7 @@ CADENCES = pl.Schema(
         "period": SeriesPeriod,
         "anchor": pl.String(),  # the day that payments fall on, in words; null: irregular
         "due_dates": pl.UInt32(),  # from the first payment to the last, or to the account's last day while it runs
-        "kept": pl.UInt32(),  # due dates with a payment
+        "dates_paid": pl.UInt32(),  # due dates with a payment
         "longest_gap": pl.UInt32(),  # most due dates in a row without a payment, between two payments
         "next_date": pl.Date(),  # null: the payer has stopped
     }
@@ -89,8 +89,8 @@ class Slots(NamedTuple):
     @classmethod
     def of_payments(cls, payer: Integers, slot: Integers) -> Self:
         """Count slots once each. `payer`, `slot`: of payments sorted by both; every payer has one."""
-        once = starts_run(payer, slot)
-        slot, of = slot[once], Runs.starting(starts_run(payer[once]))
+        is_first = starts_run(payer, slot)
+        slot, of = slot[is_first], Runs.starting(starts_run(payer[is_first]))
         gap = np.diff(slot, prepend=slot[:1]) - 1
         gap[of.starts] = 0
         return cls(slot[of.starts], slot[of.last], of.lengths, of.max(gap))
@@ -103,7 +103,7 @@ class Cadences(NamedTuple):
     schedule: Integers
     anchor: Integers
     due_dates: Integers
-    kept: Integers
+    dates_paid: Integers
     longest_gap: Integers
     following: Integers
     goes_on: Flags

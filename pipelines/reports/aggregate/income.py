@@ -30,7 +30,7 @@ def _column(kind: str) -> str:
 def _payers(facts: Facts) -> pl.LazyFrame:
     """Return a row for each payer that pays regularly."""
     paid_days = (pl.col("last_date") - pl.col("first_date")).dt.total_days()
-    usual_gap = (paid_days / (pl.col("kept") - 1)).round().cast(pl.Int64)
+    usual_gap = (paid_days / (pl.col("dates_paid") - 1)).round().cast(pl.Int64)
     seen_days = (pl.col("data_through") - pl.col("first_date")).dt.total_days() + usual_gap
     through = facts.history.lazy().select(BY_CUSTOMER, "data_through")
     payers = regular_payers(facts).lazy().join(through, on=BY_CUSTOMER, validate="m:1")
@@ -40,7 +40,7 @@ def _payers(facts: Facts) -> pl.LazyFrame:
         counterparty="name",
         usualDay="anchor",
         dueDates="due_dates",
-        datesPaid="kept",
+        datesPaid="dates_paid",
         longestGap="longest_gap",
         firstDate="first_date",
         lastDate="last_date",
@@ -107,7 +107,7 @@ REGULAR_INCOME = Table(
     ),
     derived=(
         Derived(
-            "keptShare",
+            "paidShare",
             "ratio",
             ("datesPaid", "dueDates"),
             ratio(pl.col("datesPaid"), pl.col("dueDates")),

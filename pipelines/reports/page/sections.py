@@ -122,7 +122,7 @@ SECTIONS = (
             _chosen(
                 "regular_income",
                 "counterparty kind wagesProbability benefitProbability pensionProbability rentProbability "
-                "contractRevenueProbability regularProbability period usualDay keptShare usualAmount monthlyAmount "
+                "contractRevenueProbability regularProbability period usualDay paidShare usualAmount monthlyAmount "
                 "nextExpectedDate",
             ),
         ),

@@ -1,6 +1,6 @@
 """The regular payers of a person: who pays, when, how much, and which payments fail to come.
 
-A `Stream` is drawn once; `pay_days` says when it pays. The shares of missed days, pauses and moved days are our
+A `Stream` is drawn, and `pay` says when it pays. The shares of missed days, pauses and moved days are our
 judgement; they are what makes an income hard to recognise, not an estimate of how often this happens.
 """
 

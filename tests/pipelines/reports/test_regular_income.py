@@ -56,7 +56,7 @@ def test_every_figure_agrees_with_plain_python(cents: list[int], skipped: set[in
     found = payer(rows)
     assert found["payments"] == found["datesPaid"] == len(paid)
     assert found["dueDates"] == (last - first).days // 7 + 1
-    assert found["keptShare"] == rounded(Decimal(len(paid)) / found["dueDates"], "0.0001")
+    assert found["paidShare"] == rounded(Decimal(len(paid)) / found["dueDates"], "0.0001")
     assert found["amount"] == sum(amounts)
     assert found["usualAmount"] == sorted(amounts)[(len(amounts) - 1) // 2]
     assert found["recentAmount"] == sum(recent)

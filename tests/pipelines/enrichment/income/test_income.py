@@ -75,20 +75,20 @@ def monthly(day_of_month: int, months: Iterable[int]) -> list[date]:
 def test_casual_work_paid_on_fridays_is_weekly_however_many_weeks_are_missed() -> None:
     found = payer(paid(FRIDAYS[::3] + FRIDAYS[1::9], amounts=("310.20", "122.75", "478.90")))
     assert (found["period"], found["anchor"]) == ("weekly", "Friday")
-    assert (found["due_dates"], found["kept"], found["longest_gap"]) == (52, 24, 2)
+    assert (found["due_dates"], found["dates_paid"], found["longest_gap"]) == (52, 24, 2)
     assert found["next_date"] == date(2026, 1, 2)
 
 
 def test_a_pause_of_two_months_leaves_a_fortnightly_payer_whole() -> None:
     found = payer(paid(FRIDAYS[0:20:2] + FRIDAYS[28::2]))
     assert (found["period"], found["anchor"]) == ("fortnightly", "Friday")
-    assert (found["due_dates"], found["kept"], found["longest_gap"]) == (26, 22, 4)
+    assert (found["due_dates"], found["dates_paid"], found["longest_gap"]) == (26, 22, 4)
     assert found["next_date"] is not None
 
 
 def test_a_monthly_payer_that_moved_is_one_payer() -> None:
     found = payer(paid(monthly(4, range(1, 7)) + monthly(22, range(7, 13))))
-    assert (found["period"], found["anchor"], found["kept"]) == ("monthly", None, 12)
+    assert (found["period"], found["anchor"], found["dates_paid"]) == ("monthly", None, 12)
 
 
 def test_two_payments_a_week_are_one_weekly_payer() -> None:
@@ -220,11 +220,13 @@ def credits_(draw: st.DrawFn) -> list[Row]:
     for number in range(draw(st.integers(1, 4))):
         chance = random.Random(draw(st.integers(0, 10**6)))
         days = [FRIDAY + timedelta(days=nth * chance.choice((7, 14, 30))) for nth in range(chance.randint(1, 40))]
-        kept = [min(day + timedelta(days=chance.choice((0, 0, 0, 1))), LAST) for day in days if chance.random() < 0.8]
+        paid_on = [
+            min(day + timedelta(days=chance.choice((0, 0, 0, 1))), LAST) for day in days if chance.random() < 0.8
+        ]
         words = chance.choice(("WAGES", "RENT", "INV 12", "PENSION", "thanks", ""))
         name = {"counterparty_group": f"payer-{number}", "description": f"CREDIT {words}"}
         amounts = [f"{chance.randint(10, 4000)}.{chance.choice(('00', '37'))}" for _ in range(chance.choice((1, 3)))]
-        rows += paid(kept, {**WAGES, "category_source": "learned", **name}, amounts)
+        rows += paid(paid_on, {**WAGES, "category_source": "learned", **name}, amounts)
     return rows
 
 

@@ -26,7 +26,8 @@ ABOUT = (
     f"{PEOPLE:,} synthetic people over {MONTHS} months, with payers, wordings and banks that occur in no other part of "
     "the portfolio. The evidence and its weights are judgement: they were written after looking at people of the "
     f"other parts only, though by the author of the generator. And {BUSINESSES} synthetic businesses, which nobody "
-    "pays wages, benefits or pensions, unless the truth says so."
+    "pays wages, benefits or pensions, unless the truth says so. After a first run on these people, one rule was "
+    "added: credits that name nothing but the number of an account are no income."
 )
 _TRUE = ("customer_number", "true_counterparty")
 _PAY = ("wages", "benefit", "pension")

@@ -25,6 +25,7 @@ _NOT_INCOME = (
     *("returned_payment", "refund_received", "interest_received", "asset_sale"),
 )
 _NOT_PAYERS = ("own", "processor")
+_GUESSES = ("learned", "fallback")
 _IN_CASH = ("atm", "cash", "cheque")
 _FACTS = (
     *("customer_number", "account_id", "account_name", "bsb", "date", "amount", "transaction_id"),
@@ -59,14 +60,17 @@ def is_possible_income() -> pl.Expr:
     """Match credits that may be an income by what is known of them. Own transfers must be left out before.
 
     A refund counts only if its words say so: for a shop's name alone, `refund_received` is an assumption, and shops are
-    employers, too.
+    employers, too. A text that names the number of an account, and nothing that a list or rule knows, is of a transfer
+    between accounts, most likely the customer's own.
     """
     category, source = pl.col("category"), pl.col("category_source")
     assumed_refund = (category == "refund_received") & (source == "counterparty")
     allowed = pl.col("category_group").is_in(_OF_INCOME) & (~category.is_in(_NOT_INCOME) | assumed_refund)
     from_payer = ~pl.col("counterparty_kind").cast(pl.String).is_in(_NOT_PAYERS).fill_null(value=False)
+    from_account = pl.col("other_account").is_not_null() & source.is_in(_GUESSES).fill_null(value=True)
     in_bank = ~pl.col("channel").cast(pl.String).is_in(_IN_CASH).fill_null(value=False)
-    return (pl.col("amount") > 0) & allowed & from_payer & in_bank & pl.col("date").is_between(FIRST_DAY, LAST_DAY)
+    known = (pl.col("amount") > 0) & pl.col("date").is_between(FIRST_DAY, LAST_DAY)
+    return known & allowed & from_payer & in_bank & ~from_account
 
 
 def list_credits(rows: pl.LazyFrame) -> pl.LazyFrame:

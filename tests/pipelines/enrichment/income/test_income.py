@@ -123,6 +123,12 @@ def test_money_that_is_no_income_has_no_payer(subtests: pytest.Subtests) -> None
     near_misses: Mapping[str, Row] = {
         "own savings": {"category": "own_transfer", "category_group": "transfer", "category_source": "pattern"},
         "matched own transfer": {"is_transfer": True},
+        "a savings account that nobody names": {
+            "category": "unknown_credit",
+            "category_group": "unknown",
+            "category_source": "fallback",
+            "other_account": "4411",
+        },
         "refunds": {"category": "refund_received", "category_source": "pattern"},
         "loan drawdowns": {"category": "term_loan_funding", "category_group": "debt_inflow"},
         "an owner's loans": {"category": "director_loan_in", "category_group": "debt_inflow"},

@@ -109,18 +109,23 @@ class Model:
         numbered = payers.select(*PAYER, "account_name").with_row_index("payer_number")
         paid = numbered.join(of_payers, on=PAYER, maintain_order="right").select("payer_number", "description")
         payments = paid.group_by("payer_number", maintain_order=True).tail(LATEST)
+        text, sign = self._find_signs(payments["description"], numbered["account_name"])
         payer_of = np.concatenate([payments["payer_number"], numbered["payer_number"]])
-        texts = pl.concat([payments["description"], numbered["account_name"].fill_null("")])
+        times = np.zeros((payers.height, len(self._is_of_holder)), np.int32)
+        np.add.at(times, (payer_of[text], sign), 1)
+        number = np.bincount(payments["payer_number"], minlength=payers.height)[:, None]
+        said: Flags = times >= np.where(self._is_of_holder, 1, np.maximum(number * SAYS_FROM, 1))
+        return said
+
+    def _find_signs(self, descriptions: pl.Series, names: pl.Series) -> tuple[Integers, Integers]:
+        """Return the places of texts, first descriptions and then accounts' names, and the signs that each has."""
+        texts = pl.concat([descriptions, names]).fill_null("")
         words = pl.select(words_of(pl.lit(texts).str.to_uppercase(), self._phrases.numbers)).to_series()
         found = self._phrases.find(words)
         text, sign = found["text_number"].to_numpy(), self._sign_of[found["phrase"]]
-        counted = (text >= payments.height) == self._is_of_holder[sign]
-        text, sign = np.unique(np.stack([text[counted], sign[counted]]), axis=1)
-        said = np.zeros((payers.height, len(self._is_of_holder)))
-        np.add.at(said, (payer_of[text], sign), 1)
-        number = np.bincount(payments["payer_number"], minlength=payers.height)[:, None]
-        of_all: Flags = said >= np.where(self._is_of_holder, 1, np.maximum(number * SAYS_FROM, 1))
-        return of_all
+        counted = (text >= len(descriptions)) == self._is_of_holder[sign]
+        places, signs = np.unique(np.stack([text[counted], sign[counted]]), axis=1)
+        return places, signs
 
 
 def _conditions(sign: Sign) -> pl.Expr:

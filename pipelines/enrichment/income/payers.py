@@ -29,8 +29,7 @@ _GUESSES = ("learned", "fallback")
 _IN_CASH = ("atm", "cash", "cheque")
 _FACTS = (
     *("customer_number", "account_id", "account_name", "bsb", "date", "amount", "transaction_id"),
-    *("category", "category_source", "clean_description", "description"),
-    *("counterparty_name", "counterparty_kind"),
+    *("category", "category_source", "description", "counterparty_name", "counterparty_kind"),
 )
 
 # A payer that pays regularly into one account.

@@ -15,7 +15,7 @@ _OFFICE = "Australian Taxation Office"
 
 
 def living(days: Window, suburb: str, monthly: float, part: Part | None, rng: Random) -> Iterator[Movement]:
-    """Yield spending of a share of what comes in (`monthly` cents), and what comes in occasionally."""
+    """Yield rent in proportion to what comes in (`monthly` cents), card spending, and what comes in occasionally."""
     home = payee(rng)
     rent = -round(monthly * rng.uniform(0.2, 0.4) / 2 / 500) * 500
     for day in days.weekly(rng.randrange(5), 2):

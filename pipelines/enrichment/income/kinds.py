@@ -29,12 +29,12 @@ SAYS_FROM = 1 / 3  # share of these that a phrase must be in
 Bounds = tuple[float | None, float | None]
 
 
-class Weighed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class Weighed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     because: str
     weights: dict[Kind, float]
 
 
-class Sign(Weighed, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class Sign(Weighed, frozen=True, forbid_unknown_fields=True):
     """A sign of kinds of income; `evidence.yaml` explains the fields. It has `says` or `holder`, not both."""
 
     sign: str

@@ -14,7 +14,7 @@ LEAST_DAYS = 3  # distinct days with a payment
 LEAST_SPAN_DAYS = 28  # from the first to the last
 WHOLE_CENTS = 1_000
 NEARLY_ALL = 0.9
-_DAYS_A_MONTH = 365.25 / 12
+_DAYS_PER_MONTH = 365.25 / 12
 _MAD_TO_DEVIATION = 1.4826  # of a normal distribution (Rousseeuw and Croux, 1993)
 
 PAYER = ("customer_number", "account_id", "payer")
@@ -123,7 +123,7 @@ def _describe(often: pl.DataFrame) -> pl.DataFrame:
         source=_most_frequent("category_source"),
         usual_amount=pl.col("amount").sort().get((pl.len() - 1) // 2),
         variation=deviation * _MAD_TO_DEVIATION / cents.median(),
-        monthly=pl.col("amount").cast(pl.Float64).sum() * _DAYS_A_MONTH / (days + days / (day.n_unique() - 1)),
+        monthly=pl.col("amount").cast(pl.Float64).sum() * _DAYS_PER_MONTH / (days + days / (day.n_unique() - 1)),
         is_whole=(cents % WHOLE_CENTS == 0).mean() >= NEARLY_ALL,
     )
 

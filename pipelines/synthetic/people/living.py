@@ -6,7 +6,7 @@ from random import Random
 from pipelines.synthetic.businesses.parties import shop
 from pipelines.synthetic.people.situations import situations
 from pipelines.synthetic.world.blanks import fill_in
-from pipelines.synthetic.world.days import DAYS_A_MONTH, Window
+from pipelines.synthetic.world.days import DAYS_PER_MONTH, Window
 from pipelines.synthetic.world.merchants import Spend, merchants
 from pipelines.synthetic.world.model import NOBODY, Movement, Part
 from pipelines.synthetic.world.names import payee
@@ -61,7 +61,7 @@ def from_savings(days: Window, rng: Random) -> Iterator[int]:
 def _now_and_then(a_month: float, days: Window, rng: Random) -> Iterator[int]:
     day = float(days.first)
     while a_month:
-        day += rng.expovariate(a_month / DAYS_A_MONTH)
+        day += rng.expovariate(a_month / DAYS_PER_MONTH)
         if day > days.last:
             return
         yield int(day)

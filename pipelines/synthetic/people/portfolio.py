@@ -13,8 +13,8 @@ from pipelines.synthetic.people.situations import situations
 from pipelines.synthetic.world.blanks import digits
 from pipelines.synthetic.world.days import Window, window
 from pipelines.synthetic.world.model import (
-    LedgerEntry,
     Income,
+    LedgerEntry,
     Movement,
     Part,
     Party,
@@ -44,13 +44,13 @@ def _person(rng: Random, months: int, until: date, part: Part | None) -> Person:
     monthly = sum(each.stream.monthly for each in paid)
     spent = living(days, rng.choice(names().suburbs[state]), monthly, part, rng)
     incoming = (movement for each in paid for movement in each.movements)
-    booked = _booked([*incoming, *spent, *_allowance(name, days, monthly, rng)], rng)
+    entries = _entries([*incoming, *spent, *_allowance(name, days, monthly, rng)], rng)
     return Person(
         abn=make_abn(rng),
         name=name,
         situation=situation,
         state=state,
-        accounts=(_account(name, state, booked, part, rng),),
+        accounts=(_account(name, state, entries, part, rng),),
         incomes=tuple(_incomes(paid)),
     )
 
@@ -62,8 +62,8 @@ def _allowance(name: str, days: Window, monthly: float, rng: Random) -> Iterator
         yield Movement(day, cents, "own_in", Party(name), "", "own_transfer", series=Series("allowance", "weekly"))
 
 
-def _booked(movements: Sequence[Movement], rng: Random) -> list[LedgerEntry]:
-    """Book movements by day. The account opens with enough to never be overdrawn."""
+def _entries(movements: Sequence[Movement], rng: Random) -> list[LedgerEntry]:
+    """Post movements by day. The account opens with enough to never be overdrawn."""
     in_order = sorted(movements, key=lambda movement: (movement.day, movement.cents < 0))
     after = list(accumulate(movement.cents for movement in in_order))
     opening = max(0, -min(after, default=0)) + rng.randrange(1_000, 250_000)

@@ -14,6 +14,7 @@ OWN_STYLE = 0.998  # least share of an account's rows that follow its bank's sty
 FEWEST_IN_STYLE = 300
 DAYS_APART = 12  # between the date that a text prints and the posting date
 PRINTED = 0.9  # least share of an account's printed dates that are near the posting date
+_FIRST_WORD = r"(\p{L}{2,})"
 _BY_MERCHANTS = ("card", "eftpos", "atm")  # their terminals write the text
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = rf"(?i)\b(\d{{1,2}}) ?(?:{'|'.join(_MONTHS)})(?:[^a-z]|$)"
@@ -23,18 +24,19 @@ _MONTH = rf"(?i)\b\d{{1,2}} ?({'|'.join(_MONTHS)})(?:[^a-z]|$)"
 def odd_texts(facts: Facts) -> pl.DataFrame:
     """Return rows whose text is missing (`is_blank`) or in another style than the account's others (`is_reworded`).
 
-    The style is 1 for a text with small letters and 0 for one in capitals only. It is null for a text without letters
-    or one that a merchant wrote.
+    The style is that of the text's first word, which is the bank's; later words may be those of whoever pays. It is 1
+    for a word with small letters and 0 for one in capitals only. It is null for a text without words or one that a
+    merchant wrote.
     """
     text, style, blank = (pl.col(name) for name in ("description", "style", "blank"))
     by_bank = ~pl.col("channel").is_in(_BY_MERCHANTS).fill_null(value=False)
-    small, capitals = (by_bank & text.str.contains(letters) for letters in (r"\p{Ll}", r"\p{Lu}"))
+    small = text.str.extract(_FIRST_WORD).str.contains(r"\p{Ll}").cast(pl.Int8)
     has_texts = (pl.len().over(BY_ACCOUNT) >= FEWEST_ROWS) & (blank.mean().over(BY_ACCOUNT) < MOST_BLANK)
     has_style, usual = style.count().over(BY_ACCOUNT) >= FEWEST_IN_STYLE, style.mean().over(BY_ACCOUNT)
     is_odd = ((usual >= OWN_STYLE) & (style == 0)) | ((usual <= 1 - OWN_STYLE) & (style == 1))
     return (
         facts.rows.lazy()
-        .with_columns(blank=~text.str.contains(r"[\p{L}\d]"), style=pl.when(small).then(1).when(capitals).then(0))
+        .with_columns(blank=~text.str.contains(r"[\p{L}\d]"), style=pl.when(by_bank).then(small))
         .select(
             *(BY_CUSTOMER, "transaction_id"),
             about=pl.lit(None, pl.String),

@@ -1,5 +1,7 @@
 """Detect money that arrives just before the application, and borrowed money: both raise balances without any trade."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from pipelines.figures.facts import Facts
@@ -10,6 +12,7 @@ from pipelines.integrity.candidates import MONTH, RECENT, candidates, is_institu
 LAST_DAYS = 12  # before the last row
 LEAST_SHARE = 0.1  # the total of one source, as a share of a usual month's receipts
 UNUSUAL = 3  # times the most that the same source brought in any earlier period of LAST_DAYS
+FEWEST_OF_PARTY = 2  # receipts
 ROUND = 50_00  # cents: sums that people choose are often multiples of it, invoices rarely
 STACKING_DAYS = 60
 LENDERS = 2
@@ -30,31 +33,51 @@ _LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 def sourced(facts: Facts) -> pl.DataFrame:
     """Return receipts that no customer pays, each with its `source` and `period` (LAST_DAYS each; 0: the last)."""
     received = facts.cached(candidates).lazy().filter(pl.col("cents") > 0)
+    period = pl.col("age") // LAST_DAYS
     return (
         received.filter(~pl.col("is_transfer").fill_null(value=False))
-        .select(BY_CUSTOMER, "transaction_id", "size", "usual", source=_source(), period=pl.col("age") // LAST_DAYS)
+        .select(BY_CUSTOMER, "transaction_id", "party", "size", "usual", source=_source(), period=period)
         .drop_nulls("source")
         .collect(engine="in-memory")
     )
 
 
 def injected(facts: Facts) -> pl.LazyFrame:
-    """Return private, cash and unnamed receipts of the last days, if their source brought in far less before."""
-    receipts, is_last = facts.cached(sourced).lazy(), pl.col("period") == 0
+    """Return private, cash and unnamed receipts of the last days, if their source or payer brought in far less before.
+
+    Customers may be private persons, so a single receipt from one of them proves nothing.
+    """
+    receipts = facts.cached(sourced).lazy()
+    named = receipts.filter(pl.col("party").is_not_null())
+    found = [
+        _unusual(receipts, (BY_CUSTOMER, "source"), fewest=1),
+        _unusual(named, (BY_CUSTOMER, "source", "party"), fewest=FEWEST_OF_PARTY),
+    ]
+    return pl.concat(found).unique("transaction_id", keep="first", maintain_order=True)
+
+
+def _unusual(receipts: pl.LazyFrame, by: Sequence[str], fewest: int) -> pl.LazyFrame:
+    """Return the receipts of the last days, if they are large, at least `fewest`, and more than ever before."""
+    is_last = pl.col("period") == 0
     unusual = (
-        receipts.group_by(BY_CUSTOMER, "source", "period")
-        .agg(pl.col("size").sum(), pl.col("usual").first())
-        .group_by(BY_CUSTOMER, "source")
+        receipts.group_by(*by, "period")
+        .agg(pl.col("size").sum(), pl.col("usual").first(), rows=pl.len())
+        .group_by(by)
         .agg(
             pl.col("usual").first(),
+            rows=pl.col("rows").filter(is_last).sum(),
             last=pl.col("size").filter(is_last).sum(),
             most=pl.col("size").filter(~is_last).max().fill_null(0),
         )
-        .filter(pl.col("last") >= LEAST_SHARE * pl.col("usual"), pl.col("last") >= UNUSUAL * pl.col("most"))
+        .filter(
+            pl.col("rows") >= fewest,
+            pl.col("last") >= LEAST_SHARE * pl.col("usual"),
+            pl.col("last") >= UNUSUAL * pl.col("most"),
+        )
     )
     return (
         receipts.filter(is_last)
-        .join(unusual, on=[BY_CUSTOMER, "source"], how="semi")
+        .join(unusual, on=by, how="semi", maintain_order="left")
         .select(BY_CUSTOMER, "transaction_id", about="source", cents="size")
     )
 

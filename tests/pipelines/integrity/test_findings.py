@@ -16,7 +16,7 @@ from pipelines.integrity.candidates import usual_month
 from pipelines.integrity.finding import finding_rows
 from pipelines.metrics import explain, values, with_inputs
 from pipelines.metrics.registry import METRICS
-from pipelines.vocabulary.schemas import TRANSACTIONS
+from pipelines.vocabulary.schemas import TRANSACTIONS, CounterpartyKind
 from pipelines.vocabulary.taxonomy import GROUPS
 
 TODAY = date(2026, 11, 1)
@@ -100,6 +100,20 @@ def test_parked_money_that_has_not_had_time_to_leave_is_left_out_too() -> None:
     assert found.filter(finding="month_end_parking")["amount"].to_list() == [24000]
     other = findings(Facts(rows(*TRADE, *parked, (2, "7000", "customer_transfer", "b")), TODAY))
     assert other.filter(finding="month_end_parking")["amount"].to_list() == [17000]
+
+
+def test_a_person_who_never_paid_before_pays_twice_in_the_last_days() -> None:
+    often = [(ago, "9000", "customer_transfer", f"person {ago}") for ago in range(20, 380, 10)]
+    twice = [(6, "4000", "customer_transfer", "stranger"), (3, "4000", "customer_transfer", "stranger")]
+
+    def injected(*last: tuple[int, str, str, str | None]) -> list[Decimal]:
+        private = rows(*often, *last).with_columns(counterparty_kind=pl.lit("person", CounterpartyKind))
+        return findings(Facts(private, TODAY)).filter(finding="last_minute_injection")["amount"].to_list()
+
+    assert injected(*twice) == [8000]
+    assert injected((3, "8000", "customer_transfer", "stranger")) == []
+    assert injected(*twice, (90, "4000", "customer_transfer", "stranger")) == []
+    assert injected((6, "4000", "customer_transfer", "one"), (3, "4000", "customer_transfer", "other")) == []
 
 
 def test_a_resolved_finding_is_shown_and_leaves_nothing_out() -> None:

@@ -133,15 +133,22 @@ def round_trips(facts: Facts) -> pl.LazyFrame:
 
 def similar_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips between similar names, of payers with at least SHARE_OF_PARTY of their receipts in trips."""
-    return _mostly_returned(facts, "similar")
+    mine = _mostly_returned(facts, "similar")
+    return mine.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS).pipe(_both, pl.col("name"))
 
 
 def related_trips(facts: Facts) -> pl.LazyFrame:
-    """Return trips between related parties, of payers with at least SHARE_OF_PARTY of their receipts in trips."""
-    return _mostly_returned(facts, "related")
+    """Return trips between related parties, of payers with at least SHARE_OF_PARTY of their receipts in trips.
+
+    Where nothing shows that the payees are related to the payer, FEWEST_ANY of its receipts must have been passed on.
+    """
+    related, any_payee = _mostly_returned(facts, "related"), _mostly_returned(facts, "related", "other")
+    several = related.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS)
+    passed_on = any_payee.filter(pl.col("gap") > 0).filter(pl.len().over(BY_CUSTOMER, "party") >= FEWEST_ANY)
+    return pl.concat([several, passed_on]).unique(maintain_order=True).pipe(_both, pl.col("name"))
 
 
-def _mostly_returned(facts: Facts, relation: str) -> pl.LazyFrame:
+def _mostly_returned(facts: Facts, *relations: str) -> pl.LazyFrame:
     receipts = (
         facts.cached(candidates)
         .lazy()
@@ -149,11 +156,10 @@ def _mostly_returned(facts: Facts, relation: str) -> pl.LazyFrame:
         .group_by(BY_CUSTOMER, "party")
         .agg(in_all=pl.len())
     )
-    trips = facts.cached(pairs).lazy().filter(pl.col("relation") == relation)
+    trips = facts.cached(pairs).lazy().filter(pl.col("relation").is_in(relations))
     counted = trips.join(receipts, on=[BY_CUSTOMER, "party"], how="left", nulls_equal=True, validate="m:1")
-    returned = pl.len().over(BY_CUSTOMER, "party")
-    mostly = counted.filter(returned >= SHARE_OF_PARTY * pl.col("in_all"))
-    return mostly.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS).pipe(_both, pl.col("name"))
+    returned = pl.col("transaction_id").n_unique().over(BY_CUSTOMER, "party")
+    return counted.filter(returned >= SHARE_OF_PARTY * pl.col("in_all"))
 
 
 def unnamed_trips(facts: Facts) -> pl.LazyFrame:

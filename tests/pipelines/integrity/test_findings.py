@@ -116,6 +116,22 @@ def test_a_person_who_never_paid_before_pays_twice_in_the_last_days() -> None:
     assert injected((6, "4000", "customer_transfer", "one"), (3, "4000", "customer_transfer", "other")) == []
 
 
+def test_receipts_of_one_payer_that_are_passed_on_to_anybody_are_round_trips() -> None:
+    days = (90, 60, 30)
+    paid_in = [(ago, f"{5000 + ago}.01", "customer_transfer", "payer") for ago in days]
+    passed_on = [(ago - 3, f"-{5000 + ago}.01", "suppliers", f"payee {ago}") for ago in days]
+
+    def round_trips(*given: tuple[int, str, str, str | None]) -> list[Decimal]:
+        return findings(Facts(rows(*TRADE, *given), TODAY)).filter(finding="round_trip_related")["amount"].to_list()
+
+    assert round_trips(*paid_in, *passed_on) == [Decimal("15180.03")]
+    assert round_trips(*paid_in[1:], *passed_on[1:]) == []
+    kept = [(ago, "4000", "customer_transfer", "payer") for ago in (190, 170, 140, 110)]
+    assert round_trips(*paid_in, *passed_on, *kept) == []
+    paid_before = [(ago + 6, amount, category, party) for ago, amount, category, party in passed_on]
+    assert round_trips(*paid_in, *paid_before) == []
+
+
 def test_a_resolved_finding_is_shown_and_leaves_nothing_out() -> None:
     [open_one] = findings(Facts(DRESSED, TODAY)).to_dicts()
     facts = Facts(DRESSED, TODAY, resolved(open_one["key"]))

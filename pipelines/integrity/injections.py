@@ -26,6 +26,7 @@ MOST_REPAID = 1.6  # times the receipt, in total
 LOAN_SHARE = 0.10  # least size of the receipt, as a share of a usual month's receipts
 # Category groups of payments that repay no disguised loan.
 NOT_REPAYMENTS = ("tax", "debt_service", "distress", "transfer", "payroll", "premises", "high_risk")
+_PAYEE = (BY_CUSTOMER, "party")
 _PRIVATE = ("owner_contribution", "director_loan_in")
 _LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 
@@ -141,7 +142,7 @@ def stacked(facts: Facts) -> pl.LazyFrame:
 def disguised_loans(facts: Facts) -> pl.LazyFrame:
     """Return receipts that look like loans, and their repayments.
 
-    Such a receipt is large, its payer's only one, and followed by a stream of payments to another party.
+    Such a receipt is large, its payer's only one, and followed by a stream of payments to other parties.
     """
     rows = facts.cached(candidates).lazy()
     is_single = pl.col("party").is_null() | (pl.len().over(BY_CUSTOMER, "party") == 1)
@@ -153,11 +154,14 @@ def disguised_loans(facts: Facts) -> pl.LazyFrame:
     instalments = pl.col("lent") / pl.col("size")
     met = (
         received.join(facts.cached(streams).lazy(), on=BY_CUSTOMER, how="inner")
-        .filter(days.is_between(1, FIRST_REPAYMENT_DAYS), pl.col("payer").ne_missing(pl.col("party")))
+        .filter(
+            days.is_between(1, FIRST_REPAYMENT_DAYS),
+            ~pl.col("parties").list.contains(pl.col("payer"), nulls_equal=True),
+        )
         .filter(instalments.is_between(FEWEST_INSTALMENTS, MOST_INSTALMENTS))
         .filter(pl.col("size") * pl.col("times") <= MOST_REPAID * pl.col("lent"))
         .sort(BY_CUSTOMER, "date", "first", "transaction_id", "size")
-        .unique([BY_CUSTOMER, "first", "party", "size"], keep="last", maintain_order=True)
+        .unique([BY_CUSTOMER, "first", "size"], keep="last", maintain_order=True)
         .unique("transaction_id", keep="first", maintain_order=True)
     )
     lent = met.select(BY_CUSTOMER, "transaction_id", about="name", cents="lent")
@@ -166,26 +170,32 @@ def disguised_loans(facts: Facts) -> pl.LazyFrame:
 
 
 def streams(facts: Facts) -> pl.DataFrame:
-    """Return streams: equal payments at regular intervals to a payee who was not paid before.
+    """Return streams: equal payments at regular intervals, to one or several payees who were not paid before.
 
-    `first`: the day of the first payment; `times`: how many there are; `rows`: their transaction ids.
+    `first`: the day of the first payment; `times`: how many there are; `rows`: their transaction ids; `parties`.
     """
     size = (-pl.col("amount")).to_physical().cast(pl.Int64)
-    paid = facts.rows.lazy().filter(pl.col("amount") < 0)
-    gaps, payee = pl.col("date").diff().dt.total_days(), (BY_CUSTOMER, "party", "size")
-    steady = (
+    paid = facts.rows.lazy().filter(pl.col("amount") < 0).with_columns(party="counterparty_group")
+    before = paid.filter(pl.col("age") >= MONTH).group_by(_PAYEE).agg(earliest=pl.col("date").min())
+    gaps, stream = pl.col("date").diff().dt.total_days(), (BY_CUSTOMER, "size")
+    return (
         paid.filter("is_external", pl.col("age") < RECENT + MONTH)
         .filter(~is_institution(), ~pl.col("category_group").is_in(NOT_REPAYMENTS))
-        .select(BY_CUSTOMER, "transaction_id", "date", size=size, party="counterparty_group")
-        .filter(pl.len().over(payee) >= LEAST_REPAYMENTS)  # early: the rhythm below costs time per payee
-        .group_by(payee, maintain_order=True)
-        .agg(first=pl.col("date").first(), times=pl.len(), mean=gaps.mean(), longest=gaps.max(), rows="transaction_id")
+        .select(*_PAYEE, "transaction_id", "date", size=size)
+        .filter(pl.len().over(stream) >= LEAST_REPAYMENTS)  # early: the rhythm below costs time per stream
+        .join(before, on=_PAYEE, how="left", validate="m:1", maintain_order="left")
+        .group_by(stream, maintain_order=True)
+        .agg(
+            pl.col("earliest").min(),
+            first=pl.col("date").first(),
+            times=pl.len(),
+            mean=gaps.mean(),
+            longest=gaps.max(),
+            rows="transaction_id",
+            parties=pl.col("party").unique(maintain_order=True),
+        )
         .filter(pl.col("mean").is_between(1, LONGEST_PERIOD), pl.col("longest") <= 2 * pl.col("mean") + GRACE_DAYS)
-    )
-    before = paid.filter(pl.col("age") >= MONTH).group_by(BY_CUSTOMER, party="counterparty_group")
-    return (
-        steady.join(before.agg(earliest=pl.col("date").min()), on=[BY_CUSTOMER, "party"], how="left", validate="m:1")
         .filter((pl.col("earliest") >= pl.col("first")).fill_null(value=True))
-        .select(*payee, "first", "times", "rows")
+        .select(*stream, "first", "times", "rows", "parties")
         .collect(engine="in-memory")
     )

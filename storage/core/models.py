@@ -277,6 +277,28 @@ locations = Table(
           postgresql_where=text("replaced_at IS NOT NULL")),
 )  # fmt: skip
 
+# Counts of current transactions by day, to find a page of all of a client's transactions without reading the lake. They
+# are derived, and counted again if they are lost or wrong (`storage.enrichment.day_counts`). Those of a customer are
+# packed into one value; those of a client are a tree.
+customer_day_counts = Table(
+    "customer_day_counts",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("data_version", BigInteger, nullable=False),  # the customer's when its rows were counted
+    Column("counts", LargeBinary, nullable=False),
+)
+
+client_day_counts = Table(
+    "client_day_counts",
+    metadata,
+    Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
+    Column("level", Integer, primary_key=True, autoincrement=False),  # 0: all; 1: by day; 2: by day and block
+    Column("day", Integer, primary_key=True, autoincrement=False),  # days since 1970-01-01; level 0: 0
+    Column("block", BigInteger, primary_key=True, autoincrement=False),  # of customers; levels 0 and 1: 0
+    Column("rows", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 batches = Table(
     "batches",
     metadata,

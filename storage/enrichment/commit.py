@@ -5,7 +5,8 @@ The caller computes a `BatchResult` and makes its files durable first. `commit_v
 1. *Gather*: close the batch, which fences off runs that lost it; lock its customers, and read their current state.
 2. *Decide*: `BatchResult.superseded` names the customers that changed since the batch read them. `BatchResult.without`
    leaves them out, and their jobs go back to the queue.
-3. *Write* the rest: files, values, jobs' ends and their events, then the ruleset evaluation of the new values.
+3. *Write* the rest: files, values, jobs' ends and their events, then the ruleset evaluation of the new values, and last
+   the counts by day.
 
 Which rules trigger and reset is decided in the third step, by a pure function that runs on rule states read under the
 locks (`storage.monitoring.rule_matches`). It can't be decided earlier: a nightly evaluation may change a rule's state
@@ -13,7 +14,7 @@ until its customer is locked.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -30,6 +31,7 @@ from storage.core.lake import Stored
 from storage.core.models import Flow, clients, customers, locations
 from storage.core.segments import register
 from storage.customers.customers import clients_of, knowledge_versions
+from storage.enrichment import day_counts
 from storage.enrichment.related_parties import customers_declaring
 from storage.jobs import batches
 from storage.jobs.jobs import Ending, finish, request_recomputations, with_unfinished_change
@@ -47,6 +49,7 @@ class NewValue:
     first_row: int
     row_count: int
     current_rows: int
+    day_counts: bytes  # of current rows, as `day_counts.packed` returns them
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Committed:
     decision: Decision
 
 
-def values_in(rows: pl.DataFrame, customer_numbers: Iterable[int]) -> list[NewValue]:
+def values_in(rows: pl.DataFrame, customer_numbers: Collection[int]) -> list[NewValue]:
     """Return the customers' ranges of rows, in the order of the numbers. A customer without rows has an empty one.
 
     Args:
@@ -116,8 +119,10 @@ def values_in(rows: pl.DataFrame, customer_numbers: Iterable[int]) -> list[NewVa
         .agg(pl.col("first_row").min(), pl.len().alias("row_count"), current().sum().alias("current_rows"))
         .collect()
     )
-    found = {number: NewValue(number, *rest) for number, *rest in ranges.rows()}
-    return [found.get(number, NewValue(number, 0, 0, 0)) for number in customer_numbers]
+    found = {number: (first, count, live) for number, first, count, live in ranges.rows()}
+    counts = day_counts.packed(rows.lazy(), customer_numbers)
+    ranges_of = ((number, *found.get(number, (0, 0, 0))) for number in customer_numbers)
+    return [NewValue(number, first, count, live, counts[number]) for number, first, count, live in ranges_of]
 
 
 def commit_values(w: Writing, computed: BatchResult, now: datetime) -> Committed:
@@ -132,6 +137,7 @@ def commit_values(w: Writing, computed: BatchResult, now: datetime) -> Committed
     accepted = computed.without(superseded)
     _write(w, accepted, locked, now)
     decision = _apply_rulesets(w, accepted, now)
+    _record_day_counts(w, accepted, locked)
     return Committed(accepted.replaced, superseded, decision)
 
 
@@ -245,14 +251,22 @@ def _apply_rulesets(w: Writing, accepted: BatchResult, now: datetime) -> Decisio
     return decision
 
 
+def _record_day_counts(w: Writing, accepted: BatchResult, locked: LockedCustomers) -> None:
+    """Change the counts by day. This comes last, because other batches of the client may wait for it."""
+    versions = {number: data_version + 1 for number, (data_version, _) in locked.versions.items()}
+    counted = {value.customer_number: (versions[value.customer_number], value.day_counts) for value in accepted.values}
+    if counted:
+        day_counts.record(w, counted)
+
+
 def _request_evaluations(
     w: Writing, evaluated: RulesetEvaluation | None, replaced: frozenset[int], decision: Decision, now: datetime
 ) -> None:
     """Request another ruleset evaluation of customers whose attributes changed meanwhile, or whose client has a ruleset
     that they were not evaluated by. Customers that failed are left to the next nightly evaluation.
 
-    This comes last so that there is no deadlock: changes of attributes and rulesets, too, lock their own rows first and
-    the rows of requests after them.
+    Only the counts by day come later, so that there is no deadlock: changes of attributes and rulesets, too, lock their
+    own rows first and the rows of requests after them.
     """
     used = evaluated.keys if evaluated else frozenset()
     with_new_rulesets = {each.client_id for each in rulesets.active(w, replaced) if each.key not in used}

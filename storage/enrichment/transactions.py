@@ -5,7 +5,6 @@ of a segment sorted by customer. Segments stay for the retention time after they
 looked up the location reads one consistent version even if that takes long.
 """
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,10 +24,8 @@ from storage.core.models import customers, jobs, locations, segments
 from storage.core.paging import Page
 from storage.customers.customers import Customer
 
-LISTING_ORDER = ("date", "customer_number", "received_seq", "position", "transaction_id")
 SLICE_ROWS = 1_000  # rows sent at once
 PART_ROWS = 10_000  # rows of a customer's history in memory at once: the history may be much longer
-PART_ROWS_OF_CLIENT = 100_000  # larger, because each part searches all files for its days
 
 
 @dataclass(frozen=True)
@@ -201,15 +198,6 @@ def of_customer(
     return Listing(parts, customer.enriched_rows, page, PART_ROWS)
 
 
-def of_client(r: Reading, lake: Lake, client_id: UUID, page: Page | None = None) -> Listing:
-    """Return the current transactions of all of a client's customers, by date, customer and position."""
-    query = _CURRENT.where(customers.c.client_id == client_id).add_columns(customers.c.enriched_rows)
-    found = r.execute(query).all()
-    rows = scan(lake, [Location(*row[:-1]) for row in found]).filter(current())
-    total = sum(row.enriched_rows for row in found)
-    return Listing(_by_date(rows, page), total, page, min(total, PART_ROWS_OF_CLIENT))
-
-
 def posted_rows(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
     """Return these columns of the customer's posted transactions, in the order in which they are stored."""
     places = current_locations(r, [customer.number])
@@ -222,19 +210,6 @@ def posted_or_pending(r: Reading, lake: Lake, customer: Customer, columns: Seque
     places = current_locations(r, [customer.number])
     rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
     return rows.filter(current()).select(columns)
-
-
-def _by_date(rows: pl.LazyFrame, page: Page | None) -> Iterator[pl.LazyFrame]:
-    """Yield the page's rows in LISTING_ORDER, some days at a time. The rows of other days are only counted."""
-    first, last = (0, sys.maxsize) if page is None else (page.offset, page.offset + page.count)
-    counted = rows.group_by("date").agg(rows=pl.len().cast(pl.Int64())).sort("date")
-    days = counted.with_columns(start=pl.col("rows").cum_sum() - pl.col("rows"))
-    touched = days.filter(pl.col("start") + pl.col("rows") > first, pl.col("start") < last).collect()
-    part = (pl.col("start") - touched["start"].min()) // PART_ROWS_OF_CLIENT
-    for _, some in touched.group_by(part, maintain_order=True):
-        mine = rows.filter(pl.col("date").is_between(some["date"][0], some["date"][-1])).sort(LISTING_ORDER)
-        skipped = max(first - some["start"][0], 0)
-        yield mine.slice(skipped, min(last, some["start"][-1] + some["rows"][-1]) - some["start"][0] - skipped)
 
 
 def _page(rows: pl.LazyFrame, page: Page | None) -> pl.LazyFrame:

@@ -22,7 +22,7 @@ from storage.core.models import SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Qu
 from storage.core.store import Store
 from storage.customers import customers
 from storage.enrichment import transactions as stored
-from storage.enrichment.commit import BatchResult, NewValue, commit_values
+from storage.enrichment.commit import BatchResult, commit_values, values_in
 from storage.jobs import batches, jobs, outcomes
 from storage.jobs.jobs import Ending, Job
 from storage.reports import reports
@@ -61,7 +61,7 @@ def end_submissions(
     others = _outcomes(claimed, rejected, duplicates)
     segment = store.lake.put_frame(f"segments/{uuid4()}.parquet", retained)
     left = store.lake.put_frame(f"outcomes/{uuid4()}.parquet", others)
-    values = [_value(retained, number) for number in {job.customer_number: None for job in claimed}]
+    values = values_in(retained, sorted({job.customer_number for job in claimed if job.customer_number is not None}))
     endings = [_ending(job, len(rows), len(rejected), len(duplicates), left.path) for job in claimed] + others_ended
     versions = {value.customer_number: bases[value.customer_number] for value in values}
     result = BatchResult(
@@ -194,13 +194,6 @@ def _outcomes(claimed: Sequence[Job], rejected: Sequence[Row], duplicates: Seque
     return outcomes.frame(
         pl.DataFrame(of_each(rejected), schema=REJECTED), pl.DataFrame(of_each(duplicates), schema=DUPLICATES)
     )
-
-
-def _value(retained: pl.DataFrame, customer_number: int) -> NewValue:
-    mine = retained.with_row_index().filter(pl.col("customer_number") == customer_number)
-    first = mine["index"].min() or 0
-    assert isinstance(first, int)
-    return NewValue(customer_number, first, mine.height, mine.height)
 
 
 def _ending(job: Job, enriched: int, rejected: int, duplicates: int, outcomes_path: str) -> Ending:

@@ -1,6 +1,7 @@
 """Submit and retract transactions, and list enriched ones."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
+from types import MappingProxyType
 from typing import Annotated
 from uuid import UUID
 
@@ -8,7 +9,6 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.derived import BYTES_PER_LISTED_ROW
-from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
 from api.http.answers import accepted_job, streamed, totals
 from api.http.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
@@ -16,10 +16,17 @@ from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
 from api.intake import submissions, transactions_json
-from api.intake.schemas.transactions import Submission, TransactionListView, TransactionsQuery
+from api.intake.cursors import cursor_text
+from api.intake.schemas.transactions import (
+    ClientTransactionListView,
+    ClientTransactionsQuery,
+    Submission,
+    TransactionListView,
+    TransactionsQuery,
+)
 from storage.core.paging import Paged
 from storage.customers import customers
-from storage.enrichment import transactions
+from storage.enrichment import client_listing, transactions
 from storage.enrichment.transactions import Listing
 from storage.jobs import jobs
 
@@ -77,22 +84,35 @@ def list_customer_transactions(
     return _listing(caller, found)
 
 
-@router.get("/transactions", response_model=enveloped(TransactionListView), responses=refuses(*DAMAGED_FILE))
-def list_transactions(caller: Reader, query: Annotated[Paging, Query()]) -> Response:
-    """List the enriched transactions of all customers, by date."""
+@router.get("/transactions", response_model=enveloped(ClientTransactionListView), responses=refuses(*DAMAGED_FILE))
+def list_transactions(caller: Reader, query: Annotated[ClientTransactionsQuery, Query()]) -> Response:
+    """List the enriched transactions of all customers, by date, in pages or from a cursor.
+
+    Rows that are added or removed meanwhile shift the pages, but not a cursor.
+    """
+    if query.cursor is not None:
+        found, following = client_listing.page_after(caller.store, caller.client_id, query.cursor, query.count)
+        after = None if following is None else cursor_text(following)
+        return _listing(caller, found, {"currentPage": None, "nextCursor": after})
+    if (page := query.asked()) is not None:
+        return _listing(caller, client_listing.page_of(caller.store, caller.client_id, page))
     with caller.reading() as r:
-        found = transactions.of_client(r, caller.store.lake, caller.client_id, query.asked())
+        found = client_listing.everything(r, caller.store.lake, caller.client_id)
     return _listing(caller, found)
 
 
-def _listing(caller: Caller, found: Listing) -> Response:
-    """Answer in slices, so that a long history takes no more memory than a short one."""
+def _listing(caller: Caller, found: Listing, also: Mapping[str, str | None] = MappingProxyType({})) -> Response:
+    """Answer in slices, so that a long history takes no more memory than a short one.
+
+    Args:
+        also: members besides the counts, or instead of them.
+    """
 
     def ids_of(numbers: Iterable[int]) -> dict[int, UUID]:
         with caller.reading() as r:
             return customers.ids_of(r, numbers)
 
-    counts = totals(Paged(range(found.total), found.total, found.page))
+    counts = {**totals(Paged(range(found.total), found.total, found.page)), **also}
     rows = transactions_json.in_slices(found, ids_of)
     return streamed("transactions", counts, held(caller, found.part_rows * BYTES_PER_LISTED_ROW, rows))
 

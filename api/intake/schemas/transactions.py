@@ -11,6 +11,7 @@ from api.core.schemas.common import Counts, Paging, Received, View
 from api.core.schemas.examples import show_example
 from api.core.schemas.rules import (
     ListItem,
+    Parameter,
     Rule,
     Shown,
     identifier_parameter,
@@ -20,10 +21,13 @@ from api.core.schemas.rules import (
     optional_text,
     refusal,
 )
+from api.intake.cursors import parse_cursor
 from pipelines.intake.accounts import Account, Oddity, identify
 from pipelines.intake.as_sent import Digest
 from pipelines.vocabulary import schemas
+from storage.enrichment.client_listing import Cursor
 
+CURSOR_MESSAGE = "cursor must be empty or the nextCursor of an answer, given once and without page."
 MAX_TRANSACTIONS = 50_000
 OVERLAP, APPEND = "overlap", "append"
 Day = date  # a field named `date` would hide the type
@@ -143,6 +147,28 @@ class TransactionsQuery(Paging):
     ] = None
 
 
+class ClientTransactionsQuery(Paging):
+    cursor: Annotated[
+        Cursor | None,
+        Parameter(
+            parse_cursor,
+            "Pagination.InvalidCursor",
+            CURSOR_MESSAGE,
+            {
+                "type": "string",
+                "description": "Instead of `page`: empty for the first rows, then each answer's `nextCursor`.",
+            },
+        ),
+    ] = None
+
+    @field_validator("cursor")
+    @classmethod
+    def _instead_of_a_page(cls, cursor: Cursor | None, info: ValidationInfo) -> Cursor | None:
+        if cursor is not None and info.data.get("page") is not None:
+            raise refusal("Pagination.InvalidCursor", CURSOR_MESSAGE)
+        return cursor
+
+
 class AccountView(View):
     account_id: UUID
     account_name: str | None
@@ -216,3 +242,9 @@ class TransactionView(View):
 
 class TransactionListView(Counts):
     transactions: list[TransactionView]
+
+
+class ClientTransactionListView(TransactionListView):
+    next_cursor: str | None = Field(
+        None, description="Only with `cursor`: the next rows' cursor, null if these are last."
+    )

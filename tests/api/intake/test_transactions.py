@@ -13,12 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from api.core.derived import ConcurrencyLimit
 from api.core.limits import Asker
 from api.core.schemas.examples import example
+from api.intake.cursors import cursor_text
 from api.intake.routes.transactions import held
 from api.intake.schemas.transactions import TransactionView
 from api.intake.transactions_json import as_json
 from pipelines.vocabulary.errors import Unavailable
 from pipelines.vocabulary.schemas import LANDED, TRANSACTIONS
 from storage.core.store import Store
+from storage.enrichment.client_listing import Cursor
 from storage.jobs import jobs
 from tests.api.conftest import ITEM, Client
 from tests.api.worker import end_submissions
@@ -176,6 +178,32 @@ def test_the_list_of_all_transactions_has_only_the_clients_customers(
     assert data["totalCount"] == 4
     assert [row["date"] for row in data["transactions"]] == ["2026-06-01"] * 2 + ["2026-06-02"] * 2
     assert {row["customerId"] for row in data["transactions"]} == set(mine)
+
+
+def test_pages_and_a_cursor_show_all_of_the_clients_transactions(store: Store, client: Client) -> None:
+    for _ in range(3):
+        client.submitted(client.new_customer())
+    end_submissions(store, [{"position": position} for position in range(3)])
+    everything = client.get("/v1/transactions").json()["data"]
+    assert everything["totalCount"] == len(everything["transactions"]) >= 9
+    paged = [client.get(f"/v1/transactions?page={page}&count=4").json()["data"] for page in (1, 2, 3)]
+    assert [row for page in paged for row in page["transactions"]] == everything["transactions"][:12]
+    assert all("nextCursor" not in page for page in (everything, *paged))
+    walked, cursor = [], ""
+    while cursor is not None:
+        data = client.get(f"/v1/transactions?count=4&cursor={cursor}").json()["data"]
+        assert (data["totalCount"], data["currentPage"], data["pageSize"]) == (everything["totalCount"], None, 4)
+        walked, cursor = walked + data["transactions"], data["nextCursor"]
+    assert walked == everything["transactions"]
+
+
+def test_a_cursor_is_an_answers_or_empty_and_replaces_the_page(client: Client) -> None:
+    largest = cursor_text(Cursor(99_999, 2**63 - 1, 2**63 - 1, 2**63 - 1, bytes(16)))
+    assert client.get(f"/v1/transactions?cursor={largest}").json()["data"]["transactions"] == []
+    far = cursor_text(Cursor(10**6))
+    for query in ("cursor=x", "cursor=%3D", "cursor=&cursor=", "cursor=&page=1", "cursor=" + 90 * "A", f"cursor={far}"):
+        answer = client.get(f"/v1/transactions?{query}")
+        assert (answer.status_code, answer.json()["code"]) == (400, "Pagination.InvalidCursor"), query
 
 
 def test_a_filter_by_job_accepts_only_jobs_of_the_customer(client: Client, other_client: Client) -> None:

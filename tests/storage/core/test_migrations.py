@@ -11,7 +11,7 @@ from sqlalchemy import text
 from pipelines.vocabulary.errors import Unavailable
 from storage.core import migrations, upgrading
 from storage.core.database import Database
-from storage.core.models import metadata, own_rule_uses, own_rules
+from storage.core.models import client_day_counts, customer_day_counts, metadata, own_rule_uses, own_rules
 from storage.core.store import Store
 
 
@@ -22,7 +22,7 @@ def test_migrated_database_equals_the_models(store: Store) -> None:
 
 def test_a_database_of_the_baseline_becomes_equal_to_the_models(store: Store) -> None:
     with store.db.writing() as w:
-        for table in (own_rule_uses, own_rules):
+        for table in (client_day_counts, customer_day_counts, own_rule_uses, own_rules):
             table.drop(w)
         w.execute(text("ALTER TABLE jobs DROP COLUMN is_overtaken"))
         w.execute(text("UPDATE alembic_version SET version_num = 'tables_3'"))

@@ -1,7 +1,8 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import datetime
+from datetime import date, datetime
 
+import polars as pl
 import pytest
 
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
@@ -12,6 +13,7 @@ from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import Customer
 from storage.enrichment.commit import BatchResult, Committed, LockedCustomers, NewValue, commit_values
+from storage.enrichment.day_counts import packed
 from storage.jobs import batches, jobs
 from storage.jobs.batches import Superseded
 from storage.jobs.jobs import Ending, Job
@@ -19,6 +21,8 @@ from storage.reports import reports
 from storage.reports.reports import NewReport
 from tests.storage.examples import a_client, a_customer, a_submission, submit
 from tests.storage.values import on_postgresql
+
+ONE_ROW = packed(pl.LazyFrame({"customer_number": [1], "date": [date(2026, 6, 1)], "superseded_seq": [None]}), [1])[1]
 
 
 def claim(store: Store, now: datetime, queue: Queue = Queue.ENRICHMENT) -> int:
@@ -31,7 +35,7 @@ def claim(store: Store, now: datetime, queue: Queue = Queue.ENRICHMENT) -> int:
 def commit(store: Store, token: int, customer: Customer, job: Job, now: datetime, base: int = 0) -> Committed:
     """Commit a batch with one new row for one customer, computed from data version `base`."""
     segment = store.lake.put(f"transactions/{token}.parquet", b"segment")
-    value = NewValue(customer.number, first_row=0, row_count=1, current_rows=1)
+    value = NewValue(customer.number, first_row=0, row_count=1, current_rows=1, day_counts=ONE_ROW)
     ending = Ending(job, JobStatus.COMPLETED, base + 1, processed=1, enriched=1)
     read = {customer.number: base}
     result = BatchResult(token=token, versions=read, segment=(segment, 1), values=[value], endings=[ending])
@@ -133,7 +137,7 @@ def test_customers_are_superseded_if_their_versions_changed_or_they_are_left_to_
 
 
 def test_a_result_without_some_customers_has_the_values_of_the_others() -> None:
-    values = [NewValue(number, 0, 1, 1) for number in (1, 2)]
+    values = [NewValue(number, 0, 1, 1, ONE_ROW) for number in (1, 2)]
     result = BatchResult(token=1, versions={1: 0, 2: 0}, values=values, recomputed=frozenset({1, 2}))
     left = result.without(frozenset({2}))
     assert (left.replaced, left.recomputed, left.versions) == ({1}, {1}, {1: 0, 2: 0})

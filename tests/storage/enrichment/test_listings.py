@@ -10,7 +10,7 @@ from storage.core.models import customers as customers_table
 from storage.core.paging import Page
 from storage.core.store import Store
 from storage.customers import customers
-from storage.enrichment import transactions
+from storage.enrichment import client_listing, transactions
 from storage.enrichment.transactions import Listing
 from tests.storage.values import commit, content, customers_of_a_bucket, date_of, on_sqlite
 
@@ -18,7 +18,7 @@ from tests.storage.values import commit, content, customers_of_a_bucket, date_of
 @pytest.fixture
 def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactions, "PART_ROWS", 4)
-    monkeypatch.setattr(transactions, "PART_ROWS_OF_CLIENT", 4)
+    monkeypatch.setattr(client_listing, "PART_ROWS", 4)
 
 
 def client_of(store: Store, number: int) -> tuple[UUID, UUID]:
@@ -57,7 +57,10 @@ def test_a_clients_list_is_in_order_of_date_on_every_page(store: Store, now: dat
     expected = [text for _, _, text in ordered]
     client_id, _ = client_of(store, numbers[0])
     for page in (None, Page(1, 5), Page(2, 5), Page(3, 5), Page(4, 5), Page(1, 100), Page(9, 1)):
-        with store.db.reading() as r:
-            listing = transactions.of_client(r, store.lake, client_id, page)
+        if page is None:
+            with store.db.reading() as r:
+                listing = client_listing.everything(r, store.lake, client_id)
+        else:
+            listing = client_listing.page_of(store, client_id, page)
         assert listing.total == 15
         assert rows_of(listing) == (expected if page is None else expected[page.offset : page.offset + page.count])

@@ -313,10 +313,11 @@ def _bundle(analysed: _Analysed, number: int) -> dict[str, ReportView]:
 
 def _as_json(analysed: _Analysed) -> dict[str, Any]:
     """Return the reports' data as computed, apart from units in another currency; a list for several customers."""
+    computed = {kind: dict(report.compute(analysed.facts).iter_rows()) for kind, report in REPORTS.items()}
     reports = [
         {
-            kind: msgspec.Raw(_with_units(view.data_json or "null", analysed.money.currency).encode())
-            for kind, view in _bundle(analysed, number).items()
+            kind: msgspec.Raw(_with_units(texts.get(number, "null"), analysed.money.currency).encode())
+            for kind, texts in computed.items()
         }
         for number in analysed.customers
     ]

@@ -185,6 +185,16 @@ def test_several_customers_are_a_line_each_unless_one_is_chosen(tmp_path: Path) 
 
 
 @whole_command
+def test_a_customer_without_usable_rows_has_no_reports_beside_others(tmp_path: Path) -> None:
+    file = plain(tmp_path / "plain.csv", ["Harbour", "Pier"])
+    with (tmp_path / "plain.csv").open("a") as lines:
+        lines.write("Quay,1,1960-01-01,TOO OLD,1.00,1.00\n")
+    harbour, pier, quay = analysed(file)["customers"]
+    assert quay == {"customer": "Quay", "completeness": None, "risk": None, "aggregate": None}
+    assert harbour["risk"]["value"] == pier["risk"]["value"]
+
+
+@whole_command
 def test_the_apis_json_is_read(tmp_path: Path) -> None:
     items = [
         {"date": str(day), "description": what, "amount": float(amount), "balance": float(balance)}

@@ -18,13 +18,14 @@ from pipelines.vocabulary.errors import Corrupt, Gone, NotFound
 from pipelines.vocabulary.own_columns import columns_in
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
 from storage.core.buckets import in_bucket
-from storage.core.database import Reading
+from storage.core.database import Database, Reading
 from storage.core.lake import Lake
 from storage.core.models import customers, jobs, locations, segments
 from storage.core.paging import Page
 from storage.customers.customers import Customer
 
 SLICE_ROWS = 1_000  # rows sent at once
+PLACES_READ_AT_ONCE = 10_000  # our judgement
 PART_ROWS = 10_000  # rows of a customer's history in memory at once: the history may be much longer
 
 
@@ -85,6 +86,21 @@ def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None)
     if customer_numbers is not None:
         query = query.where(locations.c.customer_number.in_(list(customer_numbers)))
     return [Location(*row) for row in r.execute(query)]
+
+
+def each_current_location(db: Database) -> Iterator[Location]:
+    """Yield where the current values of all customers lie, by customer number.
+
+    Some thousand are read at a time, each in a snapshot of its own: a slow caller holds no transaction open.
+    """
+    last = 0
+    while True:
+        with db.reading() as r:
+            some = r.execute(_CURRENT.where(locations.c.customer_number > last).limit(PLACES_READ_AT_ONCE)).all()
+        yield from (Location(*row) for row in some)
+        if len(some) < PLACES_READ_AT_ONCE:
+            return
+        last = some[-1].customer_number
 
 
 def current_locations_of_client(r: Reading, client_id: UUID) -> list[Location]:

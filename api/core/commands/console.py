@@ -1,8 +1,9 @@
 """Output of commands: a table for people, JSON for scripts, one line for a failure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 out = Console()
 err = Console(stderr=True)
+
+RECORDS_AT_ONCE = 10_000  # some megabytes; our judgement
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
@@ -85,15 +88,35 @@ def print_json(value: object) -> None:
 
 
 def print_records(
-    records: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str, columns: Sequence[str] | None = None
+    records: Iterable[Mapping[str, Any]], *, as_json: bool, empty: str, columns: Sequence[str] | None = None
 ) -> None:
-    """Print records with the same keys as a JSON array, or as a table of `columns` (all by default)."""
+    """Print records with the same keys as a JSON array, or as a table of `columns` (all by default).
+
+    Records may come one by one: at most RECORDS_AT_ONCE are in memory. Longer lists are printed as several tables.
+    """
+    parts = _parts(records)
+    first = next(parts, [])
     if as_json:
-        print_json(list(records))
-    elif records:
-        out.print(_table([{name: record[name] for name in columns or record} for record in records]))
+        _print_array(first, parts)
+    elif first:
+        for part in chain([first], parts):
+            out.print(_table([{name: record[name] for name in columns or record} for record in part]))
     else:
         out.print(empty)
+
+
+def _print_array(first: Sequence[Mapping[str, Any]], others: Iterable[Sequence[Mapping[str, Any]]]) -> None:
+    """Print the records of all parts as one JSON array, on one line."""
+    typer.echo(_json.encode(first)[:-1], nl=False)
+    for part in others:
+        typer.echo(b"," + _json.encode(part)[1:-1], nl=False)
+    typer.echo("]")
+
+
+def _parts(records: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    remaining = iter(records)
+    while part := list(islice(remaining, RECORDS_AT_ONCE)):
+        yield part
 
 
 def print_record(record: Mapping[str, Any], *, as_json: bool) -> None:

@@ -1,10 +1,15 @@
 """The lake's manifest, for other programs that read the files: a glob would also find replaced versions."""
 
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
 import typer
 
 from api.core.commands.console import AsJson, opened_store, print_records
 from storage.core.buckets import bucket_of
-from storage.enrichment.transactions import current_locations
+from storage.core.store import Store
+from storage.enrichment.transactions import each_current_location
 from storage.portfolio.tables import current_tables
 
 lake = typer.Typer(help="The lake: Parquet files that other programs can read.", no_args_is_help=True)
@@ -20,14 +25,16 @@ def manifest(as_json: AsJson = False) -> None:
 
     Example: tidemark lake manifest --json > manifest.json
     """
-    with opened_store() as store, store.db.reading() as r:
-        root = store.lake.root
-        places = current_locations(r)
-        tables = current_tables(r)
-    records = [
-        {
+    with opened_store() as store:
+        records = chain(_transactions(store), _tables(store))
+        print_records(records, as_json=as_json, empty="The lake has no enriched transactions yet.")
+
+
+def _transactions(store: Store) -> Iterator[dict[str, Any]]:
+    for place in each_current_location(store.db):
+        yield {
             "dataset": "transactions",
-            "path": str(root / place.path),
+            "path": str(store.lake.root / place.path),
             "sha256": place.sha256.hex(),
             "bucket": bucket_of(place.customer_number),
             "customerNumber": place.customer_number,
@@ -35,12 +42,15 @@ def manifest(as_json: AsJson = False) -> None:
             "firstRow": place.first_row,
             "rows": place.row_count,
         }
-        for place in places
-    ]
-    records += [
-        {
+
+
+def _tables(store: Store) -> Iterator[dict[str, Any]]:
+    with store.db.reading() as r:
+        tables = current_tables(r)
+    for table in tables:
+        yield {
             "dataset": table.name,
-            "path": str(root / table.path),
+            "path": str(store.lake.root / table.path),
             "sha256": table.sha256.hex(),
             "bucket": table.bucket,
             "customerNumber": None,
@@ -48,6 +58,3 @@ def manifest(as_json: AsJson = False) -> None:
             "firstRow": 0,
             "rows": table.rows,
         }
-        for table in tables
-    ]
-    print_records(records, as_json=as_json, empty="The lake has no enriched transactions yet.")

@@ -64,3 +64,17 @@ def test_a_clients_list_is_in_order_of_date_on_every_page(store: Store, now: dat
             listing = client_listing.page_of(store, client_id, page)
         assert listing.total == 15
         assert rows_of(listing) == (expected if page is None else expected[page.offset : page.offset + page.count])
+
+
+def test_each_current_location_is_read_in_parts_and_only_the_current_ones(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = customers_of_a_bucket(store, 4, now)
+    commit(store, dict.fromkeys(numbers, 1), now)
+    commit(store, {numbers[1]: 2}, now)
+    with store.db.reading() as r:
+        expected = transactions.current_locations(r)
+    for at_once in (1, 2, 3, 4, 5):
+        monkeypatch.setattr(transactions, "PLACES_READ_AT_ONCE", at_once)
+        assert list(transactions.each_current_location(store.db)) == expected
+    assert [place.row_count for place in expected] == [1, 2, 1, 1]

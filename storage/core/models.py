@@ -295,6 +295,7 @@ client_day_counts = Table(
     Column("level", Integer, primary_key=True, autoincrement=False),  # 0: all; 1: by day; 2: by day and block
     Column("day", Integer, primary_key=True, autoincrement=False),  # days since 1970-01-01; level 0: 0
     Column("block", BigInteger, primary_key=True, autoincrement=False),  # of customers; levels 0 and 1: 0
+    Column("batch_token", BigInteger, primary_key=True, autoincrement=False),  # 0: the count; else a batch's change
     Column("rows", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )

@@ -252,11 +252,11 @@ def _apply_rulesets(w: Writing, accepted: BatchResult, now: datetime) -> Decisio
 
 
 def _record_day_counts(w: Writing, accepted: BatchResult, locked: LockedCustomers) -> None:
-    """Change the counts by day. This comes last, because other batches of the client may wait for it."""
+    """Change the counts by day. This comes last, because another batch of the client may wait for it."""
     versions = {number: data_version + 1 for number, (data_version, _) in locked.versions.items()}
     counted = {value.customer_number: (versions[value.customer_number], value.day_counts) for value in accepted.values}
     if counted:
-        day_counts.record(w, counted)
+        day_counts.record(w, accepted.token, counted)
 
 
 def _request_evaluations(

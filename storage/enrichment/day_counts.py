@@ -10,9 +10,10 @@ compares each count that it uses with the sum of the counts below it, and the lo
 counts again (`client_listing`). A client's tree is first built when it is first read; until then, and after a commit
 found a customer's counts missing, the client has no count at level 0, and nothing maintains the others.
 
-**Locks.** All commits of a client change its count at level 0. This is the last thing that they do, so each waits only
-while another one is synced to disk, and waits for nothing else while others wait for it. Rows are changed in one order
-by all. Building a tree excludes the client's commits, which have locked the client for reading.
+**Locks.** Batches of one client that commit at once don't wait for each other: each inserts its changes as rows of its
+own, and readers add them up. A commit with many changes, and one in FOLDED_EVERY, folds all into the counts; this is
+the last thing it does, and only another commit that does the same waits for it. Building a tree excludes the client's
+commits, which have locked the client for reading.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,7 +28,7 @@ from zlib import crc32
 
 import msgspec
 import polars as pl
-from sqlalchemy import ColumnElement, and_, delete, insert, select, update
+from sqlalchemy import BigInteger, ColumnElement, and_, cast, delete, func, insert, or_, select
 
 from pipelines.vocabulary.schemas import current
 from storage.access.keys import lock_client
@@ -37,11 +38,15 @@ from storage.core.models import client_day_counts, customer_day_counts, customer
 ALL, DAYS, BLOCKS = range(3)  # levels of the tree
 BLOCK = 128  # customer numbers: a page reads a day's blocks and the customers of one or two; our judgement
 
+FOLDED_EVERY = 64  # commits: about so many changes of a day may have to be added up; our judgement
+MANY_CHANGES = 1_000  # rows; our judgement
+
 K = TypeVar("K", int, tuple[int, int])
 DayAndBlock = tuple[int, int]  # day since 1970-01-01, and customer number // BLOCK
 DayAndCustomer = tuple[int, int]  # day since 1970-01-01, and customer number: the list is in this order
 
 _COUNTS = pl.Schema({"customer_number": pl.Int64(), "day": pl.Int64(), "rows": pl.Int64()})
+_KEY = (client_day_counts.c.level, client_day_counts.c.day, client_day_counts.c.block)
 _encode = msgspec.msgpack.encode
 _decode = msgspec.msgpack.Decoder(tuple[list[int], list[int]]).decode
 
@@ -71,7 +76,7 @@ class ClientCounts:
     def __init__(self, r: Reading, client_id: UUID) -> None:
         self._r, self._client_id = r, client_id
         found = self._level(client_day_counts.c.level <= DAYS)
-        _require(bool(found) and found[0].level == ALL)
+        _require(bool(found) and found[0].level == ALL and found[0].first_token == 0)
         self.total: int = found[0].rows
         self._days = [(row.day, row.rows) for row in found[1:]]
         _require(self.total == sum(rows for _, rows in self._days))
@@ -121,8 +126,10 @@ class ClientCounts:
 
     def _level(self, *conditions: ColumnElement[bool]) -> Sequence[AnyRow]:
         table = client_day_counts.c
-        query = select(table.level, table.day, table.block, table.rows).where(table.client_id == self._client_id)
-        return self._r.execute(query.where(*conditions).order_by(table.level, table.day, table.block)).all()
+        rows = cast(func.sum(table.rows), BigInteger)
+        query = select(*_KEY, rows.label("rows"), func.min(table.batch_token).label("first_token"))
+        query = query.where(table.client_id == self._client_id, *conditions).group_by(*_KEY).order_by(*_KEY)
+        return self._r.execute(query.having(or_(rows != 0, table.level == ALL))).all()
 
 
 def packed(rows: pl.LazyFrame, customer_numbers: Iterable[int]) -> dict[int, bytes]:
@@ -144,10 +151,11 @@ def packed(rows: pl.LazyFrame, customer_numbers: Iterable[int]) -> dict[int, byt
     return {number: _pack(number, *found.get(number, ([], []))) for number in customer_numbers}
 
 
-def record(w: Writing, counted: Mapping[int, tuple[int, bytes]]) -> None:
+def record(w: Writing, batch_token: int, counted: Mapping[int, tuple[int, bytes]]) -> None:
     """Store customers' new counts, and change those of their clients. Must be the last thing that a commit does.
 
     Args:
+        batch_token: of the batch that commits. A batch records once.
         counted: data version and packed counts by customer number. The customers and their clients must be locked.
     """
     before: dict[UUID, list[AnyRow]] = defaultdict(list)
@@ -156,7 +164,7 @@ def record(w: Writing, counted: Mapping[int, tuple[int, bytes]]) -> None:
     _store(w, counted)
     for client_id in _with_tree(w, before):
         try:
-            _change(w, client_id, *_old_and_new(before[client_id], counted))
+            _change(w, client_id, batch_token, *_old_and_new(before[client_id], counted))
         except Miscounted:
             w.execute(delete(client_day_counts).where(_is_root(client_id)))
 
@@ -184,7 +192,7 @@ def build(w: Writing, client_id: UUID) -> None:
     found = {row.number: _valid_counts(row) for row in _counted(w, customers.c.client_id == client_id)}
     w.execute(delete(client_day_counts).where(client_day_counts.c.client_id == client_id))
     tree = _tree(_as_frame(found))
-    w.execute(insert(client_day_counts), [{"client_id": client_id, **row} for row in tree])
+    w.execute(insert(client_day_counts), [{"client_id": client_id, "batch_token": 0, **row} for row in tree])
 
 
 def _store(w: Writing, counted: Mapping[int, tuple[int, bytes]]) -> None:
@@ -215,21 +223,43 @@ def _old_and_new(
     return _as_frame(old), _as_frame(new)
 
 
-def _change(w: Writing, client_id: UUID, old: pl.DataFrame, new: pl.DataFrame) -> None:
+def _change(w: Writing, client_id: UUID, batch_token: int, old: pl.DataFrame, new: pl.DataFrame) -> None:
     """Change a tree by the difference of its customers' old and new counts."""
-    *below, root = _tree(pl.concat([new, old.with_columns(-pl.col("rows"))]))
-    changes = [{"client_id": client_id, **row} for row in below if row["rows"] != 0]
-    if not changes:
+    tree = _tree(pl.concat([new, old.with_columns(-pl.col("rows"))]))
+    changes = [{"client_id": client_id, "batch_token": batch_token, **row} for row in tree if row["rows"] != 0]
+    if changes:
+        w.execute(insert(client_day_counts), changes)
+    if len(changes) > MANY_CHANGES or batch_token % FOLDED_EVERY == 0:
+        _fold(w, client_id)
+
+
+def _fold(w: Writing, client_id: UUID) -> None:
+    """Add the batches' changes to the counts. The lock of the root keeps others from doing the same meanwhile."""
+    table = client_day_counts.c
+    if w.execute(select(table.rows).where(_is_root(client_id)).with_for_update()).first() is None:
         return
+    changes = delete(client_day_counts).where(table.client_id == client_id, table.batch_token > 0)
+    sums = Counter[tuple[int, int, int]]()
+    for level, day, block, rows in w.execute(changes.returning(*_KEY, table.rows)):
+        sums[level, day, block] += rows
+    if any(sums.values()):
+        _add(w, client_id, sums)
+
+
+def _add(w: Writing, client_id: UUID, changes: Mapping[tuple[int, int, int], int]) -> None:
+    """Add changes, by level, day and block, to the counts of a client; remove those that become 0."""
+    table = client_day_counts.c
+    rows = [
+        {"client_id": client_id, "level": level, "day": day, "block": block, "batch_token": 0, "rows": change}
+        for (level, day, block), change in changes.items()
+        if change != 0
+    ]
     statement = insert_into(w, client_day_counts)
-    summed = {"rows": client_day_counts.c.rows + statement.excluded.rows}
-    w.execute(statement.on_conflict_do_update(index_elements=list(client_day_counts.primary_key), set_=summed), changes)
-    if fewer := {row["day"] for row in below if row["rows"] < 0}:
-        below_root = and_(client_day_counts.c.level.in_((DAYS, BLOCKS)), client_day_counts.c.day.in_(fewer))
-        empty = and_(below_root, client_day_counts.c.rows == 0)
-        w.execute(delete(client_day_counts).where(client_day_counts.c.client_id == client_id, empty))
-    # No upsert: another commit may have removed the root.
-    w.execute(update(client_day_counts).where(_is_root(client_id)).values(rows=client_day_counts.c.rows + root["rows"]))
+    summed = {"rows": table.rows + statement.excluded.rows}
+    w.execute(statement.on_conflict_do_update(index_elements=list(client_day_counts.primary_key), set_=summed), rows)
+    if fewer := {row["day"] for row in rows if row["rows"] < 0}:
+        below_root = and_(table.level.in_((DAYS, BLOCKS)), table.day.in_(fewer), table.rows == 0)
+        w.execute(delete(client_day_counts).where(table.client_id == client_id, below_root))
 
 
 def _tree(counts: pl.DataFrame) -> list[dict[str, int]]:
@@ -311,14 +341,16 @@ def _as_frame(counts: Mapping[int, tuple[list[int], list[int]]]) -> pl.DataFrame
 
 
 def _with_tree(r: Reading, client_ids: Iterable[UUID]) -> list[UUID]:
-    """Return those of the clients whose tree is built, in the order in which trees are changed."""
+    """Return those of the clients whose tree is built, in one order, so that no two commits wait for each other."""
     table = client_day_counts.c
-    query = select(table.client_id).where(table.client_id.in_(list(client_ids)), table.level == ALL)
+    is_root = and_(table.level == ALL, table.batch_token == 0)
+    query = select(table.client_id).where(table.client_id.in_(list(client_ids)), is_root)
     return list(r.execute(query.order_by(table.client_id)).scalars())
 
 
 def _is_root(client_id: UUID) -> ColumnElement[bool]:
-    return and_(client_day_counts.c.client_id == client_id, client_day_counts.c.level == ALL)
+    table = client_day_counts.c
+    return and_(table.client_id == client_id, table.level == ALL, table.batch_token == 0)
 
 
 def _overlapping(level: Sequence[tuple[K, int]], first: int, last: int) -> tuple[Sequence[tuple[K, int]], int, int]:

@@ -28,7 +28,7 @@ from storage.enrichment.transactions import Listing, Location
 
 ORDER = ("date", "customer_number", "received_seq", "position", "transaction_id")
 PART_ROWS = 100_000  # large, because each part searches all files for its days
-MOST_READ_ALONE = 10  # of a file; reading one takes 2 ms, searching a file 5 ms for each row group
+MOST_READ_ALONE = 10  # customers of a file: for more, it is faster to search the file once; our judgement
 COUNTED_TOGETHER = 1_000  # customers whose dates are in memory at once; our judgement
 _DAY = pl.col("date").dt.epoch("d")
 

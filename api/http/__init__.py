@@ -28,9 +28,9 @@ decorator; `api.service.openapi` adds what applies to every operation.
 The concepts, each in the module of its name:
 
 - `route.Route` keeps the contract's order: 401, 403, 415 and 413, then the body, 404, 400. FastAPI would receive and
-  validate a body before any dependency. `Route` checks the key first, receives the body within its limits, and gives
-  FastAPI the validated model. When a query or body is invalid, it first looks up the ids in the path, and answers 404
-  rather than 400 if one doesn't exist. Work that needs a thread waits for the client's turn.
+  validate a body before any dependency. `Route` checks the key first, receives the body within its limits, and calls
+  the function with the validated model. When a query or body is invalid, it first looks up the ids in the path, and
+  answers 404 rather than 400 if one doesn't exist. Work that needs a thread waits for the client's turn.
 - `dependencies.Caller` is the client that asks, and gives access to its data. `Allow` lists scopes; a key needs one of
   them. `Named` says how an id in a path is looked up, the code of its 404, and which operation returns such ids.
 - `bodies` receives JSON within limits, decodes it strictly with exact decimals (large bodies in a child process), and

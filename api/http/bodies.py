@@ -5,7 +5,7 @@ child process. All faults of a body or query are reported at once, each with its
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from typing import Protocol
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, QueryParams
 from starlette.requests import Request
 
 import isolation
@@ -61,13 +61,7 @@ class Body:
         """
         body = self.decoded()
         unknown.note_fields(self.model, body.document)
-        context = {"faults": Counter[str](), "caller": caller, "lines": body.lines}
-        try:
-            return self.model.model_validate(body.document, context=context)
-        except ValidationError as error:
-            raise refusal(
-                self.model, error.errors(include_url=False, include_context=False, include_input=False)
-            ) from None
+        return _validated(self.model, body.document, {"faults": Counter[str](), "caller": caller, "lines": body.lines})
 
 
 @asynccontextmanager
@@ -152,9 +146,26 @@ def too_large(limit: int, what: str) -> TooLarge:
     return TooLarge("Request.TooLarge", f"{what} may have {limit:,} bytes at most.")
 
 
-def refusal(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> InvalidRequest:
-    """Return the refusal of a body or query that doesn't fit its model. The errors' `loc` is relative to the body or
-    query.
+def parse_query(model: type[BaseModel], parameters: QueryParams) -> BaseModel:
+    """Return the model that the query holds. A repeated parameter is validated as a list, which every rule refuses.
+
+    Raises:
+        InvalidRequest: not valid for the model.
+    """
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    sent = {name: parameters.getlist(name) for name in names if name in parameters}
+    return _validated(model, {name: each[0] if len(each) == 1 else each for name, each in sent.items()})
+
+
+def _validated(model: type[BaseModel], values: object, context: Mapping[str, object] | None = None) -> BaseModel:
+    try:
+        return model.model_validate(values, context=context)
+    except ValidationError as error:
+        raise _refusal(model, error.errors(include_url=False, include_context=False, include_input=False)) from None
+
+
+def _refusal(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> InvalidRequest:
+    """Return the refusal of a body or query that doesn't fit its model.
 
     If all faults have the same code, the refusal has it too.
     """

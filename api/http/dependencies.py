@@ -159,10 +159,9 @@ class Allow:
         """Whether the route is only for clients that have decision policies enabled."""
         return all(scope.startswith("decision-policies:") for scope in self.scopes)
 
-    async def __call__(self, request: Request, _: Annotated[None, Security(KEY_HEADER)]) -> Caller:
-        """Return the caller that `admit` has let in. The route calls `admit` itself, before the body is received."""
-        caller: Caller = request.state.caller
-        return caller
+    def __call__(self, _: Annotated[None, Security(KEY_HEADER)]) -> Caller:
+        """Declare the key. `Route` calls `admit` before the body is received, and passes the caller on."""
+        raise NotImplementedError
 
     async def admit(self, request: Request, parameters: Iterable[str]) -> Caller:
         """Authenticate and authorise the caller, and note names in the query that are not among `parameters`.

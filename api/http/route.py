@@ -1,8 +1,8 @@
 """`Route`: the checks before FastAPI calls a route's function, in the contract's order.
 
 The order is: the key (401) and its scope (403), the headers of the body (415, 413), the body itself, a turn, the
-idempotency key. Only then are the body and, by FastAPI, path and query validated. If one of them is invalid (400), the
-ids in the path are looked up first, because a missing resource is a 404.
+idempotency key. Only then are the body and the query validated, in the thread of the route's function. If one of them
+is invalid (400), the ids in the path are looked up first, because a missing resource is a 404.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -11,11 +11,9 @@ from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, cast
 
-from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -49,19 +47,15 @@ class Route(APIRoute):
     """A route that needs a key. Its function runs in a thread, when it is its caller's turn."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        answer = super().get_route_handler()
         [allow] = self.dependencies_of(Allow)
         parameters, is_idempotent = self._query_names, self.is_idempotent
 
         async def checked(request: Request, body: Sent | None) -> Response:
             caller: Caller = request.state.caller
             try:
-                document = None if body is None else await run_in_threadpool(body.read, caller)
-                return await answer(_Checked(request, document))
-            except (InvalidRequest, TooLarge, RequestValidationError) as error:
+                return await self._call(caller, body)
+            except (InvalidRequest, TooLarge):
                 await run_in_threadpool(require_found, caller, request.path_params, self.named)
-                if isinstance(error, RequestValidationError):
-                    raise self._refused(error) from None
                 raise
 
         async def in_order(request: Request) -> Response:
@@ -72,6 +66,30 @@ class Route(APIRoute):
                 return await (idempotency.answer(request, content, work) if is_idempotent else work())
 
         return in_order
+
+    async def _call(self, caller: Caller, body: Sent | None) -> Response:
+        """Call the route's function: in one thread with the validation of its arguments, unless it is async."""
+        if iscoroutinefunction(self.endpoint):
+            return cast("Response", await self.endpoint(**self._arguments(caller, body)))
+        return await run_in_threadpool(lambda: cast("Response", self.endpoint(**self._arguments(caller, body))))
+
+    def _arguments(self, caller: Caller, body: Sent | None) -> dict[str, Any]:
+        """Return the arguments of the route's function.
+
+        FastAPI only documents the signature: it would validate a body on the event loop or in another thread.
+
+        Raises:
+            InvalidRequest, TooLarge: the body or the query is invalid.
+        """
+        request, needed = caller.request, self.dependant
+        sent = {} if body is None else {needed.body_params[0].name: body.read(caller)}
+        queries = zip(needed.query_params, self.query_models, strict=True)
+        return {
+            **{each.name: caller for each in needed.dependencies if each.name is not None},
+            **{each.name: request.path_params[each.alias] for each in needed.path_params},
+            **{each.name: bodies.parse_query(model, request.query_params) for each, model in queries},
+            **sent,
+        }
 
     def dependencies_of(self, kind: type[Dependency]) -> list[Dependency]:
         """Return the route's dependencies of one class."""
@@ -115,11 +133,6 @@ class Route(APIRoute):
         """Wait for the caller's turn. An async function takes no thread, so it needs no turn."""
         return nullcontext() if iscoroutinefunction(self.endpoint) else _turn(request, caller, self.endpoint in _heavy)
 
-    def _refused(self, error: RequestValidationError) -> InvalidRequest:
-        """Return the refusal of an invalid query. FastAPI's `loc` begins with "query", which the pointer leaves out."""
-        errors = [each | {"loc": each["loc"][1:]} for each in error.errors()]
-        return bodies.refusal(self.query_models[0], errors)
-
 
 @asynccontextmanager
 async def _turn(request: Request, caller: Caller, is_heavy: bool) -> AsyncIterator[None]:
@@ -133,28 +146,3 @@ async def _turn(request: Request, caller: Caller, is_heavy: bool) -> AsyncIterat
     async with computing, limits.working.turn(caller.asker):
         with asking(StillWanted(request)):
             yield
-
-
-class _Checked(Request):
-    """A request for FastAPI whose body is already its model, and whose query shows repeated parameters."""
-
-    def __init__(self, request: Request, document: object) -> None:
-        super().__init__(request.scope, request.receive)
-        self._document = document
-
-    async def body(self) -> Any:
-        return self._document
-
-    async def json(self) -> Any:
-        return self._document
-
-    @property
-    def query_params(self) -> QueryParams:
-        return _Parameters(self.scope["query_string"])
-
-
-class _Parameters(QueryParams):
-    def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value. A repeated parameter gives a list, which every rule refuses."""
-        values = self.getlist(key)
-        return (values[0] if len(values) == 1 else values) if values else default

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.schemas.common import Paging
@@ -39,11 +39,10 @@ def list_jobs(caller: Reader, query: Annotated[JobsQuery, Query()]) -> Response:
 
 
 @router.get("/{jobId}/status", response_model=enveloped(JobStatusView))
-async def get_job_status(
-    request: Request, caller: Reader, job_id: JobId, query: Annotated[WaitQuery, Query()]
-) -> Response:
+async def get_job_status(caller: Reader, job_id: JobId, query: Annotated[WaitQuery, Query()]) -> Response:
     """Read a job. With `wait`, the answer comes when the job has ended or the time is up."""
-    return answer(await waiting.wait_for_end(request.app.state.watcher, caller, job_id, query.wait))
+    watcher = caller.request.app.state.watcher
+    return answer(await waiting.wait_for_end(watcher, caller, job_id, query.wait))
 
 
 @router.get("/{jobId}/errors", response_model=enveloped(RefusedRowListView), responses=refuses(*DAMAGED_FILE))

@@ -185,9 +185,8 @@ class Allow:
         principal = self._principal(request, store, now)
         actor = _actor(request, str(principal.key_id), principal.client_id)
         self._require_scope(request, principal, actor)
-        if self.needs_policies:
-            with store.db.reading() as r:
-                policies.require_enabled(r, principal.client_id)
+        if self.needs_policies and not principal.decision_policies:
+            raise policies.not_enabled()
         unknown.note(request.query_params, parameters)
         caller = Caller(store, request, principal.client_id, principal.scopes, now, actor)
         return caller, Asker(principal.client_id, principal.key_id)

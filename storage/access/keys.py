@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from pipelines.vocabulary.errors import Conflict, Forbidden, NotFound, Unauthenticated
-from storage.core.database import AnyRow, Reading, Writing
+from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import api_keys, clients
 
 SCOPES = (
@@ -77,6 +77,7 @@ class Principal:
     client_id: UUID
     key_id: UUID
     scopes: frozenset[str]
+    decision_policies: bool  # whether they are enabled for the client
 
     def require_any(self, *scopes: str) -> None:
         """Raise Forbidden unless the key holds one of `scopes`."""
@@ -182,11 +183,18 @@ def authenticate(r: Reading, text: str, prefix: str, now: datetime) -> Principal
         raise Unauthenticated(*INVALID_KEY)
     if _has_ended(row, now):
         raise EndedKey(row.key_id, row.client_id)
-    return Principal(row.client_id, row.key_id, frozenset(row.scopes))
+    return Principal(row.client_id, row.key_id, frozenset(row.scopes), row.decision_policies)
+
+
+_WITH_HASH: AnySelect = (
+    select(api_keys, clients.c.decision_policies)
+    .join_from(api_keys, clients)
+    .where(api_keys.c.key_hash == bindparam("key_hash"))
+)
 
 
 def _look_up(r: Reading, text: str) -> AnyRow | None:
-    return r.execute(select(api_keys).where(api_keys.c.key_hash == _hash(text))).first()
+    return r.execute(_WITH_HASH, {"key_hash": _hash(text)}).first()
 
 
 def _has_ended(row: AnyRow, now: datetime) -> bool:

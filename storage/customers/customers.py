@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.vocabulary.errors import NotFound
-from storage.core.database import Reading, Writing
+from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import clients, customers
 from storage.core.paging import Page, Paged, limited, total_of
 
@@ -74,11 +74,15 @@ def get(r: Reading, client_id: UUID, customer_id: UUID) -> Customer:
     Raises:
         NotFound: unknown, or another client's.
     """
-    query = select(customers).where(customers.c.customer_id == customer_id, customers.c.client_id == client_id)
-    row = r.execute(query).first()
+    row = r.execute(_OF_CLIENT, {"customer_id": customer_id, "client_id": client_id}).first()
     if row is None:
         raise NotFound("Customer.NotFound", "There is no customer with this id.")
     return Customer(*row)
+
+
+_OF_CLIENT: AnySelect = select(customers).where(
+    customers.c.customer_id == bindparam("customer_id"), customers.c.client_id == bindparam("client_id")
+)
 
 
 def with_id(r: Reading, customer_id: UUID) -> Customer:

@@ -72,7 +72,7 @@ class Override:
 
 def save(w: Writing, new: NewEvaluation) -> None:
     """Store an evaluation with its record."""
-    w.execute(insert(evaluations).values(**vars(new), sha256=sha256(new.record).digest()))
+    w.execute(insert(evaluations), {**vars(new), "sha256": sha256(new.record).digest()})
 
 
 def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import and_, func, insert, select, update
+from sqlalchemy import and_, bindparam, func, insert, select, update
 
 from pipelines.decisions import Policy, kinds
 from pipelines.decisions.canonical import canonical, fingerprint
@@ -69,7 +69,11 @@ def require_enabled(r: Reading, client_id: UUID) -> None:
     if enabled is None:
         raise NotFound("Client.NotFound", "There is no client with this id.")
     if not enabled:
-        raise NotFound("DecisionPolicy.NotEnabled", "Decision policies are not enabled for this client.")
+        raise not_enabled()
+
+
+def not_enabled() -> NotFound:
+    return NotFound("DecisionPolicy.NotEnabled", "Decision policies are not enabled for this client.")
 
 
 def get(r: Reading, client_id: UUID, slug: str) -> StoredPolicy:
@@ -78,11 +82,15 @@ def get(r: Reading, client_id: UUID, slug: str) -> StoredPolicy:
     Raises:
         NotFound: unknown, or another client's.
     """
-    mine = and_(policies.c.client_id == client_id, policies.c.slug == slug)
-    row = r.execute(select(policies).where(mine)).first()
+    row = r.execute(_WITH_SLUG, {"client_id": client_id, "slug": slug}).first()
     if row is None:
         raise NotFound("DecisionPolicy.NotFound", "There is no decision policy with this slug.")
     return _stored(row)
+
+
+_WITH_SLUG: AnySelect = select(policies).where(
+    policies.c.client_id == bindparam("client_id"), policies.c.slug == bindparam("slug")
+)
 
 
 def with_id(r: Reading, policy_id: UUID) -> StoredPolicy:
@@ -129,7 +137,7 @@ def version(r: Reading, policy: StoredPolicy, number: int | None = None) -> Poli
             unknown.
     """
     if number is None:
-        row = r.execute(_published(policy.policy_id)).first()
+        row = r.execute(_PUBLISHED, {"policy_id": policy.policy_id}).first()
         if row is None:
             raise NotFound("DecisionPolicy.NotFound", "There is no published decision policy with this slug.")
     else:
@@ -221,7 +229,7 @@ def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) 
     chosen = version(w, policy, number)
     if chosen.state != PolicyState.DRAFT:
         raise Conflict("DecisionPolicy.NotADraft", "Only a draft can be the challenger of the published version.")
-    row = w.execute(_published(policy.policy_id)).first()
+    row = w.execute(_PUBLISHED, {"policy_id": policy.policy_id}).first()
     undeclared: list[str] = [] if row is None else _undeclared_inputs(chosen, _version(row))
     if undeclared:
         says = f"The published version doesn't declare these inputs, or declares another kind: {', '.join(undeclared)}."
@@ -266,8 +274,9 @@ def _undeclared_inputs(challenger: PolicyVersion, published: PolicyVersion) -> l
     return [name for name, kind in kinds(challenger.policy.declared_inputs).items() if sent.get(name) != kind]
 
 
-def _published(policy_id: UUID) -> AnySelect:
-    return _select_versions(policy_id).where(policy_versions.c.state == PolicyState.PUBLISHED)
+_PUBLISHED: AnySelect = select(policy_versions).where(
+    policy_versions.c.policy_id == bindparam("policy_id"), policy_versions.c.state == PolicyState.PUBLISHED
+)
 
 
 def _newest_first(policy_id: UUID) -> AnySelect:

@@ -12,13 +12,13 @@ from datetime import datetime
 from uuid import UUID
 
 import polars as pl
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import bindparam, func, select, tuple_
 
 from pipelines.vocabulary.errors import Corrupt, Gone, NotFound
 from pipelines.vocabulary.own_columns import columns_in
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
 from storage.core.buckets import in_bucket
-from storage.core.database import Database, Reading
+from storage.core.database import AnySelect, Database, Reading
 from storage.core.lake import Lake
 from storage.core.models import customers, jobs, locations, segments
 from storage.core.paging import Page
@@ -132,10 +132,15 @@ def place_of(r: Reading, customer: Customer, data_version: int | None = None) ->
     version = customer.data_version if data_version is None else data_version
     if version > customer.data_version:
         raise NotFound("Report.VersionUnknown", "The customer's transactions have no such version.")
-    found = pinned_locations(r, {customer.number: version})
-    if not found and version > 0:
+    row = r.execute(_OF_VERSION, {"customer_number": customer.number, "data_version": version}).first()
+    if row is None and version > 0:
         raise Gone("Report.VersionExpired", "This version of the customer's transactions is no longer stored.")
-    return found[0] if found else None
+    return None if row is None else Location(*row)
+
+
+_OF_VERSION: AnySelect = LOCATION.where(
+    locations.c.customer_number == bindparam("customer_number"), locations.c.data_version == bindparam("data_version")
+).order_by(locations.c.location_version.desc())
 
 
 def version_at(r: Reading, customer: Customer, moment: datetime) -> int:

@@ -121,7 +121,7 @@ def submit_enrichment(
         "warnings": list(warnings),
     }
     lock_receipt(w, customer.number)
-    w.execute(insert(jobs).values(row))
+    w.execute(insert(jobs), row)
     return get(w, customer.client_id, job_id)
 
 
@@ -230,10 +230,15 @@ def get(r: Reading, client_id: UUID, job_id: UUID) -> Job:
     Raises:
         NotFound: unknown, or another client's.
     """
-    row = r.execute(select_jobs().where(jobs.c.job_id == job_id, jobs.c.client_id == client_id)).first()
+    row = r.execute(_OF_CLIENT, {"job_id": job_id, "client_id": client_id}).first()
     if row is None:
         raise NotFound("Job.NotFound", "There is no job with this id.")
     return as_job(row)
+
+
+_OF_CLIENT: AnySelect = select_jobs().where(
+    jobs.c.job_id == bindparam("job_id"), jobs.c.client_id == bindparam("client_id")
+)
 
 
 def find(
@@ -348,10 +353,18 @@ def has_unfinished_change(r: Reading, customer_number: int) -> bool:
 
 def unfinished(r: Reading, customer_number: int) -> tuple[UUID, ...]:
     """Return the live jobs that may change the customer's transactions, in order of receipt."""
-    live = select(jobs.c.job_id).where(
-        jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)
+    return tuple(r.execute(_UNFINISHED, {"customer_number": customer_number}).scalars())
+
+
+_UNFINISHED = (
+    select(jobs.c.job_id)
+    .where(
+        jobs.c.customer_number == bindparam("customer_number"),
+        jobs.c.status.in_(LIVE),
+        jobs.c.flow.in_(CHANGING),
     )
-    return tuple(r.execute(live.order_by(jobs.c.received_seq)).scalars())
+    .order_by(jobs.c.received_seq)
+)
 
 
 def with_unfinished_change(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import and_, func, insert, select
+from sqlalchemy import and_, bindparam, func, insert, select
 
 from pipelines.vocabulary.errors import Conflict
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
@@ -57,7 +57,7 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
         Conflict: the customer would have too many attributes.
     """
     lock(w, customer)
-    before = {row.name: _content(row) for row in w.execute(_current(customer))}
+    before = {row.name: _content(row) for row in _current(w, customer)}
     after = {name: _columns(attribute) for name, attribute in given.items()}
     changes = {name: columns for name, columns in after.items() if before.get(name, _columns(None)) != columns}
     stated = {name for name, columns in (before | after).items() if columns["value"] is not None}
@@ -71,7 +71,7 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
 
 def current(r: Reading, customer: Customer) -> list[Attribute]:
     """Return the customer's attributes by name, expired ones included."""
-    return [_attribute(row) for row in r.execute(_current(customer)) if row.value is not None]
+    return [_attribute(row) for row in _current(r, customer) if row.value is not None]
 
 
 def of_all(r: Reading, customer_numbers: Iterable[int], by: datetime | None = None) -> list[tuple[int, Attribute]]:
@@ -115,11 +115,22 @@ def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[A
     return Paged([_attribute(row) for row in rows], total_of(r, query), page)
 
 
-def _current(customer: Customer) -> AnySelect:
-    """Select the last change of each name."""
-    mine = attributes.c.customer_number == customer.number
-    last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.name)
-    return select(attributes).where(attributes.c.number.in_(last)).order_by(attributes.c.name)
+def _current(r: Reading, customer: Customer) -> Iterable[AnyRow]:
+    """Return the last change of each name."""
+    return r.execute(_LAST_CHANGES, {"customer_number": customer.number})
+
+
+_LAST_CHANGES: AnySelect = (
+    select(attributes)
+    .where(
+        attributes.c.number.in_(
+            select(func.max(attributes.c.number))
+            .where(attributes.c.customer_number == bindparam("customer_number"))
+            .group_by(attributes.c.name)
+        )
+    )
+    .order_by(attributes.c.name)
+)
 
 
 CONTENT = ("value", "source", "evidence_date", "expires_at")

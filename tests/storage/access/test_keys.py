@@ -33,7 +33,8 @@ def authenticate(store: Store, text: str, now: datetime, prefix: str = SANDBOX) 
 
 def test_a_key_names_its_client_and_scopes(store: Store, client_id: UUID, now: datetime) -> None:
     key, text = issue(store, client_id, now)
-    assert authenticate(store, text, now) == keys.Principal(client_id, key.key_id, frozenset({"customer:reports"}))
+    scopes = frozenset({"customer:reports"})
+    assert authenticate(store, text, now) == keys.Principal(client_id, key.key_id, scopes, decision_policies=True)
 
 
 def test_the_text_of_a_key_is_not_in_the_database(store: Store, client_id: UUID, now: datetime) -> None:

@@ -24,7 +24,7 @@ from storage.core.settings import Quota, Settings
 MAX_HEAD_BYTES = 64 * 1024  # of a request: its address and headers
 MAX_HELD_BODIES = 8  # times the largest body: memory for bodies that are being received or parsed (our judgement)
 MAX_HELD_UPLOADS = 16  # times the largest upload: disk space for files that are being received (our judgement)
-MAX_WORKING = 32  # requests whose route runs in a thread; the thread pool has 40, and the other 8 check keys
+MAX_WORKING = 32  # requests whose route runs in a thread; the thread pool has 40, so keys can still be checked
 IPV6_PREFIX = 64  # bits; such a network usually belongs to one subscriber, so its addresses count as one
 
 
@@ -61,8 +61,8 @@ class Asker:
     """Whose share of a limit a request uses: its client's and, within that, its key's. Until the key has been checked,
     both are the address of the request."""
 
-    client: UUID | str
-    key: UUID | str
+    client: str
+    key: str
 
 
 class Limits:
@@ -131,7 +131,7 @@ class Shares:
     def __init__(self, most: int) -> None:
         self._most = most
         self._taken = 0
-        self._taken_by: Counter[tuple[UUID | str, ...]] = Counter()
+        self._taken_by: Counter[tuple[str, ...]] = Counter()
 
     def fits(self, asker: Asker, amount: int) -> bool:
         """Return whether the asker may take this amount as well."""

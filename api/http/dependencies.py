@@ -4,22 +4,22 @@ Nothing about a caller is cached between requests, so a revoked key stops workin
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 from uuid import UUID
 
 from fastapi import Path, Request, Security
 from fastapi.security import APIKeyHeader
 from pydantic.alias_generators import to_camel
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from api.core.limits import Asker, Held, Limits, address
-from api.core.refusals import Refusal
+from api.core.refusals import Refusal, Refusals
 from api.core.schemas import rules
+from api.core.together import Together
 from api.http import problems, unknown
 from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.vocabulary.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
@@ -173,36 +173,18 @@ class Allow:
             NotFound: decision policies are not enabled for the client.
             Unavailable: too many requests of the client are under way.
         """
-        caller, asker = await run_in_threadpool(self._caller, request, parameters)
-        held: Held = request.state.held
-        held.asker = asker
-        held.take(1)
-        return caller
-
-    def _caller(self, request: Request, parameters: Iterable[str]) -> tuple[Caller, Asker]:
-        store: Store = request.app.state.store
-        now = datetime.now(UTC)
-        principal = self._principal(request, store, now)
+        keys_at_once: KeysAtOnce = request.app.state.keys_at_once
+        principal = await keys_at_once.ask(request)
         actor = _actor(request, str(principal.key_id), principal.client_id)
         self._require_scope(request, principal, actor)
         if self.needs_policies and not principal.decision_policies:
             raise policies.not_enabled()
         unknown.note(request.query_params, parameters)
-        caller = Caller(store, request, principal.client_id, principal.scopes, now, actor)
-        return caller, Asker(principal.client_id, principal.key_id)
-
-    def _principal(self, request: Request, store: Store, now: datetime) -> Principal:
-        """Return the principal of the request's key. The request is counted, whether the key is valid or not."""
-        limits: Limits = request.app.state.limits
-        try:
-            with store.db.reading() as r:
-                principal = keys.authenticate(r, _key(request), store.settings.key_prefix, now)
-        except Unauthenticated as error:
-            request.app.state.refusals.note(_refused_key(request, store, error))
-            limits.count_wrong_key(request.scope)
-            raise
-        limits.count_request(request.scope, principal.key_id)
-        return principal
+        held: Held = request.state.held
+        held.asker = Asker(str(principal.client_id), str(principal.key_id))
+        held.take(1)
+        store: Store = request.app.state.store
+        return Caller(store, request, principal.client_id, principal.scopes, datetime.now(UTC), actor)
 
     def _require_scope(self, request: Request, principal: Principal, actor: Actor) -> None:
         try:
@@ -211,6 +193,46 @@ class Allow:
             operation = to_camel(request.scope["route"].name)
             request.app.state.refusals.note(Refusal(actor, "Authorization.Denied", "operation", operation))
             raise
+
+
+KeysAtOnce: TypeAlias = Together[Request, Principal]
+
+
+def check_keys(
+    store: Store, limits: Limits, refusals: Refusals, requests: Sequence[Request]
+) -> list[Principal | Exception]:
+    """Return the principal of each request's key, or why it is refused. All are looked up in one transaction.
+
+    The requests are counted, whether their keys are valid or not.
+    """
+    texts = [_key(request) for request in requests]
+    with store.db.reading() as r:
+        found = {text: _authenticate(r, store, text) for text in set(texts)}
+    return [
+        _count(store, limits, refusals, request, found[text]) for request, text in zip(requests, texts, strict=True)
+    ]
+
+
+def _authenticate(r: Reading, store: Store, text: str) -> Principal | Unauthenticated:
+    try:
+        return keys.authenticate(r, text, store.settings.key_prefix, datetime.now(UTC))
+    except Unauthenticated as error:
+        return error
+
+
+def _count(
+    store: Store, limits: Limits, refusals: Refusals, request: Request, found: Principal | Unauthenticated
+) -> Principal | Exception:
+    """Count the request; return what was found, or the refusal if there were too many. An error is its own."""
+    try:
+        if isinstance(found, Principal):
+            limits.count_request(request.scope, found.key_id)
+        else:
+            refusals.note(_refused_key(request, store, found))
+            limits.count_wrong_key(request.scope)
+    except Exception as error:  # raised, it would fail the other requests, too
+        return error
+    return found
 
 
 def _actor(request: Request, name: str, client_id: UUID | None) -> Actor:

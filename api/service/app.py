@@ -18,11 +18,13 @@ from pydantic.alias_generators import to_camel
 from api.core.derived import MOST_BYTES, ConcurrencyLimit
 from api.core.limits import Limits
 from api.core.refusals import Refusals
+from api.core.together import Together
 from api.customers.routes import customers, knowledge
 from api.decisions.deciding import Cache
 from api.decisions.routes import evaluations, policies
 from api.enrichment.routes import corrections, taxonomy
 from api.http import problems
+from api.http.dependencies import check_keys
 from api.http.middleware import EveryRequest
 from api.intake.routes import statements, transactions
 from api.intake.statements import DRAWN_AT_ONCE
@@ -95,6 +97,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.cache = Cache()
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)
+    app.state.keys_at_once = Together(partial(check_keys, app.state.store, app.state.limits, app.state.refusals))
     app.state.readiness = Readiness(app.state.store)
     app.state.scrape = Check(Scrape(partial(_load, app.state.store)), b"")
     yield

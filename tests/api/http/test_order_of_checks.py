@@ -7,9 +7,15 @@ from itertools import product
 from uuid import UUID
 
 import pytest
+from starlette.requests import Request
 
+from api.core.limits import Limits
+from api.core.refusals import Refusals
+from api.http.dependencies import check_keys
 from storage.access import keys
+from storage.access.keys import Principal
 from storage.core.store import Store
+from storage.core.vault import Vault
 from tests.api.conftest import HTTP, Client, answering, connected, new_client
 from tests.api.core.operations import Operation, documented
 
@@ -92,6 +98,23 @@ def test_a_revoked_key_is_refused_on_the_very_next_request_everywhere(store: Sto
             [key] = keys.find_keys(w, client.client_id)
             keys.revoke(w, key.key_id, datetime.now(UTC))
         assert [api.get("/v1/jobs").status_code for api in apis] == [401, 401]
+
+
+def test_a_failure_with_one_key_does_not_fail_others(
+    store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Vault, "pseudonym", lambda *_: 1 / 0)
+    refusals = Refusals(store.db)
+    wrong, right = check_keys(store, Limits(store.settings), refusals, [_with_key("wrong"), _with_key(client.key)])
+    refusals.stop()
+    assert isinstance(wrong, ZeroDivisionError)
+    assert isinstance(right, Principal)
+    assert right.client_id == client.client_id
+
+
+def _with_key(key: str) -> Request:
+    state = {"request_id": "", "own_request_id": ""}
+    return Request({"type": "http", "headers": [(b"x-api-key", key.encode())], "state": state})
 
 
 def test_without_its_scope_every_route_is_forbidden(subtests: pytest.Subtests, store: Store, base_url: str) -> None:

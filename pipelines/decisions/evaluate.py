@@ -4,7 +4,7 @@ Logic is three-valued (Kleene's): a condition is unknown unless its known parts 
 because of a customer's data.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 
 import polars as pl
@@ -18,6 +18,9 @@ from pipelines.vocabulary.checkpoints import checkpoint
 
 OUTCOME = pl.Enum([*OUTCOMES, INDETERMINATE])
 MONEY = pl.Decimal(38, 2)
+
+Columns = Sequence[pl.Expr]
+CACHED_PLANS = 256  # whose columns are cached, as many as plans in the API (our judgement)
 
 ENGINE_VERSION = 1  # increase it with every change that can alter an outcome or a limit
 
@@ -33,20 +36,32 @@ def evaluated(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
         undecidable); `step_<step>`; `outcome`; `step` (UInt32: the deciding or undecidable step, from 0; null: no step
         decided); and for each limit `amount_<n>`, `uncapped_<n>` (MONEY; null: indeterminate) and `capped_<n>`.
     """
-    rules = evaluate_nodes(plan, readings).with_columns(_rules(plan))
-    steps = rules.with_columns(_matched(nth, step) for nth, step in enumerate(plan.steps))
-    decided = steps.with_columns(outcome=_outcome(plan), step=_step(plan))
-    return reduce(_add_limit, enumerate(plan.limits), decided)
+    return reduce(_add_limit, _limits(plan), reduce(_add, _columns(plan), readings))
 
 
 def evaluate_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
     """Add each node's column, by its name, to readings (`readings.read`)."""
-    return reduce(_add_level, graph.levels, readings)
+    return reduce(_add, map(_level, graph.levels), readings)
 
 
-def _add_level(known: pl.DataFrame, level: tuple[Node, ...]) -> pl.DataFrame:
+def _add(known: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     checkpoint()
-    return known.with_columns(_value(node).alias(node.name) for node in level)
+    return known.with_columns(columns)
+
+
+@lru_cache(CACHED_PLANS)
+def _columns(plan: Plan) -> tuple[Columns, ...]:
+    """Return the columns of a plan in groups. A group reads only columns of the groups before it."""
+    return (
+        *map(_level, plan.levels),
+        list(_rules(plan)),
+        [_matched(nth, step) for nth, step in enumerate(plan.steps)],
+        [_outcome(plan).alias("outcome"), _step(plan).alias("step")],
+    )
+
+
+def _level(nodes: Iterable[Node]) -> Columns:
+    return [_value(node).alias(node.name) for node in nodes]
 
 
 @lru_cache(CACHED)
@@ -105,26 +120,32 @@ def _step(plan: Plan) -> pl.Expr:
     return step
 
 
-def _add_limit(decided: pl.DataFrame, numbered: tuple[int, PlannedLimit]) -> pl.DataFrame:
-    nth, planned = numbered
-    worked_out = decided.with_columns(
-        _wanted=_at_least_zero(pl.col(planned.amount)),
-        _ceiling=_at_least_zero(_lowest(planned.caps)),
-        _is_known=pl.all_horizontal(pl.col(each).is_not_null() for each in planned.required),
-        _is_decided=pl.col("outcome") != INDETERMINATE,
-        _is_offered=pl.col("outcome").is_in(planned.limit.outcomes),
-    )
-    offered = worked_out.with_columns(_offer(nth, planned.limit))
-    return offered.drop("_wanted", "_ceiling", "_is_known", "_is_decided", "_is_offered")
+def _add_limit(decided: pl.DataFrame, limit: tuple[Columns, Columns]) -> pl.DataFrame:
+    worked_out, offered = limit
+    return decided.hstack(decided.select(worked_out).select(offered))
+
+
+@lru_cache(CACHED_PLANS)
+def _limits(plan: Plan) -> Sequence[tuple[Columns, Columns]]:
+    """Return for each limit the columns to work out, and those to add, which read them."""
+    return [(list(_work_out(planned)), list(_offer(nth, planned.limit))) for nth, planned in enumerate(plan.limits)]
+
+
+def _work_out(planned: PlannedLimit) -> Iterator[pl.Expr]:
+    yield _at_least_zero(pl.col(planned.amount)).alias("wanted")
+    yield _at_least_zero(_lowest(planned.caps)).alias("ceiling")
+    yield pl.all_horizontal(pl.col(each).is_not_null() for each in planned.required).alias("is_known")
+    yield (pl.col("outcome") != INDETERMINATE).alias("is_decided")
+    yield pl.col("outcome").is_in(planned.limit.outcomes).alias("is_offered")
 
 
 def _offer(nth: int, limit: Limit) -> Iterator[pl.Expr]:
     """Yield `amount_<n>`, `uncapped_<n>` and `capped_<n>`."""
-    wanted, ceiling = pl.col("_wanted"), pl.col("_ceiling")
-    is_known = pl.col("_is_decided") & pl.col("_is_known")
-    is_capped = is_known & pl.col("_is_offered") & (ceiling < wanted).fill_null(value=False)
+    wanted, ceiling = pl.col("wanted"), pl.col("ceiling")
+    is_known = pl.col("is_decided") & pl.col("is_known")
+    is_capped = is_known & pl.col("is_offered") & (ceiling < wanted).fill_null(value=False)
     given = _rounded(pl.min_horizontal(wanted, ceiling), limit)
-    nothing = pl.when(pl.col("_is_decided") & ~pl.col("_is_offered")).then(constant("0"))
+    nothing = pl.when(pl.col("is_decided") & ~pl.col("is_offered")).then(constant("0"))
     yield nothing.when(is_known).then(given).cast(MONEY).alias(f"amount_{nth}")
     yield pl.when(is_capped).then(rounded_down(wanted, "0.01")).cast(MONEY).alias(f"uncapped_{nth}")
     yield is_capped.alias(f"capped_{nth}")

@@ -54,7 +54,7 @@ class Node:
         return self.subject[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared and hashed by identity, so that what is derived from one can be cached
 class Graph:
     """Nodes by name, operands before the nodes that use them."""
 

@@ -43,7 +43,7 @@ class PlannedLimit:
         return self.amount, *(each.value for each in self.caps if each.cap.on_unavailable == INDETERMINATE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan(Graph):
     """A policy ready to be evaluated, for one customer or a million."""
 
@@ -64,7 +64,8 @@ def every_metric(policy: Policy) -> Metrics:
 
 
 def metric_of(policy: Policy, slug: str) -> Metric:
-    return every_metric(policy)[slug]
+    own = (metric for metric in policy.metrics if metric.slug == slug)
+    return next(own, None) or METRICS[slug]
 
 
 def planned(policy: Policy) -> Plan:

@@ -64,7 +64,7 @@ def read(
         now: the time at which attributes are read; expired ones are unavailable.
     """
     leaves = [node for node in graph.nodes.values() if node.is_leaf]
-    of_metrics = [each for node in leaves if node.operator == "metric" for each in _of_metric(node)]
+    of_metrics = [node for node in leaves if node.operator == "metric"]
     customers = metrics[BY_CUSTOMER].to_list()
     of_attributes = [
         each
@@ -73,24 +73,29 @@ def read(
         for each in _of_attribute(node, [attributes.get(number, {}).get(node.label, NONE) for number in customers], now)
     ]
     of_inputs = [each for node in leaves if node.operator == "input" for each in _of_input(node, inputs[node.label])]
-    return metrics.select(BY_CUSTOMER, *of_metrics, *of_inputs).with_columns(of_attributes)
+    rounded = metrics.with_columns(map(_value_of_metric, of_metrics))
+    causes = map(_cause_of_metric, of_metrics)
+    return rounded.select(BY_CUSTOMER, *map(column_of, of_metrics), *causes, *of_inputs).with_columns(of_attributes)
 
 
 @lru_cache(CACHED)
-def _of_metric(node: Node) -> Sequence[pl.Expr]:
-    value, cause = pl.col(node.label), pl.col(cause_of(node.label))
-    too_large = pl.when(value.is_not_null() & rounded_column(value).is_null()).then(pl.lit(OVERFLOW))
-    return _named(node, rounded_column(value), pl.coalesce(cause, too_large))
+def _value_of_metric(node: Node) -> pl.Expr:
+    return rounded_column(pl.col(node.label)).alias(column_of(node))
+
+
+@lru_cache(CACHED)
+def _cause_of_metric(node: Node) -> pl.Expr:
+    """Return the metric's own cause, or that its value is too large to be one of a policy."""
+    column = column_of(node)
+    too_large = pl.col(node.label).is_not_null() & pl.col(column).is_null()
+    cause = pl.when(too_large).then(pl.lit(OVERFLOW)).otherwise(pl.col(cause_of(node.label)))
+    return cause.alias(cause_of(column))
 
 
 def _of_input(node: Node, given: Value) -> Sequence[pl.Expr]:
     value, cause = usable(given)
-    return _named(node, pl.lit(value, TYPES[node.kind]), pl.lit(cause, pl.String))
-
-
-def _named(node: Node, value: pl.Expr, cause: pl.Expr) -> Sequence[pl.Expr]:
     column = column_of(node)
-    return value.alias(column), cause.alias(cause_of(column))
+    return pl.lit(value, TYPES[node.kind]).alias(column), pl.lit(cause, pl.String).alias(cause_of(column))
 
 
 def _of_attribute(node: Node, stated: Sequence[Attribute], now: datetime) -> Sequence[pl.Series]:

@@ -25,7 +25,7 @@ DIVIDE = numbers.ARITHMETIC["divide"]
 pytestmark = pytest.mark.slow  # each mutant decides three thousand cases, to test the comparison, not the engine
 
 
-CACHED = (evaluate._value, readings._of_metric)
+CACHED = (evaluate._value, evaluate._columns, evaluate._limits, readings._value_of_metric, readings._cause_of_metric)
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def _with_less(case: Case, chance: random.Random) -> Case:
 # Mutants
 
 
-CACHED = (evaluate._value, readings._of_metric)
+CACHED = (evaluate._value, readings._value_of_metric, readings._cause_of_metric)
 
 
 @pytest.fixture

@@ -173,8 +173,8 @@ class Allow:
             NotFound: decision policies are not enabled for the client.
             Unavailable: too many requests of the client are under way.
         """
-        keys_at_once: KeysAtOnce = request.app.state.keys_at_once
-        principal = await keys_at_once.ask(request)
+        key_checks: KeyChecks = request.app.state.key_checks
+        principal = await key_checks.ask(request)
         actor = _actor(request, str(principal.key_id), principal.client_id)
         self._require_scope(request, principal, actor)
         if self.needs_policies and not principal.decision_policies:
@@ -195,7 +195,7 @@ class Allow:
             raise
 
 
-KeysAtOnce: TypeAlias = Together[Request, Principal]
+KeyChecks: TypeAlias = Together[Request, Principal]
 
 
 def check_keys(

@@ -97,7 +97,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.cache = Cache()
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)
-    app.state.keys_at_once = Together(partial(check_keys, app.state.store, app.state.limits, app.state.refusals))
+    app.state.key_checks = Together(partial(check_keys, app.state.store, app.state.limits, app.state.refusals))
     app.state.readiness = Readiness(app.state.store)
     app.state.scrape = Check(Scrape(partial(_load, app.state.store)), b"")
     yield

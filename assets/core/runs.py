@@ -3,9 +3,8 @@
 This module doesn't import Dagster: the dispatcher and the worker's main process import it, and must use little memory.
 """
 
-from storage.core.models import Queue
+from storage.core.models import REPORT_KINDS, Queue
 from storage.jobs.batches import Batch
-from storage.portfolio.tables import NAME_OF
 
 CODE_LOCATION = "tidemark"
 DEFINITIONS_MODULE = "assets.definitions"
@@ -22,7 +21,8 @@ REENRICHED = "reenriched_transactions"
 COMPACTED = "compacted_transactions"
 REFRESHED = "refreshed_reports"
 MONITORED = "monitored_customers"
-PORTFOLIO_ASSETS = frozenset({REENRICHED, COMPACTED, REFRESHED, MONITORED, *NAME_OF.values()})
+REPORT_TABLE_OF = {kind: f"{kind}_portfolio" for kind in REPORT_KINDS}
+PORTFOLIO_ASSETS = frozenset({REENRICHED, COMPACTED, REFRESHED, MONITORED, *REPORT_TABLE_OF.values()})
 
 BATCH_TAG = "tidemark/batch"  # the fencing token
 QUEUE_TAG = "tidemark/queue"

@@ -30,7 +30,7 @@ from sqlalchemy import ColumnElement
 
 from assets.core import checks, plots
 from assets.core.batches import Work, isolating
-from assets.core.runs import COMPACTED, REENRICHED, REFRESHED
+from assets.core.runs import COMPACTED, REENRICHED, REFRESHED, REPORT_TABLE_OF
 from assets.enrichment.transactions import enriched_transactions, recompute
 from assets.portfolio.maintenance import Outcome, carry_out
 from assets.reports.reports import each_slice, refresh, report_assets
@@ -166,7 +166,7 @@ def _counts(outcome: Outcome) -> dict[str, int]:
 
 def _portfolio_table(report: Report) -> AssetsDefinition:
     """Define the asset of one kind's table."""
-    name = tables.NAME_OF[report.kind]
+    name = REPORT_TABLE_OF[report.kind]
 
     @asset(
         name=name,

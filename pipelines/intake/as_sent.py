@@ -6,7 +6,6 @@ be guessed (PCI DSS 3.5.1.1). The service uses a key that is never rotated (`Vau
 not change needs no digest, so identities derived from such texts do not depend on the key.
 """
 
-import hmac
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,18 +13,12 @@ from functools import partial
 import polars as pl
 
 from pipelines.enrichment.wording.text import matching_text
+from pipelines.intake.digest import digest
 from pipelines.intake.masking import is_money, mask_json, mask_text, masked_texts
 
 Digest = Callable[[str], bytes]  # deterministic, and reveals nothing about the text
 
-DIGEST_BYTES = 16
 DIGESTS = ("transactionIdDigest", "descriptionDigest")
-
-
-def digest(key: bytes, text: str) -> bytes:
-    """Return the first DIGEST_BYTES of the HMAC-SHA-256 of a text as sent."""
-    return hmac.digest(key, b"as sent:" + text.encode(), "sha256")[:DIGEST_BYTES]
-
 
 # A random key for commands that work without a service and store nothing.
 for_this_run: Digest = partial(digest, secrets.token_bytes(32))

@@ -15,11 +15,13 @@ from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from pipelines.vocabulary.errors import Corrupt, Unavailable
 from storage.core import durable
+
+if TYPE_CHECKING:
+    import polars as pl  # many processes that open the lake write no frame, and don't need its 25 MB
 
 ROW_GROUP_ROWS = 30_000  # one customer is read several times faster than from one large group; our judgement
 MOST_REMEMBERED = 20_000  # verified files: a few megabytes; our judgement
@@ -58,7 +60,7 @@ class Lake:
         durable.create(target, content)
         return Stored(path, hashlib.sha256(content).digest(), len(content))
 
-    def put_frame(self, path: str, frame: pl.DataFrame) -> Stored:
+    def put_frame(self, path: str, frame: "pl.DataFrame") -> Stored:
         """Write a frame as Parquet (zstd-3, statistics, row groups of 30,000)."""
         buffer = BytesIO()
         frame.write_parquet(

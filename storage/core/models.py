@@ -433,6 +433,8 @@ statements = Table(
     Index("ix_statements_job_id", "job_id"),
 )
 
+REPORT_KINDS = ("completeness", "risk", "aggregate")
+
 reports = Table(
     "reports",
     metadata,

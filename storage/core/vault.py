@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from pipelines.intake.as_sent import digest
+from pipelines.intake.digest import digest
 from pipelines.vocabulary.errors import Corrupt
 
 KEY_ID_BYTES = 4

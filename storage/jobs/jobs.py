@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, bindparam, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from pipelines.intake.accounts import Account
 from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
 from pipelines.webhooks.events import JobOutcome
 from storage.core import postgres
@@ -20,6 +19,9 @@ from storage.core.models import LIVE, SUBMISSIONS, Flow, JobStatus, Stage, custo
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.customers.customers import Customer
 from storage.webhooks import outbox
+
+if TYPE_CHECKING:
+    from pipelines.intake.accounts import Account  # imports Polars, which processes that only dispatch don't need
 
 # Flows that bring no rows: corrections, related parties or the model have changed.
 RECOMPUTING = (Flow.CORRECTION, Flow.REENRICHMENT)
@@ -103,7 +105,7 @@ def as_job(row: AnyRow) -> Job:
 def submit_enrichment(
     w: Writing,
     customer: Customer,
-    account: Account,
+    account: "Account",
     *,
     appended: bool,
     landing: Stored,
@@ -486,7 +488,7 @@ def lock_receipt(w: Writing, customer_number: int) -> None:
         w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.RECEIPT, customer_number % 2**31)))
 
 
-def _submission(account: Account, appended: bool) -> dict[str, Any]:
+def _submission(account: "Account", appended: bool) -> dict[str, Any]:
     values: dict[str, Any] = {**vars(account), "account_id": account.account_id.hex, "appended": appended}
     limit: Decimal | None = account.credit_limit
     return values | {"credit_limit": None if limit is None else str(limit)}

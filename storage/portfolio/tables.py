@@ -17,12 +17,10 @@ from pipelines.vocabulary.schemas import UUID as UUID_TYPE
 from storage.core.buckets import in_bucket
 from storage.core.database import AnySelect, Reading
 from storage.core.lake import Stored
-from storage.core.models import customers, portfolio_tables, reports, segments
+from storage.core.models import REPORT_KINDS, customers, portfolio_tables, reports, segments
 from storage.core.segments import register
 from storage.core.store import Store
-from storage.reports.reports import KINDS
 
-NAME_OF = {kind: f"{kind}_portfolio" for kind in KINDS}
 METRICS = "metrics_portfolio"
 FIGURE = pl.Decimal(38, 4)
 
@@ -68,7 +66,8 @@ def _headline(name: str, path: str) -> tuple[pl.DataType, str]:
 
 # One row for each customer that has the report, sorted by customer_number.
 REPORT_COLUMNS: Mapping[str, Columns] = {
-    kind: {**_REPORT, **{name: _headline(name, path) for name, path in _HEADLINES[kind].items()}} for kind in KINDS
+    kind: {**_REPORT, **{name: _headline(name, path) for name, path in _HEADLINES[kind].items()}}
+    for kind in REPORT_KINDS
 }
 # One row for each metric of each customer with transactions, sorted by `customer_number` and `metric`.
 METRIC_COLUMNS: Columns = {

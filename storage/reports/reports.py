@@ -14,12 +14,10 @@ from sqlalchemy import or_, select
 
 from pipelines.reports.report_view import ReportStatus, ReportView
 from storage.core.database import AnyRow, Reading, Writing, insert_into
-from storage.core.models import reports
+from storage.core.models import REPORT_KINDS, reports
 from storage.customers.customers import Customer
 from storage.jobs import batches
 from storage.jobs.jobs import has_unfinished_change
-
-KINDS = ("completeness", "risk", "aggregate")
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ def bundle(r: Reading, customer: Customer) -> dict[str, ReportView]:
     """Return the three reports of a customer by kind. `customer` must have been read in the same transaction."""
     rows = {row.kind: row for row in r.execute(select(reports).where(reports.c.customer_number == customer.number))}
     unfinished = has_unfinished_change(r, customer.number)
-    return {kind: _view(rows.get(kind), customer, unfinished) for kind in KINDS}
+    return {kind: _view(rows.get(kind), customer, unfinished) for kind in REPORT_KINDS}
 
 
 def _view(row: AnyRow | None, customer: Customer, unfinished: bool) -> ReportView:
@@ -75,12 +73,12 @@ def save_failures(w: Writing, token: int, kind: str, customer_numbers: Iterable[
 
 
 def failures(r: Reading, customer_numbers: Iterable[int]) -> dict[int, list[str]]:
-    """Return the kinds of report that failed at their latest attempt, in order of KINDS, by customer number."""
+    """Return the kinds of report that failed at their latest attempt, in order of REPORT_KINDS, by customer number."""
     query = select(reports.c.customer_number, reports.c.kind).where(
         reports.c.customer_number.in_(list(customer_numbers)), reports.c.failed.is_(True)
     )
     failed: defaultdict[int, list[str]] = defaultdict(list)
-    for row in sorted(r.execute(query), key=lambda row: KINDS.index(row.kind)):
+    for row in sorted(r.execute(query), key=lambda row: REPORT_KINDS.index(row.kind)):
         failed[row.customer_number].append(row.kind)
     return failed
 

@@ -18,7 +18,7 @@ from assets.portfolio.monitoring import evaluate_now
 from pipelines.intake.pdf.page.result import Extraction
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
 from storage.core import leases
-from storage.core.models import SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Queue
+from storage.core.models import REPORT_KINDS, SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.enrichment import transactions as stored
@@ -26,7 +26,7 @@ from storage.enrichment.commit import BatchResult, commit_values, values_in
 from storage.jobs import batches, jobs, outcomes
 from storage.jobs.jobs import Ending, Job
 from storage.reports import reports
-from storage.reports.reports import KINDS, NewReport
+from storage.reports.reports import NewReport
 from storage.webhooks import outbox
 from storage.webhooks.outbox import Attempt, Ended
 from tests.papers import RENT, extract, extraction, statement
@@ -107,7 +107,7 @@ def end_refreshes(store: Store, data: Mapping[str, str]) -> None:
         batch = batches.claim(w, Queue.REFRESH, store.settings, now)
         assert batch is not None
         for job in jobs.of_batch(w, batch.token):
-            for kind in KINDS:
+            for kind in REPORT_KINDS:
                 new = NewReport(job.customer_number, job.data_version or 0, data[kind], date(2026, 6, 30))
                 reports.save(w, batch.token, kind, 1, [new], now.date(), now)
             jobs.finish(w, [Ending(job, JobStatus.COMPLETED, job.data_version)], now)
@@ -139,7 +139,7 @@ def working(store: Store) -> Iterator[None]:
         if Queue.ENRICHMENT in queued:
             end_submissions(store)
         if Queue.REFRESH in queued:
-            end_refreshes(store, {kind: json.dumps(EXAMPLES[kind]["data"]) for kind in KINDS})
+            end_refreshes(store, {kind: json.dumps(EXAMPLES[kind]["data"]) for kind in REPORT_KINDS})
         fail_deliveries(store)
 
     with again_and_again(work, POLL_EVERY_S):

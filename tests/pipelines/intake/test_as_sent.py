@@ -14,7 +14,8 @@ from stdnum import luhn
 
 from pipelines.enrichment.matching.duplicates import KNOWN, identify
 from pipelines.intake import accounts
-from pipelines.intake.as_sent import digest, for_this_run
+from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.digest import digest
 from pipelines.intake.exports import read, submitted
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed, masked_warnings, validate

@@ -1,4 +1,4 @@
-"""Dagster's web server and daemon in one process, which takes half the memory of two.
+"""Dagster's web server, daemon and code location in one process, which takes a third of the memory of three.
 
 They share one instance and one view of the code location. When a daemon's thread dies, the process ends, and its parent
 starts it again.
@@ -16,10 +16,12 @@ from contextlib import ExitStack, contextmanager, suppress
 import dagster
 import uvicorn
 from dagster import DagsterInstance
+from dagster._core.remote_origin import CodeLocationOrigin, InProcessCodeLocationOrigin
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
-from dagster._core.workspace.load_target import GrpcServerTarget
+from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
+from dagster._core.workspace.workspace import CodeLocationEntry
 from dagster._daemon.controller import DagsterDaemonController, create_daemons_from_instance
-from dagster._grpc.client import DagsterGrpcClient
 from dagster_postgres.utils import DagsterPostgresException
 from dagster_webserver.webserver import DagsterWebserver
 from graphql import GraphQLError, GraphQLResolveInfo
@@ -36,7 +38,6 @@ from storage.core.settings import Settings
 
 log = logging.getLogger("dagster.daemon")
 
-CODE_SERVER_WITHIN_S = 120.0
 MOST_FIELDS = 100_000  # of a reader's query: two seconds; Dagster's largest pages need a tenth of it. Our judgement
 QUERY_WITHIN_S = 20.0  # for a reader's query; then its remaining fields are refused. Our judgement
 
@@ -45,37 +46,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m assets.dagster_internals.web_and_daemon", description=__doc__)
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--code-server", required=True, help="the code server's Unix socket")
+    parser.add_argument("--module", required=True, help="the code location")
     options = parser.parse_args()
     end_with_parent()
     settings = Settings()
     logs.to_stderr("dagster", settings)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # an orderly end, without a warning from Dagster
-    wait_for_code_server(options.code_server)
     with (
         suppress(KeyboardInterrupt),
         DagsterInstance.get() as instance,
-        _workspace(instance, options.code_server) as workspace,
+        _workspace(instance, options.module) as workspace,
         daemons(instance, workspace),
     ):
         serve(gate_application(workspace, options.host, settings), options.host, options.port)
 
 
-def wait_for_code_server(socket: str) -> None:
-    """Wait until the code server answers, at most two minutes: then the web server shows what is wrong."""
-    client = DagsterGrpcClient(socket=socket)
-    deadline = time.monotonic() + CODE_SERVER_WITHIN_S
-    while time.monotonic() < deadline:
-        try:
-            client.ping("")
-        except dagster.DagsterError:
-            time.sleep(0.1)
-        else:
-            return
-
-
 class Workspace(WorkspaceProcessContext):
-    """Dagster's workspace, except that its pages show readers no buttons whose requests the gate would refuse."""
+    """Dagster's workspace, except that it loads the code location only once, and that its pages show readers no buttons
+    whose requests the gate would refuse.
+    """
+
+    def _load_location(self, origin: CodeLocationOrigin, reload: bool) -> CodeLocationEntry:
+        """Return the code location. Dagster's daemon asks for it again every minute, but it can't change.
+
+        Raises:
+            SystemExit: it can't be loaded. The parent starts this process again.
+        """
+        if loaded := self.get_current_workspace().code_location_entries.get(origin.location_name):
+            return loaded
+        entry = super()._load_location(origin, reload=False)
+        if entry.load_error:
+            raise SystemExit(f"Dagster's code location could not be loaded: {entry.load_error.to_string()}")
+        return entry
 
     def create_request_context(self, source: object | None = None) -> WorkspaceRequestContext:
         context = super().create_request_context(source)
@@ -121,9 +123,9 @@ class WebServer(DagsterWebserver):
         return [limit_readers]
 
 
-def _workspace(instance: DagsterInstance, socket: str) -> Workspace:
-    target = GrpcServerTarget(host="localhost", port=None, socket=socket, location_name=CODE_LOCATION)
-    return Workspace(instance, target, version=dagster.__version__)
+def _workspace(instance: DagsterInstance, module: str) -> Workspace:
+    origin = InProcessCodeLocationOrigin(LoadableTargetOrigin(module_name=module), location_name=CODE_LOCATION)
+    return Workspace(instance, InProcessWorkspaceLoadTarget(origin), version=dagster.__version__)
 
 
 @contextmanager

@@ -1,15 +1,15 @@
 """Dagster as one command (`python -m assets.service.platform`, or `tidemark dagster`): code location, web server,
 daemon and dispatcher.
 
-This process, the head, doesn't import Dagster: it dispatches, and restarts parts that died. The parts end with it. Only
-one head works on a database at a time; those of other homes stand by.
+This process, the head, doesn't import Dagster: it dispatches, and restarts Dagster's process when that has died.
+Dagster ends with it. Only one head works on a database at a time; those of other homes stand by.
 """
 
 import argparse
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from uuid import UUID
@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.access.gate_tokens import Role, token
 from assets.core.graphql import DagsterGraphQL
-from assets.core.processes import AlreadyRunningError, hold_lock, socket_path, stop_requested
+from assets.core.processes import AlreadyRunningError, hold_lock, stop_requested
 from assets.core.runs import DEFINITIONS_MODULE, JOB_OF
 from assets.dagster_internals import dagster_home
 from assets.dispatch.dispatcher import Leadership, dispatch
@@ -29,8 +29,7 @@ from storage.core.heartbeat import watched_loop
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
 
-CODE_SOCKET = "code.sock"
-FINISH_PARTS_WITHIN_S = 5.0
+FINISH_WITHIN_S = 5.0
 POLL_AGAIN_S = 1.0  # while another home's Dagster works on the database
 
 log = logging.getLogger(__name__)
@@ -48,28 +47,27 @@ def run(settings: Settings, address: Address, stop: threading.Event, module: str
         lease = PlatformLease(store, holder)
         try:
             while lease.wait(stop):
-                parts = _start_parts(settings, address, module, environment)
                 with (
-                    _ending(parts),
+                    _dagster(address, module, environment) as part,
                     dispatching(store, holder, address.local_url),
                     watched_loop("parts") as report_round,
                 ):
                     while not stop.wait(POLL_EVERY_S) and lease.is_held():
                         report_round()
-                        for part in parts:
-                            part.check()
+                        part.check()
         finally:
             lease.give_up()
 
 
 @contextmanager
-def _ending(parts: Sequence[Part]) -> Iterator[None]:
-    """End the parts at the end of the block, however it ends."""
+def _dagster(address: Address, module: str, environment: Mapping[str, str]) -> Iterator[Part]:
+    """Start Dagster's process, and end it at the end of the block, however that ends."""
+    options = ("--host", address.host, "--port", str(address.port), "--module", module)
+    part = Part("Dagster", "assets.dagster_internals.web_and_daemon", *options, environment=environment)
     try:
-        yield
+        yield part
     finally:
-        for part in parts:
-            part.end(FINISH_PARTS_WITHIN_S)
+        part.end(FINISH_WITHIN_S)
 
 
 class PlatformLease:
@@ -116,15 +114,6 @@ class PlatformLease:
         except SQLAlchemyError as error:
             log.warning("the platform's lease could not be renewed: %s", type(error).__name__)
             return None
-
-
-def _start_parts(settings: Settings, address: Address, module: str, environment: Mapping[str, str]) -> list[Part]:
-    code_socket = str(socket_path(settings.dagster_home, CODE_SOCKET))
-    options = ("--host", address.host, "--port", str(address.port), "--code-server", code_socket)
-    return [  # the web server first, because its imports take longer; it waits for the code server by itself
-        Part("web server and daemon", "assets.dagster_internals.web_and_daemon", *options, environment=environment),
-        Part("code server", "assets.dagster_internals.code_server", code_socket, module, environment=environment),
-    ]
 
 
 @contextmanager

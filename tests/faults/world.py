@@ -42,9 +42,8 @@ PARTS: Mapping[str, str] = {
     "refresh": "assets.dagster_internals.warm refresh",
     "platform": "assets.service.platform",
     "web": "assets.dagster_internals.web_and_daemon",
-    "code": "assets.dagster_internals.code_server",
 }
-OF_THE_LEADER = ("web", "code")  # run beside one platform of those that share a database
+OF_THE_LEADER = ("web",)  # runs beside one platform of those that share a database
 
 _ledgers = count(1)
 

@@ -24,7 +24,6 @@ PARTS = (
     "assets.dagster_internals.warm",
     "assets.service.platform",
     "assets.dagster_internals.web_and_daemon",
-    "assets.dagster_internals.code_server",
 )
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from dagster import DagsterInstance
-from dagster._cli import api
 from dagster._core.code_pointer import ModuleCodePointer
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._core.launcher import RunLauncher, WorkerStatus
+from dagster._core.remote_origin import InProcessCodeLocationOrigin
 from dagster._core.run_coordinator import QueuedRunCoordinator
 from dagster._core.storage.base_storage import DagsterStorage
 from dagster._core.storage.event_log.polling_event_watcher import SqlPollingEventWatcher
@@ -29,11 +29,11 @@ from dagster._core.storage.sql import (
     run_alembic_upgrade,
     stamp_alembic_rev,
 )
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.autodiscovery import loadable_targets_from_python_module
 from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
-from dagster._core.workspace.load_target import GrpcServerTarget
+from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster._daemon.controller import DagsterDaemonController, create_daemons_from_instance
-from dagster._grpc.client import DagsterGrpcClient
 from dagster._grpc.impl import core_execute_run
 from dagster._utils.interrupts import capture_interrupts, pop_captured_interrupt
 from dagster_postgres.event_log import PostgresEventLogStorage
@@ -80,7 +80,6 @@ USED: list[tuple[str, Callable[..., Any], list[str]]] = [
     ("launcher", RunLauncher.check_run_worker_health, ["self", "run"]),
     ("launcher", DagsterInstance.report_run_canceling, ["self", "run"]),
     ("launcher", DagsterInstance.report_run_canceled, ["self", "dagster_run", "message"]),
-    ("code_server", vars(api)["configure_loggers"], ["handler", "formatter", "log_level"]),
     ("warm", core_execute_run, ["recon_job", "dagster_run", "instance", "inject_env_vars"]),
     ("warm", ReconstructableRepository.get_reconstructable_job, ["self", "name"]),
     ("warm", loadable_targets_from_python_module, ["module_name", "working_directory"]),
@@ -91,7 +90,7 @@ USED: list[tuple[str, Callable[..., Any], list[str]]] = [
     ("web_and_daemon", DagsterDaemonController.check_daemon_loop, ["self"]),
     ("web_and_daemon", WorkspaceProcessContext.__init__, ["self", "instance", "workspace_load_target", "version"]),
     ("web_and_daemon", WorkspaceProcessContext.create_request_context, ["self", "source"]),
-    ("web_and_daemon", DagsterGrpcClient.ping, ["self", "echo"]),
+    ("web_and_daemon", WorkspaceProcessContext._load_location, ["self", "origin", "reload"]),
     ("web_and_daemon", DagsterWebserver.__init__, ["self", "process_context"]),
     ("web_and_daemon", DagsterWebserver.build_graphql_middleware, ["self"]),
     ("web_and_daemon", DagsterWebserver.create_asgi_app, ["self"]),
@@ -114,8 +113,8 @@ def test_a_private_part_of_dagster_still_has_the_parameters_that_we_pass(
 
 def test_private_types_can_be_constructed_as_we_do() -> None:
     assert ModuleCodePointer("some.module", "definitions").module == "some.module"
-    target = GrpcServerTarget(host="localhost", port=None, socket="/run/code.sock", location_name="tidemark")
-    assert [origin.socket for origin in target.create_origins()] == ["/run/code.sock"]
+    origin = InProcessCodeLocationOrigin(LoadableTargetOrigin(module_name="some.module"), location_name="tidemark")
+    assert InProcessWorkspaceLoadTarget(origin).create_origins() == [origin]
 
 
 def test_a_request_context_has_a_read_only_flag() -> None:

@@ -65,27 +65,36 @@ def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
 
 class Part:
     """A child process that is restarted when it dies. The pause before a restart grows as long as it dies early. A
-    process that hangs is killed, and therefore restarted too.
+    process that hangs is killed, and therefore restarted too. With `after`, it first starts once that is set.
     """
 
     def __init__(
-        self, name: str, module: str, *arguments: str, environment: Mapping[str, str], keep: Sequence[int] = ()
+        self,
+        name: str,
+        module: str,
+        *arguments: str,
+        environment: Mapping[str, str],
+        keep: Sequence[int] = (),
+        after: threading.Event | None = None,
     ) -> None:
         self._name = name
         self._start = partial(spawn, module, *arguments, environment=environment, keep=keep)
         self._pause_s = FIRST_PAUSE_S
         self._restart_at = 0.0
         self._was_alive = False
-        self.begin()
+        self._after = after
+        self._child: Child | None = None
+        if after is None:
+            self.begin()
 
     @property
     def pid(self) -> int | None:
-        """The id of its process; None during the pause before a restart."""
+        """The id of its process; None before its start and during the pause before a restart."""
         return self._child.process.pid if self._child else None
 
     def begin(self) -> None:
         self._started_at = time.monotonic()
-        self._child: Child | None = self._start()
+        self._child = self._start()
         self._pulse = Pulse()
 
     def check(self) -> None:
@@ -94,7 +103,7 @@ class Part:
             self._check_heartbeat(self._child)
         elif self._child:
             self._handle_exit(self._child)
-        if self._child is None and time.monotonic() >= self._restart_at:
+        if self._child is None and time.monotonic() >= self._restart_at and (not self._after or self._after.is_set()):
             self._restart()
 
     def end(self, grace_s: float = FINISH_WITHIN_S) -> None:

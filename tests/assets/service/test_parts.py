@@ -33,6 +33,18 @@ def test_a_killed_part_is_restarted_and_ends_on_request() -> None:
         os.kill(second, 0)
 
 
+def test_a_part_may_wait_for_an_event_before_its_first_start() -> None:
+    event = threading.Event()
+    part = Part("obedient one", "tests.assets.obedient", environment={}, after=event)
+    part.check()
+    part.end()
+    assert part.pid is None
+    event.set()
+    part.check()
+    assert part.pid is not None
+    part.end()
+
+
 @pytest.fixture
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a process that misses three heartbeats count as hanging."""

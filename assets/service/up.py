@@ -167,8 +167,10 @@ def main() -> None:
     published = not options.no_dagster_ui
     try:
         run(api, dagster, processes=options.api_processes, published=published, when_ready=options.when_ready)
-    except (PortTakenError, NeverStartedError) as error:
+    except PortTakenError as error:
         raise SystemExit(f"tidemark: {error}") from error
+    except NeverStartedError as error:
+        raise SystemExit(1) from error  # the part has reported the reason
 
 
 if __name__ == "__main__":

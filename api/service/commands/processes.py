@@ -9,13 +9,16 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from api.core.commands.console import err
 from storage.core import heartbeat
 from storage.core.settings import Settings
+
+if TYPE_CHECKING:
+    from storage.core.store import Store
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.")]
@@ -43,7 +46,6 @@ def up(
     """
     if home is not None:
         os.environ["TIDEMARK_HOME"] = str(home)
-    _check(Settings())
     options = ["--host", host, "--port", str(port), "--dagster-port", str(dagster_port)]
     options += ["--api-processes", str(api_processes)]
     options += ["--no-dagster-ui"] if no_dagster_ui else []
@@ -68,9 +70,7 @@ def api(
         _become("assets.service.api_processes", "--host", host, "--port", str(port), "--processes", str(processes))
     if tethered:
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
-    from storage.core.store import Store  # noqa: PLC0415  # the process that only starts others does not need it
-
-    store = Store.open(Settings())
+    store = _open_store()
     if tethered:
         heartbeat.beat(STANDARD_INPUT)  # only now, so that a process that can't open its store is not restarted
     from api.service import app  # noqa: PLC0415
@@ -99,22 +99,22 @@ def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagst
     _become("assets.service.platform", "--host", host, "--dagster-port", str(dagster_port), *hidden)
 
 
-def _check(settings: Settings) -> None:
-    """Report problems of the settings or the database here, so that they are reported once and not by every process.
+def _open_store() -> "Store":
+    """Open the store, and bring the tables up to date. The API does this before the other processes start, so a problem
+    of the settings or the database is reported once.
 
     A database that is down is not a problem: the service waits for it.
     """
-    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # takes a second, which `tidemark api` should not lose
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # the process that only starts others needs no store
 
     from storage.core.store import Store  # noqa: PLC0415
 
-    store = Store.open(settings)
+    store = Store.open(Settings())
     try:
         store.db.migrate()
     except OperationalError as error:
         err.print(f"tidemark: starting, and waiting for the database: {error.orig}", markup=False, highlight=False)
-    finally:
-        store.close()
+    return store
 
 
 def _become(module: str, *arguments: str) -> NoReturn:

@@ -37,7 +37,7 @@ OTHER_QUEUE = Queue.REFRESH  # for runs that were started by hand
 RENEWALS_PER_LEASE = 5  # so that a few may fail before a lease expires
 FINISH_WITHIN_S = 8.0  # at a stop: for the current runs, and for the deliveries in progress
 POLL_AGAIN_S = 0.25  # while a queue is not warm yet
-PORTFOLIO_IDLE_S = 30.0  # without a run, until the portfolio's process ends
+IDLE_S = {Queue.EXTRACTION: 600.0, Queue.PORTFOLIO: 30.0}  # without a run, until the process ends. Our judgement
 PORTFOLIO_NICE = 10  # a tenth of a contended core; with a smaller share, live jobs would wait for locks that it holds
 
 
@@ -201,14 +201,15 @@ def _work(worker: Worker, deliver: Callable[[], None], queues: Iterable[WarmQueu
 def _make_queue(
     queue: Queue, settings: Settings, module: str, environment: Mapping[str, str], ledger: BatchLedger
 ) -> WarmQueue:
-    """Return a queue that is always warm, because clients wait for it. The portfolio's queue has a process only while
-    there is work, with few threads and a low priority, so that it gives way to the others.
+    """Return a queue. Enrichment and refresh are always warm, because clients wait for them; the others have a process
+    only while there is work. A lender without statements need not pay for reading them: the first of a busy time waits
+    two seconds more. The portfolio's process has few threads and a low priority, so that it gives way to the others.
     """
-    if queue is not Queue.PORTFOLIO:
-        return WarmQueue(queue, partial(_warm_process, queue, module, environment), ledger)
-    threads = {"POLARS_MAX_THREADS": str(settings.portfolio_threads)}
-    start = partial(_warm_process, queue, module, {**environment, **threads}, PORTFOLIO_NICE)
-    return WarmQueue(queue, start, ledger, idle_s=PORTFOLIO_IDLE_S)
+    start = partial(_warm_process, queue, module, environment)
+    if queue is Queue.PORTFOLIO:
+        threads = {"POLARS_MAX_THREADS": str(settings.portfolio_threads)}
+        start = partial(_warm_process, queue, module, {**environment, **threads}, PORTFOLIO_NICE)
+    return WarmQueue(queue, start, ledger, IDLE_S.get(queue))
 
 
 def _warm_process(queue: Queue, module: str, environment: Mapping[str, str], nice: int = 0) -> Child:

@@ -33,12 +33,12 @@ RUNS_END_WITHIN_S = 300.0  # for Dagster's runs after all work has ended: longer
 RUNS_UNDER_WAY = "SELECT run_id FROM {}runs WHERE status IN ('QUEUED', 'STARTING', 'STARTED', 'CANCELING')"
 BACK_WITHIN_S = 60.0
 
-# A piece of the command line by which each process of the service is recognised; a queue has a process of its own.
+# A piece of the command line by which each process of the service is recognised; each queue that is always warm has
+# a process of its own.
 PARTS: Mapping[str, str] = {
     "api": "api.cli api",
     "worker": "assets.service.worker",
     "enrichment": "assets.dagster_internals.warm enrichment",
-    "extraction": "assets.dagster_internals.warm extraction",
     "refresh": "assets.dagster_internals.warm refresh",
     "platform": "assets.service.platform",
     "web": "assets.dagster_internals.web_and_daemon",

@@ -137,7 +137,7 @@ def working(settings: Settings) -> Iterator[Callable[[], None]]:
 @pytest.mark.usefixtures("bench")
 def test_the_loops_of_a_worker_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "ROUND_WITHIN_S", 0.0)
-    queues = {f"queue {queue}" for queue in Queue if queue is not Queue.PORTFOLIO}
+    queues = {f"queue {queue}" for queue in Queue if queue not in worker.IDLE_S}
     assert set(overdue_loops()) >= {"leases", "deliveries"} | queues
 
 
@@ -148,6 +148,16 @@ def test_runs_of_a_queue_share_a_warm_process_and_each_queue_has_its_own(bench: 
     for run in (first, second, other, by_hand):
         until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)
     assert bench.pid_of(first) == bench.pid_of(second) != bench.pid_of(other) == bench.pid_of(by_hand)
+
+
+@needs_worker
+def test_a_process_for_statements_starts_with_the_first_run_and_then_stays(bench: Bench) -> None:
+    assert bench.warm_workers() == 1, "a run is accepted, though the process does not exist yet"
+    first = bench.launch(Queue.EXTRACTION)
+    until(lambda: bench.status(first) is DagsterRunStatus.SUCCESS)
+    second = bench.launch(Queue.EXTRACTION)
+    until(lambda: bench.status(second) is DagsterRunStatus.SUCCESS)
+    assert bench.pid_of(first) == bench.pid_of(second)
 
 
 @needs_worker

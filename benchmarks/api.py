@@ -44,9 +44,9 @@ def _footprint(folder: Path, database: str) -> list[Row]:
         with _api(home, 1) as alone:
             api_alone = alone.pss()
     return [
-        Row("`tidemark up`: API answering after", seconds(answering), "≤ 5 s"),
-        Row("`tidemark up`: processing ready after", seconds(ready), "≤ 25 s"),
-        Row("`tidemark up` idle, PSS of all its processes", mebibytes(whole), "≤ 1.0 GB"),
+        Row("`tidemark up`: API answering after", seconds(answering), "≤ 3 s"),
+        Row("`tidemark up`: processing ready after", seconds(ready), "≤ 8 s"),
+        Row("`tidemark up` idle, PSS of all its processes", mebibytes(whole), "≤ 750 MiB"),
         Row("`tidemark api` alone, PSS", mebibytes(api_alone), "≤ 200 MB"),
     ]
 

@@ -52,6 +52,7 @@ COMMANDS = {
     ),
     "clients": Listed(OPERATION, "Create and list clients: the lenders' systems.", "access.access", "clients"),
     "keys": Listed(OPERATION, "Issue, list, rotate and revoke API keys.", "access.access", "api_keys"),
+    "users": Listed(OPERATION, "The people who sign in to the console.", "access.users", "users"),
     "doctor": Listed(OPERATION, "Report problems and what to do about them.", "operations.maintenance", "doctor_"),
     "backup": Listed(
         OPERATION, "Back up the database and every file that it refers to.", "operations.maintenance", "back_up"

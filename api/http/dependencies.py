@@ -59,12 +59,15 @@ KEY_HEADER = APIKeyHeader(
 
 @dataclass(frozen=True)
 class Caller:
-    """The client that makes this request. Its methods find only the client's own data; all else is a 404."""
+    """The client that makes this request, by a key or a signed-in user.
+
+    Its methods find only the client's own data; all else is a 404.
+    """
 
     store: Store
     request: Request
     client_id: UUID
-    scopes: frozenset[str]  # of the key
+    scopes: frozenset[str]  # of the key or the user's role
     now: datetime
     actor: Actor
     keeping: Callable[[Writing, Response], None] | None = None  # how this request's Idempotency-Key is honoured
@@ -173,15 +176,14 @@ class Allow:
             NotFound: decision policies are not enabled for the client.
             Unavailable: too many requests of the client are under way.
         """
-        key_checks: KeyChecks = request.app.state.key_checks
-        principal = await key_checks.ask(request)
-        actor = _actor(request, str(principal.key_id), principal.client_id)
+        principal = await _principal(request)
+        actor = _actor(request, str(principal.caller_id), principal.client_id)
         self._require_scope(request, principal, actor)
         if self.needs_policies and not principal.decision_policies:
             raise policies.not_enabled()
         unknown.note(request.query_params, parameters)
         held: Held = request.state.held
-        held.asker = Asker(str(principal.client_id), str(principal.key_id))
+        held.asker = Asker(str(principal.client_id), str(principal.caller_id))
         held.take(1)
         store: Store = request.app.state.store
         return Caller(store, request, principal.client_id, principal.scopes, datetime.now(UTC), actor)
@@ -196,6 +198,15 @@ class Allow:
 
 
 KeyChecks: TypeAlias = Together[Request, Principal]
+
+
+async def _principal(request: Request) -> Principal:
+    """Return who sends the request: for a call by the console, the signed-in user, otherwise the key's client."""
+    signed_in: Principal | None = request.scope["state"].get("principal")  # no header can set it
+    if signed_in is not None:
+        return signed_in
+    key_checks: KeyChecks = request.app.state.key_checks
+    return await key_checks.ask(request)
 
 
 def check_keys(
@@ -226,7 +237,7 @@ def _count(
     """Count the request; return what was found, or the refusal if there were too many. An error is its own."""
     try:
         if isinstance(found, Principal):
-            limits.count_request(request.scope, found.key_id)
+            limits.count_request(request.scope, found.caller_id)
         else:
             refusals.note(_refused_key(request, store, found))
             limits.count_wrong_key(request.scope)

@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic.alias_generators import to_camel
 
+from api.console.pages import ROUTERS as PAGES
 from api.core.derived import MOST_BYTES, ConcurrencyLimit
 from api.core.limits import Limits
 from api.core.refusals import Refusals
@@ -83,6 +84,8 @@ def create_app(store: Store, *, shows_docs: bool = True) -> FastAPI:
     problems.install(app)
     for routes in ROUTERS:
         app.include_router(routes.router)
+    for pages in PAGES:
+        app.include_router(pages)
     if shows_docs:
         docs.install(app)
     app.openapi = cache(partial(openapi.document, app, DESCRIPTION))  # pyrefly: ignore[method-assign]  # FastAPI's own way

@@ -34,6 +34,8 @@ SCOPES = (
     "decision-policies:override",
     "monitoring:rules",
     "webhooks:subscribe",
+    "customer:work",
+    "access:manage",
 )
 CHECKSUM_CHARACTERS = 6
 INVALID_KEY = ("Authentication.InvalidKey", "A valid API key is needed in the x-api-key header.")
@@ -72,17 +74,17 @@ class Key:
 
 @dataclass(frozen=True)
 class Principal:
-    """The caller of a request: a client, authenticated by one of its keys."""
+    """The caller of a request: a client, by one of its keys or by a signed-in user."""
 
     client_id: UUID
-    key_id: UUID
+    caller_id: UUID  # of the key or the user
     scopes: frozenset[str]
     decision_policies: bool  # whether they are enabled for the client
 
     def require_any(self, *scopes: str) -> None:
         """Raise Forbidden unless the key holds one of `scopes`."""
         if self.scopes.isdisjoint(scopes):
-            raise Forbidden("Authorization.MissingScope", f"This key lacks the scope: {' or '.join(scopes)}.")
+            raise Forbidden("Authorization.MissingScope", f"The scope is missing: {' or '.join(scopes)}.")
 
 
 def create_client(w: Writing, name: str, decision_policies: bool, now: datetime) -> Client:

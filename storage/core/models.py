@@ -150,6 +150,42 @@ api_keys = Table(
     Column("rotated_to", ForeignKey("api_keys.key_id")),  # its successor; both are valid until `expires_at`
 )
 
+# People who sign in to the console. A user belongs to one client.
+users = Table(
+    "users",
+    metadata,
+    Column("user_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False, index=True),
+    Column("email", String(254), nullable=False, unique=True),  # in lower case
+    Column("name", Text, nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("password_hash", Text),  # Argon2id; null: no password
+    Column("failures", Integer, nullable=False, server_default="0"),  # wrong passwords since the last right one
+    Column("locked_until", UtcDateTime),  # after too many wrong passwords
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("disabled_at", UtcDateTime),
+)
+
+# Sessions of signed-in users.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("token_hash", LargeBinary(32), primary_key=True),  # SHA-256 of the cookie's token
+    Column("user_id", ForeignKey("users.user_id"), nullable=False, index=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False),  # the last request, to within a minute
+    Column("expires_at", UtcDateTime, nullable=False, index=True),
+)
+
+# Links that sign a user in, each usable once.
+sign_in_links = Table(
+    "sign_in_links",
+    metadata,
+    Column("token_hash", LargeBinary(32), primary_key=True),  # SHA-256 of the link's token
+    Column("user_id", ForeignKey("users.user_id"), nullable=False, index=True),
+    Column("expires_at", UtcDateTime, nullable=False, index=True),
+)
+
 customers = Table(
     "customers",
     metadata,

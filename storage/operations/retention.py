@@ -12,6 +12,7 @@ What is kept, and for how long:
 - **Outcomes** (refused and duplicate rows): as long as their jobs, whose `errors` and `duplicates` read them.
 - **Rows of backtests and simulations**: as long as their jobs, which list them.
 - **Idempotency keys**: 24 hours.
+- **Sessions and sign-in links**: until they end. Users are disabled, never deleted, because the audit trail names them.
 - **Retired data keys**: at least two days, and as long as anything is encrypted under them.
 - **Policies, evaluations and overrides**: for ever; they are only in the database.
 - **Rulesets and matches**: for ever, also only in the database. Which rules have fired is kept until they are reset;
@@ -59,6 +60,7 @@ from uuid import UUID
 from sqlalchemy import delete, func, select, text, tuple_
 
 from pipelines.vocabulary.errors import Conflict
+from storage.access import sessions
 from storage.core import idempotency, leases, vault_keys
 from storage.core.database import Reading, Writing
 from storage.core.lake import Found, Lake
@@ -115,6 +117,7 @@ def sweep(store: Store, clock: Callable[[], datetime], *, confirmed: bool = Fals
         orphans, freed_by_orphans = collect_orphans(store, clock, prolong)
         vault_keys.forget(store.db, clock())
         with store.db.writing() as w:
+            sessions.sweep(w, clock())
             update_pass(w, SWEEP, {"finished_at": clock()})
     return Swept(versions, files, orphans, keys, freed + freed_by_orphans)
 

@@ -72,8 +72,8 @@ def test_a_rotated_key_and_its_successor_are_valid_until_the_overlap_ends(
     new, new_text = rotate(store, old.key_id, timedelta(hours=24), now)
     assert (new.client_id, new.scopes, new.expires_at) == (old.client_id, old.scopes, None)
     end = now + timedelta(hours=24)
-    assert authenticate(store, old_text, end - timedelta(seconds=1)).key_id == old.key_id
-    assert authenticate(store, new_text, end).key_id == new.key_id
+    assert authenticate(store, old_text, end - timedelta(seconds=1)).caller_id == old.key_id
+    assert authenticate(store, new_text, end).caller_id == new.key_id
     with pytest.raises(Unauthenticated):
         authenticate(store, old_text, end)
     with store.db.reading() as r:

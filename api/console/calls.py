@@ -1,0 +1,99 @@
+"""Calls of the HTTP API in this process, as a signed-in user and without a key."""
+
+from collections.abc import AsyncIterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import msgspec
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+
+from storage.access.keys import Principal
+
+OWN_ADDRESS = "http://console"  # never sent anywhere
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class Refused(Exception):
+    """The API refused a call. `faults` has the message for each faulty member of the body, by JSON pointer."""
+
+    def __init__(self, status: int, code: str, detail: str, faults: Mapping[str, str]) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.faults = faults
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls routes below `/v1` on behalf of `principal`. Decimals are exact.
+
+    Args:
+        address: the user's, as the application sees it.
+        request_id: of the page that makes the calls; it connects their entries in the log and the audit trail.
+    """
+
+    app: FastAPI
+    principal: Principal
+    address: tuple[str, int]
+    request_id: str
+
+    async def data(self, method: str, segments: tuple[object, ...], query: Mapping[str, Any], json: Any = None) -> Any:
+        """Return the `data` of the answer. Members of the query that are None or empty are left out.
+
+        Raises:
+            Refused: the answer is a problem.
+        """
+        content = None if json is None else _encode(json)
+        headers = {} if json is None else {"content-type": "application/json"}
+        answer = await self.answer(method, segments, query, content, headers)
+        return _decode(answer.content)["data"] if answer.content else None
+
+    async def answer(
+        self,
+        method: str,
+        segments: tuple[object, ...],
+        query: Mapping[str, Any],
+        content: bytes | AsyncIterable[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Return the whole answer, for files and pages.
+
+        Raises:
+            Refused: the answer is a problem.
+        """
+        asked = {name: _text(value) for name, value in query.items() if value not in (None, "", [], ())}
+        sent = {**(headers or {}), "x-request-id": self.request_id}
+        transport = httpx.ASGITransport(self._as_user, client=self.address)
+        async with httpx.AsyncClient(transport=transport, base_url=OWN_ADDRESS, timeout=None) as client:
+            path = "/v1/" + "/".join(map(_segment, segments))
+            answer = await client.request(method, path, params=asked, content=content, headers=sent)
+        if answer.status_code >= 400:
+            raise _refusal(answer)
+        return answer
+
+    async def _as_user(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"] = {"principal": self.principal}
+        await self.app(scope, receive, send)
+
+
+def _segment(value: object) -> str:
+    """Quote a part of a path. A dot is quoted, too, because `..` would lead elsewhere."""
+    return quote(str(value), safe="").replace(".", "%2E")
+
+
+def _text(value: object) -> str | list[str]:
+    if isinstance(value, (list, tuple)):
+        return [str(each) for each in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _refusal(answer: httpx.Response) -> Refused:
+    problem = _decode(answer.content)
+    faults = {fault["pointer"]: fault["message"] for fault in problem.get("errors", ())}
+    return Refused(answer.status_code, problem["code"], problem["detail"], faults)

@@ -1,0 +1,6 @@
+"""The console's pages, by subject."""
+
+from api.console import assets, signing_in
+from api.console.pages import start
+
+ROUTERS = (assets.router, signing_in.router, start.router)

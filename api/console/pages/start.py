@@ -1,0 +1,14 @@
+"""The start page."""
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse, Response
+
+from api.console.routes import PageRoute
+from api.console.visits import SignedIn
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@router.get("/")
+async def show_start(_: SignedIn) -> Response:
+    return RedirectResponse("/customers", 303)

@@ -1,0 +1,78 @@
+"""Templates of the console, with the filters that write figures as the reports do."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from functools import cache, partial
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import URL
+from starlette.responses import HTMLResponse
+
+from api.console.assets import address_of
+from pipelines.pages import wording
+from pipelines.pages.document import UNPRINTABLE
+
+CONTENT_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # stricter, and browsers would send no `Origin` with forms
+    "X-Frame-Options": "DENY",
+}
+
+
+def shown(template: str, values: Mapping[str, Any], zone: ZoneInfo, status: int = 200) -> HTMLResponse:
+    """Return a page. What values say is text in it, never markup, and UNPRINTABLE becomes U+FFFD."""
+    html = _templates(zone).get_template(template).render(values)
+    return HTMLResponse(UNPRINTABLE.sub("\ufffd", html), status, HEADERS)
+
+
+@cache
+def _templates(zone: ZoneInfo) -> Environment:
+    templates = Environment(
+        loader=PackageLoader("api.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals["asset"] = address_of
+    templates.filters |= {**FILTERS, "moment": partial(_moment, zone)}
+    return templates
+
+
+def _exact(write: Callable[[Decimal | None], str]) -> Callable[[Decimal | int | None], str]:
+    """Return the function for numbers of the API's JSON, where a whole number is an int."""
+    return lambda number: write(None if number is None else Decimal(number))
+
+
+def _moment(zone: ZoneInfo, time: str | datetime | None) -> str:
+    """Write a time of the API as `3 Mar 2026, 14:05` in the service's time zone."""
+    if time is None:
+        return wording.UNKNOWN
+    local = (datetime.fromisoformat(time) if isinstance(time, str) else time).astimezone(zone)
+    return f"{wording.day(local.date())}, {local:%H:%M}"
+
+
+def _local(url: URL) -> str:
+    """Return an address of this site without its host."""
+    return f"{url.path}?{url.query}"
+
+
+FILTERS: Final[Mapping[str, Callable[..., str]]] = {
+    "money": _exact(wording.money),
+    "dollars": _exact(wording.dollars),
+    "number": _exact(wording.plain),
+    "percent": _exact(wording.percent),
+    "abn": wording.abn,
+    "day": wording.day,
+    "words": wording.words_of,
+    "counted": wording.counted,
+    "local": _local,
+}

@@ -1,0 +1,186 @@
+"""A signed-in user's request of a page, and what protects it: the session's cookie and the token of forms."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+from fastapi import Depends
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from api.console import rendering
+from api.console.calls import Calls
+from api.core.limits import Limits
+from pipelines.vocabulary.errors import Forbidden, TooLarge
+from storage.access import sessions
+from storage.access.sessions import Session
+from storage.core.store import Store
+
+FORM_BYTES: Final = 2_000_000  # a policy's document is the largest; uploads are passed on as they come
+SAID: Final = "tidemark_said"  # the cookie with a sentence for the next page
+SAID_FOR_S: Final = 60
+
+
+class SignInNeeded(Exception):
+    """There is no session, or it has ended."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One request of a signed-in user."""
+
+    request: Request
+    session: Session
+    calls: Calls
+
+    @property
+    def csrf(self) -> str:
+        """The token that each form sends back: only a page of this session can know it."""
+        return hmac.new(self.session.token.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+    def may(self, scope: str) -> bool:
+        """Return whether the user's role grants the scope."""
+        return scope in self.session.principal.scopes
+
+    async def get(self, *segments: object, **query: Any) -> Any:
+        """Return the `data` of `GET /v1/{segments}`."""
+        return await self.calls.data("GET", segments, query)
+
+    async def post(self, *segments: object, json: Any = None, **query: Any) -> Any:
+        return await self.calls.data("POST", segments, query, {} if json is None else json)
+
+    async def put(self, *segments: object, json: Any = None, **query: Any) -> Any:
+        return await self.calls.data("PUT", segments, query, json)
+
+    async def delete(self, *segments: object, json: Any = None, **query: Any) -> Any:
+        return await self.calls.data("DELETE", segments, query, json)
+
+    async def file(self, *segments: object, **query: Any) -> httpx.Response:
+        """Return the whole answer of a route that returns a file."""
+        return await self.calls.answer("GET", segments, query)
+
+    async def pass_on(self, *segments: object) -> httpx.Response:
+        """Send the body of this request, as it comes, to `POST /v1/{segments}`.
+
+        Raises:
+            Forbidden: the query has no valid CSRF token, or another site's page sent the request.
+        """
+        require_same_origin(self.request)
+        self._check_token(self.request.query_params.get("csrf", ""))
+        described = ("content-type", "content-length")
+        headers = {name: value for name in described if (value := self.request.headers.get(name)) is not None}
+        return await self.calls.answer("POST", segments, {}, self.request.stream(), headers)
+
+    async def form(self) -> FormData:
+        """Return the fields of the form that was sent.
+
+        Raises:
+            Forbidden: it has no valid CSRF token.
+            TooLarge: it has more than FORM_BYTES.
+        """
+        fields = await read_form(self.request)
+        self._check_token(str(fields.get("csrf", "")))
+        return fields
+
+    def show(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Render a template, with what every page shows: the user, what it may do, and what the last action said."""
+        said = unquote(self.request.cookies.get(SAID, ""))
+        frame = {"page": self, "user": self.session.user, "client_name": self.session.client_name, "said": said}
+        store: Store = self.request.app.state.store
+        answer = rendering.shown(template, frame | values, store.settings.zone, status)
+        if said:
+            answer.delete_cookie(SAID)
+        return answer
+
+    def to(self, path: str, said: str = "") -> Response:
+        """Redirect to a page of the console, which shows what was done."""
+        answer = RedirectResponse(path, 303)
+        if said:
+            answer.set_cookie(SAID, quote(said), max_age=SAID_FOR_S, httponly=True, samesite="lax")
+        return answer
+
+    def _check_token(self, sent: str) -> None:
+        if not hmac.compare_digest(sent.encode(), self.csrf.encode()):
+            raise Forbidden("Console.StaleForm", "This form is from another session. Go back, reload it and try again.")
+
+
+async def signed_in(request: Request) -> Page:
+    """Return the page's request if a user is signed in.
+
+    Raises:
+        SignInNeeded: nobody is.
+        RateLimited: the user has sent too many requests.
+    """
+    token, now = request.cookies.get(cookie_name(request), ""), datetime.now(UTC)
+    session = await run_in_threadpool(_find, request.app.state.store, token, now) if token else None
+    if session is None:
+        raise SignInNeeded
+    limits: Limits = request.app.state.limits
+    limits.count_request(request.scope, session.user.user_id)
+    return Page(request, session, calls_of(request, session))
+
+
+SignedIn = Annotated[Page, Depends(signed_in)]
+
+
+def calls_of(request: Request, session: Session) -> Calls:
+    address = ("unknown", 0) if request.client is None else (request.client.host, request.client.port)
+    return Calls(request.app, session.principal, address, request.state.own_request_id)
+
+
+def _find(store: Store, token: str, now: datetime) -> Session | None:
+    with store.db.reading() as r:
+        session = sessions.find(r, token, now)
+    if session is not None and sessions.is_stale(session, now):
+        with store.db.writing() as w:
+            sessions.touch(w, session, now)
+    return session
+
+
+async def read_form(request: Request) -> FormData:
+    """Return the fields of a form that this site sent.
+
+    Raises:
+        Forbidden: another site's page sent it.
+        TooLarge: it has more than FORM_BYTES.
+    """
+    require_same_origin(request)
+    if int(request.headers.get("content-length") or FORM_BYTES + 1) > FORM_BYTES:
+        raise TooLarge("Request.TooLarge", f"A form may have {FORM_BYTES:,} bytes at most.")
+    return await request.form(max_part_size=FORM_BYTES)
+
+
+def require_same_origin(request: Request) -> None:
+    """Raise Forbidden for a request that a browser says comes from another site, or whose origin it does not say."""
+    origin = request.headers.get("origin", "")
+    if not origin or urlsplit(origin).netloc != request.headers.get("host"):
+        raise Forbidden("Console.OtherOrigin", "This form was not sent by a page of this site.")
+
+
+def cookie_name(request: Request) -> str:
+    """Return the name of the session's cookie. Over HTTPS its prefix makes browsers accept it from this host only."""
+    return "__Host-tidemark_session" if request.url.scheme == "https" else "tidemark_session"
+
+
+def local_path(text: str) -> str:
+    """Return where to go after signing in: the path if it is on this site, else the start page."""
+    is_local = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isascii() and text.isprintable()
+    return text if is_local else "/"
+
+
+def with_session(answer: Response, request: Request, token: str) -> Response:
+    """Set the session's cookie."""
+    is_https = request.url.scheme == "https"
+    answer.set_cookie(cookie_name(request), token, httponly=True, samesite="lax", secure=is_https, path="/")
+    return answer
+
+
+def without_session(answer: Response, request: Request) -> Response:
+    answer.delete_cookie(cookie_name(request), secure=request.url.scheme == "https", httponly=True, samesite="lax")
+    return answer

@@ -1,0 +1,148 @@
+"""Users: the people of a client who sign in to the console. Each has a role, which grants scopes."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from pipelines.vocabulary.errors import Conflict, NotFound
+from storage.access import keys
+from storage.access.roles import Role
+from storage.access.tokens import digest
+from storage.core.database import AnyRow, Reading, Writing, values_of
+from storage.core.models import sessions, sign_in_links, users
+
+MOST_FAILURES = 5  # wrong passwords in a row before a user is locked out: our judgement
+LOCKED_FOR = timedelta(minutes=15)  # our judgement
+
+
+@dataclass(frozen=True)
+class User:
+    user_id: UUID
+    client_id: UUID
+    email: str  # in lower case
+    name: str
+    role: Role
+    password_hash: str | None
+    failures: int  # wrong passwords since the last right one
+    locked_until: datetime | None
+    created_at: datetime
+    disabled_at: datetime | None
+
+    def may_sign_in(self, now: datetime) -> bool:
+        return self.disabled_at is None and (self.locked_until is None or self.locked_until <= now)
+
+
+def create(w: Writing, client_id: UUID, email: str, name: str, role: Role, now: datetime) -> User:
+    """Create a user without a password.
+
+    Raises:
+        NotFound: there is no such client.
+        Conflict: a user has this address.
+    """
+    keys.require_client(w, client_id)
+    user = User(uuid4(), client_id, email.lower(), name, role, None, 0, None, now, None)
+    try:
+        w.execute(insert(users).values(vars(user)))
+    except IntegrityError:
+        raise Conflict("User.AddressTaken", "Another user has this email address.") from None
+    return user
+
+
+def find(r: Reading, client_id: UUID | None = None) -> Sequence[User]:
+    """Return users by address: all, or a client's."""
+    query = select(users).order_by(users.c.email)
+    if client_id is not None:
+        query = query.where(users.c.client_id == client_id)
+    return [_user(row) for row in r.execute(query)]
+
+
+def get(r: Reading, user_id: UUID, client_id: UUID | None = None) -> User:
+    """Return a user, if it is the client's.
+
+    Raises:
+        NotFound: there is none.
+    """
+    query = select(users).where(users.c.user_id == user_id)
+    if client_id is not None:
+        query = query.where(users.c.client_id == client_id)
+    row = r.execute(query).first()
+    if row is None:
+        raise NotFound("User.NotFound", "There is no user with this id.")
+    return _user(row)
+
+
+def with_email(r: Reading, email: str) -> User | None:
+    row = r.execute(select(users).where(users.c.email == email.lower())).first()
+    return None if row is None else _user(row)
+
+
+def set_role(w: Writing, user: User, role: Role) -> None:
+    """Change the role. It applies to the user's next request."""
+    _update(w, user.user_id, role=role)
+
+
+def set_password(w: Writing, user: User, password_hash: str) -> None:
+    """Change the password, and end the user's sessions and unused links."""
+    _update(w, user.user_id, password_hash=password_hash, failures=0, locked_until=None)
+    _sign_out_everywhere(w, user)
+
+
+def disable(w: Writing, user: User, now: datetime) -> None:
+    """Disable the user, and end its sessions and unused links."""
+    _update(w, user.user_id, disabled_at=now)
+    _sign_out_everywhere(w, user)
+
+
+def enable(w: Writing, user: User) -> None:
+    """Enable a disabled or locked user."""
+    _update(w, user.user_id, disabled_at=None, failures=0, locked_until=None)
+
+
+def count_failure(w: Writing, user: User, now: datetime) -> bool:
+    """Count a wrong password. Return whether it locks the user out."""
+    statement = update(users).where(users.c.user_id == user.user_id).values(failures=users.c.failures + 1)
+    failures: int = w.execute(statement.returning(users.c.failures)).scalar_one()
+    if failures < MOST_FAILURES:
+        return False
+    _update(w, user.user_id, failures=0, locked_until=now + LOCKED_FOR)
+    return True
+
+
+def forget_failures(w: Writing, user: User) -> None:
+    _update(w, user.user_id, failures=0, locked_until=None)
+
+
+def new_link(w: Writing, user: User, expires_at: datetime) -> str:
+    """Return the token of a link that signs the user in, once."""
+    token = secrets.token_urlsafe(32)
+    values = {"token_hash": digest(token), "user_id": user.user_id, "expires_at": expires_at}
+    w.execute(insert(sign_in_links).values(values))
+    return token
+
+
+def follow_link(w: Writing, token: str, now: datetime) -> User | None:
+    """Return the user of a link, which can't be used again; None if it was used, has expired or never existed."""
+    statement = delete(sign_in_links).where(sign_in_links.c.token_hash == digest(token))
+    row = w.execute(statement.returning(sign_in_links.c.user_id, sign_in_links.c.expires_at)).first()
+    if row is None or row.expires_at <= now:
+        return None
+    user = get(w, row.user_id)
+    return user if user.disabled_at is None else None
+
+
+def _sign_out_everywhere(w: Writing, user: User) -> None:
+    for table in (sessions, sign_in_links):
+        w.execute(delete(table).where(table.c.user_id == user.user_id))
+
+
+def _update(w: Writing, user_id: UUID, **values: object) -> None:
+    w.execute(update(users).where(users.c.user_id == user_id).values(values))
+
+
+def _user(row: AnyRow) -> User:
+    return User(**values_of(row, role=Role(row.role)))

@@ -24,8 +24,8 @@ async def get_asset(name: str) -> Response:
     """Return a file of the console."""
     if name not in TYPES:
         raise NotFound("Request.UnknownPath", "There is nothing at this path.")
-    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(_content(name), headers=kept, media_type=TYPES[name])
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(_content(name), headers=headers, media_type=TYPES[name])
 
 
 @cache

@@ -123,8 +123,8 @@ def _record_refusal(w: Writing, request: Request, user: User | None, *, counts: 
         audit.append(w, _actor(request, None), "User.SignInRefused", {}, now, outcome=Outcome.REFUSED)
         return
     locks = counts and users.count_failure(w, user, now)
-    action = "User.LockedOut" if locks else "User.SignInRefused"
-    audit.append(w, _actor(request, user), action, {"userId": user.user_id}, now, outcome=Outcome.REFUSED)
+    by, ids = _actor(request, user), {"userId": user.user_id}
+    audit.append(w, by, "User.LockedOut" if locks else "User.SignInRefused", ids, now, outcome=Outcome.REFUSED)
 
 
 def _sign_in_by_link(request: Request, link: str) -> str | None:

@@ -41,7 +41,7 @@ def create_user(
     at = now()
     with opened_store() as store, store.db.writing() as w:
         user = stored.create(w, client, email, name, role, at)
-        _record(w, "User.Created", user, at)
+        _audit(w, "User.Created", user, at)
         token = stored.new_link(w, user, at + duration(LINK_LASTS))
     print_record({**_user(user), "link": _link(url, token)}, as_json=as_json)
 
@@ -74,7 +74,7 @@ def make_link(
     with opened_store() as store, store.db.writing() as w:
         user = _with_email(w, email)
         token = stored.new_link(w, user, at + duration(expires_in))
-        _record(w, "User.LinkMade", user, at)
+        _audit(w, "User.LinkMade", user, at)
     print_record({"link": _link(url, token)}, as_json=as_json)
 
 
@@ -89,7 +89,7 @@ def set_role(
     with opened_store() as store, store.db.writing() as w:
         user = _with_email(w, email)
         stored.set_role(w, user, role)
-        _record(w, "User.RoleChanged", user, now())
+        _audit(w, "User.RoleChanged", user, now())
     print_record({**_user(user), "role": role}, as_json=as_json)
 
 
@@ -103,7 +103,7 @@ def set_password(email: Email) -> None:
     with opened_store() as store, store.db.writing() as w:
         user = _with_email(w, email)
         stored.set_password(w, user, password_hash)
-        _record(w, "User.PasswordChanged", user, now())
+        _audit(w, "User.PasswordChanged", user, now())
 
 
 @users.command("disable")
@@ -115,7 +115,7 @@ def disable(email: Email) -> None:
     with opened_store() as store, store.db.writing() as w:
         user = _with_email(w, email)
         stored.disable(w, user, now())
-        _record(w, "User.Disabled", user, now())
+        _audit(w, "User.Disabled", user, now())
 
 
 @users.command("enable")
@@ -127,7 +127,7 @@ def enable(email: Email) -> None:
     with opened_store() as store, store.db.writing() as w:
         user = _with_email(w, email)
         stored.enable(w, user)
-        _record(w, "User.Enabled", user, now())
+        _audit(w, "User.Enabled", user, now())
 
 
 def _with_email(w: Writing, email: str) -> User:
@@ -137,7 +137,7 @@ def _with_email(w: Writing, email: str) -> User:
     return found
 
 
-def _record(w: Writing, action: str, user: User, at: datetime) -> None:
+def _audit(w: Writing, action: str, user: User, at: datetime) -> None:
     audit.append(w, OPERATOR, action, {"userId": user.user_id}, at, client_id=user.client_id)
 
 

@@ -11,4 +11,4 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.get("/")
 async def show_start(_: SignedIn) -> Response:
-    return RedirectResponse("/customers", 303)
+    return RedirectResponse("/account", 303)

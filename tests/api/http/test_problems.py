@@ -32,7 +32,6 @@ def test_a_problem_has_the_shape_of_rfc_9457(client: Client) -> None:
 
 
 UNKNOWN = [
-    "/",
     "/v1",
     "/v1/",
     "/V1/jobs",

@@ -11,6 +11,7 @@ import pytest
 import requests
 from fastapi.routing import APIRoute, iter_route_contexts
 
+from api.console.routes import PageRoute
 from api.service.app import create_app
 from storage.core.store import Store
 from tests.api.conftest import Belongings, Client, new_client
@@ -88,8 +89,9 @@ def test_every_route_is_documented(store: Store) -> None:
     routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
     documented_routes = [route for route in routes if isinstance(route, APIRoute) and route.include_in_schema]
     assert {route.path_format for route in documented_routes} <= document()["paths"].keys()
-    others = {getattr(route, "path", "") for route in routes} - {route.path for route in documented_routes}
-    assert {path for path in others if not path.startswith(("/docs/assets", "/docs/errors"))} <= PUBLIC
+    pages = [route for route in routes if isinstance(route, PageRoute)]  # tests/api/console/test_pages.py
+    others = {getattr(route, "path", "") for route in routes} - {route.path for route in (*documented_routes, *pages)}
+    assert {path for path in others if not path.startswith(("/docs/assets", "/docs/errors", "/console/"))} <= PUBLIC
 
 
 def test_every_private_route_needs_a_key() -> None:

@@ -1,0 +1,52 @@
+"""What holds for every page of the console."""
+
+import re
+from uuid import UUID, uuid4
+
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from api.console.routes import PageRoute
+from api.service.app import create_app
+from storage.access.roles import Role
+from storage.core.store import Store
+from tests.api.conftest import new_client
+from tests.api.console.visitor import Visitor, visit_as
+
+BEFORE_SIGNING_IN = {"/sign-in", "/sign-in/link"}
+
+
+def pages(store: Store, method: str) -> list[str]:
+    """Return the paths of pages, with an id that nothing has for each parameter."""
+    routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
+    of_method = [route for route in routes if isinstance(route, PageRoute) and method in (route.methods or ())]
+    return [re.sub(r"\{[^}]+\}", str(uuid4()), route.path) for route in of_method]
+
+
+def test_pages_are_for_signed_in_users(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
+    for method in ("GET", "POST"):
+        for path in set(pages(store, method)) - BEFORE_SIGNING_IN:
+            with subtests.test(f"{method} {path}"):
+                visitor = Visitor(base_url)
+                answer = visitor.get(path, follows=False) if method == "GET" else visitor.send(path)
+                assert answer.status_code == 303
+                assert answer.headers["location"].startswith("/sign-in?next=")
+
+
+def test_forms_need_their_token(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
+    client_id: UUID = new_client(store, base_url).client_id
+    visitor = visit_as(store, base_url, client_id, Role.ADMIN)
+    for path in set(pages(store, "POST")) - BEFORE_SIGNING_IN:
+        with subtests.test(path):
+            assert visitor.send(path, {"csrf": "0" * 64}).status_code == 403
+
+
+def test_pages_of_ids_that_nothing_has_are_not_found(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
+    client_id: UUID = new_client(store, base_url).client_id
+    visitor = visit_as(store, base_url, client_id, Role.ADMIN)
+    for path in pages(store, "GET"):
+        with subtests.test(path):
+            answer = visitor.get(path)
+            named = re.search("[0-9a-f-]{36}", path)
+            assert answer.status_code == (404 if named else 200)
+            assert answer.headers["content-type"].startswith("text/html")

@@ -59,6 +59,9 @@ pictures: install  ## Make the README's picture of a report (needs Chromium)
 	$(BIN)/tidemark analyse build/picture/transactions.csv --as-of 2026-06-30 --name "Wattle Pilates" --html build/picture/report.html
 	$(CHROMIUM) --headless --hide-scrollbars --window-size=1200,1150 --screenshot=docs/pictures/report.png build/picture/report.html
 
+console-pictures: $(BIN)/.dev  ## Take a picture of every page of the console at two widths (needs Chromium)
+	$(BIN)/python -m tests.browser.pictures docs/pictures/console
+
 docs: $(BIN)/.dev  ## Build the documentation as a site (to read it: python -m http.server -d build/site)
 	$(BIN)/python docs/pages.py build/pages
 	$(BIN)/zensical build --strict --clean
@@ -80,4 +83,4 @@ $(BIN)/.dev: requirements-dev.lock $(BIN)/.runtime
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated pictures docs lock
+.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated pictures console-pictures docs lock

@@ -1,0 +1,60 @@
+"""A seeded lender on a whole service, and people who use its console in a real browser."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from api.reports.browser import installed
+from storage.access import users
+from storage.access.roles import Role
+from tests.browser.house import House, seeded
+from tests.flows.service import Service
+
+HINT = "install Chromium or Chrome (on Debian and Ubuntu: apt install chromium) to run the tests in a browser"
+ARGUMENTS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.service)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    found = installed()
+    if found is None and os.environ.get("CI") == "true":
+        pytest.fail(HINT)
+    if found is None:
+        pytest.skip(HINT)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    service = Service(tmp_path_factory.mktemp("console"), TIDEMARK_RATE_LIMIT="100000/1m")
+    try:
+        service.start()
+        yield seeded(service)
+    finally:
+        service.stop()
+
+
+def sign_in(house: House, page: Page, role: Role) -> Page:
+    """Sign a new person of this role in, by a link, as the first visit would."""
+    now = datetime.now(UTC)
+    store = house.service.store()
+    with store.db.writing() as w:
+        user = users.create(w, house.client_id, f"{now.timestamp()}@example.com", f"Ada the {role}", role, now)
+        token = users.new_link(w, user, now + timedelta(minutes=5))
+    store.close()
+    page.goto(f"{house.service.base_url}/sign-in/link?token={token}")
+    page.get_by_role("button", name="Sign in").click()
+    return page

@@ -1,0 +1,118 @@
+"""A lender whose console has something on every page: customers, reports, decisions, a statement, alerts."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from fastapi.routing import iter_route_contexts
+
+from api.console.routes import PageRoute
+from api.core.commands.console import now
+from api.service.app import create_app
+from api.service.commands.demo import ASKED, BOUNCED, KNOWN, WATCHED_BY
+from api.service.commands.lender import Lender, last_day
+from pipelines.decisions import examples
+from pipelines.synthetic import portfolio, submissions
+from pipelines.synthetic.pdf import statement_pdf
+from storage.access import keys
+from storage.core.settings import Settings
+from tests.flows.service import Service
+
+CUSTOMERS, MONTHS, SEED = 3, 12, 7
+
+
+@dataclass(frozen=True)
+class House:
+    """A running service with one lender's data. `ids` has an id for each parameter of the console's addresses."""
+
+    service: Service
+    client_id: UUID
+    lender: Lender
+    ids: Mapping[str, str]
+
+
+def seeded(service: Service) -> House:
+    client_id, lender = _lender(service)
+    customer_ids, jobs = list[str](), list[str]()
+    for business in portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
+        customer_ids.append(lender.create(business)["customerId"])
+        jobs += lender.submit(customer_ids[-1], submissions(business))
+    lender.finished(jobs)
+    first = customer_ids[0]
+    statement = statement_pdf("nab", SEED, pages=2)
+    upload = lender.upload(first, "statement.pdf", statement.content)
+    lender.finished([upload])
+    lender.refresh(customer_ids)
+    evaluation = _decide(lender, customer_ids)
+    ruleset, match = _watch(lender, customer_ids[1])
+    [listed] = lender.get(f"/customer/{first}/statements")["statements"]
+    ids = {
+        "customer_id": first,
+        "job_id": upload,
+        "statement_id": listed["statementId"],
+        "page_number": "1",
+        "evaluation_id": evaluation["evaluationId"],
+        "slug": next(iter(ASKED)),
+        "version": "1",
+        "ruleset_id": ruleset["rulesetId"],
+        "match_id": match["matchId"],
+    }
+    return House(service, client_id, lender, ids)
+
+
+def addresses(house: House) -> dict[str, str]:
+    """Return the address of each page of the console, with the house's ids, by a name for files."""
+    store = house.service.store()
+    routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
+    store.close()
+    paths = [route.path for route in routes if isinstance(route, PageRoute) and "GET" in (route.methods or ())]
+    return {_name(path): re.sub(r"\{(\w+)\}", lambda found: house.ids[found[1]], path) for path in paths}
+
+
+def _name(path: str) -> str:
+    """Return `customers-customer-notes` for `/customers/{customer_id}/notes`."""
+    words = (re.sub(r"[{}]|_id\b", "", part).replace("_", "-") for part in path.split("/"))
+    return "-".join(filter(None, words)) or "start"
+
+
+def _lender(service: Service) -> tuple[UUID, Lender]:
+    store = service.store()
+    with store.db.writing() as w:
+        client = keys.create_client(w, "Harbour Lending", decision_policies=True, now=now())
+        _, text = keys.create_key(w, client.client_id, keys.SCOPES, None, Settings().key_prefix, now())
+    store.close()
+    return client.client_id, Lender(service.base_url, text)
+
+
+def _decide(lender: Lender, customer_ids: list[str]) -> dict[str, Any]:
+    """Publish the example policies and decide on all customers; return the first decision."""
+    for slug, document in examples.load().items():
+        lender.put(f"/decision-policies/{slug}", document)
+        lender.post(f"/decision-policies/{slug}/publish", {})
+    for customer_id in customer_ids[:-1]:  # the last customer's decisions miss its attributes
+        lender.put(f"/customer/{customer_id}/attributes", {"attributes": KNOWN})
+    made = [
+        lender.post(f"/customer/{customer_id}/decision-policies/{slug}/evaluate", {"inputs": inputs})
+        for customer_id in customer_ids
+        for slug, (_, inputs) in ASKED.items()
+    ]
+    return made[0]
+
+
+def _watch(lender: Lender, customer_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Adopt a ruleset that a returned repayment triggers; return it and the match."""
+    document = lender.get(f"/monitoring/library/{WATCHED_BY}")["document"]
+    ruleset = lender.post("/monitoring/rulesets", document | {"active": True})
+    rows = [
+        {"date": str(last_day() + timedelta(days=nth)), "description": text, "amount": amount}
+        for nth, (text, amount) in enumerate(BOUNCED)
+    ]
+    account = {"bsb": "062-000", "accountNumber": "44556677", "transactions": rows}
+    lender.finished(lender.submit(customer_id, [account]))
+    for _ in range(60):
+        if found := lender.get("/monitoring/matches")["matches"]:
+            return ruleset, found[0]
+    raise AssertionError("the ruleset has not matched")

@@ -1,0 +1,56 @@
+"""Take a picture of every page of the console at two widths: `make console-pictures`."""
+
+import sys
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+from playwright.sync_api import Browser, ViewportSize, sync_playwright
+
+from api.reports.browser import installed
+from storage.access.roles import Role
+from tests.browser.conftest import ARGUMENTS, sign_in
+from tests.browser.house import House, addresses, seeded
+from tests.flows.service import Service
+
+WIDTHS = (1280, 390)
+MOST_HEIGHT = 2_000  # pixels: what a reader scrolls through
+QUALITY = 60  # of WebP
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.webp"):
+        old.unlink()
+    with TemporaryDirectory() as home, sync_playwright() as playwright:
+        service = Service(Path(home))
+        browser = playwright.chromium.launch(executable_path=installed(), args=ARGUMENTS)
+        try:
+            service.start()
+            house = seeded(service)
+            for width in WIDTHS:
+                take(house, browser, width, folder)
+        finally:
+            browser.close()
+            service.stop()
+
+
+def take(house: House, browser: Browser, width: int, folder: Path) -> None:
+    size: ViewportSize = {"width": width, "height": 900}
+    stranger = browser.new_page(viewport=size)
+    signed_in = sign_in(house, browser.new_page(viewport=size), Role.ADMIN)
+    for name, path in addresses(house).items():
+        page = stranger if path.startswith("/sign-in") else signed_in
+        answer = page.goto(house.service.base_url + path)
+        if answer is None or not answer.headers["content-type"].startswith("text/html"):
+            continue  # a file
+        taken = Image.open(BytesIO(page.screenshot(full_page=True)))
+        shown = taken.crop((0, 0, taken.width, min(taken.height, MOST_HEIGHT)))
+        shown.save(folder / f"{name}-{width}.webp", quality=QUALITY)
+    for page in (stranger, signed_in):
+        page.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -58,7 +58,7 @@ OF_TRANSACTIONS: Sequence[Expectation] = (
 
 OF_PORTFOLIO_TABLES: Sequence[Expectation] = (
     Expectation(
-        "one_row_a_customer",
+        "one_row_per_customer",
         "No customer is there twice.",
         lambda rows: float(rows["customer_number"].is_duplicated().sum()),
         _is_zero,

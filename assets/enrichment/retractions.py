@@ -48,9 +48,9 @@ class Retracting:
 def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Retracting:
     """Read the retractions among a batch's jobs."""
     requested = [job for job in batch if job.flow is Flow.RETRACTION]
-    standing = jobs.standing_submissions(r, {job.customer_number for job in requested}) if requested else []
-    seqs = {job.job_id: job.received_seq for job in standing}
-    later = _later_submissions(standing, {job.retracts for job in requested})
+    unretracted = jobs.unretracted_submissions(r, {job.customer_number for job in requested}) if requested else []
+    seqs = {job.job_id: job.received_seq for job in unretracted}
+    later = _later_submissions(unretracted, {job.retracts for job in requested})
     refused, damaged = _refused(r, lake, later)
     possible = [job for job in requested if job.customer_number not in damaged]
     return Retracting(

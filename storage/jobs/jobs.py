@@ -279,7 +279,7 @@ def of_batch(r: Reading, token: int) -> list[Job]:
     return [as_job(row) for row in r.execute(query)]
 
 
-def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Job]:
+def unretracted_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Job]:
     """Return the customers' submissions that added rows and were not retracted, in order of receipt."""
     query = select_jobs().where(
         jobs.c.customer_number.in_(list(customer_numbers)),

@@ -190,8 +190,8 @@ def test_a_repetition_with_its_key_gets_the_first_answer(client: Client, custome
     [
         ({"category": "rent"}, [("", "Correction.WrongTarget")]),
         ({"pattern": "a", "counterparty": "b", "category": "rent"}, [("", "Correction.WrongTarget")]),
-        ({"pattern": "a"}, [("", "Correction.NothingSaid")]),
-        ({}, [("", "Correction.WrongTarget"), ("", "Correction.NothingSaid")]),
+        ({"pattern": "a"}, [("", "Correction.ChangesNothing")]),
+        ({}, [("", "Correction.WrongTarget"), ("", "Correction.ChangesNothing")]),
         ({"transactionId": str(uuid4()), "category": "rent", "scope": "client"}, [("/scope", "Correction.WrongScope")]),
         ({"pattern": "a", "category": "rent", "direction": "credit"}, [("/category", "Correction.WrongSide")]),
         ({"transactionId": "x", "category": "rent"}, [("/transactionId", "Correction.InvalidTransactionId")]),

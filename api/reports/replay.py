@@ -25,8 +25,9 @@ from pipelines.figures.facts import Facts, as_known
 from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, below, no_figure, pointer, value_of
 from pipelines.metrics import Metrics
 from pipelines.reports import REPORTS
-from pipelines.reports.report_view import ReportStatus, ReportView
+from pipelines.reports.report_view import ReportView
 from pipelines.vocabulary.errors import Gone, pointer_of
+from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.schemas import TRANSACTIONS, posted
 from storage.core.database import Reading
 from storage.core.paging import Page, Paged

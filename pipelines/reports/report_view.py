@@ -2,13 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
 
-
-class ReportStatus(StrEnum):
-    PENDING = "pending"
-    READY = "ready"
-    STALE = "stale"
+from pipelines.vocabulary.report_status import ReportStatus
 
 
 @dataclass(frozen=True)

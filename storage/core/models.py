@@ -13,6 +13,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Date,
+    Float,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -31,6 +32,7 @@ from sqlalchemy import (
 from pipelines.scorecards.expected import NAMES as EVIDENCE
 from storage.core.column_types import UtcDateTime
 from storage.core.guards import guard, refuse
+from storage.core.text_search import index_parts, install
 
 metadata = MetaData(
     naming_convention={
@@ -42,6 +44,7 @@ metadata = MetaData(
     }
 )
 guard(metadata)
+install(metadata)
 
 Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite auto-increments only INTEGER PRIMARY KEY
 
@@ -981,3 +984,33 @@ vault_keys = Table(
     Index("uq_vault_keys_in_use", "purpose", unique=True, sqlite_where=text("retired_at IS NULL"),
           postgresql_where=text("retired_at IS NULL")),
 )  # fmt: skip
+
+# What a list of customers shows, sorts and filters by. Derived, and changed in the transactions that change what it
+# follows from (`storage.customers.summaries`). Values that are missing come before all others.
+customer_summaries = Table(
+    "customer_summaries",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("name_key", Text().with_variant(Text(collation="C"), "postgresql")),  # for sorting
+    Column("search_text", Text, nullable=False),  # name, ABN and reference, without differences of case
+    Column("rating", String(1)),  # of the stored risk report, as the two next
+    Column("risk_value", Float),
+    Column("calibration", String(16)),
+    Column("completeness_score", Float),  # of the stored completeness report, as the next
+    Column("completeness_tier", String(16)),
+    Column("report_status", String(8), nullable=False),  # of the three together, apart from unfinished jobs
+    Column("data_through", Date),  # of the newest stored report
+    Column("evaluation_number", ForeignKey("evaluations.number")),  # the last decision; no what-if, no challenger's
+    Column("outcome", String(16)),  # of that, or of its last override
+    Column("open_alerts", Integer, nullable=False),  # rules that fired and were not reset since
+    *(
+        Index(f"ix_customer_summaries_{name}", "client_id", name, "customer_number",
+              postgresql_ops={name: "NULLS FIRST"})  # as SQLite sorts
+        for name in ("name_key", "rating", "risk_value", "completeness_score", "data_through", "open_alerts")
+    ),
+    Index("ix_customer_summaries_report_status", "client_id", "report_status", "customer_number"),
+    Index("ix_customer_summaries_outcome", "client_id", "outcome", "customer_number"),
+    Index("ix_customer_summaries_customer_number", "client_id", "customer_number"),
+)  # fmt: skip
+index_parts(customer_summaries, "customer_number", "search_text")

@@ -8,6 +8,8 @@ from sqlalchemy import func, select
 
 from storage.core.database import AnySelect, Reading
 
+MOST_COUNTED = 10_000  # items of a list that may have millions: our judgement
+
 T = TypeVar("T")
 
 
@@ -30,6 +32,7 @@ class Paged(Generic[T]):
     items: Sequence[T]
     total: int
     page: Page | None
+    has_more: bool = False  # than `total`, because counting has stopped at MOST_COUNTED
 
     @property
     def current_page(self) -> int | None:
@@ -48,6 +51,11 @@ class Paged(Generic[T]):
 
 def total_of(r: Reading, query: AnySelect) -> int:
     return r.execute(select(func.count()).select_from(query.order_by(None).subquery())).scalar_one()
+
+
+def count_some(r: Reading, query: AnySelect) -> int:
+    """Count the items up to one more than MOST_COUNTED, at a cost that doesn't grow with their number."""
+    return total_of(r, query.limit(MOST_COUNTED + 1))
 
 
 def limited(query: AnySelect, page: Page | None) -> AnySelect:

@@ -12,6 +12,7 @@ from pipelines.vocabulary.errors import NotFound
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import clients, customers
 from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers import summaries
 
 MOST_OTHERS = 11  # customers with the same ABN that a creation reports
 
@@ -65,6 +66,7 @@ def create(w: Writing, client_id: UUID, new: NewCustomer, now: datetime) -> Crea
     except IntegrityError:  # another process was first with the same reference
         return create(w, client_id, new, now)
     customer = get(w, client_id, customer_id)
+    summaries.add(w, [customer.number])
     return Creation(customer, created=True, others=others)
 
 
@@ -100,6 +102,12 @@ def with_id(r: Reading, customer_id: UUID) -> Customer:
 def lock(w: Writing, customer: Customer) -> None:
     """Lock the customer until this transaction ends. Rows that refer to the customer can still be written."""
     w.execute(select(customers.c.number).where(customers.c.number == customer.number).with_for_update(key_share=True))
+
+
+def lock_all(w: Writing, customer_numbers: Iterable[int]) -> None:
+    """Lock several customers as `lock` does, in the order in which the commit of a batch locks them."""
+    mine = customers.c.number.in_(list(customer_numbers))
+    w.execute(select(customers.c.number).where(mine).order_by(customers.c.number).with_for_update(key_share=True))
 
 
 def find(

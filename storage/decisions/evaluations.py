@@ -15,6 +15,7 @@ from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import customers, decision_overrides, evaluations, policies
 from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers import summaries
 from storage.customers.customers import Customer
 from storage.decisions.policies import StoredPolicy
 
@@ -73,6 +74,8 @@ class Override:
 def save(w: Writing, new: NewEvaluation) -> None:
     """Store an evaluation with its record."""
     w.execute(insert(evaluations), {**vars(new), "sha256": sha256(new.record).digest()})
+    if not new.what_if and new.shadow_of is None:
+        summaries.refresh(w, [new.customer_number], summaries.OF_DECISIONS)
 
 
 def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:
@@ -147,6 +150,7 @@ def add_override(
         raise Conflict("Evaluation.NotADecision", "Only a decision can be overridden, not a what-if or a challenger's.")
     override = Override(outcome, reason, decided_by, now, who)
     w.execute(insert(decision_overrides).values(evaluation_id=evaluation.evaluation_id, **vars(override)))
+    summaries.refresh(w, [evaluation.customer_number], summaries.OF_DECISIONS)
     return override
 
 

@@ -5,8 +5,8 @@ The caller computes a `BatchResult` and makes its files durable first. `commit_v
 1. *Gather*: close the batch, which fences off runs that lost it; lock its customers, and read their current state.
 2. *Decide*: `BatchResult.superseded` names the customers that changed since the batch read them. `BatchResult.without`
    leaves them out, and their jobs go back to the queue.
-3. *Write* the rest: files, values, jobs' ends and their events, then the ruleset evaluation of the new values, and last
-   the counts by day.
+3. *Write* the rest: files, values, jobs' ends and their events, then the ruleset evaluation of the new values, the
+   customers' summaries, and last the counts by day.
 
 Which rules trigger and reset is decided in the third step, by a pure function that runs on rule states read under the
 locks (`storage.monitoring.rule_matches`). It can't be decided earlier: a nightly evaluation may change a rule's state
@@ -30,6 +30,7 @@ from storage.core.database import Writing
 from storage.core.lake import Stored
 from storage.core.models import Flow, clients, customers, locations
 from storage.core.segments import register
+from storage.customers import summaries
 from storage.customers.customers import clients_of, knowledge_versions
 from storage.enrichment import day_counts
 from storage.enrichment.related_parties import customers_declaring
@@ -137,6 +138,7 @@ def commit_values(w: Writing, computed: BatchResult, now: datetime) -> Committed
     accepted = computed.without(superseded)
     _write(w, accepted, locked, now)
     decision = _apply_rulesets(w, accepted, now)
+    summaries.refresh(w, accepted.replaced, summaries.OF_DATA)
     _record_day_counts(w, accepted, locked)
     return Committed(accepted.replaced, superseded, decision)
 

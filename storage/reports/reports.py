@@ -12,9 +12,11 @@ from typing import Any
 
 from sqlalchemy import or_, select
 
-from pipelines.reports.report_view import ReportStatus, ReportView
+from pipelines.reports.report_view import ReportView
+from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.database import AnyRow, Reading, Writing, insert_into
 from storage.core.models import REPORT_KINDS, reports
+from storage.customers import customers, summaries
 from storage.customers.customers import Customer
 from storage.jobs import batches
 from storage.jobs.jobs import has_unfinished_change
@@ -63,13 +65,13 @@ def save(
     """
     batches.guard(w, token)
     shared = {"kind": kind, "report_version": version, "as_of": as_of, "generated_at": now, "failed": False}
-    _upsert(w, [{**_values(report), **shared} for report in computed])
+    _store(w, kind, [{**_values(report), **shared} for report in computed])
 
 
 def save_failures(w: Writing, token: int, kind: str, customer_numbers: Iterable[int]) -> None:
     """Mark the latest attempt at a kind of report as failed. The last good report remains."""
     batches.guard(w, token)
-    _upsert(w, [{"customer_number": number, "kind": kind, "failed": True} for number in customer_numbers])
+    _store(w, kind, [{"customer_number": number, "kind": kind, "failed": True} for number in customer_numbers])
 
 
 def failures(r: Reading, customer_numbers: Iterable[int]) -> dict[int, list[str]]:
@@ -90,6 +92,13 @@ def _values(report: NewReport) -> dict[str, Any]:
         "data_version": report.data_version,
         "data_through": report.data_through,
     }
+
+
+def _store(w: Writing, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    numbers = [row["customer_number"] for row in rows]
+    customers.lock_all(w, numbers)
+    _upsert(w, rows)
+    summaries.refresh(w, numbers, summaries.OF_REPORTS[kind])
 
 
 def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -14,7 +14,7 @@ from pipelines.intake import accounts
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed
 from pipelines.reports import REPORTS
-from pipelines.reports.report_view import ReportStatus
+from pipelines.vocabulary.report_status import ReportStatus
 from storage.core import models
 from storage.core.models import Queue
 from storage.core.store import Store

@@ -12,8 +12,8 @@ from pydantic import ConfigDict, Field
 from api.core.schemas.common import Counts, NoteView, Paging, Received, View
 from api.core.schemas.rules import Parameter, day, moment_parameter, text, whole_parameter
 from api.intake.schemas.transactions import TransactionView
-from pipelines.reports.report_view import ReportStatus
 from pipelines.reports.report_view import ReportView as StoredReport
+from pipelines.vocabulary.report_status import ReportStatus
 
 _AS_OF = Parameter(
     day,

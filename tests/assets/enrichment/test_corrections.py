@@ -20,7 +20,8 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.figures.context import NO_CONTEXT
 from pipelines.reports.diff import diff
-from pipelines.reports.report_view import ReportStatus, ReportView
+from pipelines.reports.report_view import ReportView
+from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.errors import Gone
 from storage.core.models import Flow, JobStatus, Queue, locations
 from storage.core.store import Store

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from assets.core import batches as work_of
 from assets.enrichment.transactions import recompute
-from pipelines.reports.report_view import ReportStatus
+from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.errors import Conflict, NotFound
 from storage.core.models import Flow, JobStatus, Queue, events
 from storage.core.store import Store

@@ -20,7 +20,7 @@ from assets.enrichment.transactions import recompute
 from assets.intake.statements import OnProgress, extract_all
 from pipelines.figures.facts import as_known
 from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict, refused
-from pipelines.reports.report_view import ReportStatus
+from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.errors import NotFound
 from storage.core.lake import Stored
 from storage.core.models import JobStatus, Queue, Stage, events, statement_files

@@ -15,7 +15,7 @@ from assets.portfolio.tables import metrics_portfolio
 from pipelines import metrics
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
-from pipelines.reports.report_view import ReportStatus
+from pipelines.vocabulary.report_status import ReportStatus
 from storage.core import models
 from storage.core.models import JobStatus
 from storage.core.store import Store

@@ -17,7 +17,7 @@ from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import tables
 from assets.portfolio.maintenance import Outcome, carry_out, rest, slices
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
-from pipelines.reports.report_view import ReportStatus
+from pipelines.vocabulary.report_status import ReportStatus
 from storage.core import models
 from storage.core.store import Store
 from storage.enrichment.transactions import current_locations

@@ -10,10 +10,11 @@ from sqlalchemy import text
 
 from pipelines.vocabulary.errors import Unavailable
 from storage.core import migrations, upgrading
-from storage.core.database import Database
+from storage.core.database import Database, Reading
 from storage.core.models import (
     client_day_counts,
     customer_day_counts,
+    customer_summaries,
     metadata,
     own_rule_uses,
     own_rules,
@@ -24,14 +25,22 @@ from storage.core.models import (
 from storage.core.store import Store
 
 NEW_TABLES = (  # since the baseline, in an order in which they can be dropped
-    *(client_day_counts, customer_day_counts, own_rule_uses, own_rules),
+    *(customer_summaries, client_day_counts, customer_day_counts, own_rule_uses, own_rules),
     *(sessions, sign_in_links, users),
 )
 
 
+def differences(r: Reading) -> list[object]:
+    """Return what differs between the tables and the models, apart from what Alembic can't compare: the tables in which
+    SQLite indexes text, and indexes with an order of nulls, which `test_tables` compares.
+    """
+    options = {"include_object": lambda _, name, *__: name is None or "customer_summaries_" not in name}
+    return list(compare_metadata(MigrationContext.configure(r, opts=options), metadata))
+
+
 def test_migrated_database_equals_the_models(store: Store) -> None:
     with store.db.reading() as r:
-        assert compare_metadata(MigrationContext.configure(r), metadata) == []
+        assert differences(r) == []
 
 
 def test_a_database_of_the_baseline_becomes_equal_to_the_models(store: Store) -> None:
@@ -41,7 +50,7 @@ def test_a_database_of_the_baseline_becomes_equal_to_the_models(store: Store) ->
         w.execute(text("ALTER TABLE jobs DROP COLUMN is_overtaken"))
         w.execute(text("UPDATE alembic_version SET version_num = 'tables_3'"))
     with closing(Store.open(store.settings)) as again, again.db.reading() as r:
-        assert compare_metadata(MigrationContext.configure(r), metadata) == []
+        assert differences(r) == []
         assert again.db.revisions()[0] == migrations.NEWEST
 
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
-from pipelines.reports.report_view import ReportStatus
+from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.errors import Conflict, Unprocessable
 from storage.core.models import JobStatus, Queue
 from storage.core.store import Store

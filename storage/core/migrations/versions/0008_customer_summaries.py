@@ -1,0 +1,21 @@
+"""Summaries of customers, filled for those that exist."""
+
+from alembic import op
+
+from storage.core.database import Reading, Writing
+from storage.core.models import customer_summaries
+from storage.core.text_search import PG_TRGM
+from storage.customers import summaries
+
+revision = "tables_8"
+down_revision = "tables_6"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    connection = op.get_bind()
+    if connection.dialect.name == "postgresql":
+        op.execute(PG_TRGM)
+    customer_summaries.create(connection)
+    summaries.fill(Writing(Reading(connection)))

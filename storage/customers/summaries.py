@@ -1,0 +1,142 @@
+"""Summaries of customers: what a list of customers shows, in one row for each, so that reading it has a flat cost.
+
+A summary is derived from other tables, as `_DERIVED` says. Whoever changes those tables calls `refresh` in the same
+transaction, so a summary always equals what it follows from (`find_differing`).
+
+**Why concurrent transactions leave no stale summary.** `refresh` first locks the rows, and computes them in a second
+statement, which sees whatever was committed by those who had the lock before. The rows are locked in order of their
+numbers. Only the commit of a batch refreshes twice; it holds the locks of its customers, which those who store reports
+take, too, and so there is no deadlock.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Float, and_, case, cast, func, insert, or_, select, update
+
+from pipelines.vocabulary.report_status import ReportStatus
+from storage.core.database import Reading, Writing
+from storage.core.json_member import json_member
+from storage.core.models import (
+    REPORT_KINDS,
+    customer_summaries,
+    customers,
+    decision_overrides,
+    evaluations,
+    reports,
+    rule_states,
+)
+
+SLICE: Final = 2_000  # customers in one statement
+_ROW = customer_summaries.c
+
+
+def _of_customer(value: ColumnElement[Any], *condition: ColumnElement[bool]) -> ColumnElement[Any]:
+    return select(value).where(*condition).correlate(customer_summaries).scalar_subquery()
+
+
+def _of_reports(value: ColumnElement[Any], *condition: ColumnElement[bool]) -> ColumnElement[Any]:
+    return _of_customer(value, reports.c.customer_number == _ROW.customer_number, *condition)
+
+
+def _member(kind: str, path: str) -> ColumnElement[str]:
+    return _of_reports(json_member(reports.c.data, path), reports.c.kind == kind)
+
+
+def _report_status() -> ColumnElement[str]:
+    data_version = _of_customer(customers.c.data_version, customers.c.number == _ROW.customer_number)
+    is_ready = and_(reports.c.data_version == data_version, reports.c.failed.is_(False))
+    return case(
+        (_of_reports(func.count(reports.c.data_version)) == 0, ReportStatus.PENDING),
+        (_of_reports(func.count(), is_ready) == len(REPORT_KINDS), ReportStatus.READY),
+        else_=ReportStatus.STALE,
+    )
+
+
+def _of_last_decision(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    decisions = (
+        evaluations.c.customer_number == _ROW.customer_number,
+        evaluations.c.what_if.is_(False),
+        evaluations.c.shadow_of.is_(None),
+    )
+    last = select(value).where(*decisions).order_by(evaluations.c.number.desc()).limit(1)
+    return last.correlate(customer_summaries).scalar_subquery()
+
+
+def _outcome() -> ColumnElement[str]:
+    overrides = select(decision_overrides.c.outcome).where(
+        decision_overrides.c.evaluation_id == evaluations.c.evaluation_id
+    )
+    last = overrides.order_by(decision_overrides.c.number.desc()).limit(1).correlate(evaluations).scalar_subquery()
+    return _of_last_decision(func.coalesce(last, evaluations.c.outcome))
+
+
+_DERIVED: Final[Mapping[str, ColumnElement[Any]]] = {
+    "rating": _member("risk", "rating"),
+    "risk_value": cast(_member("risk", "value"), Float),
+    "calibration": _member("risk", "calibration"),
+    "completeness_score": cast(_member("completeness", "summary.completenessScore"), Float),
+    "completeness_tier": _member("completeness", "summary.completenessTier"),
+    "report_status": _report_status(),
+    "data_through": _of_reports(func.max(reports.c.data_through)),
+    "evaluation_number": _of_last_decision(evaluations.c.number),
+    "outcome": _outcome(),
+    "open_alerts": _of_customer(func.count(), rule_states.c.customer_number == _ROW.customer_number),
+}
+OF_REPORTS: Final = {
+    "risk": ("rating", "risk_value", "calibration", "report_status", "data_through"),
+    "completeness": ("completeness_score", "completeness_tier", "report_status", "data_through"),
+    "aggregate": ("report_status", "data_through"),
+}
+OF_DATA: Final = ("report_status",)
+OF_DECISIONS: Final = ("evaluation_number", "outcome")
+OF_ALERTS: Final = ("open_alerts",)
+
+
+def add(w: Writing, customer_numbers: Collection[int]) -> None:
+    """Add the summaries of new customers."""
+    mine = customers.c.number.in_(customer_numbers)
+    query = select(customers.c.number, customers.c.client_id, customers.c.name, customers.c.abn, customers.c.reference)
+    rows = [
+        {"customer_number": number, "client_id": client_id, **_texts(*texts)}
+        for number, client_id, *texts in w.execute(query.where(mine).order_by(customers.c.number))
+    ]
+    w.execute(insert(customer_summaries).values(report_status=ReportStatus.PENDING, open_alerts=0), rows)
+
+
+def _texts(name: str | None, abn: str, reference: str | None) -> dict[str, str | None]:
+    text = "\n".join(each for each in (name, abn, reference) if each is not None)
+    return {"name_key": None if name is None else name.casefold(), "search_text": text.casefold()}
+
+
+def refresh(w: Writing, customer_numbers: Iterable[int], columns: Sequence[str]) -> None:
+    """Compute these columns of the customers' summaries again."""
+    for slice_ in _slices(sorted(customer_numbers)):
+        mine = _ROW.customer_number.in_(slice_)
+        w.execute(select(_ROW.customer_number).where(mine).order_by(_ROW.customer_number).with_for_update())
+        w.execute(update(customer_summaries).where(mine).values({name: _DERIVED[name] for name in columns}))
+
+
+def fill(w: Writing) -> None:
+    """Add the summaries of all customers that have none."""
+    missing = select(customers.c.number).join(customer_summaries, isouter=True).where(_ROW.customer_number.is_(None))
+    for slice_ in _slices(w.execute(missing.order_by(customers.c.number)).scalars().all()):
+        add(w, slice_)
+        refresh(w, slice_, list(_DERIVED))
+
+
+def find_differing(r: Reading, customer_numbers: Sequence[int]) -> list[int]:
+    """Return those of the customers whose summary is missing, or differs from what it follows from."""
+    texts = (_ROW.name_key, _ROW.search_text, customers.c.name, customers.c.abn, customers.c.reference)
+    differs = or_(*(_ROW[name].is_distinct_from(value) for name, value in _DERIVED.items()))
+    query = select(customers.c.number, differs, *texts).join(customer_summaries, isouter=True)
+    rows = r.execute(query.where(customers.c.number.in_(customer_numbers)).order_by(customers.c.number))
+    return [
+        number
+        for number, is_different, name_key, search_text, *texts in rows
+        if is_different or {"name_key": name_key, "search_text": search_text} != _texts(*texts)
+    ]
+
+
+def _slices(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (numbers[start : start + SLICE] for start in range(0, len(numbers), SLICE))

@@ -13,16 +13,19 @@ from api.customers.schemas.customers import (
     CustomerView,
     NewCustomer,
 )
-from api.http.answers import answer, listing
+from api.customers.schemas.summaries import CustomerSummaryListView, SummariesQuery, describe
+from api.http.answers import answer, listing, totals
 from api.http.dependencies import READING, Allow, Caller, CustomerId
 from api.http.documented import enveloped
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
-from storage.customers import customers
+from storage.customers import customers, summary_listing
 from storage.customers.customers import Creation
+from storage.jobs import jobs
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Customers"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
+SummaryReader = Annotated[Caller, Depends(Allow("customer:reports"))]
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
 MOST_NAMED = customers.MOST_OTHERS - 1  # one more is read, only to learn whether there are more
 
@@ -54,6 +57,18 @@ def list_customers(caller: Reader, query: Annotated[CustomersQuery, Query()]) ->
     with caller.reading() as r:
         found = customers.find(r, caller.client_id, query.abn, query.reference, query.asked())
     return listing("customers", found, CustomerView)
+
+
+@router.get("/customers/summaries", response_model=enveloped(CustomerSummaryListView))
+def list_customer_summaries(caller: SummaryReader, query: Annotated[SummariesQuery, Query()]) -> Response:
+    """List customers with their rating, completeness, last decision and open alerts, and search them.
+
+    Every change shows at once. Customers with the same value are in order of creation.
+    """
+    with caller.reading() as r:
+        found = summary_listing.find(r, caller.client_id, query.wanted, query.order, query.asked())
+        unfinished = jobs.with_unfinished_change(r, [each.number for each in found.items])
+    return answer({"customers": describe(found, unfinished), **totals(found), "hasMore": found.has_more})
 
 
 def _created(creation: Creation) -> Response:

@@ -1,0 +1,137 @@
+"""A list of customers with what is known of each, for people."""
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from api.core.schemas.common import Counts, Paging, View
+from api.core.schemas.rules import Parameter, choice_parameter, flag_parameter, text
+from api.customers.schemas.customers import CustomerView
+from pipelines.decisions.policy import OUTCOMES
+from pipelines.vocabulary.report_status import ReportStatus
+from storage.core.paging import MOST_COUNTED, Paged
+from storage.core.text_search import SHORTEST
+from storage.customers.summary_listing import Order, Sort, Summary, Wanted
+
+RATINGS = ("A", "B", "C", "D", "E")
+LONGEST = 200  # characters of a search
+
+
+def searched_part(value: Any) -> str:
+    """Parse what is searched for. An ABN may be given with spaces."""
+    part = text(LONGEST)(value).strip().casefold()
+    digits = part.replace(" ", "")
+    part = digits if digits.isdecimal() else part
+    if len(part) < SHORTEST:
+        raise ValueError
+    return part
+
+
+class SummariesQuery(Paging):
+    search: Annotated[
+        str | None,
+        Parameter(
+            searched_part,
+            "Customer.InvalidSearch",
+            f"search must be text of {SHORTEST} to {LONGEST} characters, given once.",
+            {
+                "type": "string",
+                "minLength": SHORTEST,
+                "maxLength": LONGEST,
+                "description": "Part of the name, the ABN or the reference, in any case.",
+            },
+        ),
+    ] = None
+    rating: Annotated[
+        str | None, choice_parameter("rating", "Customer.InvalidRating", RATINGS, "Only with this rating.")
+    ] = None
+    outcome: Annotated[
+        str | None,
+        choice_parameter(
+            "outcome", "Customer.InvalidOutcome", OUTCOMES, "Only with this outcome of the last decision."
+        ),
+    ] = None
+    report_status: Annotated[
+        ReportStatus | None,
+        choice_parameter("reportStatus", "Customer.InvalidReportStatus", ReportStatus, "Only with such reports."),
+    ] = None
+    open_alerts: Annotated[
+        bool | None,
+        flag_parameter("openAlerts", "Customer.InvalidOpenAlerts", "Only with open alerts, or only without."),
+    ] = None
+    sort: Annotated[
+        str,
+        choice_parameter(
+            "sort",
+            "Customer.InvalidSort",
+            [sign + by for by in Sort for sign in ("", "-")],
+            "Order, with `-` descending. Customers without the value count as the lowest.",
+        ),
+    ] = Sort.CREATED
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(self.search, self.rating, self.outcome, self.report_status, self.open_alerts)
+
+    @property
+    def order(self) -> Order:
+        return Order(Sort(self.sort.removeprefix("-")), descending=self.sort.startswith("-"))
+
+
+class LastDecisionView(View):
+    evaluation_id: UUID
+    slug: str = Field(description="The policy's.")
+    at: datetime
+    outcome: Literal["proceed", "conditional", "blocked", "indeterminate"] = Field(
+        description="That of its latest override, if there is one."
+    )
+
+
+class CustomerSummaryView(CustomerView):
+    rating: str | None = Field(description="As in the stored risk report, like `riskValue` and `calibration`.")
+    risk_value: float | None
+    calibration: str | None
+    completeness_score: float | None = Field(description="As in the stored completeness report, like its tier.")
+    completeness_tier: str | None
+    report_status: ReportStatus = Field(
+        description="`ready` if all three reports are of the current transactions, `pending` if there are none yet, "
+        "otherwise `stale`. Unfinished jobs are not considered."
+    )
+    unfinished_jobs: bool = Field(description="Whether a job under way may change the transactions.")
+    data_through: date | None = Field(description="Date of the last transaction in the stored reports.")
+    last_submission_at: datetime | None
+    transaction_count: int = Field(validation_alias="enriched_rows")
+    last_decision: LastDecisionView | None = Field(description="No what-if, no challenger's.")
+    open_alerts: int = Field(description="Monitoring rules that fired and were not reset since.")
+
+
+class CustomerSummaryListView(Counts):
+    customers: list[CustomerSummaryView]
+    has_more: bool = Field(
+        description=f"Whether there are more than `totalCount`. On pages, only {MOST_COUNTED:,} are counted."
+    )
+
+
+def describe(found: Paged[Summary], unfinished: Iterable[int]) -> list[CustomerSummaryView]:
+    """Return the views of summaries. `unfinished`: numbers of customers with unfinished jobs."""
+    numbers = set(unfinished)
+    return [
+        CustomerSummaryView.of(
+            {**vars(each), "unfinished_jobs": each.number in numbers, "last_decision": _last_decision(each)}
+        )
+        for each in found.items
+    ]
+
+
+def _last_decision(summary: Summary) -> dict[str, object] | None:
+    if summary.evaluation_id is None:
+        return None
+    return {
+        "evaluation_id": summary.evaluation_id,
+        "slug": summary.slug,
+        "at": summary.decided_at,
+        "outcome": summary.outcome,
+    }

@@ -852,6 +852,7 @@ evaluations = Table(
     Column("sha256", LargeBinary(32), nullable=False),  # of the record
     ForeignKeyConstraint(["policy_id", "version"], ["policy_versions.policy_id", "policy_versions.version"]),
     Index("ix_evaluations_client_id_number", "client_id", "number"),
+    Index("ix_evaluations_client_id_at", "client_id", "at", "number", "policy_id", "outcome", "what_if", "shadow_of"),
     Index("ix_evaluations_customer_number_number", "customer_number", "number"),
     Index("ix_evaluations_policy_id_number", "policy_id", "number"),
 )

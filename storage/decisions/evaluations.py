@@ -9,12 +9,12 @@ from datetime import date, datetime
 from hashlib import sha256
 from uuid import UUID
 
-from sqlalchemy import insert, select
+from sqlalchemy import ColumnElement, insert, select
 
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import customers, decision_overrides, evaluations, policies
-from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, limited, total_of
 from storage.customers import summaries
 from storage.customers.customers import Customer
 from storage.decisions.policies import StoredPolicy
@@ -130,6 +130,49 @@ def find(
     rows = r.execute(limited(query.order_by(evaluations.c.number.desc()), page))
     total = total_of(r, query.with_only_columns(evaluations.c.number))
     return Paged([Evaluation(*row) for row in rows], total, page)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which evaluations of all customers are listed. Conditions that are None don't apply."""
+
+    policy: StoredPolicy | None = None
+    outcome: str | None = None  # of the evaluation itself, even if it was overridden
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    decisions_only: bool = False  # no what-ifs
+
+    @property
+    def conditions(self) -> list[ColumnElement[bool]]:
+        chosen = [evaluations.c.shadow_of.is_(None)]
+        if self.policy is not None:
+            chosen.append(evaluations.c.policy_id == self.policy.policy_id)
+        if self.outcome is not None:
+            chosen.append(evaluations.c.outcome == self.outcome)
+        if self.created_after is not None:
+            chosen.append(evaluations.c.at > self.created_after)
+        if self.created_before is not None:
+            chosen.append(evaluations.c.at < self.created_before)
+        if self.decisions_only:
+            chosen.append(evaluations.c.what_if.is_(False))
+        return chosen
+
+
+def find_all(r: Reading, client_id: UUID, wanted: Wanted, page: Page | None = None) -> Paged[Evaluation]:
+    """Return evaluations of all customers, newest first, without those of challengers.
+
+    An index has all columns of the conditions, so the rows with their records are read only for the page.
+    """
+    mine = select(evaluations.c.number).where(evaluations.c.client_id == client_id, *wanted.conditions)
+    newest_first = mine.order_by(evaluations.c.at.desc(), evaluations.c.number.desc())
+    numbers = limited(newest_first, page).subquery()
+    query = _SHOWN.join(numbers, numbers.c.number == evaluations.c.number)
+    rows = r.execute(query.order_by(evaluations.c.at.desc(), evaluations.c.number.desc()))
+    items = [Evaluation(*row) for row in rows]
+    if page is None:
+        return Paged(items, len(items), page)
+    total = count_some(r, mine)
+    return Paged(items, min(total, MOST_COUNTED), page, total > MOST_COUNTED)
 
 
 def shadows_of(r: Reading, evaluation: Evaluation) -> list[Evaluation]:

@@ -10,7 +10,7 @@ from pydantic import Field
 from api.core.schemas.common import Counts, Paging, View
 from api.core.schemas.rules import Parameter, choice_parameter, flag_parameter, text
 from api.customers.schemas.customers import CustomerView
-from pipelines.decisions.policy import OUTCOMES
+from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.paging import MOST_COUNTED, Paged
 from storage.core.text_search import SHORTEST
@@ -51,7 +51,10 @@ class SummariesQuery(Paging):
     outcome: Annotated[
         str | None,
         choice_parameter(
-            "outcome", "Customer.InvalidOutcome", OUTCOMES, "Only with this outcome of the last decision."
+            "outcome",
+            "Customer.InvalidOutcome",
+            (*OUTCOMES, INDETERMINATE),
+            "Only with this outcome of the last decision.",
         ),
     ] = None
     report_status: Annotated[

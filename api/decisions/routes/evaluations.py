@@ -11,9 +11,11 @@ from api.core.derived import BYTES_PER_ROW
 from api.decisions import deciding
 from api.decisions.deciding import Snapshot
 from api.decisions.schemas.evaluations import (
+    AllEvaluationsView,
     DecisionOverrideView,
     EvaluationListView,
     EvaluationPaging,
+    EvaluationsQuery,
     EvaluationSummaryView,
     EvaluationView,
     RecordedEvaluationView,
@@ -23,7 +25,7 @@ from api.decisions.schemas.evaluations import (
     SentOverride,
     SentSensitivity,
 )
-from api.http.answers import answer, listing
+from api.http.answers import answer, listing, totals
 from api.http.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug
 from api.http.documented import DAMAGED_FILE, enveloped, refuses
 from api.http.idempotency import IDEMPOTENT
@@ -35,6 +37,7 @@ from pipelines.decisions.sensitivity import Axis, Change, Sensitivity
 from pipelines.decisions.suggestions import suggestions
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from storage.decisions import evaluations, policies
+from storage.decisions.evaluations import Wanted
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Decisions"])
 Evaluator = Annotated[Caller, Depends(Allow("decision-policies:evaluate"))]
@@ -114,6 +117,18 @@ def list_evaluations(
         policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
         found = evaluations.find(r, caller.client_id, customer=customer, policy=policy, page=query.asked())
     return listing("evaluations", found, EvaluationSummaryView)
+
+
+@router.get("/evaluations", response_model=enveloped(AllEvaluationsView))
+def list_all_evaluations(caller: Evaluator, query: Annotated[EvaluationsQuery, Query()]) -> Response:
+    """List evaluations of all customers, newest first, without those by challengers."""
+    with caller.reading() as r:
+        policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
+        times = (query.created_after, query.created_before)
+        wanted = Wanted(policy, query.outcome, *times, decisions_only=query.decisions_only)
+        found = evaluations.find_all(r, caller.client_id, wanted, query.asked())
+    items = [EvaluationSummaryView.of(each) for each in found.items]
+    return answer({"evaluations": items, **totals(found), "hasMore": found.has_more})
 
 
 @router.get(

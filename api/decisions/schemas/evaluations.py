@@ -7,10 +7,23 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.rules import Parameter, Rule, masked, number, one_of, or_null, required_text, text
+from api.core.schemas.rules import (
+    Parameter,
+    Rule,
+    choice_parameter,
+    flag_parameter,
+    masked,
+    moment_parameter,
+    number,
+    one_of,
+    or_null,
+    required_text,
+    text,
+)
 from api.customers.schemas.attributes import MAX_TEXT
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.decisions.numbers import LARGEST
+from storage.core.paging import MOST_COUNTED
 from storage.decisions.policies import MOST_VERSIONS
 
 MOST_GRID = 50  # values on an axis
@@ -130,6 +143,25 @@ class EvaluationPaging(Paging):
             {"type": "string", "maxLength": 100, "description": "Only evaluations by the policy with this slug."},
         ),
     ] = None
+
+
+class EvaluationsQuery(EvaluationPaging):
+    outcome: Annotated[
+        str | None,
+        choice_parameter(
+            "outcome", "Evaluation.InvalidOutcome", (*OUTCOMES, INDETERMINATE), "Only with this outcome, as evaluated."
+        ),
+    ] = None
+    created_after: Annotated[
+        datetime | None, moment_parameter("createdAfter", "Evaluation.InvalidDate", "Only those made after this time.")
+    ] = None
+    created_before: Annotated[
+        datetime | None,
+        moment_parameter("createdBefore", "Evaluation.InvalidDate", "Only those made before this time."),
+    ] = None
+    decisions_only: Annotated[
+        bool, flag_parameter("decisionsOnly", "Evaluation.InvalidDecisionsOnly", "Only decisions, no what-ifs.")
+    ] = False
 
 
 # What is shown
@@ -299,6 +331,12 @@ class EvaluationSummaryView(View):
 
 class EvaluationListView(Counts):
     evaluations: list[EvaluationSummaryView]
+
+
+class AllEvaluationsView(EvaluationListView):
+    has_more: bool = Field(
+        description=f"Whether there are more than `totalCount`. On pages, only {MOST_COUNTED:,} are counted."
+    )
 
 
 class DecisionOverrideView(View):

@@ -63,9 +63,7 @@ def totals(paged: Paged[Any]) -> dict[str, int | None]:
     }
 
 
-def streamed(
-    name: str, counts: Mapping[str, int | str | None], slices: Iterable[bytes], message: str | None = None
-) -> Response:
+def streamed(name: str, counts: Mapping[str, object], slices: Iterable[bytes], message: str | None = None) -> Response:
     """Stream a list of any length; each slice is its items' JSON, joined by commas."""
     return _InTurns(_pieces(name, counts, slices, unknown.message(message)), media_type=MEDIA_TYPE)
 
@@ -102,9 +100,7 @@ async def _continued(first: bytes, rest: AsyncIterable[bytes]) -> AsyncIterator[
         yield piece
 
 
-def _pieces(
-    name: str, counts: Mapping[str, int | str | None], slices: Iterable[bytes], message: str | None
-) -> Iterator[bytes]:
+def _pieces(name: str, counts: Mapping[str, object], slices: Iterable[bytes], message: str | None) -> Iterator[bytes]:
     """Yield the answer; the first piece ends with the first slice."""
     opening, comma = encode({"data": counts})[:-2] + b"," + encode(name) + b":[", b""
     for items in filter(None, slices):

@@ -63,3 +63,7 @@ class Metrics(Response):
 
 class Picture(Response):
     media_type = "image/png"
+
+
+class Printed(Response):
+    media_type = "application/pdf"

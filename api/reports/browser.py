@@ -12,6 +12,7 @@ from pipelines.vocabulary.errors import Unprocessable
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 WITHIN_S: Final = 60
+PRINTED_AT_ONCE: Final = 2  # pages, each in a browser of some 300 MB (our judgement)
 ARGUMENTS: Final = (
     "--headless",
     "--disable-gpu",
@@ -41,7 +42,7 @@ def pdf_of(html: str) -> bytes:
         raise Unprocessable(
             "Browser.Missing",
             "Printing to PDF needs Chromium or Chrome on the PATH: install one (on Debian and Ubuntu: apt install "
-            "chromium), or write the page with --html and print it from any browser.",
+            "chromium), or print the HTML page from any browser.",
         )
     with TemporaryDirectory(prefix="tidemark-print-", ignore_cleanup_errors=True) as folder:
         source, printed = Path(folder, "page.html"), Path(folder, "page.pdf")

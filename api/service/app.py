@@ -37,6 +37,7 @@ from api.operations.readiness import Check, Readiness
 from api.operations.routes import health, scraping
 from api.operations.scraping import Scrape
 from api.portfolio.routes import backtests, simulations
+from api.reports.browser import PRINTED_AT_ONCE
 from api.reports.routes import derived, report_page, reports, resolutions
 from api.service import openapi
 from api.service.connections import Connection, check_progress
@@ -97,6 +98,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.limits = Limits(app.state.store.settings)
     app.state.memory = ConcurrencyLimit(MOST_BYTES)
     app.state.drawing = ConcurrencyLimit(DRAWN_AT_ONCE)
+    app.state.printing = ConcurrencyLimit(PRINTED_AT_ONCE)
     app.state.cache = Cache()
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)

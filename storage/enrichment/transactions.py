@@ -14,6 +14,7 @@ from uuid import UUID
 import polars as pl
 from sqlalchemy import bindparam, func, select, tuple_
 
+from pipelines.figures.row_filter import NO_ROWS, RowFilter, Totals, total
 from pipelines.vocabulary.errors import Corrupt, Gone, NotFound
 from pipelines.vocabulary.own_columns import columns_in
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
@@ -53,6 +54,7 @@ class Listing:
     total: int
     page: Page | None
     part_rows: int  # the most rows of a part, roughly: a client's part ends with a whole day
+    totals: Totals | None = None  # over all pages; only of filtered rows
 
     def slices(self) -> Iterator[pl.DataFrame]:
         """Yield the rows in slices, reading one part at a time."""
@@ -201,20 +203,35 @@ def _segment(lake: Lake, path: str, sha256: bytes) -> pl.LazyFrame:
 
 
 def of_customer(
-    r: Reading, lake: Lake, customer: Customer, job_id: UUID | None = None, page: Page | None = None
+    r: Reading,
+    lake: Lake,
+    customer: Customer,
+    job_id: UUID | None = None,
+    page: Page | None = None,
+    chosen: RowFilter | None = None,
 ) -> Listing:
-    """Return the customer's current transactions by date and position, or only those that one job added or revised."""
+    """Return the customer's current transactions by date and position, or only those that one job added or revised.
+
+    Args:
+        chosen: only these transactions, with the totals of all pages.
+    """
     places = current_locations(r, [customer.number])
     if not places:
-        return Listing([], 0, page, 0)
+        return Listing([], 0, page, 0, None if chosen is None else NO_ROWS)
     rows = places[0].scan(lake)
+    starts = range(0, places[0].row_count, PART_ROWS)
+    if chosen is not None:
+        conditions = [current(), *chosen.conditions, *(() if job_id is None else (pl.col("job_id") == job_id.bytes,))]
+        totals = total(rows.filter(conditions))
+        parts = [rows.slice(start, PART_ROWS).filter(conditions) for start in starts]
+        selected = parts if page is None else [_page(rows.filter(conditions), page)]
+        return Listing(selected, totals.count, page, PART_ROWS if page is None else page.count, totals)
     if job_id is not None:
         rows = rows.filter(current(), pl.col("job_id") == job_id.bytes).collect().lazy()
         count = rows.select(pl.len()).collect().item()
         return Listing([_page(rows, page)], count, page, count)
     if page is not None:
         return Listing([_page(rows.filter(current()), page)], customer.enriched_rows, page, page.count)
-    starts = range(0, places[0].row_count, PART_ROWS)
     parts = [rows.slice(start, PART_ROWS).filter(current()) for start in starts]
     return Listing(parts, customer.enriched_rows, page, PART_ROWS)
 

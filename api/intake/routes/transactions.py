@@ -20,8 +20,9 @@ from api.intake.cursors import cursor_text
 from api.intake.schemas.transactions import (
     ClientTransactionListView,
     ClientTransactionsQuery,
+    CustomerTransactionListView,
     Submission,
-    TransactionListView,
+    TotalsView,
     TransactionsQuery,
 )
 from storage.core.paging import Paged
@@ -69,19 +70,19 @@ def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId
 
 @router.get(
     "/customer/{customerId}/transactions",
-    response_model=enveloped(TransactionListView),
+    response_model=enveloped(CustomerTransactionListView),
     responses=refuses("Job.NotFound", *DAMAGED_FILE),
 )
 def list_customer_transactions(
     caller: Reader, customer_id: CustomerId, query: Annotated[TransactionsQuery, Query()]
 ) -> Response:
-    """List a customer's enriched transactions, by date and position."""
+    """List a customer's enriched transactions, by date and position: all of them, or those that a filter chooses."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         if query.job_id is not None:
             caller.job_of(r, customer, query.job_id)
-        found = transactions.of_customer(r, caller.store.lake, customer, query.job_id, query.asked())
-    return _listing(caller, found)
+        found = transactions.of_customer(r, caller.store.lake, customer, query.job_id, query.asked(), query.chosen)
+    return _listing(caller, found, {} if found.totals is None else {"totals": TotalsView.of(found.totals)})
 
 
 @router.get("/transactions", response_model=enveloped(ClientTransactionListView), responses=refuses(*DAMAGED_FILE))
@@ -101,7 +102,7 @@ def list_transactions(caller: Reader, query: Annotated[ClientTransactionsQuery, 
     return _listing(caller, found)
 
 
-def _listing(caller: Caller, found: Listing, also: Mapping[str, str | None] = MappingProxyType({})) -> Response:
+def _listing(caller: Caller, found: Listing, also: Mapping[str, object] = MappingProxyType({})) -> Response:
     """Answer in slices, so that a long history takes no more memory than a short one.
 
     Args:

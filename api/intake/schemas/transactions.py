@@ -14,14 +14,19 @@ from api.core.schemas.rules import (
     Parameter,
     Rule,
     Shown,
+    choice_parameter,
+    day,
     identifier_parameter,
     money,
     one_of,
     optional,
     optional_text,
     refusal,
+    text,
 )
 from api.intake.cursors import parse_cursor
+from pipelines.enrichment.flags import FLAGS
+from pipelines.figures.row_filter import RowFilter
 from pipelines.intake.accounts import Account, Oddity, identify
 from pipelines.intake.as_sent import Digest
 from pipelines.vocabulary import schemas
@@ -138,6 +143,22 @@ class Submission(Received):
         )
 
 
+def _day_parameter(name: str, description: str) -> Parameter:
+    schema = {"type": "string", "format": "date", "description": description}
+    return Parameter(day, "Transaction.InvalidDay", f"{name} must be a date, YYYY-MM-DD, given once.", schema)
+
+
+def _amount_parameter(name: str, description: str) -> Parameter:
+    schema = {"type": "string", "pattern": r"^[0-9]{1,13}(\.[0-9]{1,2})?$", "description": description}
+    message = f"{name} must be an amount of at least 0 with at most 2 decimals, given once."
+    return Parameter(money, "Transaction.InvalidAmount", message, schema)
+
+
+def _text_parameter(name: str, code: str, most: int, description: str) -> Parameter:
+    schema = {"type": "string", "minLength": 1, "maxLength": most, "description": description}
+    return Parameter(text(most), code, f"{name} must be text of 1 to {most:,} characters, given once.", schema)
+
+
 class TransactionsQuery(Paging):
     job_id: Annotated[
         UUID | None,
@@ -145,6 +166,62 @@ class TransactionsQuery(Paging):
             "jobId", "Transaction.InvalidJobId", "Only rows that this job added or revised, as they are now."
         ),
     ] = None
+    from_: Annotated[date | None, _day_parameter("from", "Only rows from this day on.")] = Field(None, alias="from")
+    to: Annotated[date | None, _day_parameter("to", "Only rows up to this day.")] = None
+    text: Annotated[
+        str | None,
+        _text_parameter(
+            "text", "Transaction.InvalidText", 200, "Only rows whose description contains this, in any case."
+        ),
+    ] = None
+    category: Annotated[
+        str | None,
+        _text_parameter("category", "Transaction.InvalidCategory", 64, "Only rows of the category with this slug."),
+    ] = None
+    account_id: Annotated[
+        UUID | None, identifier_parameter("accountId", "Transaction.InvalidAccountId", "Only rows of this account.")
+    ] = None
+    direction: Annotated[
+        str | None,
+        choice_parameter(
+            "direction", "Transaction.InvalidDirection", schemas.Direction.categories, "Only money in, or money out."
+        ),
+    ] = None
+    status: Annotated[
+        str | None,
+        choice_parameter(
+            "status",
+            "Transaction.InvalidRowStatus",
+            schemas.TransactionStatus.categories,
+            "Only rows with this status.",
+        ),
+    ] = None
+    min_amount: Annotated[
+        Decimal | None, _amount_parameter("minAmount", "Only rows of at least this amount, in or out.")
+    ] = None
+    max_amount: Annotated[
+        Decimal | None, _amount_parameter("maxAmount", "Only rows of at most this amount, in or out.")
+    ] = None
+    flag: Annotated[
+        str | None, choice_parameter("flag", "Transaction.InvalidFlag", FLAGS, "Only rows with this flag.")
+    ] = None
+
+    @property
+    def chosen(self) -> RowFilter | None:
+        """The filter, or None if no parameter of it is given."""
+        chosen = RowFilter(
+            self.from_,
+            self.to,
+            self.text,
+            self.category,
+            self.account_id,
+            self.direction,
+            self.status,
+            self.min_amount,
+            self.max_amount,
+            self.flag,
+        )
+        return None if chosen == RowFilter() else chosen
 
 
 class ClientTransactionsQuery(Paging):
@@ -240,8 +317,20 @@ class TransactionView(View):
     enrichment_version: int
 
 
+class TotalsView(View):
+    """Sums over all pages, in AUD."""
+
+    money_in: Money
+    money_out: Money = Field(description="Without its sign.")
+    net: Money
+
+
 class TransactionListView(Counts):
     transactions: list[TransactionView]
+
+
+class CustomerTransactionListView(TransactionListView):
+    totals: TotalsView | None = Field(None, description="Only with a filter besides `jobId`.")
 
 
 class ClientTransactionListView(TransactionListView):

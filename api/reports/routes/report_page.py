@@ -1,4 +1,4 @@
-"""A customer's reports as an HTML page."""
+"""A customer's reports as an HTML page, and the same page printed to PDF."""
 
 from typing import Annotated
 
@@ -6,12 +6,14 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.http.dependencies import Allow, Caller, CustomerId
-from api.http.documented import DAMAGED_FILE, Page, refuses
+from api.http.documented import DAMAGED_FILE, Page, Printed, refuses
 from api.http.route import Route, heavy
+from api.reports import browser
 from api.reports.routes.reports import VERSIONS, read_bundle
 from api.reports.schemas.reports import Moment
 from pipelines.pages import CONTENT_POLICY
 from pipelines.reports.page import About, page
+from storage.customers.customers import Customer
 
 router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}", tags=["Reports"])
 Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
@@ -21,6 +23,24 @@ Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 @heavy
 def get_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
     """Read the three reports as one printable page, which fetches nothing and runs no script."""
-    customer, found = read_bundle(caller, customer_id, query)
+    _, html = _page(caller, customer_id, query)
+    return Page(html, headers={"Content-Security-Policy": CONTENT_POLICY})
+
+
+@router.get(
+    "/reports.pdf",
+    response_class=Printed,
+    responses=refuses(*VERSIONS, *DAMAGED_FILE, "Browser.Missing", "Browser.Failed"),
+)
+def print_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
+    """Read the page of the three reports as PDF, which a browser on the service's machine prints."""
+    customer, html = _page(caller, customer_id, query)
+    with caller.request.app.state.printing.taken(caller.asker, 1):
+        printed = browser.pdf_of(html)
+    return Printed(printed, headers={"Content-Disposition": f'inline; filename="reports-{customer.customer_id}.pdf"'})
+
+
+def _page(caller: Caller, customer_id: str, moment: Moment) -> tuple[Customer, str]:
+    customer, found = read_bundle(caller, customer_id, moment)
     about = About(customer.name, customer.abn, customer.reference, str(customer.customer_id))
-    return Page(page(found, about), headers={"Content-Security-Policy": CONTENT_POLICY})
+    return customer, page(found, about)

@@ -21,8 +21,8 @@ from pipelines.enrichment.knowledge import Knowledge
 from pipelines.figures.context import NO_CONTEXT
 from pipelines.reports.diff import diff
 from pipelines.reports.report_view import ReportView
-from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.errors import Gone
+from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.models import Flow, JobStatus, Queue, locations
 from storage.core.store import Store
 from storage.customers import customers

@@ -12,8 +12,8 @@ from sqlalchemy import func, select
 
 from assets.core import batches as work_of
 from assets.enrichment.transactions import recompute
-from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.errors import Conflict, NotFound
+from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.models import Flow, JobStatus, Queue, events
 from storage.core.store import Store
 from storage.jobs import batches, jobs, outcomes

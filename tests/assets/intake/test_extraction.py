@@ -20,8 +20,8 @@ from assets.enrichment.transactions import recompute
 from assets.intake.statements import OnProgress, extract_all
 from pipelines.figures.facts import as_known
 from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict, refused
-from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.lake import Stored
 from storage.core.models import JobStatus, Queue, Stage, events, statement_files
 from storage.core.models import jobs as all_jobs

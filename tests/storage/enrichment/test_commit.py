@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
-from pipelines.vocabulary.report_status import ReportStatus
 from pipelines.vocabulary.errors import Conflict, Unprocessable
+from pipelines.vocabulary.report_status import ReportStatus
 from storage.core.models import JobStatus, Queue
 from storage.core.store import Store
 from storage.customers import customers

@@ -1,0 +1,320 @@
+"""Summaries always equal what they follow from, and a list by them equals one that plain Python sorts and filters."""
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime, timedelta
+from functools import partial
+from itertools import product
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import delete, select
+
+from pipelines.vocabulary.report_status import ReportStatus
+from storage.core import paging
+from storage.core.database import Reading
+from storage.core.models import (
+    REPORT_KINDS,
+    Queue,
+    customer_summaries,
+    customers,
+    decision_overrides,
+    evaluations,
+    reports,
+    rule_states,
+)
+from storage.core.paging import Page
+from storage.core.store import Store
+from storage.customers import customers as stored_customers
+from storage.customers import summaries, summary_listing
+from storage.customers.customers import Customer, NewCustomer
+from storage.customers.summary_listing import Order, Sort, Summary, Wanted
+from storage.decisions import evaluations as stored_evaluations
+from storage.decisions.evaluations import NewEvaluation
+from storage.jobs import batches
+from storage.monitoring import rulesets
+from storage.reports import reports as stored_reports
+from storage.reports.reports import NewReport
+from tests.storage.decisions.test_policies import saved
+from tests.storage.examples import ABN, a_client, a_submission
+from tests.storage.values import commit, on_postgresql
+from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
+
+STEPS: Final = 30
+NAMES: Final = (
+    None,
+    "Harbour Coffee",
+    "harbour Bakery",
+    "Österreich Café",
+    'A "quoted" 100% name_',
+    "ΟΔΟΣ",
+    "李小龍商店",
+)
+OUTCOMES: Final = ("proceed", "conditional", "blocked", "indeterminate")
+
+
+class Lender:
+    """A client whose customers change at random."""
+
+    def __init__(self, store: Store, now: datetime, seed: int) -> None:
+        self.store, self.now, self.drawn = store, now, random.Random(seed)
+        self.client_id = a_client(store, now)
+        self.version = saved(store, self.client_id, now, "loan")
+        self.rulesets = [
+            created(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B"), slug=slug), now) for slug in ("x", "y")
+        ]
+        self.customers: list[Customer] = []
+        self.create()
+
+    def act(self) -> None:
+        """Do one of the things that change what summaries follow from."""
+        self.now += timedelta(hours=1)
+        self.drawn.choice((self.create, self.enrich, self.report, self.fail, self.evaluate, self.watch, self.settle))()
+
+    def some(self) -> list[Customer]:
+        return self.drawn.sample(self.customers, self.drawn.randint(1, len(self.customers)))
+
+    def create(self) -> None:
+        reference = self.drawn.choice((None, f"L-{len(self.customers)}"))
+        new = NewCustomer(ABN, True, self.drawn.choice(NAMES), reference)
+        with self.store.db.writing() as w:
+            self.customers.append(stored_customers.create(w, self.client_id, new, self.now).customer)
+
+    def enrich(self) -> None:
+        commit(self.store, {customer.number: self.drawn.randint(0, 3) for customer in self.some()}, self.now)
+
+    def report(self) -> None:
+        """Store reports of one kind or all, of the current data or older ones."""
+        kinds = self.drawn.choice([REPORT_KINDS, (self.drawn.choice(REPORT_KINDS),)])
+        some, delay = self.some(), self.drawn.choice((0, 0, 0, 1))
+        with self.store.db.writing() as w:
+            token = batches.open_without_jobs(w, Queue.REFRESH, self.now.date(), self.store.settings, self.now)
+            versions = stored_customers.versions(w, [customer.number for customer in some])
+            for kind in kinds:
+                computed = [self._report(kind, number, version - delay) for number, version in versions.items()]
+                stored_reports.save(w, token, kind, 1, computed, self.now.date(), self.now)
+
+    def _report(self, kind: str, number: int, data_version: int) -> NewReport:
+        score = round(100 * self.drawn.random(), 2)
+        data: dict[str, Any] = {
+            "risk": {
+                "value": round(self.drawn.random(), 4),
+                "rating": self.drawn.choice("ABCDE"),
+                "calibration": "none",
+            },
+            "completeness": {"summary": {"completenessScore": score, "completenessTier": "partial"}},
+            "aggregate": {"tables": []},
+        }
+        through = self.drawn.choice((None, date(2026, 1, 1) + timedelta(days=self.drawn.randrange(9))))
+        return NewReport(number, data_version, json.dumps(data[kind]), through)
+
+    def fail(self) -> None:
+        numbers = [customer.number for customer in self.some()]
+        with self.store.db.writing() as w:
+            token = batches.open_without_jobs(w, Queue.REFRESH, self.now.date(), self.store.settings, self.now)
+            stored_reports.save_failures(w, token, self.drawn.choice(REPORT_KINDS), numbers)
+
+    def evaluate(self) -> None:
+        """Evaluate one customer: a decision, perhaps with a challenger and an override, or a what-if."""
+        customer, what_if = self.drawn.choice(self.customers), self.drawn.random() < 0.3
+        with self.store.db.writing() as w:
+            stored_evaluations.save(w, real := self.evaluation(customer, what_if=what_if))
+            if not what_if:
+                stored_evaluations.save(w, self.evaluation(customer, shadow_of=real.evaluation_id))
+        if not what_if and self.drawn.random() < 0.5:
+            with self.store.db.writing() as w:
+                made = stored_evaluations.get(w, self.client_id, real.evaluation_id)
+                by = ("because", "J. Citizen", "a key")
+                stored_evaluations.add_override(w, made, self.drawn.choice(OUTCOMES), *by, self.now)
+
+    def evaluation(self, customer: Customer, *, what_if: bool = False, shadow_of: UUID | None = None) -> NewEvaluation:
+        return NewEvaluation(
+            evaluation_id=uuid4(),
+            client_id=self.client_id,
+            customer_number=customer.number,
+            policy_id=self.version.policy_id,
+            version=self.version.version,
+            at=self.now,
+            who="a key",
+            what_if=what_if,
+            outcome=self.drawn.choice(OUTCOMES),
+            data_version=0,
+            as_of=self.now.date(),
+            record=b"{}",
+            shadow_of=shadow_of,
+        )
+
+    def watch(self) -> None:
+        chosen = product(self.some(), self.rulesets, "AB")
+        holds = {each: self.drawn.choice((True, True, False, None)) for each in chosen}
+        applied(self.store, an_evaluation(self.store, self.now, holds), self.now)
+
+    def settle(self) -> None:
+        """Replace a ruleset by one without its second rule, which forgets that rule's states, and back."""
+        nth = self.drawn.randrange(2)
+        before = self.rulesets[nth]
+        with self.store.db.writing() as w:
+            for rules in ((a_rule("A"),), (a_rule("A"), a_rule("B"))):
+                current = rulesets.get(w, self.client_id, before.ruleset_id)
+                changed = a_ruleset(*rules, slug=before.ruleset.slug)
+                self.rulesets[nth] = rulesets.replace(w, current, changed, "test", self.now)
+
+
+def expected(r: Reading) -> dict[int, dict[str, Any]]:
+    """Compute all summaries from the other tables, in plain Python."""
+    of_reports: dict[int, dict[str, Any]] = defaultdict(dict)
+    for row in r.execute(select(reports)):
+        of_reports[row.customer_number][row.kind] = row
+    overrides = {row.evaluation_id: row.outcome for row in r.execute(select(decision_overrides).order_by("number"))}
+    decisions = {
+        row.customer_number: row
+        for row in r.execute(select(evaluations).order_by("number"))
+        if not row.what_if and row.shadow_of is None
+    }
+    states = [row.customer_number for row in r.execute(select(rule_states))]
+    return {
+        row.number: {
+            "customer_number": row.number,
+            "client_id": row.client_id,
+            "name_key": row.name.casefold() if row.name else None,
+            "search_text": "\n".join(filter(None, (row.name, row.abn, row.reference))).casefold(),
+            **of_data(of_reports[row.number], row.data_version),
+            "evaluation_number": decisions[row.number].number if row.number in decisions else None,
+            "outcome": overrides.get(decisions[row.number].evaluation_id, decisions[row.number].outcome)
+            if row.number in decisions
+            else None,
+            "open_alerts": states.count(row.number),
+        }
+        for row in r.execute(select(customers))
+    }
+
+
+def of_data(stored: dict[str, Any], data_version: int) -> dict[str, Any]:
+    data = {kind: json.loads(row.data) for kind, row in stored.items() if row.data is not None}
+    ready = [kind for kind in data if stored[kind].data_version == data_version and not stored[kind].failed]
+    risk, summary = data.get("risk", {}), data.get("completeness", {}).get("summary", {})
+    status = "pending" if not data else "ready" if len(ready) == len(REPORT_KINDS) else "stale"
+    return {
+        "rating": risk.get("rating"),
+        "risk_value": risk.get("value"),
+        "calibration": risk.get("calibration"),
+        "completeness_score": summary.get("completenessScore"),
+        "completeness_tier": summary.get("completenessTier"),
+        "report_status": status,
+        "data_through": max((row.data_through for row in stored.values() if row.data_through), default=None),
+    }
+
+
+def summaries_in(r: Reading) -> dict[int, dict[str, Any]]:
+    return {row.customer_number: row._asdict() for row in r.execute(select(customer_summaries))}
+
+
+def test_summaries_equal_what_they_follow_from_after_every_change(store: Store, now: datetime) -> None:
+    lender = Lender(store, now, 1)
+    for _ in range(STEPS):
+        lender.act()
+        with store.db.reading() as r:
+            assert summaries_in(r) == expected(r)
+            assert summaries.find_differing(r, [customer.number for customer in lender.customers]) == []
+
+
+def test_summaries_of_existing_customers_are_filled_in_and_a_wrong_one_is_found(store: Store, now: datetime) -> None:
+    lender = Lender(store, now, 3)
+    for _ in range(STEPS):
+        lender.act()
+    numbers = [customer.number for customer in lender.customers]
+    with store.db.writing() as w:
+        before = summaries_in(w)
+        w.execute(delete(customer_summaries))
+        assert summaries.find_differing(w, numbers) == numbers
+        summaries.fill(w)
+        assert summaries_in(w) == before
+        w.execute(
+            customer_summaries.update().where(customer_summaries.c.customer_number == numbers[1]).values(open_alerts=99)
+        )
+        assert summaries.find_differing(w, numbers) == [numbers[1]]
+
+
+@on_postgresql
+def test_the_last_of_concurrent_decisions_is_the_one_shown(store: Store, now: datetime) -> None:
+    lender = Lender(store, now, 4)
+
+    def decide(_: int) -> None:
+        with store.db.writing() as w:
+            stored_evaluations.save(w, lender.evaluation(lender.customers[0]))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(decide, range(24)))
+    with store.db.reading() as r:
+        assert summaries_in(r) == expected(r)
+
+
+def test_lists_have_the_order_and_the_customers_that_were_asked_for(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lender = Lender(store, now, 5)
+    for _ in range(STEPS):
+        lender.create()
+        lender.act()
+    Lender(store, now, 6)
+    with store.db.reading() as r:
+        everything = summary_listing.find(r, lender.client_id, Wanted(), Order()).items
+        assert [each.customer_id for each in everything] == [each.customer_id for each in lender.customers]
+        asked = [*product([Wanted()], Sort), *((wanted, lender.drawn.choice([*Sort])) for wanted in WANTED)]
+        for wanted, by in asked:
+            order = Order(by, descending=lender.drawn.random() < 0.5)
+            right = sorted(filter(WANTED[wanted], everything), key=partial(rank, by), reverse=order.descending)
+            assert summary_listing.find(r, lender.client_id, wanted, order).items == right
+            for most, page in product((2, 10_000), (Page(1, 3), Page(2, 3), Page(9, 3))):
+                monkeypatch.setattr(paging, "MOST_COUNTED", most)
+                monkeypatch.setattr(summary_listing, "MOST_COUNTED", most)
+                found = summary_listing.find(r, lender.client_id, wanted, order, page)
+                assert found.items == right[page.offset : page.offset + page.count], (wanted, order, most)
+                assert (found.total, found.has_more) == (min(most, len(right)), len(right) > most)
+
+
+def rank(by: Sort, summary: Summary) -> tuple[object, ...]:
+    """Return what Python sorts by: values that are missing come first."""
+    value: Any = {
+        Sort.CREATED: summary.number,
+        Sort.NAME: summary.name and summary.name.casefold(),
+        Sort.RATING: summary.rating,
+        Sort.RISK_VALUE: summary.risk_value,
+        Sort.COMPLETENESS: summary.completeness_score,
+        Sort.DATA_THROUGH: summary.data_through,
+        Sort.OPEN_ALERTS: summary.open_alerts,
+    }[by]
+    return (value is not None, *(() if value is None else (value,)), summary.number)
+
+
+def has_part(part: str) -> Callable[[Summary], bool]:
+    return lambda each: part in "\n".join(filter(None, (each.name, each.abn, each.reference))).casefold()
+
+
+WANTED: Final[dict[Wanted, Callable[[Summary], bool]]] = {
+    Wanted(): lambda _: True,
+    Wanted(rating="B"): lambda each: each.rating == "B",
+    Wanted(outcome="blocked"): lambda each: each.outcome == "blocked",
+    Wanted(report_status=ReportStatus.STALE): lambda each: each.report_status == "stale",
+    Wanted(with_alerts=True): lambda each: each.open_alerts > 0,
+    Wanted(with_alerts=False, rating="A"): lambda each: each.open_alerts == 0 and each.rating == "A",
+    **{Wanted(part=part): has_part(part) for part in ("harbour", "our b", "öst", ABN[2:7], "l-1", '"quoted" 100% ')},
+    **{Wanted(part=part): has_part(part) for part in ("100_ n", "%%%", "οδο", "小龍商", "no such")},
+}
+
+
+def test_the_last_submission_and_the_decision_are_shown(store: Store, now: datetime) -> None:
+    lender = Lender(store, now, 7)
+    [customer] = lender.customers
+    a_submission(store, customer, now + timedelta(days=1))
+    a_submission(store, customer, now + timedelta(days=2))
+    new = lender.evaluation(customer)
+    with store.db.writing() as w:
+        stored_evaluations.save(w, new)
+        [found] = summary_listing.find(w, lender.client_id, Wanted(), Order()).items
+    assert found.last_submission_at == now + timedelta(days=2)
+    assert (found.evaluation_id, found.decided_at, found.slug) == (new.evaluation_id, new.at, "loan")

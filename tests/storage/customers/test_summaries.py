@@ -224,7 +224,7 @@ def test_summaries_equal_what_they_follow_from_after_every_change(store: Store, 
 
 def test_summaries_of_existing_customers_are_filled_in_and_a_wrong_one_is_found(store: Store, now: datetime) -> None:
     lender = Lender(store, now, 3)
-    for _ in range(STEPS):
+    for _ in range(10):
         lender.act()
     numbers = [customer.number for customer in lender.customers]
     with store.db.writing() as w:
@@ -257,7 +257,7 @@ def test_lists_have_the_order_and_the_customers_that_were_asked_for(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lender = Lender(store, now, 5)
-    for _ in range(STEPS):
+    for _ in range(15):
         lender.create()
         lender.act()
     Lender(store, now, 6)

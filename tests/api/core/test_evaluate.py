@@ -480,6 +480,38 @@ def test_evaluations_are_listed_newest_first(store: Store, client: Client) -> No
     assert client.get(path, params={"policy": "nothing"}).json()["code"] == "DecisionPolicy.NotFound"
 
 
+def test_evaluations_of_all_customers_are_listed_and_filtered(
+    store: Store, client: Client, other_client: Client
+) -> None:
+    saved(store, client)
+    saved(store, client, WITHOUT_INPUTS)
+    first, second = with_score(client), with_score(client, 400)
+    one, two = decided(client, first, inputs=INPUTS), decided(client, second, inputs=INPUTS)
+    plain = decided(client, first, "plain")
+    what_if = decided(client, first, inputs=INPUTS, attributeOverrides={"score": 400})
+    made = [each["evaluationId"] for each in (what_if, plain, two, one)]
+    between = recorded(client, two["evaluationId"])["at"]
+    found = {
+        "": made,
+        "policy=plain": [made[1]],
+        "outcome=blocked": [made[0], made[2]],
+        "outcome=blocked&decisionsOnly=true": [made[2]],
+        f"createdAfter={between}": made[:2],
+        f"createdBefore={between}": [made[3]],
+        "page=2&count=3": [made[3]],
+    }
+    for query, right in found.items():
+        data = client.get(f"/v1/evaluations?{query}").json()["data"]
+        assert [each["evaluationId"] for each in data["evaluations"]] == right, query
+        assert data["hasMore"] is False
+        assert data["totalCount"] == (4 if "page" in query else len(right))
+    assert {each["customerId"] for each in data["evaluations"]} == {first}
+    assert other_client.get("/v1/evaluations").json()["data"]["evaluations"] == []
+    assert client.get("/v1/evaluations?policy=nothing").json()["code"] == "DecisionPolicy.NotFound"
+    for query in ("outcome=maybe", "createdAfter=2026-07-01", "decisionsOnly=yes"):
+        assert client.get(f"/v1/evaluations?{query}").status_code == 400, query
+
+
 def test_a_repeated_request_makes_one_evaluation(store: Store, client: Client) -> None:
     saved(store, client)
     customer_id = with_score(client)

@@ -20,6 +20,7 @@ from api.intake.transactions_json import as_json
 from pipelines.vocabulary.errors import Unavailable
 from pipelines.vocabulary.schemas import LANDED, TRANSACTIONS
 from storage.core.store import Store
+from storage.enrichment import transactions
 from storage.enrichment.client_listing import Cursor
 from storage.jobs import jobs
 from tests.api.conftest import ITEM, Client
@@ -252,3 +253,57 @@ def test_a_list_reserves_memory_until_its_last_slice_or_a_disconnect() -> None:
             slices.close()
         with limit.taken(asker, 10):
             pass
+
+
+def test_filtered_transactions_have_totals(store: Store, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tests/pipelines/figures/test_row_filter.py` has every filter."""
+    monkeypatch.setattr(transactions, "PART_ROWS", 2)
+    customer_id = client.new_customer()
+    job_id = client.submitted(customer_id)
+    amounts = ("100.10", "-0.01", "-99.99", "100.20", "-7.00")
+    rows = [
+        {"amount": Decimal(amount), "date": date(2026, 6, day), "flags": ["cash"] if day == 3 else []}
+        for day, amount in enumerate(amounts, 1)
+    ]
+    end_submissions(store, rows)
+    path = f"/v1/customer/{customer_id}/transactions"
+    whole = client.get(path).json()["data"]
+    assert "totals" not in whole
+    found = {
+        "from=2026-06-02&to=2026-06-04": ([1, 2, 3], ["100.20", "100.00", "0.20"]),
+        "minAmount=99.99": ([0, 2, 3], ["200.30", "99.99", "100.31"]),
+        "maxAmount=7&text=coff": ([1, 4], ["0.00", "7.01", "-7.01"]),
+        f"flag=cash&jobId={job_id}": ([2], ["0.00", "99.99", "-99.99"]),
+        "category=rent": ([], ["0.00", "0.00", "0.00"]),
+    }
+    for query, (right, totals) in found.items():
+        for paging in ("", "&page=1&count=2"):
+            answer = client.get(f"{path}?{query}{paging}")
+            data = json.loads(answer.text, parse_float=Decimal)["data"]
+            shown = right[:2] if paging else right
+            assert [each["transactionId"] for each in data["transactions"]] == [
+                whole["transactions"][nth]["transactionId"] for nth in shown
+            ]
+            assert data["totalCount"] == len(right)
+            assert [data["totals"][name] for name in ("moneyIn", "moneyOut", "net")] == [*map(Decimal, totals)], query
+    assert client.get(f"/v1/customer/{client.new_customer()}/transactions?text=x").json()["data"]["totalCount"] == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("from=1.6.2026", "Transaction.InvalidDay"),
+        ("to=2026-06-31", "Transaction.InvalidDay"),
+        ("text=", "Transaction.InvalidText"),
+        ("category=a&category=b", "Transaction.InvalidCategory"),
+        ("accountId=1", "Transaction.InvalidAccountId"),
+        ("direction=in", "Transaction.InvalidDirection"),
+        ("status=done", "Transaction.InvalidRowStatus"),
+        ("minAmount=-1", "Transaction.InvalidAmount"),
+        ("maxAmount=0.001", "Transaction.InvalidAmount"),
+        ("flag=red", "Transaction.InvalidFlag"),
+    ],
+)
+def test_malformed_filters_are_refused(client: Client, query: str, code: str) -> None:
+    answer = client.get(f"/v1/customer/{client.new_customer()}/transactions?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (400, code)

@@ -1,5 +1,9 @@
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 
+from api.reports import browser
 from storage.core.store import Store
 from tests.api.conftest import Client
 from tests.api.worker import end_refreshes, end_submissions
@@ -69,3 +73,34 @@ def test_a_refresh_without_enriched_transactions_is_refused(client: Client) -> N
     client.submitted(customer_id)
     answer = client.post(f"/v1/customer/{customer_id}/reports/refresh")
     assert (answer.status_code, answer.json()["code"]) == (422, "Report.NoEnrichedTransactions")
+
+
+def test_report_page_is_printed(client: Client, enriched: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/v1/customer/{enriched}/reports.pdf"
+    monkeypatch.setattr(browser, "installed", lambda: None)
+    refused = client.get(path)
+    assert (refused.status_code, refused.json()["code"]) == (422, "Browser.Missing")
+    printed = list[str]()
+    monkeypatch.setattr(browser, "pdf_of", lambda html: printed.append(html) or b"%PDF-")
+    answer = client.get(path)
+    assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "application/pdf", b"%PDF-")
+    assert printed == [client.get(f"/v1/customer/{enriched}/reports.html").text]
+
+
+def test_few_pages_are_printed_at_once(client: Client, enriched: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_printing, may_end = Event(), Event()
+
+    def print_slowly(_: str) -> bytes:
+        is_printing.set()
+        assert may_end.wait(10)
+        return b"%PDF-"
+
+    monkeypatch.setattr(browser, "pdf_of", print_slowly)
+    path = f"/v1/customer/{enriched}/reports.pdf"
+    with ThreadPoolExecutor(1) as callers:
+        first = callers.submit(client.get, path)
+        assert is_printing.wait(10)
+        refused = client.get(path)
+        may_end.set()
+    assert (refused.status_code, refused.json()["code"]) == (503, "Service.Busy")
+    assert first.result().status_code == 200

@@ -8,7 +8,7 @@ from storage.core.text_search import PG_TRGM
 from storage.customers import summaries
 
 revision = "tables_8"
-down_revision = "tables_6"
+down_revision = "tables_7"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,91 @@
+"""The list of customers with what is known of each. `tests/storage/customers/test_summaries.py` has its order and
+filters.
+"""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from storage.core.store import Store
+from tests.api.conftest import ABN, Belongings, Client
+from tests.api.reports.test_reports import DATA
+from tests.api.worker import end_refreshes, end_submissions
+
+PATH = "/v1/customers/summaries"
+
+
+def listed(client: Client, query: str = "") -> list[dict[str, Any]]:
+    data = client.get(f"{PATH}?{query}").json()["data"]
+    assert data["hasMore"] is False
+    found: list[dict[str, Any]] = data["customers"]
+    return found
+
+
+def test_summary_follows_the_customer(store: Store, client: Client) -> None:
+    customer_id = client.new_customer(name="Harbour Coffee", reference="L-1")
+    [new] = listed(client)
+    nothing = ("rating", "riskValue", "completenessScore", "dataThrough", "lastDecision", "lastSubmissionAt")
+    assert [new[name] for name in nothing] == [None] * len(nothing)
+    assert (new["customerId"], new["reportStatus"], new["openAlerts"]) == (customer_id, "pending", 0)
+    assert (new["transactionCount"], new["unfinishedJobs"]) == (0, False)
+
+    client.submitted(customer_id)
+    [submitted] = listed(client)
+    assert submitted["unfinishedJobs"] is True
+    assert submitted["lastSubmissionAt"] is not None
+    end_submissions(store)
+    client.post(f"/v1/customer/{customer_id}/reports/refresh")
+    end_refreshes(store, DATA)
+    [ready] = listed(client)
+    assert (ready["rating"], ready["riskValue"]) == ("B", 0.31)
+    assert (ready["completenessScore"], ready["completenessTier"]) == (91.5, "complete")
+    assert (ready["reportStatus"], ready["dataThrough"], ready["transactionCount"]) == ("ready", "2026-06-30", 1)
+    client.submitted(customer_id)
+    end_submissions(store, [{}, {}])
+    assert [(each["reportStatus"], each["transactionCount"]) for each in listed(client)] == [("stale", 2)]
+
+
+def test_decision_and_alerts_are_shown(store: Store, client: Client) -> None:
+    own = Belongings(store, client)
+    made = client.get(f"/v1/evaluations/{own['evaluationId']}").json()["data"]
+    assert own["matchId"]
+    [found] = listed(client)
+    shown = {name: made[name] for name in ("evaluationId", "slug", "at", "outcome")}
+    assert (found["lastDecision"], found["openAlerts"]) == (shown, 1)
+    said = {"outcome": "blocked", "reason": "A letter of the bank.", "decidedBy": "J. Citizen"}
+    assert client.post(f"/v1/evaluations/{own['evaluationId']}/override", said).status_code == 201
+    [found] = listed(client, "outcome=blocked&openAlerts=true")
+    assert found["lastDecision"] == {**shown, "outcome": "blocked"}
+    assert client.post(f"/v1/monitoring/rulesets/{own['rulesetId']}/archive").ok
+    assert listed(client, "openAlerts=true") == []
+
+
+def test_search_finds_parts_in_any_case(client: Client, other_client: Client) -> None:
+    other_client.new_customer(name="Harbour Coffee")
+    mine = client.new_customer(name="HARBOUR Coffee (50%)", reference="L-777")
+    client.new_customer(name="Bakery")
+    for part in ("harbour", "r COF", "(50%)", "l-77"):
+        assert [each["customerId"] for each in listed(client, f"search={quote(part)}")] == [mine], part
+    assert len(listed(client, "search=51 824 753 556")) == 2
+    assert len(listed(client, f"search={ABN[3:9]}")) == 2
+    assert listed(client, "search=50_") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("search=ab", "Customer.InvalidSearch"),
+        ("search=%20%20a", "Customer.InvalidSearch"),
+        (f"search={'x' * 201}", "Customer.InvalidSearch"),
+        ("rating=F", "Customer.InvalidRating"),
+        ("outcome=maybe", "Customer.InvalidOutcome"),
+        ("reportStatus=old", "Customer.InvalidReportStatus"),
+        ("openAlerts=1", "Customer.InvalidOpenAlerts"),
+        ("sort=abn", "Customer.InvalidSort"),
+        ("sort=--name", "Customer.InvalidSort"),
+    ],
+)
+def test_malformed_parameters_are_refused(client: Client, query: str, code: str) -> None:
+    answer = client.get(f"{PATH}?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (400, code)

@@ -23,7 +23,8 @@ from api.core.together import Together
 from api.http import problems, unknown
 from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.vocabulary.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
-from storage.access import keys
+from storage.access import approvals, keys
+from storage.access.approvals import Approval
 from storage.access.keys import EndedKey, Principal
 from storage.core import audit
 from storage.core.audit import Actor
@@ -71,11 +72,17 @@ class Caller:
     now: datetime
     actor: Actor
     keeping: Callable[[Writing, Response], None] | None = None  # how this request's Idempotency-Key is honoured
+    performs: Approval | None = None  # the request that this caller approved, while its action is performed
 
     @property
     def today(self) -> date:
         """Today's date in the service's time zone."""
         return self.now.astimezone(self.store.settings.zone).date()
+
+    @property
+    def who(self) -> str:
+        """Who does what is stored now: this caller, or the requester of what it approved."""
+        return self.actor.who if self.performs is None else self.performs.requested_by
 
     @property
     def asker(self) -> Asker:
@@ -105,7 +112,16 @@ class Caller:
 
     def audit(self, w: Writing, action: str, **resource: audit.Ids) -> None:
         """Append to the audit trail what this caller did (`Area.Action`), with ids under their public names."""
+        if (approved := self.performs) is not None:
+            resource |= {"approvalId": approved.approval_id, "requestedBy": approved.requested_by}
         audit.append(w, self.actor, action, resource, self.now)
+
+    def require_any(self, *scopes: str) -> None:
+        """Raise Forbidden unless this caller has one of `scopes`, and note the refusal for the audit trail."""
+        if self.scopes.isdisjoint(scopes):
+            operation = to_camel(self.request.scope["route"].name)
+            self.request.app.state.refusals.note(Refusal(self.actor, "Authorization.Denied", "operation", operation))
+            raise Forbidden("Authorization.MissingScope", f"The scope is missing: {' or '.join(scopes)}.")
 
     def customer(self, r: Reading, customer_id: str) -> Customer:
         return customers.get(r, self.client_id, as_uuid(customer_id))
@@ -134,6 +150,9 @@ class Caller:
 
     def evaluation(self, r: Reading, evaluation_id: str) -> Evaluation:
         return evaluations.get(r, self.client_id, as_uuid(evaluation_id))
+
+    def approval(self, r: Reading, approval_id: str) -> Approval:
+        return approvals.get(r, self.client_id, as_uuid(approval_id))
 
     def statement(self, r: Reading, customer_id: str, statement_id: str) -> StoredStatement:
         return statements.get(r, self.customer(r, customer_id), as_uuid(statement_id))
@@ -178,23 +197,16 @@ class Allow:
         """
         principal = await _principal(request)
         actor = _actor(request, str(principal.caller_id), principal.client_id)
-        self._require_scope(request, principal, actor)
+        store: Store = request.app.state.store
+        caller = Caller(store, request, principal.client_id, principal.scopes, datetime.now(UTC), actor)
+        caller.require_any(*self.scopes)
         if self.needs_policies and not principal.decision_policies:
             raise policies.not_enabled()
         unknown.note(request.query_params, parameters)
         held: Held = request.state.held
         held.asker = Asker(str(principal.client_id), str(principal.caller_id))
         held.take(1)
-        store: Store = request.app.state.store
-        return Caller(store, request, principal.client_id, principal.scopes, datetime.now(UTC), actor)
-
-    def _require_scope(self, request: Request, principal: Principal, actor: Actor) -> None:
-        try:
-            principal.require_any(*self.scopes)
-        except Forbidden:
-            operation = to_camel(request.scope["route"].name)
-            request.app.state.refusals.note(Refusal(actor, "Authorization.Denied", "operation", operation))
-            raise
+        return caller
 
 
 KeyChecks: TypeAlias = Together[Request, Principal]
@@ -364,6 +376,15 @@ EvaluationId = Annotated[
         "Evaluation.NotFound",
         ("evaluateDecisionPolicy", "200", "/data/evaluationId"),
         lambda caller, r, ids: caller.evaluation(r, ids["evaluationId"]),
+    ),
+]
+ApprovalId = Annotated[
+    str,
+    _id("approvalId", "approval"),
+    Named(
+        "Approval.NotFound",
+        ("overrideDecision", "202", "/data/approvalId"),
+        lambda caller, r, ids: caller.approval(r, ids["approvalId"]),
     ),
 ]
 SLUG = Path(alias="slug", description="The decision policy's slug.")

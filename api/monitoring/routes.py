@@ -9,12 +9,22 @@ from starlette.responses import Response
 from api.core.authoring import as_records
 from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.common import Paging
+from api.http import four_eyes
 from api.http.answers import answer, encode, streamed, totals
 from api.http.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
 from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.four_eyes import REQUESTED
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
-from api.monitoring.rulesets import MatchFigures, describe_matches, require_valid, with_counts
+from api.monitoring.rulesets import (
+    MatchFigures,
+    create,
+    describe_matches,
+    replace_document,
+    requested_activation,
+    require_valid,
+    with_counts,
+)
 from api.monitoring.schemas import (
     LibraryRulesetView,
     LibraryView,
@@ -35,6 +45,7 @@ from api.reports import replay
 from api.reports.schemas.reports import FigureQuery, LineageView
 from pipelines.monitoring import checked, library
 from pipelines.vocabulary.errors import NotFound
+from storage.core.models import ApprovalKind
 from storage.monitoring import rule_matches, rulesets
 from storage.monitoring.rule_matches import Match
 
@@ -49,19 +60,23 @@ MATCHES_PER_SLICE = 100
     "/rulesets",
     status_code=201,
     response_model=enveloped(SavedRulesetView),
-    responses=refuses(*UNSOUND, "Ruleset.TooMany"),
+    responses=REQUESTED | refuses(*UNSOUND, "Ruleset.TooMany"),
     dependencies=[IDEMPOTENT],
 )
 def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
     """Create a ruleset. All faults of the document are listed at once.
 
-    If it is active, all customers that it applies to are evaluated soon, after the work that is already waiting.
+    If it is active, all customers that it applies to are evaluated soon, after the work that is already waiting. If the
+    client requires a second person or key for that, an active ruleset is only requested (202).
     """
     found = checked(sent.document())
     ruleset = require_valid(found)
     with caller.writing() as w:
-        made = rulesets.create(w, caller.client_id, ruleset, caller.actor.who, caller.now)
-        caller.audit(w, "Ruleset.Created", rulesetId=made.ruleset_id)
+        requested = ruleset.active and four_eyes.applies(caller, w, ApprovalKind.ACTIVATE)
+        with four_eyes.trial(w, only=requested):
+            made = create(caller, w, ruleset)
+        if requested:
+            return caller.keep(w, four_eyes.request(caller, w, requested_activation(ruleset)))
         shown = {**with_counts(w, made, caller.today), "warnings": as_records(found.warnings)}
         location = {"Location": f"/v1/monitoring/rulesets/{made.ruleset_id}"}
         return caller.keep(w, answer(shown, status=201, headers=location))
@@ -86,20 +101,24 @@ def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
 @router.put(
     "/rulesets/{rulesetId}",
     response_model=enveloped(SavedRulesetView),
-    responses=refuses(*UNSOUND, "Ruleset.Archived", CORRUPT),
+    responses=REQUESTED | refuses(*UNSOUND, "Ruleset.Archived", CORRUPT),
 )
 def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -> Response:
     """Replace a ruleset's document by a new version; an equal document changes nothing.
 
     If the new version is active, the change alone doesn't make a rule that keeps its code trigger again for the same
-    customers. `active` switches the ruleset on and off.
+    customers. `active` switches the ruleset on and off. If the client requires a second person or key for active
+    rulesets, such a version is only requested (202).
     """
     found = checked(sent.document())
     ruleset = require_valid(found)
     with caller.writing() as w:
-        saved = rulesets.replace(w, caller.ruleset(w, ruleset_id), ruleset, caller.actor.who, caller.now)
-        if saved.updated_at == caller.now:
-            caller.audit(w, "Ruleset.Replaced", rulesetId=saved.ruleset_id, version=str(saved.version))
+        stored = caller.ruleset(w, ruleset_id)
+        requested = ruleset.active and four_eyes.applies(caller, w, ApprovalKind.ACTIVATE)
+        with four_eyes.trial(w, only=requested):
+            saved = replace_document(caller, w, stored, ruleset)
+        if requested and saved.updated_at == caller.now:
+            return four_eyes.request(caller, w, requested_activation(ruleset, stored))
         return answer({**with_counts(w, saved, caller.today), "warnings": as_records(found.warnings)})
 
 

@@ -1,5 +1,6 @@
 """Shared by monitoring's routes and commands: check documents, describe rulesets and matches, trace their figures."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -9,14 +10,17 @@ from api.http.dependencies import Caller
 from api.monitoring.schemas import COUNTED_DAYS, FiredRule, describe_match, describe_ruleset
 from api.reports import replay
 from api.reports.replay import Basis
+from pipelines.decisions.canonical import canonical
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Formula, Trace, no_figure, pointer
 from pipelines.monitoring import Checked, Ruleset
 from pipelines.monitoring.baselines import CAUSES, NO_BASELINE
 from pipelines.pages.wording import counted
-from pipelines.vocabulary.errors import InvalidRequest
-from storage.core.database import Reading
-from storage.monitoring import rule_matches
+from pipelines.vocabulary.errors import Conflict, InvalidRequest
+from storage.access.approvals import Approval, Request
+from storage.core.database import Reading, Writing
+from storage.core.models import ApprovalKind
+from storage.monitoring import rule_matches, rulesets
 from storage.monitoring.rule_matches import Match
 from storage.monitoring.rulesets import StoredRuleset
 
@@ -42,6 +46,44 @@ def with_counts(r: Reading, stored: StoredRuleset, today: date) -> dict[str, Any
 def describe_matches(r: Reading, matches: Sequence[Match]) -> Iterator[dict[str, Any]]:
     for match in matches:
         yield describe_match(match, rule_matches.record(r, match))
+
+
+def create(caller: Caller, w: Writing, ruleset: Ruleset) -> StoredRuleset:
+    made = rulesets.create(w, caller.client_id, ruleset, caller.who, caller.now)
+    caller.audit(w, "Ruleset.Created", rulesetId=made.ruleset_id)
+    return made
+
+
+def replace_document(caller: Caller, w: Writing, stored: StoredRuleset, ruleset: Ruleset) -> StoredRuleset:
+    """Replace the ruleset by a new version; an equal document changes nothing."""
+    saved = rulesets.replace(w, stored, ruleset, caller.who, caller.now)
+    if saved.updated_at == caller.now:
+        caller.audit(w, "Ruleset.Replaced", rulesetId=saved.ruleset_id, version=str(saved.version))
+    return saved
+
+
+def requested_activation(ruleset: Ruleset, replaces: StoredRuleset | None = None) -> Request:
+    """Return the request to create this active ruleset, or to replace another one by it."""
+    replaced = {} if replaces is None else {"rulesetId": str(replaces.ruleset_id)}
+    what = {"document": json.loads(canonical(ruleset)), "replaces": None if replaces is None else replaces.version}
+    subject = {**replaced, "slug": ruleset.slug}
+    return Request(ApprovalKind.ACTIVATE, replaced.get("rulesetId", ruleset.slug), subject, what)
+
+
+def perform_activation(caller: Caller, w: Writing, approved: Approval) -> None:
+    """Create or replace the ruleset of an approved request.
+
+    Raises:
+        Conflict: the ruleset has changed since it was requested.
+    """
+    ruleset = Ruleset.model_validate_json(json.dumps(approved.request["document"]))
+    if "rulesetId" not in approved.subject:
+        create(caller, w, ruleset)
+        return
+    stored = rulesets.lock(w, caller.ruleset(w, approved.subject["rulesetId"]))
+    if stored.version != approved.request["replaces"]:
+        raise Conflict("Approval.SubjectChanged", "The ruleset has changed since this was requested: request it again.")
+    replace_document(caller, w, stored, ruleset)
 
 
 class MatchFigures:

@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic.alias_generators import to_camel
 
+from api.access.routes import approvals
 from api.console.pages import ROUTERS as PAGES
 from api.core.derived import MOST_BYTES, ConcurrencyLimit
 from api.core.limits import Limits
@@ -53,7 +54,7 @@ from storage.webhooks.delivery_figures import Load
 ROUTERS = (
     *(customers, knowledge, transactions, statements, derived, corrections, taxonomy, jobs),
     *(reports, report_page, resolutions, metrics, policies, backtests, evaluations),
-    *(monitoring, simulations, webhooks, health, scraping),
+    *(monitoring, simulations, approvals, webhooks, health, scraping),
 )
 TICKS_PER_CHECK = 10  # uvicorn's ticks are a tenth of a second
 GRACE_S = 10  # how long requests in flight may take when the service stops

@@ -120,7 +120,7 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
         if problems.MEDIA_TYPE in response["content"]:
             response["content"][problems.MEDIA_TYPE]["schema"] = {"$ref": REF.format(model="Problem")}
         else:
-            _give_example(response["content"], route)
+            _give_example(response["content"], route, int(status))
         response["description"] = HTTPStatus(int(status)).phrase
         response["headers"] = _headers(HTTPStatus(int(status)), replayed=idempotent and int(status) < 300)
 
@@ -144,11 +144,12 @@ def _complete_request(operation: dict[str, Any], route: Route) -> None:
             operation["requestBody"]["content"][FORM] = {"schema": FORM_SCHEMA}
 
 
-def _give_example(content: dict[str, Any], route: APIRoute) -> None:
-    """Add the example of the route's model (a variant, if `documented.shows` names one) or of its response class."""
+def _give_example(content: dict[str, Any], route: APIRoute, status: int) -> None:
+    """Add the example of the status's model (a variant, if `documented.shows` names one) or of the response class."""
+    model = route.responses.get(status, {}).get("model", route.response_model)
     for shown in content.values():
-        if route.response_model is not None:
-            data = next(models_in(route.response_model.model_fields["data"].annotation))
+        if model is not None:
+            data = next(models_in(model.model_fields["data"].annotation))
             shown["example"] = {"data": example(data, shown.get("example")), "message": None}
         elif hasattr(route.response_class, "EXAMPLE"):
             shown["example"] = route.response_class.EXAMPLE
@@ -159,7 +160,7 @@ def _headers(status: HTTPStatus, *, replayed: bool) -> dict[str, Any]:
     if replayed:
         headers[REPLAYED_HEADER] = _header("`true` if this is the stored answer to an earlier request.")
     if status in (HTTPStatus.CREATED, HTTPStatus.ACCEPTED):
-        headers["Location"] = _header("Path of the new resource, or of the job.")
+        headers["Location"] = _header("Path of the new resource, job or approval.")
     if status == HTTPStatus.ACCEPTED:
         headers["Retry-After"] = _header("Seconds to wait before the first poll.", "integer")
     if status == HTTPStatus.UNAUTHORIZED:

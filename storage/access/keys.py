@@ -7,14 +7,14 @@ bits of entropy, so a slow hash would add no security, only time to every reques
 
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, insert, select, update
 
-from pipelines.vocabulary.errors import Conflict, Forbidden, NotFound, Unauthenticated
+from pipelines.vocabulary.errors import Conflict, NotFound, Unauthenticated
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import api_keys, clients
 
@@ -56,6 +56,7 @@ class Client:
     name: str
     decision_policies: bool
     created_at: datetime
+    four_eyes: Sequence[str] = ()  # kinds of actions that need an approval
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,6 @@ class Principal:
     caller_id: UUID  # of the key or the user
     scopes: frozenset[str]
     decision_policies: bool  # whether they are enabled for the client
-
-    def require_any(self, *scopes: str) -> None:
-        """Raise Forbidden unless the key holds one of `scopes`."""
-        if self.scopes.isdisjoint(scopes):
-            raise Forbidden("Authorization.MissingScope", f"The scope is missing: {' or '.join(scopes)}.")
 
 
 def create_client(w: Writing, name: str, decision_policies: bool, now: datetime) -> Client:

@@ -119,6 +119,21 @@ class PolicyState(StrEnum):
     RETIRED = "retired"
 
 
+class ApprovalKind(StrEnum):
+    """An action for which a client may require a second person or key."""
+
+    PUBLISH = "publish"  # a version of a decision policy
+    OVERRIDE = "override"  # a decision
+    ACTIVATE = "activate"  # a ruleset: create or replace it with `active` true
+
+
+class ApprovalStatus(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    DECLINED = "declined"
+    SUPERSEDED = "superseded"  # by a later request for the same subject
+
+
 class DeliveryStatus(StrEnum):
     DUE = "due"
     SENDING = "sending"
@@ -137,6 +152,7 @@ clients = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("knowledge_version", BigInteger, nullable=False, server_default="0"),  # counts changes for all customers
     Column("expected_evidence", Text, nullable=False, server_default=" ".join(EVIDENCE)),  # names, in their order
+    Column("four_eyes", JSON, nullable=False, server_default="[]"),  # kinds of actions that need an approval
 )
 
 api_keys = Table(
@@ -871,6 +887,30 @@ decision_overrides = Table(
     Column("who", String(40), nullable=False),  # as in the audit trail
 )
 refuse(decision_overrides, "UPDATE")
+
+# Requests for actions that need a second person or key, and what became of them.
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("approval_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("subject_id", String(63), nullable=False),  # of the policy, evaluation or ruleset; a new ruleset's slug
+    Column("subject", JSON, nullable=False),  # its ids by name, as shown
+    Column("request", JSON, nullable=False),  # what was sent; its form depends on the kind
+    Column("requested_by", String(40), nullable=False),  # as in the audit trail
+    Column("requested_at", UtcDateTime, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("decided_by", String(40)),  # null: pending
+    Column("decided_at", UtcDateTime),
+    Column("reason", Text),  # why it was declined
+    Index("ix_approvals_client_id_number", "client_id", "number"),
+    Index("uq_approvals_pending", "client_id", "kind", "subject_id", unique=True,
+          sqlite_where=text("status = 'pending'"), postgresql_where=text("status = 'pending'")),
+)  # fmt: skip
+refuse(approvals, "UPDATE", "approval_id, client_id, kind, subject_id, subject, request, requested_by, requested_at")
+refuse(approvals, "DELETE")
 
 # Monitoring rulesets. The documents are in their versions; this table says which version applies, and what is queried
 # often.

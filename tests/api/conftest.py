@@ -18,10 +18,12 @@ from fastapi import FastAPI
 
 from api.core.schemas.examples import example
 from api.core.schemas.files import SentFiles
+from api.decisions.schemas.evaluations import SentOverride
 from api.decisions.schemas.policies import SentPolicy
 from api.service.app import server
 from assets.portfolio import portfolio_jobs
-from storage.access import keys
+from storage.access import approvals, keys
+from storage.core.models import ApprovalKind
 from storage.core.settings import Quota, Settings
 from storage.core.store import Store
 from tests.api.in_process import running
@@ -154,6 +156,12 @@ def with_scopes(store: Store, client: Client, scopes: Sequence[str]) -> Client:
     return replace(client, key=text)
 
 
+def require_approvals(store: Store, client: Client, *kinds: ApprovalKind) -> None:
+    """Set for which actions the client requires an approval."""
+    with store.db.writing() as w:
+        approvals.set_four_eyes(w, client.client_id, kinds)
+
+
 @pytest.fixture
 def client(store: Store, base_url: str) -> Client:
     """A client with every scope."""
@@ -205,6 +213,7 @@ class Belongings(Mapping[str, str]):
             ("slug",): self._policy,
             ("backtestId",): self._backtest,
             ("evaluationId",): self._evaluation,
+            ("approvalId",): self._approval,
             ("rulesetId", "matchId"): self._ruleset,
             ("simulationId",): self._simulation,
         }
@@ -274,6 +283,14 @@ class Belongings(Mapping[str, str]):
     def _evaluation(self) -> dict[str, str]:
         path = f"/v1/customer/{self['customerId']}/decision-policies/{self['slug']}/evaluate"
         return {"evaluationId": self._posted(path, {"inputs": {"requestedAmount": 1}})["evaluationId"]}
+
+    def _approval(self) -> dict[str, str]:
+        """Request an override as a client that needs approvals would, and let the client need none again."""
+        path = f"/v1/evaluations/{self['evaluationId']}/override"
+        require_approvals(self._store, self._client, ApprovalKind.OVERRIDE)
+        approval_id = self._posted(path, example(SentOverride))["approvalId"]
+        require_approvals(self._store, self._client)
+        return {"approvalId": approval_id}
 
     def _ruleset(self) -> dict[str, str]:
         """Create a ruleset that has fired."""

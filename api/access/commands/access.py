@@ -7,9 +7,10 @@ from uuid import UUID
 import typer
 
 from api.core.commands.console import AsJson, duration, now, opened_store, print_record, print_records
-from storage.access import keys
+from storage.access import approvals, keys
 from storage.core import audit
 from storage.core.audit import OPERATOR
+from storage.core.models import ApprovalKind
 
 clients = typer.Typer(help="Clients: the lenders' systems that call the API.", no_args_is_help=True)
 api_keys = typer.Typer(help="API keys: issue, list, rotate, revoke.", no_args_is_help=True)
@@ -44,6 +45,30 @@ def list_clients(as_json: AsJson = False) -> None:
     with opened_store() as store, store.db.reading() as r:
         found = keys.find_clients(r)
     print_records([_client(client) for client in found], as_json=as_json, empty="No clients yet.")
+
+
+@clients.command("set")
+def set_client(
+    client: Annotated[UUID, typer.Argument(help="The client's id.")],
+    four_eyes: Annotated[
+        str,
+        typer.Option(
+            help="Actions that a second person or key must approve, separated by commas: "
+            f"{', '.join(ApprovalKind)}. Empty: none."
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Set which actions of a client need an approval.
+
+    Example: tidemark clients set 2f0c… --four-eyes publish,override
+    """
+    kinds = _approval_kinds(four_eyes)
+    with opened_store() as store, store.db.writing() as w:
+        approvals.set_four_eyes(w, client, kinds)
+        audit.append(w, OPERATOR, "Client.FourEyesSet", {"fourEyes": ",".join(kinds)}, now(), client_id=client)
+        [changed] = [each for each in keys.find_clients(w) if each.client_id == client]
+    print_record(_client(changed), as_json=as_json)
 
 
 @api_keys.command("create")
@@ -119,11 +144,19 @@ def _scopes(named: Iterable[str], *, all_scopes: bool) -> set[str]:
     return scopes
 
 
+def _approval_kinds(named: str) -> list[ApprovalKind]:
+    names = [name.strip() for name in named.split(",") if name.strip()]
+    if unknown := set(names) - set(ApprovalKind):
+        raise typer.BadParameter(f"unknown action {', '.join(sorted(unknown))}; they are {', '.join(ApprovalKind)}")
+    return [kind for kind in ApprovalKind if kind in names]
+
+
 def _client(client: keys.Client) -> dict[str, Any]:
     return {
         "clientId": client.client_id,
         "name": client.name,
         "decisionPolicies": client.decision_policies,
+        "fourEyes": list(client.four_eyes),
         "dateCreated": client.created_at,
     }
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core.derived import BYTES_PER_ROW
-from api.decisions import deciding
+from api.decisions import actions, deciding
 from api.decisions.deciding import Snapshot
 from api.decisions.schemas.evaluations import (
     AllEvaluationsView,
@@ -25,9 +25,11 @@ from api.decisions.schemas.evaluations import (
     SentOverride,
     SentSensitivity,
 )
+from api.http import four_eyes
 from api.http.answers import answer, listing, totals
 from api.http.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug
 from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.four_eyes import REQUESTED
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route, heavy
 from api.reports import replay
@@ -36,8 +38,10 @@ from pipelines.decisions import Node, Plan, evaluated, metric_of, readings, sens
 from pipelines.decisions.sensitivity import Axis, Change, Sensitivity
 from pipelines.decisions.suggestions import suggestions
 from pipelines.vocabulary.errors import Fault, InvalidRequest
+from storage.access.approvals import Request
+from storage.core.models import ApprovalKind
 from storage.decisions import evaluations, policies
-from storage.decisions.evaluations import Wanted
+from storage.decisions.evaluations import Evaluation, Wanted
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Decisions"])
 Evaluator = Annotated[Caller, Depends(Allow("decision-policies:evaluate"))]
@@ -183,22 +187,30 @@ def explain_evaluation(
     "/evaluations/{evaluationId}/override",
     status_code=201,
     response_model=enveloped(DecisionOverrideView),
-    responses=refuses("Evaluation.NotADecision"),
+    responses=REQUESTED | refuses("Evaluation.NotADecision"),
     dependencies=[IDEMPOTENT],
 )
 def override_decision(caller: Overrider, evaluation_id: EvaluationId, sent: SentOverride) -> Response:
     """Record that a person decided differently, who and why. The evaluation itself stays unchanged.
 
-    What-ifs and a challenger's evaluations can't be overridden, because they decided nothing.
+    What-ifs and a challenger's evaluations can't be overridden, because they decided nothing. If the client requires a
+    second person or key, the override is only requested (202).
     """
     with caller.reading() as r:
         found = caller.evaluation(r, evaluation_id)
     with caller.writing() as w:
-        by = (sent.outcome, sent.reason, sent.decided_by)
-        made = evaluations.add_override(w, found, *by, caller.actor.who, caller.now)
-        caller.audit(w, "Decision.Overridden", evaluationId=found.evaluation_id)
+        requested = four_eyes.applies(caller, w, ApprovalKind.OVERRIDE)
+        with four_eyes.trial(w, only=requested):
+            made = actions.override(caller, w, found, sent.outcome, sent.reason, sent.decided_by)
+        if requested:
+            return caller.keep(w, four_eyes.request(caller, w, _requested_override(found, sent)))
         location = {"Location": f"/v1/evaluations/{found.evaluation_id}"}
         return caller.keep(w, answer(DecisionOverrideView.of(made), status=201, headers=location))
+
+
+def _requested_override(found: Evaluation, sent: SentOverride) -> Request:
+    subject = {"evaluationId": str(found.evaluation_id), "customerId": str(found.customer_id)}
+    return Request(ApprovalKind.OVERRIDE, subject["evaluationId"], subject, sent.model_dump(by_alias=True))
 
 
 def _read_snapshot(caller: Caller, customer_id: str, slug: str, version: int | None) -> Snapshot:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from api.core.authoring import as_records, require_acknowledged, require_valid
 from api.core.derived import BYTES_PER_ROW
 from api.core.schemas.common import Paging
+from api.decisions import actions
 from api.decisions.reach import PART_ROWS, unreached
 from api.decisions.schemas.policies import (
     PolicyDiffView,
@@ -30,14 +31,18 @@ from api.decisions.schemas.policies import (
     describe_policy,
     describe_version,
 )
+from api.http import four_eyes
 from api.http.answers import answer, listing
 from api.http.dependencies import Allow, Caller, NewPolicySlug, PolicySlug
 from api.http.documented import enveloped, refuses
+from api.http.four_eyes import REQUESTED
 from api.http.route import Route
 from pipelines.decisions import check
 from pipelines.decisions.authoring import diff, schema
 from pipelines.decisions.policy import RESERVED_SLUGS
+from storage.access.approvals import Request
 from storage.core.database import Writing
+from storage.core.models import ApprovalKind
 from storage.decisions import policies
 from storage.decisions.policies import StoredPolicy
 
@@ -136,18 +141,23 @@ def diff_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[Whic
 @router.post(
     "/{slug}/publish",
     response_model=enveloped(PolicyVersionView),
-    responses=refuses(NO_VERSION, ARCHIVED, "DecisionPolicy.VersionRetired"),
+    responses=REQUESTED | refuses(NO_VERSION, ARCHIVED, "DecisionPolicy.VersionRetired"),
 )
 def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPublication) -> Response:
     """Publish a version: it decides from now on, and the previous one is retired.
 
-    Publishing it again changes nothing.
+    Publishing it again changes nothing. If the client requires a second person or key, the publication is only
+    requested (202).
     """
     with caller.writing() as w:
-        before = caller.policy(w, slug)
-        version = policies.publish(w, before, sent.version, caller.actor.who, caller.now)
-        if version.published_at == caller.now:
-            _audit(caller, w, "Policy.Published", before, version.version)
+        stored = caller.policy(w, slug)
+        requested = four_eyes.applies(caller, w, ApprovalKind.PUBLISH)
+        with four_eyes.trial(w, only=requested):
+            version = actions.publish(caller, w, stored, sent.version)
+        if requested and version.published_at == caller.now:
+            policy_id = str(stored.policy_id)
+            subject, what = {"policyId": policy_id, "slug": slug}, {"version": version.version}
+            return four_eyes.request(caller, w, Request(ApprovalKind.PUBLISH, policy_id, subject, what))
         return answer(describe_version(caller.policy(w, slug), version))
 
 

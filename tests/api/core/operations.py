@@ -25,6 +25,7 @@ NOT_FOUND = {
     "rulesetId": "Ruleset.NotFound",
     "matchId": "RuleMatch.NotFound",
     "simulationId": "Simulation.NotFound",
+    "approvalId": "Approval.NotFound",
 }
 NO_IDS = {"pageNumber": "1", "librarySlug": "data-stale"}  # the other path parameters, with values that always exist
 

@@ -1,0 +1,1 @@
+"""Routes of access: approvals by a second person or key."""

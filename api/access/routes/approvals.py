@@ -1,0 +1,103 @@
+"""Approvals: what one person or key requested, and another approves or declines."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import Response
+
+from api.core.schemas.approvals import ApprovalListView, ApprovalView, SentDecline, WhichApprovals
+from api.decisions import actions
+from api.http.answers import answer, listing
+from api.http.dependencies import Allow, ApprovalId, Caller
+from api.http.documented import enveloped, refuses, shows
+from api.http.route import Route
+from api.monitoring import rulesets
+from storage.access import approvals
+from storage.access.approvals import Approval
+from storage.core.database import Writing
+from storage.core.models import ApprovalKind
+
+
+@dataclass(frozen=True)
+class Action:
+    """The scope that an action needs, also to approve it, and how it is performed once approved."""
+
+    scope: str
+    perform: Callable[[Caller, Writing, Approval], None]
+
+
+ACTIONS = {
+    ApprovalKind.PUBLISH: Action("decision-policies:publish", actions.perform_publication),
+    ApprovalKind.OVERRIDE: Action("decision-policies:override", actions.perform_override),
+    ApprovalKind.ACTIVATE: Action("monitoring:rules", rulesets.perform_activation),
+}
+SCOPES = tuple(action.scope for action in ACTIONS.values())
+REFUSED = ("Approval.SamePerson", "Approval.Decided")
+NO_LONGER = (
+    *("DecisionPolicy.Archived", "DecisionPolicy.VersionRetired"),
+    *("Approval.SubjectChanged", "Ruleset.Archived", "Ruleset.SlugTaken", "Ruleset.TooMany", "Ruleset.Corrupt"),
+)
+
+router = APIRouter(route_class=Route, prefix="/v1/approvals", tags=["Approvals"])
+Reader = Annotated[Caller, Depends(Allow("customer:work", *SCOPES))]
+Approver = Annotated[Caller, Depends(Allow(*SCOPES))]
+
+
+@router.get("", response_model=enveloped(ApprovalListView))
+def list_approvals(caller: Reader, query: Annotated[WhichApprovals, Query()]) -> Response:
+    """List requests for actions that need a second person or key, newest first, with what became of them."""
+    with caller.reading() as r:
+        found = approvals.find(r, caller.client_id, kind=query.kind, status=query.status, page=query.asked())
+    return listing("approvals", found, ApprovalView)
+
+
+@router.get("/{approvalId}", response_model=enveloped(ApprovalView))
+def get_approval(caller: Reader, approval_id: ApprovalId) -> Response:
+    """Read a request for an action, and what became of it."""
+    with caller.reading() as r:
+        return answer(ApprovalView.of(caller.approval(r, approval_id)))
+
+
+@router.post(
+    "/{approvalId}/approve",
+    response_model=enveloped(ApprovalView),
+    responses=shows(200, "approved") | refuses(*REFUSED, *NO_LONGER),
+)
+def approve_request(caller: Approver, approval_id: ApprovalId) -> Response:
+    """Approve a request, and perform its action at once.
+
+    It needs the scope of the action, and another person or key than the requester's. If the action is refused, it is
+    not performed, and the request stays pending: decline it, or request the action again.
+    """
+    with caller.writing() as w:
+        found = _require_action(caller, caller.approval(w, approval_id))
+        approved = approvals.approve(w, found, caller.actor.who, caller.now)
+        performing = replace(caller, performs=approved)
+        performing.audit(w, "Approval.Approved")
+        ACTIONS[approved.kind].perform(performing, w, approved)
+    return answer(ApprovalView.of(approved))
+
+
+@router.post(
+    "/{approvalId}/decline",
+    response_model=enveloped(ApprovalView),
+    responses=shows(200, "declined") | refuses(*REFUSED),
+)
+def decline_request(caller: Approver, approval_id: ApprovalId, sent: SentDecline) -> Response:
+    """Decline a request: its action is not performed.
+
+    It needs the scope of the action, and another person or key than the requester's.
+    """
+    with caller.writing() as w:
+        found = _require_action(caller, caller.approval(w, approval_id))
+        declined = approvals.decline(w, found, sent.reason, caller.actor.who, caller.now)
+        replace(caller, performs=declined).audit(w, "Approval.Declined")
+    return answer(ApprovalView.of(declined))
+
+
+def _require_action(caller: Caller, found: Approval) -> Approval:
+    """Return the approval if the caller has the scope of its action."""
+    caller.require_any(ACTIONS[found.kind].scope)
+    return found

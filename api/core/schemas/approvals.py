@@ -1,0 +1,57 @@
+"""Requests for actions that need a second person or key, as they are shown and decided."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from api.core.schemas.common import Counts, Paging, Received, View
+from api.core.schemas.rules import choice_parameter, masked, required_text
+from storage.core.models import ApprovalKind, ApprovalStatus
+
+MAX_REASON = 2_000  # characters
+
+
+class ApprovalView(View):
+    """A requested action, and what became of the request."""
+
+    approval_id: UUID
+    kind: ApprovalKind = Field(
+        description="publish: a version of a decision policy; override: a decision; activate: a ruleset, created or "
+        "replaced."
+    )
+    status: ApprovalStatus = Field(description="superseded: by a later request for the same subject.")
+    subject: Mapping[str, str] = Field(
+        description="Ids by name: `policyId` and `slug`; `evaluationId` and `customerId`; or `rulesetId` (absent for a "
+        "new one) and `slug`."
+    )
+    request: Any = Field(
+        description="What is done on approval: `version` is published; `outcome`, `reason` and `decidedBy` override; "
+        "`document` is the ruleset, and `replaces` the version it replaces, null for a new one."
+    )
+    requested_by: str = Field(description="Id of the person or API key.")
+    requested_at: datetime
+    decided_by: str | None = Field(description="Who approved or declined, or sent the later request.")
+    decided_at: datetime | None
+    reason: str | None = Field(description="Why it was declined.")
+
+
+class ApprovalListView(Counts):
+    approvals: list[ApprovalView]
+
+
+class WhichApprovals(Paging):
+    kind: Annotated[
+        ApprovalKind | None,
+        choice_parameter("kind", "Approval.InvalidKind", ApprovalKind, "Only requests for this kind of action."),
+    ] = None
+    status: Annotated[
+        ApprovalStatus | None,
+        choice_parameter("status", "Approval.InvalidStatus", ApprovalStatus, "Only requests in this status."),
+    ] = None
+
+
+class SentDecline(Received):
+    reason: Annotated[str, required_text("reason", "Approval.InvalidReason", MAX_REASON, parse=masked)]

@@ -1,0 +1,159 @@
+"""Four eyes: one person or key requests an action, and another approves it before anything happens.
+
+Which actions need an approval is a setting of the client. A subject has at most one pending request: a later one
+supersedes it, and an equal one is the same. Requests are never changed, only decided.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert, select, update
+
+from pipelines.vocabulary.errors import Conflict, NotFound
+from storage.access.keys import lock_client, require_client
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
+from storage.core.models import ApprovalKind, ApprovalStatus, approvals, clients
+from storage.core.paging import Page, Paged, limited, total_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """A requested action."""
+
+    kind: ApprovalKind
+    subject_id: str
+    subject: Mapping[str, str]  # ids by their public names
+    request: Mapping[str, Any]  # JSON; its form depends on the kind
+
+
+@dataclass(frozen=True)
+class Approval(Request):
+    """A request, and what became of it."""
+
+    approval_id: UUID
+    client_id: UUID
+    requested_by: str  # as in the audit trail
+    requested_at: datetime
+    status: ApprovalStatus
+    decided_by: str | None = None
+    decided_at: datetime | None = None
+    reason: str | None = None  # why it was declined
+
+
+def set_four_eyes(w: Writing, client_id: UUID, kinds: Iterable[ApprovalKind]) -> None:
+    """Set which actions of the client need an approval. Pending requests stay.
+
+    Raises:
+        NotFound: there is no such client.
+    """
+    require_client(w, client_id)
+    named = [kind for kind in ApprovalKind if kind in set(kinds)]
+    w.execute(update(clients).where(clients.c.client_id == client_id).values(four_eyes=named))
+
+
+def is_needed(r: Reading, client_id: UUID, kind: ApprovalKind) -> bool:
+    """Return whether actions of this kind need an approval."""
+    return kind in r.execute(select(clients.c.four_eyes).where(clients.c.client_id == client_id)).scalar_one()
+
+
+def request(w: Writing, client_id: UUID, asked: Request, who: str, now: datetime) -> tuple[Approval, Approval | None]:
+    """Store a request; return it and the pending one for the same subject, which it supersedes.
+
+    If the pending one is equal, nothing changes, and it is returned instead.
+    """
+    lock_client(w, client_id)  # of two requests for one subject, the second finds the first
+    same_subject = (approvals.c.kind == asked.kind, approvals.c.subject_id == asked.subject_id)
+    pending = (approvals.c.client_id == client_id, approvals.c.status == ApprovalStatus.PENDING)
+    row = w.execute(_SHOWN.where(*pending, *same_subject).with_for_update()).first()
+    earlier = None if row is None else _approval(row)
+    if earlier is not None:
+        if earlier.request == asked.request:
+            return earlier, None
+        earlier = _decide(w, earlier, ApprovalStatus.SUPERSEDED, who, now)
+    made = Approval(**vars(asked), approval_id=uuid4(), client_id=client_id, requested_by=who, requested_at=now,
+                    status=ApprovalStatus.PENDING)  # fmt: skip
+    w.execute(insert(approvals).values(vars(made)))
+    return made, earlier
+
+
+def get(r: Reading, client_id: UUID, approval_id: UUID) -> Approval:
+    """Return the client's approval.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    query = _SHOWN.where(approvals.c.approval_id == approval_id, approvals.c.client_id == client_id)
+    row = r.execute(query).first()
+    if row is None:
+        raise NotFound("Approval.NotFound", "There is no approval with this id.")
+    return _approval(row)
+
+
+def find(
+    r: Reading,
+    client_id: UUID,
+    *,
+    kind: ApprovalKind | None = None,
+    status: ApprovalStatus | None = None,
+    page: Page | None = None,
+) -> Paged[Approval]:
+    """Return the client's approvals, newest first."""
+    query = _SHOWN.where(approvals.c.client_id == client_id)
+    if kind is not None:
+        query = query.where(approvals.c.kind == kind)
+    if status is not None:
+        query = query.where(approvals.c.status == status)
+    rows = r.execute(limited(query.order_by(approvals.c.number.desc()), page))
+    return Paged([_approval(row) for row in rows], total_of(r, query), page)
+
+
+def approve(w: Writing, approval: Approval, who: str, now: datetime) -> Approval:
+    """Approve a pending request. Its action must be performed in the same transaction.
+
+    Raises:
+        Conflict: it isn't pending any more, or `who` requested it.
+    """
+    _lock_for(w, approval, who)
+    return _decide(w, approval, ApprovalStatus.APPROVED, who, now)
+
+
+def decline(w: Writing, approval: Approval, reason: str, who: str, now: datetime) -> Approval:
+    """Decline a pending request.
+
+    Raises:
+        Conflict: it isn't pending any more, or `who` requested it.
+    """
+    _lock_for(w, approval, who)
+    return _decide(w, approval, ApprovalStatus.DECLINED, who, now, reason)
+
+
+def _lock_for(w: Writing, approval: Approval, who: str) -> None:
+    """Lock a pending request for a decision by `who`. Other decisions on it wait until this transaction ends.
+
+    The client is locked first, as in `request` and by actions that lock it.
+    """
+    lock_client(w, approval.client_id)
+    query = select(approvals.c.status).where(approvals.c.approval_id == approval.approval_id)
+    status = w.execute(query.with_for_update()).scalar_one()
+    if status != ApprovalStatus.PENDING:
+        raise Conflict("Approval.Decided", f"The request is no longer pending: it is {status}.")
+    if approval.requested_by == who:
+        raise Conflict("Approval.SamePerson", "Another person or key than the requester must decide.")
+
+
+def _decide(
+    w: Writing, approval: Approval, status: ApprovalStatus, who: str, now: datetime, reason: str | None = None
+) -> Approval:
+    decided = {"status": status, "decided_by": who, "decided_at": now, "reason": reason}
+    w.execute(update(approvals).where(approvals.c.approval_id == approval.approval_id).values(decided))
+    return replace(approval, **decided)
+
+
+_SHOWN: AnySelect = select(*(approvals.c[name] for name in Approval.__dataclass_fields__))
+
+
+def _approval(row: AnyRow) -> Approval:
+    return Approval(**values_of(row, kind=ApprovalKind(row.kind), status=ApprovalStatus(row.status)))

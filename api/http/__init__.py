@@ -37,6 +37,7 @@ The concepts, each in the module of its name:
   validates it against its model. It reports all faults at once, each with a pointer. `uploads` does the same for files.
 - `idempotency.IDEMPOTENT` lets a POST honour `Idempotency-Key`; `caller.keep` stores the answer in the transaction
   that creates the resource.
+- `four_eyes` requests an action instead of performing it, if the client requires a second person or key for it.
 - `answers` encodes `{data, message}`: decimals as numbers with all their digits, long lists streamed slice by slice.
 - `problems` answers every error as RFC 9457. `documented.refuses` lists in a decorator the codes that only this route
   answers with, from the catalogue of all public codes (`pipelines/vocabulary/codes.yaml`).

@@ -54,6 +54,10 @@ class Page(HTMLResponse):
     EXAMPLE = "<!doctype html>"
 
 
+class Pdf(Response):
+    media_type = "application/pdf"
+
+
 class Metrics(Response):
     """Metrics in Prometheus's text format."""
 

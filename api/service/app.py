@@ -23,7 +23,7 @@ from api.core.refusals import Refusals
 from api.core.together import Together
 from api.customers.routes import customers, knowledge
 from api.decisions.deciding import Cache
-from api.decisions.routes import evaluations, policies
+from api.decisions.routes import evaluations, letters, policies
 from api.enrichment.routes import corrections, taxonomy
 from api.http import problems
 from api.http.dependencies import check_keys
@@ -53,7 +53,7 @@ from storage.webhooks.delivery_figures import Load
 
 ROUTERS = (
     *(customers, knowledge, transactions, statements, derived, corrections, taxonomy, jobs),
-    *(reports, report_page, resolutions, metrics, policies, backtests, evaluations),
+    *(reports, report_page, resolutions, metrics, policies, backtests, evaluations, letters),
     *(monitoring, simulations, approvals, webhooks, health, scraping),
 )
 TICKS_PER_CHECK = 10  # uvicorn's ticks are a tenth of a second

@@ -11,6 +11,7 @@
     answer      the result of an evaluation, and its trace
     canonical   fingerprints of policies and of the metrics that they read
     decision    deciding one customer, the record of it, and replaying the record
+    letter      the outcome in the words for the applicant, as a page
     sensitivity the smallest changes that give another outcome; `enclosures`: the possible results of a range
 
     check/      faults of a document, and warnings that must be acknowledged

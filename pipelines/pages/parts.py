@@ -140,13 +140,18 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Paragraph:
+    says: str
+
+
+@dataclass(frozen=True)
 class Folded:
     """Tables that a reader opens one by one; a closed one is not printed."""
 
     grids: tuple[Grid, ...]
 
 
-Part: TypeAlias = Cards | Figures | Folded | Grid | Matrix | Note | Points
+Part: TypeAlias = Cards | Figures | Folded | Grid | Matrix | Note | Paragraph | Points
 
 
 @dataclass(frozen=True)

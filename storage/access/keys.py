@@ -90,8 +90,12 @@ def create_client(w: Writing, name: str, decision_policies: bool, now: datetime)
 
 
 def find_clients(r: Reading) -> list[Client]:
-    own = [clients.c[name] for name in Client.__dataclass_fields__]
-    return [Client(*row) for row in r.execute(select(*own).order_by(clients.c.created_at))]
+    return [Client(*row) for row in r.execute(select(*_CLIENT).order_by(clients.c.created_at))]
+
+
+def get_client(r: Reading, client_id: UUID) -> Client:
+    """Return an existing client."""
+    return Client(*r.execute(select(*_CLIENT).where(clients.c.client_id == client_id)).one())
 
 
 def lock_client(w: Writing, client_id: UUID) -> None:
@@ -184,6 +188,7 @@ def authenticate(r: Reading, text: str, prefix: str, now: datetime) -> Principal
     return Principal(row.client_id, row.key_id, frozenset(row.scopes), row.decision_policies)
 
 
+_CLIENT = [clients.c[name] for name in Client.__dataclass_fields__]
 _WITH_HASH: AnySelect = (
     select(api_keys, clients.c.decision_policies)
     .join_from(api_keys, clients)

@@ -181,6 +181,12 @@ def shadows_of(r: Reading, evaluation: Evaluation) -> list[Evaluation]:
     return [Evaluation(*row) for row in r.execute(query)]
 
 
+def require_decision(evaluation: Evaluation) -> None:
+    """Raise Conflict if the evaluation decided nothing: it is a what-if or a challenger's."""
+    if evaluation.what_if or evaluation.shadow_of is not None:
+        raise Conflict("Evaluation.NotADecision", "A what-if or a challenger's evaluation decides nothing.")
+
+
 def add_override(
     w: Writing, evaluation: Evaluation, outcome: str, reason: str, decided_by: str, who: str, now: datetime
 ) -> Override:
@@ -189,8 +195,7 @@ def add_override(
     Raises:
         Conflict: the evaluation is a what-if or a challenger's, so there is no decision to override.
     """
-    if evaluation.what_if or evaluation.shadow_of is not None:
-        raise Conflict("Evaluation.NotADecision", "Only a decision can be overridden, not a what-if or a challenger's.")
+    require_decision(evaluation)
     override = Override(outcome, reason, decided_by, now, who)
     w.execute(insert(decision_overrides).values(evaluation_id=evaluation.evaluation_id, **vars(override)))
     summaries.refresh(w, [evaluation.customer_number], summaries.OF_DECISIONS)

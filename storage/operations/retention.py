@@ -14,7 +14,7 @@ What is kept, and for how long:
 - **Idempotency keys**: 24 hours.
 - **Sessions and sign-in links**: until they end. Users are disabled, never deleted, because the audit trail names them.
 - **Retired data keys**: at least two days, and as long as anything is encrypted under them.
-- **Policies, evaluations and overrides**: for ever; they are only in the database.
+- **Policies, evaluations, overrides and requests for approval**: for ever; they are only in the database.
 - **Rulesets and matches**: for ever, also only in the database. Which rules have fired is kept until they are reset;
   the daily counts of each rule (`rule_counts`) for 400 days.
 

@@ -67,7 +67,7 @@ def set_client(
     with opened_store() as store, store.db.writing() as w:
         approvals.set_four_eyes(w, client, kinds)
         audit.append(w, OPERATOR, "Client.FourEyesSet", {"fourEyes": ",".join(kinds)}, now(), client_id=client)
-        [changed] = [each for each in keys.find_clients(w) if each.client_id == client]
+        changed = keys.get_client(w, client)
     print_record(_client(changed), as_json=as_json)
 
 

@@ -69,7 +69,7 @@ def assert_refusals_documented(operation: Operation) -> None:
     takes_a_key = "Idempotency-Key" in str(operation.documented.get("parameters"))
     expected |= {"400", "409", "422"} if takes_a_key else set()
     assert expected <= operation.documented["responses"].keys()
-    # A draft can contradict the published version; a PDF needs a browser.
+    # A draft can contradict the published version, and a PDF needs a browser.
     can_misfit = takes_a_key or operation.path.endswith(("/challenger", ".pdf"))
     assert can_misfit or "422" not in operation.documented["responses"]
 

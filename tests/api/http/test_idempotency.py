@@ -35,6 +35,8 @@ NOT_CREATING = {  # they create nothing that a repetition would create again
     "resumeSubscription",
     "archiveRuleset",
     "unarchiveRuleset",
+    "approveRequest",
+    "declineRequest",
 }
 parametrize = pytest.mark.parametrize
 

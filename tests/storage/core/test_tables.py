@@ -31,10 +31,14 @@ REFUSED: Final = (
     "UPDATE monitoring_ruleset_versions SET document = '{}'",
     "DELETE FROM monitoring_ruleset_versions",
     "UPDATE rule_matches SET cause = 'time'",
+    "UPDATE approvals SET request = '{}'",
+    "UPDATE approvals SET requested_by = 'nobody'",
+    "DELETE FROM approvals",
 )
 REFUSED_ON_POSTGRESQL: Final = ("TRUNCATE audit", "TRUNCATE monitoring_ruleset_versions CASCADE")
 ALLOWED: Final = (
     "UPDATE policy_versions SET state = 'retired', retired_at = created_at",
+    "UPDATE approvals SET status = 'declined', decided_by = 'nobody'",
     "DELETE FROM decision_overrides",
     "DELETE FROM evaluations",
     "DELETE FROM rule_matches",
@@ -51,6 +55,7 @@ CONDITIONS: Final = {
     "ix_jobs_pausing": "not_before IS NOT NULL",
     "ix_jobs_queue": "status = 'Queued'",
     "ix_locations_replaced_at": "replaced_at IS NOT NULL",
+    "uq_approvals_pending": "status = 'pending'",
     "uq_portfolio_tables_current": "replaced_at IS NULL",
     "uq_jobs_one_live_refresh": "flow = 'ReportRefresh' AND status IN ('Queued', 'Running')",
     "uq_jobs_retracts": "retracts IS NOT NULL AND status <> 'Failed'",
@@ -71,7 +76,7 @@ WHERE type = 'index' AND instr(sql, ' WHERE ')
 
 def test_database_refuses_to_change_records(store: Store, subtests: pytest.Subtests) -> None:
     fill(store, {"audit", "policy_versions", "evaluations", "decision_overrides"})
-    fill(store, {"monitoring_ruleset_versions", "rule_matches"})
+    fill(store, {"monitoring_ruleset_versions", "rule_matches", "approvals"})
     for statement in (*REFUSED, *(() if store.db.is_sqlite else REFUSED_ON_POSTGRESQL)):
         with (
             subtests.test(statement),

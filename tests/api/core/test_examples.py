@@ -21,8 +21,8 @@ from tests.root import ROOT
 FILES = {path.relative_to(ROOT): json.loads(path.read_text("utf-8")) for path in (ROOT / "api").rglob("*.json")}
 UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 SAME_AS = {"customers": "customerId", "id": "rulesetId", "matchId": "eventId", "withdraws": "jobId", "who": "setBy"}
-# One job for each flow, the event of a job and of a rule, the product of a loan and of an overdraft, the requester and the
-# approver of an action; else one of each.
+# One job for each flow, the event of a job and of a rule, the product of a loan and of an overdraft, the requester and
+# the approver of an action; else one of each.
 SEVERAL = {"jobId": 6, "eventId": 2, "productId": 2, "setBy": 2}
 
 

@@ -61,6 +61,12 @@ def find(r: Reading, client_id: UUID | None = None) -> Sequence[User]:
     return [_user(row) for row in r.execute(query)]
 
 
+def names(r: Reading, client_id: UUID) -> dict[str, str]:
+    """Return the names of the client's users by their ids, as the audit trail writes them."""
+    rows = r.execute(select(users.c.user_id, users.c.name).where(users.c.client_id == client_id))
+    return {str(user_id): name for user_id, name in rows}
+
+
 def get(r: Reading, user_id: UUID, client_id: UUID | None = None) -> User:
     """Return a user, if it is the client's.
 

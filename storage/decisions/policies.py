@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import and_, bindparam, func, insert, select, update
+from sqlalchemy import and_, bindparam, exists, func, insert, or_, select, update
 
 from pipelines.decisions import Policy, kinds
 from pipelines.decisions.canonical import canonical, fingerprint
@@ -99,11 +99,25 @@ def with_id(r: Reading, policy_id: UUID) -> StoredPolicy:
 
 
 def find(
-    r: Reading, client_id: UUID, *, include_archived: bool = False, page: Page | None = None
+    r: Reading,
+    client_id: UUID,
+    *,
+    include_archived: bool = False,
+    include_drafts: bool = False,
+    page: Page | None = None,
 ) -> Paged[tuple[StoredPolicy, PolicyVersion]]:
-    """Return policies with their published versions, by slug. Policies that were never published are left out."""
-    published = policy_versions.c.state == PolicyState.PUBLISHED
-    query = _WITH_VERSION.where(policies.c.client_id == client_id, published)
+    """Return policies with their published versions, by slug.
+
+    Policies that were never published are left out, or with `include_drafts` have their newest version.
+    """
+    is_shown = policy_versions.c.state == PolicyState.PUBLISHED
+    if include_drafts:
+        other = policy_versions.alias()
+        mine = other.c.policy_id == policies.c.policy_id
+        newest = select(func.max(other.c.version)).where(mine).scalar_subquery()
+        is_published = exists().where(mine, other.c.state == PolicyState.PUBLISHED)
+        is_shown = or_(is_shown, and_(~is_published, policy_versions.c.version == newest))
+    query = _WITH_VERSION.where(policies.c.client_id == client_id, is_shown)
     if not include_archived:
         query = query.where(policies.c.is_archived.is_(False))
     rows = r.execute(limited(query.order_by(policies.c.slug), page))

@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.schemas.approvals import ApprovalListView, ApprovalView, SentDecline, WhichApprovals
+from api.core.schemas.approvals import ApprovalListView, ApprovalView, SentDecline, WhichApprovals, describe_approval
 from api.decisions import actions
-from api.http.answers import answer, listing
+from api.http.answers import answer, totals
 from api.http.dependencies import Allow, ApprovalId, Caller
 from api.http.documented import enveloped, refuses, shows
 from api.http.route import Route
 from api.monitoring import rulesets
-from storage.access import approvals
+from storage.access import approvals, users
 from storage.access.approvals import Approval
 from storage.core.database import Writing
 from storage.core.models import ApprovalKind
@@ -50,14 +50,15 @@ def list_approvals(caller: Reader, query: Annotated[WhichApprovals, Query()]) ->
     """List requests for actions that need a second person or key, newest first, with what became of them."""
     with caller.reading() as r:
         found = approvals.find(r, caller.client_id, kind=query.kind, status=query.status, page=query.asked())
-    return listing("approvals", found, ApprovalView)
+        names = users.names(r, caller.client_id)
+    return answer({"approvals": [describe_approval(each, names) for each in found.items], **totals(found)})
 
 
 @router.get("/{approvalId}", response_model=enveloped(ApprovalView))
 def get_approval(caller: Reader, approval_id: ApprovalId) -> Response:
     """Read a request for an action, and what became of it."""
     with caller.reading() as r:
-        return answer(ApprovalView.of(caller.approval(r, approval_id)))
+        return answer(describe_approval(caller.approval(r, approval_id), users.names(r, caller.client_id)))
 
 
 @router.post(
@@ -77,7 +78,7 @@ def approve_request(caller: Approver, approval_id: ApprovalId) -> Response:
         performing = replace(caller, performs=approved)
         performing.audit(w, "Approval.Approved")
         ACTIONS[approved.kind].perform(performing, w, approved)
-    return answer(ApprovalView.of(approved))
+        return answer(describe_approval(approved, users.names(w, caller.client_id)))
 
 
 @router.post(
@@ -94,7 +95,7 @@ def decline_request(caller: Approver, approval_id: ApprovalId, sent: SentDecline
         found = _require_action(caller, caller.approval(w, approval_id))
         declined = approvals.decline(w, found, sent.reason, caller.actor.who, caller.now)
         replace(caller, performs=declined).audit(w, "Approval.Declined")
-    return answer(ApprovalView.of(declined))
+        return answer(describe_approval(declined, users.names(w, caller.client_id)))
 
 
 def _require_action(caller: Caller, found: Approval) -> Approval:

@@ -14,6 +14,7 @@ from api.core.schemas.common import Paging
 from api.decisions import actions
 from api.decisions.reach import PART_ROWS, unreached
 from api.decisions.schemas.policies import (
+    CheckedPolicyView,
     PolicyDiffView,
     PolicyListView,
     PolicyPaging,
@@ -37,9 +38,11 @@ from api.http.dependencies import Allow, Caller, NewPolicySlug, PolicySlug
 from api.http.documented import enveloped, refuses
 from api.http.four_eyes import REQUESTED
 from api.http.route import Route
-from pipelines.decisions import check
+from pipelines.decisions import Policy, check
 from pipelines.decisions.authoring import diff, schema
+from pipelines.decisions.check import Checked, Finding
 from pipelines.decisions.policy import RESERVED_SLUGS
+from pipelines.vocabulary.errors import InvalidRequest
 from storage.access.approvals import Request
 from storage.core.database import Writing
 from storage.core.models import ApprovalKind
@@ -70,7 +73,8 @@ TOO_MANY = ("DecisionPolicy.TooMany", "DecisionPolicy.TooManyVersions")
 def list_decision_policies(caller: Lister, query: Annotated[PolicyPaging, Query()]) -> Response:
     """List the policies that have been published, in order of their slugs."""
     with caller.reading() as r:
-        found = policies.find(r, caller.client_id, include_archived=query.include_archived, page=query.asked())
+        which = {"include_archived": query.include_archived, "include_drafts": query.include_drafts}
+        found = policies.find(r, caller.client_id, **which, page=query.asked())
     items = [describe_policy(stored, version) for stored, version in found.items]
     page = found.current_page or 1
     return answer({"items": items, "page": page, "pageSize": found.page_size, "totalCount": found.total})
@@ -95,8 +99,7 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
     """
     checked = check.read(sent.document(slug))
     policy = require_valid(checked, slug)
-    with caller.request.app.state.memory.taken(caller.asker, PART_ROWS * BYTES_PER_ROW):
-        findings = [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]
+    findings = _warnings(caller, checked, policy)
     accepted = sent.acknowledged()
     require_acknowledged(findings, lambda each: (each.code, each.pointer) in accepted)
     warnings = as_records(findings)
@@ -109,6 +112,17 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
     reported = {**describe_version(stored, saved), "warnings": warnings}
     location = {"Location": f"/v1/decision-policies/{slug}?version={saved.version}"}
     return answer(reported, status=201, headers=location) if is_new else answer(reported)
+
+
+@router.post("/{slug}/check", response_model=enveloped(CheckedPolicyView))
+def check_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) -> Response:
+    """Check a document as saving it would, and store nothing."""
+    checked = check.read(sent.document(slug))
+    try:
+        policy = require_valid(checked, slug)
+    except InvalidRequest as refusal:
+        return answer({"faults": as_records(refusal.faults), "warnings": []})
+    return answer({"faults": [], "warnings": as_records(_warnings(caller, checked, policy))})
 
 
 @router.get("/{slug:policy}", response_model=enveloped(PolicyVersionView), responses=refuses(NO_VERSION))
@@ -192,6 +206,12 @@ def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Re
 def remove_challenger(caller: Author, slug: PolicySlug) -> Response:
     """Remove the challenger, so that it no longer decides beside the published version."""
     return _changed(caller, slug, "Policy.ChallengerRemoved", policies.remove_challenger)
+
+
+def _warnings(caller: Caller, checked: Checked, policy: Policy) -> list[Finding]:
+    """Return the warnings about a sound document, also those about steps that no customer reaches."""
+    with caller.request.app.state.memory.taken(caller.asker, PART_ROWS * BYTES_PER_ROW):
+        return [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]
 
 
 def _changed(

@@ -1,8 +1,9 @@
 """Decision policies as they are sent and shown. `pipelines.decisions.policy` defines the document."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from api.core.schemas.rules import (
     text,
     whole_parameter,
 )
-from pipelines.decisions import Plan, Policy, metric_of, planned
+from pipelines.decisions import Node, Plan, Policy, metric_of, planned
 from pipelines.metrics import Metric
 from storage.core.models import PolicyState
 from storage.core.paging import Page
@@ -122,6 +123,14 @@ class PolicyPaging(Received):
         bool,
         flag_parameter("includeArchived", "DecisionPolicy.InvalidIncludeArchived", "Include archived policies."),
     ] = False
+    include_drafts: Annotated[
+        bool,
+        flag_parameter(
+            "includeDrafts",
+            "DecisionPolicy.InvalidIncludeDrafts",
+            "Include policies that were never published, with their newest version.",
+        ),
+    ] = False
 
     def asked(self) -> Page | None:
         return None if self.page is None else Page(self.page, self.page_size)
@@ -160,6 +169,7 @@ class DeclaredView(View):
     kind: Literal["string", "decimal", "boolean"]
     meaning: str
     personal: bool = Field(description="Whether it is about a person rather than the business.")
+    texts: list[str] = Field(description="Texts that the policy compares it with.")
 
 
 class UsedMetricView(View):
@@ -189,6 +199,7 @@ class PolicyView(View):
     default_outcome: str = Field(description="Outcome if no step matches.")
     is_archived: bool
     version: int
+    state: PolicyState
     challenger: ChallengerView | None
     attributes: list[DeclaredView] = Field(description="Stored attributes of the customer that the policy may read.")
     metrics: list[UsedMetricView] = Field(description="Metrics that the policy reads or shows.")
@@ -229,6 +240,11 @@ class PolicyVersionView(PolicyView, VersionView):
     document: Any
 
 
+class CheckedPolicyView(View):
+    faults: list[FindingView] = Field(description="All that must be corrected before the document can be saved.")
+    warnings: list[FindingView] = Field(description="What must be acknowledged to save it; empty if there are faults.")
+
+
 class SavedPolicyView(PolicyVersionView):
     warnings: list[FindingView] = Field(description="All warnings of the version, each acknowledged.")
 
@@ -256,11 +272,13 @@ def describe_policy(stored: StoredPolicy, version: PolicyVersion) -> dict[str, A
     plan = planned(version.policy)
     return {
         "policyId": stored.policy_id,
-        **{name: document[name] for name in ("name", "slug", "notes", "declaredInputs", "defaultOutcome")},
+        **{name: document[name] for name in ("name", "slug", "notes", "defaultOutcome")},
+        "declaredInputs": list(_declared(plan, "input", document["declaredInputs"])),
         "isArchived": stored.is_archived,
         "version": version.version,
+        "state": version.state,
         "challenger": _challenger(stored.challenger),
-        "attributes": document["attributes"],
+        "attributes": list(_declared(plan, "attribute", document["attributes"])),
         "metrics": [_used(plan.policy, metric) for metric in _metrics(plan)],
         "products": [{"productId": each.id, "slug": each.slug, "name": each.name} for each in plan.policy.products],
         **{name: document[name] for name in ("steps", "limits", "indicators")},
@@ -275,6 +293,18 @@ def describe_version(stored: StoredPolicy, version: PolicyVersion) -> dict[str, 
 
 def _challenger(challenger: Challenger | None) -> dict[str, int] | None:
     return None if challenger is None else vars(challenger)
+
+
+def _declared(plan: Plan, operator: str, declared: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the declared inputs or attributes, each with the texts that the policy compares it with."""
+    memberships = [each for each in plan.nodes.values() if each.operator == "one_of"]
+    for each in declared:
+        texts = (of.subject for of in memberships if _is_leaf(plan.nodes[of.of[0]], operator, each["name"]))
+        yield {**each, "texts": list(dict.fromkeys(chain.from_iterable(texts)))}
+
+
+def _is_leaf(node: Node, operator: str, name: str) -> bool:
+    return node.operator == operator and node.label == name
 
 
 def _metrics(plan: Plan) -> Iterator[Metric]:

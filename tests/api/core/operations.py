@@ -30,7 +30,8 @@ NOT_FOUND = {
 NO_IDS = {"pageNumber": "1", "librarySlug": "data-stale"}  # the other path parameters, with values that always exist
 
 
-MADE_BY_PUT = {"saveDecisionPolicy"}  # creates what the path names, so no name is unknown to it
+# One creates what the path names, the other stores nothing: no name is unknown to them.
+OF_ANY_NAME = {"saveDecisionPolicy", "checkDecisionPolicy"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Operation:
     @property
     def ids(self) -> list[str]:
         """Names of the ids in the path whose resources must exist."""
-        if self.documented["operationId"] in MADE_BY_PUT:
+        if self.documented["operationId"] in OF_ANY_NAME:
             return []
         return [name for name in re.findall("{(.+?)}", self.path) if name not in NO_IDS]
 

@@ -20,7 +20,7 @@ from tests.api.worker import end_submissions
 parametrize = pytest.mark.parametrize
 BASE = "/v1/decision-policies"
 CONTRACT = {"policyId", "name", "slug", "notes", "declaredInputs", "defaultOutcome", "isArchived"}
-BESIDE = {"version", "challenger", "attributes", "metrics", "products", "steps", "limits", "indicators"}
+BESIDE = {"version", "state", "challenger", "attributes", "metrics", "products", "steps", "limits", "indicators"}
 STORY = {
     *("state", "fingerprint", "acknowledged"),
     *("dateCreated", "createdBy", "datePublished", "publishedBy", "dateRetired", "document"),
@@ -141,10 +141,62 @@ def test_pages_of_the_list(client: Client, query: str, slugs: list[str], reporte
         ("includeArchived=yes", "DecisionPolicy.InvalidIncludeArchived"),
         ("includeArchived=", "DecisionPolicy.InvalidIncludeArchived"),
         ("includeArchived=true&includeArchived=true", "DecisionPolicy.InvalidIncludeArchived"),
+        ("includeDrafts=yes", "DecisionPolicy.InvalidIncludeDrafts"),
     ],
 )
 def test_a_malformed_query_is_refused(client: Client, query: str, code: str) -> None:
     assert refusal(client.get(f"{BASE}?{query}")) == (400, code)
+
+
+def test_drafts_are_listed_on_request_with_their_newest_version(client: Client) -> None:
+    published(client, "b")
+    saved(client, "b", document(notes="A draft of a published policy."))
+    for notes in ("first", "second"):
+        saved(client, "a", document(notes=notes))
+        saved(client, "gone", document(notes=notes))
+    client.post(f"{BASE}/gone/archive")
+    for query, expected in (
+        ("", [("b", 1, "published")]),
+        ("?includeDrafts=true", [("a", 2, "draft"), ("b", 1, "published")]),
+        (
+            "?includeDrafts=true&includeArchived=true",
+            [("a", 2, "draft"), ("b", 1, "published"), ("gone", 2, "draft")],
+        ),
+    ):
+        found = listed(client, query)
+        assert [(each["slug"], each["version"], each["state"]) for each in found["items"]] == expected
+        assert found["totalCount"] == len(expected)
+
+
+def test_declared_values_have_the_texts_they_are_compared_with(client: Client) -> None:
+    purposes = [{"oneOf": {"of": {"attribute": "purpose"}, "texts": texts}} for texts in (["a", "b"], ["b", "c"])]
+    rule = document()["steps"][0]["rules"][0]
+    steps = [{"name": "Purpose", "outcome": "blocked", "rules": [rule | {"condition": {"any": purposes}}]}]
+    attributes = [{"name": "purpose", "kind": "string"}, {"name": "requestedAmount", "kind": "decimal"}]
+    found = published(client, "texts", document(steps=steps, attributes=attributes, indicators=[]))
+    assert [each["texts"] for each in found["attributes"]] == [["a", "b", "c"], []]
+    assert [each["texts"] for each in found["declaredInputs"]] == [[]]
+
+
+def test_a_check_finds_what_saving_would_and_stores_nothing(client: Client) -> None:
+    cases: list[tuple[object, list[str], list[str]]] = [
+        (document(), [], []),
+        (lenient(), [], ["DecisionPolicy.LenientCap"]),
+        (document(defaultOutcome="perhaps"), ["/defaultOutcome"], []),
+        (document(slug="another"), ["/slug"], []),
+    ]
+    for sent, at_fault, warnings in cases:
+        answer = client.post(f"{BASE}/new/check", sent)
+        assert answer.status_code == 200
+        data = answer.json()["data"]
+        assert [each["pointer"] for each in data["faults"]] == at_fault
+        assert [each["code"] for each in data["warnings"]] == warnings
+        attempt = put(client, "new", sent)
+        if at_fault or warnings:
+            assert [each["pointer"] for each in attempt.json()["errors"]] == [
+                each["pointer"] for each in (*data["faults"], *data["warnings"])
+            ]
+    assert states(client, "new") == {1: "draft"}
 
 
 # Saving

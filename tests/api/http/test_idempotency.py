@@ -37,6 +37,7 @@ NOT_CREATING = {  # they create nothing that a repetition would create again
     "unarchiveRuleset",
     "approveRequest",
     "declineRequest",
+    "checkDecisionPolicy",
 }
 parametrize = pytest.mark.parametrize
 

@@ -243,6 +243,7 @@ attributes = Table(
     Column("set_at", UtcDateTime, nullable=False),
     Column("set_by", String(40), nullable=False),  # as in the audit trail
     Index("ix_attributes_customer_number_name", "customer_number", "name", "number"),
+    Index("ix_attributes_customer_number_set_at", "customer_number", "set_at", "number"),
 )
 
 # A customer's related parties. Every change stores a complete new list; the last one applies.
@@ -289,6 +290,7 @@ corrections = Table(
     Column("revoked_by", String(40)),
     Column("revoking_job", Uuid),
     Index("ix_corrections_client_id_customer_number", "client_id", "customer_number", "number"),
+    Index("ix_corrections_customer_number_made_at", "customer_number", "made_at", "number"),
 )
 
 # Findings, and events that limit the rating, that a person resolved. The key is a digest of the code and the
@@ -412,6 +414,8 @@ jobs = Table(
           postgresql_where=text("status = 'Queued'")),
     Index("ix_jobs_client_id_created_at", "client_id", "created_at", "received_seq"),
     Index("ix_jobs_customer_number_received_seq", "customer_number", "received_seq"),
+    Index("ix_jobs_customer_number_created_at", "customer_number", "created_at", "received_seq"),
+    Index("ix_jobs_customer_number_completed_at", "customer_number", "completed_at", "received_seq"),
     Index("ix_jobs_landing_path", "landing_path", sqlite_where=text("landing_path IS NOT NULL"),
           postgresql_where=text("landing_path IS NOT NULL")),
     Index("ix_jobs_customer_live", "customer_number", sqlite_where=text("status IN ('Queued', 'Running')"),
@@ -871,6 +875,7 @@ evaluations = Table(
     Index("ix_evaluations_client_id_at", "client_id", "at", "number", "policy_id", "outcome", "what_if", "shadow_of"),
     Index("ix_evaluations_customer_number_number", "customer_number", "number"),
     Index("ix_evaluations_policy_id_number", "policy_id", "number"),
+    Index("ix_evaluations_customer_number_at", "customer_number", "at", "number"),
 )
 refuse(evaluations, "UPDATE")
 
@@ -1009,8 +1014,91 @@ rule_matches = Table(
     Index("ix_rule_matches_customer_number_number", "customer_number", "number"),
     Index("ix_rule_matches_ruleset_id_number", "ruleset_id", "number"),
     Index("ix_rule_matches_client_id_at", "client_id", "at"),
+    Index("ix_rule_matches_customer_number_at", "customer_number", "at", "number"),
 )
 refuse(rule_matches, "UPDATE")
+
+# What waits for people: an alert for each match, and decisions that a person has to complete. This is the current state
+# of each; what people did with it is in `work_actions`.
+work_items = Table(
+    "work_items",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("item_id", Uuid, nullable=False, unique=True),  # of the match or the evaluation
+    Column("kind", String(8), nullable=False),  # `alert` or `decision`
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("subject_id", Uuid, nullable=False),  # the ruleset or the policy
+    Column("at", UtcDateTime, nullable=False),  # of the match or the evaluation
+    Column("state", String(12), nullable=False),  # `open`, `acknowledged` or `closed`
+    Column("snoozed_until", UtcDateTime),  # an open item is snoozed until then
+    Column("assignee", String(40)),  # as in the audit trail
+    Index("ix_work_items_waiting", "client_id", "number", "kind", "assignee", "snoozed_until",
+          sqlite_where=text("state <> 'closed'"), postgresql_where=text("state <> 'closed'")),
+    Index("ix_work_items_assigned", "client_id", "assignee", "number", "kind", "snoozed_until",
+          sqlite_where=text("state <> 'closed'"), postgresql_where=text("state <> 'closed'")),
+    Index("ix_work_items_client_id_kind_state", "client_id", "kind", "state", "number", "snoozed_until"),
+    Index("ix_work_items_client_id_kind_number", "client_id", "kind", "number"),
+    Index("ix_work_items_customer_number_subject_id", "customer_number", "subject_id", "number"),
+    Index("ix_work_items_subject_id_number", "subject_id", "number"),
+)  # fmt: skip
+
+# What people did with work items. The last action of each kind applies.
+work_actions = Table(
+    "work_actions",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("item_id", ForeignKey("work_items.item_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("action", String(12), nullable=False),
+    Column("until", UtcDateTime),  # of a snooze
+    Column("reason", Text),
+    Column("assignee", String(40)),  # of an assignment; null: to nobody
+    Column("at", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
+    Index("ix_work_actions_item_id_number", "item_id", "number"),
+    Index("ix_work_actions_customer_number_at", "customer_number", "at", "number"),
+)
+refuse(work_actions, "UPDATE")
+
+# People's notes on customers. A deleted note keeps its row, without the text.
+notes = Table(
+    "notes",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("note_id", Uuid, nullable=False, unique=True),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("evaluation_id", Uuid),  # what it is about; both null: the customer
+    Column("match_id", Uuid),
+    Column("text", Text),  # null: deleted
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    Column("deleted_at", UtcDateTime),
+    Column("deleted_by", String(40)),
+    Index("ix_notes_customer_number_created_at", "customer_number", "created_at", "number"),
+)
+
+# Files that people attached to customers, sealed in the lake. A deleted one keeps its row, without name and file.
+attachments = Table(
+    "attachments",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("attachment_id", Uuid, nullable=False, unique=True),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("file_name", String(255)),  # only for display, never used as a path; may be empty; null: deleted
+    Column("sha256", LargeBinary(32), nullable=False),  # of the file as sent
+    Column("size", BigInteger, nullable=False),  # in bytes
+    Column("path", Text),  # the sealed file in the lake; null: deleted
+    Column("stored_sha256", LargeBinary(32)),  # of the sealed file
+    Column("data_key", ForeignKey("vault_keys.key_id")),  # the key it is sealed with
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    Column("deleted_at", UtcDateTime),
+    Column("deleted_by", String(40)),
+    Index("ix_attachments_customer_number_created_at", "customer_number", "created_at", "number"),
+    Index("uq_attachments_path", "path", unique=True, sqlite_where=text("path IS NOT NULL"),
+          postgresql_where=text("path IS NOT NULL")),
+)  # fmt: skip
 
 # Data keys, which secrets are sealed with. They are wrapped with the master key, each bound to its id and purpose.
 vault_keys = Table(

@@ -21,6 +21,7 @@ values sealed before can't be opened any more, and everything else continues to 
 import hmac
 import logging
 import os
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ from pipelines.vocabulary.errors import Conflict, Unavailable
 from storage.core import audit, durable
 from storage.core.audit import OPERATOR
 from storage.core.database import UNREACHABLE, Database, Reading, Writing, insert_into, values_of
-from storage.core.models import statement_files, subscriptions, vault_keys
+from storage.core.models import attachments, statement_files, subscriptions, vault_keys
 from storage.core.settings import Settings, SettingsError, key_text, new_key
 from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of, prefix
 
@@ -73,7 +74,7 @@ class Sealed:
     """Numbers of values that are sealed with a data key."""
 
     webhook_secrets: int = 0
-    originals: int = 0
+    originals: int = 0  # PDF statements and attachments
     passwords: int = 0
 
 
@@ -387,11 +388,12 @@ def sealed_under(r: Reading) -> dict[int, Sealed]:
     """Return how many values are sealed with each data key, by its id. Keys without values are left out."""
     secrets = _by_prefix(r, subscriptions.c.secret)
     passwords = _by_prefix(r, statement_files.c.password)
-    data_key = statement_files.c.data_key
-    query = select(data_key, func.count()).where(data_key.is_not(None), statement_files.c.path.is_not(None))
-    originals = dict(tuple(row) for row in r.execute(query.group_by(data_key)))
+    originals = Counter[int]()
+    for files in (statement_files.c, attachments.c):
+        query = select(files.data_key, func.count()).where(files.data_key.is_not(None), files.path.is_not(None))
+        originals.update(dict(tuple(row) for row in r.execute(query.group_by(files.data_key))))
     ids = secrets.keys() | passwords.keys() | originals.keys()
-    return {each: Sealed(secrets.get(each, 0), originals.get(each, 0), passwords.get(each, 0)) for each in ids}
+    return {each: Sealed(secrets.get(each, 0), originals[each], passwords.get(each, 0)) for each in ids}
 
 
 def _by_prefix(r: Reading, column: Column[bytes]) -> dict[int, int]:
@@ -416,7 +418,7 @@ def forget(db: Database, now: datetime) -> list[int]:
             return []
     with db.writing() as w:
         if w.dialect.name == "postgresql":  # concurrent inserts are either committed and seen, or wait
-            w.execute(text("LOCK TABLE subscriptions, statement_files IN SHARE MODE"))
+            w.execute(text("LOCK TABLE subscriptions, statement_files, attachments IN SHARE MODE"))
         gone = _forgettable(w, now)
         w.execute(delete(vault_keys).where(vault_keys.c.key_id.in_(gone)))
     return gone

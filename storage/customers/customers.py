@@ -101,7 +101,12 @@ def with_id(r: Reading, customer_id: UUID) -> Customer:
 
 def lock(w: Writing, customer: Customer) -> None:
     """Lock the customer until this transaction ends. Rows that refer to the customer can still be written."""
-    w.execute(select(customers.c.number).where(customers.c.number == customer.number).with_for_update(key_share=True))
+    lock_number(w, customer.number)
+
+
+def lock_number(w: Writing, number: int) -> None:
+    """Lock the customer with this number, as `lock` does."""
+    w.execute(select(customers.c.number).where(customers.c.number == number).with_for_update(key_share=True))
 
 
 def lock_all(w: Writing, customer_numbers: Iterable[int]) -> None:

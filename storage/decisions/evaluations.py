@@ -16,8 +16,10 @@ from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import customers, decision_overrides, evaluations, policies
 from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, limited, total_of
 from storage.customers import summaries
-from storage.customers.customers import Customer
+from storage.customers.customers import Customer, lock_number
 from storage.decisions.policies import StoredPolicy
+from storage.work import items
+from storage.work.items import Kind, NewItem
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,15 @@ class Override:
 
 
 def save(w: Writing, new: NewEvaluation) -> None:
-    """Store an evaluation with its record."""
+    """Store an evaluation with its record. If it is a decision, it waits for a person instead of an earlier one."""
+    decides = not new.what_if and new.shadow_of is None
+    if decides:
+        lock_number(w, new.customer_number)
     w.execute(insert(evaluations), {**vars(new), "sha256": sha256(new.record).digest()})
-    if not new.what_if and new.shadow_of is None:
+    if decides:
         summaries.refresh(w, [new.customer_number], summaries.OF_DECISIONS)
+        subject = (new.client_id, new.customer_number, new.policy_id)
+        items.replace_decision(w, NewItem(new.evaluation_id, Kind.DECISION, *subject, new.at), new.outcome)
 
 
 def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:
@@ -199,6 +206,7 @@ def add_override(
     override = Override(outcome, reason, decided_by, now, who)
     w.execute(insert(decision_overrides).values(evaluation_id=evaluation.evaluation_id, **vars(override)))
     summaries.refresh(w, [evaluation.customer_number], summaries.OF_DECISIONS)
+    items.close_decision(w, evaluation.evaluation_id)
     return override
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import polars as pl
-from sqlalchemy import ColumnElement, delete, exists, insert, null, select, update
+from sqlalchemy import ColumnElement, exists, insert, null, select, update
 
 from pipelines.intake.accounts import Account
 from pipelines.intake.pdf.page.result import Extraction, Kind, Reason, Refusal, Severity, Signal, Statement, Verdict
@@ -25,7 +25,7 @@ from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.schemas import STATEMENT_ROWS
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.core.lake import Lake, Stored
-from storage.core.models import Flow, JobStatus, Stage, damaged_files, segments, statement_files, statements
+from storage.core.models import Flow, JobStatus, Stage, segments, statement_files, statements
 from storage.core.models import jobs as all_jobs
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.core.segments import register
@@ -166,20 +166,6 @@ def open_password(vault: Vault, file: StatementFile) -> str | None:
     if file.password is None:
         return None
     return vault.open(file.password, password_context(file.file_id)).decode()
-
-
-def replace_original(w: Writing, lake: Lake, file_id: UUID, old_path: str, new: Stored, data_key: int) -> int:
-    """Replace the stored original of a file by a resealed one. Return 1, or 0 if another transaction did so first.
-
-    Raises:
-        Unavailable: the new file was removed as an orphan.
-    """
-    same = (statement_files.c.file_id == file_id, statement_files.c.path == old_path)
-    values = {"path": new.path, "stored_sha256": new.sha256, "data_key": data_key}
-    moved = w.execute(update(statement_files).where(*same).values(values)).rowcount
-    w.execute(delete(damaged_files).where(damaged_files.c.path == old_path))
-    lake.require(new.path)
-    return moved
 
 
 def original_context(file_id: UUID) -> bytes:

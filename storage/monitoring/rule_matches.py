@@ -34,6 +34,8 @@ from storage.monitoring import attributes, rulesets
 from storage.monitoring.rulesets import StoredRuleset
 from storage.webhooks import outbox
 from storage.webhooks.outbox import NewEvent
+from storage.work import items
+from storage.work.items import Kind, NewItem
 
 COUNTED = ("observed", "held", "unknown", "fired")
 
@@ -140,7 +142,7 @@ def _reset(w: Writing, reset: pl.DataFrame) -> None:
 
 
 def _fire(w: Writing, matches: Sequence[NewMatch], now: datetime) -> None:
-    """Write states, matches and events."""
+    """Write states, matches, alerts and events."""
     if not matches:
         return
     key = ("customer_number", "ruleset_id", "rule")
@@ -154,12 +156,18 @@ def _fire(w: Writing, matches: Sequence[NewMatch], now: datetime) -> None:
     ]
     w.execute(state.on_conflict_do_update(index_elements=key, set_=again), fired)
     w.execute(insert(rule_matches), [_row(each) for each in matches])
+    items.open_alerts(w, [_alert(each) for each in matches])
     outbox.enqueue(w, [_event(each) for each in matches])
 
 
 def _row(match: NewMatch) -> dict[str, Any]:
     columns = {name: value for name, value in vars(match).items() if name != "event"}
     return {**columns, "rules": list(match.rules), "sha256": sha256(match.record).digest()}
+
+
+def _alert(match: NewMatch) -> NewItem:
+    subject = (match.client_id, match.customer_number, match.ruleset_id)
+    return NewItem(match.match_id, Kind.ALERT, *subject, match.at)
 
 
 def _event(match: NewMatch) -> NewEvent:

@@ -21,7 +21,16 @@ from sqlalchemy import ColumnElement, delete, select, union_all
 
 from storage.core.database import AnySelect, Reading, Writing, insert_into
 from storage.core.lake import Lake
-from storage.core.models import customers, damaged_files, jobs, locations, passes, segments, statement_files
+from storage.core.models import (
+    attachments,
+    customers,
+    damaged_files,
+    jobs,
+    locations,
+    passes,
+    segments,
+    statement_files,
+)
 from storage.core.store import Store
 
 PASS = "integrity"
@@ -78,6 +87,14 @@ _KINDS = (
             statement_files.c.path.is_not(None)
         ),
         statement_files.c.path,
+        str,
+    ),
+    _Kind(
+        "attachments",
+        select(attachments.c.path, attachments.c.path, attachments.c.stored_sha256).where(
+            attachments.c.path.is_not(None)
+        ),
+        attachments.c.path,
         str,
     ),
 )
@@ -137,12 +154,13 @@ def all_named(r: Reading) -> Iterator[tuple[str, bytes]]:
 
 
 def select_named(r: Reading, paths: Iterable[str]) -> set[str]:
-    """Return those of the paths that the database names as a segment, a landing file or a PDF."""
+    """Return those of the paths that the database names as a segment, a landing file, a PDF or an attachment."""
     candidates = list(paths)
     query = union_all(
         select(segments.c.path).where(segments.c.path.in_(candidates)),
         select(jobs.c.landing_path).where(jobs.c.landing_path.in_(candidates)),
         select(statement_files.c.path).where(statement_files.c.path.in_(candidates)),
+        select(attachments.c.path).where(attachments.c.path.in_(candidates)),
     )
     return set(r.execute(query).scalars())
 
@@ -217,6 +235,7 @@ def _customers_by_path(r: Reading, paths: Sequence[str]) -> Mapping[str, list[UU
     )
     submitted = select(jobs.c.landing_path, customers.c.customer_id).join_from(jobs, customers)
     sent = select(statement_files.c.path, customers.c.customer_id).join_from(statement_files, customers)
+    attached = select(attachments.c.path, customers.c.customer_id).join_from(attachments, customers)
     read = (
         select(jobs.c.statement_rows_path, customers.c.customer_id)
         .join_from(jobs, customers)
@@ -225,6 +244,7 @@ def _customers_by_path(r: Reading, paths: Sequence[str]) -> Mapping[str, list[UU
     named_by = (
         *(live, submitted.where(jobs.c.landing_path.in_(paths))),
         *(sent.where(statement_files.c.path.in_(paths)), read),
+        attached.where(attachments.c.path.in_(paths)),
     )
     by_path: dict[str, list[UUID]] = defaultdict(list)
     for path, customer_id in r.execute(union_all(*named_by)):

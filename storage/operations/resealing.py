@@ -4,9 +4,10 @@ The service keeps running meanwhile. Values are resealed in slices, by condition
 in between. A reader opens each value with the data key that the value names. The values still sealed under an older key
 are the work left, so resealing may be killed at any time and continues at the next call.
 
-A PDF's original is a file, and files never change. Therefore a new file is written first and made durable; then one
-transaction names it instead of the old one, which becomes an orphan. The old file's time of modification is set to now,
-so that the sweep leaves it alone while a reader that looked up its name before may still read it.
+PDF statements and attachments are files, and files never change. Therefore a new file is written first and made
+durable; then one transaction names it instead of the old one, which becomes an orphan. The old file's time of
+modification is set to now, so that the sweep leaves it alone while a reader that looked up its name before may still
+read it.
 
 A process that read the data keys just before the change uses the older one for at most `FRESH_FOR_S`. `reseal` waits
 that long and then does a second pass.
@@ -20,16 +21,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Column, ColumnElement, Table, select, true, update
+from sqlalchemy import Column, ColumnElement, Table, delete, select, true, update
 
 from pipelines.vocabulary.errors import Corrupt
 from storage.core import vault, vault_keys
-from storage.core.database import AnyRow, AnySelect
-from storage.core.models import statement_files, subscriptions
+from storage.core.database import AnyRow, AnySelect, Writing
+from storage.core.lake import Stored
+from storage.core.models import attachments as attachment_files
+from storage.core.models import damaged_files, statement_files, subscriptions
 from storage.core.store import Store
 from storage.core.vault import key_of
 from storage.core.vault_keys import not_under
 from storage.intake import statements
+from storage.work import attachments
 
 SLICE = 100  # values that one transaction reseals, or files that one query lists
 ORIGINAL = "original"
@@ -74,6 +78,26 @@ PASSWORDS = _Kind(
 )
 
 
+@dataclass(frozen=True)
+class _Files:
+    """Sealed files of one table, whose columns `path`, `stored_sha256` and `data_key` name the stored file."""
+
+    table: Table
+    id: Column[UUID]
+    context: Callable[[UUID], bytes]
+    folder: str
+    suffix: str
+
+
+ORIGINALS = (
+    _Files(
+        *(statement_files, statement_files.c.file_id, statements.original_context),
+        *(statements.FOLDER, ".pdf.sealed"),
+    ),
+    _Files(attachment_files, attachment_files.c.attachment_id, attachments.context, attachments.FOLDER, ".sealed"),
+)
+
+
 def reseal(store: Store, clock: Callable[[], datetime]) -> Resealed:
     """Finish the work of an earlier call; if there is none left, create a new data key and reseal everything under it.
 
@@ -108,11 +132,12 @@ class _Pass:
         for kind in (SECRETS, PASSWORDS):
             for values in self._slices(kind.id, kind.value.label("value"), where=not_under(kind.value, self._key_id)):
                 self._reseal_values(kind, values)
-        path, data_key = statement_files.c.path, statement_files.c.data_key
-        old = path.is_not(None) & data_key.is_distinct_from(self._key_id)
-        for files in self._slices(statement_files.c.file_id, path, statement_files.c.stored_sha256, where=old):
-            for file in files:
-                self._reseal_original(file, clock())
+        for files in ORIGINALS:
+            path, data_key = files.table.c.path, files.table.c.data_key
+            old = path.is_not(None) & data_key.is_distinct_from(self._key_id)
+            for slice_ in self._slices(files.id, path, files.table.c.stored_sha256, where=old):
+                for file in slice_:
+                    self._reseal_original(files, file, clock())
 
     def result(self, *, made: bool) -> Resealed:
         return Resealed(
@@ -156,15 +181,25 @@ class _Pass:
             self._unreadable[f"{kind.name} {value_id}"] = None
             return None
 
-    def _reseal_original(self, file: AnyRow, now: datetime) -> None:
-        context, keys, lake = statements.original_context(file.id), self._store.vault, self._store.lake
+    def _reseal_original(self, files: _Files, file: AnyRow, now: datetime) -> None:
+        context, keys, lake = files.context(file.id), self._store.vault, self._store.lake
         try:
             content = keys.open(lake.verified(file.path, file.stored_sha256).read_bytes(), context)
         except (Corrupt, OSError):
             self._unreadable[file.path] = None
             return
         sealed = keys.seal(content, context)
-        stored = lake.put(f"{statements.FOLDER}/{now:%Y-%m-%d}/{uuid4()}.pdf.sealed", sealed)
+        stored = lake.put(f"{files.folder}/{now:%Y-%m-%d}/{uuid4()}{files.suffix}", sealed)
         lake.touch(file.path)
         with self._store.db.writing() as w:
-            self.resealed[ORIGINAL] += statements.replace_original(w, lake, file.id, file.path, stored, key_of(sealed))
+            self.resealed[ORIGINAL] += _replace_original(w, files, file, stored, key_of(sealed))
+            lake.require(stored.path)
+
+
+def _replace_original(w: Writing, files: _Files, old: AnyRow, new: Stored, data_key: int) -> int:
+    """Name a resealed file instead of the old one. Return 1, or 0 if another transaction did so first."""
+    columns = files.table.c
+    values = {"path": new.path, "stored_sha256": new.sha256, "data_key": data_key}
+    moved = w.execute(update(files.table).where(files.id == old.id, columns.path == old.path).values(values)).rowcount
+    w.execute(delete(damaged_files).where(damaged_files.c.path == old.path))
+    return moved

@@ -7,6 +7,7 @@ What is kept, and for how long:
   portfolio: for `TIDEMARK_RETENTION` after they were replaced. A segment is removed with the last of its locations.
 - **PDF statements**, encrypted as they were sent, and the rows read from them with their positions on the pages: for
   ever, like landing files.
+- **Attachments**, encrypted as they were sent: until a person deletes them.
 - **Landing files**: for ever. They are the raw record: refused rows and unknown fields are stored nowhere else, and
   retractions, replays and the repair of a damaged segment are computed from them.
 - **Outcomes** (refused and duplicate rows): as long as their jobs, whose `errors` and `duplicates` read them.
@@ -15,6 +16,7 @@ What is kept, and for how long:
 - **Sessions and sign-in links**: until they end. Users are disabled, never deleted, because the audit trail names them.
 - **Retired data keys**: at least two days, and as long as anything is encrypted under them.
 - **Policies, evaluations, overrides and requests for approval**: for ever; they are only in the database.
+- **Notes, and what people did with alerts and decisions**: for ever, but the text of a note until it is deleted.
 - **Rulesets and matches**: for ever, also only in the database. Which rules have fired is kept until they are reset;
   the daily counts of each rule (`rule_counts`) for 400 days.
 
@@ -70,7 +72,7 @@ from storage.operations.integrity import last_finished, select_named, update_pas
 
 # The sweep touches no other folder, because its files may be named elsewhere.
 LANDING = "landing"
-FOLDERS = (LANDING, "statements", "transactions", "outcomes", "portfolio", "backtests", "simulations")
+FOLDERS = (LANDING, "statements", "attachments", "transactions", "outcomes", "portfolio", "backtests", "simulations")
 ORPHAN_AGE = timedelta(hours=24)
 COUNTS_RETAINED = timedelta(days=400)  # of `rule_counts`: a year to compare with, and the period that is shown
 SWEEP_OVERDUE = timedelta(days=7)  # longer than nightly sweeps are ever late: our judgement
@@ -287,7 +289,7 @@ def _select_unnamed(r: Reading, files: Sequence[Found]) -> list[Found]:
 def _lock_naming_tables(w: Writing) -> None:
     """Prevent other transactions from naming files until this one ends. SQLite has only one writer anyway."""
     if w.dialect.name == "postgresql":
-        w.execute(text("LOCK TABLE segments, jobs, statement_files IN SHARE MODE"))
+        w.execute(text("LOCK TABLE segments, jobs, statement_files, attachments IN SHARE MODE"))
 
 
 def _may_belong_to_batch(file: Found, oldest_open: datetime | None) -> bool:

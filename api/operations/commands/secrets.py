@@ -48,7 +48,7 @@ def rotate(reseal: Reseal = False, as_json: AsJson = False) -> None:
     If the master key is in TIDEMARK_MASTER_KEY, put the new one in
     TIDEMARK_NEW_MASTER_KEY, run this, and restart all processes with it as
     TIDEMARK_MASTER_KEY. With --reseal the data key is replaced instead, which
-    reads and writes every stored PDF.
+    reads and writes every stored PDF and attachment.
 
     Example: tidemark secrets rotate
     """

@@ -34,6 +34,7 @@ REFUSED: Final = (
     "UPDATE approvals SET request = '{}'",
     "UPDATE approvals SET requested_by = 'nobody'",
     "DELETE FROM approvals",
+    "UPDATE work_actions SET reason = 'none'",
 )
 REFUSED_ON_POSTGRESQL: Final = ("TRUNCATE audit", "TRUNCATE monitoring_ruleset_versions CASCADE")
 ALLOWED: Final = (
@@ -42,6 +43,7 @@ ALLOWED: Final = (
     "DELETE FROM decision_overrides",
     "DELETE FROM evaluations",
     "DELETE FROM rule_matches",
+    "DELETE FROM work_actions",
 )
 CONDITIONS: Final = {
     "ix_batches_open": "state = 'open'",
@@ -56,6 +58,9 @@ CONDITIONS: Final = {
     "ix_jobs_queue": "status = 'Queued'",
     "ix_locations_replaced_at": "replaced_at IS NOT NULL",
     "uq_approvals_pending": "status = 'pending'",
+    "ix_work_items_assigned": "state <> 'closed'",
+    "ix_work_items_waiting": "state <> 'closed'",
+    "uq_attachments_path": "path IS NOT NULL",
     "uq_portfolio_tables_current": "replaced_at IS NULL",
     "uq_jobs_one_live_refresh": "flow = 'ReportRefresh' AND status IN ('Queued', 'Running')",
     "uq_jobs_retracts": "retracts IS NOT NULL AND status <> 'Failed'",
@@ -76,7 +81,7 @@ WHERE type = 'index' AND instr(sql, ' WHERE ')
 
 def test_database_refuses_to_change_records(store: Store, subtests: pytest.Subtests) -> None:
     fill(store, {"audit", "policy_versions", "evaluations", "decision_overrides"})
-    fill(store, {"monitoring_ruleset_versions", "rule_matches", "approvals"})
+    fill(store, {"monitoring_ruleset_versions", "rule_matches", "approvals", "work_actions"})
     for statement in (*REFUSED, *(() if store.db.is_sqlite else REFUSED_ON_POSTGRESQL)):
         with (
             subtests.test(statement),

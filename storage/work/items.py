@@ -1,0 +1,275 @@
+"""Work items: what waits for people, and what they did with it.
+
+A match is an alert. A decision waits for a person while it is the latest real one of its customer and policy, its
+outcome leaves something to decide, and nobody has overridden it. An item is written in the transaction of its match or
+evaluation, so neither exists without the other.
+
+Actions are never changed, and every one applies in any state. They are ordered by a lock on the item, so that of two at
+once the last one decides its state, and both are in its history.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func, insert, or_, select, update
+
+from pipelines.decisions import INDETERMINATE
+from pipelines.vocabulary.errors import Conflict
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
+from storage.core.models import customers, evaluations, monitoring_rulesets, policies, rule_matches, work_actions
+from storage.core.models import work_items as items
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers.customers import Customer
+
+UNDECIDED = ("conditional", INDETERMINATE)  # outcomes that leave something to a person
+
+
+class Kind(StrEnum):
+    ALERT = "alert"
+    DECISION = "decision"
+
+
+class State(StrEnum):
+    """The state of an item. A snoozed item is stored as an open one with the time until which it is snoozed."""
+
+    OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"
+    SNOOZED = "snoozed"
+    CLOSED = "closed"
+
+
+class Verb(StrEnum):
+    ACKNOWLEDGE = "acknowledge"
+    SNOOZE = "snooze"
+    CLOSE = "close"
+    REOPEN = "reopen"
+    ASSIGN = "assign"
+
+
+STATE_AFTER = {
+    Verb.ACKNOWLEDGE: State.ACKNOWLEDGED,
+    Verb.SNOOZE: State.OPEN,
+    Verb.CLOSE: State.CLOSED,
+    Verb.REOPEN: State.OPEN,
+}
+
+
+@dataclass(frozen=True)
+class NewItem:
+    """A new item. `subject_id` is the ruleset's or the policy's id."""
+
+    item_id: UUID
+    kind: Kind
+    client_id: UUID
+    customer_number: int
+    subject_id: UUID
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item as it is at a time, with what is shown of its match or evaluation."""
+
+    number: int
+    item_id: UUID
+    kind: Kind
+    at: datetime
+    state: State
+    snoozed_until: datetime | None  # null if it isn't snoozed any more
+    assignee: str | None
+    customer_id: UUID
+    customer_name: str | None
+    slug: str  # the ruleset's or the policy's
+    outcome: str | None  # of a decision
+    rules: Sequence[str]  # codes, of an alert
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a person does with an item."""
+
+    action: Verb
+    until: datetime | None = None  # of a snooze
+    reason: str | None = None
+    assignee: str | None = None  # of an assignment; null: to nobody
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastAction(Action):
+    at: datetime
+    who: str  # as in the audit trail
+
+
+@dataclass(frozen=True)
+class Unassigned:
+    """Stands for nobody in a search for an assignee."""
+
+
+NOBODY = Unassigned()
+
+
+# Opening and closing
+
+
+def open_alerts(w: Writing, new: Sequence[NewItem]) -> None:
+    """Open the items of new matches."""
+    if new:
+        w.execute(insert(items), [{**vars(each), "state": State.OPEN} for each in new])
+
+
+def replace_decision(w: Writing, new: NewItem, outcome: str) -> None:
+    """Close the item of the customer's earlier decision by the policy, and open one if the new outcome needs a person.
+
+    Whoever was assigned to the earlier one is assigned to the new one. The customer must be locked, so that of two
+    decisions at once the later one stays.
+    """
+    same = (items.c.customer_number == new.customer_number, items.c.subject_id == new.subject_id)
+    earlier = select(items.c.item_id, items.c.assignee).where(*same, items.c.state != State.CLOSED)
+    replaced = w.execute(earlier.order_by(items.c.number)).all()
+    for row in replaced:
+        close_decision(w, row.item_id)
+    if outcome in UNDECIDED:
+        assignee = replaced[-1].assignee if replaced else None
+        w.execute(insert(items).values(**vars(new), state=State.OPEN, assignee=assignee))
+
+
+def close_decision(w: Writing, evaluation_id: UUID) -> None:
+    """Close the item of a decision that was overridden or replaced, if it has one."""
+    closed = {"state": State.CLOSED, "snoozed_until": None}
+    w.execute(update(items).where(items.c.item_id == evaluation_id).values(closed))
+
+
+# Acting
+
+
+def act(w: Writing, client_id: UUID, item_id: UUID, action: Action, who: str, now: datetime) -> None:
+    """Apply an action to the client's item, and record it.
+
+    Raises:
+        Conflict: it is a decision that doesn't wait for a person, or no longer does.
+    """
+    mine = (items.c.item_id == item_id, items.c.client_id == client_id)
+    row = w.execute(select(items).where(*mine).with_for_update()).first()
+    if row is None or (row.kind == Kind.DECISION and row.state == State.CLOSED):
+        raise Conflict("Evaluation.NotWaiting", "The decision doesn't wait for a person.")
+    recorded = {"item_id": item_id, "customer_number": row.customer_number, "at": now, "who": who}
+    w.execute(insert(work_actions).values(**vars(action), **recorded))
+    w.execute(update(items).where(items.c.number == row.number).values(_changed(action)))
+
+
+def _changed(action: Action) -> dict[str, Any]:
+    if action.action is Verb.ASSIGN:
+        return {"assignee": action.assignee}
+    return {"state": STATE_AFTER[action.action], "snoozed_until": action.until}
+
+
+# Reading
+
+
+def get(r: Reading, client_id: UUID, item_id: UUID, now: datetime) -> Item | None:
+    """Return the client's item, or None if it has none with this id."""
+    row = r.execute(_SHOWN.where(items.c.item_id == item_id, items.c.client_id == client_id)).first()
+    return None if row is None else _item(row, now)
+
+
+def history(r: Reading, item: Item) -> list[PastAction]:
+    """Return what people did with an item, newest first."""
+    mine = work_actions.c.item_id == item.item_id
+    own = [work_actions.c[name] for name in PastAction.__dataclass_fields__]
+    rows = r.execute(select(*own).where(mine).order_by(work_actions.c.number.desc()))
+    return [PastAction(**values_of(row, action=Verb(row.action))) for row in rows]
+
+
+def find_waiting(
+    r: Reading,
+    client_id: UUID,
+    now: datetime,
+    *,
+    kind: Kind | None = None,
+    assignee: str | Unassigned | None = None,
+    page: Page | None = None,
+) -> Paged[Item]:
+    """Return what waits for people, newest first: items that are neither closed nor snoozed."""
+    conditions = [items.c.state != State.CLOSED, _is_awake(now), *_is_assigned(assignee)]
+    if kind is not None:
+        conditions.append(items.c.kind == kind)
+    return _find(r, client_id, conditions, now, page)
+
+
+def find_alerts(
+    r: Reading,
+    client_id: UUID,
+    now: datetime,
+    *,
+    state: State | None = None,
+    assignee: str | Unassigned | None = None,
+    customer: Customer | None = None,
+    ruleset_id: UUID | None = None,
+    page: Page | None = None,
+) -> Paged[Item]:
+    """Return the client's alerts, newest first."""
+    conditions = [items.c.kind == Kind.ALERT, *_is_in(state, now), *_is_assigned(assignee)]
+    if customer is not None:
+        conditions.append(items.c.customer_number == customer.number)
+    if ruleset_id is not None:
+        conditions.append(items.c.subject_id == ruleset_id)
+    return _find(r, client_id, conditions, now, page)
+
+
+def _find(
+    r: Reading, client_id: UUID, conditions: Sequence[ColumnElement[bool]], now: datetime, page: Page | None
+) -> Paged[Item]:
+    """Return items that meet conditions on the items' own columns. They are counted without what is shown of them."""
+    these = (items.c.client_id == client_id, *conditions)
+    rows = r.execute(limited(_SHOWN.where(*these).order_by(items.c.number.desc()), page))
+    return Paged([_item(row, now) for row in rows], total_of(r, select(items.c.number).where(*these)), page)
+
+
+def _is_assigned(assignee: str | Unassigned | None) -> Sequence[ColumnElement[bool]]:
+    if assignee is None:
+        return ()
+    return (items.c.assignee.is_(None) if isinstance(assignee, Unassigned) else items.c.assignee == assignee,)
+
+
+def _is_in(state: State | None, now: datetime) -> Sequence[ColumnElement[bool]]:
+    match state:
+        case None:
+            return ()
+        case State.OPEN:
+            return items.c.state == State.OPEN, _is_awake(now)
+        case State.SNOOZED:
+            return items.c.state == State.OPEN, items.c.snoozed_until > now
+        case _:
+            return (items.c.state == state,)
+
+
+def _is_awake(now: datetime) -> ColumnElement[bool]:
+    return or_(items.c.snoozed_until.is_(None), items.c.snoozed_until <= now)
+
+
+_SHOWN: AnySelect = (
+    select(
+        *(items.c[name] for name in ("number", "item_id", "kind", "at", "state", "snoozed_until", "assignee")),
+        customers.c.customer_id,
+        customers.c.name.label("customer_name"),
+        func.coalesce(monitoring_rulesets.c.slug, policies.c.slug).label("slug"),
+        evaluations.c.outcome,
+        rule_matches.c.rules,
+    )
+    .join_from(items, customers, customers.c.number == items.c.customer_number)
+    .outerjoin(rule_matches, rule_matches.c.match_id == items.c.item_id)
+    .outerjoin(monitoring_rulesets, monitoring_rulesets.c.ruleset_id == items.c.subject_id)
+    .outerjoin(evaluations, evaluations.c.evaluation_id == items.c.item_id)
+    .outerjoin(policies, policies.c.policy_id == items.c.subject_id)
+)
+
+
+def _item(row: AnyRow, now: datetime) -> Item:
+    snoozed = row.snoozed_until is not None and row.snoozed_until > now
+    state = State.SNOOZED if snoozed else State(row.state)
+    until = row.snoozed_until if snoozed else None
+    return Item(**values_of(row, kind=Kind(row.kind), state=state, snoozed_until=until, rules=row.rules or ()))

@@ -46,6 +46,9 @@ from storage.portfolio import portfolio_jobs
 from storage.portfolio.portfolio_jobs import BACKTEST, SIMULATION, PortfolioJob
 from storage.webhooks import subscriptions
 from storage.webhooks.subscriptions import Subscription
+from storage.work import attachments, notes
+from storage.work.attachments import Attachment
+from storage.work.notes import Note
 
 MAX_KEY_CHARACTERS = 256
 READING_ROWS = ("customer:reports", "transactions:enrich", "transactions:extract", "transactions:aggregate")
@@ -165,6 +168,12 @@ class Caller:
 
     def match(self, r: Reading, match_id: str) -> Match:
         return rule_matches.get(r, self.client_id, as_uuid(match_id))
+
+    def note(self, r: Reading, customer_id: str, note_id: str) -> Note:
+        return notes.get(r, self.customer(r, customer_id), as_uuid(note_id))
+
+    def attachment(self, r: Reading, customer_id: str, attachment_id: str) -> Attachment:
+        return attachments.get(r, self.customer(r, customer_id), as_uuid(attachment_id))
 
     def subscription(self, r: Reading, subscription_id: str) -> Subscription:
         return subscriptions.get(r, self.client_id, as_uuid(subscription_id))
@@ -426,4 +435,22 @@ LibrarySlug = Annotated[
     str,
     Path(alias="librarySlug", description="Slug of a ruleset in the library."),
     Named("Ruleset.NotFound", ("listLibrary", "200", "/data/rulesets/0/slug")),
+]
+NoteId = Annotated[
+    str,
+    _id("noteId", "note"),
+    Named(
+        "Note.NotFound",
+        ("addNote", "201", "/data/noteId"),
+        lambda caller, r, ids: caller.note(r, ids["customerId"], ids["noteId"]),
+    ),
+]
+AttachmentId = Annotated[
+    str,
+    _id("attachmentId", "attachment"),
+    Named(
+        "Attachment.NotFound",
+        ("attachFile", "201", "/data/attachmentId"),
+        lambda caller, r, ids: caller.attachment(r, ids["customerId"], ids["attachmentId"]),
+    ),
 ]

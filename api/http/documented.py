@@ -71,3 +71,9 @@ class Picture(Response):
 
 class Printed(Response):
     media_type = "application/pdf"
+
+
+class File(Response):
+    """A file of any type."""
+
+    media_type = "application/octet-stream"

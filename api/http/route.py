@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.core.limits import Limits
-from api.core.schemas.files import SentFiles
 from api.core.still_wanted import StillWanted
 from api.http import bodies, idempotency, uploads
 from api.http.bodies import Sent
@@ -102,10 +101,15 @@ class Route(APIRoute):
     @property
     def body_model(self) -> type[BaseModel] | None:
         """The model of the body's JSON."""
-        if self.body_field is None:
-            return None
-        declared = cast("type[BaseModel | Files]", self.body_field.field_info.annotation)
-        return declared if issubclass(declared, BaseModel) else SentFiles
+        if self.files is not None:
+            return self.files.accepted.model
+        return None if self.body_field is None else cast("type[BaseModel]", self.body_field.field_info.annotation)
+
+    @property
+    def files(self) -> type[Files] | None:
+        """The kind of files that the body holds."""
+        declared = None if self.body_field is None else self.body_field.field_info.annotation
+        return declared if isinstance(declared, type) and issubclass(declared, Files) else None
 
     @property
     def query_models(self) -> list[type[BaseModel]]:
@@ -125,8 +129,8 @@ class Route(APIRoute):
     def _received(self, request: Request) -> AbstractAsyncContextManager[Sent | None]:
         if self.body_model is None:
             return nullcontext()
-        if self.body_model is SentFiles:
-            return uploads.received(request)
+        if self.files is not None:
+            return uploads.received(self.files, request)
         return bodies.received(self.body_model, request)
 
     def _turn(self, request: Request, caller: Caller) -> AbstractAsyncContextManager[None]:

@@ -8,13 +8,12 @@ takes precedence over 400.
 import hashlib
 import json
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -24,17 +23,27 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from api.core.limits import Limits
-from api.core.schemas.files import MAX_FILES, MAX_PASSWORD_BYTES, SentFiles
+from api.core.schemas.common import Received
+from api.core.schemas.files import (
+    ATTACHMENT_FORM_SCHEMA,
+    FORM_SCHEMA,
+    MAX_FILES,
+    MAX_PASSWORD_BYTES,
+    SentAttachment,
+    SentFiles,
+    SentPdf,
+)
 from api.http import bodies
 from api.http.bodies import MULTIPART, Body, is_json, require_length, require_plain, too_large
 from pipelines.vocabulary.errors import InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.core.settings import Settings
+from storage.work.attachments import MAX_BYTES
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 FORM: Final = "multipart/form-data"
-MAX_PARTS = 3 * MAX_FILES  # for each file: the file, its password and a part that is ignored
+PARTS_PER_FILE = 3  # the file, its password and a part that is ignored
 MAX_HEADER_BYTES = 64 * 1024  # of a part: a file's name may be long, and is cut later
 IN_MEMORY_BYTES = 512 * 1024  # of a file
 HEAD_BYTES = 1024  # of a file: Acrobat looks for `%PDF-` in as many bytes
@@ -53,16 +62,57 @@ class SentFile:
 
 
 @dataclass(frozen=True)
-class Files:
-    """The files of a request, as its route reads them; `SentFiles` describes them as JSON."""
+class Accepted:
+    """Which files a route accepts: their models, their limits, and the area of the codes of refusals."""
 
+    model: type[Received]  # of a request in JSON
+    form: Mapping[str, Any]  # JSON Schema of a form
+    area: str
+    most_files: int
+    max_file_bytes: Callable[[Settings], int]
+    has_passwords: bool
+
+    @property
+    def most_parts(self) -> int:
+        return PARTS_PER_FILE * self.most_files
+
+    def code(self, reason: str) -> str:
+        return f"{self.area}.{reason}"
+
+    def require_small(self, size: int, settings: Settings) -> None:
+        """Raise TooLarge for a file over the limit."""
+        if size > (limit := self.max_file_bytes(settings)):
+            raise TooLarge(self.code("FileTooLarge"), f"A file may have {limit:,} bytes at most.")
+
+    @property
+    def wrong_count(self) -> InvalidRequest:
+        count = "one file" if self.most_files == 1 else f"1 to {self.most_files} files"
+        return InvalidRequest(self.code("WrongCount"), f"Send {count}.")
+
+
+@dataclass(frozen=True)
+class Files:
+    """The PDF statements of a request, as its route reads them; `SentFiles` describes them as JSON."""
+
+    accepted: ClassVar = Accepted(
+        SentFiles, FORM_SCHEMA, "Statement", MAX_FILES, lambda settings: settings.max_file_bytes, has_passwords=True
+    )
     sent: Sequence[SentFile]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.json_or_python_schema(
-            handler.generate_schema(SentFiles), core_schema.is_instance_schema(cls)
+            handler.generate_schema(cls.accepted.model), core_schema.is_instance_schema(cls)
         )
+
+
+@dataclass(frozen=True)
+class AttachedFile(Files):
+    """The one file of any type of a request; `SentAttachment` describes it as JSON."""
+
+    accepted: ClassVar = Accepted(
+        SentAttachment, ATTACHMENT_FORM_SCHEMA, "Attachment", 1, lambda _: MAX_BYTES, has_passwords=False
+    )
 
 
 @dataclass(frozen=True)
@@ -71,6 +121,7 @@ class FilesBody:
     their hashes, because a client that sends a form again uses another boundary.
     """
 
+    kind: type[Files]
     content: bytes
     files: Callable[[], Sequence[SentFile]]
 
@@ -81,31 +132,36 @@ class FilesBody:
             InvalidRequest: neither a form nor strict JSON, too many files, or none.
             TooLarge: one of them is too large.
         """
-        return Files(self.files())
+        return self.kind(self.files())
 
 
 @asynccontextmanager
-async def received(request: Request) -> AsyncIterator[FilesBody]:
+async def received(kind: type[Files], request: Request) -> AsyncIterator[FilesBody]:
     """Receive files within the limits, and hold them for the length of the block. `read` raises their faults."""
     settings: Settings = request.app.state.store.settings
     limits: Limits = request.app.state.limits
     if is_json(request.headers):
-        async with bodies.received(SentFiles, request) as body:
-            yield FilesBody(body.content, partial(_read_json, body, settings.max_file_bytes))
+        async with bodies.received(kind.accepted.model, request) as body:
+            yield FilesBody(kind, body.content, partial(_read_json, body, kind.accepted, settings))
         return
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise UnsupportedMedia("Request.NotJson", f"The body must be {FORM} or application/json in UTF-8.")
     require_plain(request.headers)
     require_length(request.headers, settings.max_multipart_bytes, MULTIPART)
-    with limits.uploads.held(request.state.held.asker) as held, _form(request, settings) as form:
-        yield await _received_form(request, form, settings.max_multipart_bytes, held.take)
+    with limits.uploads.held(request.state.held.asker) as held, _form(request, kind.accepted, settings) as form:
+        content = await _received_form(request, form, settings.max_multipart_bytes, held.take)
+        yield FilesBody(kind, content, form.read)
 
 
-def _read_json(body: Body, max_file_bytes: int) -> Sequence[SentFile]:
-    files = cast("SentFiles", body.read()).files
+def _read_json(body: Body, accepted: Accepted, settings: Settings) -> Sequence[SentFile]:
+    document = cast("SentFiles | SentAttachment", body.read())
+    files = document.files if isinstance(document, SentFiles) else [document]
     for file in files:
-        _require_small(len(file.content_base64), max_file_bytes)
-    return [_sent_file(file.file_name, file.content_base64, file.password) for file in files]
+        accepted.require_small(len(file.content_base64), settings)
+    return [
+        _sent_file(file.file_name, file.content_base64, file.password if isinstance(file, SentPdf) else None)
+        for file in files
+    ]
 
 
 def _sent_file(name: str, content: bytes, password: str | None) -> SentFile:
@@ -114,14 +170,14 @@ def _sent_file(name: str, content: bytes, password: str | None) -> SentFile:
 
 
 @contextmanager
-def _form(request: Request, settings: Settings) -> Iterator["_Form"]:
+def _form(request: Request, accepted: Accepted, settings: Settings) -> Iterator["_Form"]:
     _, options = parse_options_header(request.headers["content-type"])
     with ExitStack() as files:
-        yield _Form(options.get(b"boundary", b""), files, settings.home, settings.max_file_bytes)
+        yield _Form(options.get(b"boundary", b""), files, accepted, settings)
 
 
-async def _received_form(request: Request, form: "_Form", limit: int, take: Callable[[int], None]) -> FilesBody:
-    """Receive the whole form; stop at its first fault, or when it gets too large."""
+async def _received_form(request: Request, form: "_Form", limit: int, take: Callable[[int], None]) -> bytes:
+    """Receive the whole form, and return its fingerprint; stop at its first fault, or when it gets too large."""
     size = 0
     async for chunk in request.stream():
         take(len(chunk))
@@ -133,7 +189,7 @@ async def _received_form(request: Request, form: "_Form", limit: int, take: Call
         if form.fault is not None:
             break
     form.close()
-    return FilesBody(form.fingerprint(), form.read)
+    return form.fingerprint()
 
 
 class _Kind(Enum):
@@ -169,10 +225,10 @@ class _Part:
 class _Form:
     """A form while it is received. Parsing ends at the first fault."""
 
-    def __init__(self, boundary: bytes, files: ExitStack, folder: Path, max_file_bytes: int) -> None:
+    def __init__(self, boundary: bytes, files: ExitStack, accepted: Accepted, settings: Settings) -> None:
         self._files = files
-        self._folder = folder
-        self._max_file_bytes = max_file_bytes
+        self._accepted = accepted
+        self._settings = settings
         self._parts: list[_Part] = []
         self._header: tuple[bytearray, bytearray] = (bytearray(), bytearray())  # name and value so far
         self._headers: dict[str, str] = {}
@@ -209,7 +265,7 @@ class _Form:
             raise self.fault
         files = [part for part in self._parts if part.kind is _Kind.FILE]
         if not files:
-            raise _wrong_count()
+            raise self._accepted.wrong_count
         passwords = self._passwords(len(files))
         return [
             SentFile(part.name, part.size, part.sha256.digest(), part.head, password, part.content)
@@ -248,8 +304,8 @@ class _Form:
 
     def _part_begins(self) -> None:
         self._headers = {}
-        if len(self._parts) == MAX_PARTS:
-            raise InvalidRequest("Statement.TooManyParts", f"A form may have {MAX_PARTS} parts at most.")
+        if len(self._parts) == (most := self._accepted.most_parts):
+            raise InvalidRequest(self._accepted.code("TooManyParts"), f"A form may have {most} parts at most.")
 
     def _header_ends(self) -> None:
         name, value = self._header
@@ -258,21 +314,23 @@ class _Form:
 
     def _open_part(self) -> None:
         _, options = parse_options_header(self._headers.get("content-disposition", ""))
-        kind = {b"file": _Kind.FILE, b"password": _Kind.PASSWORD}.get(options.get(b"name", b""), _Kind.OTHER)
-        if kind is _Kind.FILE and sum(part.kind is _Kind.FILE for part in self._parts) == MAX_FILES:
-            raise _wrong_count()
+        kinds = {b"file": _Kind.FILE} | ({b"password": _Kind.PASSWORD} if self._accepted.has_passwords else {})
+        kind = kinds.get(options.get(b"name", b""), _Kind.OTHER)
+        files = sum(part.kind is _Kind.FILE for part in self._parts)
+        if kind is _Kind.FILE and files == self._accepted.most_files:
+            raise self._accepted.wrong_count
         sink = None if kind is _Kind.OTHER else self._files.enter_context(self._unnamed_file())
         self._parts.append(_Part(kind, options.get(b"filename", b"").decode(errors="replace"), sink))
 
     def _unnamed_file(self) -> "tempfile.SpooledTemporaryFile[bytes]":
         """Return a file in memory, which moves to an unnamed file on disk when it grows."""
-        return tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES, dir=str(self._folder))
+        return tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES, dir=str(self._settings.home))
 
     def _add(self, data: bytes) -> None:
         part = self._parts[-1]
         part.add(data)
         if part.kind is _Kind.FILE:
-            _require_small(part.size, self._max_file_bytes)
+            self._accepted.require_small(part.size, self._settings)
         elif part.kind is _Kind.PASSWORD and part.size > MAX_PASSWORD_BYTES:
             raise _invalid_password()
 
@@ -280,17 +338,8 @@ class _Form:
         self._whole = True
 
 
-def _require_small(size: int, limit: int) -> None:
-    if size > limit:
-        raise TooLarge("Statement.FileTooLarge", f"A file may have {limit:,} bytes at most.")
-
-
 def _malformed(detail: str) -> InvalidRequest:
     return InvalidRequest("Request.MalformedForm", detail)
-
-
-def _wrong_count() -> InvalidRequest:
-    return InvalidRequest("Statement.WrongCount", f"Send 1 to {MAX_FILES} files.")
 
 
 def _invalid_password() -> InvalidRequest:

@@ -29,7 +29,7 @@ MAGIC = b"%PDF-"
 SEALED_AT_ONCE = 4  # encrypting a file takes three times its size in memory
 DRAWN_AT_ONCE = 2  # pages, each in a child process (our judgement)
 
-_sealing = BoundedSemaphore(SEALED_AT_ONCE)
+sealing = BoundedSemaphore(SEALED_AT_ONCE)
 
 
 def submit(caller: Caller, customer_id: str, files: Files) -> Response:
@@ -65,7 +65,7 @@ def _store_file(caller: Caller, file: SentFile) -> NewFile:
     if not _is_pdf(file):
         return NewFile(file_id, name, file.sha256, file.size, refusal=Refusal.CORRUPT, message="The file is not a PDF.")
     store = caller.store
-    with _sealing:
+    with sealing:
         sealed = statements.seal_original(store.vault, file_id, file.content())
         stored = store.lake.put(f"{statements.FOLDER}/{caller.now:%Y-%m-%d}/{file_id}.pdf.sealed", sealed)
     password = file.password and statements.seal_password(store.vault, file_id, file.password)

@@ -45,6 +45,7 @@ from api.service.connections import Connection, check_progress
 from api.service.routes import docs
 from api.webhooks import events
 from api.webhooks.routes import webhooks
+from api.work.routes import records, work
 from storage.core import logs
 from storage.core.heartbeat import watched_loop
 from storage.core.store import Store
@@ -54,7 +55,7 @@ from storage.webhooks.delivery_figures import Load
 ROUTERS = (
     *(customers, knowledge, transactions, statements, derived, corrections, taxonomy, jobs),
     *(reports, report_page, resolutions, metrics, policies, backtests, evaluations, letters),
-    *(monitoring, simulations, approvals, webhooks, health, scraping),
+    *(monitoring, simulations, work, records, approvals, webhooks, health, scraping),
 )
 TICKS_PER_CHECK = 10  # uvicorn's ticks are a tenth of a second
 GRACE_S = 10  # how long requests in flight may take when the service stops

@@ -23,7 +23,6 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from api.core.schemas.common import Problem
 from api.core.schemas.examples import example, models_in
-from api.core.schemas.files import FORM_SCHEMA, SentFiles
 from api.core.schemas.rules import Rule
 from api.http import problems
 from api.http.dependencies import Allow
@@ -140,8 +139,8 @@ def _complete_request(operation: dict[str, Any], route: Route) -> None:
     operation["description"] += f"\n\nScope: {' or '.join(f'`{scope}`' for scope in allow.scopes)}."
     if (model := route.body_model) is not None:
         operation["requestBody"]["content"]["application/json"]["example"] = example(model)
-        if model is SentFiles:
-            operation["requestBody"]["content"][FORM] = {"schema": FORM_SCHEMA}
+        if route.files is not None:
+            operation["requestBody"]["content"][FORM] = {"schema": route.files.accepted.form}
 
 
 def _give_example(content: dict[str, Any], route: APIRoute, status: int) -> None:

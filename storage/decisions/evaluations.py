@@ -19,7 +19,7 @@ from storage.customers import summaries
 from storage.customers.customers import Customer, lock_number
 from storage.decisions.policies import StoredPolicy
 from storage.work import items
-from storage.work.items import Kind, NewItem
+from storage.work.items import ItemKind, NewItem
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def save(w: Writing, new: NewEvaluation) -> None:
     if decides:
         summaries.refresh(w, [new.customer_number], summaries.OF_DECISIONS)
         subject = (new.client_id, new.customer_number, new.policy_id)
-        items.replace_decision(w, NewItem(new.evaluation_id, Kind.DECISION, *subject, new.at), new.outcome)
+        items.replace_decision(w, NewItem(new.evaluation_id, ItemKind.DECISION, *subject, new.at), new.outcome)
 
 
 def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:

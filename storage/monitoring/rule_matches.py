@@ -11,7 +11,7 @@ States, matches and events are written together with whatever else the transacti
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -35,7 +35,7 @@ from storage.monitoring.rulesets import StoredRuleset
 from storage.webhooks import outbox
 from storage.webhooks.outbox import NewEvent
 from storage.work import items
-from storage.work.items import Kind, NewItem
+from storage.work.items import ItemKind, NewItem
 
 COUNTED = ("observed", "held", "unknown", "fired")
 
@@ -167,7 +167,7 @@ def _row(match: NewMatch) -> dict[str, Any]:
 
 def _alert(match: NewMatch) -> NewItem:
     subject = (match.client_id, match.customer_number, match.ruleset_id)
-    return NewItem(match.match_id, Kind.ALERT, *subject, match.at)
+    return NewItem(match.match_id, ItemKind.ALERT, *subject, match.at)
 
 
 def _event(match: NewMatch) -> NewEvent:
@@ -212,6 +212,12 @@ def with_id(r: Reading, match_id: UUID) -> Match:
         NotFound: unknown.
     """
     return _get(r, _SHOWN.where(rule_matches.c.match_id == match_id))
+
+
+def with_ids(r: Reading, client_id: UUID, match_ids: Collection[UUID]) -> dict[UUID, Match]:
+    """Return the client's matches with these ids."""
+    query = _SHOWN.where(rule_matches.c.client_id == client_id, rule_matches.c.match_id.in_(match_ids))
+    return {row.match_id: _shown(row) for row in r.execute(query)}
 
 
 def find(

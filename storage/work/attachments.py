@@ -12,7 +12,7 @@ from sqlalchemy import insert, select, update
 
 from pipelines.vocabulary.errors import Gone, NotFound
 from storage.core.database import AnySelect, Reading, Writing
-from storage.core.lake import Stored
+from storage.core.lake import Lake, Stored
 from storage.core.models import attachments, damaged_files
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.core.store import Store
@@ -63,7 +63,7 @@ def context(attachment_id: UUID) -> bytes:
     return b"attachment:" + attachment_id.bytes
 
 
-def add(w: Writing, store: Store, customer: Customer, new: NewAttachment, who: str, now: datetime) -> Attachment:
+def add(w: Writing, lake: Lake, customer: Customer, new: NewAttachment, who: str, now: datetime) -> Attachment:
     """Name a sealed file as the customer's attachment.
 
     Raises:
@@ -73,7 +73,7 @@ def add(w: Writing, store: Store, customer: Customer, new: NewAttachment, who: s
     sent = {"file_name": new.file_name, "sha256": new.sha256, "size": new.size}
     row = {"attachment_id": new.attachment_id, "customer_number": customer.number, **sent, **stored}
     w.execute(insert(attachments).values(row | {"created_at": now, "created_by": who}))
-    store.lake.require(new.stored.path)
+    lake.require(new.stored.path)
     return get(w, customer, new.attachment_id)
 
 
@@ -121,7 +121,7 @@ def open_content(store: Store, attachment: Attachment) -> bytes:
         Corrupt: the stored file is missing or damaged.
     """
     if attachment.path is None or attachment.stored_sha256 is None:
-        raise Gone("Attachment.Deleted", "The attachment was deleted.")
+        raise Gone("Attachment.Gone", "The attachment was deleted.")
     path = store.lake.verified(attachment.path, attachment.stored_sha256)
     return store.vault.open(path.read_bytes(), context(attachment.attachment_id))
 

@@ -28,12 +28,12 @@ from storage.customers.customers import Customer
 UNDECIDED = ("conditional", INDETERMINATE)  # outcomes that leave something to a person
 
 
-class Kind(StrEnum):
+class ItemKind(StrEnum):
     ALERT = "alert"
     DECISION = "decision"
 
 
-class State(StrEnum):
+class ItemState(StrEnum):
     """The state of an item. A snoozed item is stored as an open one with the time until which it is snoozed."""
 
     OPEN = "open"
@@ -42,7 +42,7 @@ class State(StrEnum):
     CLOSED = "closed"
 
 
-class Verb(StrEnum):
+class ItemAction(StrEnum):
     ACKNOWLEDGE = "acknowledge"
     SNOOZE = "snooze"
     CLOSE = "close"
@@ -51,10 +51,10 @@ class Verb(StrEnum):
 
 
 STATE_AFTER = {
-    Verb.ACKNOWLEDGE: State.ACKNOWLEDGED,
-    Verb.SNOOZE: State.OPEN,
-    Verb.CLOSE: State.CLOSED,
-    Verb.REOPEN: State.OPEN,
+    ItemAction.ACKNOWLEDGE: ItemState.ACKNOWLEDGED,
+    ItemAction.SNOOZE: ItemState.OPEN,
+    ItemAction.CLOSE: ItemState.CLOSED,
+    ItemAction.REOPEN: ItemState.OPEN,
 }
 
 
@@ -63,7 +63,7 @@ class NewItem:
     """A new item. `subject_id` is the ruleset's or the policy's id."""
 
     item_id: UUID
-    kind: Kind
+    kind: ItemKind
     client_id: UUID
     customer_number: int
     subject_id: UUID
@@ -76,9 +76,9 @@ class Item:
 
     number: int
     item_id: UUID
-    kind: Kind
+    kind: ItemKind
     at: datetime
-    state: State
+    state: ItemState
     snoozed_until: datetime | None  # null if it isn't snoozed any more
     assignee: str | None
     customer_id: UUID
@@ -92,7 +92,7 @@ class Item:
 class Action:
     """What a person does with an item."""
 
-    action: Verb
+    action: ItemAction
     until: datetime | None = None  # of a snooze
     reason: str | None = None
     assignee: str | None = None  # of an assignment; null: to nobody
@@ -118,7 +118,7 @@ NOBODY = Unassigned()
 def open_alerts(w: Writing, new: Sequence[NewItem]) -> None:
     """Open the items of new matches."""
     if new:
-        w.execute(insert(items), [{**vars(each), "state": State.OPEN} for each in new])
+        w.execute(insert(items), [{**vars(each), "state": ItemState.OPEN} for each in new])
 
 
 def replace_decision(w: Writing, new: NewItem, outcome: str) -> None:
@@ -128,18 +128,18 @@ def replace_decision(w: Writing, new: NewItem, outcome: str) -> None:
     decisions at once the later one stays.
     """
     same = (items.c.customer_number == new.customer_number, items.c.subject_id == new.subject_id)
-    earlier = select(items.c.item_id, items.c.assignee).where(*same, items.c.state != State.CLOSED)
+    earlier = select(items.c.item_id, items.c.assignee).where(*same, items.c.state != ItemState.CLOSED)
     replaced = w.execute(earlier.order_by(items.c.number)).all()
     for row in replaced:
         close_decision(w, row.item_id)
     if outcome in UNDECIDED:
         assignee = replaced[-1].assignee if replaced else None
-        w.execute(insert(items).values(**vars(new), state=State.OPEN, assignee=assignee))
+        w.execute(insert(items).values(**vars(new), state=ItemState.OPEN, assignee=assignee))
 
 
 def close_decision(w: Writing, evaluation_id: UUID) -> None:
     """Close the item of a decision that was overridden or replaced, if it has one."""
-    closed = {"state": State.CLOSED, "snoozed_until": None}
+    closed = {"state": ItemState.CLOSED, "snoozed_until": None}
     w.execute(update(items).where(items.c.item_id == evaluation_id).values(closed))
 
 
@@ -154,7 +154,7 @@ def act(w: Writing, client_id: UUID, item_id: UUID, action: Action, who: str, no
     """
     mine = (items.c.item_id == item_id, items.c.client_id == client_id)
     row = w.execute(select(items).where(*mine).with_for_update()).first()
-    if row is None or (row.kind == Kind.DECISION and row.state == State.CLOSED):
+    if row is None or (row.kind == ItemKind.DECISION and row.state == ItemState.CLOSED):
         raise Conflict("Evaluation.NotWaiting", "The decision doesn't wait for a person.")
     recorded = {"item_id": item_id, "customer_number": row.customer_number, "at": now, "who": who}
     w.execute(insert(work_actions).values(**vars(action), **recorded))
@@ -162,7 +162,7 @@ def act(w: Writing, client_id: UUID, item_id: UUID, action: Action, who: str, no
 
 
 def _changed(action: Action) -> dict[str, Any]:
-    if action.action is Verb.ASSIGN:
+    if action.action is ItemAction.ASSIGN:
         return {"assignee": action.assignee}
     return {"state": STATE_AFTER[action.action], "snoozed_until": action.until}
 
@@ -170,10 +170,10 @@ def _changed(action: Action) -> dict[str, Any]:
 # Reading
 
 
-def get(r: Reading, client_id: UUID, item_id: UUID, now: datetime) -> Item | None:
-    """Return the client's item, or None if it has none with this id."""
-    row = r.execute(_SHOWN.where(items.c.item_id == item_id, items.c.client_id == client_id)).first()
-    return None if row is None else _item(row, now)
+def get(r: Reading, client_id: UUID, item_id: UUID, now: datetime) -> Item:
+    """Return the client's item, which must exist: that of a match, or of a decision that has waited."""
+    row = r.execute(_SHOWN.where(items.c.item_id == item_id, items.c.client_id == client_id)).one()
+    return _item(row, now)
 
 
 def history(r: Reading, item: Item) -> list[PastAction]:
@@ -181,7 +181,7 @@ def history(r: Reading, item: Item) -> list[PastAction]:
     mine = work_actions.c.item_id == item.item_id
     own = [work_actions.c[name] for name in PastAction.__dataclass_fields__]
     rows = r.execute(select(*own).where(mine).order_by(work_actions.c.number.desc()))
-    return [PastAction(**values_of(row, action=Verb(row.action))) for row in rows]
+    return [PastAction(**values_of(row, action=ItemAction(row.action))) for row in rows]
 
 
 def find_waiting(
@@ -189,12 +189,12 @@ def find_waiting(
     client_id: UUID,
     now: datetime,
     *,
-    kind: Kind | None = None,
+    kind: ItemKind | None = None,
     assignee: str | Unassigned | None = None,
     page: Page | None = None,
 ) -> Paged[Item]:
     """Return what waits for people, newest first: items that are neither closed nor snoozed."""
-    conditions = [items.c.state != State.CLOSED, _is_awake(now), *_is_assigned(assignee)]
+    conditions = [items.c.state != ItemState.CLOSED, _is_awake(now), *_is_assigned(assignee)]
     if kind is not None:
         conditions.append(items.c.kind == kind)
     return _find(r, client_id, conditions, now, page)
@@ -205,14 +205,14 @@ def find_alerts(
     client_id: UUID,
     now: datetime,
     *,
-    state: State | None = None,
+    state: ItemState | None = None,
     assignee: str | Unassigned | None = None,
     customer: Customer | None = None,
     ruleset_id: UUID | None = None,
     page: Page | None = None,
 ) -> Paged[Item]:
     """Return the client's alerts, newest first."""
-    conditions = [items.c.kind == Kind.ALERT, *_is_in(state, now), *_is_assigned(assignee)]
+    conditions = [items.c.kind == ItemKind.ALERT, *_is_in(state, now), *_is_assigned(assignee)]
     if customer is not None:
         conditions.append(items.c.customer_number == customer.number)
     if ruleset_id is not None:
@@ -235,14 +235,14 @@ def _is_assigned(assignee: str | Unassigned | None) -> Sequence[ColumnElement[bo
     return (items.c.assignee.is_(None) if isinstance(assignee, Unassigned) else items.c.assignee == assignee,)
 
 
-def _is_in(state: State | None, now: datetime) -> Sequence[ColumnElement[bool]]:
+def _is_in(state: ItemState | None, now: datetime) -> Sequence[ColumnElement[bool]]:
     match state:
         case None:
             return ()
-        case State.OPEN:
-            return items.c.state == State.OPEN, _is_awake(now)
-        case State.SNOOZED:
-            return items.c.state == State.OPEN, items.c.snoozed_until > now
+        case ItemState.OPEN:
+            return items.c.state == ItemState.OPEN, _is_awake(now)
+        case ItemState.SNOOZED:
+            return items.c.state == ItemState.OPEN, items.c.snoozed_until > now
         case _:
             return (items.c.state == state,)
 
@@ -270,6 +270,6 @@ _SHOWN: AnySelect = (
 
 def _item(row: AnyRow, now: datetime) -> Item:
     snoozed = row.snoozed_until is not None and row.snoozed_until > now
-    state = State.SNOOZED if snoozed else State(row.state)
+    state = ItemState.SNOOZED if snoozed else ItemState(row.state)
     until = row.snoozed_until if snoozed else None
-    return Item(**values_of(row, kind=Kind(row.kind), state=state, snoozed_until=until, rules=row.rules or ()))
+    return Item(**values_of(row, kind=ItemKind(row.kind), state=state, snoozed_until=until, rules=row.rules or ()))

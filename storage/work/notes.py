@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import insert, select, update
 
-from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.errors import Fault, InvalidRequest, NotFound
 from storage.core.database import AnySelect, Reading, Writing
 from storage.core.models import evaluations, notes, rule_matches
 from storage.core.paging import Page, Paged, limited, total_of
@@ -40,7 +40,7 @@ def add(w: Writing, customer: Customer, new: NewNote, who: str, now: datetime) -
     """Store a note.
 
     Raises:
-        NotFound: the evaluation or the match is not this customer's.
+        InvalidRequest: the evaluation or the match is not this customer's.
     """
     _require_own(w, customer, new)
     note = Note(uuid4(), new.evaluation_id, new.match_id, new.text, now, who, None, None)
@@ -50,12 +50,14 @@ def add(w: Writing, customer: Customer, new: NewNote, who: str, now: datetime) -
 
 def _require_own(r: Reading, customer: Customer, new: NewNote) -> None:
     evaluation, match = evaluations.c, rule_matches.c
-    for given, column, of, not_found in (
-        (new.evaluation_id, evaluation.evaluation_id, evaluation.customer_number, "Evaluation.NotFound"),
-        (new.match_id, match.match_id, match.customer_number, "RuleMatch.NotFound"),
-    ):
+    subjects = (
+        ("/evaluationId", new.evaluation_id, evaluation.evaluation_id, evaluation.customer_number),
+        ("/matchId", new.match_id, match.match_id, match.customer_number),
+    )
+    for pointer, given, column, of in subjects:
         if given is not None and r.execute(select(of).where(column == given)).scalar() != customer.number:
-            raise NotFound(not_found, "The note is about something that the customer doesn't have.")
+            fault = Fault(pointer, "Note.UnknownSubject", "The customer has no evaluation or match with this id.")
+            raise InvalidRequest(fault.code, fault.message, (fault,))
 
 
 def delete(w: Writing, customer: Customer, note_id: UUID, who: str, now: datetime) -> Note:

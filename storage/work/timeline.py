@@ -39,7 +39,7 @@ from storage.core.models import (
 from storage.customers.customers import Customer
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What happened. Their order is that of entries of one moment, the later ones first."""
 
     WORKED = "item_worked"
@@ -61,7 +61,7 @@ class Kind(StrEnum):
     CREATED = "customer_created"
 
 
-RANKS = {kind: rank for rank, kind in enumerate(Kind)}
+RANKS = {kind: rank for rank, kind in enumerate(EntryKind)}
 RECEIVED = (Flow.ENRICHMENT, Flow.EXTRACTION, Flow.RETRACTION)
 ENDED = (*RECEIVED, Flow.REPORT_REFRESH)
 
@@ -71,7 +71,7 @@ class Place:
     """A place in a timeline: that of an entry. `tie` orders the entries of one source and moment."""
 
     at: datetime
-    kind: Kind
+    kind: EntryKind
     tie: int | UUID
 
 
@@ -98,7 +98,7 @@ def page(r: Reading, customer: Customer, after: Place | None, count: int) -> tup
 class _Source:
     """The entries of one kind. The query selects `who`, and what is shown."""
 
-    kind: Kind
+    kind: EntryKind
     query: AnySelect
     customer: ColumnElement[Any]
     at: ColumnElement[Any]
@@ -122,7 +122,7 @@ def _is_after(source: _Source, place: Place) -> ColumnElement[bool]:
     return or_(source.at < place.at, tied)
 
 
-def _entry(kind: Kind, row: AnyRow) -> Entry:
+def _entry(kind: EntryKind, row: AnyRow) -> Entry:
     shown = row._asdict()
     place = Place(shown.pop("at"), kind, shown.pop("tie"))
     return Entry(place, shown.pop("who"), shown)
@@ -131,7 +131,9 @@ def _entry(kind: Kind, row: AnyRow) -> Entry:
 _NOBODY = null().label("who")
 
 
-def _source(kind: Kind, table: Table, at: str, *shown: str, who: str | None = None, tie: str = "number") -> _Source:
+def _source(
+    kind: EntryKind, table: Table, at: str, *shown: str, who: str | None = None, tie: str = "number"
+) -> _Source:
     """Return the source of a table that has a row for each entry, by the names of its columns."""
     columns, by = table.c, _NOBODY if who is None else table.c[who].label("who")
     query = select(by, *(columns[name] for name in shown)).where(columns[at].is_not(None))
@@ -150,48 +152,52 @@ def _where(source: _Source, condition: ColumnElement[bool]) -> _Source:
 _CORRECTED = ("correction_id", "category", "counterparty_name")
 _RESULT = ("status", "received_rows", "enriched_rows", "duplicate_rows", "rejected_rows", "error")
 _STATEMENT = ("statement_id", "job_id", "bank_name", "period_start", "period_end", "row_count")
+_DECIDED = ("evaluation_id", "version", "outcome", "what_if")
 _OVERRIDE = [decision_overrides.c[name] for name in ("who", "evaluation_id", "outcome", "decided_by")]
 
 _SOURCES = (
     _with(
-        _source(Kind.WORKED, work_actions, "at", "item_id", "action", "until", "reason", "assignee", who="who"),
+        _source(EntryKind.WORKED, work_actions, "at", "item_id", "action", "until", "reason", "assignee", who="who"),
         *(work_items, work_items.c.item_id == work_actions.c.item_id),
         work_items.c.kind.label("item_kind"),
     ),
     _with(
-        _source(Kind.RAISED, rule_matches, "at", "match_id", "rules"),
+        _source(EntryKind.RAISED, rule_matches, "at", "match_id", "rules"),
         *(monitoring_rulesets, monitoring_rulesets.c.ruleset_id == rule_matches.c.ruleset_id),
         monitoring_rulesets.c.name,
     ),
     _Source(
-        Kind.OVERRIDDEN,
+        EntryKind.OVERRIDDEN,
         select(*_OVERRIDE).join_from(decision_overrides, evaluations),
         *(evaluations.c.customer_number, decision_overrides.c.at, decision_overrides.c.number),
     ),
     _where(
         _with(
-            _source(Kind.EVALUATED, evaluations, "at", "evaluation_id", "version", "outcome", "what_if", who="who"),
+            _source(
+                EntryKind.EVALUATED, evaluations, "at", "evaluation_id", "version", "outcome", "what_if", who="who"
+            ),
             *(policies, policies.c.policy_id == evaluations.c.policy_id),
             policies.c.slug,
         ),
         evaluations.c.shadow_of.is_(None),
     ),
-    _source(Kind.NOTE_DELETED, notes, "deleted_at", "note_id", who="deleted_by"),
-    _source(Kind.NOTE_ADDED, notes, "created_at", "note_id", "evaluation_id", "match_id", who="created_by"),
-    _source(Kind.ATTACHMENT_DELETED, attachments, "deleted_at", "attachment_id", who="deleted_by"),
-    _source(Kind.ATTACHMENT_ADDED, attachments, "created_at", "attachment_id", "file_name", who="created_by"),
-    _source(Kind.RESOLVED, resolutions, "made_at", "kind", "reason", who="made_by"),
-    _source(Kind.ATTRIBUTE_SET, attributes, "set_at", "name", "value", who="set_by"),
-    _source(Kind.PARTIES_SET, related_parties, "set_at", who="set_by"),
-    _source(Kind.CORRECTION_REVOKED, corrections, "revoked_at", *_CORRECTED, who="revoked_by"),
-    _source(Kind.CORRECTION_MADE, corrections, "made_at", *_CORRECTED, who="made_by"),
+    _source(EntryKind.NOTE_DELETED, notes, "deleted_at", "note_id", who="deleted_by"),
+    _source(EntryKind.NOTE_ADDED, notes, "created_at", "note_id", "evaluation_id", "match_id", who="created_by"),
+    _source(EntryKind.ATTACHMENT_DELETED, attachments, "deleted_at", "attachment_id", who="deleted_by"),
+    _source(EntryKind.ATTACHMENT_ADDED, attachments, "created_at", "attachment_id", "file_name", who="created_by"),
+    _source(EntryKind.RESOLVED, resolutions, "made_at", "kind", "reason", who="made_by"),
+    _source(EntryKind.ATTRIBUTE_SET, attributes, "set_at", "name", "value", who="set_by"),
+    _source(EntryKind.PARTIES_SET, related_parties, "set_at", who="set_by"),
+    _source(EntryKind.CORRECTION_REVOKED, corrections, "revoked_at", *_CORRECTED, who="revoked_by"),
+    _source(EntryKind.CORRECTION_MADE, corrections, "made_at", *_CORRECTED, who="made_by"),
     _where(
-        _source(Kind.JOB_ENDED, jobs, "completed_at", "job_id", "flow", *_RESULT, tie="received_seq"),
+        _source(EntryKind.JOB_ENDED, jobs, "completed_at", "job_id", "flow", *_RESULT, tie="received_seq"),
         jobs.c.flow.in_(ENDED),
     ),
-    _source(Kind.STATEMENT_READ, statements, "extracted_at", *_STATEMENT, tie="statement_id"),
+    _source(EntryKind.STATEMENT_READ, statements, "extracted_at", *_STATEMENT, tie="statement_id"),
     _where(
-        _source(Kind.JOB_RECEIVED, jobs, "created_at", "job_id", "flow", tie="received_seq"), jobs.c.flow.in_(RECEIVED)
+        _source(EntryKind.JOB_RECEIVED, jobs, "created_at", "job_id", "flow", tie="received_seq"),
+        jobs.c.flow.in_(RECEIVED),
     ),
-    _Source(Kind.CREATED, select(_NOBODY), customers.c.number, customers.c.created_at, customers.c.number),
+    _Source(EntryKind.CREATED, select(_NOBODY), customers.c.number, customers.c.created_at, customers.c.number),
 )

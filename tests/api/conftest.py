@@ -17,10 +17,11 @@ import requests
 from fastapi import FastAPI
 
 from api.core.schemas.examples import example
-from api.core.schemas.files import SentFiles
+from api.core.schemas.files import SentAttachment, SentFiles
 from api.decisions.schemas.evaluations import SentOverride
 from api.decisions.schemas.policies import SentPolicy
 from api.service.app import server
+from api.work.schemas.records import SentNote
 from assets.portfolio import portfolio_jobs
 from storage.access import approvals, keys
 from storage.core.models import ApprovalKind
@@ -216,6 +217,7 @@ class Belongings(Mapping[str, str]):
             ("approvalId",): self._approval,
             ("rulesetId", "matchId"): self._ruleset,
             ("simulationId",): self._simulation,
+            ("noteId", "attachmentId"): self._records,
         }
 
     def __iter__(self) -> Iterator[str]:
@@ -305,6 +307,13 @@ class Belongings(Mapping[str, str]):
         job_id = self._posted(f"/v1/monitoring/rulesets/{self['rulesetId']}/simulate", {})["jobId"]
         portfolio_jobs.run(self._store, UUID(job_id), lambda: datetime.now(UTC))
         return {"simulationId": job_id}
+
+    def _records(self) -> dict[str, str]:
+        """Create a note and an attachment."""
+        mine = f"/v1/customer/{self['customerId']}"
+        note = self._posted(f"{mine}/notes", example(SentNote))
+        attachment = self._posted(f"{mine}/attachments", example(SentAttachment))
+        return {"noteId": note["noteId"], "attachmentId": attachment["attachmentId"]}
 
     def _posted(self, path: str, body: Any) -> Any:
         answer = self._client.post(path, body)

@@ -1,4 +1,4 @@
-"""PDF statements as callers send them, in JSON or as a form."""
+"""Files as callers send them, in JSON or as a form: PDF statements, and attachments of any type."""
 
 import base64
 import binascii
@@ -9,9 +9,11 @@ from pydantic import Field
 from api.core.schemas.common import Received
 from api.core.schemas.rules import ListItem, Rule, count_between, optional_text
 from storage.core.settings import Settings
+from storage.work.attachments import MAX_BYTES
 
 MAX_FILES = 20
 MAX_PASSWORD_BYTES = 1024
+ANY_TYPE = "application/octet-stream"
 
 
 def _base64(value: Any) -> bytes:
@@ -31,25 +33,19 @@ def _any_text(value: Any) -> str:
     return value
 
 
+def _name_rule(code: str) -> Rule:
+    schema = {"type": ["string", "null"], "description": "For display only; cut to 255 characters."}
+    return Rule(_any_text, code, "fileName is text.", schema)
+
+
+def _content_rule(code: str, media_type: str) -> Rule:
+    schema = {"type": "string", "contentEncoding": "base64", "contentMediaType": media_type}
+    return Rule(_base64, code, "contentBase64 is a file in Base64.", schema)
+
+
 class SentPdf(Received):
-    file_name: Annotated[
-        str,
-        Rule(
-            _any_text,
-            "Statement.InvalidFileName",
-            "fileName is text.",
-            {"type": ["string", "null"], "description": "For display only; cut to 255 characters."},
-        ),
-    ] = ""
-    content_base64: Annotated[
-        bytes,
-        Rule(
-            _base64,
-            "Statement.InvalidContent",
-            "contentBase64 is a file in Base64.",
-            {"type": "string", "contentEncoding": "base64", "contentMediaType": "application/pdf"},
-        ),
-    ]
+    file_name: Annotated[str, _name_rule("Statement.InvalidFileName")] = ""
+    content_base64: Annotated[bytes, _content_rule("Statement.InvalidContent", "application/pdf")]
     password: Annotated[
         str | None,
         optional_text(
@@ -68,6 +64,13 @@ class SentFiles(Received):
         list[Annotated[SentPdf, ListItem()]],
         count_between(1, MAX_FILES, "Statement.WrongCount", f"A request has 1 to {MAX_FILES} files."),
     ] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
+
+
+class SentAttachment(Received):
+    """A file of any type."""
+
+    file_name: Annotated[str, _name_rule("Attachment.InvalidFileName")] = ""
+    content_base64: Annotated[bytes, _content_rule("Attachment.InvalidContent", ANY_TYPE)]
 
 
 def _default_mib(setting: str) -> int:
@@ -93,6 +96,19 @@ FORM_SCHEMA: dict[str, Any] = {
             "maxItems": MAX_FILES,
             "items": {"type": "string", "maxLength": MAX_PASSWORD_BYTES},
             "description": "One password for all files, or one for each file in order. An empty one means no password.",
+        },
+    },
+}
+
+ATTACHMENT_FORM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["file"],
+    "properties": {
+        "file": {
+            "type": "string",
+            "contentMediaType": ANY_TYPE,
+            "format": "binary",
+            "description": f"A file of at most {MAX_BYTES // 2**20} MiB.",
         },
     },
 }

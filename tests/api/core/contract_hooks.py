@@ -56,6 +56,16 @@ DELETES: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         "/v1/customer/{customerId}/transactions/corrections",
         {"pattern": "coffee", "category": "meals"},
     ),
+    "DELETE /v1/customer/{customerId}/notes/{noteId}": (
+        "noteId",
+        "/v1/customer/{customerId}/notes",
+        {"text": "A note."},
+    ),
+    "DELETE /v1/customer/{customerId}/attachments/{attachmentId}": (
+        "attachmentId",
+        "/v1/customer/{customerId}/attachments",
+        {"contentBase64": "YQ=="},
+    ),
     "DELETE /v1/webhooks/subscriptions/{subscriptionId}": (
         "subscriptionId",
         "/v1/webhooks/subscriptions",

@@ -26,6 +26,8 @@ NOT_FOUND = {
     "matchId": "RuleMatch.NotFound",
     "simulationId": "Simulation.NotFound",
     "approvalId": "Approval.NotFound",
+    "noteId": "Note.NotFound",
+    "attachmentId": "Attachment.NotFound",
 }
 NO_IDS = {"pageNumber": "1", "librarySlug": "data-stale"}  # the other path parameters, with values that always exist
 

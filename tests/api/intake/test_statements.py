@@ -14,7 +14,7 @@ import requests
 
 from api.core.schemas.examples import example
 from api.core.schemas.files import SentFiles
-from api.http.uploads import MAX_PARTS
+from api.http.uploads import Files
 from storage.core.models import statement_files
 from storage.core.settings import Settings
 from storage.core.store import Store
@@ -271,7 +271,7 @@ def test_a_malformed_form_is_refused_and_nothing_is_left_of_it(client: Client, c
 
 
 def test_a_form_may_have_some_unknown_parts(client: Client, customer_id: str) -> None:
-    others = [(f"x{n}", (None, "y")) for n in range(MAX_PARTS - 1)]
+    others = [(f"x{n}", (None, "y")) for n in range(Files.accepted.most_parts - 1)]
     june = ("file", ("june.pdf", pdf("june")))
     job_of(client, client.call("POST", path_of(customer_id), files=[*others, june]))
 

@@ -56,20 +56,6 @@ def differences(r: Reading) -> list[object]:
     options = {"include_object": lambda _, name, *__: name is None or "customer_summaries_" not in name}
     return list(compare_metadata(MigrationContext.configure(r, opts=options), metadata))
 
-from storage.core.database import Database
-    attachments,
-    notes,
-    work_actions,
-    work_items,
-
-OF_THE_TIMELINE = (
-    "ix_attributes_customer_number_set_at",
-    "ix_corrections_customer_number_made_at",
-    "ix_evaluations_customer_number_at",
-    "ix_jobs_customer_number_completed_at",
-    "ix_jobs_customer_number_created_at",
-    "ix_rule_matches_customer_number_at",
-
 
 def test_migrated_database_equals_the_models(store: Store) -> None:
     with store.db.reading() as r:

@@ -1,0 +1,1 @@
+"""Work of people: alerts and decisions that wait, notes, attachments and the timeline of a customer."""

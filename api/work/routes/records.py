@@ -1,0 +1,145 @@
+"""Notes on a customer, files attached to it, and its timeline."""
+
+from typing import Annotated
+from urllib.parse import quote
+from uuid import uuid4
+
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import Response
+
+from api.core.schemas.common import Paging
+from api.http.answers import answer, listing
+from api.http.dependencies import Allow, AttachmentId, Caller, CustomerId, NoteId, as_uuid
+from api.http.documented import DAMAGED_FILE, File, enveloped, refuses
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
+from api.http.uploads import AttachedFile
+from api.intake.statements import sealing
+from api.work.cursors import cursor_text
+from api.work.schemas.records import (
+    AttachmentListView,
+    AttachmentView,
+    NewAttachmentView,
+    NewNoteView,
+    NoteListView,
+    SentNote,
+    TimelineQuery,
+    TimelineView,
+    WhichNotes,
+    WrittenNoteView,
+)
+from api.work.timeline import describe_entry
+from pipelines.intake.statement_rows import shown_name
+from storage.work import attachments, notes, timeline
+
+router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}", tags=["Work"])
+Worker = Annotated[Caller, Depends(Allow("customer:work"))]
+FILE_ERRORS = ("Request.MalformedForm", "Attachment.WrongCount", "Attachment.FileTooLarge", "Attachment.TooManyParts")
+
+
+@router.get("/notes", response_model=enveloped(NoteListView))
+def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[WhichNotes, Query()]) -> Response:
+    """List notes on a customer, newest first. Of a deleted note only who wrote and deleted it is left, and when."""
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+        found = notes.find(r, customer, query.evaluation_id, query.match_id, query.asked())
+    return listing("notes", found, WrittenNoteView)
+
+
+@router.post(
+    "/notes",
+    status_code=201,
+    response_model=enveloped(NewNoteView),
+    responses=refuses("Note.UnknownSubject"),
+    dependencies=[IDEMPOTENT],
+)
+def add_note(caller: Worker, customer_id: CustomerId, sent: SentNote) -> Response:
+    """Add a note on a customer, or on one of its evaluations or matches. Card and tax file numbers are masked."""
+    with caller.writing() as w:
+        customer = caller.customer(w, customer_id)
+        made = notes.add(w, customer, sent.record(), caller.actor.who, caller.now)
+        caller.audit(w, "Note.Added", customerId=customer.customer_id, noteId=made.note_id)
+        location = {"Location": f"/v1/customer/{customer.customer_id}/notes"}
+        return caller.keep(w, answer(NewNoteView.of(made), status=201, headers=location))
+
+
+@router.delete("/notes/{noteId}", response_model=enveloped(WrittenNoteView))
+def delete_note(caller: Worker, customer_id: CustomerId, note_id: NoteId) -> Response:
+    """Delete a note's text. That there was a note stays on the record."""
+    with caller.writing() as w:
+        customer = caller.customer(w, customer_id)
+        deleted = notes.delete(w, customer, as_uuid(note_id), caller.actor.who, caller.now)
+        if deleted.deleted_at == caller.now:
+            caller.audit(w, "Note.Deleted", customerId=customer.customer_id, noteId=deleted.note_id)
+    return answer(WrittenNoteView.of(deleted))
+
+
+@router.get("/attachments", response_model=enveloped(AttachmentListView))
+def list_attachments(caller: Worker, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
+    """List the files attached to a customer, newest first, also those that were deleted."""
+    with caller.reading() as r:
+        found = attachments.find(r, caller.customer(r, customer_id), query.asked())
+    return listing("attachments", found, AttachmentView)
+
+
+@router.post(
+    "/attachments",
+    status_code=201,
+    response_model=enveloped(NewAttachmentView),
+    responses=refuses(*FILE_ERRORS),
+    dependencies=[IDEMPOTENT],
+)
+def attach_file(caller: Worker, customer_id: CustomerId, file: AttachedFile) -> Response:
+    """Attach a file of any type to a customer. It is stored encrypted, and never opened by the service."""
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+    [sent] = file.sent
+    name = shown_name(sent.name)
+    with sealing:
+        sealed = attachments.seal(caller.store, uuid4(), name, sent.sha256, sent.content(), caller.now)
+    with caller.writing() as w:
+        made = attachments.add(w, caller.store.lake, customer, sealed, caller.actor.who, caller.now)
+        caller.audit(w, "Attachment.Added", customerId=customer.customer_id, attachmentId=made.attachment_id)
+        location = {"Location": f"/v1/customer/{customer.customer_id}/attachments/{made.attachment_id}/content"}
+        return caller.keep(w, answer(NewAttachmentView.of(made), status=201, headers=location))
+
+
+@router.get(
+    "/attachments/{attachmentId}/content",
+    response_class=File,
+    responses=refuses("Attachment.Gone", *DAMAGED_FILE),
+)
+def download_attachment(caller: Worker, customer_id: CustomerId, attachment_id: AttachmentId) -> Response:
+    """Download an attached file as it was sent. Browsers save it, and don't show it."""
+    with caller.reading() as r:
+        found = caller.attachment(r, customer_id, attachment_id)
+    content = attachments.open_content(caller.store, found)
+    headers = {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.file_name or 'attachment', safe='')}",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return File(content, headers=headers)
+
+
+@router.delete("/attachments/{attachmentId}", response_model=enveloped(AttachmentView))
+def delete_attachment(caller: Worker, customer_id: CustomerId, attachment_id: AttachmentId) -> Response:
+    """Delete an attached file and its name. That there was one stays on the record."""
+    with caller.writing() as w:
+        customer = caller.customer(w, customer_id)
+        path = attachments.delete(w, customer, as_uuid(attachment_id), caller.actor.who, caller.now)
+        deleted = attachments.get(w, customer, as_uuid(attachment_id))
+        if path is not None:
+            caller.audit(w, "Attachment.Deleted", customerId=customer.customer_id, attachmentId=deleted.attachment_id)
+    if path is not None:
+        caller.store.lake.discard(path)
+    return answer(AttachmentView.of(deleted))
+
+
+@router.get("/timeline", response_model=enveloped(TimelineView))
+def get_timeline(caller: Worker, customer_id: CustomerId, query: Annotated[TimelineQuery, Query()]) -> Response:
+    """Read what happened to a customer, newest first: submissions, reports, decisions, alerts and people's work."""
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+        entries, following = timeline.page(r, customer, query.cursor, query.count)
+    shown = [describe_entry(each) for each in entries]
+    return answer({"entries": shown, "nextCursor": None if following is None else cursor_text(following)})

@@ -1,0 +1,138 @@
+"""Notes, attachments and the timeline of a customer."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field
+
+from api.core.schemas.common import MAX_COUNT, Counts, Paging, Received, View
+from api.core.schemas.rules import (
+    Parameter,
+    Rule,
+    identifier,
+    identifier_parameter,
+    masked,
+    optional,
+    required_text,
+    whole_parameter,
+)
+from api.work.cursors import parse_place
+from storage.work.notes import MAX_TEXT, NewNote
+from storage.work.timeline import EntryKind, Place
+
+DEFAULT_ENTRIES = 50
+
+
+def _subject(name: str, of: str) -> Rule:
+    return Rule(
+        optional(identifier),
+        "Note.InvalidSubject",
+        f"{name} is a UUID.",
+        {
+            "anyOf": [{"type": "string", "format": "uuid"}, {"const": ""}, {"type": "null"}],
+            "description": f"The {of} that the note is about.",
+        },
+    )
+
+
+class SentNote(Received):
+    """A note on a customer, or on one of its evaluations or matches."""
+
+    text: Annotated[str, required_text("text", "Note.InvalidText", MAX_TEXT, parse=masked)]
+    evaluation_id: Annotated[UUID | None, _subject("evaluationId", "evaluation")] = None
+    match_id: Annotated[UUID | None, _subject("matchId", "match")] = None
+
+    def record(self) -> NewNote:
+        return NewNote(self.text, self.evaluation_id, self.match_id)
+
+
+class WhichNotes(Paging):
+    evaluation_id: Annotated[
+        UUID | None,
+        identifier_parameter("evaluationId", "Note.InvalidSubject", "Only notes about this evaluation."),
+    ] = None
+    match_id: Annotated[
+        UUID | None, identifier_parameter("matchId", "Note.InvalidSubject", "Only notes about this match.")
+    ] = None
+
+
+class WrittenNoteView(View):
+    note_id: UUID
+    evaluation_id: UUID | None
+    match_id: UUID | None
+    text: str | None = Field(description="Null: the note was deleted.")
+    date_created: datetime = Field(validation_alias="created_at")
+    created_by: str = Field(description="Id of a user or a key.")
+    date_deleted: datetime | None = Field(validation_alias="deleted_at")
+    deleted_by: str | None
+
+
+class NoteListView(Counts):
+    notes: Sequence[WrittenNoteView]
+
+
+class NewNoteView(View):
+    """A stored note, without its text: a stored answer would keep a copy when the note is deleted."""
+
+    note_id: UUID
+    date_created: datetime = Field(validation_alias="created_at")
+    created_by: str = Field(description="Id of a user or a key.")
+
+
+class NewAttachmentView(View):
+    """A stored attachment, without its name: a stored answer would keep a copy when the attachment is deleted."""
+
+    attachment_id: UUID
+    size: int = Field(description="In bytes.")
+    sha256: Annotated[str, BeforeValidator(bytes.hex)] = Field(description="Of the file as sent.")
+    date_created: datetime = Field(validation_alias="created_at")
+    created_by: str = Field(description="Id of a user or a key.")
+
+
+class AttachmentView(NewAttachmentView):
+    file_name: str | None = Field(description="Null: the attachment was deleted.")
+    date_deleted: datetime | None = Field(validation_alias="deleted_at")
+    deleted_by: str | None
+
+
+class AttachmentListView(Counts):
+    attachments: Sequence[AttachmentView]
+
+
+class TimelineQuery(Received):
+    cursor: Annotated[
+        Place | None,
+        Parameter(
+            parse_place,
+            "Pagination.InvalidCursor",
+            "cursor must be empty or the nextCursor of an answer, given once.",
+            {"type": "string", "description": "Empty for the newest entries, then each answer's `nextCursor`."},
+        ),
+    ] = None
+    count: Annotated[
+        int,
+        whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Entries in an answer."),
+    ] = DEFAULT_ENTRIES
+
+
+class TimelineEntryView(View):
+    """Something that happened to a customer, and the ids that it concerns."""
+
+    kind: EntryKind
+    date: datetime
+    who: str | None = Field(description="Id of a user or a key, or `operator`; null if it is not recorded.")
+    sentence: str
+    job_id: UUID | None
+    statement_id: UUID | None
+    evaluation_id: UUID | None
+    match_id: UUID | None
+    note_id: UUID | None
+    attachment_id: UUID | None
+    correction_id: UUID | None
+
+
+class TimelineView(View):
+    entries: Sequence[TimelineEntryView] = Field(description="Newest first.")
+    next_cursor: str | None = Field(description="The cursor of the next entries; null if these are the last.")

@@ -1,0 +1,130 @@
+"""Entries of a customer's timeline, each as a sentence and the ids that it concerns."""
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any
+
+from api.work.schemas.records import TimelineEntryView
+from pipelines.pages.wording import counted, day
+from storage.core.models import Flow, JobStatus
+from storage.work.items import ItemAction, ItemKind
+from storage.work.timeline import Entry, EntryKind
+
+Shown = Mapping[str, Any]
+
+RECEIVED = {
+    Flow.ENRICHMENT: "Transactions were submitted.",
+    Flow.EXTRACTION: "PDF statements were submitted.",
+    Flow.RETRACTION: "The retraction of a submission was requested.",
+}
+FAILED = {
+    Flow.ENRICHMENT: "The submission failed",
+    Flow.EXTRACTION: "The submission failed",
+    Flow.RETRACTION: "The retraction failed",
+    Flow.REPORT_REFRESH: "The reports could not be computed",
+}
+WORKED = {
+    ItemAction.ACKNOWLEDGE: "was acknowledged",
+    ItemAction.SNOOZE: "was snoozed",
+    ItemAction.CLOSE: "was closed",
+    ItemAction.REOPEN: "was opened again",
+    ItemAction.ASSIGN: "was assigned",
+}
+
+
+def describe_entry(entry: Entry) -> TimelineEntryView:
+    shown, kind = entry.shown, entry.place.kind
+    ids = {name: shown.get(name) for name in TimelineEntryView.model_fields if name.endswith("_id")}
+    if kind is EntryKind.WORKED:
+        is_alert = shown["item_kind"] == ItemKind.ALERT
+        ids["match_id" if is_alert else "evaluation_id"] = shown["item_id"]
+    return TimelineEntryView(kind=kind, date=entry.place.at, who=entry.who, sentence=SENTENCES[kind](shown), **ids)
+
+
+def _worked(shown: Shown) -> str:
+    verb = ItemAction(shown["action"])
+    what = "An alert" if shown["item_kind"] == ItemKind.ALERT else "A decision"
+    done = "is assigned to nobody any more" if verb is ItemAction.ASSIGN and shown["assignee"] is None else WORKED[verb]
+    until = f" until {shown['until']:%Y-%m-%d %H:%M} UTC" if shown["until"] else ""
+    return f"{what} {done}{until}" + (f": {shown['reason']}" if shown["reason"] else ".")
+
+
+def _raised(shown: Shown) -> str:
+    return f"The ruleset {shown['name']} raised an alert: {', '.join(shown['rules'])}."
+
+
+def _evaluated(shown: Shown) -> str:
+    what = "What-if by" if shown["what_if"] else "Decision by"
+    return f"{what} the policy {shown['slug']}, version {shown['version']}: {shown['outcome']}."
+
+
+def _overridden(shown: Shown) -> str:
+    return f"{shown['decided_by']} overrode a decision: {shown['outcome']}."
+
+
+def _received(shown: Shown) -> str:
+    return RECEIVED[Flow(shown["flow"])]
+
+
+def _ended(shown: Shown) -> str:
+    flow = Flow(shown["flow"])
+    if shown["status"] == JobStatus.FAILED:
+        return f"{FAILED[flow]}: {shown['error']['message']}" if shown["error"] else f"{FAILED[flow]}."
+    if flow is Flow.REPORT_REFRESH:
+        return "Reports were computed."
+    if flow is Flow.RETRACTION:
+        return "A submission was retracted."
+    rows = {"new": "enriched_rows", "repeated": "duplicate_rows", "rejected": "rejected_rows"}
+    counts = [f"{shown[name]:,} {word}" for word, name in rows.items() if shown[name]]
+    return f"{counted(shown['received_rows'], 'row')} were processed: {', '.join(counts)}."
+
+
+def _statement(shown: Shown) -> str:
+    dates: list[date] = [shown[name] for name in ("period_start", "period_end") if shown[name] is not None]
+    period = f", {' to '.join(map(day, dates))}" if dates else ""
+    bank = shown["bank_name"] or "an unknown bank"
+    return f"A statement of {bank} was read{period}: {counted(shown['row_count'], 'row')}."
+
+
+def _correction(verb: str) -> Callable[[Shown], str]:
+    def sentence(shown: Shown) -> str:
+        to = ", ".join(shown[name] for name in ("category", "counterparty_name") if shown[name] is not None)
+        return f"A correction was {verb}: {to}."
+
+    return sentence
+
+
+def _attribute(shown: Shown) -> str:
+    return f"The attribute {shown['name']} was {'removed' if shown['value'] is None else 'set'}."
+
+
+def _resolved(shown: Shown) -> str:
+    what = "An event" if shown["kind"] == "event" else "A finding"
+    if shown["reason"] is None:
+        return f"The resolution of {what.lower()} was revoked."
+    return f"{what} was resolved: {shown['reason']}"
+
+
+def _always(sentence: str) -> Callable[[Shown], str]:
+    return lambda _: sentence
+
+
+SENTENCES: Mapping[EntryKind, Callable[[Shown], str]] = {
+    EntryKind.WORKED: _worked,
+    EntryKind.RAISED: _raised,
+    EntryKind.OVERRIDDEN: _overridden,
+    EntryKind.EVALUATED: _evaluated,
+    EntryKind.NOTE_DELETED: _always("A note was deleted."),
+    EntryKind.NOTE_ADDED: _always("A note was added."),
+    EntryKind.ATTACHMENT_DELETED: _always("An attachment was deleted."),
+    EntryKind.ATTACHMENT_ADDED: lambda shown: f"A file was attached: {shown['file_name'] or 'without a name'}.",
+    EntryKind.RESOLVED: _resolved,
+    EntryKind.ATTRIBUTE_SET: _attribute,
+    EntryKind.PARTIES_SET: _always("The related parties were changed."),
+    EntryKind.CORRECTION_REVOKED: _correction("revoked"),
+    EntryKind.CORRECTION_MADE: _correction("made"),
+    EntryKind.JOB_ENDED: _ended,
+    EntryKind.STATEMENT_READ: _statement,
+    EntryKind.JOB_RECEIVED: _received,
+    EntryKind.CREATED: _always("The customer was created."),
+}

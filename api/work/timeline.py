@@ -74,9 +74,9 @@ def _ended(shown: Shown) -> str:
         return "Reports were computed."
     if flow is Flow.RETRACTION:
         return "A submission was retracted."
-    rows = {"new": "enriched_rows", "repeated": "duplicate_rows", "rejected": "rejected_rows"}
-    counts = [f"{shown[name]:,} {word}" for word, name in rows.items() if shown[name]]
-    return f"{counted(shown['received_rows'], 'row')} were processed: {', '.join(counts)}."
+    others = {"repeated": shown["duplicate_rows"], "rejected": shown["rejected_rows"]}
+    counts = [counted(shown["enriched_rows"] or 0, "new row"), *(f"{n:,} {word}" for word, n in others.items() if n)]
+    return f"The submission was processed: {', '.join(counts)}."
 
 
 def _statement(shown: Shown) -> str:

@@ -150,7 +150,7 @@ def _where(source: _Source, condition: ColumnElement[bool]) -> _Source:
 
 
 _CORRECTED = ("correction_id", "category", "counterparty_name")
-_RESULT = ("status", "received_rows", "enriched_rows", "duplicate_rows", "rejected_rows", "error")
+_RESULT = ("status", "enriched_rows", "duplicate_rows", "rejected_rows", "error")
 _STATEMENT = ("statement_id", "job_id", "bank_name", "period_start", "period_end", "row_count")
 _DECIDED = ("evaluation_id", "version", "outcome", "what_if")
 _OVERRIDE = [decision_overrides.c[name] for name in ("who", "evaluation_id", "outcome", "decided_by")]

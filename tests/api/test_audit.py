@@ -66,6 +66,8 @@ def test_actions_of_a_caller_are_in_the_audit_trail(store: Store, client: Client
         ("Policy.BacktestRequested", policy | {"jobId": ids["backtestId"]}),
         ("Ruleset.Created", ruleset),
         ("Ruleset.SimulationRequested", ruleset | {"jobId": ids["simulationId"]}),
+        ("Note.Added", {name: ids[name] for name in ("customerId", "noteId")}),
+        ("Attachment.Added", {name: ids[name] for name in ("customerId", "attachmentId")}),
         ("Delivery.Resent", {"deliveryId": ids["deliveryId"]}),
         ("Subscription.SecretRotated", subscription),
         ("Subscription.CustomersAdded", subscription | {"customerIds": [customer]}),

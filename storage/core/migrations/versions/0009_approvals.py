@@ -6,7 +6,7 @@ from alembic import op
 from storage.core.models import approvals
 
 revision = "tables_9"
-down_revision = "tables_7"
+down_revision = "tables_8"
 branch_labels = None
 depends_on = None
 

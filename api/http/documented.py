@@ -77,3 +77,8 @@ class File(Response):
     """A file of any type."""
 
     media_type = "application/octet-stream"
+
+
+A_PICTURE: Final[Responses] = {
+    200: {"content": {Picture.media_type: {"schema": {"type": "string", "format": "binary"}}}}
+}

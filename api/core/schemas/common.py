@@ -47,9 +47,9 @@ def add_document_fields(
     for name, field in document.model_fields.items():
         alias = field.alias or name
         kind = kinds.get(alias) or ("array" if get_origin(field.annotation) is tuple else "string")
-        schema["properties"][alias] = {"type": kind, "description": description} | (
-            {"items": {}} if kind == "array" else {}
-        )
+        schema["properties"][alias] = {"type": kind, "description": description}
+        if kind == "array":
+            schema["properties"][alias]["items"] = {}
     schema["additionalProperties"] = False
 
 

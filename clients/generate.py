@@ -1,0 +1,263 @@
+"""Generate what both client libraries are made of, from the OpenAPI document; run by `make clients`.
+
+    python -m clients.generate build/clients
+
+This writes the models and operations of the Python client into `clients/python/tidemark_client/`, and two documents
+into the target folder: `openapi.json`, and `successes.json`, which is the same without refusals, headers and examples.
+The TypeScript client takes its types from the second one, which makes them a quarter as long.
+
+The models of the Python client are types alone: at run time an answer is its JSON, so new fields and values that the
+service adds later pass through.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from keyword import iskeyword
+from pathlib import Path
+from typing import Any, cast
+
+from api.http.idempotency import KEY_HEADER
+from api.service.app import create_app
+from storage.core.store import Store
+
+Data = Mapping[str, Any]
+PACKAGE = Path(__file__).parent / "python" / "tidemark_client"
+NOTICE = "Made from the OpenAPI document by `make clients`: don't edit."
+PLAIN = {"string": "str", "integer": "int", "boolean": "bool", "null": "None"}
+ANSWERED_NUMBER, SENT_NUMBER = "Decimal | int", "Decimal | float"
+PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+JSON = "application/json"
+USED = "PagedRequest, Request, path_part"
+
+
+def main(target: Path) -> None:
+    document = openapi_document()
+    target.mkdir(parents=True, exist_ok=True)
+    for name, each in (("openapi.json", document), ("successes.json", without_refusals(document))):
+        (target / name).write_text(json.dumps(each), "utf-8")
+    for name, text in modules(document).items():
+        (PACKAGE / name).write_text(text, "utf-8")
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the document as the service sends it."""
+    return cast(dict[str, Any], json.loads(json.dumps(create_app(cast(Store, None)).openapi())))
+
+
+def modules(document: Data) -> dict[str, str]:
+    """Return the text of each module that is generated, by its name."""
+    return {
+        "models.py": formatted(_models(document)),
+        "operations.py": formatted(_operations(document)),
+    }
+
+
+def formatted(lines: Iterable[str]) -> str:
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(PACKAGE / "generated.py"), "-"]
+    return subprocess.run(ruff, input="\n".join(lines), stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def without_refusals(document: Data) -> dict[str, Any]:
+    """Return the document without headers, examples, links and webhooks; every refusal is a problem."""
+    shortened = deepcopy(dict(document))
+    del shortened["webhooks"]
+    for _, _, operation in operations(shortened):
+        answers = {status: {"description": "", "content": content} for status, content in successes(operation).items()}
+        operation["responses"] = {**answers, "default": {"description": "A problem.", "content": PROBLEM}}
+    return shortened
+
+
+def operations(document: Data) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield method, path and operation."""
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def successes(operation: Data) -> dict[str, dict[str, Any]]:
+    """Return the schemas of an operation's successes: by status, then by media type."""
+    return {
+        status: {media: {"schema": content["schema"]} for media, content in answer["content"].items()}
+        for status, answer in operation["responses"].items()
+        if status.startswith("2")
+    }
+
+
+# Models
+
+
+def _models(document: Data) -> Iterator[str]:
+    schemas: Data = document["components"]["schemas"]
+    events = [each["post"]["requestBody"]["content"][JSON]["schema"] for each in document["webhooks"].values()]
+    sent = _names(schemas, [each["requestBody"] for _, _, each in operations(document) if "requestBody" in each])
+    answered = _names(schemas, [_answered(document, operation) for _, _, operation in operations(document)])
+    yield from ('"""The models of the API, as types of JSON.', "", NOTICE, '"""', "")
+    yield from ("from __future__ import annotations", "")
+    yield from ("from decimal import Decimal", "from typing import Any, Literal, NotRequired, TypedDict", "")
+    classes, aliases = list[str](), list[str]()
+    for name in sorted(sent | answered | _names(schemas, [*events, *PROBLEM.values()])):
+        declared = _Declared(SENT_NUMBER if name in sent else ANSWERED_NUMBER)
+        written = declared.type_of(schemas[name], name)
+        classes += declared.classes
+        if written != name:
+            aliases.append(f"{name} = {written}")
+    yield from (*classes, *aliases)
+    yield f"Event = {' | '.join(_name(each) for each in events)}"
+
+
+def _answered(document: Data, operation: Data) -> Data:
+    """Return the schema of `data` in an operation's successes, or of a success that is not JSON."""
+    ((media, content),) = next(iter(successes(operation).values())).items()
+    if media != JSON:
+        return cast(Data, content["schema"])
+    return cast(Data, document["components"]["schemas"][_name(content["schema"])]["properties"]["data"])
+
+
+def _names(schemas: Data, used: Iterable[Any]) -> set[str]:
+    """Return the names of all models that are used somewhere, directly or by other models."""
+    names, ahead = set[str](), list(used)
+    while ahead:
+        new = set(re.findall("'#/components/schemas/([^']+)'", str(ahead.pop()))) - names
+        names |= new
+        ahead += [schemas[name] for name in new]
+    return names
+
+
+def _name(reference: Data) -> str:
+    return str(reference["$ref"]).rpartition("/")[2]
+
+
+class _Declared:
+    """Writes the type of a schema, and declares classes for the objects in it."""
+
+    def __init__(self, number: str) -> None:
+        self.classes: list[str] = []
+        self._plain = PLAIN | {"number": number}
+
+    def type_of(self, schema: Data, name: str) -> str:
+        """Return a type; `name` is that of the class if the schema is an object with members."""
+        if "$ref" in schema:
+            return _name(schema)
+        if "const" in schema or "enum" in schema:
+            return f"Literal[{', '.join(repr(value) for value in schema.get('enum', [schema.get('const')]))}]"
+        if "properties" in schema:
+            self._declare(name, schema)
+            return name
+        choices = schema.get("anyOf") or schema.get("oneOf")
+        if choices:
+            return _union(self.type_of(choice, f"{name}{number or ''}") for number, choice in enumerate(choices))
+        kinds = schema.get("type", ())
+        return _union(self._plain_type(schema, kind, name) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+
+    def _plain_type(self, schema: Data, kind: str, name: str) -> str:
+        if kind == "array":
+            return f"list[{self.type_of(schema['items'], f'{name}Item')}]"
+        if kind == "object":
+            values = schema.get("additionalProperties", True)
+            return f"dict[str, {'Any' if values is True else self.type_of(values, f'{name}Value')}]"
+        return "bytes" if schema.get("format") == "binary" else self._plain[kind]
+
+    def _declare(self, name: str, schema: Data) -> None:
+        required = schema.get("required", ())
+        members = {}
+        for member, described in schema["properties"].items():
+            written = self.type_of(described, name + member[0].upper() + member[1:])
+            members[member] = written if member in required else f"NotRequired[{written}]"
+        if any(map(iskeyword, members)):
+            fields = ", ".join(f"{member!r}: {written!r}" for member, written in members.items())
+            self.classes.append(f"{name} = TypedDict({name!r}, {{{fields}}})")
+        else:
+            body = [_docstring(schema["description"])] if "description" in schema else []
+            body += [f"{member}: {written}" for member, written in members.items()]
+            self.classes.append(_indented(f"class {name}(TypedDict):", body))
+
+
+def _union(types: Iterable[str]) -> str:
+    return " | ".join(dict.fromkeys(types)) or "Any"
+
+
+# Operations
+
+
+def _operations(document: Data) -> Iterator[str]:
+    yield from (
+        '"""A function for each operation of the API, which returns a request to send.',
+        "",
+        NOTICE,
+        '"""',
+        "",
+    )
+    yield from ("from __future__ import annotations", "", "from typing import Literal", "")
+    yield from ("from tidemark_client import models", f"from tidemark_client.requests import {USED}", "")
+    for method, path, operation in operations(document):
+        yield _function(document, method, path, operation)
+
+
+def _function(document: Data, method: str, path: str, operation: Data) -> str:
+    """Write the function of an operation: ids and body by position, the query by name."""
+    parameters = operation.get("parameters", ())
+    query = {each["name"]: _parameter(each) for each in parameters if each["in"] == "query"}
+    placed = [_snake(each["name"]) for each in parameters if each["in"] == "path"]
+    positional = [f"{name}: str" for name in placed]
+    made = [f'"{method}"', _path(path)]
+    if "requestBody" in operation:
+        positional.append(f"body: {_type_in_module(operation['requestBody']['content'][JSON]['schema'])}")
+    named = ["*", *(f"{_snake(name)}: {kind} = None" for name, kind in query.items())] if query else []
+    if query:
+        made.append(f"query={{{', '.join(f'{name!r}: {_snake(name)}' for name in query)}}}")
+    if "requestBody" in operation:
+        made.append("body=body")
+    if any(each["name"] == KEY_HEADER for each in parameters):
+        made.append("takes_key=True")
+    answered = _answered(document, operation)
+    returned = f"Request[{_type_in_module(answered)}]"
+    lists = _lists(document, answered)
+    if "page" in query and lists:
+        items = lists[-1]  # the list of which there are pages is declared after others
+        returned = f"PagedRequest[{_type_in_module(answered)}, {_type_in_module(items[1])}]"
+        made.append(f"items={items[0]!r}")
+    described = operation["description"].partition("\n\nScope: ")[0]
+    body = [_docstring(described), f"return {returned.partition('[')[0]}({', '.join(made)})"]
+    arguments = ", ".join([*positional, *named])
+    return _indented(f"def {_snake(operation['operationId'])}({arguments}) -> {returned}:", body)
+
+
+def _path(template: str) -> str:
+    """Write a path whose ids are parameters of the function."""
+    written = re.sub("{(.+?)}", lambda place: f"{{path_part({_snake(place[1])})}}", template)
+    return f'f"{written}"' if written != template else f'"{template}"'
+
+
+def _parameter(parameter: Data) -> str:
+    return f"{_type_in_module(parameter['schema'])} | None"
+
+
+def _type_in_module(schema: Data) -> str:
+    return f"models.{_name(schema)}" if "$ref" in schema else _Declared(ANSWERED_NUMBER).type_of(schema, "")
+
+
+def _lists(document: Data, answered: Data) -> list[tuple[str, Data]]:
+    """Return the members of an answer that are lists, each with the schema of its items."""
+    members = document["components"]["schemas"][_name(answered)]["properties"] if "$ref" in answered else {}
+    return [(name, member["items"]) for name, member in members.items() if member.get("type") == "array"]
+
+
+def _snake(name: str) -> str:
+    snake = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return f"{snake}_" if iskeyword(snake) else snake
+
+
+def _docstring(text: str) -> str:
+    return f'"""{text}"""' if "\n" not in text else f'"""{text}\n"""'
+
+
+def _indented(head: str, body: Iterable[str]) -> str:
+    return "\n".join([head, *(f"    {line}" for each in body for line in each.split("\n"))])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

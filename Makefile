@@ -42,7 +42,7 @@ format: $(BIN)/.dev  ## Sort imports and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generated: $(BIN)/.dev  ## Write the files in docs/ that come from the code
+generated: $(BIN)/.dev  ## Write the files in docs/ and clients/python that come from the code
 	$(BIN)/tidemark policies schema > docs/reference/policy.schema.json
 	$(BIN)/tidemark rulesets schema > docs/reference/ruleset.schema.json
 	$(BIN)/tidemark rulesets library --markdown > docs/reference/monitoring-library.md
@@ -51,6 +51,23 @@ generated: $(BIN)/.dev  ## Write the files in docs/ that come from the code
 	rm -f docs/reference/events/*.schema.json
 	$(BIN)/tidemark events write docs/reference/events
 	$(BIN)/python -m docs.reference_pages docs/reference
+	$(BIN)/python -m clients.generate build/clients
+
+clients: $(BIN)/.dev clients/typescript/node_modules  ## Generate and build the client libraries, into build/clients (needs Node)
+	$(BIN)/python -m clients.generate build/clients
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir build/clients clients/python
+	npm --prefix clients/typescript run build
+	npm pack ./clients/typescript --pack-destination build/clients
+
+clients/typescript/node_modules: clients/typescript/package-lock.json
+	npm --prefix clients/typescript ci
+	@touch $@
+
+# Generators of others, which the OpenAPI document must suit; openapi-python-client needs another typer than Dagster.
+build/generators: clients/generators.lock clients/typescript/node_modules
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r $<
+	@touch $@
 
 CHROMIUM ?= chromium
 pictures: install  ## Make the README's picture of a report (needs Chromium)
@@ -66,9 +83,10 @@ docs: $(BIN)/.dev  ## Build the documentation as a site (to read it: python -m h
 	$(BIN)/python docs/pages.py build/pages
 	$(BIN)/zensical build --strict --clean
 
-lock: $(BIN)/.dev  ## Resolve the newest versions into the two hash-pinned locks
+lock: $(BIN)/.dev  ## Resolve the newest versions into the hash-pinned locks
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -c requirements.lock pyproject.toml --group dev -o requirements-dev.lock
+	echo openapi-python-client | $(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate - -o clients/generators.lock
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -83,4 +101,4 @@ $(BIN)/.dev: requirements-dev.lock $(BIN)/.runtime
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated pictures console-pictures docs lock
+.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated clients pictures console-pictures docs lock

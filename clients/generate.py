@@ -1,10 +1,10 @@
-"""Generate what both client libraries are made of, from the OpenAPI document; run by `make clients`.
+"""Generate what both client libraries are made of, from the OpenAPI document, for `make generated` and `make clients`.
 
     python -m clients.generate build/clients
 
-This writes the models and operations of the Python client into `clients/python/tidemark_client/`, and two documents
-into the target folder: `openapi.json`, and `successes.json`, which is the same without refusals, headers and examples.
-The TypeScript client takes its types from the second one, which makes them a quarter as long.
+This writes the models and operations of the Python client into `clients/python/tidemark_client/`. For the TypeScript
+client it writes the paths that take idempotency keys, and `successes.json` into the target folder: the document without
+refusals, headers and examples, from which openapi-typescript makes types that are a quarter as long.
 
 The models of the Python client are types alone: at run time an answer is its JSON, so new fields and values that the
 service adds later pass through.
@@ -26,7 +26,8 @@ from storage.core.store import Store
 
 Data = Mapping[str, Any]
 PACKAGE = Path(__file__).parent / "python" / "tidemark_client"
-NOTICE = "Made from the OpenAPI document by `make clients`: don't edit."
+TYPESCRIPT = Path(__file__).parent / "typescript" / "src"
+NOTICE = "Made from the OpenAPI document by `make generated`: don't edit."
 PLAIN = {"string": "str", "integer": "int", "boolean": "bool", "null": "None"}
 ANSWERED_NUMBER, SENT_NUMBER = "Decimal | int", "Decimal | float"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -37,15 +38,18 @@ USED = "PagedRequest, Request, path_part"
 def main(target: Path) -> None:
     document = openapi_document()
     target.mkdir(parents=True, exist_ok=True)
-    for name, each in (("openapi.json", document), ("successes.json", without_refusals(document))):
-        (target / name).write_text(json.dumps(each), "utf-8")
+    (target / "successes.json").write_text(json.dumps(without_refusals(document)), "utf-8")
     for name, text in modules(document).items():
         (PACKAGE / name).write_text(text, "utf-8")
+    (TYPESCRIPT / "operations.ts").write_text(_facts(document), "utf-8")
 
 
 def openapi_document() -> dict[str, Any]:
-    """Return the document as the service sends it."""
-    return cast(dict[str, Any], json.loads(json.dumps(create_app(cast(Store, None)).openapi())))
+    """Return the document as the service sends it, with a model `Event` for any of the events."""
+    document: dict[str, Any] = json.loads(json.dumps(create_app(cast(Store, None)).openapi()))
+    events = [event["post"]["requestBody"]["content"][JSON]["schema"] for event in document["webhooks"].values()]
+    document["components"]["schemas"]["Event"] = {"oneOf": events}
+    return document
 
 
 def modules(document: Data) -> dict[str, str]:
@@ -78,6 +82,10 @@ def operations(document: Data) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield method.upper(), path, operation
 
 
+def takes_key(operation: Data) -> bool:
+    return any(parameter["name"] == KEY_HEADER for parameter in operation.get("parameters", ()))
+
+
 def successes(operation: Data) -> dict[str, dict[str, Any]]:
     """Return the schemas of an operation's successes: by status, then by media type."""
     return {
@@ -87,26 +95,42 @@ def successes(operation: Data) -> dict[str, dict[str, Any]]:
     }
 
 
+def _facts(document: Data) -> str:
+    """Write what the TypeScript client needs to know of operations besides their types."""
+    keyed = [path for _, path, operation in operations(document) if takes_key(operation)]
+    queries = {path: list(_query(operation)) for method, path, operation in operations(document) if method == "GET"}
+    return "\n".join(
+        (
+            f"/** The paths whose POST honours `{KEY_HEADER}`. */",
+            f"export const KEYED = new Set({json.dumps(keyed, indent=2)});",
+            "/** The parameters of each GET. */",
+            f"export const QUERIES: Record<string, readonly string[]> = {json.dumps(queries, indent=2)};\n",
+        )
+    )
+
+
+def _query(operation: Data) -> dict[str, Data]:
+    return {each["name"]: each for each in operation.get("parameters", ()) if each["in"] == "query"}
+
+
 # Models
 
 
 def _models(document: Data) -> Iterator[str]:
     schemas: Data = document["components"]["schemas"]
-    events = [each["post"]["requestBody"]["content"][JSON]["schema"] for each in document["webhooks"].values()]
     sent = _names(schemas, [each["requestBody"] for _, _, each in operations(document) if "requestBody" in each])
     answered = _names(schemas, [_answered(document, operation) for _, _, operation in operations(document)])
     yield from ('"""The models of the API, as types of JSON.', "", NOTICE, '"""', "")
     yield from ("from __future__ import annotations", "")
     yield from ("from decimal import Decimal", "from typing import Any, Literal, NotRequired, TypedDict", "")
     classes, aliases = list[str](), list[str]()
-    for name in sorted(sent | answered | _names(schemas, [*events, *PROBLEM.values()])):
+    for name in sorted(sent | answered | {"Event"} | _names(schemas, [schemas["Event"], PROBLEM])):
         declared = _Declared(SENT_NUMBER if name in sent else ANSWERED_NUMBER)
         written = declared.type_of(schemas[name], name)
         classes += declared.classes
         if written != name:
             aliases.append(f"{name} = {written}")
     yield from (*classes, *aliases)
-    yield f"Event = {' | '.join(_name(each) for each in events)}"
 
 
 def _answered(document: Data, operation: Data) -> Data:
@@ -200,7 +224,7 @@ def _operations(document: Data) -> Iterator[str]:
 def _function(document: Data, method: str, path: str, operation: Data) -> str:
     """Write the function of an operation: ids and body by position, the query by name."""
     parameters = operation.get("parameters", ())
-    query = {each["name"]: _parameter(each) for each in parameters if each["in"] == "query"}
+    query = {name: _parameter(each) for name, each in _query(operation).items()}
     placed = [_snake(each["name"]) for each in parameters if each["in"] == "path"]
     positional = [f"{name}: str" for name in placed]
     made = [f'"{method}"', _path(path)]
@@ -211,7 +235,7 @@ def _function(document: Data, method: str, path: str, operation: Data) -> str:
         made.append(f"query={{{', '.join(f'{name!r}: {_snake(name)}' for name in query)}}}")
     if "requestBody" in operation:
         made.append("body=body")
-    if any(each["name"] == KEY_HEADER for each in parameters):
+    if takes_key(operation):
         made.append("takes_key=True")
     answered = _answered(document, operation)
     returned = f"Request[{_type_in_module(answered)}]"

@@ -1,6 +1,6 @@
 """The models of the API, as types of JSON.
 
-Made from the OpenAPI document by `make clients`: don't edit.
+Made from the OpenAPI document by `make generated`: don't edit.
 """
 
 from __future__ import annotations
@@ -2322,6 +2322,15 @@ class WholeStatementView(TypedDict):
 Against = Literal["version", "recorded", "challenger"]
 Cause = Literal["data", "time"]
 DeliveryStatus = Literal["due", "sending", "delivered", "retrying", "failed", "cancelled"]
+Event = (
+    JobCompletedEvent
+    | JobFailedEvent
+    | ExtractionCompletedEvent
+    | ExtractionFailedEvent
+    | EnrichmentCompletedEvent
+    | EnrichmentFailedEvent
+    | RuleTriggeredEvent
+)
 Flow = Literal[
     "Enrichment",
     "Extraction",
@@ -2340,12 +2349,3 @@ ReportStatus = Literal["pending", "ready", "stale"]
 SentParties = list[SentParty]
 Severity = Literal["information", "warning", "alert"]
 Verdict = Literal["reconciled", "reconciled_dates_doubtful", "partial", "unreconciled"]
-Event = (
-    JobCompletedEvent
-    | JobFailedEvent
-    | ExtractionCompletedEvent
-    | ExtractionFailedEvent
-    | EnrichmentCompletedEvent
-    | EnrichmentFailedEvent
-    | RuleTriggeredEvent
-)

@@ -1,6 +1,6 @@
 """A function for each operation of the API, which returns a request to send.
 
-Made from the OpenAPI document by `make clients`: don't edit.
+Made from the OpenAPI document by `make generated`: don't edit.
 """
 
 from __future__ import annotations

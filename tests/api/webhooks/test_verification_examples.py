@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from tidemark_client import WebhookRefused, verify_webhook
 
 from api.webhooks.listen import Receiver
 from assets.webhooks import delivery
@@ -26,6 +26,7 @@ from storage.webhooks.outbox import NewEvent
 from tests.conftest import open_store
 from tests.root import ROOT
 from tests.storage.examples import a_client, a_customer
+from tests.tools import tool
 
 PAGE = (ROOT / "docs" / "how-to" / "webhooks.md").read_text()
 EVENT_ID = UUID("b6a0ab58-5d5c-4f0f-a3a3-3f2f2c2d6f61")
@@ -34,16 +35,6 @@ BODY = json.dumps({"eventType": "job.completed", "eventId": str(EVENT_ID), "name
 
 def examples(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.+?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-
-
-def tool(name: str) -> str:
-    """Return the tool's path; if it is missing, skip the test, or fail where all tools are required."""
-    path = shutil.which(name)
-    if path is None and os.environ.get("CI"):
-        pytest.fail(f"{name} is needed to run the example")
-    if path is None:
-        pytest.skip(f"install {name} to run the example")
-    return path
 
 
 @dataclass(frozen=True)
@@ -139,6 +130,18 @@ def test_the_python_example(delivered: Delivered) -> None:
         return SEEN if event is None else WORK
 
     assert {name: outcome(case) for name, case in cases(delivered).items()} == EXPECTED
+
+
+def test_the_python_client(delivered: Delivered) -> None:
+    def outcome(case: Delivered) -> str:
+        try:
+            assert verify_webhook(case.body, case.headers, case.secret)["eventId"] == str(EVENT_ID)
+        except WebhookRefused:
+            return REFUSED
+        return WORK
+
+    unseen = {name: WORK if expected == SEEN else expected for name, expected in EXPECTED.items()}
+    assert {name: outcome(case) for name, case in cases(delivered).items()} == unseen
 
 
 JAVASCRIPT_RUNS = """

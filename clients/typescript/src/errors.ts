@@ -1,0 +1,47 @@
+import type { components } from "./schema.js";
+
+type Model = components["schemas"];
+
+/** A refusal of the service. Branch on `code`; it is empty if a proxy answered. */
+export class ProblemError extends Error {
+  readonly code: string;
+  readonly detail: string;
+  readonly requestId: string | null;
+  /** Every fault of the request, with a pointer to its place. */
+  readonly errors: readonly Model["Fault"][];
+
+  constructor(
+    readonly status: number,
+    { code = "", detail = "", requestId, errors }: Partial<Model["Problem"]>,
+  ) {
+    const faults = (errors ?? []).map((each) => `\n${each.pointer}: ${each.code}: ${each.message}`);
+    super(`${status} ${code}: ${detail}${faults.join("")}`);
+    this.name = "ProblemError";
+    this.code = code;
+    this.detail = detail;
+    this.requestId = requestId ?? null;
+    this.errors = errors ?? [];
+  }
+}
+
+export async function problemOf(response: Response): Promise<ProblemError> {
+  const text = await response.clone().text();
+  try {
+    return new ProblemError(response.status, JSON.parse(text));
+  } catch {
+    return new ProblemError(response.status, { detail: text.slice(0, 500) });
+  }
+}
+
+/** A job that was waited for has failed; `job` says why in its `error`. */
+export class JobFailed extends Error {
+  constructor(readonly job: Model["JobStatusView"]) {
+    super(`job ${job.jobId} failed` + (job.error ? `: ${job.error.code}: ${job.error.message}` : ""));
+    this.name = "JobFailed";
+  }
+}
+
+/** A delivery that doesn't come from the service, or is old: answer it with 400. */
+export class WebhookRefused extends Error {
+  override readonly name = "WebhookRefused";
+}

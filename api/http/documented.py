@@ -69,10 +69,6 @@ class Picture(Response):
     media_type = "image/png"
 
 
-class Printed(Response):
-    media_type = "application/pdf"
-
-
 class File(Response):
     """A file of any type."""
 

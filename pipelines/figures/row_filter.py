@@ -1,9 +1,11 @@
 """Choose transactions by what they are, and add up their amounts."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import polars as pl
@@ -28,7 +30,7 @@ class RowFilter:
     def conditions(self) -> list[pl.Expr]:
         size = pl.col("amount").abs()
         lowered = pl.col("description").str.to_lowercase()
-        comparisons = (
+        comparisons: Iterable[tuple[Callable[[Any], pl.Expr], object]] = (
             (pl.col("date").ge, self.first_day),
             (pl.col("date").le, self.last_day),
             (partial(lowered.str.contains, literal=True), None if self.text is None else self.text.lower()),

@@ -151,7 +151,7 @@ class Wanted:
 
     @property
     def conditions(self) -> list[ColumnElement[bool]]:
-        chosen = [evaluations.c.shadow_of.is_(None)]
+        chosen: list[ColumnElement[bool]] = [evaluations.c.shadow_of.is_(None)]
         if self.policy is not None:
             chosen.append(evaluations.c.policy_id == self.policy.policy_id)
         if self.outcome is not None:

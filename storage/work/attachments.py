@@ -88,7 +88,7 @@ def delete(w: Writing, customer: Customer, attachment_id: UUID, who: str, now: d
     """
     path = get(w, customer, attachment_id).path
     this = (attachments.c.attachment_id == attachment_id, attachments.c.path.is_not(None))
-    gone = {"file_name": None, "path": None, "stored_sha256": None, "data_key": None}
+    gone: dict[str, None] = {"file_name": None, "path": None, "stored_sha256": None, "data_key": None}
     w.execute(update(attachments).where(*this).values(**gone, deleted_at=now, deleted_by=who))
     w.execute(delete_rows(damaged_files).where(damaged_files.c.path == path))
     return path

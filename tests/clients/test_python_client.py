@@ -156,7 +156,7 @@ def paged(total: int) -> Callable[[httpx.Request], httpx.Response]:
 
 def test_pages_have_every_item_once(subtests: pytest.Subtests) -> None:
     for total in (0, 1, 3, 4, 6):
-        with subtests.test(total), Client("key", URL, transport=httpx.MockTransport(paged(total))) as client:
+        with subtests.test(str(total)), Client("key", URL, transport=httpx.MockTransport(paged(total))) as client:
             items: list[Any] = list(client.pages(operations.list_customers(), count=3))
             assert items == list(range(total))
 

@@ -52,7 +52,7 @@ def _handler(base_url: str) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Print nothing."""
 
     return Handler

@@ -1,6 +1,6 @@
 """The letter to an applicant, as a page and as PDF."""
 
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from api.http.route import Route, heavy
 from api.reports import browser
 from pipelines.decisions import INDETERMINATE, Recorded
 from pipelines.decisions.letter import About, letter
+from pipelines.decisions.policy import Outcome
 from pipelines.pages import CONTENT_POLICY
 from pipelines.vocabulary.errors import Conflict
 from storage.access import keys
@@ -51,4 +52,4 @@ def _letter(caller: Caller, evaluation_id: str) -> str:
         lender = keys.get_client(r, caller.client_id).name
     on = decided_at.astimezone(caller.store.settings.zone).date()
     about = About(lender, customer.name, customer.abn, customer.reference, on)
-    return letter(recorded.content["answer"], version.policy, found.overridden_outcome, about)
+    return letter(recorded.content["answer"], version.policy, cast("Outcome | None", found.overridden_outcome), about)

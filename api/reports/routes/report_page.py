@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.http.dependencies import Allow, Caller, CustomerId
-from api.http.documented import DAMAGED_FILE, Page, Printed, refuses
+from api.http.documented import DAMAGED_FILE, Page, Pdf, refuses
 from api.http.route import Route, heavy
 from api.reports import browser
 from api.reports.routes.reports import VERSIONS, read_bundle
@@ -29,7 +29,7 @@ def get_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[Mo
 
 @router.get(
     "/reports.pdf",
-    response_class=Printed,
+    response_class=Pdf,
     responses=refuses(*VERSIONS, *DAMAGED_FILE, "Browser.Missing", "Browser.Failed"),
 )
 def print_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
@@ -37,7 +37,7 @@ def print_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[
     customer, html = _page(caller, customer_id, query)
     with caller.request.app.state.printing.taken(caller.asker, 1):
         printed = browser.pdf_of(html)
-    return Printed(printed, headers={"Content-Disposition": f'inline; filename="reports-{customer.customer_id}.pdf"'})
+    return Pdf(printed, headers={"Content-Disposition": f'inline; filename="reports-{customer.customer_id}.pdf"'})
 
 
 def _page(caller: Caller, customer_id: str, moment: Moment) -> tuple[Customer, str]:

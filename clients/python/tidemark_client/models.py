@@ -43,12 +43,114 @@ class AggregateTable(TypedDict):
     values: list[Any]
 
 
+class AlertActionView(TypedDict):
+    action: ItemAction
+    until: str | None
+    reason: str | None
+    assignee: str | None
+    dateMade: str
+    madeBy: str
+
+
+class AlertListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    alerts: list[AlertSummaryView]
+
+
+class AlertRuleView(TypedDict):
+    code: str
+    message: str
+    severity: Literal["info", "warning", "critical"]
+    recommendedActions: list[str]
+
+
+class AlertSummaryView(TypedDict):
+    matchId: str
+    ruleset: RulesetNameView
+    customerId: str
+    customerName: str | None
+    dateMatched: str
+    rules: list[AlertRuleView]
+    state: ItemState
+    snoozedUntil: str | None
+    assignee: str | None
+
+
+class AlertView(TypedDict):
+    matchId: str
+    ruleset: RulesetNameView
+    customerId: str
+    customerName: str | None
+    dateMatched: str
+    rules: list[MatchRuleView]
+    state: ItemState
+    snoozedUntil: str | None
+    assignee: str | None
+    history: list[AlertActionView]
+
+
+class AllEvaluationsView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    evaluations: list[EvaluationSummaryView]
+    hasMore: bool
+
+
 class AlternativeView(TypedDict):
     category: str
     confidence: Decimal | int
 
 
 AmountChangeView = TypedDict("AmountChangeView", {"date": "str", "from": "Decimal | int", "to": "Decimal | int"})
+
+
+class ApprovalListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    approvals: list[ApprovalView]
+
+
+class ApprovalView(TypedDict):
+    """A requested action, and what became of the request."""
+
+    approvalId: str
+    kind: ApprovalKind
+    status: ApprovalStatus
+    subject: dict[str, str]
+    request: Any
+    requestedBy: str
+    requestedByName: str | None
+    requestedAt: str
+    decidedBy: str | None
+    decidedByName: str | None
+    decidedAt: str | None
+    reason: str | None
+
+
+class AttachmentListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    attachments: list[AttachmentView]
+
+
+class AttachmentView(TypedDict):
+    attachmentId: str
+    size: int
+    sha256: str
+    dateCreated: str
+    createdBy: str
+    fileName: str | None
+    dateDeleted: str | None
+    deletedBy: str | None
 
 
 class AttemptView(TypedDict):
@@ -297,6 +399,11 @@ class ChangingRuleView(TypedDict):
     customers: int
 
 
+class CheckedPolicyView(TypedDict):
+    faults: list[FindingView]
+    warnings: list[FindingView]
+
+
 class ClientTransactionListView(TypedDict):
     totalCount: int
     currentPage: int | None
@@ -304,6 +411,19 @@ class ClientTransactionListView(TypedDict):
     totalPages: int
     transactions: list[TransactionView]
     nextCursor: NotRequired[str | None]
+
+
+class ColleagueListView(TypedDict):
+    colleagues: list[ColleagueView]
+
+
+class ColleagueView(TypedDict):
+    """A user of the client."""
+
+    userId: str
+    name: str
+    role: str
+    mayWork: bool
 
 
 class ComparisonView(TypedDict):
@@ -481,6 +601,46 @@ class CustomerListView(TypedDict):
     customers: list[CustomerView]
 
 
+class CustomerSummaryListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    customers: list[CustomerSummaryView]
+    hasMore: bool
+
+
+class CustomerSummaryView(TypedDict):
+    customerId: str
+    abn: str
+    abnChecksumValid: bool
+    name: str | None
+    reference: str | None
+    state: str | None
+    dateCreated: str
+    rating: str | None
+    riskValue: Decimal | int | None
+    calibration: str | None
+    completenessScore: Decimal | int | None
+    completenessTier: str | None
+    reportStatus: ReportStatus
+    unfinishedJobs: bool
+    dataThrough: str | None
+    lastSubmissionAt: str | None
+    transactionCount: int
+    lastDecision: LastDecisionView | None
+    openAlerts: int
+
+
+class CustomerTransactionListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    transactions: list[TransactionView]
+    totals: NotRequired[TotalsView | None]
+
+
 class CustomerView(TypedDict):
     customerId: str
     abn: str
@@ -506,6 +666,7 @@ class DeclaredView(TypedDict):
     kind: Literal["string", "decimal", "boolean"]
     meaning: str
     personal: bool
+    texts: list[str]
 
 
 class DeliveryListView(TypedDict):
@@ -848,6 +1009,13 @@ class JobView(TypedDict):
     stages: list[StageView]
 
 
+class LastDecisionView(TypedDict):
+    evaluationId: str
+    slug: str
+    at: str
+    outcome: Literal["proceed", "conditional", "blocked", "indeterminate"]
+
+
 class LibraryItemView(TypedDict):
     slug: str
     name: str
@@ -1021,11 +1189,29 @@ class NamedMetricView(TypedDict):
     name: str
 
 
+class NewAttachmentView(TypedDict):
+    """A stored attachment, without its name: a stored answer would keep a copy when the attachment is deleted."""
+
+    attachmentId: str
+    size: int
+    sha256: str
+    dateCreated: str
+    createdBy: str
+
+
 class NewCustomer(TypedDict):
     abn: str
     name: NotRequired[str | None]
     reference: NotRequired[str | None]
     state: NotRequired[str | None]
+
+
+class NewNoteView(TypedDict):
+    """A stored note, without its text: a stored answer would keep a copy when the note is deleted."""
+
+    noteId: str
+    dateCreated: str
+    createdBy: str
 
 
 class NewSubscription(TypedDict):
@@ -1042,6 +1228,14 @@ class NewSubscription(TypedDict):
     customerIds: NotRequired[list[str] | None]
     maxRetries: NotRequired[int]
     pauseAfterFailures: NotRequired[int | None]
+
+
+class NoteListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    notes: list[WrittenNoteView]
 
 
 class NoteView(TypedDict):
@@ -1171,6 +1365,7 @@ class PolicyView(TypedDict):
     defaultOutcome: str
     isArchived: bool
     version: int
+    state: PolicyState
     challenger: ChallengerView | None
     attributes: list[DeclaredView]
     metrics: list[UsedMetricView]
@@ -1528,6 +1723,26 @@ class SentAcknowledgement(TypedDict):
     pointer: str
 
 
+class SentAlertAction(TypedDict):
+    """What a person does with an alert. The last action applies, and all of them stay in its history."""
+
+    action: Literal["acknowledge", "snooze", "close", "reopen", "assign"]
+    until: NotRequired[str | Literal[""] | None]
+    reason: NotRequired[str | None]
+    assignee: NotRequired[str | None]
+
+
+class SentAssignee(TypedDict):
+    assignee: str | None
+
+
+class SentAttachment(TypedDict):
+    """A file of any type."""
+
+    fileName: NotRequired[str | None]
+    contentBase64: str
+
+
 class SentAttribute(TypedDict):
     value: str | Decimal | float | bool
     source: NotRequired[str | None]
@@ -1703,6 +1918,10 @@ class SentCorrection(TypedDict):
     preview: NotRequired[bool]
 
 
+class SentDecline(TypedDict):
+    reason: str
+
+
 class SentEvaluation(TypedDict):
     inputs: NotRequired[dict[str, Any] | None]
     attributeOverrides: NotRequired[dict[str, Any] | None]
@@ -1718,6 +1937,14 @@ class SentFiles(TypedDict):
 class SentGrid(TypedDict):
     across: SentAxis
     down: SentAxis
+
+
+class SentNote(TypedDict):
+    """A note on a customer, or on one of its evaluations or matches."""
+
+    text: str
+    evaluationId: NotRequired[str | Literal[""] | None]
+    matchId: NotRequired[str | Literal[""] | None]
 
 
 class SentOutcome(TypedDict):
@@ -2158,6 +2385,27 @@ class TaxonomyView(TypedDict):
     categories: list[CategoryView]
 
 
+class TimelineEntryView(TypedDict):
+    """Something that happened to a customer, and the ids that it concerns."""
+
+    kind: EntryKind
+    date: str
+    who: str | None
+    sentence: str
+    jobId: str | None
+    statementId: str | None
+    evaluationId: str | None
+    matchId: str | None
+    noteId: str | None
+    attachmentId: str | None
+    correctionId: str | None
+
+
+class TimelineView(TypedDict):
+    entries: list[TimelineEntryView]
+    nextCursor: str | None
+
+
 class TotalView(TypedDict):
     customers: int
     offered: int
@@ -2166,12 +2414,12 @@ class TotalView(TypedDict):
     meanOffered: Decimal | int | None
 
 
-class TransactionListView(TypedDict):
-    totalCount: int
-    currentPage: int | None
-    pageSize: int
-    totalPages: int
-    transactions: list[TransactionView]
+class TotalsView(TypedDict):
+    """Sums over all pages, in AUD."""
+
+    moneyIn: Decimal | int
+    moneyOut: Decimal | int
+    net: Decimal | int
 
 
 class TransactionView(TypedDict):
@@ -2319,9 +2567,66 @@ class WholeStatementView(TypedDict):
     rows: list[StatementRowView]
 
 
+class WorkItemView(TypedDict):
+    """An alert or a decision that waits for a person."""
+
+    kind: ItemKind
+    matchId: str | None
+    evaluationId: str | None
+    customerId: str
+    customerName: str | None
+    subject: str
+    outcome: str | None
+    rules: list[str]
+    dateOpened: str
+    ageSeconds: int
+    state: ItemState
+    assignee: str | None
+
+
+class WorkListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    items: list[WorkItemView]
+
+
+class WrittenNoteView(TypedDict):
+    noteId: str
+    evaluationId: str | None
+    matchId: str | None
+    text: str | None
+    dateCreated: str
+    createdBy: str
+    dateDeleted: str | None
+    deletedBy: str | None
+
+
 Against = Literal["version", "recorded", "challenger"]
+ApprovalKind = Literal["publish", "override", "activate"]
+ApprovalStatus = Literal["pending", "approved", "declined", "superseded"]
 Cause = Literal["data", "time"]
 DeliveryStatus = Literal["due", "sending", "delivered", "retrying", "failed", "cancelled"]
+EntryKind = Literal[
+    "item_worked",
+    "alert_raised",
+    "decision_overridden",
+    "evaluated",
+    "note_deleted",
+    "note_added",
+    "attachment_deleted",
+    "attachment_added",
+    "finding_resolved",
+    "attribute_set",
+    "related_parties_set",
+    "correction_revoked",
+    "correction_made",
+    "job_ended",
+    "statement_read",
+    "job_received",
+    "customer_created",
+]
 Event = (
     JobCompletedEvent
     | JobFailedEvent
@@ -2341,6 +2646,9 @@ Flow = Literal[
     "PolicyBacktest",
     "RulesetSimulation",
 ]
+ItemAction = Literal["acknowledge", "snooze", "close", "reopen", "assign"]
+ItemKind = Literal["alert", "decision"]
+ItemState = Literal["open", "acknowledged", "snoozed", "closed"]
 JobStatus = Literal["Queued", "Running", "Completed", "CompletedWithErrors", "Failed"]
 Kind = Literal["statement", "listing", "interim"]
 Knowledge = Literal["now", "then"]

@@ -33,6 +33,54 @@ def list_customers(
     )
 
 
+def list_customer_summaries(
+    *,
+    page: int | None = None,
+    count: int | None = None,
+    search: str | None = None,
+    rating: Literal["A", "B", "C", "D", "E"] | None = None,
+    outcome: Literal["proceed", "conditional", "blocked", "indeterminate"] | None = None,
+    report_status: Literal["pending", "ready", "stale"] | None = None,
+    open_alerts: bool | None = None,
+    sort: Literal[
+        "created",
+        "-created",
+        "name",
+        "-name",
+        "rating",
+        "-rating",
+        "riskValue",
+        "-riskValue",
+        "completeness",
+        "-completeness",
+        "dataThrough",
+        "-dataThrough",
+        "openAlerts",
+        "-openAlerts",
+    ]
+    | None = None,
+) -> PagedRequest[models.CustomerSummaryListView, models.CustomerSummaryView]:
+    """List customers with their rating, completeness, last decision and open alerts, and search them.
+
+    Every change shows at once. Customers with the same value are in order of creation.
+    """
+    return PagedRequest(
+        "GET",
+        "/v1/customers/summaries",
+        query={
+            "page": page,
+            "count": count,
+            "search": search,
+            "rating": rating,
+            "outcome": outcome,
+            "reportStatus": report_status,
+            "openAlerts": open_alerts,
+            "sort": sort,
+        },
+        items="customers",
+    )
+
+
 def set_attributes(customer_id: str, body: models.SentAttributes) -> Request[models.AttributesView]:
     """Set, change or (by null) remove attributes; attributes that are not sent stay unchanged."""
     return Request("PUT", f"/v1/customer/{path_part(customer_id)}/attributes", body=body)
@@ -73,13 +121,57 @@ def submit_transactions(customer_id: str, body: models.Submission) -> Request[mo
 
 
 def list_customer_transactions(
-    customer_id: str, *, page: int | None = None, count: int | None = None, job_id: str | None = None
-) -> PagedRequest[models.TransactionListView, models.TransactionView]:
-    """List a customer's enriched transactions, by date and position."""
+    customer_id: str,
+    *,
+    page: int | None = None,
+    count: int | None = None,
+    job_id: str | None = None,
+    from_: str | None = None,
+    to: str | None = None,
+    text: str | None = None,
+    category: str | None = None,
+    account_id: str | None = None,
+    direction: Literal["credit", "debit"] | None = None,
+    status: Literal["posted", "pending"] | None = None,
+    min_amount: str | None = None,
+    max_amount: str | None = None,
+    flag: Literal[
+        "cash",
+        "dishonour",
+        "dishonoured",
+        "duplicate_charge",
+        "gambling",
+        "information",
+        "outlier",
+        "payroll",
+        "refund_matched",
+        "related_party",
+        "revenue",
+        "round_amount",
+        "tax",
+        "unreconciled_statement",
+    ]
+    | None = None,
+) -> PagedRequest[models.CustomerTransactionListView, models.TransactionView]:
+    """List a customer's enriched transactions, by date and position: all of them, or those that a filter chooses."""
     return PagedRequest(
         "GET",
         f"/v1/customer/{path_part(customer_id)}/transactions",
-        query={"page": page, "count": count, "jobId": job_id},
+        query={
+            "page": page,
+            "count": count,
+            "jobId": job_id,
+            "from": from_,
+            "to": to,
+            "text": text,
+            "category": category,
+            "accountId": account_id,
+            "direction": direction,
+            "status": status,
+            "minAmount": min_amount,
+            "maxAmount": max_amount,
+            "flag": flag,
+        },
         items="transactions",
     )
 
@@ -444,6 +536,17 @@ def get_report_page(
     )
 
 
+def print_report_page(
+    customer_id: str, *, as_of: str | None = None, known_at: str | None = None, data_version: int | None = None
+) -> Request[str]:
+    """Read the page of the three reports as PDF, which a browser on the service's machine prints."""
+    return Request(
+        "GET",
+        f"/v1/customer/{path_part(customer_id)}/reports.pdf",
+        query={"asOf": as_of, "knownAt": known_at, "dataVersion": data_version},
+    )
+
+
 def resolve_finding(customer_id: str, body: models.SentResolution) -> Request[models.ResolutionsView]:
     """Resolve a finding or an event of the risk report with a reason, or revoke a resolution.
 
@@ -484,13 +587,22 @@ def read_metrics(
 
 
 def list_decision_policies(
-    *, page: int | None = None, page_size: int | None = None, include_archived: bool | None = None
+    *,
+    page: int | None = None,
+    page_size: int | None = None,
+    include_archived: bool | None = None,
+    include_drafts: bool | None = None,
 ) -> PagedRequest[models.PolicyListView, models.PolicyView]:
     """List the policies that have been published, in order of their slugs."""
     return PagedRequest(
         "GET",
         "/v1/decision-policies",
-        query={"page": page, "pageSize": page_size, "includeArchived": include_archived},
+        query={
+            "page": page,
+            "pageSize": page_size,
+            "includeArchived": include_archived,
+            "includeDrafts": include_drafts,
+        },
         items="items",
     )
 
@@ -511,6 +623,11 @@ def save_decision_policy(slug: str, body: models.SentPolicy) -> Request[models.S
 def get_decision_policy(slug: str, *, version: int | None = None) -> Request[models.PolicyVersionView]:
     """Read a policy's published version, or any other version."""
     return Request("GET", f"/v1/decision-policies/{path_part(slug)}", query={"version": version})
+
+
+def check_decision_policy(slug: str, body: models.SentPolicy) -> Request[models.CheckedPolicyView]:
+    """Check a document as saving it would, and store nothing."""
+    return Request("POST", f"/v1/decision-policies/{path_part(slug)}/check", body=body)
 
 
 def list_decision_policy_versions(
@@ -535,7 +652,8 @@ def diff_decision_policy(
 def publish_decision_policy(slug: str, body: models.SentPublication) -> Request[models.PolicyVersionView]:
     """Publish a version: it decides from now on, and the previous one is retired.
 
-    Publishing it again changes nothing.
+    Publishing it again changes nothing. If the client requires a second person or key, the publication is only
+    requested (202).
     """
     return Request("POST", f"/v1/decision-policies/{path_part(slug)}/publish", body=body)
 
@@ -654,6 +772,33 @@ def list_evaluations(
     )
 
 
+def list_all_evaluations(
+    *,
+    page: int | None = None,
+    count: int | None = None,
+    policy: str | None = None,
+    outcome: Literal["proceed", "conditional", "blocked", "indeterminate"] | None = None,
+    created_after: str | None = None,
+    created_before: str | None = None,
+    decisions_only: bool | None = None,
+) -> PagedRequest[models.AllEvaluationsView, models.EvaluationSummaryView]:
+    """List evaluations of all customers, newest first, without those by challengers."""
+    return PagedRequest(
+        "GET",
+        "/v1/evaluations",
+        query={
+            "page": page,
+            "count": count,
+            "policy": policy,
+            "outcome": outcome,
+            "createdAfter": created_after,
+            "createdBefore": created_before,
+            "decisionsOnly": decisions_only,
+        },
+        items="evaluations",
+    )
+
+
 def get_evaluation(evaluation_id: str) -> Request[models.RecordedEvaluationView]:
     """Read an evaluation with its record: what it read, which rule compared which value with what, and the answer."""
     return Request("GET", f"/v1/evaluations/{path_part(evaluation_id)}")
@@ -677,15 +822,31 @@ def explain_evaluation(
 def override_decision(evaluation_id: str, body: models.SentOverride) -> Request[models.DecisionOverrideView]:
     """Record that a person decided differently, who and why. The evaluation itself stays unchanged.
 
-    What-ifs and a challenger's evaluations can't be overridden, because they decided nothing.
+    What-ifs and a challenger's evaluations can't be overridden, because they decided nothing. If the client requires a
+    second person or key, the override is only requested (202).
     """
     return Request("POST", f"/v1/evaluations/{path_part(evaluation_id)}/override", body=body, takes_key=True)
+
+
+def get_letter(evaluation_id: str) -> Request[str]:
+    """Read the letter that tells the applicant the outcome: a printable page with the policy's messages for customers.
+
+    After an override it tells the outcome that the person decided, without the policy's reasons for another one.
+    What-ifs and a challenger's evaluations have no letter, and neither has an outcome that is indeterminate.
+    """
+    return Request("GET", f"/v1/evaluations/{path_part(evaluation_id)}/letter.html")
+
+
+def get_letter_as_pdf(evaluation_id: str) -> Request[str]:
+    """Read the letter as PDF. The service needs an installed Chromium or Chrome for it."""
+    return Request("GET", f"/v1/evaluations/{path_part(evaluation_id)}/letter.pdf")
 
 
 def create_ruleset(body: models.SentRuleset) -> Request[models.SavedRulesetView]:
     """Create a ruleset. All faults of the document are listed at once.
 
-    If it is active, all customers that it applies to are evaluated soon, after the work that is already waiting.
+    If it is active, all customers that it applies to are evaluated soon, after the work that is already waiting. If the
+    client requires a second person or key for that, an active ruleset is only requested (202).
     """
     return Request("POST", "/v1/monitoring/rulesets", body=body, takes_key=True)
 
@@ -711,7 +872,8 @@ def replace_ruleset(ruleset_id: str, body: models.SentRuleset) -> Request[models
     """Replace a ruleset's document by a new version; an equal document changes nothing.
 
     If the new version is active, the change alone doesn't make a rule that keeps its code trigger again for the same
-    customers. `active` switches the ruleset on and off.
+    customers. `active` switches the ruleset on and off. If the client requires a second person or key for active
+    rulesets, such a version is only requested (202).
     """
     return Request("PUT", f"/v1/monitoring/rulesets/{path_part(ruleset_id)}", body=body)
 
@@ -833,6 +995,170 @@ def list_firings(
 def get_simulation_page(simulation_id: str) -> Request[str]:
     """Read a simulation as one printable page with charts, which fetches nothing and runs no script."""
     return Request("GET", f"/v1/monitoring/simulations/{path_part(simulation_id)}/page.html")
+
+
+def list_work(
+    *,
+    page: int | None = None,
+    count: int | None = None,
+    assignee: str | Literal["me", "none"] | None = None,
+    kind: Literal["alert", "decision"] | None = None,
+) -> PagedRequest[models.WorkListView, models.WorkItemView]:
+    """List what waits for people, newest first: alerts that are neither closed nor snoozed, and decisions.
+
+    A decision waits if it is the latest one of its customer and policy, its outcome is `conditional` or
+    `indeterminate`, and nobody has overridden it. What-ifs and evaluations by a challenger decide nothing.
+    """
+    return PagedRequest(
+        "GET", "/v1/work", query={"page": page, "count": count, "assignee": assignee, "kind": kind}, items="items"
+    )
+
+
+def list_colleagues() -> Request[models.ColleagueListView]:
+    """List the client's users by name, also those that are disabled."""
+    return Request("GET", "/v1/work/colleagues")
+
+
+def assign_decision(evaluation_id: str, body: models.SentAssignee) -> Request[models.WorkItemView]:
+    """Assign a decision that waits for a person to a user or a key, or to nobody."""
+    return Request("PUT", f"/v1/evaluations/{path_part(evaluation_id)}/assignee", body=body)
+
+
+def list_alerts(
+    *,
+    page: int | None = None,
+    count: int | None = None,
+    assignee: str | Literal["me", "none"] | None = None,
+    state: Literal["open", "acknowledged", "snoozed", "closed"] | None = None,
+    customer_id: str | None = None,
+    ruleset_id: str | None = None,
+) -> PagedRequest[models.AlertListView, models.AlertSummaryView]:
+    """List alerts, newest first, with what their rules say and recommend. Every match is an alert.
+
+    A snoozed alert is open again once its time has come.
+    """
+    return PagedRequest(
+        "GET",
+        "/v1/alerts",
+        query={
+            "page": page,
+            "count": count,
+            "assignee": assignee,
+            "state": state,
+            "customerId": customer_id,
+            "rulesetId": ruleset_id,
+        },
+        items="alerts",
+    )
+
+
+def get_alert(match_id: str) -> Request[models.AlertView]:
+    """Read an alert with the values that its rules read, and what people did with it."""
+    return Request("GET", f"/v1/alerts/{path_part(match_id)}")
+
+
+def act_on_alert(match_id: str, body: models.SentAlertAction) -> Request[models.AlertView]:
+    """Acknowledge, snooze, close, reopen or assign an alert. Every action applies in any state, and is recorded.
+
+    The match and its webhook do not change, and a closed alert doesn't keep its rules from triggering again.
+    """
+    return Request("POST", f"/v1/alerts/{path_part(match_id)}/actions", body=body, takes_key=True)
+
+
+def list_notes(
+    customer_id: str,
+    *,
+    page: int | None = None,
+    count: int | None = None,
+    evaluation_id: str | None = None,
+    match_id: str | None = None,
+) -> PagedRequest[models.NoteListView, models.WrittenNoteView]:
+    """List notes on a customer, newest first. Of a deleted note only who wrote and deleted it is left, and when."""
+    return PagedRequest(
+        "GET",
+        f"/v1/customer/{path_part(customer_id)}/notes",
+        query={"page": page, "count": count, "evaluationId": evaluation_id, "matchId": match_id},
+        items="notes",
+    )
+
+
+def add_note(customer_id: str, body: models.SentNote) -> Request[models.NewNoteView]:
+    """Add a note on a customer, or on one of its evaluations or matches. Card and tax file numbers are masked."""
+    return Request("POST", f"/v1/customer/{path_part(customer_id)}/notes", body=body, takes_key=True)
+
+
+def delete_note(customer_id: str, note_id: str) -> Request[models.WrittenNoteView]:
+    """Delete a note's text. That there was a note stays on the record."""
+    return Request("DELETE", f"/v1/customer/{path_part(customer_id)}/notes/{path_part(note_id)}")
+
+
+def list_attachments(
+    customer_id: str, *, page: int | None = None, count: int | None = None
+) -> PagedRequest[models.AttachmentListView, models.AttachmentView]:
+    """List the files attached to a customer, newest first, also those that were deleted."""
+    return PagedRequest(
+        "GET",
+        f"/v1/customer/{path_part(customer_id)}/attachments",
+        query={"page": page, "count": count},
+        items="attachments",
+    )
+
+
+def attach_file(customer_id: str, body: models.SentAttachment) -> Request[models.NewAttachmentView]:
+    """Attach a file of any type to a customer. It is stored encrypted, and never opened by the service."""
+    return Request("POST", f"/v1/customer/{path_part(customer_id)}/attachments", body=body, takes_key=True)
+
+
+def download_attachment(customer_id: str, attachment_id: str) -> Request[str]:
+    """Download an attached file as it was sent. Browsers save it, and don't show it."""
+    return Request("GET", f"/v1/customer/{path_part(customer_id)}/attachments/{path_part(attachment_id)}/content")
+
+
+def delete_attachment(customer_id: str, attachment_id: str) -> Request[models.AttachmentView]:
+    """Delete an attached file and its name. That there was one stays on the record."""
+    return Request("DELETE", f"/v1/customer/{path_part(customer_id)}/attachments/{path_part(attachment_id)}")
+
+
+def get_timeline(
+    customer_id: str, *, cursor: str | None = None, count: int | None = None
+) -> Request[models.TimelineView]:
+    """Read what happened to a customer, newest first: submissions, reports, decisions, alerts and people's work."""
+    return Request("GET", f"/v1/customer/{path_part(customer_id)}/timeline", query={"cursor": cursor, "count": count})
+
+
+def list_approvals(
+    *,
+    page: int | None = None,
+    count: int | None = None,
+    kind: Literal["publish", "override", "activate"] | None = None,
+    status: Literal["pending", "approved", "declined", "superseded"] | None = None,
+) -> PagedRequest[models.ApprovalListView, models.ApprovalView]:
+    """List requests for actions that need a second person or key, newest first, with what became of them."""
+    return PagedRequest(
+        "GET", "/v1/approvals", query={"page": page, "count": count, "kind": kind, "status": status}, items="approvals"
+    )
+
+
+def get_approval(approval_id: str) -> Request[models.ApprovalView]:
+    """Read a request for an action, and what became of it."""
+    return Request("GET", f"/v1/approvals/{path_part(approval_id)}")
+
+
+def approve_request(approval_id: str) -> Request[models.ApprovalView]:
+    """Approve a request, and perform its action at once.
+
+    It needs the scope of the action, and another person or key than the requester's. If the action is refused, it is
+    not performed, and the request stays pending: decline it, or request the action again.
+    """
+    return Request("POST", f"/v1/approvals/{path_part(approval_id)}/approve")
+
+
+def decline_request(approval_id: str, body: models.SentDecline) -> Request[models.ApprovalView]:
+    """Decline a request: its action is not performed.
+
+    It needs the scope of the action, and another person or key than the requester's.
+    """
+    return Request("POST", f"/v1/approvals/{path_part(approval_id)}/decline", body=body)
 
 
 def create_subscription(body: models.NewSubscription) -> Request[models.CreatedSubscriptionView]:

@@ -19,13 +19,12 @@ from storage.decisions import evaluations
 from storage.decisions.evaluations import NewEvaluation
 from storage.work import items
 from storage.work.items import NOBODY, Action, Item, ItemAction, ItemKind, ItemState
-from tests.storage.core.test_migrations import OF_THE_TIMELINE
 from tests.storage.decisions.test_policies import saved
 from tests.storage.examples import a_client, a_customer
 from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
 
 HOUR = timedelta(hours=1)
-OLDER = import_module("storage.core.migrations.versions.0010_work").down_revision
+MIGRATION = import_module("storage.core.migrations.versions.0010_work")
 
 
 class Team:
@@ -234,9 +233,9 @@ def test_matches_and_decisions_of_an_older_database_become_items(team: Team) -> 
     with team.store.db.writing() as w:
         for table in (attachments, notes, work_actions, work_items):
             table.drop(w)
-        for name in OF_THE_TIMELINE:
+        for name in MIGRATION.OF_THE_TIMELINE:
             w.execute(text(f"DROP INDEX {name}"))
-        w.execute(text("UPDATE alembic_version SET version_num = :older"), {"older": OLDER})
+        w.execute(text("UPDATE alembic_version SET version_num = :older"), {"older": MIGRATION.down_revision})
     with closing(Store.open(team.store.settings)) as again:
         assert rows(again) == before
 

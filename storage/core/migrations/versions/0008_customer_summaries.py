@@ -4,7 +4,7 @@ from alembic import op
 
 from storage.core.database import Reading, Writing
 from storage.core.models import customer_summaries, evaluations
-from storage.core.text_search import PG_TRGM
+from storage.core.text_index import PG_TRGM
 from storage.customers import summaries
 
 revision = "tables_8"

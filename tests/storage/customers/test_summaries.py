@@ -37,6 +37,7 @@ from storage.decisions import evaluations as stored_evaluations
 from storage.decisions.evaluations import NewEvaluation
 from storage.jobs import batches
 from storage.monitoring import rulesets
+from storage.monitoring.rulesets import StoredRuleset
 from storage.reports import reports as stored_reports
 from storage.reports.reports import NewReport
 from tests.storage.decisions.test_policies import saved
@@ -150,7 +151,9 @@ class Lender:
 
     def watch(self) -> None:
         chosen = product(self.some(), self.rulesets, "AB")
-        holds = {each: self.drawn.choice((True, True, False, None)) for each in chosen}
+        holds: dict[tuple[Customer, StoredRuleset, str], bool | None] = {
+            each: self.drawn.choice((True, True, False, None)) for each in chosen
+        }
         applied(self.store, an_evaluation(self.store, self.now, holds), self.now)
 
     def settle(self) -> None:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime, timedelta
 from importlib import import_module
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from storage.core.store import Store
 from storage.customers.customers import Customer
 from storage.decisions import evaluations
 from storage.decisions.evaluations import NewEvaluation
+from storage.monitoring.rulesets import StoredRuleset
 from storage.work import items
 from storage.work.items import NOBODY, Action, Item, ItemAction, ItemKind, ItemState
 from tests.storage.decisions.test_policies import saved
@@ -39,7 +41,7 @@ class Team:
 
     def alert(self, customer: Customer, rule: str = "A") -> UUID:
         """Let a rule fire for a customer, and return the id of the match."""
-        holds: dict[object, bool | None] = {(customer, self.ruleset, rule): True}
+        holds: dict[tuple[Customer, StoredRuleset, str], bool | None] = {(customer, self.ruleset, rule): True}
         [match] = applied(self.store, an_evaluation(self.store, self.now, holds), self.now).matches
         return match.match_id
 
@@ -61,11 +63,11 @@ class Team:
         with self.store.db.writing() as w:
             items.act(w, self.client_id, item_id, action, who, self.now)
 
-    def waiting(self, **which: object) -> list[UUID]:
+    def waiting(self, **which: Any) -> list[UUID]:
         with self.store.db.reading() as r:
             return [each.item_id for each in items.find_waiting(r, self.client_id, self.now, **which).items]
 
-    def alerts(self, **which: object) -> list[UUID]:
+    def alerts(self, **which: Any) -> list[UUID]:
         with self.store.db.reading() as r:
             return [each.item_id for each in items.find_alerts(r, self.client_id, self.now, **which).items]
 
@@ -240,7 +242,7 @@ def test_matches_and_decisions_of_an_older_database_become_items(team: Team) -> 
         assert rows(again) == before
 
 
-def rows(store: Store) -> list[dict[str, object]]:
+def rows(store: Store) -> list[dict[Any, object]]:
     with store.db.reading() as r:
         found = r.execute(select(work_items).order_by(work_items.c.at, work_items.c.number)).mappings()
         return [{name: value for name, value in row.items() if name != "number"} for row in found]

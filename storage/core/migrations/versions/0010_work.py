@@ -17,7 +17,7 @@ from storage.core.models import (
 )
 
 revision = "tables_10"
-down_revision = "tables_7"
+down_revision = "tables_9"
 branch_labels = None
 depends_on = None
 

@@ -25,12 +25,15 @@ from isolation.messages import (
     Draw,
     Elements,
     Explain,
+    ExportEnd,
+    ExportRows,
     Failed,
     Invalid,
     Lines,
     Picture,
     Progress,
     Read,
+    ReadExport,
     Task,
     Words,
     frame_message,
@@ -88,7 +91,9 @@ def main(work: Work | None = None) -> None:
     if isinstance(task.action, Read):
         # Before `confine`, so that its memory isn't counted against the limit.
         import pipelines.intake.pdf.extraction  # noqa: F401, PLC0415
-    confine(task.memory_bytes, task.cpu_s, task.parent, READABLE)
+    # Polars, which reads exports, starts threads. It is imported after the confinement, so that they inherit it.
+    starts_threads = isinstance(task.action, ReadExport)
+    confine(task.memory_bytes, task.cpu_s, task.parent, READABLE, starts_threads=starts_threads)
     sys.dont_write_bytecode = True  # writing files is forbidden now
     content = channel.read_content(task.content_bytes)
     try:
@@ -125,6 +130,21 @@ def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.St
             from pipelines.intake.pdf.render import explained_pngs  # noqa: PLC0415
 
             yield from (Picture(page, png) for page, png in explained_pngs(content, task.password))
+        case ReadExport(name):
+            yield from read_export(name, content)
+
+
+def read_export(name: str, content: bytes) -> Iterator[msgspec.Struct]:
+    """Yield the rows of an export in parts, or the reason why it is refused."""
+    from pipelines.intake.exports import plain_refusals, plain_rows, read_unmasked  # noqa: PLC0415
+
+    try:
+        contents = read_unmasked(name, content)
+    except InvalidRequest as refusal:
+        yield Invalid(refusal.code, refusal.detail)
+        return
+    yield from map(ExportRows, plain_rows(contents))
+    yield ExportEnd(plain_refusals(contents), contents.notes)
 
 
 def decode_document(content: bytes, rows: Rows | None = None) -> Iterator[msgspec.Struct]:

@@ -39,7 +39,9 @@ _FILES: Final = {1: (1 << 13) - 2, 2: (1 << 14) - 2, 3: (1 << 15) - 2}
 _BIND_AND_CONNECT, _SOCKETS_AND_SIGNALS = 3, 3
 
 
-def confine(memory_bytes: int, cpu_s: int, parent: int, readable: Iterable[str]) -> None:
+def confine(
+    memory_bytes: int, cpu_s: int, parent: int, readable: Iterable[str], *, starts_threads: bool = False
+) -> None:
     """Confine this process: it can write no file, start no process and use no network, and it dies with its parent.
 
     Args:
@@ -47,6 +49,7 @@ def confine(memory_bytes: int, cpu_s: int, parent: int, readable: Iterable[str])
         cpu_s: processor time, in seconds.
         parent: the id of the process that started this one. If the parent has already ended, this process exits.
         readable: files and folders that this process may still read.
+        starts_threads: whether it may start threads. Then it may start processes, too, which are confined like it.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
@@ -62,7 +65,8 @@ def confine(memory_bytes: int, cpu_s: int, parent: int, readable: Iterable[str])
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
-    _limit(resource.RLIMIT_NPROC, 0)  # has no effect on root
+    if not starts_threads:
+        _limit(resource.RLIMIT_NPROC, 0)  # has no effect on root
 
 
 def _limit(what: int, soft: int, hard: int | None = None) -> None:

@@ -23,3 +23,5 @@ class ChildLimits:
 LIMITS: Final = ChildLimits()
 # No document within the bounds of `strict_json` needs more than half of this memory.
 DECODING: Final = ChildLimits(memory_bytes=1024 * MIB)
+# Polars takes about 600 MiB of address space before it reads anything.
+EXPORTS: Final = ChildLimits(memory_bytes=1536 * MIB)

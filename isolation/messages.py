@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pipelines.intake.export_rows import PlainRefusal, PlainRows
 from pipelines.intake.lines import Rows
 from pipelines.intake.pdf.document.scanned import ScannedWord
 from pipelines.intake.pdf.page.result import Box, Extraction, Statement
@@ -50,10 +51,16 @@ class Decode(msgspec.Struct, frozen=True, tag=True):
     rows: Rows | None
 
 
+class ReadExport(msgspec.Struct, frozen=True, tag=True):
+    """The task to read a bank's export. The file's name may show the type of account."""
+
+    name: str
+
+
 class Task(msgspec.Struct, frozen=True):
     """The first message to a child. The file's bytes follow it."""
 
-    action: Read | Draw | Explain | Decode
+    action: Read | Draw | Explain | Decode | ReadExport
     password: str | None
     content_bytes: int
     memory_bytes: int
@@ -99,8 +106,21 @@ class Document(msgspec.Struct, frozen=True, tag=True):
     document: Any
 
 
+class ExportRows(msgspec.Struct, frozen=True, tag=True):
+    """Some rows of one account of an export, in order."""
+
+    rows: PlainRows
+
+
+class ExportEnd(msgspec.Struct, frozen=True, tag=True):
+    """What is known about an export besides its rows. The last message."""
+
+    refused: tuple[PlainRefusal, ...]
+    notes: tuple[str, ...]
+
+
 class Invalid(msgspec.Struct, frozen=True, tag=True):
-    """The reason why the content is not a valid document."""
+    """The reason why the content is not a valid document or export."""
 
     code: str
     detail: str
@@ -117,7 +137,7 @@ class Words(msgspec.Struct, frozen=True):
     words: tuple[ScannedWord, ...]
 
 
-FromChild = Progress | Picture | Answer | Elements | Lines | Document | Invalid | Failed
+FromChild = Progress | Picture | Answer | Elements | Lines | Document | ExportRows | ExportEnd | Invalid | Failed
 
 
 def _encode_number(value: object) -> msgspec.msgpack.Ext:

@@ -13,12 +13,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
 
 from isolation import ocr
-from isolation.limits import DECODING, LIMITS, ChildLimits
+from isolation.limits import DECODING, EXPORTS, LIMITS, ChildLimits
 from isolation.messages import (
     OUT_OF_MEMORY,
     Answer,
@@ -27,6 +27,8 @@ from isolation.messages import (
     Draw,
     Elements,
     Explain,
+    ExportEnd,
+    ExportRows,
     Failed,
     FromChild,
     Garbled,
@@ -35,6 +37,7 @@ from isolation.messages import (
     Picture,
     Progress,
     Read,
+    ReadExport,
     Task,
     TooLong,
     Words,
@@ -42,13 +45,14 @@ from isolation.messages import (
     read_messages,
 )
 from isolation.process import Overdue, Process
+from pipelines.intake.export_rows import PlainRefusal, PlainRows
 from pipelines.intake.lines import Decoded, Rows
 from pipelines.intake.pdf.page.result import Box, Extraction, Refusal, refused
 from pipelines.vocabulary.errors import InvalidRequest, Unavailable
 
 CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
 # The child's whole environment. A process with several threads can't confine itself, so OpenBLAS must not start any.
-ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
+ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CRASHED: Final = "The process that read the file crashed: the file is damaged, or was made to cause this."
 SMALLEST_MESSAGE_BYTES: Final = 64 * 1024
@@ -132,6 +136,51 @@ def decode(
         raise Unavailable("Service.Busy", "The service is busy. Try again.") from None
 
 
+@dataclass(frozen=True)
+class Export:
+    """What was read from a bank's export: its rows by account, lines that were refused, and decisions that are not
+    obvious.
+    """
+
+    rows: tuple[PlainRows, ...]
+    refused: tuple[PlainRefusal, ...]
+    notes: tuple[str, ...]
+
+
+def read_export(
+    name: str, content: bytes, limits: ChildLimits = EXPORTS, *, command: Sequence[str] = CHILD
+) -> Export:
+    """Return the rows of a bank's export, with nothing masked.
+
+    Raises:
+        InvalidRequest: it can't be read, or not within the limits; the detail is the end of a sentence about the file.
+    """
+    longest = 8 * len(content) + SMALLEST_MESSAGE_BYTES  # a short row becomes longer by the names of its fields
+    try:
+        with _Child(ReadExport(name), content, None, replace(limits, message_bytes=longest), command) as child:
+            return _receive_export(child)
+    except _Ended as ended:
+        log.warning("an export was not read: %s", ended)
+        raise InvalidRequest("Export.LimitsExceeded", "could not be read within the limits") from None
+
+
+def _receive_export(child: "_Child") -> Export:
+    """Assemble an export from its parts. Raise InvalidRequest, _Ended."""
+    rows: list[PlainRows] = []
+    for message in child.messages():
+        match message:
+            case ExportRows(part):
+                rows.append(part)
+            case ExportEnd(refused_lines, notes):
+                return Export(tuple(rows), refused_lines, notes)
+            case Invalid(code, detail):
+                raise InvalidRequest(code, detail)
+            case Failed(error, raised_at):
+                _log_failure(error, raised_at)
+                break
+    raise child.explain_end()
+
+
 def _receive_document(child: "_Child") -> Decoded:
     """Assemble the document from its parts. Raise InvalidRequest, _Ended."""
     lists = defaultdict[str | None, list[object]](list)
@@ -201,7 +250,7 @@ class _Child:
 
     def __init__(
         self,
-        action: Read | Draw | Explain | Decode,
+        action: Read | Draw | Explain | Decode | ReadExport,
         content: bytes,
         password: str | None,
         limits: ChildLimits,

@@ -8,12 +8,14 @@ read; a row that can't be right is left for `intake.rows.validate`, which says w
 
 from pathlib import PurePath
 
+from pipelines.intake.as_sent import Digest, for_this_run
 from pipelines.intake.currencies import CODES, CURRENCY
 from pipelines.intake.exports.columns import columns_of
 from pipelines.intake.exports.documents import contents_of_json
 from pipelines.intake.exports.layout import Layout, parse_layout
 from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_currency
-from pipelines.intake.exports.sheet import sheet, text_of
+from pipelines.intake.exports.plain import plain_refusals, plain_rows, statements_of
+from pipelines.intake.exports.sheet import refused, sheet, text_of
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, name_accounts
 from pipelines.intake.exports.submitting import Submitted, job_id, statement_number, submitted
@@ -35,8 +37,12 @@ __all__ = [
     "job_id",
     "name_accounts",
     "parse_layout",
+    "plain_refusals",
+    "plain_rows",
     "read",
+    "read_unmasked",
     "statement_number",
+    "statements_of",
     "submitted",
 ]
 
@@ -54,9 +60,30 @@ def read(name: str, content: bytes, layout: Layout | None = None) -> Contents:
     """
     try:
         text = text_of(content)
-        if text.lstrip()[:1] in ("{", "["):
+        if is_json(text):
             return contents_of_json(content)
-        cells = sheet(text)
-        return contents_of(cells, columns_of(cells, layout), PurePath(name).stem)
+        return _contents_of_text(name, text, layout, for_this_run)
     except InvalidRequest as error:
         raise InvalidRequest(error.code, f"{name} {error.detail}") from None
+
+
+def read_unmasked(name: str, content: bytes) -> Contents:
+    """Return the statements in a bank's export with card and tax file numbers as sent, for a process without the key
+    of their digests.
+
+    Raises:
+        InvalidRequest: the file can't be read, or is JSON; the detail is the end of a sentence about the file.
+    """
+    text = text_of(content)
+    if is_json(text):
+        raise refused("IsJson", "is JSON: send its transactions as a submission")
+    return _contents_of_text(name, text, None, None)
+
+
+def _contents_of_text(name: str, text: str, layout: Layout | None, digest: Digest | None) -> Contents:
+    cells = sheet(text)
+    return contents_of(cells, columns_of(cells, layout), PurePath(name).stem, digest)
+
+
+def is_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")

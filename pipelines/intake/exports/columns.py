@@ -79,7 +79,7 @@ def columns_of(sheet: Sheet, layout: Layout | None = None) -> Columns:
     found = columns if layout is not None else _add_roles_by_values(columns, rows, sheet.columns)
     for role, what in (("date", "dates"), ("amount", "amounts")):
         if not _has_role(found.roles, role):
-            raise refused("NoColumn", f"has no column that is clearly {what}; name it with --columns")
+            raise refused("NoColumn", f"has no column that is clearly {what}: name it in a heading")
     found = found if headed is not None else replace(found, first_row=_first_transaction(sheet, found))
     return replace(found, currency=found.currency or _stated_currency(sheet, found))
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from pipelines.intake.as_sent import for_this_run, mask_rows
+from pipelines.intake.as_sent import DIGESTS, Digest, for_this_run, mask_rows
 from pipelines.intake.exports.columns import Columns
 from pipelines.intake.exports.currency import stated_beside
 from pipelines.intake.exports.headings import synonyms
@@ -48,6 +48,7 @@ BLANK, PREAMBLE, STATES_BALANCE, NO_AMOUNT = (
 DOUBTED = pl.Schema({name: SUBMISSION[name] for name in ("statement_verdict", "statement_proved")})
 _DOUBTS = ("partial", "unreconciled")
 
+MASKED = (*FIELDS, "extra")  # columns of LANDED in which numbers are masked
 NO_DESCRIPTION = "-"
 _BALANCE_WORDS = r"(?i)\bbalance\b|\b[bc]/?f(?:wd)?\b|\b(?:brought|carried) forward\b|\bsaldo\b|\bsolde\b"
 _PENDING = (
@@ -124,8 +125,13 @@ class Contents:
     layout: Layout | None = None
 
 
-def contents_of(sheet: Sheet, columns: Columns, name: str) -> Contents:
-    """Return the contents of a sheet with known columns. `name`: of the file; it may show the type of account."""
+def contents_of(sheet: Sheet, columns: Columns, name: str, digest: Digest | None = for_this_run) -> Contents:
+    """Return the contents of a sheet with known columns.
+
+    Args:
+        name: of the file; it may show the type of account.
+        digest: applied to ids and descriptions where masking changes them. None: nothing is masked.
+    """
     preamble = sheet.cells.head(columns.preamble)
     body = sheet.cells.slice(columns.first_row)
     repeats_heading = _is_heading(columns)
@@ -145,7 +151,7 @@ def contents_of(sheet: Sheet, columns: Columns, name: str) -> Contents:
         NO_AMOUNT: read.filter(_fault().is_null(), _is_footer())["line"],
     }
     return Contents(
-        statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_landed, columns))),
+        statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_landed, columns, digest))),
         refused=pl.concat([_before_heading(early["line"]), read.filter(_fault().is_not_null()).pipe(_refusals)]),
         no_rows=_with_reasons(no_rows),
         headings=(columns.heading is not None) + body.filter(repeats_heading).height,
@@ -318,9 +324,9 @@ def _oldest_first(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.reverse() if newest_first else rows
 
 
-def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+def _landed(rows: pl.DataFrame, columns: Columns, digest: Digest | None) -> pl.DataFrame:
     """Return the account's fields, `line`, LANDED without the position, and DOUBTED; card and tax file numbers are
-    masked.
+    masked, unless `digest` is None.
     """
     account = pl.col("account")
     of_branch = account.str.contains(_BSB_AND_NUMBER)
@@ -352,7 +358,10 @@ def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     )
     unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
     with_unique_ids = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
-    return mask_rows(with_unique_ids, [*FIELDS, "extra"], for_this_run)
+    if digest is None:
+        absent_digests = {name: pl.lit(None, pl.Binary) for name in DIGESTS}
+        return with_unique_ids.with_columns(masked=pl.lit(value=False), **absent_digests)
+    return mask_rows(with_unique_ids, MASKED, digest)
 
 
 def _doubted() -> dict[str, pl.Expr]:

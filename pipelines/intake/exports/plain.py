@@ -1,0 +1,43 @@
+"""Convert the contents of an export to plain data and back: they pass from a child process to its parent."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from itertools import groupby
+
+import polars as pl
+
+from pipelines.intake.as_sent import Digest, mask_rows
+from pipelines.intake.export_rows import PlainAccount, PlainRefusal, PlainRow, PlainRows
+from pipelines.intake.exports.statements import MASKED, Contents, Statement
+from pipelines.vocabulary.schemas import LANDED
+
+ROWS_AT_ONCE = 2_000  # decoding a longer list would block other threads for too long
+
+
+def plain_rows(contents: Contents) -> Iterator[PlainRows]:
+    """Yield the rows of all accounts in parts."""
+    names = [field.name for field in fields(PlainRow)]
+    for number, statement in enumerate(contents.statements):
+        account = PlainAccount(*(getattr(statement, field.name) for field in fields(PlainAccount)))
+        rows = statement.rows.with_columns(line=statement.lines).select(names)
+        for part in rows.iter_slices(ROWS_AT_ONCE):
+            yield PlainRows(account, number, tuple(PlainRow(*row) for row in part.iter_rows()))
+
+
+def plain_refusals(contents: Contents) -> tuple[PlainRefusal, ...]:
+    return tuple(PlainRefusal(*row) for row in contents.refused.select("line", "code", "message").iter_rows())
+
+
+def statements_of(parts: Sequence[PlainRows], digest: Digest) -> Iterator[Statement]:
+    """Yield a statement for each account, with card and tax file numbers masked."""
+    names = [field.name for field in fields(PlainRow)]
+    for _, of_account in groupby(parts, key=lambda part: part.number):
+        same = list(of_account)
+        columns = {name: [getattr(row, name) for part in same for row in part.rows] for name in names}
+        lines = pl.Series("line", columns.pop("line"), pl.UInt32)
+        texts = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+        rows = texts.with_row_index("position").with_columns(
+            type=pl.lit(None, pl.String), malformed=pl.lit([], LANDED["malformed"])
+        )
+        masked = mask_rows(rows, MASKED, digest).select(LANDED.names()).cast(LANDED)
+        yield Statement(rows=masked, lines=lines, **vars(same[0].account))

@@ -147,9 +147,7 @@ class Export:
     notes: tuple[str, ...]
 
 
-def read_export(
-    name: str, content: bytes, limits: ChildLimits = EXPORTS, *, command: Sequence[str] = CHILD
-) -> Export:
+def read_export(name: str, content: bytes, limits: ChildLimits = EXPORTS, *, command: Sequence[str] = CHILD) -> Export:
     """Return the rows of a bank's export, with nothing masked.
 
     Raises:

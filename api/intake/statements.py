@@ -42,27 +42,27 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
     _require_a_pdf(files.sent)
-    stored = [_store_file(caller, each) for each in files.sent]
+    stored = [store_file(caller, each) for each in files.sent]
     with caller.writing() as w:
         job = statements.submit(w, caller.store.lake, customer, uuid4(), stored, caller.now)
         return caller.keep(w, accepted_job(job))
 
 
-def _is_pdf(file: SentFile) -> bool:
+def is_pdf(file: SentFile) -> bool:
     return MAGIC in file.head
 
 
 def _require_a_pdf(files: Sequence[SentFile]) -> None:
     """Raise InvalidRequest if no file is a PDF. If one is, the others fail by themselves, in the job's warnings."""
-    if not any(map(_is_pdf, files)):
+    if not any(map(is_pdf, files)):
         faults = (Fault(f"/files/{i}", "Statement.NotPdf", "The file is not a PDF.") for i in range(len(files)))
         raise InvalidRequest("Statement.NotPdf", "No file is a PDF.", tuple(faults))
 
 
-def _store_file(caller: Caller, file: SentFile) -> NewFile:
+def store_file(caller: Caller, file: SentFile) -> NewFile:
     """Encrypt and store a file under a name of our own. A file that isn't a PDF is described but not stored."""
     file_id, name = uuid4(), shown_name(file.name)
-    if not _is_pdf(file):
+    if not is_pdf(file):
         return NewFile(file_id, name, file.sha256, file.size, refusal=Refusal.CORRUPT, message="The file is not a PDF.")
     store = caller.store
     with sealing:

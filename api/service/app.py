@@ -28,8 +28,9 @@ from api.enrichment.routes import corrections, taxonomy
 from api.http import problems
 from api.http.dependencies import check_keys
 from api.http.middleware import EveryRequest
-from api.intake.routes import statements, transactions
+from api.intake.routes import statements, transactions, uploads
 from api.intake.statements import DRAWN_AT_ONCE
+from api.intake.uploads import READ_AT_ONCE
 from api.jobs import routes as jobs
 from api.jobs.waiting import Watcher
 from api.metrics import routes as metrics
@@ -53,7 +54,7 @@ from storage.webhooks import delivery_figures
 from storage.webhooks.delivery_figures import Load
 
 ROUTERS = (
-    *(customers, knowledge, transactions, statements, derived, corrections, taxonomy, jobs),
+    *(customers, knowledge, transactions, statements, uploads, derived, corrections, taxonomy, jobs),
     *(reports, report_page, resolutions, metrics, policies, backtests, evaluations, letters),
     *(monitoring, simulations, work, records, approvals, webhooks, health, scraping),
 )
@@ -101,6 +102,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.memory = ConcurrencyLimit(MOST_BYTES)
     app.state.drawing = ConcurrencyLimit(DRAWN_AT_ONCE)
     app.state.printing = ConcurrencyLimit(PRINTED_AT_ONCE)
+    app.state.reading = ConcurrencyLimit(READ_AT_ONCE)
     app.state.cache = Cache()
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)

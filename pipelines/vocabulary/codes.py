@@ -20,6 +20,7 @@ WHERE: Mapping[str, str] = {
     "evaluations": "The answer of an evaluation: a value that it could not use",
     "rows": "In the `errors` of a job: a row that was not accepted",
     "jobs": "In the `error` or the `warnings` of a job, or in a member of the reports",
+    "exports": "The command line; the `files` and `errors` of an upload, or the `warnings` of its jobs",
     "commands": "The command line, or the log of background work",
 }
 CORRECT_FIELD = "Correct the field that `pointer` names; the API reference says what it takes."

@@ -216,8 +216,13 @@ def _file_row(customer: Customer, job_id: UUID, position: int, file: NewFile, no
 
 def list_files(r: Reading, job: Job) -> list[StatementFile]:
     """Return the job's files in the order of the request."""
+    return [*find_files(r, job).items]
+
+
+def find_files(r: Reading, job: Job, page: Page | None = None) -> Paged[StatementFile]:
+    """Return a page of the job's files, in the order of the request."""
     query = _FILES.where(statement_files.c.job_id == job.job_id).order_by(statement_files.c.position)
-    return [_as_file(row) for row in r.execute(query)]
+    return Paged([_as_file(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 
 
 def get_file(r: Reading, file_id: UUID) -> StatementFile:
@@ -384,9 +389,13 @@ def _statement_values(statement: Statement) -> dict[str, Any]:
     }
 
 
-def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[StoredStatement]:
-    """Return the customer's valid statements, the last read first."""
+def find(
+    r: Reading, customer: Customer, page: Page | None = None, job_id: UUID | None = None
+) -> Paged[StoredStatement]:
+    """Return the customer's valid statements, the last read first; only those of a submission if its job is given."""
     query = _VALID_STATEMENTS.where(statements.c.customer_number == customer.number)
+    if job_id is not None:
+        query = query.where(statements.c.job_id == job_id)
     newest_first = (statements.c.extracted_at.desc(), statements.c.job_id, statements.c.position)
     rows = r.execute(limited(query.order_by(*newest_first), page))
     return Paged([_as_statement(row) for row in rows], total_of(r, query), page)

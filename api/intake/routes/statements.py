@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
-from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
 from api.http.answers import answer, listing
 from api.http.dependencies import Allow, Caller, CustomerId, Named, StatementId, TransactionId, as_uuid
@@ -14,7 +13,14 @@ from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
 from api.http.uploads import Files
 from api.intake import statements
-from api.intake.schemas.statements import PageQuery, SourceView, StatementListView, StatementView, WholeStatementView
+from api.intake.schemas.statements import (
+    PageQuery,
+    SourceView,
+    StatementListView,
+    StatementsQuery,
+    StatementView,
+    WholeStatementView,
+)
 from storage.intake import statements as stored
 
 router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}", tags=["Statements"])
@@ -48,10 +54,10 @@ def submit_statements(caller: Submitter, customer_id: CustomerId, files: Files) 
 
 
 @router.get("/statements", response_model=enveloped(StatementListView))
-def list_statements(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
+def list_statements(caller: Reader, customer_id: CustomerId, query: Annotated[StatementsQuery, Query()]) -> Response:
     """List a customer's statements, most recently read first, without those of retracted submissions."""
     with caller.reading() as r:
-        found = stored.find(r, caller.customer(r, customer_id), query.asked())
+        found = stored.find(r, caller.customer(r, customer_id), query.asked(), query.job_id)
     return listing("statements", found, StatementView)
 
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import whole_parameter
+from api.core.schemas.common import Counts, Paging, Received, View
+from api.core.schemas.rules import identifier_parameter, whole_parameter
 from api.intake.schemas.transactions import Day, Money
 from pipelines.intake.pdf.page.result import Kind, Severity, Verdict
 
@@ -103,6 +103,13 @@ class SourceView(View):
     statement_id: UUID
     row: int
     boxes: Sequence[BoxView]
+
+
+class StatementsQuery(Paging):
+    job_id: Annotated[
+        UUID | None,
+        identifier_parameter("jobId", "Statement.InvalidJobId", "Only those that this job read."),
+    ] = None
 
 
 class PageQuery(Received):

@@ -1,0 +1,38 @@
+"""Files of any kind that were submitted in one request."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from pydantic import Field
+
+from api.core.schemas.common import Counts, NoteView, View
+from api.core.schemas.jobs import JobView
+
+
+class UploadedFileView(View):
+    file_name: str = Field(description="As sent, without control characters, and card and tax file numbers masked.")
+    job_ids: Sequence[UUID] = Field(description="The jobs with its rows: one for each account of an export.")
+    refused: NoteView | None = Field(description="Why it can't be read.")
+
+
+class UploadView(View):
+    """The jobs that read or enrich the files, and the files in the order of the request."""
+
+    jobs: Sequence[JobView]
+    files: Sequence[UploadedFileView]
+
+
+class SubmittedFileView(View):
+    """A file of a submission of PDF statements."""
+
+    file_id: UUID
+    file_name: str
+    position: int = Field(description="In the request, from 1; warnings of the job name it so.")
+    pages: int | None = Field(description="Null until the file has been read.")
+    repeats: UUID | None = Field(description="The same file, read before: it was not read again.")
+    refusal: str | None = Field(description="Why it gave no statement: the word of the job's warning about it.")
+    message: str | None = Field(description="What was refused, and why.")
+
+
+class SubmittedFileListView(Counts):
+    files: list[SubmittedFileView]

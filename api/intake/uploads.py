@@ -1,0 +1,255 @@
+"""Accept files as people have them: PDF statements and banks' exports, in one request.
+
+PDFs become a job of their own, as if they had been submitted alone. Each export is read at once, in a child process,
+and becomes a submission for each of its accounts. All jobs are accepted in one transaction, or none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import PurePath
+from uuid import UUID, uuid4
+
+from starlette.responses import Response
+
+import isolation
+from api.core.schemas.common import NoteView
+from api.core.schemas.jobs import JobView
+from api.http.answers import accepted
+from api.http.dependencies import Caller
+from api.http.uploads import Files, SentFile
+from api.intake import statements as pdfs
+from api.intake.schemas.uploads import UploadedFileView, UploadView
+from isolation import Export
+from pipelines.intake import rows
+from pipelines.intake.accounts import Account, identify
+from pipelines.intake.exports import Statement, name_accounts, statements_of, submitted
+from pipelines.intake.pdf.page.result import Refusal
+from pipelines.intake.statement_rows import shown_name
+from pipelines.vocabulary.errors import Fault, InvalidRequest
+from storage.core.database import Writing
+from storage.core.lake import Stored
+from storage.customers.customers import Customer
+from storage.intake import statements
+from storage.intake.statements import NewFile
+from storage.jobs import jobs
+from storage.jobs.jobs import Job
+
+READ_AT_ONCE = 2  # exports, each in a child process (our judgement)
+MOST_LINES = 100  # of a file that warnings name
+
+Warnings = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file as sent, and what was read of it: nothing of a PDF, an export, or the reason why it can't be read."""
+
+    number: int  # in the request, from 1
+    sent: SentFile
+    export: Export | None = None
+    statements: tuple[Statement, ...] = ()
+    refusal: InvalidRequest | None = None
+
+    @property
+    def is_pdf(self) -> bool:
+        return self.export is None and self.refusal is None
+
+    @property
+    def name(self) -> str:
+        return shown_name(self.sent.name)
+
+
+@dataclass(frozen=True)
+class _Submission:
+    """The rows of one account of an export, which are durable in their landing file."""
+
+    file: _File
+    job_id: UUID
+    account: Account
+    landing: Stored
+    rows: int
+    warnings: Warnings
+
+
+def submit(caller: Caller, customer_id: str, files: Files) -> Response:
+    """Store what was read, and answer with the accepted jobs.
+
+    Raises:
+        NotFound: the customer is not the caller's.
+        InvalidRequest: none of the files can be read.
+    """
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+    read = [_read(caller, number, sent) for number, sent in enumerate(files.sent, start=1)]
+    _require_a_readable_file(read)
+    submissions = [_land(caller, customer, file, statement) for file, statement in _accounts(read)]
+    stored = {file.number: _store(caller, file) for file in read} if any(file.is_pdf for file in read) else {}
+    with caller.writing() as w:
+        found = {file.number: list[Job]() for file in read}
+        if stored:
+            sent_on = {number: file for number, file in stored.items() if file is not None}
+            job = statements.submit(w, caller.store.lake, customer, uuid4(), list(sent_on.values()), caller.now)
+            for number in sent_on:
+                found[number].append(job)
+        for submission, warnings in _with_warnings(read, submissions, names_refused=not stored):
+            found[submission.file.number].append(_accept(w, caller, customer, submission, warnings))
+        answer = _view(read, found)
+        return caller.keep(w, accepted(answer, f"/v1/jobs/{answer.jobs[0].job_id}/status"))
+
+
+def _read(caller: Caller, number: int, sent: SentFile) -> _File:
+    if pdfs.is_pdf(sent):
+        return _File(number, sent)
+    try:
+        with caller.request.app.state.reading.taken(caller.asker, 1):
+            export = isolation.read_export(sent.name, sent.content())
+        found = tuple(statements_of(export.rows, caller.store.vault.digest))
+        _require_storable(found, caller.store.settings.max_transactions)
+    except InvalidRequest as refusal:
+        return _File(number, sent, refusal=refusal)
+    return _File(number, sent, export, found)
+
+
+def _require_storable(found: Sequence[Statement], most: int) -> None:
+    """Raise InvalidRequest for an export that is not one customer's, or longer than a submission may be."""
+    if not found:
+        raise InvalidRequest("Export.NoTransactions", "holds no transactions")
+    if len({statement.customer for statement in found}) > 1:
+        raise InvalidRequest("Export.SeveralCustomers", "names several customers: send the rows of each on their own")
+    if any(statement.rows.height > most for statement in found):
+        raise InvalidRequest("Export.TooManyRows", f"has more than {most:,} rows of one account: send it in parts")
+
+
+def _require_a_readable_file(files: Sequence[_File]) -> None:
+    """Raise InvalidRequest if no file can be read. If one can, the answer and its job name the others."""
+    refusals = [file.refusal for file in files if file.refusal is not None]
+    if len(refusals) == len(files):
+        faults = [Fault(f"/files/{place}", refusal.code, _sentence(refusal)) for place, refusal in enumerate(refusals)]
+        detail = faults[0].message if len(faults) == 1 else "None of the files can be read."
+        raise InvalidRequest("Upload.NothingToRead", detail, tuple(faults))
+
+
+def _sentence(refusal: InvalidRequest) -> str:
+    return f"The file {refusal.detail}."
+
+
+def _accounts(files: Sequence[_File]) -> list[tuple[_File, Statement]]:
+    """Return the accounts of all exports, the one with the earliest row first, as if they had been sent in this order.
+
+    An account that its file doesn't name gets the name of the file.
+    """
+    each = [(file, statement) for file in files for statement in file.statements]
+    named = name_accounts([(PurePath(file.name).stem, statement) for file, statement in each])
+    pairs = [(file, statement) for (file, _), statement in zip(each, named, strict=True)]
+    return sorted(pairs, key=lambda pair: str(pair[1].rows["date"].min() or ""))
+
+
+def _land(caller: Caller, customer: Customer, file: _File, statement: Statement) -> _Submission:
+    """Store an account's rows durably."""
+    account, oddities = identify(
+        customer.customer_id,
+        account_name=statement.account_name,
+        bsb=statement.bsb,
+        account_number=statement.account_number,
+        bank_name=statement.bank_name,
+        account_type=statement.account_type,
+        credit_limit=statement.credit_limit,
+        digest=caller.store.vault.digest,
+    )
+    job_id = uuid4()
+    landing = caller.store.lake.put_frame(f"landing/{caller.now:%Y-%m-%d}/{job_id}.parquet", statement.rows)
+    warnings = [*map(asdict, oddities), *rows.masked_warnings(statement.rows), *_warnings(caller, file, statement)]
+    return _Submission(file, job_id, account, landing, statement.rows.height, warnings)
+
+
+def _warnings(caller: Caller, file: _File, statement: Statement) -> Iterator[dict[str, str]]:
+    """Yield warnings about an account that the file doesn't name, and about rows that the job will refuse."""
+    about = f"File {file.number}"
+    if not any(each.names_account for each in file.statements):
+        message = f"{about} names no account: its rows belong to an account with the file's name."
+        yield {"code": "Export.NamesNoAccount", "message": message}
+    checked = rows.validate(submitted((statement,), caller.now).rows, caller.store.settings.timezone)
+    positions = checked.rejected.select("position").collect()["position"]
+    if len(positions):
+        lines = sorted(statement.lines.gather(positions))
+        shown = ", ".join(map(str, lines[:MOST_LINES])) + (" …" if len(lines) > MOST_LINES else "")
+        yield {"code": "Export.RowsRefused", "message": f"{about}: rows are refused on these lines: {shown}."}
+
+
+def _store(caller: Caller, file: _File) -> NewFile | None:
+    """Store a PDF. A file that can't be read is described, so that the PDFs' job names it; an export is neither."""
+    if file.is_pdf:
+        return pdfs.store_file(caller, file.sent)
+    if file.refusal is None:
+        return None
+    described = (uuid4(), file.name, file.sent.sha256, file.sent.size)
+    return NewFile(*described, refusal=Refusal.CORRUPT, message=_sentence(file.refusal))
+
+
+def _with_warnings(
+    files: Sequence[_File], submissions: Sequence[_Submission], *, names_refused: bool
+) -> Iterator[tuple[_Submission, Warnings]]:
+    """Yield each submission with its warnings. The first of a file has those about the whole file, and the first of all
+    those about files that can't be read, unless another job names these.
+    """
+    warned = set[int]()
+    for submission in submissions:
+        warnings = list(submission.warnings)
+        if names_refused and not warned:
+            warnings += _refused_files(files)
+        if submission.file.number not in warned:
+            warnings += _of_file(submission.file)
+        warned.add(submission.file.number)
+        yield submission, warnings
+
+
+def _refused_files(files: Sequence[_File]) -> Iterator[dict[str, str]]:
+    for file in files:
+        if file.refusal is not None:
+            yield {"code": file.refusal.code, "message": f"File {file.number} {file.refusal.detail}."}
+
+
+def _of_file(file: _File) -> Iterator[dict[str, str]]:
+    """Yield warnings about how an export was read, and about lines of it that could not be."""
+    assert file.export is not None
+    about = f"File {file.number}"
+    yield from ({"code": "Export.ReadAs", "message": f"{about}: {note}"} for note in file.export.notes)
+    for line in file.export.refused[:MOST_LINES]:
+        yield {"code": line.code, "message": f"{about}, line {line.line}: {line.message}"}
+    if (more := len(file.export.refused) - MOST_LINES) > 0:
+        yield {"code": "Export.MoreLines", "message": f"{about}: {more:,} more lines could not be read."}
+
+
+def _accept(w: Writing, caller: Caller, customer: Customer, submission: _Submission, warnings: Warnings) -> Job:
+    job = jobs.submit_enrichment(
+        w,
+        customer,
+        submission.account,
+        appended=False,
+        landing=submission.landing,
+        job_id=submission.job_id,
+        rows=submission.rows,
+        warnings=warnings,
+        now=caller.now,
+    )
+    caller.store.lake.require(submission.landing.path)
+    return job
+
+
+def _view(files: Sequence[_File], found: Mapping[int, Sequence[Job]]) -> UploadView:
+    accepted_jobs = {job.job_id: job for jobs_of_file in found.values() for job in jobs_of_file}
+    return UploadView(
+        jobs=[JobView.of(job) for job in accepted_jobs.values()],
+        files=[
+            UploadedFileView(
+                file_name=file.name,
+                job_ids=[job.job_id for job in found[file.number]],
+                refused=None if file.refusal is None else _note(file.refusal),
+            )
+            for file in files
+        ],
+    )
+
+
+def _note(refusal: InvalidRequest) -> NoteView:
+    return NoteView(code=refusal.code, message=_sentence(refusal))

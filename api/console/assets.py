@@ -14,6 +14,7 @@ TYPES = {
     "page.css": "text/css",
     "console.css": "text/css",
     "htmx.min.js": "text/javascript",
+    "upload.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 router = APIRouter(include_in_schema=False)

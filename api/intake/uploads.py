@@ -18,7 +18,7 @@ from api.http.answers import accepted
 from api.http.dependencies import Caller
 from api.http.uploads import Files, SentFile
 from api.intake import statements as pdfs
-from api.intake.schemas.uploads import UploadedFileView, UploadView
+from api.intake.schemas.uploads import SubmittedFileView, UploadedFileView, UploadView
 from isolation import Export
 from pipelines.intake import rows
 from pipelines.intake.accounts import Account, identify
@@ -30,7 +30,7 @@ from storage.core.database import Writing
 from storage.core.lake import Stored
 from storage.customers.customers import Customer
 from storage.intake import statements
-from storage.intake.statements import NewFile
+from storage.intake.statements import NewFile, StatementFile
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
 
@@ -248,6 +248,19 @@ def _view(files: Sequence[_File], found: Mapping[int, Sequence[Job]]) -> UploadV
             )
             for file in files
         ],
+    )
+
+
+def describe_file(file: StatementFile) -> SubmittedFileView:
+    """Return a file of a submission of PDFs as it is shown."""
+    reason = Refusal(file.refusal) if file.refusal else Refusal.UNSUPPORTED_CURRENCY  # which may refuse a part
+    return SubmittedFileView(
+        file_id=file.file_id,
+        file_name=file.file_name,
+        position=file.position,
+        pages=file.pages,
+        repeats=file.repeats,
+        refused=None if file.message is None else NoteView(code=reason.code, message=file.message),
     )
 
 

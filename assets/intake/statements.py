@@ -227,9 +227,9 @@ def _warnings(file: ReadFile) -> Iterator[dict[str, str]]:
     """Yield warnings about the file for its sender."""
     about = f"File {file.file.position}: "
     if file.extraction.refusal is not None:
-        yield {"code": _code(file.extraction.refusal), "message": about + (file.extraction.message or "")}
+        yield {"code": file.extraction.refusal.code, "message": about + (file.extraction.message or "")}
     elif file.extraction.message is not None:  # only some of its statements are in another currency
-        yield {"code": _code(Refusal.UNSUPPORTED_CURRENCY), "message": about + file.extraction.message}
+        yield {"code": Refusal.UNSUPPORTED_CURRENCY.code, "message": about + file.extraction.message}
     for statement in file.extraction.statements:
         if statement.verdict is Verdict.UNRECONCILED:
             message = "the balances do not confirm the rows of a statement; they were used as read."
@@ -244,11 +244,7 @@ def _error(files: Sequence[ReadFile]) -> dict[str, str]:
     [reason, *others] = {file.extraction.refusal for file in files}
     if reason is None or others:
         return {"code": "Job.AllFilesRefused", "message": "No file could be read: see the job's warnings."}
-    return {"code": _code(reason), "message": files[0].extraction.message or "No file could be read."}
-
-
-def _code(refusal: Refusal) -> str:
-    return "Statement." + "".join(word.capitalize() for word in refusal.split("_"))
+    return {"code": reason.code, "message": files[0].extraction.message or "No file could be read."}
 
 
 class _Progress:

@@ -1,6 +1,6 @@
 """The console's pages, by subject."""
 
 from api.console import assets, signing_in
-from api.console.pages import start
+from api.console.pages import start, uploads
 
-ROUTERS = (assets.router, signing_in.router, start.router)
+ROUTERS = (assets.router, signing_in.router, start.router, uploads.router)

@@ -30,8 +30,7 @@ class SubmittedFileView(View):
     position: int = Field(description="In the request, from 1; warnings of the job name it so.")
     pages: int | None = Field(description="Null until the file has been read.")
     repeats: UUID | None = Field(description="The same file, read before: it was not read again.")
-    refusal: str | None = Field(description="Why it gave no statement: the word of the job's warning about it.")
-    message: str | None = Field(description="What was refused, and why.")
+    refused: NoteView | None = Field(description="Why it gave no statement, or that it gave only some of its money.")
 
 
 class SubmittedFileListView(Counts):

@@ -31,6 +31,11 @@ class Refusal(StrEnum):
     UNSUPPORTED_CURRENCY = "unsupported_currency"  # its money is not in the one currency that is accepted
     LIMITS_EXCEEDED = "limits_exceeded"  # of memory, time or characters
 
+    @property
+    def code(self) -> str:
+        """The code of a job's warning about a file that was refused for this reason."""
+        return "Statement." + "".join(word.capitalize() for word in self.split("_"))
+
 
 class Kind(StrEnum):
     """The kind of a document, the best evidence first."""

@@ -18,11 +18,12 @@ from api.http.answers import accepted
 from api.http.dependencies import Caller
 from api.http.uploads import Files, SentFile
 from api.intake import statements as pdfs
+from api.intake.export_accounts import OfAccount, find_accounts
 from api.intake.schemas.uploads import SubmittedFileView, UploadedFileView, UploadView
 from isolation import Export
 from pipelines.intake import rows
-from pipelines.intake.accounts import Account, identify
-from pipelines.intake.exports import Statement, name_accounts, statements_of, submitted
+from pipelines.intake.accounts import Account
+from pipelines.intake.exports import Statement, statements_of, submitted
 from pipelines.intake.pdf.page.result import Refusal
 from pipelines.intake.statement_rows import shown_name
 from pipelines.vocabulary.errors import Fault, InvalidRequest
@@ -82,18 +83,18 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
         customer = caller.customer(r, customer_id)
     read = [_read(caller, number, sent) for number, sent in enumerate(files.sent, start=1)]
     _require_a_readable_file(read)
-    submissions = [_land(caller, customer, file, statement) for file, statement in _accounts(read)]
+    submissions = [_land(caller, file, found) for file, found in _accounts(caller, customer, read)]
     stored = {file.number: _store(caller, file) for file in read} if any(file.is_pdf for file in read) else {}
     with caller.writing() as w:
-        found = {file.number: list[Job]() for file in read}
+        accepted_jobs = {file.number: list[Job]() for file in read}
         if stored:
             sent_on = {number: file for number, file in stored.items() if file is not None}
             job = statements.submit(w, caller.store.lake, customer, uuid4(), list(sent_on.values()), caller.now)
             for number in sent_on:
-                found[number].append(job)
+                accepted_jobs[number].append(job)
         for submission, warnings in _with_warnings(read, submissions, names_refused=not stored):
-            found[submission.file.number].append(_accept(w, caller, customer, submission, warnings))
-        answer = _view(read, found)
+            accepted_jobs[submission.file.number].append(_accept(w, caller, customer, submission, warnings))
+        answer = _view(read, accepted_jobs)
         return caller.keep(w, accepted(answer, f"/v1/jobs/{answer.jobs[0].job_id}/status"))
 
 
@@ -133,47 +134,31 @@ def _sentence(refusal: InvalidRequest) -> str:
     return f"The file {refusal.detail}."
 
 
-def _accounts(files: Sequence[_File]) -> list[tuple[_File, Statement]]:
-    """Return the accounts of all exports, the one with the earliest row first, as if they had been sent in this order.
-
-    An account that its file doesn't name gets the name of the file.
-    """
+def _accounts(caller: Caller, customer: Customer, files: Sequence[_File]) -> list[tuple[_File, OfAccount]]:
+    """Return the accounts of all exports, the one with the earliest row first, as they would have been sent."""
     each = [(file, statement) for file in files for statement in file.statements]
-    named = name_accounts([(PurePath(file.name).stem, statement) for file, statement in each])
-    pairs = [(file, statement) for (file, _), statement in zip(each, named, strict=True)]
-    return sorted(pairs, key=lambda pair: str(pair[1].rows["date"].min() or ""))
+    found = find_accounts(caller, customer, [(PurePath(file.name).stem, statement) for file, statement in each])
+    pairs = [(file, account) for (file, _), account in zip(each, found, strict=True)]
+    return sorted(pairs, key=lambda pair: str(pair[1].statement.rows["date"].min() or ""))
 
 
-def _land(caller: Caller, customer: Customer, file: _File, statement: Statement) -> _Submission:
+def _land(caller: Caller, file: _File, found: OfAccount) -> _Submission:
     """Store an account's rows durably."""
-    account, oddities = identify(
-        customer.customer_id,
-        account_name=statement.account_name,
-        bsb=statement.bsb,
-        account_number=statement.account_number,
-        bank_name=statement.bank_name,
-        account_type=statement.account_type,
-        credit_limit=statement.credit_limit,
-        digest=caller.store.vault.digest,
-    )
-    job_id = uuid4()
-    landing = caller.store.lake.put_frame(f"landing/{caller.now:%Y-%m-%d}/{job_id}.parquet", statement.rows)
-    warnings = [*map(asdict, oddities), *rows.masked_warnings(statement.rows), *_warnings(caller, file, statement)]
-    return _Submission(file, job_id, account, landing, statement.rows.height, warnings)
+    job_id, sent = uuid4(), found.statement.rows
+    landing = caller.store.lake.put_frame(f"landing/{caller.now:%Y-%m-%d}/{job_id}.parquet", sent)
+    warnings = [*map(asdict, found.oddities), *rows.masked_warnings(sent), *_refused_lines(caller, file, found)]
+    return _Submission(file, job_id, found.account, landing, sent.height, warnings)
 
 
-def _warnings(caller: Caller, file: _File, statement: Statement) -> Iterator[dict[str, str]]:
-    """Yield warnings about an account that the file doesn't name, and about rows that the job will refuse."""
-    about = f"File {file.number}"
-    if not any(each.names_account for each in file.statements):
-        message = f"{about} names no account: its rows belong to an account with the file's name."
-        yield {"code": "Export.NamesNoAccount", "message": message}
-    checked = rows.validate(submitted((statement,), caller.now).rows, caller.store.settings.timezone)
+def _refused_lines(caller: Caller, file: _File, found: OfAccount) -> Iterator[dict[str, str]]:
+    """Yield a warning that names the lines of rows that the job will refuse, whose `errors` only number the rows."""
+    checked = rows.validate(submitted((found.statement,), caller.now).rows, caller.store.settings.timezone)
     positions = checked.rejected.select("position").collect()["position"]
     if len(positions):
-        lines = sorted(statement.lines.gather(positions))
+        lines = sorted(found.statement.lines.gather(positions))
         shown = ", ".join(map(str, lines[:MOST_LINES])) + (" …" if len(lines) > MOST_LINES else "")
-        yield {"code": "Export.RowsRefused", "message": f"{about}: rows are refused on these lines: {shown}."}
+        message = f"File {file.number}: rows are refused on these lines: {shown}."
+        yield {"code": "Export.RowsRefused", "message": message}
 
 
 def _store(caller: Caller, file: _File) -> NewFile | None:
@@ -236,14 +221,14 @@ def _accept(w: Writing, caller: Caller, customer: Customer, submission: _Submiss
     return job
 
 
-def _view(files: Sequence[_File], found: Mapping[int, Sequence[Job]]) -> UploadView:
-    accepted_jobs = {job.job_id: job for jobs_of_file in found.values() for job in jobs_of_file}
+def _view(files: Sequence[_File], jobs_of: Mapping[int, Sequence[Job]]) -> UploadView:
+    each = {job.job_id: job for found in jobs_of.values() for job in found}
     return UploadView(
-        jobs=[JobView.of(job) for job in accepted_jobs.values()],
+        jobs=[JobView.of(job) for job in each.values()],
         files=[
             UploadedFileView(
                 file_name=file.name,
-                job_ids=[job.job_id for job in found[file.number]],
+                job_ids=[job.job_id for job in jobs_of[file.number]],
                 refused=None if file.refusal is None else _note(file.refusal),
             )
             for file in files

@@ -17,7 +17,15 @@ from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_c
 from pipelines.intake.exports.plain import plain_refusals, plain_rows, statements_of
 from pipelines.intake.exports.sheet import refused, sheet, text_of
 from pipelines.intake.exports.signs import Signs
-from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, name_accounts
+from pipelines.intake.exports.statements import (
+    NO_ROW,
+    REFUSED,
+    Contents,
+    Statement,
+    are_same_account,
+    contents_of,
+    name_accounts,
+)
 from pipelines.intake.exports.submitting import Submitted, job_id, statement_number, submitted
 from pipelines.vocabulary.errors import InvalidRequest
 
@@ -33,6 +41,7 @@ __all__ = [
     "Signs",
     "Statement",
     "Submitted",
+    "are_same_account",
     "in_one_currency",
     "job_id",
     "name_accounts",

@@ -2,6 +2,8 @@
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -144,12 +146,28 @@ def test_pdfs_and_exports_are_sent_together(store: Store, client: Client, custom
 def test_warnings_say_what_was_refused_and_assumed(client: Client, customer_id: str) -> None:
     answer = accepted(client, customer_id, ("a.xlsx", WORKBOOK), ("newest.csv", NEWEST_FIRST), ("several.csv", SEVERAL))
     assert warnings(answer) == [
-        ("Export.NamesNoAccount", "File 2 names no account: its rows belong to an account with the file's name."),
+        ("Export.NamesNoAccount", "The file names no account: its rows belong to an account with the file's name."),
         ("Export.RowsRefused", "File 2: rows are refused on these lines: 2."),
         ("Export.NotText", "File 1 is an Excel workbook: save it as CSV."),
         *((code, message) for code, message in warnings(answer) if code == "Export.ReadAs"),
         ("Export.DebitAndCredit", "File 3, line 4: Debit and credit are both filled."),
     ]
+
+
+def test_export_without_an_account_continues_a_known_one(store: Store, client: Client, customer_id: str) -> None:
+    """By its rows, so that they don't count twice under another file's name."""
+    [first] = accepted(client, customer_id, ("june.csv", CHEQUE))["jobs"]
+    account = (job(store, client, first["jobId"]).submission or {})["account_id"]
+    rent = {"date": date(2025, 7, 1), "description": "RENT", "amount": Decimal("-5.00"), "balance": Decimal("95.00")}
+    end_submissions(store, rows=[rent | {"bank_name": "june"}])
+    overlapping, other = NEWEST_FIRST, CARD_EXPORT
+    for content, is_known in ((overlapping, True), (other, False)):
+        [found] = accepted(client, customer_id, ("july.csv", content))["jobs"]
+        facts = job(store, client, found["jobId"]).submission or {}
+        assert (facts["account_id"] == account) is is_known
+        assert (facts["bank_name"] == "june") is is_known
+        codes = {each["code"] for each in found["warnings"]}
+        assert ("Export.KnownAccount" if is_known else "Export.NamesNoAccount") in codes
 
 
 def refused_files() -> Iterator[tuple[str, Sequence[File], list[str]]]:

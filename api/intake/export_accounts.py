@@ -1,0 +1,108 @@
+"""Decide which accounts of a customer the rows of exports belong to.
+
+Most exports don't name their account. Their rows then belong to the stored account that they overlap or continue, or
+else to an account with the file's name. Otherwise the same rows would count twice, in two accounts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+
+from api.http.dependencies import Caller
+from pipelines.intake.accounts import Account, Oddity, identify
+from pipelines.intake.exports import Statement, are_same_account, name_accounts
+from pipelines.vocabulary.schemas import SORT_KEY
+from storage.customers.customers import Customer
+from storage.enrichment import transactions
+
+_ROW = ("date", "description", "amount", "balance")
+_OF_ACCOUNT = tuple(field.name for field in fields(Account) if field.name != "identified")
+
+
+@dataclass(frozen=True)
+class OfAccount:
+    """A statement with its account, and warnings about how the account was found."""
+
+    statement: Statement
+    account: Account
+    oddities: tuple[Oddity, ...]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A stored account with its rows."""
+
+    account: Account
+    rows: Statement
+
+
+def find_accounts(caller: Caller, customer: Customer, exports: Sequence[tuple[str, Statement]]) -> list[OfAccount]:
+    """Return the account of each statement.
+
+    Args:
+        exports: the statements of all files, each with its file's name.
+    """
+    named = name_accounts(exports)
+    nameless = [each for each, (_, sent) in zip(named, exports, strict=True) if not sent.names_account]
+    known = list(_known_accounts(caller, customer)) if nameless else []
+    names = {each.bank_name for each in nameless}
+    found = {name: _find_known(known, [each for each in nameless if each.bank_name == name]) for name in names}
+    return [
+        _of_named(caller, customer, each) if sent.names_account else _of_nameless(caller, customer, each, found)
+        for each, (_, sent) in zip(named, exports, strict=True)
+    ]
+
+
+def _of_named(caller: Caller, customer: Customer, statement: Statement) -> OfAccount:
+    account, oddities = identify(
+        customer.customer_id,
+        account_name=statement.account_name,
+        bsb=statement.bsb,
+        account_number=statement.account_number,
+        bank_name=statement.bank_name,
+        account_type=statement.account_type,
+        credit_limit=statement.credit_limit,
+        digest=caller.store.vault.digest,
+    )
+    return OfAccount(statement, account, oddities)
+
+
+def _of_nameless(
+    caller: Caller, customer: Customer, statement: Statement, found: Mapping[str | None, Account | None]
+) -> OfAccount:
+    known = found[statement.bank_name]
+    if known is not None:
+        message = "The file names no account: its rows belong to a stored account that they overlap or continue."
+        return OfAccount(statement, known, (Oddity("Export.KnownAccount", message),))
+    message = "The file names no account: its rows belong to an account with the file's name."
+    named = _of_named(caller, customer, statement)
+    return replace(named, oddities=(*named.oddities, Oddity("Export.NamesNoAccount", message)))
+
+
+def _known_accounts(caller: Caller, customer: Customer) -> Iterator[_Known]:
+    """Yield the customer's accounts with their current transactions."""
+    columns = (*dict.fromkeys((*_OF_ACCOUNT, *SORT_KEY, *_ROW)),)
+    with caller.reading() as r:
+        held = transactions.posted_or_pending(r, caller.store.lake, customer, columns).sort(SORT_KEY).collect()
+    texts = held.with_columns(pl.col("date").dt.to_string("%Y-%m-%d"), pl.col("amount", "balance").cast(pl.String))
+    for rows in texts.partition_by("account_id"):
+        lines = pl.int_range(rows.height, dtype=pl.UInt32, eager=True)
+        yield _Known(_account_of(rows.row(-1, named=True)), Statement(rows.select(_ROW), lines))
+
+
+def _account_of(row: Mapping[str, Any]) -> Account:
+    described = {name: row[name] for name in _OF_ACCOUNT}
+    return Account(**described | {"account_id": UUID(bytes=row["account_id"]), "identified": True})
+
+
+def _find_known(known: Sequence[_Known], statements: Sequence[Statement]) -> Account | None:
+    """Return the one stored account that any of the statements is of; None if there is none, or more than one."""
+    same = [
+        each.account
+        for each in known
+        if any(are_same_account(each.rows, replace(statement, customer=None)) for statement in statements)
+    ]
+    return same[0] if len(same) == 1 else None

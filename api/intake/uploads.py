@@ -168,7 +168,7 @@ def _store(caller: Caller, file: _File) -> NewFile | None:
     if file.refusal is None:
         return None
     described = (uuid4(), file.name, file.sent.sha256, file.sent.size)
-    return NewFile(*described, refusal=Refusal.CORRUPT, message=_sentence(file.refusal))
+    return NewFile(*described, refusal=Refusal.UNREADABLE, message=_sentence(file.refusal))
 
 
 def _with_warnings(

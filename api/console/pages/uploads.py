@@ -1,5 +1,6 @@
 """Upload files of a customer, follow how they are read, and see where a statement's rows are on its pages."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -11,9 +12,10 @@ from api.console.calls import Refused
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.vocabulary.codes import catalogue
-from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.errors import NotFound, Unavailable
 
 LISTED = 20
+BUSY = 503
 RUNNING = ("Queued", "Running")
 SUBMISSIONS = ("Enrichment", "Extraction")
 MOST_RETRACTIONS = 1_000  # of a customer, among which that of a submission is found
@@ -58,7 +60,8 @@ async def show_job(page: SignedIn, customer_id: str, job_id: str) -> Response:
     customer = await page.get("customer", customer_id)
     job = await page.get("jobs", job_id, "status")
     statements = await page.get("customer", customer_id, "statements", jobId=job_id)
-    warnings = [warning | {"remedy": remedy_of(warning["code"])} for warning in job["warnings"]]
+    said = {f"File {file['position']}: {file['refused']['message']}" for file in files["files"] if file["refused"]}
+    warnings = [each | {"remedy": remedy_of(each["code"])} for each in job["warnings"] if each["message"] not in said]
     return page.show(
         "job.html",
         customer=customer,
@@ -148,5 +151,13 @@ async def show_picture(
 ) -> Response:
     """Return the picture of a page, with the place of a row marked."""
     name = f"{page_number}.png"
-    drawn = await page.file("customer", customer_id, "statements", statement_id, "pages", name, row=row)
-    return Response(drawn.content, media_type="image/png")
+    for waited_s in (0.5, 1, 2, 4):  # a client's pages are drawn one at a time
+        try:
+            drawn = await page.file("customer", customer_id, "statements", statement_id, "pages", name, row=row)
+        except Refused as refused:
+            if refused.status != BUSY:
+                raise
+            await asyncio.sleep(waited_s)
+        else:
+            return Response(drawn.content, media_type="image/png")
+    raise Unavailable("Service.Busy", "The service is busy. Try again.")

@@ -1,6 +1,5 @@
 """Submit files of any kind, and list those of a submission."""
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
@@ -15,6 +14,7 @@ from api.http.route import Route
 from api.http.uploads import Files
 from api.intake import uploads
 from api.intake.schemas.uploads import SubmittedFileListView, UploadView
+from storage.core.paging import Paged
 from storage.intake import statements
 
 router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}", tags=["Statements"])
@@ -49,4 +49,5 @@ def list_submission_files(
     with caller.reading() as r:
         job = caller.job_of(r, caller.customer(r, customer_id), as_uuid(job_id))
         found = statements.find_files(r, job, query.asked())
-    return listing("files", replace(found, items=[uploads.describe_file(file) for file in found.items]))
+    files = [uploads.describe_file(file) for file in found.items]
+    return listing("files", Paged(files, found.total, found.page))

@@ -133,7 +133,7 @@ def test_pdfs_and_exports_are_sent_together(store: Store, client: Client, custom
     end_submissions(store)
     path = f"/v1/customer/{customer_id}"
     files = client.get(f"{path}/submissions/{extraction}/files").json()["data"]["files"]
-    refused = {"code": "Statement.Corrupt", "message": refusal["message"]}
+    refused = {"code": "Statement.Unreadable", "message": refusal["message"]}
     assert [(each["fileName"], each["refused"]) for each in files] == [("june.pdf", None), ("a.xlsx", refused)]
     assert client.get(f"{path}/submissions/{enrichment}/files").json()["data"]["totalCount"] == 0
     for job_id, count in {extraction: 1, enrichment: 0}.items():

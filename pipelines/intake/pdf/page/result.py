@@ -27,6 +27,7 @@ class Refusal(StrEnum):
     IMAGE_ONLY = "image_only"  # scanned, and no OCR is installed
     NOT_A_STATEMENT = "not_a_statement"
     CORRUPT = "corrupt"
+    UNREADABLE = "unreadable"  # neither a PDF nor an export that can be read
     TOO_MANY_PAGES = "too_many_pages"
     UNSUPPORTED_CURRENCY = "unsupported_currency"  # its money is not in the one currency that is accepted
     LIMITS_EXCEEDED = "limits_exceeded"  # of memory, time or characters

@@ -23,7 +23,7 @@ from api.intake.schemas.uploads import SubmittedFileView, UploadedFileView, Uplo
 from isolation import Export
 from pipelines.intake import rows
 from pipelines.intake.accounts import Account
-from pipelines.intake.exports import Statement, statements_of, submitted
+from pipelines.intake.exports import Statement, require_submissions, statements_of, submitted
 from pipelines.intake.pdf.page.result import Refusal
 from pipelines.intake.statement_rows import shown_name
 from pipelines.vocabulary.errors import Fault, InvalidRequest
@@ -105,20 +105,10 @@ def _read(caller: Caller, number: int, sent: SentFile) -> _File:
         with caller.request.app.state.reading.taken(caller.asker, 1):
             export = isolation.read_export(sent.name, sent.content())
         found = tuple(statements_of(export.rows, caller.store.vault.digest))
-        _require_storable(found, caller.store.settings.max_transactions)
+        require_submissions(found, caller.store.settings.max_transactions)
     except InvalidRequest as refusal:
         return _File(number, sent, refusal=refusal)
     return _File(number, sent, export, found)
-
-
-def _require_storable(found: Sequence[Statement], most: int) -> None:
-    """Raise InvalidRequest for an export that is not one customer's, or longer than a submission may be."""
-    if not found:
-        raise InvalidRequest("Export.NoTransactions", "holds no transactions")
-    if len({statement.customer for statement in found}) > 1:
-        raise InvalidRequest("Export.SeveralCustomers", "names several customers: send the rows of each on their own")
-    if any(statement.rows.height > most for statement in found):
-        raise InvalidRequest("Export.TooManyRows", f"has more than {most:,} rows of one account: send it in parts")
 
 
 def _require_a_readable_file(files: Sequence[_File]) -> None:

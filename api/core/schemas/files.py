@@ -58,7 +58,7 @@ class SentPdf(Received):
 
 
 class SentFiles(Received):
-    """PDF statements of one customer, of any of its accounts and banks."""
+    """Files of one customer, of any of its accounts and banks: PDF statements; in uploads exports, too."""
 
     files: Annotated[
         list[Annotated[SentPdf, ListItem()]],

@@ -53,11 +53,14 @@ def submit_statements(caller: Submitter, customer_id: CustomerId, files: Files) 
     return statements.submit(caller, customer_id, files)
 
 
-@router.get("/statements", response_model=enveloped(StatementListView))
+@router.get("/statements", response_model=enveloped(StatementListView), responses=refuses("Job.NotFound"))
 def list_statements(caller: Reader, customer_id: CustomerId, query: Annotated[StatementsQuery, Query()]) -> Response:
     """List a customer's statements, most recently read first, without those of retracted submissions."""
     with caller.reading() as r:
-        found = stored.find(r, caller.customer(r, customer_id), query.asked(), query.job_id)
+        customer = caller.customer(r, customer_id)
+        if query.job_id is not None:
+            caller.job_of(r, customer, query.job_id)
+        found = stored.find(r, customer, query.asked(), query.job_id)
     return listing("statements", found, StatementView)
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from api.core.schemas.common import Paging
 from api.http.answers import listing
 from api.http.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
-from api.http.documented import enveloped, refuses
+from api.http.documented import DAMAGED_FILE, enveloped, refuses
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
 from api.http.uploads import Files
@@ -28,7 +28,7 @@ FILE_ERRORS = ("Statement.WrongCount", "Statement.FileTooLarge", "Upload.Nothing
     "/uploads",
     status_code=202,
     response_model=enveloped(UploadView),
-    responses=refuses(*FORM_ERRORS, *FILE_ERRORS),
+    responses=refuses(*FORM_ERRORS, *FILE_ERRORS, *DAMAGED_FILE),
     dependencies=[IDEMPOTENT],
 )
 def submit_upload(caller: Submitter, customer_id: CustomerId, files: Files) -> Response:

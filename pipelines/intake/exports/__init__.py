@@ -14,7 +14,7 @@ from pipelines.intake.exports.columns import columns_of
 from pipelines.intake.exports.documents import contents_of_json
 from pipelines.intake.exports.layout import Layout, parse_layout
 from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_currency
-from pipelines.intake.exports.plain import plain_refusals, plain_rows, statements_of
+from pipelines.intake.exports.plain import plain_refusals, plain_rows, require_submissions, statements_of
 from pipelines.intake.exports.sheet import refused, sheet, text_of
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import (
@@ -50,6 +50,7 @@ __all__ = [
     "plain_rows",
     "read",
     "read_unmasked",
+    "require_submissions",
     "statement_number",
     "statements_of",
     "submitted",

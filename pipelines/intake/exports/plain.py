@@ -8,6 +8,7 @@ import polars as pl
 
 from pipelines.intake.as_sent import Digest, mask_rows
 from pipelines.intake.export_rows import PlainAccount, PlainRefusal, PlainRow, PlainRows
+from pipelines.intake.exports.sheet import refused
 from pipelines.intake.exports.statements import MASKED, Contents, Statement
 from pipelines.vocabulary.schemas import LANDED
 
@@ -41,3 +42,22 @@ def statements_of(parts: Sequence[PlainRows], digest: Digest) -> Iterator[Statem
         )
         masked = mask_rows(rows, MASKED, digest).select(LANDED.names()).cast(LANDED)
         yield Statement(rows=masked, lines=lines, **vars(same[0].account))
+
+
+def require_submissions(statements: Sequence[Statement], most_rows: int) -> None:
+    """Require that each statement can become a submission.
+
+    Args:
+        statements: of one file.
+        most_rows: that a submission may have.
+
+    Raises:
+        InvalidRequest: there is none, one is too long, or they are several customers'; the detail is the end of a
+            sentence about the file.
+    """
+    if not statements:
+        raise refused("NoTransactions", "holds no transactions")
+    if len({statement.customer for statement in statements}) > 1:
+        raise refused("SeveralCustomers", "names several customers: send the rows of each on their own")
+    if any(statement.rows.height > most_rows for statement in statements):
+        raise refused("TooManyRows", f"has more than {most_rows:,} rows of one account: send it in parts")

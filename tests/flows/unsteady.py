@@ -52,7 +52,7 @@ def _handler(base_url: str) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        def log_message(self, *args: object, **_named: object) -> None:
             """Print nothing."""
 
     return Handler

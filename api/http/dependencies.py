@@ -23,9 +23,10 @@ from api.core.together import Together
 from api.http import problems, unknown
 from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.vocabulary.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
-from storage.access import approvals, keys
+from storage.access import approvals, keys, users
 from storage.access.approvals import Approval
-from storage.access.keys import EndedKey, Principal
+from storage.access.keys import EndedKey, Key, Principal
+from storage.access.users import User
 from storage.core import audit
 from storage.core.audit import Actor
 from storage.core.database import Reading, Writing
@@ -74,6 +75,7 @@ class Caller:
     scopes: frozenset[str]  # of the key or the user's role
     now: datetime
     actor: Actor
+    is_user: bool = False
     keeping: Callable[[Writing, Response], None] | None = None  # how this request's Idempotency-Key is honoured
     performs: Approval | None = None  # the request that this caller approved, while its action is performed
 
@@ -178,6 +180,12 @@ class Caller:
     def subscription(self, r: Reading, subscription_id: str) -> Subscription:
         return subscriptions.get(r, self.client_id, as_uuid(subscription_id))
 
+    def user(self, r: Reading, user_id: str) -> User:
+        return users.get(r, as_uuid(user_id), self.client_id)
+
+    def key(self, r: Reading, key_id: str) -> Key:
+        return keys.get(r, self.client_id, as_uuid(key_id))
+
 
 class Allow:
     """A dependency that admits callers whose key has at least one of `scopes`."""
@@ -207,7 +215,8 @@ class Allow:
         principal = await _principal(request)
         actor = _actor(request, str(principal.caller_id), principal.client_id)
         store: Store = request.app.state.store
-        caller = Caller(store, request, principal.client_id, principal.scopes, datetime.now(UTC), actor)
+        now = datetime.now(UTC)
+        caller = Caller(store, request, principal.client_id, principal.scopes, now, actor, principal.is_user)
         caller.require_any(*self.scopes)
         if self.needs_policies and not principal.decision_policies:
             raise policies.not_enabled()
@@ -362,6 +371,22 @@ SubscriptionId = Annotated[
         "Webhook.SubscriptionNotFound",
         ("createSubscription", "201", "/data/webhookSubscriptionId"),
         lambda caller, r, ids: caller.subscription(r, ids["subscriptionId"]),
+    ),
+]
+UserId = Annotated[
+    str,
+    _id("userId", "user"),
+    Named(
+        "User.NotFound",
+        ("listUsers", "200", "/data/users/0/userId"),
+        lambda caller, r, ids: caller.user(r, ids["userId"]),
+    ),
+]
+KeyId = Annotated[
+    str,
+    _id("keyId", "API key"),
+    Named(
+        "Key.NotFound", ("listKeys", "200", "/data/keys/0/keyId"), lambda caller, r, ids: caller.key(r, ids["keyId"])
     ),
 ]
 DeliveryId = Annotated[

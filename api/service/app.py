@@ -15,7 +15,8 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic.alias_generators import to_camel
 
-from api.access.routes import approvals
+from api.access.routes import approvals, trail, users
+from api.access.routes import keys as api_keys
 from api.console.pages import ROUTERS as PAGES
 from api.core.derived import MOST_BYTES, ConcurrencyLimit
 from api.core.limits import Limits
@@ -56,7 +57,8 @@ from storage.webhooks.delivery_figures import Load
 ROUTERS = (
     *(customers, knowledge, transactions, statements, uploads, derived, corrections, taxonomy, jobs),
     *(reports, report_page, resolutions, metrics, policies, backtests, evaluations, letters),
-    *(monitoring, simulations, work, records, approvals, webhooks, health, scraping),
+    *(monitoring, simulations, work, records, approvals, webhooks),
+    *(users, api_keys, trail, health, scraping),
 )
 TICKS_PER_CHECK = 10  # uvicorn's ticks are a tenth of a second
 GRACE_S = 10  # how long requests in flight may take when the service stops

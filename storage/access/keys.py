@@ -17,6 +17,7 @@ from sqlalchemy import bindparam, insert, select, update
 from pipelines.vocabulary.errors import Conflict, NotFound, Unauthenticated
 from storage.core.database import AnyRow, AnySelect, Reading, Writing
 from storage.core.models import api_keys, clients
+from storage.core.paging import Page, Paged, limited, total_of
 
 SCOPES = (
     "customer:riskscore",
@@ -38,6 +39,7 @@ SCOPES = (
     "access:manage",
 )
 CHECKSUM_CHARACTERS = 6
+UNKNOWN_KEY = ("Key.NotFound", "There is no live key with this id.")
 INVALID_KEY = ("Authentication.InvalidKey", "A valid API key is needed in the x-api-key header.")
 
 
@@ -81,6 +83,7 @@ class Principal:
     caller_id: UUID  # of the key or the user
     scopes: frozenset[str]
     decision_policies: bool  # whether they are enabled for the client
+    is_user: bool = False
 
 
 def create_client(w: Writing, name: str, decision_policies: bool, now: datetime) -> Client:
@@ -136,6 +139,26 @@ def find_keys(r: Reading, client_id: UUID | None = None) -> list[Key]:
     return [_key(row) for row in r.execute(query)]
 
 
+def find_page(r: Reading, client_id: UUID, page: Page | None) -> Paged[Key]:
+    """Return a client's keys, newest first."""
+    query = select(api_keys).where(api_keys.c.client_id == client_id)
+    query = query.order_by(api_keys.c.created_at.desc(), api_keys.c.key_id)
+    return Paged([_key(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+
+
+def get(r: Reading, client_id: UUID, key_id: UUID) -> Key:
+    """Return a client's key, even one that has ended.
+
+    Raises:
+        NotFound: there is none.
+    """
+    query = select(api_keys).where(api_keys.c.client_id == client_id, api_keys.c.key_id == key_id)
+    row = r.execute(query).first()
+    if row is None:
+        raise NotFound(*UNKNOWN_KEY)
+    return _key(row)
+
+
 def revoke(w: Writing, key_id: UUID, now: datetime) -> UUID:
     """Revoke a key: the next request with it is refused in every process. Return the id of its client.
 
@@ -145,7 +168,7 @@ def revoke(w: Writing, key_id: UUID, now: datetime) -> UUID:
     statement = update(api_keys).where(api_keys.c.key_id == key_id, api_keys.c.revoked_at.is_(None))
     row = w.execute(statement.values(revoked_at=now).returning(api_keys.c.client_id)).first()
     if row is None:
-        raise NotFound("Key.NotFound", "There is no live key with this id.")
+        raise NotFound(*UNKNOWN_KEY)
     client_id: UUID = row.client_id
     return client_id
 
@@ -162,7 +185,7 @@ def rotate(w: Writing, key_id: UUID, overlap: timedelta, prefix: str, now: datet
     """
     row = w.execute(select(api_keys).where(api_keys.c.key_id == key_id).with_for_update()).first()
     if row is None or _has_ended(row, now):
-        raise NotFound("Key.NotFound", "There is no live key with this id.")
+        raise NotFound(*UNKNOWN_KEY)
     if row.rotated_to is not None:
         raise Conflict("Key.AlreadyRotated", f"The key was rotated already; its successor is {row.rotated_to}.")
     expires_at = None if row.expires_at is None else now + (row.expires_at - row.created_at)

@@ -29,7 +29,8 @@ class Session:
 
     @property
     def principal(self) -> Principal:
-        return Principal(self.user.client_id, self.user.user_id, GRANTS[self.user.role], self.decision_policies)
+        user = self.user
+        return Principal(user.client_id, user.user_id, GRANTS[user.role], self.decision_policies, is_user=True)
 
 
 def start(w: Writing, user: User, now: datetime) -> str:

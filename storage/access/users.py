@@ -1,12 +1,11 @@
 """Users: the people of a client who sign in to the console. Each has a role, which grants scopes."""
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.vocabulary.errors import Conflict, NotFound
@@ -15,6 +14,7 @@ from storage.access.roles import Role
 from storage.access.tokens import digest
 from storage.core.database import AnyRow, Reading, Writing, values_of
 from storage.core.models import sessions, sign_in_links, users
+from storage.core.paging import Page, Paged, limited, total_of
 
 MOST_FAILURES = 5  # wrong passwords in a row before a user is locked out: our judgement
 LOCKED_FOR = timedelta(minutes=15)  # our judgement
@@ -53,12 +53,12 @@ def create(w: Writing, client_id: UUID, email: str, name: str, role: Role, now: 
     return user
 
 
-def find(r: Reading, client_id: UUID | None = None) -> Sequence[User]:
+def find(r: Reading, client_id: UUID | None = None, page: Page | None = None) -> Paged[User]:
     """Return users by address: all, or a client's."""
     query = select(users).order_by(users.c.email)
     if client_id is not None:
         query = query.where(users.c.client_id == client_id)
-    return [_user(row) for row in r.execute(query)]
+    return Paged([_user(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 
 
 def names(r: Reading, client_id: UUID) -> dict[str, str]:
@@ -87,6 +87,10 @@ def with_email(r: Reading, email: str) -> User | None:
     return None if row is None else _user(row)
 
 
+def set_name(w: Writing, user: User, name: str) -> None:
+    _update(w, user.user_id, name=name)
+
+
 def set_role(w: Writing, user: User, role: Role) -> None:
     """Change the role. It applies to the user's next request."""
     _update(w, user.user_id, role=role)
@@ -102,6 +106,25 @@ def disable(w: Writing, user: User, now: datetime) -> None:
     """Disable the user, and end its sessions and unused links."""
     _update(w, user.user_id, disabled_at=now)
     _sign_out_everywhere(w, user)
+
+
+def require_other_admin(w: Writing, user: User) -> None:
+    """Require that the client has an admin who can sign in, besides this user. It stays so until this transaction ends.
+
+    Raises:
+        Conflict: this user is the only one, and what is about to be done could not be undone by anybody.
+    """
+    if user.role is not Role.ADMIN or user.disabled_at is not None:
+        return
+    keys.lock_client(w, user.client_id)
+    others = select(func.count()).where(
+        users.c.client_id == user.client_id,
+        users.c.role == Role.ADMIN,
+        users.c.disabled_at.is_(None),
+        users.c.user_id != user.user_id,
+    )
+    if w.execute(others).scalar_one() == 0:
+        raise Conflict("User.LastAdmin", "This is the client's only admin. Make another user an admin first.")
 
 
 def enable(w: Writing, user: User) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, tuple_
 
 from storage.core.database import Reading, Writing, values_of
 from storage.core.models import audit
@@ -26,9 +26,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acts: a client's key in one request, the operator, the service, or a caller without a valid key."""
+    """Who acts: a client's key or user in one request, the operator, the service, or a caller without a valid key."""
 
-    who: str  # the key's id, `operator`, `service` or ANONYMOUS
+    who: str  # the id of the key or the user, `operator`, `service` or ANONYMOUS
     client_id: UUID | None = None
     request_id: str | None = None  # as in the answer: the caller's, if it sent one
     own_request_id: str | None = None  # always made by the service
@@ -90,6 +90,46 @@ def find(
     if since is not None:
         query = query.where(audit.c.at >= since)
     return [Entry(**values_of(row, outcome=Outcome(row.outcome))) for row in r.execute(query)]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which of a client's entries are listed: those that meet every condition that is given."""
+
+    who: str | None = None
+    action: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a client's trail, newest first: just after the entry with this time and number."""
+
+    at: datetime
+    number: int
+
+
+def find_page(
+    r: Reading, client_id: UUID, wanted: Filter, after: Place | None, count: int
+) -> tuple[Sequence[Entry], Place | None]:
+    """Return at most `count` of a client's entries, newest first, and where the next ones begin; None if none are left.
+
+    An index has the order of each single filter, so a page of a long trail costs as much as one of a short one.
+    """
+    own = [audit.c[name] for name in Entry.__dataclass_fields__]
+    place = (audit.c.at, audit.c.number)
+    query = select(*own, audit.c.number).where(audit.c.client_id == client_id)
+    if wanted.who is not None:
+        query = query.where(audit.c.who == wanted.who)
+    if wanted.action is not None:
+        query = query.where(audit.c.action == wanted.action)
+    if wanted.since is not None:
+        query = query.where(audit.c.at >= wanted.since)
+    if after is not None:
+        query = query.where(tuple_(*place) < tuple_(after.at, after.number, types=[each.type for each in place]))
+    rows = r.execute(query.order_by(*(each.desc() for each in place)).limit(count + 1)).all()
+    entries = [Entry(*row[:-1]) for row in rows[:count]]
+    return entries, Place(rows[count - 1].at, rows[count - 1].number) if len(rows) > count else None
 
 
 def _plain(ids: Ids) -> str | list[str]:

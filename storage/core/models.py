@@ -668,6 +668,9 @@ audit = Table(
     Column("request_id", String(128)),
     Column("own_request_id", String(36)),
     Index("ix_audit_client_id_number", "client_id", "number"),
+    Index("ix_audit_client_id_at", "client_id", "at", "number"),
+    Index("ix_audit_client_id_who", "client_id", "who", "at", "number"),
+    Index("ix_audit_client_id_action", "client_id", "action", "at", "number"),
 )
 refuse(audit, "UPDATE")
 refuse(audit, "DELETE")

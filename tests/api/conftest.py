@@ -23,7 +23,9 @@ from api.decisions.schemas.policies import SentPolicy
 from api.service.app import server
 from api.work.schemas.records import SentNote
 from assets.portfolio import portfolio_jobs
-from storage.access import approvals, keys
+from storage.access import approvals, keys, users
+from storage.access.keys import Principal
+from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from storage.core.settings import Quota, Settings
 from storage.core.store import Store
@@ -82,10 +84,10 @@ def connected(base_url: str) -> Iterator[HTTPConnection]:
 
 
 @contextmanager
-def answering(store: Store) -> Iterator[str]:
-    """Run the application in this process; yield a URL at which `HTTP` reaches it."""
+def answering(store: Store, user: Principal | None = None) -> Iterator[str]:
+    """Run the application in this process; yield a URL at which `HTTP` reaches it, as this user if one is given."""
     url = f"http://{uuid4()}.tidemark"
-    with running(cast(FastAPI, server(store).config.app)) as transport:
+    with running(cast(FastAPI, server(store).config.app), user) as transport:
         HTTP.mount(url, transport)
         yield url
         del HTTP.adapters[url]
@@ -218,6 +220,7 @@ class Belongings(Mapping[str, str]):
             ("rulesetId", "matchId"): self._ruleset,
             ("simulationId",): self._simulation,
             ("noteId", "attachmentId"): self._records,
+            ("userId", "keyId"): self._access,
         }
 
     def __iter__(self) -> Iterator[str]:
@@ -314,6 +317,14 @@ class Belongings(Mapping[str, str]):
         note = self._posted(f"{mine}/notes", example(SentNote))
         attachment = self._posted(f"{mine}/attachments", example(SentAttachment))
         return {"noteId": note["noteId"], "attachmentId": attachment["attachmentId"]}
+
+    def _access(self) -> dict[str, str]:
+        """Create a user and a key. The API does this only for signed-in users."""
+        now, client_id = datetime.now(UTC), self._client.client_id
+        with self._store.db.writing() as w:
+            user = users.create(w, client_id, f"{uuid4()}@lender.example", "Ada Lovelace", Role.ANALYST, now)
+            key, _ = keys.create_key(w, client_id, ["customer:reports"], None, "tm_sandbox_", now)
+        return {"userId": str(user.user_id), "keyId": str(key.key_id)}
 
     def _posted(self, path: str, body: Any) -> Any:
         answer = self._client.post(path, body)

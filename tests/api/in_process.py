@@ -14,19 +14,21 @@ from requests.adapters import HTTPAdapter
 from starlette.types import Message, Scope
 from urllib3 import HTTPHeaderDict, HTTPResponse
 
+from storage.access.keys import Principal
+
 PIECE_BYTES = 64 * 1024
 
 
 class InProcess(HTTPAdapter):
-    """A transport for `requests` that calls an application on its event loop."""
+    """A transport for `requests` that calls an application on its event loop, as a signed-in user if one is given."""
 
-    def __init__(self, app: FastAPI, portal: BlockingPortal) -> None:
+    def __init__(self, app: FastAPI, portal: BlockingPortal, user: Principal | None) -> None:
         super().__init__()
-        self._app, self._portal = app, portal
+        self._app, self._portal, self._user = app, portal, user
 
     def send(self, request: PreparedRequest, *_args: object, **_options: object) -> Response:
         exchange = _Exchange(request)
-        self._portal.call(self._app, _scope(request), exchange.receive, exchange.send)
+        self._portal.call(self._app, _scope(request, self._user), exchange.receive, exchange.send)
         return self.build_response(request, exchange.answer())
 
 
@@ -80,7 +82,7 @@ def _pieces(body: Any) -> Iterator[bytes]:
     return iter(body)
 
 
-def _scope(request: PreparedRequest) -> Scope:
+def _scope(request: PreparedRequest, user: Principal | None) -> Scope:
     """Return the scope that uvicorn would make of a request."""
     address = urlsplit(cast("str", request.url))
     sent = cast("Mapping[str | bytes, str | bytes]", request.headers)
@@ -98,7 +100,7 @@ def _scope(request: PreparedRequest) -> Scope:
         "raw_path": address.path.encode(),
         "query_string": address.query.encode(),
         "headers": [(name.encode(), _text(value).strip(" \t").encode("latin-1")) for name, value in headers.items()],
-        "state": {},
+        "state": {} if user is None else {"principal": user},
     }
 
 
@@ -107,7 +109,7 @@ def _text(value: str | bytes) -> str:
 
 
 @contextmanager
-def running(app: FastAPI) -> Iterator[InProcess]:
+def running(app: FastAPI, user: Principal | None = None) -> Iterator[InProcess]:
     """Run the application, with startup and shutdown, on an event loop of its own."""
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(app.router.lifespan_context(app)):
-        yield InProcess(app, portal)
+        yield InProcess(app, portal, user)

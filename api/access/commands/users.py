@@ -56,7 +56,7 @@ def list_users(
     """
     with opened_store() as store, store.db.reading() as r:
         found = stored.find(r, client)
-    print_records([_user(user) for user in found], as_json=as_json, empty="No users yet.")
+    print_records([_user(user) for user in found.items], as_json=as_json, empty="No users yet.")
 
 
 @users.command("link")

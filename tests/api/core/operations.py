@@ -28,6 +28,8 @@ NOT_FOUND = {
     "approvalId": "Approval.NotFound",
     "noteId": "Note.NotFound",
     "attachmentId": "Attachment.NotFound",
+    "userId": "User.NotFound",
+    "keyId": "Key.NotFound",
 }
 NO_IDS = {"pageNumber": "1", "librarySlug": "data-stale"}  # the other path parameters, with values that always exist
 

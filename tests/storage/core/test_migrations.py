@@ -40,6 +40,7 @@ NEW_TABLES = (
 NEW_COLUMNS = ("jobs.is_overtaken", "clients.four_eyes")
 NEW_INDEXES = (
     "ix_evaluations_client_id_at",
+    *("ix_audit_client_id_at", "ix_audit_client_id_who", "ix_audit_client_id_action"),
     "ix_attributes_customer_number_set_at",
     "ix_corrections_customer_number_made_at",
     "ix_evaluations_customer_number_at",

@@ -1,0 +1,41 @@
+"""The audit trail of a client, and names for those who act in it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import Response
+
+from api.access.schemas import ActorListView, ActorsQuery, ActorView, EntryView, TrailQuery, TrailView, cursor_text
+from api.http.answers import answer
+from api.http.dependencies import Allow, Caller
+from api.http.documented import enveloped
+from api.http.route import Route
+from storage.access import actors
+from storage.access.keys import SCOPES
+from storage.core import audit
+from storage.core.audit import Filter
+
+router = APIRouter(route_class=Route, prefix="/v1", tags=["Access"])
+Admin = Annotated[Caller, Depends(Allow("access:manage"))]
+Anybody = Annotated[Caller, Depends(Allow(*SCOPES))]
+
+
+@router.get("/audit", response_model=enveloped(TrailView))
+def list_audit_entries(caller: Admin, query: Annotated[TrailQuery, Query()]) -> Response:
+    """List what was done by or for the client, newest first. Entries are never changed or deleted."""
+    wanted = Filter(query.who, query.action, query.since)
+    with caller.reading() as r:
+        found, following = audit.find_page(r, caller.client_id, wanted, query.cursor, query.count)
+    cursor = None if following is None else cursor_text(following)
+    return answer(TrailView(entries=[EntryView.of(entry) for entry in found], next_cursor=cursor))
+
+
+@router.get("/actors", response_model=enveloped(ActorListView))
+def list_actors(caller: Anybody, query: Annotated[ActorsQuery, Query()]) -> Response:
+    """Name those who did something, by what `who`, `madeBy` or `setBy` says: users, API keys, the operator.
+
+    What the client doesn't know has the kind `unknown`.
+    """
+    with caller.reading() as r:
+        found = actors.find(r, caller.client_id, query.who)
+    return answer(ActorListView(actors=[ActorView.of(each) for each in found]))

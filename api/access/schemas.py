@@ -1,0 +1,263 @@
+"""Users, roles, API keys and the audit trail as they are sent and shown."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from api.core.schemas.common import DEFAULT_COUNT, MAX_COUNT, Counts, Received, View
+from api.core.schemas.rules import (
+    MOMENT,
+    Parameter,
+    Rule,
+    distinct,
+    moment,
+    moment_parameter,
+    number_rule,
+    one_of,
+    or_null,
+    required_text,
+    text,
+    whole_parameter,
+)
+from storage.access.actors import ActorKind
+from storage.access.keys import SCOPES
+from storage.access.roles import Role
+from storage.core.audit import Outcome, Place
+
+MAX_EMAIL, MAX_NAME = 254, 200  # characters; RFC 5321 allows 254 for an address
+MAX_OVERLAP_H = 30 * 24
+MOST_ACTORS = 100
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_CURSOR = re.compile("([0-9a-f]{1,15})-([0-9a-f]{1,15})")  # less than 2**63 each
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_MICROSECONDS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _email(value: Any) -> str:
+    address = text(MAX_EMAIL)(value)
+    if not _EMAIL.fullmatch(address) or not address.isprintable():
+        raise ValueError
+    return address.lower()
+
+
+def _role(value: Any) -> Role:
+    return Role(one_of(*Role)(value))
+
+
+_ROLE = Rule(_role, "User.InvalidRole", "role is one of the roles.", {"type": "string", "enum": list(Role)})
+_NAME = required_text("name", "User.InvalidName", MAX_NAME, "As colleagues see it.")
+
+
+class NewUser(Received):
+    email: Annotated[
+        str,
+        Rule(
+            _email,
+            "User.InvalidEmail",
+            f"email is an address with one @ and at most {MAX_EMAIL} characters.",
+            {"type": "string", "pattern": "^[!-?A-~]+@[!-?A-~]+$", "maxLength": MAX_EMAIL},
+        ),
+    ]
+    name: Annotated[str, _NAME]
+    role: Annotated[Role, _ROLE]
+
+
+class ChangedUser(Received):
+    name: Annotated[str | None, _NAME] = None
+    role: Annotated[Role | None, _ROLE] = None
+
+
+class UserView(View):
+    user_id: UUID
+    email: str
+    name: str
+    role: Role
+    date_created: datetime = Field(validation_alias="created_at")
+    disabled_at: datetime | None
+    locked_until: datetime | None = Field(description="After too many wrong passwords.")
+
+
+class UserListView(Counts):
+    users: list[UserView]
+
+
+class LinkView(View):
+    """A link that signs a user in once."""
+
+    user_id: UUID
+    link: str = Field(description="Path of this service. It is not shown again.")
+    expires_at: datetime
+
+
+class InvitedUserView(UserView):
+    link: str = Field(description="Path by which the user signs in once and sets a password. It is not shown again.")
+    link_expires_at: datetime
+
+
+class RoleView(View):
+    role: Role
+    scopes: Sequence[str]
+
+
+class RoleListView(View):
+    roles: Sequence[RoleView]
+
+
+def _scopes(value: Any) -> list[str]:
+    return distinct(one_of(*SCOPES), len(SCOPES))(value)
+
+
+class NewKey(Received):
+    scopes: Annotated[
+        list[str],
+        Rule(
+            _scopes,
+            "Key.InvalidScopes",
+            "scopes is a list of different scopes, at least one.",
+            {
+                "type": "array",
+                "items": {"type": "string", "enum": list(SCOPES)},
+                "minItems": 1,
+                "maxItems": len(SCOPES),
+                "uniqueItems": True,
+            },
+        ),
+    ]
+    expires_at: Annotated[
+        datetime | None,
+        Rule(
+            or_null(moment),
+            "Key.InvalidExpiry",
+            f"expiresAt is null or {MOMENT}.",
+            {
+                "type": ["string", "null"],
+                "format": "date-time",
+                "description": "When the key ends. Default: never.",
+            },
+        ),
+    ] = None
+
+
+class Rotation(Received):
+    overlap_hours: Annotated[
+        int,
+        number_rule("overlapHours", "Key.InvalidOverlap", 0, MAX_OVERLAP_H, "How long the old key stays valid."),
+    ] = 24
+
+
+class KeyView(View):
+    """An API key without its text."""
+
+    key_id: UUID
+    hint: str = Field(description="The first and last characters.")
+    scopes: Sequence[str]
+    date_created: datetime = Field(validation_alias="created_at")
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    rotated_to: UUID | None = Field(description="Id of the key that replaces it.")
+
+
+class KeyListView(Counts):
+    keys: list[KeyView]
+
+
+class IssuedKeyView(KeyView):
+    key: str = Field(description="The key. It is not shown again.")
+
+
+def cursor_text(place: Place) -> str:
+    return f"{(place.at - _EPOCH) // timedelta(microseconds=1):x}-{place.number:x}"
+
+
+def _cursor(value: Any) -> Place | None:
+    if value == "":
+        return None
+    written = _CURSOR.fullmatch(value) if type(value) is str else None
+    if written is None or (microseconds := int(written[1], 16)) > _MOST_MICROSECONDS:
+        raise ValueError
+    return Place(_EPOCH + timedelta(microseconds=microseconds), int(written[2], 16))
+
+
+class TrailQuery(Received):
+    """Filters of the audit trail, which all apply."""
+
+    who: Annotated[
+        str | None,
+        Parameter(
+            text(40),
+            "Audit.InvalidWho",
+            "who must be text of 1 to 40 characters, given once.",
+            {"type": "string", "minLength": 1, "maxLength": 40, "description": "Only what this one did."},
+        ),
+    ] = None
+    action: Annotated[
+        str | None,
+        Parameter(
+            text(64),
+            "Audit.InvalidAction",
+            "action must be text of 1 to 64 characters, given once.",
+            {"type": "string", "minLength": 1, "maxLength": 64, "description": "Only this action: `Key.Created`."},
+        ),
+    ] = None
+    since: Annotated[
+        datetime | None, moment_parameter("since", "Audit.InvalidSince", "Only entries from this moment on.")
+    ] = None
+    count: Annotated[
+        int, whole_parameter("count", "Pagination.InvalidCount", 1, MAX_COUNT, "Entries in an answer.")
+    ] = DEFAULT_COUNT
+    cursor: Annotated[
+        Place | None,
+        Parameter(
+            _cursor,
+            "Pagination.InvalidCursor",
+            "cursor must be empty or the nextCursor of an answer, given once.",
+            {"type": "string", "description": "The last answer's `nextCursor`; empty for the newest entries."},
+        ),
+    ] = None
+
+
+class EntryView(View):
+    at: datetime
+    who: str = Field(description="Id of the user or the API key, `operator` or `service`. `GET /v1/actors` has names.")
+    action: str
+    resource: Mapping[str, str | Sequence[str]] = Field(description="Ids of what the action concerned, by name.")
+    outcome: Outcome
+    times: int = Field(description="How often within a minute: refusals are counted, not written one by one.")
+    request_id: str | None = Field(description="As in the answer to the request.")
+
+
+class TrailView(View):
+    entries: Sequence[EntryView]
+    next_cursor: str | None = Field(description="Cursor of the next entries; null if these are the last.")
+
+
+def _whos(value: Any) -> list[str]:
+    if type(value) is not str:
+        raise ValueError
+    return distinct(text(40), MOST_ACTORS)(value.split(","))
+
+
+class ActorsQuery(Received):
+    who: Annotated[
+        list[str],
+        Parameter(
+            _whos,
+            "Actor.InvalidWho",
+            f"who must be 1 to {MOST_ACTORS} different values of `who`, separated by commas, given once.",
+            {"type": "string", "minLength": 1, "description": f"Values of `who`, at most {MOST_ACTORS}, by commas."},
+        ),
+    ]
+
+
+class ActorView(View):
+    who: str
+    kind: ActorKind
+    name: str = Field(description="For people, such as `Ada Lovelace` or `API key tm_live_…4f2a`.")
+
+
+class ActorListView(View):
+    actors: Sequence[ActorView]

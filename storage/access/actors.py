@@ -1,0 +1,62 @@
+"""Names for what `who` says in answers: a user, an API key, the operator, or the service itself."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from sqlalchemy import select
+
+from storage.core.audit import ANONYMOUS, OPERATOR, SERVICE
+from storage.core.database import Reading
+from storage.core.models import api_keys, users
+
+
+class ActorKind(StrEnum):
+    USER = "user"
+    KEY = "key"
+    OPERATOR = "operator"
+    SERVICE = "service"
+    ANONYMOUS = "anonymous"  # a caller without a valid key
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class NamedActor:
+    who: str
+    kind: ActorKind
+    name: str  # for people
+
+
+_OTHERS = {
+    OPERATOR.who: (ActorKind.OPERATOR, "Operator"),
+    SERVICE.who: (ActorKind.SERVICE, "Tidemark"),
+    ANONYMOUS: (ActorKind.ANONYMOUS, "Caller without a valid key"),
+}
+_UNKNOWN = (ActorKind.UNKNOWN, "Unknown")
+
+
+def find(r: Reading, client_id: UUID, whos: Iterable[str]) -> list[NamedActor]:
+    """Return a name for each of `whos`, in this order. Ids that aren't the client's are unknown."""
+    asked = list(whos)
+    ids = [UUID(who) for who in asked if who not in _OTHERS and _is_id(who)]
+    known = {**_OTHERS, **_users(r, client_id, ids), **_keys(r, client_id, ids)}
+    return [NamedActor(who, *known.get(who, _UNKNOWN)) for who in asked]
+
+
+def _users(r: Reading, client_id: UUID, ids: list[UUID]) -> Mapping[str, tuple[ActorKind, str]]:
+    query = select(users.c.user_id, users.c.name).where(users.c.client_id == client_id, users.c.user_id.in_(ids))
+    return {str(row.user_id): (ActorKind.USER, row.name) for row in r.execute(query)}
+
+
+def _keys(r: Reading, client_id: UUID, ids: list[UUID]) -> Mapping[str, tuple[ActorKind, str]]:
+    query = select(api_keys.c.key_id, api_keys.c.hint)
+    query = query.where(api_keys.c.client_id == client_id, api_keys.c.key_id.in_(ids))
+    return {str(row.key_id): (ActorKind.KEY, f"API key {row.hint}") for row in r.execute(query)}
+
+
+def _is_id(who: str) -> bool:
+    try:
+        return str(UUID(who)) == who
+    except ValueError:
+        return False

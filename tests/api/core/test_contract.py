@@ -24,8 +24,8 @@ HOOKS = Path(__file__).with_name("contract_hooks.py")
 SETS = 6  # of existing resources; none is ever deleted
 SHARES = 6  # of the operations, each with a short run of its own
 OFTEN = 0.9  # share of generated requests with existing ids; with one example per operation, all have them
-# A valid request may meet a bad state: an unknown id in the body (400), nothing enriched (422), a refresh that runs. The
-# key has every scope, so 403 is what only a signed-in user may do.
+# A valid request may meet a bad state: an unknown id in the body (400), nothing enriched (422), a refresh that runs.
+# The key has every scope, so 403 is what only a signed-in user may do.
 MEETING_A_STATE = ["2xx", "400", "403", "404", "409", "422"]
 
 

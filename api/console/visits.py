@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -14,9 +15,11 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from api.access.schemas import MOST_ACTORS
 from api.console import rendering
 from api.console.calls import Calls
 from api.core.limits import Limits
+from pipelines.pages import wording
 from pipelines.vocabulary.errors import Forbidden, TooLarge
 from storage.access import sessions
 from storage.access.sessions import Session
@@ -58,8 +61,20 @@ class Page:
     async def put(self, *segments: object, json: Any = None, **query: Any) -> Any:
         return await self.calls.data("PUT", segments, query, json)
 
+    async def patch(self, *segments: object, json: Any = None, **query: Any) -> Any:
+        return await self.calls.data("PATCH", segments, query, json)
+
     async def delete(self, *segments: object, json: Any = None, **query: Any) -> Any:
         return await self.calls.data("DELETE", segments, query, json)
+
+    async def names(self, whos: Iterable[str | None]) -> Mapping[str | None, str]:
+        """Return names for people by what `who`, `madeBy` or `setBy` says in answers. None is unknown."""
+        asked = sorted({who for who in whos if who})
+        names: dict[str | None, str] = {None: wording.UNKNOWN}
+        for start in range(0, len(asked), MOST_ACTORS):
+            found = await self.get("actors", who=",".join(asked[start : start + MOST_ACTORS]))
+            names |= {actor["who"]: actor["name"] for actor in found["actors"]}
+        return names
 
     async def file(self, *segments: object, **query: Any) -> httpx.Response:
         """Return the whole answer of a route that returns a file."""

@@ -17,7 +17,8 @@ from api.service.commands.lender import Lender, last_day
 from pipelines.decisions import examples
 from pipelines.synthetic import portfolio, submissions
 from pipelines.synthetic.pdf import statement_pdf
-from storage.access import keys
+from storage.access import keys, users
+from storage.access.roles import Role
 from storage.core.settings import Settings
 from tests.flows.service import Service
 
@@ -48,6 +49,10 @@ def seeded(service: Service) -> House:
     lender.refresh(customer_ids)
     evaluation = _decide(lender, customer_ids)
     ruleset, match = _watch(lender, customer_ids[1])
+    hook = lender.post("/webhooks/subscriptions", {"eventType": "job.failed", "webhookUrl": "https://lender.example/"})
+    lender.post(f"/webhooks/subscriptions/{hook['webhookSubscriptionId']}/test", {})
+    [key] = lender.get("/keys")["keys"]
+    [user] = lender.get("/users")["users"]
     [listed] = lender.get(f"/customer/{first}/statements")["statements"]
     ids = {
         "customer_id": first,
@@ -59,6 +64,9 @@ def seeded(service: Service) -> House:
         "version": "1",
         "ruleset_id": ruleset["rulesetId"],
         "match_id": match["matchId"],
+        "user_id": user["userId"],
+        "key_id": key["keyId"],
+        "subscription_id": hook["webhookSubscriptionId"],
     }
     return House(service, client_id, lender, ids)
 
@@ -83,6 +91,7 @@ def _lender(service: Service) -> tuple[UUID, Lender]:
     with store.db.writing() as w:
         client = keys.create_client(w, "Harbour Lending", decision_policies=True, now=now())
         _, text = keys.create_key(w, client.client_id, keys.SCOPES, None, Settings().key_prefix, now())
+        users.create(w, client.client_id, "grace@example.com", "Grace Hopper", Role.APPROVER, now())
     store.close()
     return client.client_id, Lender(service.base_url, text)
 

@@ -1,0 +1,199 @@
+"""Admin: users, API keys and the audit trail."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData
+from starlette.responses import RedirectResponse, Response
+
+from api.console.calls import Refused
+from api.console.routes import PageRoute
+from api.console.visits import Page, SignedIn
+from pipelines.pages.wording import words_of
+from storage.access.keys import SCOPES
+from storage.access.roles import Role
+
+router = APIRouter(route_class=PageRoute, prefix="/admin", include_in_schema=False)
+ROWS = 50  # of a table on one page
+ROLES = [(role, words_of(role)) for role in Role]
+LIFETIMES = (("", "No end"), ("30", "30 days"), ("90", "90 days"), ("365", "A year"))
+OVERLAPS = (("0", "None: the old key ends now"), ("24", "A day"), ("168", "A week"), ("720", "30 days"))
+
+
+@router.get("")
+async def show_admin(_: SignedIn) -> Response:
+    return RedirectResponse("/admin/users", 303)
+
+
+@router.get("/users")
+async def show_users(page: SignedIn) -> Response:
+    found = await page.get("users", page=page.request.query_params.get("page", 1), count=ROWS)
+    return page.show("admin-users.html", found=found)
+
+
+@router.get("/users/new")
+async def show_new_user(page: SignedIn) -> Response:
+    return await _user_form(page, {"name": "", "email": "", "role": Role.ANALYST})
+
+
+@router.post("/users")
+async def create_user(page: SignedIn) -> Response:
+    form = await page.form()
+    try:
+        user = await page.post("users", json=_sent(form, "name", "email", "role"))
+    except Refused as refusal:
+        return await _user_form(page, form, refusal)
+    return _show_link(page, user["name"], user["link"], user["linkExpiresAt"])
+
+
+@router.get("/users/{user_id}")
+async def show_user(page: SignedIn, user_id: str) -> Response:
+    return await _show_user(page, user_id)
+
+
+@router.post("/users/{user_id}")
+async def change_user(page: SignedIn, user_id: str) -> Response:
+    form = await page.form()
+    try:
+        await page.patch("users", user_id, json=_sent(form, "name", "role"))
+    except Refused as refusal:
+        return await _show_user(page, user_id, refusal)
+    return page.to(f"/admin/users/{user_id}", "The user is changed.")
+
+
+@router.post("/users/{user_id}/disable")
+async def disable_user(page: SignedIn, user_id: str) -> Response:
+    await page.form()
+    try:
+        await page.post("users", user_id, "disable")
+    except Refused as refusal:
+        return await _show_user(page, user_id, refusal)
+    return page.to(f"/admin/users/{user_id}", "The user is disabled and signed out.")
+
+
+@router.post("/users/{user_id}/enable")
+async def enable_user(page: SignedIn, user_id: str) -> Response:
+    await page.form()
+    await page.post("users", user_id, "enable")
+    return page.to(f"/admin/users/{user_id}", "The user can sign in again.")
+
+
+@router.post("/users/{user_id}/link")
+async def make_link(page: SignedIn, user_id: str) -> Response:
+    await page.form()
+    user = await page.get("users", user_id)
+    made = await page.post("users", user_id, "link")
+    return _show_link(page, user["name"], made["link"], made["expiresAt"])
+
+
+@router.get("/keys")
+async def show_keys(page: SignedIn) -> Response:
+    found = await page.get("keys", page=page.request.query_params.get("page", 1), count=ROWS)
+    return page.show("admin-keys.html", found=found, states=[_state(key) for key in found["keys"]])
+
+
+@router.get("/keys/new")
+async def show_new_key(page: SignedIn) -> Response:
+    return _key_form(page, FormData())
+
+
+@router.post("/keys")
+async def create_key(page: SignedIn) -> Response:
+    form = await page.form()
+    days = str(form.get("days", ""))
+    expires_at = datetime.now(UTC) + timedelta(days=int(days)) if days in dict(LIFETIMES) and days else None
+    sent = {"scopes": form.getlist("scope"), "expiresAt": None if expires_at is None else expires_at.isoformat()}
+    try:
+        key = await page.post("keys", json=sent)
+    except Refused as refusal:
+        return _key_form(page, form, refusal)
+    return page.show("admin-key-made.html", made=key)
+
+
+@router.get("/keys/{key_id}")
+async def show_key(page: SignedIn, key_id: str) -> Response:
+    """Show a key, and ask before it is replaced or revoked."""
+    key = await page.get("keys", key_id)
+    return page.show("admin-key.html", key=key, state=_state(key), overlaps=OVERLAPS)
+
+
+@router.post("/keys/{key_id}/rotate")
+async def rotate_key(page: SignedIn, key_id: str) -> Response:
+    form = await page.form()
+    overlap = str(form.get("overlap", ""))
+    sent = {"overlapHours": int(overlap)} if overlap in dict(OVERLAPS) else {}
+    return page.show("admin-key-made.html", made=await page.post("keys", key_id, "rotate", json=sent))
+
+
+@router.post("/keys/{key_id}/revoke")
+async def revoke_key(page: SignedIn, key_id: str) -> Response:
+    await page.form()
+    await page.post("keys", key_id, "revoke")
+    return page.to("/admin/keys", "The key is revoked. Its next request is refused.")
+
+
+@router.get("/audit")
+async def show_audit(page: SignedIn) -> Response:
+    asked = page.request.query_params
+    filters = {name: asked.get(name, "") for name in ("who", "action", "since")}
+    zone = page.request.app.state.store.settings.zone
+    found = await page.get(
+        "audit", **filters | {"since": _start_of(filters["since"], zone)}, cursor=asked.get("cursor"), count=ROWS
+    )
+    people = [(user["userId"], user["name"]) for user in (await page.get("users"))["users"]]
+    keys = [(key["keyId"], f"API key {key['hint']}") for key in (await page.get("keys"))["keys"]]
+    names = await page.names(entry["who"] for entry in found["entries"])
+    actors = [("", "Everybody"), *people, *keys, ("operator", "Operator"), ("service", "Tidemark")]
+    return page.show("admin-audit.html", found=found, names=names, filters=filters, actors=actors)
+
+
+async def _user_form(page: Page, given: Mapping[str, Any], refusal: Refused | None = None) -> Response:
+    roles = (await page.get("roles"))["roles"]
+    shown = {"given": given, "roles": roles, "choices": ROLES, "refusal": refusal}
+    return page.show("admin-user-new.html", _status(refusal), **shown)
+
+
+async def _show_user(page: Page, user_id: str, refusal: Refused | None = None) -> Response:
+    user = await page.get("users", user_id)
+    locked = user["lockedUntil"] is not None and datetime.fromisoformat(user["lockedUntil"]) > datetime.now(UTC)
+    shown = {"person": user, "locked": locked, "roles": ROLES, "refusal": refusal}
+    return page.show("admin-user.html", _status(refusal), **shown)
+
+
+def _show_link(page: Page, name: str, link: str, expires_at: str) -> Response:
+    url = page.request.url
+    return page.show("admin-link.html", name=name, link=f"{url.scheme}://{url.netloc}{link}", expires_at=expires_at)
+
+
+def _key_form(page: Page, form: FormData, refusal: Refused | None = None) -> Response:
+    shown = {"scopes": SCOPES, "chosen": form.getlist("scope"), "days": form.get("days", "90"), "lifetimes": LIFETIMES}
+    page.session.principal.require_any("access:manage")
+    return page.show("admin-key-new.html", _status(refusal), refusal=refusal, **shown)
+
+
+def _sent(form: FormData, *names: str) -> dict[str, str]:
+    return {name: str(form.get(name, "")) for name in names}
+
+
+def _status(refusal: Refused | None) -> int:
+    return 200 if refusal is None else refusal.status
+
+
+def _state(key: Mapping[str, Any]) -> str:
+    """Return what a key can do now: `live`, `replaced` while the overlap lasts, `expired` or `revoked`."""
+    if key["revokedAt"] is not None:
+        return "revoked"
+    if key["expiresAt"] is not None and datetime.fromisoformat(key["expiresAt"]) <= datetime.now(UTC):
+        return "expired"
+    return "live" if key["rotatedTo"] is None else "replaced"
+
+
+def _start_of(day: str, zone: ZoneInfo) -> str:
+    """Return the moment when a day begins; anything but a day stays, for the API to refuse."""
+    try:
+        return datetime.combine(date.fromisoformat(day), time(), zone).isoformat()
+    except ValueError:
+        return day

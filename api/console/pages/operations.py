@@ -1,0 +1,35 @@
+"""Admin: the client's jobs, and whether the service can do its work."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from api.console.routes import PageRoute
+from api.console.visits import SignedIn
+from pipelines.pages.wording import words_of
+from storage.core.models import Flow, JobStatus
+
+router = APIRouter(route_class=PageRoute, prefix="/admin", include_in_schema=False)
+ROWS = 50  # of a table on one page
+WORDS = {name: words_of(name[0].lower() + name[1:]) for name in (*Flow, *JobStatus)}
+FLOWS = [("", "All"), *((flow, WORDS[flow]) for flow in Flow)]
+STATUSES = [("", "All"), *((status, WORDS[status]) for status in JobStatus)]
+
+
+@router.get("/jobs")
+async def show_jobs(page: SignedIn) -> Response:
+    page.session.principal.require_any("access:manage")
+    asked = page.request.query_params
+    filters = {name: asked.get(name, "") for name in ("status", "flow", "customerId")}
+    found = await page.get("jobs", **filters, page=asked.get("page", 1), count=ROWS)
+    named = {job["customerId"] for job in found["jobs"]} - {None}
+    customers = {customer_id: await page.get("customer", customer_id) for customer_id in named}
+    shown = {"found": found, "filters": filters, "customers": customers}
+    return page.show("admin-jobs.html", statuses=STATUSES, flows=FLOWS, words=WORDS, **shown)
+
+
+@router.get("/health")
+async def show_health(page: SignedIn) -> Response:
+    """Show what `GET /health/ready` answers."""
+    page.session.principal.require_any("access:manage")
+    parts = await page.request.app.state.readiness.parts()
+    return page.show("admin-health.html", parts=parts, version=page.request.app.version)

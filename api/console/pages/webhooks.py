@@ -1,0 +1,109 @@
+"""Admin: webhook subscriptions and their deliveries."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from api.console.calls import Refused
+from api.console.routes import PageRoute
+from api.console.visits import Page, SignedIn
+from pipelines.pages.wording import words_of
+from pipelines.webhooks.events import EVENT_TYPES
+from storage.core.models import DeliveryStatus
+
+router = APIRouter(route_class=PageRoute, prefix="/admin/webhooks", include_in_schema=False)
+ROWS = 50  # of a table on one page
+TYPES = [(kind, kind) for kind in EVENT_TYPES]
+STATUSES = [("", "All"), *((status, words_of(status)) for status in DeliveryStatus)]
+HOOKS = ("webhooks", "subscriptions")
+
+
+@router.get("")
+async def show_subscriptions(page: SignedIn) -> Response:
+    found = await page.get(*HOOKS, page=page.request.query_params.get("page", 1), count=ROWS)
+    return page.show("admin-webhooks.html", found=found)
+
+
+@router.get("/new")
+async def show_new_subscription(page: SignedIn) -> Response:
+    return _form(page, {"eventType": "", "webhookUrl": "", "customerIds": ""})
+
+
+@router.post("")
+async def create_subscription(page: SignedIn) -> Response:
+    form = await page.form()
+    sent = {
+        "eventType": str(form.get("eventType", "")),
+        "webhookUrl": str(form.get("webhookUrl", "")),
+        "customerIds": str(form.get("customerIds", "")).split(),
+    }
+    try:
+        made = await page.post(*HOOKS, json=sent)
+    except Refused as refusal:
+        return _form(page, form, refusal)
+    return _show_secret(page, made["webhookSubscriptionId"], made["secret"])
+
+
+@router.get("/{subscription_id}")
+async def show_subscription(page: SignedIn, subscription_id: str) -> Response:
+    asked = page.request.query_params
+    subscription = await page.get(*HOOKS, subscription_id)
+    summary = await page.get(*HOOKS, subscription_id, "summary")
+    filters = {"status": asked.get("status", "")}
+    log = await page.get(*HOOKS, subscription_id, "deliveries", **filters, page=asked.get("page", 1), count=ROWS)
+    shown = {"subscription": subscription, "summary": summary, "log": log, "filters": filters}
+    return page.show("admin-webhook.html", statuses=STATUSES, **shown)
+
+
+@router.post("/{subscription_id}/pause")
+async def pause_subscription(page: SignedIn, subscription_id: str) -> Response:
+    return await _act(page, subscription_id, "pause", "The subscription is paused. Events wait until it is resumed.")
+
+
+@router.post("/{subscription_id}/resume")
+async def resume_subscription(page: SignedIn, subscription_id: str) -> Response:
+    return await _act(page, subscription_id, "resume", "The subscription is resumed.")
+
+
+@router.post("/{subscription_id}/test")
+async def test_subscription(page: SignedIn, subscription_id: str) -> Response:
+    return await _act(page, subscription_id, "test", "A sample event is being sent. Reload the page to see its result.")
+
+
+@router.post("/{subscription_id}/rotate")
+async def rotate_secret(page: SignedIn, subscription_id: str) -> Response:
+    await page.form()
+    made = await page.post(*HOOKS, subscription_id, "secret", "rotate")
+    return _show_secret(page, subscription_id, made["secret"])
+
+
+@router.post("/{subscription_id}/delete")
+async def delete_subscription(page: SignedIn, subscription_id: str) -> Response:
+    await page.form()
+    await page.delete(*HOOKS, subscription_id)
+    return page.to("/admin/webhooks", "The subscription is deleted.")
+
+
+@router.post("/{subscription_id}/deliveries/{delivery_id}/resend")
+async def resend_delivery(page: SignedIn, subscription_id: str, delivery_id: str) -> Response:
+    await page.form()
+    await page.post("webhooks", "deliveries", delivery_id, "resend")
+    return page.to(f"/admin/webhooks/{subscription_id}", "The delivery is sent again.")
+
+
+async def _act(page: Page, subscription_id: str, action: str, said: str) -> Response:
+    await page.form()
+    await page.post(*HOOKS, subscription_id, action)
+    return page.to(f"/admin/webhooks/{subscription_id}", said)
+
+
+def _form(page: Page, given: Mapping[str, Any], refusal: Refused | None = None) -> Response:
+    page.session.principal.require_any("webhooks:subscribe")
+    status = 200 if refusal is None else refusal.status
+    return page.show("admin-webhook-new.html", status, given=given, refusal=refusal, types=TYPES)
+
+
+def _show_secret(page: Page, subscription_id: str, secret: str) -> Response:
+    return page.show("admin-webhook-secret.html", subscription_id=subscription_id, secret=secret)

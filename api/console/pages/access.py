@@ -41,11 +41,11 @@ async def show_new_user(page: SignedIn) -> Response:
 
 @router.post("/users")
 async def create_user(page: SignedIn) -> Response:
-    form = await page.form()
+    sent = _sent(await page.form(), "name", "email", "role")
     try:
-        user = await page.post("users", json=_sent(form, "name", "email", "role"))
+        user = await page.post("users", json=sent)
     except Refused as refusal:
-        return await _user_form(page, form, refusal)
+        return await _user_form(page, sent, refusal)
     return _show_link(page, user["name"], user["link"], user["linkExpiresAt"])
 
 
@@ -56,9 +56,9 @@ async def show_user(page: SignedIn, user_id: str) -> Response:
 
 @router.post("/users/{user_id}")
 async def change_user(page: SignedIn, user_id: str) -> Response:
-    form = await page.form()
+    sent = _sent(await page.form(), "name", "role")
     try:
-        await page.patch("users", user_id, json=_sent(form, "name", "role"))
+        await page.patch("users", user_id, json=sent)
     except Refused as refusal:
         return await _show_user(page, user_id, refusal)
     return page.to(f"/admin/users/{user_id}", "The user is changed.")

@@ -1,7 +1,6 @@
 """Admin: webhook subscriptions and their deliveries."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -17,6 +16,7 @@ router = APIRouter(route_class=PageRoute, prefix="/admin/webhooks", include_in_s
 ROWS = 50  # of a table on one page
 TYPES = [(kind, kind) for kind in EVENT_TYPES]
 STATUSES = [("", "All"), *((status, words_of(status)) for status in DeliveryStatus)]
+FIELDS = ("eventType", "webhookUrl", "customerIds")
 HOOKS = ("webhooks", "subscriptions")
 
 
@@ -28,21 +28,17 @@ async def show_subscriptions(page: SignedIn) -> Response:
 
 @router.get("/new")
 async def show_new_subscription(page: SignedIn) -> Response:
-    return _form(page, {"eventType": "", "webhookUrl": "", "customerIds": ""})
+    return _form(page, dict.fromkeys(FIELDS, ""))
 
 
 @router.post("")
 async def create_subscription(page: SignedIn) -> Response:
     form = await page.form()
-    sent = {
-        "eventType": str(form.get("eventType", "")),
-        "webhookUrl": str(form.get("webhookUrl", "")),
-        "customerIds": str(form.get("customerIds", "")).split(),
-    }
+    given = {name: str(form.get(name, "")) for name in FIELDS}
     try:
-        made = await page.post(*HOOKS, json=sent)
+        made = await page.post(*HOOKS, json=given | {"customerIds": given["customerIds"].split()})
     except Refused as refusal:
-        return _form(page, form, refusal)
+        return _form(page, given, refusal)
     return _show_secret(page, made["webhookSubscriptionId"], made["secret"])
 
 
@@ -99,7 +95,7 @@ async def _act(page: Page, subscription_id: str, action: str, said: str) -> Resp
     return page.to(f"/admin/webhooks/{subscription_id}", said)
 
 
-def _form(page: Page, given: Mapping[str, Any], refusal: Refused | None = None) -> Response:
+def _form(page: Page, given: Mapping[str, str], refusal: Refused | None = None) -> Response:
     page.session.principal.require_any("webhooks:subscribe")
     status = 200 if refusal is None else refusal.status
     return page.show("admin-webhook-new.html", status, given=given, refusal=refusal, types=TYPES)

@@ -50,3 +50,20 @@ def test_pages_of_ids_that_nothing_has_are_not_found(store: Store, base_url: str
             named = re.search("[0-9a-f-]{36}", path)
             assert answer.status_code == (404 if named else 200)
             assert answer.headers["content-type"].startswith("text/html")
+
+
+def test_roles_see_what_their_scopes_allow(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
+    """A page is refused as a whole if its API refuses, and then no page of this role links to it."""
+    client_id: UUID = new_client(store, base_url).client_id
+    paths = pages(store, "GET")
+    for role in Role:
+        visitor = visit_as(store, base_url, client_id, role)
+        answers = {path: visitor.get(path) for path in paths}
+        refused = {path for path, answer in answers.items() if answer.status_code == 403}
+        linked = {
+            link for answer in answers.values() if answer.ok for link in re.findall('href="(/[^"?#]*)', answer.text)
+        }
+        with subtests.test(role):
+            assert refused & linked == set()
+            assert {answer.status_code for answer in answers.values()} <= {200, 403, 404}
+            assert bool(refused) == (role is not Role.ADMIN)

@@ -1,0 +1,180 @@
+"""The admin's pages: users, keys, webhooks, jobs, the audit trail and health."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import unescape
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+import requests
+
+from api.console.pages.access import ROWS
+from storage.access.roles import Role
+from storage.core import audit
+from storage.core.store import Store
+from tests.api.conftest import Client, belongings, new_client
+from tests.api.console.visitor import Visitor, new_user, visit_as
+
+HOSTILE = '<script>alert("1")</script>&{{7*7}}'
+
+
+@dataclass
+class Lender:
+    client: Client
+    admin: Visitor
+
+
+@pytest.fixture(scope="module")
+def lender(store: Store, base_url: str) -> Lender:
+    client = new_client(store, base_url)
+    return Lender(client, visit_as(store, base_url, client.client_id, Role.ADMIN))
+
+
+@pytest.fixture(scope="module")
+def ids(store: Store, lender: Lender) -> dict[str, str]:
+    """One resource of each kind of the lender."""
+    return belongings(store, lender.client)
+
+
+def shown_once(page: requests.Response, name: str) -> str:
+    """Return the secret in a page's field."""
+    assert page.status_code == 200, page.text
+    found = re.search(f'name="{name}" value="([^"]+)" readonly', page.text)
+    assert found is not None
+    return unescape(found[1])
+
+
+def test_user_is_invited_changed_and_disabled(lender: Lender, base_url: str) -> None:
+    admin, email = lender.admin, f"{uuid4()}@example.com"
+    link = urlsplit(shown_once(admin.post("/admin/users", name="Grace", email=email, role="analyst"), "link"))
+    guest = Visitor(base_url)
+    assert guest.send("/sign-in/link", {"token": link.query.removeprefix("token=")}).status_code == 303
+    assert guest.get("/account").status_code == 200
+    listed = admin.get("/admin/users").text
+    found = re.search(rf'href="(/admin/users/[0-9a-f-]+)"><bdi>Grace</bdi>.*?{email}', listed, re.DOTALL)
+    assert found is not None
+    assert "Approver" in admin.post(found[1], name="Grace Hopper", role="approver").text
+    assert "Disabled" in admin.post(f"{found[1]}/disable").text
+    assert guest.get("/account", follows=False).status_code == 303
+    assert "Active" in admin.post(f"{found[1]}/enable").text
+    assert shown_once(admin.post(f"{found[1]}/link"), "link").startswith(base_url)
+
+
+def test_refusals_are_shown_beside_the_form(lender: Lender, store: Store, subtests: pytest.Subtests) -> None:
+    admin, taken = lender.admin, new_user(store, lender.client.client_id)
+    [own] = re.findall(r'href="(/admin/users/[0-9a-f-]+)"><bdi>Ada, admin', admin.get("/admin/users").text)
+    new = {"name": "A", "email": "a@b.example", "role": "viewer"}
+    hook = {"eventType": "job.failed", "webhookUrl": "http://a.example"}
+    cases = {
+        "taken address": ("/admin/users", new | {"email": taken.email}, 409, "Another user has"),
+        "no name": ("/admin/users", new | {"name": ""}, 400, "name is text of"),
+        "last admin": (own, {"name": "Ada", "role": "viewer"}, 409, "only admin"),
+        "last admin, disabled": (f"{own}/disable", {}, 409, "only admin"),
+        "no scope": ("/admin/keys", {"days": "30"}, 400, "scopes is a list of different scopes"),
+        "plain address": ("/admin/webhooks", hook, 400, "https"),
+    }
+    for name, (path, fields, status, sentence) in cases.items():
+        with subtests.test(name):
+            page = admin.post(path, **fields)
+            assert (page.status_code, sentence in page.text) == (status, True), page.text
+
+
+def test_key_is_created_replaced_and_revoked(lender: Lender, base_url: str) -> None:
+    admin, client_id = lender.admin, lender.client.client_id
+
+    def status(key: str) -> int:
+        return Client(base_url, client_id, key).get("/v1/customers").status_code
+
+    first = shown_once(admin.post("/admin/keys", scope=["customer:reports", "customer:work"], days="30"), "key")
+    assert status(first) == 200
+    listed = admin.get("/admin/keys").text
+    assert first not in listed
+    path = re.findall(r'href="(/admin/keys/[0-9a-f-]+)"', listed)[0]
+    assert "can't be undone" in unescape(admin.get(path).text)
+    second = shown_once(admin.post(f"{path}/rotate", overlap="0"), "key")
+    assert (status(first), status(second)) == (401, 200)
+    path = re.findall(r'href="(/admin/keys/[0-9a-f-]+)"', admin.get("/admin/keys").text)[0]
+    assert "The key is revoked." in admin.post(f"{path}/revoke").text
+    assert status(second) == 401
+    assert "for ever" not in admin.get(path).text
+
+
+def test_subscription_is_managed(lender: Lender) -> None:
+    admin = lender.admin
+    made = admin.post("/admin/webhooks", eventType="job.completed", webhookUrl="https://lender.example/hook")
+    secret = shown_once(made, "secret")
+    [path] = re.findall(r'href="(/admin/webhooks/[0-9a-f-]+)"', made.text)
+    assert "Paused" in admin.post(f"{path}/pause").text
+    assert "Active" in admin.post(f"{path}/resume").text
+    assert "Sample" in admin.post(f"{path}/test").text
+    assert shown_once(admin.post(f"{path}/rotate"), "secret") != secret
+    assert "The subscription is deleted." in admin.post(f"{path}/delete").text
+    assert admin.get(path).status_code == 404
+
+
+def test_delivery_and_job_are_listed(lender: Lender, ids: dict[str, str]) -> None:
+    admin = lender.admin
+    path = f"/admin/webhooks/{ids['subscriptionId']}"
+    assert "Due" in admin.get(path).text
+    resent = admin.send(f"{path}/deliveries/{ids['deliveryId']}/resend", {"csrf": admin.csrf})
+    assert resent.status_code == 409, "it is due already"
+    jobs = admin.get("/admin/jobs?flow=Enrichment").text
+    assert f"/customers/{ids['customerId']}" in jobs
+    assert "No job matches." in admin.get("/admin/jobs?flow=Enrichment&status=Failed").text
+    trail = admin.get("/admin/audit?action=Subscription.Created").text
+    assert ids["subscriptionId"] in trail
+    assert "API key tm_sandbox_" in trail
+
+
+def test_audit_trail_is_filtered_and_turned(store: Store, lender: Lender) -> None:
+    admin = lender.admin
+    with store.db.writing() as w:
+        for _ in range(ROWS + 1):
+            audit.append(w, audit.OPERATOR, "Key.Rotated", {}, datetime.now(UTC), client_id=lender.client.client_id)
+    first = admin.get("/admin/audit?action=Key.Rotated&who=operator")
+    older = re.search(r'rel="next" href="([^"]+)"', first.text)
+    assert older is not None
+    second = admin.get(unescape(older[1])).text
+    assert second.count("Key.Rotated</td>") == 1
+    assert "Newest" in second
+    assert "No entry matches." in admin.get("/admin/audit?since=2999-01-01").text
+    assert admin.get("/admin/audit?since=yesterday").status_code == 400
+
+
+def test_health_is_shown(lender: Lender) -> None:
+    page = lender.admin.get("/admin/health").text
+    assert "Database" in page
+    assert "No worker is running." in page
+
+
+def test_pages_of_other_clients_are_not_found(
+    store: Store, base_url: str, ids: dict[str, str], subtests: pytest.Subtests
+) -> None:
+    stranger = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
+    users, keys = f"/admin/users/{ids['userId']}", f"/admin/keys/{ids['keyId']}"
+    hook = f"/admin/webhooks/{ids['subscriptionId']}"
+    for path in (users, keys, hook, f"/admin/jobs?customerId={ids['customerId']}"):
+        with subtests.test(path):
+            assert stranger.get(path).status_code == 404
+    posts = [f"{users}/{verb}" for verb in ("disable", "enable", "link")] + [f"{keys}/rotate", f"{keys}/revoke"]
+    posts += [f"{hook}/{verb}" for verb in ("pause", "resume", "test", "rotate", "delete")]
+    for path in (*posts, f"{hook}/deliveries/{ids['deliveryId']}/resend"):
+        with subtests.test(path):
+            assert stranger.send(path, {"csrf": stranger.csrf}).status_code == 404
+    assert ids["subscriptionId"] not in stranger.get("/admin/audit").text
+
+
+def test_texts_are_never_markup(store: Store, base_url: str, subtests: pytest.Subtests) -> None:
+    client = new_client(store, base_url)
+    admin = visit_as(store, base_url, client.client_id, Role.ADMIN)
+    admin.post("/admin/users", name=HOSTILE, email="a@b.example", role="viewer")
+    client.submitted(client.new_customer(name=HOSTILE))
+    paths = re.findall(r'href="(/admin/users/[0-9a-f]{8}-[^"]+)"', admin.get("/admin/users").text)
+    for path in ("/admin/users", *paths, "/admin/jobs", f"/admin/audit?action={HOSTILE}", "/admin/audit"):
+        with subtests.test(path):
+            text = admin.get(path).text
+            assert "<script>alert" not in text
+            assert "&{{7*7}}" not in text
+            assert "49" not in re.findall("alert.{0,40}", text)

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
@@ -27,6 +28,7 @@ from storage.access.users import User
 from storage.core import audit
 from storage.core.audit import ANONYMOUS, Actor, Outcome
 from storage.core.database import Writing
+from storage.core.settings import Settings
 from storage.core.store import Store
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -39,7 +41,7 @@ async def show_sign_in(request: Request, then: Annotated[str, Query(alias="next"
     try:
         await signed_in(request)
     except SignInNeeded:
-        return _sign_in_page(request, then)
+        return sign_in_page(request, then)
     return RedirectResponse(local_path(then), 303)
 
 
@@ -52,7 +54,7 @@ async def sign_in(request: Request) -> Response:
     if token is None:
         limits: Limits = request.app.state.limits
         limits.count_wrong_key(request.scope)
-        return _sign_in_page(request, then, email, WRONG, 401)
+        return sign_in_page(request, then, email, WRONG, 401)
     return with_session(RedirectResponse(local_path(then), 303), request, token)
 
 
@@ -69,7 +71,7 @@ async def sign_in_by_link(request: Request) -> Response:
     if token is None:
         limits: Limits = request.app.state.limits
         limits.count_wrong_key(request.scope)
-        return _sign_in_page(request, "/", "", ENDED_LINK, 401)
+        return sign_in_page(request, "/", "", ENDED_LINK, 401)
     return with_session(RedirectResponse("/", 303), request, token)
 
 
@@ -97,9 +99,12 @@ async def change_password(page: SignedIn) -> Response:
     return with_session(page.to("/account", "The password is changed."), page.request, token)
 
 
-def _sign_in_page(request: Request, then: str, email: str = "", fault: str = "", status: int = 200) -> Response:
-    values = {"next": local_path(then), "email": email, "fault": fault}
-    return rendering.shown("sign-in.html", values, request.app.state.store.settings.zone, status)
+def sign_in_page(request: Request, then: str, email: str = "", fault: str = "", status: int = 200) -> Response:
+    """Show the form, why the last attempt failed, and the way to the OpenID Connect provider if there is one."""
+    settings: Settings = request.app.state.store.settings
+    provider = urlsplit(settings.oidc_issuer).netloc
+    values = {"next": local_path(then), "email": email, "fault": fault, "provider": provider}
+    return rendering.shown("sign-in.html", values, settings.zone, status)
 
 
 def _sign_in_by_password(request: Request, email: str, password: str) -> str | None:
@@ -114,11 +119,12 @@ def _sign_in_by_password(request: Request, email: str, password: str) -> str | N
         if user is not None and is_right:
             users.forget_failures(w, user)
             return start_session(w, request, user, now)
-        _record_refusal(w, request, user, counts=may_sign_in, now=now)
+        record_refusal(w, request, user, counts=may_sign_in, now=now)
     return None
 
 
-def _record_refusal(w: Writing, request: Request, user: User | None, *, counts: bool, now: datetime) -> None:
+def record_refusal(w: Writing, request: Request, user: User | None, *, counts: bool, now: datetime) -> None:
+    """Write in the audit trail that somebody was not signed in. If it counts, it may lock the user out."""
     if user is None:
         audit.append(w, _actor(request, None), "User.SignInRefused", {}, now, outcome=Outcome.REFUSED)
         return

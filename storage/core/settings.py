@@ -134,6 +134,19 @@ def _check_proxy_address(url: str) -> str:
     return url
 
 
+def _check_site(url: str) -> str:
+    """Require an address without path, over HTTPS unless it is this machine's, unless it is empty."""
+    if url and not re.fullmatch(r"(https://[A-Za-z0-9.:\[\]-]+|http://(localhost|127\.0\.0\.1)(:[0-9]+)?)/?", url):
+        raise ValueError("write it like https://tidemark.lender.example")
+    return url.rstrip("/")
+
+
+def _check_issuer(url: str) -> str:
+    if url and not re.fullmatch(r"(https://|http://(localhost|127\.0\.0\.1)(:[0-9]+)?(/|$))[!-~]*", url):
+        raise ValueError("write it like https://login.lender.example, as the provider's documents do")
+    return url
+
+
 def _parse_on_or_off(value: object) -> object:
     return {"on": True, "off": False}.get(value.lower(), value) if isinstance(value, str) else value
 
@@ -202,6 +215,18 @@ class Settings(BaseSettings):
     min_free_bytes: int = Field(
         64 * 2**20, ge=0, description="Bytes of free disk below which `/health/ready` answers 503."
     )
+
+    public_url: Annotated[str, AfterValidator(_check_site)] = Field(
+        "",
+        description="`https://…` at which people reach the console. Needed for sign-in by OpenID Connect.",
+    )
+    oidc_issuer: Annotated[str, AfterValidator(_check_issuer)] = Field(
+        "",
+        description="`https://…` of the OpenID Connect provider that people may sign in with. Without it, they use "
+        "passwords and links only.",
+    )
+    oidc_client_id: str = Field("", description="Tidemark's client id at the provider.")
+    oidc_client_secret: SecretStr = Field(SecretStr(""), description="Tidemark's client secret at the provider.")
 
     webhook_allow_cidrs: Annotated[
         tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_split_at_commas)
@@ -415,12 +440,21 @@ class Settings(BaseSettings):
         """Create the home, the lake and the master key if needed, and return these settings.
 
         Raises:
-            SettingsError: home or lake can't be written to, or the master key can't be used.
+            SettingsError: home or lake can't be written to, the master key can't be used, or the settings of OpenID
+            Connect are incomplete.
         """
         _make_writable(self.home)
         _make_writable(self.lake)
         assert self.master_key_bytes
+        self._require_openid()
         return self
+
+    def _require_openid(self) -> None:
+        """Raise SettingsError unless sign-in by OpenID Connect is either off or configured as a whole."""
+        needed = ("oidc_client_id", "oidc_client_secret", "public_url")
+        missing = [f"{PREFIX}{name}".upper() for name in needed if not getattr(self, name)]
+        if self.oidc_issuer and missing:
+            raise SettingsError(f"TIDEMARK_OIDC_ISSUER needs {', '.join(missing)}")
 
 
 def new_key() -> bytes:

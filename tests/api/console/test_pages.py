@@ -13,7 +13,7 @@ from storage.core.store import Store
 from tests.api.conftest import new_client
 from tests.api.console.visitor import Visitor, visit_as
 
-BEFORE_SIGNING_IN = {"/sign-in", "/sign-in/link"}
+BEFORE_SIGNING_IN = {"/sign-in", "/sign-in/link", "/sign-in/openid", "/sign-in/openid/back"}
 
 
 def pages(store: Store, method: str) -> list[str]:

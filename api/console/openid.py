@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 from urllib.parse import quote, unquote
 
 import requests
@@ -111,7 +111,7 @@ class Provider:
         session, described = self._session()
         try:
             token = session.fetch_token(described["token_endpoint"], code=code, code_verifier=attempt.verifier)
-            keys = KeySet.import_key_set(_json(session, described["jwks_uri"]))
+            keys = KeySet.import_key_set(cast("Any", _json(session, described["jwks_uri"])))
             read = jwt.decode(token["id_token"], keys, list(ALGORITHMS))
             self._claims(read, attempt, str(token.get("access_token", ""))).validate(leeway=LEEWAY_S)
         except requests.RequestException as error:

@@ -51,6 +51,11 @@ class Page:
         """Return whether the user's role grants the scope."""
         return scope in self.session.principal.scopes
 
+    def require(self, scope: str) -> None:
+        """Raise Forbidden unless the user's role grants the scope, on a page that calls no route before it is shown."""
+        if not self.may(scope):
+            raise Forbidden("Authorization.MissingScope", f"The scope is missing: {scope}.")
+
     async def get(self, *segments: object, **query: Any) -> Any:
         """Return the `data` of `GET /v1/{segments}`."""
         return await self.calls.data("GET", segments, query)

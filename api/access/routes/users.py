@@ -80,10 +80,10 @@ def change_user(caller: Admin, user_id: UserId, sent: ChangedUser) -> Response:
     """Change a user's name or role, by a signed-in user. A role applies from the user's next request on."""
     with caller.writing() as w:
         user = _user_to_change(w, caller, user_id)
-        if sent.name not in (None, user.name):
+        if sent.name is not None and sent.name != user.name:
             users.set_name(w, user, sent.name)
             caller.audit(w, "User.Renamed", userId=user.user_id)
-        if sent.role not in (None, user.role):
+        if sent.role is not None and sent.role is not user.role:
             require_held(caller, GRANTS[user.role] | GRANTS[sent.role])
             if sent.role is not Role.ADMIN:
                 users.require_other_admin(w, user)

@@ -170,7 +170,7 @@ def _show_link(page: Page, name: str, link: str, expires_at: str) -> Response:
 
 def _key_form(page: Page, form: FormData, refusal: Refused | None = None) -> Response:
     shown = {"scopes": SCOPES, "chosen": form.getlist("scope"), "days": form.get("days", "90"), "lifetimes": LIFETIMES}
-    page.session.principal.require_any("access:manage")
+    page.require("access:manage")
     return page.show("admin-key-new.html", _status(refusal), refusal=refusal, **shown)
 
 

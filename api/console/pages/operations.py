@@ -17,7 +17,7 @@ STATUSES = [("", "All"), *((status, WORDS[status]) for status in JobStatus)]
 
 @router.get("/jobs")
 async def show_jobs(page: SignedIn) -> Response:
-    page.session.principal.require_any("access:manage")
+    page.require("access:manage")
     asked = page.request.query_params
     filters = {name: asked.get(name, "") for name in ("status", "flow", "customerId")}
     found = await page.get("jobs", **filters, page=asked.get("page", 1), count=ROWS)
@@ -30,6 +30,6 @@ async def show_jobs(page: SignedIn) -> Response:
 @router.get("/health")
 async def show_health(page: SignedIn) -> Response:
     """Show what `GET /health/ready` answers."""
-    page.session.principal.require_any("access:manage")
+    page.require("access:manage")
     parts = await page.request.app.state.readiness.parts()
     return page.show("admin-health.html", parts=parts, version=page.request.app.version)

@@ -96,7 +96,7 @@ async def _act(page: Page, subscription_id: str, action: str, said: str) -> Resp
 
 
 def _form(page: Page, given: Mapping[str, str], refusal: Refused | None = None) -> Response:
-    page.session.principal.require_any("webhooks:subscribe")
+    page.require("webhooks:subscribe")
     status = 200 if refusal is None else refusal.status
     return page.show("admin-webhook-new.html", status, given=given, refusal=refusal, types=TYPES)
 

@@ -77,7 +77,7 @@ def list_colleagues(caller: Worker) -> Response:
             role=each.role,
             may_work=each.disabled_at is None and SCOPE in GRANTS[each.role],
         )
-        for each in sorted(found, key=lambda each: each.name.casefold())
+        for each in sorted(found.items, key=lambda each: each.name.casefold())
     ]
     return answer(ColleagueListView(colleagues=shown))
 
@@ -161,7 +161,7 @@ def _act(w: Writing, caller: Caller, item_id: UUID, action: Action) -> None:
 
 
 def _may_be_assigned(r: Reading, client_id: UUID, assignee: str) -> bool:
-    people = {str(each.user_id) for each in users.find(r, client_id)}
+    people = {str(each.user_id) for each in users.find(r, client_id).items}
     return assignee in people or assignee in {str(each.key_id) for each in keys.find_keys(r, client_id)}
 
 

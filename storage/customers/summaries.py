@@ -15,7 +15,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Float, and_, case, cast, func, insert, or_, select, update
 
 from pipelines.vocabulary.report_status import ReportStatus
-from storage.core.database import Reading, Writing
+from storage.core.database import Database, Reading, Writing
 from storage.core.json_member import json_member
 from storage.core.models import (
     REPORT_KINDS,
@@ -136,6 +136,19 @@ def find_differing(r: Reading, customer_numbers: Sequence[int]) -> list[int]:
         for number, is_different, name_key, search_text, *texts in rows
         if is_different or {"name_key": name_key, "search_text": search_text} != _texts(*texts)
     ]
+
+
+def each_differing(db: Database) -> Iterator[int]:
+    """Yield the numbers of all customers whose summary differs, some thousand in a snapshot of their own at a time."""
+    last = 0
+    while True:
+        with db.reading() as r:
+            query = select(customers.c.number).where(customers.c.number > last).order_by(customers.c.number)
+            numbers = r.execute(query.limit(SLICE)).scalars().all()
+            yield from find_differing(r, numbers)
+        if len(numbers) < SLICE:
+            return
+        last = numbers[-1]
 
 
 def _slices(numbers: Sequence[int]) -> Iterator[Sequence[int]]:

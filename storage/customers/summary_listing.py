@@ -56,9 +56,10 @@ class Order:
     def terms(self, of: FromClause = customer_summaries) -> list[ColumnElement[object]]:
         """Return the terms of ORDER BY, as an index has them. Customers with the same value follow their creation."""
         value, number = of.c[_SORTED_BY[self.by]], of.c.customer_number
-        if self.descending:
-            return [value.desc().nulls_last(), number.desc()]
-        return [value.asc().nulls_first(), number.asc()]
+        in_order = number.desc() if self.descending else number.asc()
+        if self.by is Sort.CREATED:
+            return [in_order]
+        return [value.desc().nulls_last() if self.descending else value.asc().nulls_first(), in_order]
 
 
 @dataclass(frozen=True)

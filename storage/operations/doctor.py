@@ -27,6 +27,7 @@ from storage.core.models import subscriptions as all_subscriptions
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
 from storage.core.vault import Vault
+from storage.customers import summaries
 from storage.operations import automations, integrity, retention, sqlite_check
 from storage.operations.automations import Automation
 from storage.operations.integrity import Damage
@@ -97,6 +98,7 @@ def _check_store(store: Store, clock: Callable[[], datetime], deep: bool) -> Ite
     if deep:
         integrity.check(store, clock, afresh=True)
         yield from _check_orphans(store, clock())
+        yield from _check_summaries(store.db)
     with store.db.reading() as r:
         now = clock()
         yield from _check_clocks(r, store.db, now)
@@ -305,6 +307,12 @@ def _check_orphans(store: Store, now: datetime) -> Iterator[Finding]:
     if count:
         problem = f"the database doesn't name {count} files of the lake ({size / 2**20:.1f} MiB)"
         yield note("orphans", problem, "nothing: the next sweep removes them")
+
+
+def _check_summaries(db: Database) -> Iterator[Finding]:
+    if differing := sum(1 for _ in summaries.each_differing(db)):
+        problem = f"the summaries of {differing} customers, which lists of customers show, differ from their data"
+        yield error("customers", problem, "report it as a fault of Tidemark; nothing but these lists reads summaries")
 
 
 def _report_damage(damage: Damage) -> Finding:

@@ -15,6 +15,7 @@ from storage.core.buckets import BUCKETS, bucket_of
 from storage.core.lake import Lake, Stored
 from storage.core.models import Queue, customers
 from storage.core.store import Store
+from storage.customers import summaries
 from storage.customers.customers import versions
 from storage.enrichment import transactions
 from storage.enrichment.commit import BatchResult, Committed, commit_values, values_in
@@ -36,6 +37,7 @@ def customers_of_a_bucket(store: Store, count: int, now: datetime) -> list[int]:
         numbers = [first + BUCKETS * i for i in range(count)]
         shared = {"client_id": client_id, "abn": ABN, "abn_checksum_valid": True, "created_at": now}
         w.execute(insert(customers), [{"number": n, "customer_id": uuid4(), **shared} for n in numbers])
+        summaries.add(w, numbers)
     assert {bucket_of(number) for number in numbers} == {BUCKET}
     return numbers
 

@@ -51,6 +51,16 @@ def test_a_healthy_tidemark_has_no_findings(running: Store, now: datetime) -> No
     assert found(running, now, deep=True) == []
 
 
+def test_summaries_that_differ_are_found_by_a_deep_examination(running: Store, now: datetime) -> None:
+    customers_of_a_bucket(running, 2, now)
+    with running.db.writing() as w:
+        w.execute(text("UPDATE customer_summaries SET open_alerts = 1"))
+    assert found(running, now) == []
+    [finding] = found(running, now, deep=True)
+    assert (finding.severity, finding.about) == (Severity.ERROR, "customers")
+    assert "of 2 customers" in finding.problem
+
+
 def test_an_examination_changes_nothing(tmp_path: Path, now: datetime) -> None:
     (finding,) = examine(Settings(home=tmp_path / "nowhere"), lambda: now)
     assert (finding.severity, finding.about) == (Severity.ERROR, "home")

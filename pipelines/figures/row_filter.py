@@ -25,6 +25,7 @@ class RowFilter:
     least: Decimal | None = None  # of the amount without its sign, as the next
     most: Decimal | None = None
     flag: str | None = None
+    transaction_id: UUID | None = None
 
     @property
     def conditions(self) -> list[pl.Expr]:
@@ -35,12 +36,13 @@ class RowFilter:
             (pl.col("date").le, self.last_day),
             (partial(lowered.str.contains, literal=True), None if self.text is None else self.text.lower()),
             (pl.col("category").eq, self.category),
-            (pl.col("account_id").eq, None if self.account_id is None else self.account_id.bytes),
+            (pl.col("account_id").eq, self.account_id and self.account_id.bytes),
             (pl.col("direction").eq, self.direction),
             (pl.col("status").eq, self.status),
             (size.ge, self.least),
             (size.le, self.most),
             (pl.col("flags").list.contains, self.flag),
+            (pl.col("transaction_id").eq, self.transaction_id and self.transaction_id.bytes),
         )
         return [compare(value) for compare, value in comparisons if value is not None]
 

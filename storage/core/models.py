@@ -32,7 +32,7 @@ from sqlalchemy import (
 from pipelines.scorecards.expected import NAMES as EVIDENCE
 from storage.core.column_types import UtcDateTime
 from storage.core.guards import guard, refuse
-from storage.core.text_index import index_parts, install
+from storage.core.text_search import index_parts, install
 
 metadata = MetaData(
     naming_convention={

@@ -1,31 +1,63 @@
-"""Find rows by any part of a text, of at least three characters, by way of the index of `storage.core.text_index`."""
+"""Find rows by any part of a text, of at least three characters.
 
-from typing import Final
+PostgreSQL has an index of trigrams (pg_trgm), SQLite a table of FTS5 that triggers keep equal to the text. The text is
+stored casefolded, so that case makes no difference.
+"""
 
-from sqlalchemy import ColumnElement, Table, column, func, table
+from typing import Any, Final, TypeAlias
 
-from storage.core.database import AnySelect, Reading
-from storage.core.text_index import index_name, indexed_key_and_text
+from sqlalchemy import DDL, ColumnElement, Connection, MetaData, Select, Table, column, event, func, table
 
+_Query: TypeAlias = Select[*tuple[Any, ...]]
+PG_TRGM: Final = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
 SHORTEST: Final = 3  # characters of a part: a trigram
 
+_INFO: Final = "text_search"  # a table's key and text
+_ON_SQLITE: Final = (
+    "CREATE VIRTUAL TABLE {index} USING fts5({text}, content='{table}', content_rowid='{key}', tokenize='trigram')",
+    "CREATE TRIGGER {index}_insert AFTER INSERT ON {table} BEGIN {add}; END",
+    "CREATE TRIGGER {index}_delete AFTER DELETE ON {table} BEGIN {remove}; END",
+    "CREATE TRIGGER {index}_update AFTER UPDATE OF {text} ON {table} BEGIN {remove}; {add}; END",
+)
+_ON_POSTGRESQL: Final = "CREATE INDEX {index} ON {table} USING gin ({text} gin_trgm_ops)"
+_ADD: Final = "INSERT INTO {index}(rowid, {text}) VALUES (new.{key}, new.{text})"
+_REMOVE: Final = "INSERT INTO {index}({index}, rowid, {text}) VALUES ('delete', old.{key}, old.{text})"
 
-def with_part(r: Reading, query: AnySelect, of: Table, part: str) -> AnySelect:
+
+def install(metadata: MetaData) -> None:
+    """Install PostgreSQL's extension, before any table is created."""
+    event.listen(metadata, "before_create", DDL(PG_TRGM).execute_if(dialect="postgresql"))
+
+
+def index_parts(of: Table, key: str, text: str) -> None:
+    """Index the parts of a column's text. `key` is the table's integer key."""
+    of.info[_INFO] = (key, text)
+    names = {"table": of.name, "key": key, "text": text, "index": _index_name(of)}
+    changes = {"add": _ADD.format(**names), "remove": _REMOVE.format(**names)}
+    for statement in _ON_SQLITE:
+        event.listen(of, "after_create", DDL(statement.format(**names, **changes)).execute_if(dialect="sqlite"))
+    event.listen(of, "after_drop", DDL(f"DROP TABLE {_index_name(of)}").execute_if(dialect="sqlite"))
+    event.listen(of, "after_create", DDL(_ON_POSTGRESQL.format(**names)).execute_if(dialect="postgresql"))
+
+
+def with_part(r: Connection, query: _Query, of: Table, part: str) -> _Query:
     """Limit a query of an indexed table to the rows whose text contains the casefolded part, by way of the index."""
     if r.dialect.name == "postgresql":
         return query.where(contains(r, of, part))
-    name = index_name(of)
+    name = _index_name(of)
     parts = table(name, column("rowid"), column(name))
-    key, _ = indexed_key_and_text(of)
+    key, _ = of.info[_INFO]
     phrase = '"' + part.replace('"', '""') + '"'
     return query.join(parts, parts.c.rowid == of.c[key]).where(parts.c[name].op("MATCH")(phrase))
 
 
-def contains(r: Reading, of: Table, part: str) -> ColumnElement[bool]:
+def contains(r: Connection, of: Table, part: str) -> ColumnElement[bool]:
     """Return the condition that a row's indexed text contains the casefolded part, for a query in another order."""
-    _, text = indexed_key_and_text(of)
-    return (
-        of.c[text].contains(part, autoescape=True)
-        if r.dialect.name == "postgresql"
-        else func.instr(of.c[text], part) > 0
-    )
+    _, text = of.info[_INFO]
+    if r.dialect.name == "postgresql":
+        return of.c[text].contains(part, autoescape=True)
+    return func.instr(of.c[text], part) > 0
+
+
+def _index_name(of: Table) -> str:
+    return f"{of.name}_parts"

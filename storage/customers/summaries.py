@@ -117,14 +117,6 @@ def refresh(w: Writing, customer_numbers: Iterable[int], columns: Sequence[str])
         w.execute(update(customer_summaries).where(mine).values({name: _DERIVED[name] for name in columns}))
 
 
-def fill(w: Writing) -> None:
-    """Add the summaries of all customers that have none."""
-    missing = select(customers.c.number).join(customer_summaries, isouter=True).where(_ROW.customer_number.is_(None))
-    for slice_ in _slices(w.execute(missing.order_by(customers.c.number)).scalars().all()):
-        add(w, slice_)
-        refresh(w, slice_, list(_DERIVED))
-
-
 def find_differing(r: Reading, customer_numbers: Sequence[int]) -> list[int]:
     """Return those of the customers whose summary is missing, or differs from what it follows from."""
     texts = (_ROW.name_key, _ROW.search_text, customers.c.name, customers.c.abn, customers.c.reference)

@@ -19,6 +19,7 @@ from storage.core.database import AnySelect, Reading, values_of
 from storage.core.models import SUBMISSIONS, customer_summaries, customers, evaluations, jobs, policies
 from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, limited
 from storage.core.text_search import contains, with_part
+from storage.customers.customers import Customer
 
 SLICE: Final = 1_000  # customers in one statement
 
@@ -127,6 +128,11 @@ def find(r: Reading, client_id: UUID, wanted: Wanted, order: Order, page: Page |
         chosen = select(_ROW.customer_number).where(*conditions, *part).order_by(*order.terms())
     numbers = r.execute(limited(chosen, page)).scalars().all()
     return Paged(_shown(r, numbers), min(total, MOST_COUNTED), page, total > MOST_COUNTED)
+
+
+def get(r: Reading, customer: Customer) -> Summary:
+    [summary] = _shown(r, [customer.number])
+    return summary
 
 
 def _shown(r: Reading, numbers: Sequence[int]) -> list[Summary]:

@@ -13,7 +13,12 @@ from api.customers.schemas.customers import (
     CustomerView,
     NewCustomer,
 )
-from api.customers.schemas.summaries import CustomerSummaryListView, SummariesQuery, describe
+from api.customers.schemas.summaries import (
+    CustomerSummaryListView,
+    CustomerSummaryView,
+    SummariesQuery,
+    describe_summary,
+)
 from api.http.answers import answer, listing, totals
 from api.http.dependencies import READING, Allow, Caller, CustomerId
 from api.http.documented import enveloped
@@ -68,7 +73,18 @@ def list_customer_summaries(caller: SummaryReader, query: Annotated[SummariesQue
     with caller.reading() as r:
         found = summary_listing.find(r, caller.client_id, query.wanted, query.order, query.asked())
         unfinished = jobs.with_unfinished_change(r, [each.number for each in found.items])
-    return answer({"customers": describe(found, unfinished), **totals(found), "hasMore": found.has_more})
+    items = [describe_summary(each, unfinished) for each in found.items]
+    return answer({"customers": items, **totals(found), "hasMore": found.has_more})
+
+
+@router.get("/customer/{customerId}/summary", response_model=enveloped(CustomerSummaryView))
+def get_customer_summary(caller: SummaryReader, customer_id: CustomerId) -> Response:
+    """Read what is known of one customer, as the list of summaries shows it."""
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+        summary = summary_listing.get(r, customer)
+        unfinished = jobs.with_unfinished_change(r, [customer.number])
+    return answer(describe_summary(summary, unfinished))
 
 
 def _created(creation: Creation) -> Response:

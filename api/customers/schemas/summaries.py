@@ -1,6 +1,6 @@
 """A list of customers with what is known of each, for people."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -12,7 +12,7 @@ from api.core.schemas.rules import Parameter, choice_parameter, flag_parameter, 
 from api.customers.schemas.customers import CustomerView
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.vocabulary.report_status import ReportStatus
-from storage.core.paging import MOST_COUNTED, Paged
+from storage.core.paging import MOST_COUNTED
 from storage.core.text_search import SHORTEST
 from storage.customers.summary_listing import Order, Sort, Summary, Wanted
 
@@ -118,15 +118,10 @@ class CustomerSummaryListView(Counts):
     )
 
 
-def describe(found: Paged[Summary], unfinished: Iterable[int]) -> list[CustomerSummaryView]:
-    """Return the views of summaries. `unfinished`: numbers of customers with unfinished jobs."""
-    numbers = set(unfinished)
-    return [
-        CustomerSummaryView.of(
-            {**vars(each), "unfinished_jobs": each.number in numbers, "last_decision": _last_decision(each)}
-        )
-        for each in found.items
-    ]
+def describe_summary(summary: Summary, unfinished: Collection[int]) -> CustomerSummaryView:
+    """Return the view of a summary. `unfinished`: numbers of customers with unfinished jobs."""
+    also = {"unfinished_jobs": summary.number in unfinished, "last_decision": _last_decision(summary)}
+    return CustomerSummaryView.of({**vars(summary), **also})
 
 
 def _last_decision(summary: Summary) -> dict[str, object] | None:

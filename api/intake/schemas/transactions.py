@@ -206,6 +206,10 @@ class TransactionsQuery(Paging):
         str | None, choice_parameter("flag", "Transaction.InvalidFlag", FLAGS, "Only rows with this flag.")
     ] = None
 
+    transaction_id: Annotated[
+        UUID | None, identifier_parameter("transactionId", "Transaction.InvalidId", "Only this row.")
+    ] = None
+
     @property
     def chosen(self) -> RowFilter | None:
         """The filter, or None if no parameter of it is given."""
@@ -220,6 +224,7 @@ class TransactionsQuery(Paging):
             self.min_amount,
             self.max_amount,
             self.flag,
+            self.transaction_id,
         )
         return None if chosen == RowFilter() else chosen
 

@@ -43,7 +43,9 @@ def test_summary_follows_the_customer(store: Store, client: Client) -> None:
     assert (ready["reportStatus"], ready["dataThrough"], ready["transactionCount"]) == ("ready", "2026-06-30", 1)
     client.submitted(customer_id)
     end_submissions(store, [{}, {}])
-    assert [(each["reportStatus"], each["transactionCount"]) for each in listed(client)] == [("stale", 2)]
+    [stale] = listed(client)
+    assert (stale["reportStatus"], stale["transactionCount"]) == ("stale", 2)
+    assert client.get(f"/v1/customer/{customer_id}/summary").json()["data"] == stale
 
 
 def test_decision_and_alerts_are_shown(store: Store, client: Client) -> None:

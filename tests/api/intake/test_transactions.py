@@ -302,6 +302,7 @@ def test_filtered_transactions_have_totals(store: Store, client: Client, monkeyp
         ("minAmount=-1", "Transaction.InvalidAmount"),
         ("maxAmount=0.001", "Transaction.InvalidAmount"),
         ("flag=red", "Transaction.InvalidFlag"),
+        ("transactionId=1", "Transaction.InvalidId"),
     ],
 )
 def test_malformed_filters_are_refused(client: Client, query: str, code: str) -> None:

@@ -27,9 +27,10 @@ ROWS = st.fixed_dictionaries(
         "direction": st.sampled_from(["credit", "debit"]),
         "status": st.sampled_from(["posted", "pending"]),
         "flags": st.lists(st.sampled_from(["cash", "tax"]), unique=True),
+        "transaction_id": st.sampled_from([each.bytes for each in ACCOUNTS]),
     }
 )
-COLUMNS = ("date", "description", "amount", "category", "account_id", "direction", "status", "flags")
+COLUMNS = ("date", "description", "amount", "category", "account_id", "direction", "status", "flags", "transaction_id")
 FILTERS = st.builds(
     RowFilter,
     first_day=st.none() | DAYS,
@@ -42,6 +43,7 @@ FILTERS = st.builds(
     least=st.none() | SIZES,
     most=st.none() | SIZES,
     flag=st.none() | st.sampled_from(["cash", "tax"]),
+    transaction_id=st.none() | st.sampled_from(ACCOUNTS),
 )
 
 
@@ -57,6 +59,7 @@ def is_chosen(row: Mapping[str, Any], wanted: RowFilter) -> bool:
         (wanted.least, lambda amount: abs(row["amount"]) >= amount),
         (wanted.most, lambda amount: abs(row["amount"]) <= amount),
         (wanted.flag, lambda flag: flag in row["flags"]),
+        (wanted.transaction_id, lambda transaction_id: row["transaction_id"] == transaction_id.bytes),
     ]
     return all(holds(value) for value, holds in conditions if value is not None)
 

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import URL
 from starlette.responses import HTMLResponse
 
@@ -36,7 +36,7 @@ def shown(template: str, values: Mapping[str, Any], zone: ZoneInfo, status: int 
 @cache
 def _templates(zone: ZoneInfo) -> Environment:
     templates = Environment(
-        loader=PackageLoader("api.console"),
+        loader=ChoiceLoader([PackageLoader("api.console"), PackageLoader("pipelines.pages")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -75,4 +75,5 @@ FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "words": wording.words_of,
     "counted": wording.counted,
     "local": _local,
+    "kind": lambda part: type(part).__name__,  # for the parts of reports' pages
 }

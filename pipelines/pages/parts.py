@@ -46,23 +46,33 @@ def number_columns(*headings: str) -> tuple[Column, ...]:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. `left_out` counts the rows beyond MOST_ROWS."""
+    """A table. `left_out` counts the rows beyond MOST_ROWS. `figures` has a JSON Pointer for each cell that can be
+    explained, for pages that link to explanations.
+    """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     left_out: int = 0
+    figures: tuple[tuple[str | None, ...], ...] = ()
 
     @classmethod
     def of(
-        cls, caption: str, columns: Iterable[Column | str], rows: Sequence[Sequence[str]], *, newest: bool = False
+        cls,
+        caption: str,
+        columns: Iterable[Column | str],
+        rows: Sequence[Sequence[str]],
+        *,
+        newest: bool = False,
+        figures: Sequence[Sequence[str | None]] = (),
     ) -> Self:
         """Return a table of at most MOST_ROWS rows: the first, or with `newest` the last. A plain heading is a text
         column.
         """
-        shown = rows[-MOST_ROWS:] if newest else rows[:MOST_ROWS]
+        shown = slice(-MOST_ROWS, None) if newest else slice(MOST_ROWS)
         typed = tuple(Column(each) if isinstance(each, str) else each for each in columns)
-        return cls(caption, typed, tuple(map(tuple, shown)), len(rows) - len(shown))
+        left_out = len(rows) - len(rows[shown])
+        return cls(caption, typed, tuple(map(tuple, rows[shown])), left_out, tuple(map(tuple, figures[shown])))
 
     @property
     def size(self) -> str:
@@ -71,9 +81,11 @@ class Grid:
         return f"{shown} shown; {self.left_out:,} more are in the JSON" if self.left_out else shown
 
     @property
-    def lines(self) -> Iterator[Iterator[tuple[Column, str]]]:
-        """Pair each row's cells with their columns."""
-        return (zip(self.columns, row, strict=True) for row in self.rows)
+    def lines(self) -> Iterator[Iterator[tuple[Column, str, str | None]]]:
+        """Yield each row's cells with their columns and figures."""
+        nothing = (None,) * len(self.columns)
+        figures = self.figures or (nothing,) * len(self.rows)
+        return (zip(self.columns, row, of_row, strict=True) for row, of_row in zip(self.rows, figures, strict=True))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """The console's pages, by subject."""
 
 from api.console import assets, openid, signing_in
-from api.console.pages import access, operations, start, uploads, webhooks
+from api.console.pages import access, customers, operations, reports, start, transactions, uploads, webhooks
 
 ROUTERS = (
     *(assets.router, signing_in.router, openid.router, start.router),
-    uploads.router,
+    *(customers.router, reports.router, transactions.router, uploads.router),
     *(access.router, webhooks.router, operations.router),
 )

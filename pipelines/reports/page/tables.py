@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Self
 
 from pipelines.pages import Column, Grid
 from pipelines.reports.page.columns import cell_kind, figure, heading, likely_unit
 from pipelines.reports.page.fields import Fields
+from pipelines.vocabulary.errors import pointer_of
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Table:
     units: Mapping[str, str]
     rows: tuple[Fields, ...]
     called: Mapping[str, str] = field(default_factory=dict)
+    places: tuple[str, ...] = ()  # JSON Pointer of each row, if its figures can be explained
 
     @classmethod
     def read(cls, table: Fields, called: Mapping[str, str]) -> Self:
@@ -34,17 +37,28 @@ class Table:
             units=declared or {name: "" for row in rows[:1] for name in row},
             rows=rows,
             called=called,
+            places=tuple(f"/tables/{named}/values/{nth}" for nth in range(len(rows))),
         )
 
     def where(self, holds: Callable[[Fields], bool]) -> "Table":
-        return replace(self, rows=tuple(row for row in self.rows if holds(row)))
+        chosen = [holds(row) for row in self.rows]
+        return replace(self, rows=tuple(compress(self.rows, chosen)), places=tuple(compress(self.places, chosen)))
 
     def grid(self, caption: str | None = None, columns: Sequence[str] = ()) -> Grid:
         """Return a grid of these columns, or of all, each written by its unit."""
         shown = [name for name in columns if name in self.units] or list(self.units)
         rows = [[self._cell(row, name) for name in shown] for row in self.rows]
         heads = [Column(heading(name), cell_kind(self.units[name], name)) for name in shown]
-        return Grid.of(caption or self.name, heads, rows, newest=self.is_series)
+        figures = [
+            [self._figure(row, place, name) for name in shown]
+            for row, place in zip(self.rows, self.places, strict=False)
+        ]
+        return Grid.of(caption or self.name, heads, rows, newest=self.is_series, figures=figures)
+
+    def _figure(self, row: Fields, place: str, name: str) -> str | None:
+        """Return the pointer to a number; other cells aren't explained."""
+        is_number = cell_kind(self.units[name], name) == "number" and row.number(name) is not None
+        return place + pointer_of([name]) if is_number else None
 
     def _cell(self, row: Fields, name: str) -> str:
         if name.lower().endswith("accountid") and (called := self.called.get(row.text(name) or "")) is not None:

@@ -1,0 +1,80 @@
+"""Customers: the list with search and filters, new ones, and what is known of one."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from api.console.calls import Refused
+from api.console.routes import PageRoute
+from api.console.visits import SignedIn
+
+LISTED: Final = 50
+FIELDS: Final = ("abn", "name", "reference", "state")
+FILTERS: Final = ("search", "rating", "outcome", "reportStatus", "openAlerts", "sort")
+NOBODY: Final = {"customers": [], "totalCount": 0, "currentPage": 1, "totalPages": 0}
+
+PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@router.get("/customers")
+async def list_customers(page: SignedIn, number: PageOfList = "1") -> Response:
+    asked = {name: page.request.query_params.get(name, "").strip() for name in FILTERS}
+    try:
+        found = await page.get("customers", "summaries", page=number, count=LISTED, **asked)
+    except Refused as refused:
+        if "/search" not in refused.faults:
+            raise
+        return page.show("customers.html", 400, found=NOBODY, asked=asked, fault=refused.faults["/search"])
+    return page.show("customers.html", found=found, asked=asked, fault="")
+
+
+@router.get("/customers/new")
+async def show_form(page: SignedIn) -> Response:
+    return page.show("new-customer.html", sent=dict.fromkeys(FIELDS, ""), faults={})
+
+
+@router.post("/customers")
+async def create_customer(page: SignedIn) -> Response:
+    form = await page.form()
+    sent = {name: str(form.get(name, "")).strip() for name in FIELDS}
+    try:
+        made = await page.post("customer", json=sent)
+    except Refused as refused:
+        if not refused.faults:
+            raise
+        return page.show("new-customer.html", 400, sent=sent, faults=refused.faults)
+    said = "The customer is created." if made["created"] else "This customer exists already."
+    return page.to(f"/customers/{made['customerId']}", said)
+
+
+@router.get("/customers/{customer_id}")
+async def show_customer(page: SignedIn, customer_id: str) -> Response:
+    summary = await page.get("customer", customer_id, "summary")
+    reports = await page.get("customer", customer_id, "reports")
+    return page.show(
+        "customer.html", customer=summary, completeness=_data(reports, "completeness"), risk=_data(reports, "risk")
+    )
+
+
+def _data(reports: dict[str, Any], kind: str) -> dict[str, Any]:
+    return reports[kind]["data"] or {}
+
+
+@router.post("/customers/{customer_id}/refresh")
+async def refresh_reports(page: SignedIn, customer_id: str) -> Response:
+    """Have the reports computed again. That they are being computed already is no fault."""
+    await page.form()
+    try:
+        await page.post("customer", customer_id, "reports", "refresh")
+    except Refused as refused:
+        if refused.code not in ("Report.RefreshRunning", "Report.NoEnrichedTransactions"):
+            raise
+        return page.to(_overview(customer_id), refused.detail)
+    return page.to(_overview(customer_id), "The reports are being computed. Reload the page in a moment.")
+
+
+def _overview(customer_id: str) -> str:
+    return f"/customers/{customer_id}"

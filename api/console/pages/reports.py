@@ -1,0 +1,110 @@
+"""A customer's reports, as of any moment; what is behind each figure; and what changed between two versions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Annotated, Any, Final, Self
+from urllib.parse import urlencode
+
+import msgspec
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from api.console.routes import PageRoute
+from api.console.visits import Page, SignedIn
+from pipelines.reports.page import About, page_content
+
+LISTED: Final = 50
+MOMENT: Final = ("asOf", "knownAt", "dataVersion")
+KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
+MOST_FIGURES: Final = 400  # of a comparison: as many as a browser lays out at once (our judgement)
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False, prefix="/customers/{customer_id}/reports")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A report of the API's bundle, as `page_content` takes it."""
+
+    status: str
+    failed: bool
+    generated_at: datetime | None
+    as_of: date | None
+    data_through: date | None
+    data_version: int | None
+    report_version: int | None
+    data_json: str | None
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        return cls(
+            sent["status"],
+            sent["failed"],
+            sent["generatedAt"] and datetime.fromisoformat(sent["generatedAt"]),
+            sent["asOf"] and date.fromisoformat(sent["asOf"]),
+            sent["dataThrough"] and date.fromisoformat(sent["dataThrough"]),
+            sent["dataVersion"],
+            sent["reportVersion"],
+            None if sent["data"] is None else _encode(sent["data"]).decode(),
+        )
+
+
+@router.get("")
+async def show_reports(page: SignedIn, customer_id: str) -> Response:
+    customer = await page.get("customer", customer_id)
+    moment = _moment(page)
+    bundle = await page.get("customer", customer_id, "reports", **moment)
+    about = About(customer["name"], customer["abn"], customer["reference"])
+    content = page_content({kind: Member.of(each) for kind, each in bundle.items()}, about)
+    return page.show(
+        "reports.html", customer=customer, content=content, moment=moment, explained=_explanation(moment, "aggregate")
+    )
+
+
+@router.get(".pdf")
+async def print_reports(page: SignedIn, customer_id: str) -> Response:
+    printed = await page.file("customer", customer_id, "reports.pdf", **_moment(page))
+    described = ("content-type", "content-disposition")
+    return Response(printed.content, headers={name: printed.headers[name] for name in described})
+
+
+@router.get("/figure")
+async def show_figure(
+    page: SignedIn,
+    customer_id: str,
+    kind: Annotated[str, Query()] = "aggregate",
+    figure: Annotated[str, Query()] = "",
+    number: PageOfList = "1",
+) -> Response:
+    """Show what a figure is made of: the transactions that add up to it, or its formula with links to the inputs."""
+    customer = await page.get("customer", customer_id)
+    moment = _moment(page)
+    report = kind if kind in KINDS else KINDS[0]
+    path = ("customer", customer_id, "reports", report, "lineage")
+    found = await page.get(*path, figure=figure, page=number, count=LISTED, **moment)
+    return page.show(
+        "figure.html", customer=customer, found=found, moment=moment, explained=_explanation(moment, report)
+    )
+
+
+@router.get("/compare")
+async def compare_reports(page: SignedIn, customer_id: str) -> Response:
+    customer = await page.get("customer", customer_id)
+    asked = {name: page.request.query_params.get(name, "") for name in ("from", "to", "asOf")}
+    found = await page.get("customer", customer_id, "reports", "diff", **asked)
+    figures = found["figures"][:MOST_FIGURES]
+    return page.show("compare.html", customer=customer, found=found, figures=figures, asked=asked)
+
+
+def _moment(page: Page) -> dict[str, str]:
+    """Return the moment that the address names."""
+    asked = {name: page.request.query_params.get(name, "") for name in MOMENT}
+    return {name: value for name, value in asked.items() if value}
+
+
+def _explanation(moment: Mapping[str, str], kind: str) -> str:
+    """Return the query that explains a figure of this kind of report; its pointer is to be added."""
+    return urlencode({**moment, "kind": kind, "figure": ""})

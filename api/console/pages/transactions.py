@@ -1,0 +1,135 @@
+"""A customer's transactions with filters, one of them with its place on a statement, and corrections with undo."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query
+from starlette.datastructures import FormData
+from starlette.responses import Response
+
+from api.console.calls import Refused
+from api.console.routes import PageRoute
+from api.console.visits import Page, SignedIn
+from pipelines.enrichment.flags import FLAGS
+from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.taxonomy import TAXONOMY
+
+LISTED: Final = 50
+FILTERS: Final = (
+    *("from", "to", "text", "category", "accountId", "direction", "status", "minAmount", "maxAmount", "flag"),
+)
+ONE: Final = "one"
+SIMILAR: Final = "similar"
+
+PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False, prefix="/customers/{customer_id}")
+
+
+@router.get("/transactions")
+async def list_transactions(page: SignedIn, customer_id: str, number: PageOfList = "1") -> Response:
+    customer = await page.get("customer", customer_id)
+    asked = {name: page.request.query_params.get(name, "").strip() for name in FILTERS}
+    path = ("customer", customer_id, "transactions")
+    shared = {"customer": customer, "asked": asked, "categories": TAXONOMY.categories, "flags": sorted(FLAGS)}
+    try:
+        found = await page.get(*path, page=number, count=LISTED, **asked)
+    except Refused as refused:
+        if not refused.faults:
+            raise
+        nothing = {"transactions": [], "totalCount": 0, "currentPage": 1, "totalPages": 0}
+        return page.show("transactions.html", 400, found=nothing, faults=refused.faults, **shared)
+    return page.show("transactions.html", found=found, faults={}, **shared)
+
+
+@router.get("/transactions/{transaction_id}")
+async def show_transaction(page: SignedIn, customer_id: str, transaction_id: str) -> Response:
+    return await _transaction_page(page, customer_id, transaction_id)
+
+
+@router.get("/transactions/{transaction_id}/source")
+async def show_source(page: SignedIn, customer_id: str, transaction_id: str) -> Response:
+    """Lead to the transaction's line on the page of its statement."""
+    source = await page.get("customer", customer_id, "transactions", transaction_id, "source")
+    return page.to(f"/customers/{customer_id}/statements/{source['statementId']}?row={source['row']}")
+
+
+@router.post("/transactions/{transaction_id}/correct")
+async def correct_transaction(page: SignedIn, customer_id: str, transaction_id: str) -> Response:
+    """Show what a correction would change; make it once that was confirmed."""
+    form = await page.form()
+    transaction = await _transaction(page, customer_id, transaction_id)
+    sent = _correction(form, transaction)
+    path = ("customer", customer_id, "transactions", "corrections")
+    try:
+        made = await page.post(*path, json={**sent, "preview": form.get("confirmed") != "yes"})
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        return await _transaction_page(page, customer_id, transaction_id, form, refused)
+    if not made["preview"]:
+        return page.to(f"/customers/{customer_id}/corrections", "The correction is made. Undo it here if it was wrong.")
+    customer = await page.get("customer", customer_id)
+    shared = {"customer": customer, "transaction": transaction, "form": form}
+    return page.show("correction.html", made=made, sent=sent, **shared)
+
+
+@router.get("/corrections")
+async def list_corrections(page: SignedIn, customer_id: str, number: PageOfList = "1") -> Response:
+    customer = await page.get("customer", customer_id)
+    found = await page.get("customer", customer_id, "transactions", "corrections", page=number, count=LISTED)
+    return page.show("corrections.html", customer=customer, found=found)
+
+
+@router.post("/corrections/{correction_id}/undo")
+async def undo_correction(page: SignedIn, customer_id: str, correction_id: str) -> Response:
+    await page.form()
+    await page.delete("customer", customer_id, "transactions", "corrections", correction_id)
+    return page.to(f"/customers/{customer_id}/corrections", "The correction is undone.")
+
+
+def _correction(form: FormData, transaction: dict[str, Any]) -> dict[str, Any]:
+    """Return the correction that a form asks for: of one transaction, or of all with its counterparty or its text."""
+    said = {name: form.get(name) for name in ("category", "counterpartyName")}
+    if form.get("which") != SIMILAR:
+        return {**said, "transactionId": transaction["transactionId"]}
+    name, text = transaction["counterparty"]["name"], transaction["cleanDescription"] or transaction["description"]
+    target = {"counterparty": name} if name else {"pattern": text}
+    return {**said, **target, "direction": transaction["direction"]}
+
+
+async def _transaction(page: Page, customer_id: str, transaction_id: str) -> dict[str, Any]:
+    """Return the customer's transaction.
+
+    Raises:
+        NotFound: there is none with this id, or what is given is no id.
+    """
+    try:
+        found = await page.get("customer", customer_id, "transactions", transactionId=transaction_id)
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        found = {"transactions": []}
+    if not found["transactions"]:
+        raise NotFound("Transaction.NotFound", "The customer has no transaction with this id.")
+    transaction: dict[str, Any] = found["transactions"][0]
+    return transaction
+
+
+async def _transaction_page(
+    page: Page,
+    customer_id: str,
+    transaction_id: str,
+    form: FormData | None = None,
+    refused: Refused | None = None,
+) -> Response:
+    customer = await page.get("customer", customer_id)
+    transaction = await _transaction(page, customer_id, transaction_id)
+    return page.show(
+        "transaction.html",
+        200 if refused is None else refused.status,
+        customer=customer,
+        transaction=transaction,
+        categories=TAXONOMY.categories,
+        form=form or {},
+        problem="" if refused is None else refused.detail,
+    )

@@ -28,6 +28,11 @@ class Refused(Exception):
         self.detail = detail
         self.faults = faults
 
+    @property
+    def is_about_the_person(self) -> bool:
+        """Whether it says that the person may not do it or that there is no such thing, not what is wrong with it."""
+        return self.status in (401, 403, 404)
+
 
 @dataclass(frozen=True)
 class Calls:

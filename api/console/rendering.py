@@ -7,9 +7,11 @@ from functools import cache, partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+import httpx
+import msgspec
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import URL
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
 from api.console.assets import address_of
 from pipelines.pages import wording
@@ -25,6 +27,8 @@ HEADERS = {
     "Referrer-Policy": "same-origin",  # stricter, and browsers would send no `Origin` with forms
     "X-Frame-Options": "DENY",
 }
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def shown(template: str, values: Mapping[str, Any], zone: ZoneInfo, status: int = 200) -> HTMLResponse:
@@ -60,20 +64,53 @@ def _moment(zone: ZoneInfo, time: str | datetime | None) -> str:
     return f"{wording.day(local.date())}, {local:%H:%M}"
 
 
+def _reading(value: Any, shape: str = "") -> str:
+    """Write a value that a policy or ruleset read; `shape` is the format of a metric."""
+    match value:
+        case None | bool():
+            return {None: wording.UNKNOWN, True: "yes", False: "no"}[value]
+        case str():
+            return value
+    number = Decimal(value)
+    match shape:
+        case "currency":
+            return wording.money(number)
+        case "percent":
+            return wording.percent(number)
+        case "days":
+            return f"{wording.plain(number)} days"
+    return wording.plain(number)
+
+
+def as_sent(answer: httpx.Response) -> Response:
+    """Return a page or file of the API as it is, with its own content policy."""
+    passed_on = ("content-type", "content-security-policy", "content-disposition")
+    headers = {name: value for name in passed_on if (value := answer.headers.get(name)) is not None}
+    return Response(answer.content, headers=headers)
+
+
+def as_json(value: object) -> str:
+    """Write a document of the API as indented JSON, with exact decimals."""
+    return msgspec.json.format(_encode(value)).decode()
+
+
 def _local(url: URL) -> str:
     """Return an address of this site without its host."""
     return f"{url.path}?{url.query}"
 
 
-FILTERS: Final[Mapping[str, Callable[..., str]]] = {
+FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "money": _exact(wording.money),
     "dollars": _exact(wording.dollars),
+    "decimal": Decimal,
     "number": _exact(wording.plain),
     "percent": _exact(wording.percent),
     "abn": wording.abn,
     "day": wording.day,
     "words": wording.words_of,
     "counted": wording.counted,
+    "reading": _reading,
     "local": _local,
     "kind": lambda part: type(part).__name__,  # for the parts of reports' pages
+    "json": as_json,
 }

@@ -1,10 +1,23 @@
 """The console's pages, by subject."""
 
 from api.console import assets, openid, signing_in
-from api.console.pages import access, customers, operations, reports, start, transactions, uploads, webhooks
+from api.console.pages import (
+    access,
+    approvals,
+    customers,
+    decisions,
+    operations,
+    policies,
+    reports,
+    start,
+    transactions,
+    uploads,
+    webhooks,
+)
 
 ROUTERS = (
     *(assets.router, signing_in.router, openid.router, start.router),
     *(customers.router, reports.router, transactions.router, uploads.router),
+    *(decisions.router, policies.router, approvals.router),
     *(access.router, webhooks.router, operations.router),
 )

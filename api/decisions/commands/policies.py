@@ -7,14 +7,13 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-import yaml
 
 from api.core.authoring import as_records, require_acknowledged, require_valid
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
 from api.decisions.reach import unreached
 from pipelines.decisions import Policy, check, examples
-from pipelines.decisions.authoring import diff, schema, statement
+from pipelines.decisions.authoring import diff, schema, statement, text
 from pipelines.decisions.canonical import fingerprint
 from pipelines.decisions.check import Checked
 from pipelines.vocabulary.errors import InvalidRequest
@@ -109,11 +108,11 @@ def pull(
     """
     with opened_store() as store, store.db.reading() as r:
         found = stored_policies.version(r, _policy(r, client, slug), version)
-    text = f"{found.document}\n" if as_json else _as_yaml(found.policy)
+    content = f"{found.document}\n" if as_json else text.as_yaml(found.policy)
     if file is None:
-        typer.echo(text, nl=False)
+        typer.echo(content, nl=False)
     else:
-        write(file, text.encode())
+        write(file, content.encode())
 
 
 @policies.command("list")
@@ -215,8 +214,8 @@ def print_examples(
     """
     records = [{"slug": slug, "name": each["name"], "notes": each["notes"]} for slug, each in examples.load().items()]
     if folder is not None:
-        for name, text in examples.texts().items():
-            write(folder_at(folder) / name, text.encode())
+        for name, content in examples.texts().items():
+            write(folder_at(folder) / name, content.encode())
     print_records(records, as_json=as_json, empty="")
 
 
@@ -293,9 +292,3 @@ def _record(stored: StoredPolicy, version: PolicyVersion) -> dict[str, Any]:
         "dateCreated": version.created_at,
         "fingerprint": version.fingerprint[:12],
     }
-
-
-def _as_yaml(policy: Policy) -> str:
-    document = policy.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
-    return text

@@ -1,0 +1,61 @@
+"""Approvals: what others requested, to approve or decline."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from api.console.calls import Refused
+from api.console.routes import PageRoute
+from api.console.visits import Page, SignedIn
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+SCOPES = {  # of the actions
+    "publish": "decision-policies:publish",
+    "override": "decision-policies:override",
+    "activate": "monitoring:rules",
+}
+ON_PAGE = 20
+
+
+@router.get("/approvals")
+async def show_approvals(
+    page: SignedIn,
+    status: Annotated[str, Query()] = "pending",
+    kind: Annotated[str, Query()] = "",
+    number: Annotated[str, Query(alias="page")] = "1",
+) -> Response:
+    found = await page.get("approvals", status=status, kind=kind, page=number, count=ON_PAGE)
+    return _list(page, found, {"status": status, "kind": kind})
+
+
+@router.post("/approvals/{approval_id}/approve")
+async def approve(page: SignedIn, approval_id: str) -> Response:
+    await page.form()
+    return await _decide(page, approval_id, "approve", None, "It is approved and done.")
+
+
+@router.post("/approvals/{approval_id}/decline")
+async def decline(page: SignedIn, approval_id: str) -> Response:
+    reason = {"reason": str((await page.form()).get("reason", ""))}
+    return await _decide(page, approval_id, "decline", reason, "It is declined.")
+
+
+async def _decide(page: Page, approval_id: str, how: str, body: Any, said: str) -> Response:
+    try:
+        await page.post("approvals", approval_id, how, json=body)
+    except Refused as refusal:
+        if refusal.is_about_the_person:
+            raise
+        found = await page.get("approvals", status="pending", page=1, count=ON_PAGE)
+        return _list(page, found, {"status": "pending", "kind": ""}, refusal)
+    return page.to("/approvals", said)
+
+
+def _list(page: Page, found: Any, asked: dict[str, str], refusal: Refused | None = None) -> Response:
+    own_id = str(page.session.user.user_id)
+    for each in found["approvals"]:
+        each["isOwn"] = each["requestedBy"] == own_id
+        each["mayDecide"] = each["status"] == "pending" and not each["isOwn"] and page.may(SCOPES[each["kind"]])
+    status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
+    return page.show("approvals.html", status, found=found, asked=asked, fault=fault)

@@ -1,0 +1,204 @@
+"""Decisions on a customer: decide by a policy, see why and what would change it, override, write the letter."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from api.console import declared
+from api.console.calls import Refused
+from api.console.rendering import as_sent
+from api.console.routes import PageRoute
+from api.console.visits import Page, SignedIn
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+ON_PAGE = 20
+LEAVES = ("metric", "attribute", "input")  # what a trace reads
+
+
+@router.get("/customers/{customer_id}/decisions")
+async def show_decisions(
+    page: SignedIn, customer_id: str, number: Annotated[str, Query(alias="page")] = "1"
+) -> Response:
+    customer = await page.get("customer", customer_id)
+    found = await page.get("customer", customer_id, "evaluations", page=number, count=ON_PAGE)
+    policies = (await page.get("decision-policies"))["items"]
+    return page.show("decisions.html", customer=customer, found=found, policies=policies)
+
+
+@router.get("/customers/{customer_id}/decide/{slug}")
+async def show_application(page: SignedIn, customer_id: str, slug: str) -> Response:
+    return await _application_page(page, customer_id, slug, {}, {})
+
+
+@router.post("/customers/{customer_id}/decide/{slug}")
+async def decide(page: SignedIn, customer_id: str, slug: str) -> Response:
+    """Store the attributes that were changed and decide; as a what-if, decide as if they were changed."""
+    form = await page.form()
+    policy = await page.get("decision-policies", slug)
+    stored = await _attributes(page, customer_id)
+    inputs, faults = declared.read(policy["declaredInputs"], form, "input")
+    given, wrong = declared.read(policy["attributes"], form, "attribute")
+    names = [each["name"] for each in policy["attributes"]]
+    changed = {name: given.get(name) for name in names if given.get(name) != stored.get(name)}
+    if not (faults := faults | wrong):
+        sent: dict[str, Any] = {"inputs": inputs}
+        try:
+            if form.get("action") == "what-if":
+                sent["attributeOverrides"] = changed
+            elif changed:
+                await page.put("customer", customer_id, "attributes", json={"attributes": changed})
+            path = ("customer", customer_id, "decision-policies", slug, "evaluate")
+            return page.to(f"/evaluations/{(await page.post(*path, json=sent))['evaluationId']}")
+        except Refused as refusal:
+            if refusal.is_about_the_person:
+                raise
+            members = ("inputs", "attributes", "attributeOverrides")
+            found = [declared.faults_of(refusal, member) for member in members]
+            faults = {"": refusal.detail} | found[0] | found[1] | found[2]
+    return await _application_page(page, customer_id, slug, dict(form), faults)
+
+
+@router.get("/evaluations/{evaluation_id}")
+async def show_decision(page: SignedIn, evaluation_id: str) -> Response:
+    return await _decision_page(page, evaluation_id)
+
+
+@router.post("/evaluations/{evaluation_id}/override")
+async def override(page: SignedIn, evaluation_id: str) -> Response:
+    """Override the outcome, or request it where a second person must approve it."""
+    form = await page.form()
+    sent = {name: str(form.get(name, "")) for name in ("outcome", "reason", "decidedBy")}
+    try:
+        done = await page.post("evaluations", evaluation_id, "override", json=sent)
+    except Refused as refusal:
+        if refusal.is_about_the_person:
+            raise
+        return await _decision_page(page, evaluation_id, refusal, sent)
+    is_requested = "approvalId" in done
+    said = (
+        "The override is requested: somebody else must approve it." if is_requested else "The decision is overridden."
+    )
+    return page.to(f"/evaluations/{evaluation_id}", said)
+
+
+@router.get("/evaluations/{evaluation_id}/changes")
+async def show_changes(page: SignedIn, evaluation_id: str) -> Response:
+    """Show what would change the outcome, from today's data and the inputs of the decision."""
+    found = await page.get("evaluations", evaluation_id)
+    case = found["record"]["case"]
+    overridden = {name: each["value"] for name, each in case["attributes"].items() if each["from"] == "overridden"}
+    sent = {"inputs": case["inputs"], "attributeOverrides": overridden, "version": found["policyVersion"]}
+    path = ("customer", found["customerId"], "decision-policies", found["slug"], "sensitivity")
+    changes = await page.post(*path, json=sent)
+    metrics = await _metrics(page, found)
+    return page.show("decision-changes.html", found=found, changes=changes, metrics=metrics)
+
+
+@router.get("/evaluations/{evaluation_id}/figure")
+async def show_figure(
+    page: SignedIn,
+    evaluation_id: str,
+    figure: Annotated[str, Query()] = "",
+    number: Annotated[str, Query(alias="page")] = "1",
+) -> Response:
+    """Show the transactions behind a metric as the decision read it."""
+    found = await page.get("evaluations", evaluation_id)
+    lineage = await page.get("evaluations", evaluation_id, "lineage", figure=figure, page=number, count=ON_PAGE)
+    metrics = await _metrics(page, found)
+    metric = metrics.get(lineage["figure"].strip("/").partition("/")[0])
+    return page.show("decision-figure.html", found=found, lineage=lineage, metric=metric)
+
+
+@router.get("/evaluations/{evaluation_id}/letter")
+async def show_letter(page: SignedIn, evaluation_id: str) -> Response:
+    return as_sent(await page.file("evaluations", evaluation_id, "letter.html"))
+
+
+@router.get("/evaluations/{evaluation_id}/letter.pdf")
+async def show_letter_as_pdf(page: SignedIn, evaluation_id: str) -> Response:
+    return as_sent(await page.file("evaluations", evaluation_id, "letter.pdf"))
+
+
+async def _application_page(
+    page: Page, customer_id: str, slug: str, sent: Mapping[str, Any], faults: Mapping[str, str]
+) -> Response:
+    customer = await page.get("customer", customer_id)
+    policy = await page.get("decision-policies", slug)
+    stored = await _attributes(page, customer_id)
+    values = sent or {f"attribute.{name}": value for name, value in stored.items()}
+    inputs = declared.fields(policy["declaredInputs"], "input", values, faults)
+    attributes = declared.fields(policy["attributes"], "attribute", values, faults)
+    shown = {"inputs": inputs, "attributes": attributes, "fault": faults.get("", "")}
+    return page.show("decide.html", 400 if faults else 200, customer=customer, policy=policy, **shown)
+
+
+async def _attributes(page: Page, customer_id: str) -> dict[str, Any]:
+    """Return the customer's attributes that are available now."""
+    found = (await page.get("customer", customer_id, "attributes", page=1, count=1))["attributes"]
+    return {name: each["value"] for name, each in found.items() if each["available"]}
+
+
+async def _decision_page(
+    page: Page, evaluation_id: str, refusal: Refused | None = None, sent: Mapping[str, str] | None = None
+) -> Response:
+    found = await page.get("evaluations", evaluation_id)
+    customer = await page.get("customer", found["customerId"])
+    record = found["record"]
+    answer, metrics = record["answer"], await _metrics(page, found)
+    is_real = not found["whatIf"] and found["shadowOf"] is None
+    outcome = found["overriddenOutcome"] or found["outcome"]
+    status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
+    return page.show(
+        "decision.html",
+        status,
+        found=found,
+        customer=customer,
+        case=record["case"],
+        verdict=answer["verdict"],
+        limits=answer["computedLimits"],
+        products={each["productId"]: each["name"] for each in answer["products"]},
+        attributes=answer["attributes"],
+        metrics=[
+            {**metric, **record["metrics"][slug]} for slug, metric in metrics.items() if slug in record["metrics"]
+        ],
+        steps=[
+            {**step, "rules": [_rule(each, metrics) for each in step["rules"]]} for step in record["trace"]["steps"]
+        ],
+        is_real=is_real,
+        has_letter=is_real and outcome != "indeterminate",
+        fault=fault,
+        sent=sent or {"outcome": "", "reason": "", "decidedBy": page.session.user.name},
+    )
+
+
+async def _metrics(page: Page, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics that the decision's version reads or shows, by slug."""
+    policy = await page.get("decision-policies", found["slug"], version=found["policyVersion"])
+    return {each["slug"]: each for each in policy["metrics"]}
+
+
+def _rule(traced: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a traced rule with the values that its condition read, each once."""
+    read = {(kind, name): value for kind, name, value in _read(traced["condition"])}
+    values: Sequence[dict[str, Any]] = [
+        {
+            "name": metrics[name]["name"] if name in metrics else name,
+            "value": value,
+            "format": metrics[name]["format"] if name in metrics else "",
+            "slug": name if kind == "metric" else None,
+        }
+        for (kind, name), value in read.items()
+    ]
+    return {"code": traced["code"], "counted": traced["counted"], "read": values}
+
+
+def _read(node: Mapping[str, Any]) -> Iterator[tuple[str, str, Decimal | str | bool | None]]:
+    """Yield kind, name and value of what a traced condition reads."""
+    for kind in LEAVES:
+        if kind in node:
+            yield kind, node[kind], node["value"]
+    for each in node.get("of", ()):
+        yield from _read(each)

@@ -1,0 +1,249 @@
+"""Decision policies: list, read, edit with a check, publish, archive, and backtest them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from api.console import declared, documents
+from api.console.calls import Refused
+from api.console.declared import as_number
+from api.console.rendering import as_json, as_sent
+from api.console.routes import PageRoute
+from api.console.visits import Page, SignedIn
+from pipelines.decisions import Policy
+from pipelines.decisions.authoring.text import as_yaml
+from pipelines.vocabulary.errors import InvalidRequest
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+ON_PAGE = 20
+NEW = """\
+slug: my-policy
+name: My policy
+defaultOutcome: conditional
+defaultReason:
+  code: NO_RULE
+  message: No rule decided.
+  customerMessage: We need to look at your application ourselves.
+declaredInputs:
+  - {name: requestedAmount, kind: decimal, meaning: "The requested amount, in AUD."}
+steps: []
+"""
+
+
+@router.get("/policies")
+async def show_policies(
+    page: SignedIn, archived: Annotated[str, Query()] = "", number: Annotated[str, Query(alias="page")] = "1"
+) -> Response:
+    which = {"includeDrafts": True, "includeArchived": archived == "yes"}
+    found = await page.get("decision-policies", **which, page=number, pageSize=ON_PAGE)
+    found |= {"currentPage": found["page"], "totalPages": -(-found["totalCount"] // ON_PAGE)}
+    return page.show("policies.html", found=found, archived=archived)
+
+
+@router.get("/policies/new")
+async def show_new_policy(page: SignedIn) -> Response:
+    return _edit_page(page, None, NEW)
+
+
+@router.post("/policies/new")
+async def create_policy(page: SignedIn) -> Response:
+    return await _edited(page, None)
+
+
+@router.get("/policies/{slug}")
+async def show_policy(page: SignedIn, slug: str, version: Annotated[str, Query()] = "") -> Response:
+    return await _policy_page(page, slug, version)
+
+
+@router.get("/policies/{slug}/edit")
+async def show_policy_editor(page: SignedIn, slug: str, version: Annotated[str, Query()] = "") -> Response:
+    shown = await _shown_version(page, slug, version, await _versions(page, slug))
+    return _edit_page(page, slug, _text_of(shown))
+
+
+@router.post("/policies/{slug}/edit")
+async def edit_policy(page: SignedIn, slug: str) -> Response:
+    return await _edited(page, slug)
+
+
+@router.post("/policies/{slug}/publish")
+async def publish_policy(page: SignedIn, slug: str) -> Response:
+    """Publish a version, or request it where a second person must approve it."""
+    version = as_number(await page.form(), "version")
+    try:
+        done = await page.post("decision-policies", slug, "publish", json={"version": version})
+    except Refused as refusal:
+        return await _refused(page, slug, refusal)
+    if "approvalId" in done:
+        return page.to(f"/policies/{slug}", "The publication is requested: somebody else must approve it.")
+    return page.to(f"/policies/{slug}", f"Version {done['version']} is published: it decides from now on.")
+
+
+@router.post("/policies/{slug}/challenger")
+async def set_challenger(page: SignedIn, slug: str) -> Response:
+    """Let a draft decide beside the published version for a share of the customers; 0 percent ends it."""
+    form = await page.form()
+    version, percent = as_number(form, "version"), as_number(form, "percent")
+    try:
+        if percent == 0:
+            await page.delete("decision-policies", slug, "challenger")
+            return page.to(f"/policies/{slug}", "No draft decides beside the published version any more.")
+        await page.put("decision-policies", slug, "challenger", json={"version": version, "percent": percent})
+    except Refused as refusal:
+        return await _refused(page, slug, refusal)
+    said = f"Version {version} decides beside the published version for {percent} % of the customers, without effect."
+    return page.to(f"/policies/{slug}", said)
+
+
+@router.post("/policies/{slug}/archive")
+async def archive_policy(page: SignedIn, slug: str) -> Response:
+    await page.form()
+    await page.post("decision-policies", slug, "archive")
+    return page.to(f"/policies/{slug}", "The policy is archived: it decides nothing.")
+
+
+@router.post("/policies/{slug}/unarchive")
+async def unarchive_policy(page: SignedIn, slug: str) -> Response:
+    await page.form()
+    await page.post("decision-policies", slug, "unarchive")
+    return page.to(f"/policies/{slug}", "The policy is taken back from the archive.")
+
+
+@router.get("/policies/{slug}/backtests")
+async def show_backtests(page: SignedIn, slug: str, number: Annotated[str, Query(alias="page")] = "1") -> Response:
+    return await _backtests_page(page, slug, number, {}, {})
+
+
+@router.post("/policies/{slug}/backtests")
+async def start_backtest(page: SignedIn, slug: str) -> Response:
+    """Start a backtest of a version, with the same inputs for all customers."""
+    form = await page.form()
+    policy = await _shown_version(page, slug, "", await _versions(page, slug))
+    inputs, faults = declared.read(policy["declaredInputs"], form, "input")
+    against = str(form.get("against", ""))
+    sent = {
+        "version": as_number(form, "version"),
+        "against": int(against) if against.isdecimal() else against,
+        "asOf": [form["asOf"]] if form.get("asOf") else None,
+        "inputs": inputs,
+    }
+    if not faults:
+        try:
+            job = await page.post("decision-policies", slug, "backtest", json=sent)
+            return page.to(f"/policies/{slug}/backtests/{job['jobId']}", "The backtest has started.")
+        except Refused as refusal:
+            if refusal.is_about_the_person:
+                raise
+            faults = {"": refusal.detail, **declared.faults_of(refusal, "inputs")}
+    return await _backtests_page(page, slug, "1", dict(form), faults)
+
+
+@router.get("/policies/{slug}/backtests/{backtest_id}")
+async def show_backtest(page: SignedIn, slug: str, backtest_id: str) -> Response:
+    backtest = await page.get("decision-policies", slug, "backtests", backtest_id)
+    job = await page.get("jobs", backtest_id, "status")
+    return page.show("backtest.html", slug=slug, backtest=backtest, error=job["error"])
+
+
+@router.get("/policies/{slug}/backtests/{backtest_id}/page")
+async def show_backtest_page(page: SignedIn, slug: str, backtest_id: str) -> Response:
+    return as_sent(await page.file("decision-policies", slug, "backtests", backtest_id, "page.html"))
+
+
+async def _refused(page: Page, slug: str, refusal: Refused) -> Response:
+    """Show the policy with what was refused."""
+    if refusal.is_about_the_person:
+        raise refusal
+    return await _policy_page(page, slug, "", refusal)
+
+
+async def _policy_page(page: Page, slug: str, version: str, refusal: Refused | None = None) -> Response:
+    versions = await _versions(page, slug)
+    shown = await _shown_version(page, slug, version, versions)
+    published = next((each["version"] for each in versions if each["state"] == "published"), None)
+    changes = []
+    if published is not None and published != shown["version"]:
+        changes = (await page.get("decision-policies", slug, "diff", to=shown["version"]))["changes"]
+    status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
+    names = {"published": published, "changes": changes, "versions": versions, "fault": fault}
+    return page.show("policy.html", status, policy=shown, text=_text_of(shown), **names)
+
+
+async def _versions(page: Page, slug: str) -> Sequence[Mapping[str, Any]]:
+    """Return the newest versions of the policy."""
+    found: list[Mapping[str, Any]] = (await page.get("decision-policies", slug, "versions", page=1, count=ON_PAGE))[
+        "versions"
+    ]
+    return found
+
+
+async def _shown_version(page: Page, slug: str, version: str, versions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the chosen version, or the published one, or the newest of a policy that was never published."""
+    is_published = any(each["state"] == "published" for each in versions)
+    chosen = version or ("" if is_published else versions[0]["version"])
+    shown: dict[str, Any] = await page.get("decision-policies", slug, version=chosen)
+    return shown
+
+
+def _text_of(version: Mapping[str, Any]) -> str:
+    return as_yaml(Policy.model_validate_json(as_json(version["document"])))
+
+
+async def _edited(page: Page, slug: str | None) -> Response:
+    """Check or save the text of a form. Warnings that the form accepts are acknowledged."""
+    form = await page.form()
+    text, is_saved = str(form.get("document", "")), form.get("action") == "save"
+    try:
+        document = documents.read(text)
+        own_slug = slug or str(document.get("slug", ""))
+        if not own_slug:
+            return _edit_page(page, slug, text, "The document must have a slug.", status=400)
+        found = await page.post("decision-policies", own_slug, "check", json=document)
+        accepted = set(form.getlist("accept"))
+        acknowledged = [each for each in found["warnings"] if _key(each) in accepted]
+        if is_saved and not found["faults"] and len(acknowledged) == len(found["warnings"]):
+            named = [{"code": each["code"], "pointer": each["pointer"]} for each in acknowledged]
+            saved = await page.put("decision-policies", own_slug, json=document | {"acknowledge": named})
+            where = f"/policies/{own_slug}?version={saved['version']}"
+            return page.to(where, f"Version {saved['version']} is stored as a draft.")
+    except InvalidRequest as refusal:
+        return _edit_page(page, slug, text, refusal.detail, status=400)
+    except Refused as refusal:
+        if refusal.is_about_the_person:
+            raise
+        return _edit_page(page, slug, text, refusal.detail, status=refusal.status)
+    return _edit_page(page, slug, text, found=found, accepted=accepted, status=400 if is_saved else 200)
+
+
+def _key(finding: Mapping[str, str]) -> str:
+    """Return what the form sends for a warning that is accepted."""
+    return f"{finding['code']} {finding['pointer']}"
+
+
+def _edit_page(
+    page: Page,
+    slug: str | None,
+    text: str,
+    fault: str = "",
+    *,
+    found: Mapping[str, Any] | None = None,
+    accepted: Collection[str] = (),
+    status: int = 200,
+) -> Response:
+    warnings = [] if found is None else [{**each, "key": _key(each)} for each in found["warnings"]]
+    values = {"fault": fault, "found": found, "warnings": warnings, "accepted": accepted}
+    return page.show("policy-edit.html", status, slug=slug, text=text, **values)
+
+
+async def _backtests_page(
+    page: Page, slug: str, number: str, sent: Mapping[str, Any], faults: Mapping[str, str]
+) -> Response:
+    found = await page.get("decision-policies", slug, "backtests", page=number, count=ON_PAGE)
+    versions = await _versions(page, slug)
+    policy = await _shown_version(page, slug, "", versions)
+    fields = declared.fields(policy["declaredInputs"], "input", sent, faults)
+    numbered = [(str(each["version"]), f"Version {each['version']}, {each['state']}") for each in versions]
+    values = {"found": found, "numbered": numbered, "fields": fields, "sent": sent, "fault": faults.get("", "")}
+    return page.show("backtests.html", 400 if faults else 200, policy=policy, **values)

@@ -13,7 +13,7 @@ UNKNOWN = "–"
 MINUS = "−"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CODE = re.compile("[a-z][A-Za-z0-9_]*")
-_ACRONYMS = re.compile(r"\b(ato|bas|gst|payg|abn|bsb|atm|eftpos|hhi|pd)\b", re.IGNORECASE)
+_ACRONYMS = re.compile(r"\b(ato|bas|gst|payg|abn|bsb|atm|eftpos|hhi|pd|ppsr)\b", re.IGNORECASE)
 _SIZES = ((10**12, "tn"), (10**9, "b"), (10**6, "m"), (10**3, "k"))
 
 

@@ -12,6 +12,8 @@ from api.console.calls import Refused
 from api.console.rendering import as_sent
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
+from pipelines.decisions import INDETERMINATE
+from pipelines.pages.wording import words_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
@@ -94,7 +96,9 @@ async def show_changes(page: SignedIn, evaluation_id: str) -> Response:
     path = ("customer", found["customerId"], "decision-policies", found["slug"], "sensitivity")
     changes = await page.post(*path, json=sent)
     metrics = await _metrics(page, found)
-    return page.show("decision-changes.html", found=found, changes=changes, metrics=metrics)
+    shown = [_change(each, metrics) for each in changes["sensitivities"]]
+    changes["sensitivities"] = [each for each in shown if each["at"]]
+    return page.show("decision-changes.html", found=found, changes=changes)
 
 
 @router.get("/evaluations/{evaluation_id}/figure")
@@ -168,7 +172,7 @@ async def _decision_page(
             {**step, "rules": [_rule(each, metrics) for each in step["rules"]]} for step in record["trace"]["steps"]
         ],
         is_real=is_real,
-        has_letter=is_real and outcome != "indeterminate",
+        has_letter=is_real and outcome != INDETERMINATE,
         fault=fault,
         sent=sent or {"outcome": "", "reason": "", "decidedBy": page.session.user.name},
     )
@@ -178,6 +182,18 @@ async def _metrics(page: Page, found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metrics that the decision's version reads or shows, by slug."""
     policy = await page.get("decision-policies", found["slug"], version=found["policyVersion"])
     return {each["slug"]: each for each in policy["metrics"]}
+
+
+def _change(found: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes of a number that a person can aim at or, if there are none, the exact ones.
+
+    Values so large that they can't be computed with are left out: they make the outcome indeterminate.
+    """
+    metric = metrics.get(found["name"], {}) if found["kind"] == "metric" else {}
+    exact = found["changes"] or [each for each in (found["below"], found["above"]) if each is not None]
+    decided = [each for each in found["suggestions"] or exact if each["outcome"] != INDETERMINATE]
+    title = metric.get("name") or words_of(found["name"])
+    return {"title": title, "format": metric.get("format", ""), "value": found["value"], "at": decided}
 
 
 def _rule(traced: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,168 @@
+"""Pages for decisions: the application, the decision with its reasons, overrides and the letter."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import requests
+
+from api.reports import browser
+from storage.access.roles import Role
+from storage.core.models import ApprovalKind
+from storage.core.store import Store
+from tests.api.conftest import Client, new_client, require_approvals
+from tests.api.console.visitor import Visitor, visit_as
+from tests.api.core.test_evaluate import SLUG, saved
+from tests.api.worker import end_submissions
+from tests.pipelines.pages.documents import parsed
+
+HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 100
+FORM = {"input.amount": "50,000", "input.secured": "yes", "input.purpose": "stock", "attribute.score": "684"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A lender with a customer and a published policy, and a signed-in person of each role."""
+
+    store: Store
+    client: Client
+    customer_id: str
+    people: Mapping[Role, Visitor]
+
+    @property
+    def form(self) -> str:
+        return f"/customers/{self.customer_id}/decide/{SLUG}"
+
+    def decided(self, **fields: object) -> str:
+        """Decide by the form as an analyst; return the address of the decision."""
+        analyst = self.people[Role.ANALYST]
+        answer = analyst.send(self.form, {"csrf": analyst.csrf, "action": "decide"} | FORM | fields)
+        assert answer.status_code == 303, answer.text
+        return str(answer.headers["location"])
+
+
+@pytest.fixture
+def place(store: Store, base_url: str, client: Client) -> Place:
+    saved(store, client)
+    customer_id = client.new_customer(name=f"Bakery & {HOSTILE}")
+    client.submitted(customer_id)
+    end_submissions(store)
+    return Place(store, client, customer_id, {role: visit_as(store, base_url, client.client_id, role) for role in Role})
+
+
+def shown(answer: requests.Response, status: int = 200) -> str:
+    """Return the words of a page, after checking that no text has become markup."""
+    assert answer.status_code == status, answer.text
+    assert "<script>alert" not in answer.text
+    assert "\u202e" not in answer.text
+    return " ".join(parsed(answer.text).text.split())
+
+
+def attributes(client: Client, customer_id: str) -> dict[str, Any]:
+    found = client.get(f"/v1/customer/{customer_id}/attributes").json()["data"]["attributes"]
+    return {name: each["value"] for name, each in found.items()}
+
+
+def test_the_form_has_what_the_policy_declares(place: Place) -> None:
+    page = parsed(place.people[Role.ANALYST].get(place.form).text)
+    names = [each.attributes["name"] for each in page.all("input", "select") if "." in each.attributes.get("name", "")]
+    assert names == ["input.amount", "input.secured", "input.purpose", "attribute.score", "attribute.loan.purpose"]
+    assert "For Bakery & <script>" in page.text.replace("\n", " ")
+
+
+def test_a_decision_stores_changed_attributes_and_a_try_does_not(place: Place) -> None:
+    tried = place.decided(action="what-if")
+    assert attributes(place.client, place.customer_id) == {}
+    real = place.decided()
+    assert attributes(place.client, place.customer_id) == {"score": 684}
+    analyst = place.people[Role.ANALYST]
+    assert "What-if: Proceed" in shown(analyst.get(tried))
+    text = shown(analyst.get(real))
+    for words in ("Decision: Proceed", "Overdraft: $50,000.00 of $68,400.00, limited by: No more than asked", "Letter"):
+        assert words in text
+    page = analyst.get(place.form).text
+    assert re.search('name="attribute.score"[^>]*value="684"', page)
+    cleared = place.decided(**{"attribute.score": ""})
+    assert attributes(place.client, place.customer_id) == {}
+    undecided = shown(analyst.get(cleared))
+    assert "Decision: Indeterminate" in undecided
+    assert "What would resolve it Set the customer's attribute score" in undecided
+    assert "Letter" not in undecided
+
+
+def test_faults_are_shown_beside_their_fields(place: Place) -> None:
+    analyst = place.people[Role.ANALYST]
+    for fields, words in (
+        ({"input.amount": ""}, "The input amount is missing."),
+        ({"input.amount": "much"}, "Type a number."),
+        ({"attribute.score": "NaN"}, "Type a number."),
+        ({"input.amount": "1e20"}, "amount must be a number"),
+        ({"input.secured": "perhaps"}, "Choose yes or no."),
+        ({"input.purpose": "x" * 2_000}, "purpose must be a text"),
+    ):
+        answer = analyst.post(place.form, **{"action": "decide"} | FORM | fields)
+        assert words in shown(answer, 400), fields
+    assert attributes(place.client, place.customer_id) in ({}, {"score": 684})
+
+
+def test_a_decision_shows_why_and_what_would_change_it(place: Place) -> None:
+    address = place.decided(**{"attribute.score": "400"})
+    analyst = place.people[Role.ANALYST]
+    text = shown(analyst.get(address))
+    for words in ("Decision: Blocked", "SCORE internally", "To the applicant: SCORE for the customer", "Score: 400"):
+        assert words in text, words
+    changes = shown(analyst.get(f"{address}/changes"))
+    assert "Score 400 500 Proceed" in changes
+    figure = shown(analyst.get(f"{address}/figure?figure=/history_days"))
+    assert "As of" in figure
+    assert analyst.get(f"{address}/figure?figure=/nothing").status_code == 404
+    listed = shown(analyst.get(f"/customers/{place.customer_id}/decisions"))
+    assert f"{SLUG}, version 1 Blocked Decision" in listed
+
+
+def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None:
+    address = place.decided(**{"attribute.score": "400"})
+    said = {"outcome": "proceed", "reason": HOSTILE, "decidedBy": "J. Citizen"}
+    analyst, approver = place.people[Role.ANALYST], place.people[Role.APPROVER]
+    assert "Override this decision" not in shown(analyst.get(address))
+    assert analyst.post(f"{address}/override", **said).status_code == 403
+    assert "reason is text" in shown(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
+    require_approvals(place.store, place.client, ApprovalKind.OVERRIDE)
+    assert "somebody else must approve it" in shown(approver.post(f"{address}/override", **said))
+    assert "Decision: Blocked" in shown(approver.get(address))
+    require_approvals(place.store, place.client)
+    text = shown(approver.post(f"{address}/override", **said))
+    for words in ("The decision is overridden.", "Decision: Proceed", "own outcome was Blocked", "J. Citizen"):
+        assert words in text
+
+
+def test_the_letter_is_the_apis(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = place.decided()
+    analyst = place.people[Role.ANALYST]
+    monkeypatch.setattr(browser, "pdf_of", lambda _: b"%PDF")
+    for kind, path in (("letter.html", "letter"), ("letter.pdf", "letter.pdf")):
+        page, sent = analyst.get(f"{address}/{path}"), place.client.get(f"/v1{address}/{kind}")
+        assert page.content == sent.content
+        for header in ("content-type", "content-security-policy"):
+            assert page.headers.get(header) == sent.headers.get(header)
+
+
+def test_roles_and_clients_see_what_the_api_lets_them(place: Place, store: Store, base_url: str) -> None:
+    address = place.decided()
+    other = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
+    pages = (
+        place.form,
+        f"/customers/{place.customer_id}/decisions",
+        address,
+        f"{address}/changes",
+        f"{address}/figure",
+        f"{address}/letter",
+    )
+    for path in pages:
+        statuses = {role: visitor.get(path).status_code for role, visitor in place.people.items()}
+        assert statuses == {role: 403 if role is Role.VIEWER else 200 for role in Role}, path
+        assert other.get(path).status_code == 404, path
+    assert other.post(place.form, **FORM).status_code == 404
+    assert other.post(f"{address}/override", outcome="proceed", reason="No", decidedBy="X").status_code == 404

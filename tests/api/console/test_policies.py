@@ -1,0 +1,160 @@
+"""Pages for policies and approvals: write, check, publish with a second person, backtest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+import requests
+import yaml
+
+from assets.portfolio import portfolio_jobs
+from storage.access.roles import Role
+from storage.core.models import ApprovalKind
+from storage.core.store import Store
+from tests.api.conftest import Client, new_client, require_approvals, spending_ruleset
+from tests.api.console.test_decisions import HOSTILE, shown
+from tests.api.console.visitor import Visitor, visit_as
+from tests.api.decisions.test_policies import document, lenient, states
+
+SLUG = "overdraft"
+EDIT = f"/policies/{SLUG}/edit"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A lender with a signed-in person of each role, and two more approvers."""
+
+    store: Store
+    client: Client
+    people: Mapping[Role, Visitor]
+    second: Visitor
+
+    def save(self, text: str, path: str = EDIT, **fields: object) -> requests.Response:
+        return self.people[Role.ANALYST].post(path, document=text, **{"action": "save"} | fields)
+
+    def published(self) -> None:
+        assert self.save(as_text(), "/policies/new").status_code == 200
+        assert self.people[Role.APPROVER].post(f"/policies/{SLUG}/publish", version=1).status_code == 200
+
+
+@pytest.fixture
+def desk(store: Store, base_url: str, client: Client) -> Desk:
+    people = {role: visit_as(store, base_url, client.client_id, role) for role in Role}
+    return Desk(store, client, people, visit_as(store, base_url, client.client_id, Role.APPROVER))
+
+
+def as_text(**changes: object) -> str:
+    return yaml.safe_dump({"slug": SLUG} | document(**changes), allow_unicode=True)
+
+
+def test_a_policy_is_written_checked_published_and_archived(desk: Desk) -> None:
+    analyst, approver = desk.people[Role.ANALYST], desk.people[Role.APPROVER]
+    assert "There are no policies yet" in shown(analyst.get("/policies"))
+    text = shown(desk.save(as_text(notes=HOSTILE), "/policies/new"))
+    assert "Version 1 is stored as a draft." in text
+    assert "Publish version 1" not in text
+    assert "Publish version 1" in shown(approver.get(f"/policies/{SLUG}"))
+    assert "Version 1 is published" in shown(approver.post(f"/policies/{SLUG}/publish", version=1))
+    assert shown(desk.save(as_text(defaultOutcome="proceed", notes="Another.")))
+    newer = shown(analyst.get(f"/policies/{SLUG}?version=2"))
+    assert "What differs from the published version 1" in newer
+    assert "decides beside the published" in shown(analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=10))
+    assert "No draft decides" in shown(analyst.post(f"/policies/{SLUG}/challenger", version=2, percent=0))
+    assert states(desk.client, SLUG) == {1: "published", 2: "draft"}
+    assert "Archived" in shown(analyst.post(f"/policies/{SLUG}/archive"))
+    assert "There are no policies yet" in shown(analyst.get("/policies"))
+    assert SLUG in shown(analyst.get("/policies?archived=yes"))
+    assert "is archived" in shown(approver.post(f"/policies/{SLUG}/publish", version=2), 409)
+    assert "taken back" in shown(analyst.post(f"/policies/{SLUG}/unarchive"))
+
+
+def test_a_text_that_cannot_be_saved_is_shown_again_with_its_faults(desk: Desk) -> None:
+    for text, words in (
+        ("name: [", "not valid YAML"),
+        ("just a text", "must have members"),
+        ("name: Without a slug", "must have a slug"),
+        (as_text(defaultOutcome="perhaps", name=HOSTILE[:50]), "1 fault"),
+        (yaml.safe_dump({"slug": SLUG} | lenient()), "1 warning to accept"),
+        ("slug: a/../b\nname: X", "fault"),
+        ("slug: x\nname: 9e999\ndefaultOutcome: 2026-01-01\n1: {2: 3}", "fault"),
+    ):
+        for action, status in (("check", (200, 400)), ("save", (400,))):
+            answer = desk.save(text, "/policies/new", action=action)
+            assert answer.status_code in status, text
+            assert words in shown(answer, answer.status_code), text
+    assert desk.client.get("/v1/decision-policies?includeDrafts=true").json()["data"]["totalCount"] == 0
+    accepted = "DecisionPolicy.LenientCap /limits/0/caps/0/onUnavailable"
+    text = yaml.safe_dump({"slug": SLUG} | lenient())
+    assert "stored as a draft" in shown(desk.save(text, "/policies/new", accept=accepted))
+
+
+def test_a_second_person_approves(desk: Desk) -> None:
+    desk.published()
+    desk.save(as_text(notes="Another version."))
+    require_approvals(desk.store, desk.client, *ApprovalKind)
+    first = desk.people[Role.APPROVER]
+    assert "somebody else must approve it" in shown(first.post(f"/policies/{SLUG}/publish", version=2))
+    desk.client.post("/v1/monitoring/rulesets", spending_ruleset("spending", [desk.client.new_customer()]))
+    own, other = shown(first.get("/approvals")), shown(desk.second.get("/approvals"))
+    for text in (own, other):
+        assert f"Publish version 2 of {SLUG}" in text
+        assert "Activate a new ruleset, spending" in text
+    assert "You requested this: somebody else must decide." in own
+    assert "Requested by Ada, approver" in other
+    assert "Requested by an API key" in other
+    listed = desk.client.get("/v1/approvals?status=pending").json()["data"]["approvals"]
+    by_kind = {each["kind"]: f"/approvals/{each['approvalId']}" for each in listed}
+    assert "Another person" in shown(first.post(f"{by_kind['publish']}/approve"), 409)
+    assert desk.people[Role.ANALYST].post(f"{by_kind['publish']}/approve").status_code == 403
+    assert "It is approved and done." in shown(desk.second.post(f"{by_kind['publish']}/approve"))
+    assert "reason is text" in shown(desk.second.post(f"{by_kind['activate']}/decline"), 400)
+    assert "It is declined." in shown(desk.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE))
+    assert states(desk.client, SLUG) == {1: "retired", 2: "published"}
+    assert "Nothing waits for an approval." in shown(first.get("/approvals"))
+    declined = shown(first.get("/approvals?status=declined"))
+    assert "declined by Ada, approver" in declined
+    assert desk.second.get("/approvals?status=nonsense").status_code == 400
+
+
+def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
+    desk.published()
+    desk.client.new_customer()
+    desk.save(as_text(notes="Another version."))
+    analyst, path = desk.people[Role.ANALYST], f"/policies/{SLUG}/backtests"
+    assert "There are none yet." in shown(analyst.get(path))
+    sent = {"version": 2, "against": "published", "input.requestedAmount": "1"}
+    assert "input requestedAmount is missing" in shown(analyst.post(path, **sent | {"input.requestedAmount": ""}), 400)
+    assert "Type a number." in shown(analyst.post(path, **sent | {"input.requestedAmount": "x"}), 400)
+    answer = analyst.send(path, {"csrf": analyst.csrf} | sent)
+    assert answer.status_code == 303
+    address = answer.headers["location"]
+    assert 'hx-trigger="every 2s"' in analyst.get(address).text
+    assert analyst.get(f"{address}/page").status_code == 409
+    portfolio_jobs.run(desk.store, UUID(address.rpartition("/")[2]), lambda: datetime.now(UTC))
+    done = analyst.get(address)
+    assert "every 2s" not in done.text
+    assert "The whole comparison" in shown(done)
+    assert "Backtest of a decision policy" in shown(analyst.get(f"{address}/page"))
+    assert "version 2 with version 1" in shown(analyst.get(path))
+
+
+def test_roles_and_clients_see_what_the_api_lets_them(desk: Desk, store: Store, base_url: str) -> None:
+    desk.published()
+    all_roles, writers = set(Role), set(Role) - {Role.VIEWER}
+    other = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
+    for path, may in (
+        ("/policies", all_roles),
+        ("/approvals", writers),
+        (f"/policies/{SLUG}", all_roles),
+        (EDIT, all_roles),
+        (f"/policies/{SLUG}/backtests", writers),
+    ):
+        assert {role for role, visitor in desk.people.items() if visitor.get(path).status_code == 200} == may, path
+        assert other.get(path).status_code == (404 if SLUG in path else 200)
+    viewer = desk.people[Role.VIEWER]
+    for path, fields in ((EDIT, {"document": as_text()}), (f"/policies/{SLUG}/publish", {"version": 1})):
+        assert viewer.post(path, **fields).status_code == 403
+        assert other.post(path, **fields).status_code in (200, 404)
+    assert states(desk.client, SLUG) == {1: "published"}

@@ -62,6 +62,7 @@ def seeded(service: Service) -> House:
         "evaluation_id": evaluation["evaluationId"],
         "slug": next(iter(ASKED)),
         "version": "1",
+        "backtest_id": _backtest(lender),
         "ruleset_id": ruleset["rulesetId"],
         "match_id": match["matchId"],
         "user_id": user["userId"],
@@ -109,6 +110,15 @@ def _decide(lender: Lender, customer_ids: list[str]) -> dict[str, Any]:
         for slug, (_, inputs) in ASKED.items()
     ]
     return made[0]
+
+
+def _backtest(lender: Lender) -> str:
+    """Compare a draft of the first policy with the published version; return the id of the backtest."""
+    slug, (_, inputs) = next(iter(ASKED.items()))
+    lender.put(f"/decision-policies/{slug}", examples.load()[slug] | {"notes": "A draft."})
+    job_id: str = lender.post(f"/decision-policies/{slug}/backtest", {"inputs": inputs})["jobId"]
+    lender.finished([job_id])
+    return job_id
 
 
 def _watch(lender: Lender, customer_id: str) -> tuple[dict[str, Any], dict[str, Any]]:

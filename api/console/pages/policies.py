@@ -1,5 +1,6 @@
 """Decision policies: list, read, edit with a check, publish, archive, and backtest them."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -14,10 +15,12 @@ from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.decisions import Policy
 from pipelines.decisions.authoring.text import as_yaml
+from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.vocabulary.errors import InvalidRequest
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_PAGE = 20
+NO_SLUG = "The document must have a slug: up to 63 small letters, digits and hyphens."
 NEW = """\
 slug: my-policy
 name: My policy
@@ -198,8 +201,8 @@ async def _edited(page: Page, slug: str | None) -> Response:
     try:
         document = documents.read(text)
         own_slug = slug or str(document.get("slug", ""))
-        if not own_slug:
-            return _edit_page(page, slug, text, "The document must have a slug.", status=400)
+        if not re.fullmatch(POLICY_SLUG, own_slug):
+            return _edit_page(page, slug, text, NO_SLUG, status=400)
         found = await page.post("decision-policies", own_slug, "check", json=document)
         accepted = set(form.getlist("accept"))
         acknowledged = [each for each in found["warnings"] if _key(each) in accepted]

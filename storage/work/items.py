@@ -223,10 +223,14 @@ def find_alerts(
 def _find(
     r: Reading, client_id: UUID, conditions: Sequence[ColumnElement[bool]], now: datetime, page: Page | None
 ) -> Paged[Item]:
-    """Return items that meet conditions on the items' own columns. They are counted without what is shown of them."""
-    these = (items.c.client_id == client_id, *conditions)
-    rows = r.execute(limited(_SHOWN.where(*these).order_by(items.c.number.desc()), page))
-    return Paged([_item(row, now) for row in rows], total_of(r, select(items.c.number).where(*these)), page)
+    """Return items that meet conditions on the items' own columns, which indexes hold.
+
+    They are counted and skipped without what is shown of them, which makes late pages several times faster.
+    """
+    these = select(items.c.number).where(items.c.client_id == client_id, *conditions)
+    on_page = limited(these.order_by(items.c.number.desc()), page).subquery()
+    shown = _SHOWN.join(on_page, on_page.c.number == items.c.number).order_by(items.c.number.desc())
+    return Paged([_item(row, now) for row in r.execute(shown)], total_of(r, these), page)
 
 
 def _is_assigned(assignee: str | Unassigned | None) -> Sequence[ColumnElement[bool]]:

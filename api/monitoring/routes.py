@@ -26,6 +26,7 @@ from api.monitoring.rulesets import (
     with_counts,
 )
 from api.monitoring.schemas import (
+    CheckedRulesetView,
     LibraryRulesetView,
     LibraryView,
     MatchListView,
@@ -81,6 +82,13 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
         shown = {**with_counts(w, made, caller.today), "warnings": as_records(found.warnings)}
         location = {"Location": f"/v1/monitoring/rulesets/{made.ruleset_id}"}
         return caller.keep(w, answer(shown, status=201, headers=location))
+
+
+@router.post("/rulesets/check", response_model=enveloped(CheckedRulesetView))
+def check_ruleset(_: Watcher, sent: SentRuleset) -> Response:
+    """Check a document as creating it would, and store nothing. Whether its slug is free is not checked."""
+    found = checked(sent.document())
+    return answer({"faults": as_records(found.faults), "warnings": as_records(found.warnings)})
 
 
 @router.get("/rulesets", response_model=enveloped(RulesetListView), responses=refuses(CORRUPT))

@@ -116,6 +116,11 @@ class SavedRulesetView(RulesetView):
     warnings: list[FindingView] = Field(description="Likely mistakes, such as a condition that is never true.")
 
 
+class CheckedRulesetView(View):
+    faults: list[FindingView] = Field(description="All that must be corrected before the document can be saved.")
+    warnings: list[FindingView] = Field(description="Likely mistakes, such as a condition that is never true.")
+
+
 class RulesetListView(Counts):
     rulesets: list[RulesetView]
 

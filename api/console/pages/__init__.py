@@ -8,16 +8,20 @@ from api.console.pages import (
     decisions,
     operations,
     policies,
+    records,
     reports,
+    rulesets,
     start,
     transactions,
     uploads,
     webhooks,
+    work,
 )
 
 ROUTERS = (
     *(assets.router, signing_in.router, openid.router, start.router),
     *(customers.router, reports.router, transactions.router, uploads.router),
     *(decisions.router, policies.router, approvals.router),
+    *(work.router, records.router, rulesets.router),
     *(access.router, webhooks.router, operations.router),
 )

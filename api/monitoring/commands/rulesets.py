@@ -7,13 +7,12 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-import yaml
 
 from api.core.authoring import as_records
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
 from api.decisions.commands.policies import printing_faults
-from api.monitoring.rulesets import describe_matches, require_valid, with_counts
+from api.monitoring.rulesets import as_yaml, describe_matches, require_valid, with_counts
 from pipelines.decisions.canonical import fingerprint
 from pipelines.monitoring import Checked, Ruleset, checked, library, read_text, schema
 from pipelines.monitoring.library.listing import as_markdown
@@ -104,7 +103,7 @@ def pull(
     with opened_store() as store, store.db.reading() as r:
         stored = stored_rulesets.with_slug(r, client, slug)
         found = stored if version is None else _version(r, stored, version)
-    text = f"{found.document}\n" if as_json else _as_yaml(found.ruleset)
+    text = f"{found.document}\n" if as_json else as_yaml(found.ruleset)
     if file is None:
         typer.echo(text, nl=False)
     else:
@@ -293,9 +292,3 @@ def _line(match: Match) -> dict[str, Any]:
         "cause": match.cause,
         "rules": match.rules,
     }
-
-
-def _as_yaml(ruleset: Ruleset) -> str:
-    document = ruleset.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
-    return text

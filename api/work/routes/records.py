@@ -114,11 +114,8 @@ def download_attachment(caller: Worker, customer_id: CustomerId, attachment_id: 
     with caller.reading() as r:
         found = caller.attachment(r, customer_id, attachment_id)
     content = attachments.open_content(caller.store, found)
-    headers = {
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.file_name or 'attachment', safe='')}",
-        "X-Content-Type-Options": "nosniff",
-    }
-    return File(content, headers=headers)
+    name = quote(found.file_name or "attachment", safe="")
+    return File(content, headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"})
 
 
 @router.delete("/attachments/{attachmentId}", response_model=enveloped(AttachmentView))

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.http.answers import answer, encode, streamed, totals
-from api.http.dependencies import Allow, Caller, EvaluationId, MatchId, as_uuid
+from api.http.dependencies import Allow, Caller, EvaluationId, MatchId
 from api.http.documented import enveloped, refuses
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
@@ -33,6 +33,7 @@ from storage.access import keys, users
 from storage.access.roles import GRANTS
 from storage.core.database import Reading, Writing
 from storage.monitoring import rule_matches
+from storage.monitoring.rule_matches import Match
 from storage.work import items
 from storage.work.items import Action, Item, ItemAction
 
@@ -121,7 +122,7 @@ def list_alerts(caller: Worker, query: Annotated[WhichAlerts, Query()]) -> Respo
 def get_alert(caller: Worker, match_id: MatchId) -> Response:
     """Read an alert with the values that its rules read, and what people did with it."""
     with caller.reading() as r:
-        return answer(_alert(r, caller, as_uuid(match_id)))
+        return answer(_alert(r, caller, caller.match(r, match_id)))
 
 
 @router.post(
@@ -145,7 +146,7 @@ def act_on_alert(caller: Worker, match_id: MatchId, sent: SentAlertAction) -> Re
         _act(w, caller, match.match_id, action)
         caller.audit(w, AUDITED[action.action], matchId=match.match_id)
         location = {"Location": f"/v1/alerts/{match.match_id}"}
-        return caller.keep(w, answer(_alert(w, caller, match.match_id), status=201, headers=location))
+        return caller.keep(w, answer(_alert(w, caller, match), status=201, headers=location))
 
 
 def _act(w: Writing, caller: Caller, item_id: UUID, action: Action) -> None:
@@ -165,10 +166,10 @@ def _may_be_assigned(r: Reading, client_id: UUID, assignee: str) -> bool:
     return assignee in people or assignee in {str(each.key_id) for each in keys.find_keys(r, client_id)}
 
 
-def _alert(r: Reading, caller: Caller, match_id: UUID) -> dict[str, Any]:
-    item = items.get(r, caller.client_id, match_id, caller.now)
-    [match] = describe_matches(r, [rule_matches.get(r, caller.client_id, match_id)])
-    return {**describe_alert(item, match), "history": describe_history(items.history(r, item))}
+def _alert(r: Reading, caller: Caller, match: Match) -> dict[str, Any]:
+    item = items.get(r, caller.client_id, match.match_id, caller.now)
+    [described] = describe_matches(r, [match])
+    return {**describe_alert(item, described), "history": describe_history(items.history(r, item))}
 
 
 def _in_slices(caller: Caller, found: Sequence[Item]) -> Iterator[bytes]:

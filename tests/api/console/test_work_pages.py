@@ -1,0 +1,239 @@
+"""Pages of work: the queue, alerts, notes, attachments, history, and rulesets."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import requests
+
+from assets.portfolio import portfolio_jobs
+from storage.access.roles import Role
+from storage.core.store import Store
+from tests.api.conftest import Belongings, Client, new_client, spending_ruleset
+from tests.api.console.visitor import Visitor, visit_as
+
+HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 9_000
+WORKERS, WATCHERS = (Role.ANALYST, Role.APPROVER, Role.ADMIN), (Role.APPROVER, Role.ADMIN)
+
+
+class Desk:
+    """A client with an alert and the rest, and people of each role."""
+
+    def __init__(self, store: Store, base_url: str) -> None:
+        self.client = new_client(store, base_url)
+        self.ids = Belongings(store, self.client)
+        self.match_id = self.ids["matchId"]
+        self.customer = f"/customers/{self.ids['customerId']}"
+        self.alert, self.ruleset = f"/alerts/{self.match_id}", f"/rulesets/{self.ids['rulesetId']}"
+        self.people = {role: visit_as(store, base_url, self.client.client_id, role) for role in Role}
+
+    @property
+    def analyst(self) -> Visitor:
+        return self.people[Role.ANALYST]
+
+    @property
+    def admin(self) -> Visitor:
+        return self.people[Role.ADMIN]
+
+    def read(self, path: str) -> Any:
+        return self.client.get(f"/v1{path}").json()["data"]
+
+
+@pytest.fixture(scope="module")
+def desk(store: Store, base_url: str) -> Desk:
+    return Desk(store, base_url)
+
+
+def pages(desk: Desk) -> Mapping[str, tuple[Role, ...]]:
+    """Return each page with the roles that may see it."""
+    simulation = f"{desk.ruleset}/simulations/{desk.ids['simulationId']}"
+    return {
+        "/work": WORKERS,
+        "/work?kind=alert&assignee=me": WORKERS,
+        desk.alert: WORKERS,
+        f"{desk.alert}/figure?figure=/spent_30d": WORKERS,
+        f"{desk.customer}/notes": WORKERS,
+        f"{desk.customer}/history": WORKERS,
+        f"{desk.customer}/monitoring": WORKERS,
+        f"{desk.customer}/monitoring?state=open": WORKERS,
+        "/rulesets": WATCHERS,
+        "/rulesets?archived=yes": WATCHERS,
+        "/rulesets/library": WATCHERS,
+        "/rulesets/new": WATCHERS,
+        "/rulesets/new?from=data-stale": WATCHERS,
+        desk.ruleset: WATCHERS,
+        f"{desk.ruleset}/edit": WATCHERS,
+        f"{desk.ruleset}/simulations": WATCHERS,
+        simulation: WATCHERS,
+        f"{simulation}/page": WATCHERS,
+    }
+
+
+def test_pages_are_for_the_roles_that_may_see_them(
+    desk: Desk, store: Store, base_url: str, subtests: pytest.Subtests
+) -> None:
+    stranger = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
+    for path, roles in pages(desk).items():
+        for role, person in desk.people.items():
+            with subtests.test(f"{path} {role}"):
+                answer = person.get(path)
+                assert answer.status_code == (200 if role in roles else 403), answer.text
+                assert answer.headers["content-type"].startswith("text/html")
+        if any(id_ in path for id_ in (desk.match_id, desk.ids["customerId"], desk.ids["rulesetId"])):
+            with subtests.test(f"{path} of another client"):
+                assert stranger.get(path).status_code == 404
+
+
+def test_the_start_page_is_the_queue(desk: Desk) -> None:
+    assert "<h1>Work</h1>" in desk.analyst.get("/").text
+    assert "<h1>Your account</h1>" in desk.people[Role.VIEWER].get("/").text
+
+
+def test_an_alert_is_worked_on(desk: Desk) -> None:
+    page = desk.analyst.get(desk.alert).text
+    for shown in ("SPENT", "Money went out.", "Ask what for.", "Spent, last 30 days", "Raised"):
+        assert shown in page
+    me = re.search(r'<option value="([0-9a-f-]{36})"[^>]*>Ada, analyst', page)
+    assert me is not None
+    assert "The assignment is changed." in desk.analyst.post(desk.alert, action="assign", assignee=me[1]).text
+    assert "SPENT" in desk.analyst.get("/work?assignee=me").text
+    assert "SPENT" not in desk.admin.get("/work?assignee=me").text
+    answer = desk.analyst.post(desk.alert, action="acknowledge", back="/work?kind=alert")
+    assert "The alert is acknowledged." in answer.text
+    assert answer.url.endswith("/work?kind=alert")
+    assert "The alert is snoozed." in desk.analyst.post(desk.alert, action="snooze", days="7").text
+    assert "SPENT" not in desk.analyst.get("/work").text
+    refused = desk.analyst.post(desk.alert, action="close")
+    assert (refused.status_code, 'role="alert"' in refused.text) == (400, True)
+    assert "The alert is closed." in desk.analyst.post(desk.alert, action="close", reason="Repaid.").text
+    assert "Repaid." in desk.admin.get(desk.alert).text
+    assert "Reopen" in desk.admin.get(desk.alert).text
+    assert "The alert is open again." in desk.analyst.post(desk.alert, action="reopen").text
+    history = desk.read(f"/alerts/{desk.match_id}")["history"]
+    assert [each["action"] for each in history][::-1] == ["assign", "acknowledge", "snooze", "close", "reopen"]
+    assert {each["madeBy"] for each in history} == {me[1]}
+
+
+def test_a_decision_is_taken_from_the_queue(desk: Desk) -> None:
+    customer_id = desk.client.new_customer()
+    path = f"/v1/customer/{customer_id}/decision-policies/{desk.ids['slug']}/evaluate"
+    evaluation_id = desk.client.post(path, {"inputs": {"requestedAmount": 1}}).json()["data"]["evaluationId"]
+    page = desk.analyst.get("/work?kind=decision").text
+    assert f"/evaluations/{evaluation_id}" in page
+    me = re.search(r'name="assignee" value="([0-9a-f-]{36})"', page)
+    assert me is not None
+    answer = desk.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee=me[1], back="/work?kind=decision")
+    assert "The assignment is changed." in answer.text
+    assert evaluation_id in desk.analyst.get("/work?assignee=me").text
+    desk.client.post(f"/v1/evaluations/{evaluation_id}/override", OVERRIDE)
+    late = desk.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee="")
+    assert "wait for a person" in late.text
+
+
+OVERRIDE = {"outcome": "proceed", "reason": "Seen.", "decidedBy": "Dana Lee"}
+
+
+def test_hostile_texts_are_text(desk: Desk) -> None:
+    notes = f"{desk.customer}/notes"
+    assert "The note is stored." in desk.analyst.post(notes, text=HOSTILE, matchId=desk.match_id).text
+    attached = upload(desk.analyst, desk.customer, HOSTILE[:60], b"<script>")
+    assert attached.status_code == 303
+    desk.analyst.post(desk.alert, action="close", reason=HOSTILE[:900])
+    for path in (notes, desk.alert, f"{desk.customer}/history"):
+        page = desk.analyst.get(path).text
+        assert "&lt;script&gt;" in page, path
+        assert "<script>alert" not in page, path
+        assert "\u202e" not in page, path
+    answer = desk.analyst.post(desk.alert, action="acknowledge", back="//evil.example")
+    assert answer.url.startswith(desk.client.base_url)
+
+
+def upload(visitor: Visitor, customer: str, name: str, content: bytes) -> requests.Response:
+    path = f"{customer}/attachments?csrf={visitor.csrf}"
+    return visitor.send(path, files={"file": (name, content)})
+
+
+def test_notes_and_files_are_kept_and_deleted(desk: Desk) -> None:
+    notes = f"{desk.customer}/notes"
+    assert "Rang the owner." in desk.analyst.post(notes, text="Rang the owner.").text
+    assert desk.analyst.post(notes, text="").status_code == 400
+    delete = re.search(r'action="([^"]+/notes/[0-9a-f-]{36}/delete)"', desk.analyst.get(notes).text)
+    assert delete is not None
+    assert "Rang the owner." not in desk.analyst.post(delete[1]).text
+    assert upload(desk.analyst, desk.customer, "loan.docx", b"content").status_code == 303
+    shown = re.search(r'href="([^"]+/attachments/[0-9a-f-]{36})"', desk.analyst.get(notes).text)
+    assert shown is not None
+    file = desk.analyst.get(shown[1])
+    assert (file.content, file.headers["x-content-type-options"]) == (b"content", "nosniff")
+    assert file.headers["content-disposition"] == "attachment; filename*=UTF-8''loan.docx"
+    assert upload(desk.analyst, desk.customer, "large", bytes(11 * 2**20)).status_code == 413
+    assert "The file is deleted." in desk.analyst.post(f"{shown[1]}/delete").text
+    assert desk.analyst.get(shown[1]).status_code == 410
+
+
+def test_a_file_needs_the_token_of_the_form(desk: Desk) -> None:
+    path = f"{desk.customer}/attachments"
+    for token in ("", "?csrf=", f"?csrf={desk.admin.csrf}"):
+        assert desk.analyst.send(path + token, files={"file": ("a", b"x")}).status_code == 403
+
+
+def test_history_continues_with_earlier_entries(desk: Desk) -> None:
+    client, visitor = desk.client, desk.analyst
+    customer_id = client.new_customer()
+    for nth in range(60):
+        client.post(f"/v1/customer/{customer_id}/notes", {"text": str(nth)})
+    newest = visitor.get(f"/customers/{customer_id}/history").text
+    earlier = re.search(r'rel="next" href="([^"]+)"', newest)
+    assert earlier is not None
+    assert "The customer was created." not in newest
+    assert "The customer was created." in visitor.get(earlier[1]).text
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """Return a document as an author may send it: JSON is YAML."""
+    return re.sub(r"'", '"', str(document)).replace("True", "true").replace("False", "false")
+
+
+def test_a_ruleset_is_written_checked_and_switched(store: Store, desk: Desk) -> None:
+    admin, document = desk.admin, spending_ruleset(f"r-{uuid4()}", [desk.ids["customerId"]]) | {"active": False}
+    for sent, status, words in (
+        ("slug: [", 200, "problem"),
+        (text_of(document | {"rules": []}), 200, "fault"),
+        (text_of(document), 200, "Nothing is wrong with it."),
+    ):
+        answer = admin.post("/rulesets/new", document=sent, action="check")
+        assert words in answer.text
+        assert answer.status_code in {status, 400}
+    assert admin.post("/rulesets/new", document=text_of(document | {"rules": []}), action="save").status_code == 400
+    saved = admin.post("/rulesets/new", document=text_of(document), action="save")
+    assert "Version 1 is stored." in saved.text
+    path = saved.url.removeprefix(desk.client.base_url)
+    assert "The ruleset watches from now on." in admin.post(f"{path}/active", active="yes").text
+    assert "Switch off" in admin.get(path).text
+    taken = admin.post("/rulesets/new", document=text_of(document), action="save")
+    assert (taken.status_code, 'role="alert"' in taken.text) == (409, True)
+    edited = admin.get(f"{path}/edit").text
+    assert "spent_30d" in edited
+    renamed = admin.post(f"{path}/edit", document=text_of(document | {"name": HOSTILE[:60]}), action="save")
+    assert "<script>alert" not in renamed.text
+    assert "is archived" in admin.post(f"{path}/archive").text
+    assert "from the archive" in admin.post(f"{path}/unarchive").text
+    started = admin.post(f"{path}/simulations", **{"from": "", "to": ""})
+    assert "The simulation has started." in started.text
+    job_id = UUID(started.url.rpartition("/")[2])
+    portfolio_jobs.run(store, job_id, lambda: datetime.now(UTC))
+    done = admin.get(started.url.removeprefix(desk.client.base_url))
+    assert "It would have fired for" in done.text
+    assert admin.post(f"{path}/simulations", **{"from": "2036-01-01", "to": ""}).status_code == 400
+
+
+def test_an_empty_desk_says_so(store: Store, base_url: str, client: Client) -> None:
+    visitor = visit_as(store, base_url, client.client_id, Role.ADMIN)
+    assert "Nothing waits." in visitor.get("/work").text
+    assert "There are no rulesets yet." in visitor.get("/rulesets").text
+    customer_id = client.new_customer()
+    assert "has raised an alert" in visitor.get(f"/customers/{customer_id}/monitoring").text
+    assert "No file is attached." in visitor.get(f"/customers/{customer_id}/notes").text

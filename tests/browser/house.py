@@ -53,6 +53,9 @@ def seeded(service: Service) -> House:
     lender.post(f"/webhooks/subscriptions/{hook['webhookSubscriptionId']}/test", {})
     [key] = lender.get("/keys")["keys"]
     [user] = lender.get("/users")["users"]
+    attachment = _write_down(lender, first, match["matchId"], customer_ids[1])
+    simulation = lender.post(f"/monitoring/rulesets/{ruleset['rulesetId']}/simulate", {})["jobId"]
+    lender.finished([simulation])
     [listed] = lender.get(f"/customer/{first}/statements")["statements"]
     ids = {
         "customer_id": first,
@@ -68,6 +71,8 @@ def seeded(service: Service) -> House:
         "user_id": user["userId"],
         "key_id": key["keyId"],
         "subscription_id": hook["webhookSubscriptionId"],
+        "attachment_id": attachment,
+        "simulation_id": simulation,
     }
     return House(service, client_id, lender, ids)
 
@@ -119,6 +124,16 @@ def _backtest(lender: Lender) -> str:
     job_id: str = lender.post(f"/decision-policies/{slug}/backtest", {"inputs": inputs})["jobId"]
     lender.finished([job_id])
     return job_id
+
+
+def _write_down(lender: Lender, customer_id: str, match_id: str, watched: str) -> str:
+    """Add a note on a customer and one on an alert, acknowledge it, and return the id of an attachment."""
+    lender.post(f"/customer/{customer_id}/notes", {"text": "Rang the owner: the new loan replaces the overdraft."})
+    lender.post(f"/customer/{watched}/notes", {"text": "The bank confirms that it bounced.", "matchId": match_id})
+    lender.post(f"/alerts/{match_id}/actions", {"action": "acknowledge"})
+    file = {"fileName": "call-notes.txt", "contentBase64": "UmFuZyB0aGUgb3duZXIuCg=="}
+    attached: str = lender.post(f"/customer/{customer_id}/attachments", file)["attachmentId"]
+    return attached
 
 
 def _watch(lender: Lender, customer_id: str) -> tuple[dict[str, Any], dict[str, Any]]:

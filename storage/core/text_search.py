@@ -55,7 +55,8 @@ def contains(r: Connection, of: Table, part: str) -> ColumnElement[bool]:
     """Return the condition that a row's indexed text contains the casefolded part, for a query in another order."""
     _, text = of.info[_INFO]
     if r.dialect.name == "postgresql":
-        return of.c[text].contains(part, autoescape=True)
+        has_part: ColumnElement[bool] = of.c[text].contains(part, autoescape=True)
+        return has_part
     return func.instr(of.c[text], part) > 0
 
 

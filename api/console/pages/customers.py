@@ -1,5 +1,6 @@
 """Customers: the list with search and filters, new ones, and what is known of one."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
@@ -12,7 +13,7 @@ from api.console.visits import SignedIn
 LISTED: Final = 50
 FIELDS: Final = ("abn", "name", "reference", "state")
 FILTERS: Final = ("search", "rating", "outcome", "reportStatus", "openAlerts", "sort")
-NOBODY: Final = {"customers": [], "totalCount": 0, "currentPage": 1, "totalPages": 0}
+NOBODY: Final[Mapping[str, Any]] = {"customers": [], "totalCount": 0, "currentPage": 1, "totalPages": 0}
 
 PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
 

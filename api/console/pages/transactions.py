@@ -36,7 +36,7 @@ async def list_transactions(page: SignedIn, customer_id: str, number: PageOfList
     except Refused as refused:
         if not refused.faults:
             raise
-        nothing = {"transactions": [], "totalCount": 0, "currentPage": 1, "totalPages": 0}
+        nothing: dict[str, Any] = {"transactions": [], "totalCount": 0, "currentPage": 1, "totalPages": 0}
         return page.show("transactions.html", 400, found=nothing, faults=refused.faults, **shared)
     return page.show("transactions.html", found=found, faults={}, **shared)
 
@@ -104,7 +104,7 @@ async def _transaction(page: Page, customer_id: str, transaction_id: str) -> dic
         NotFound: there is none with this id, or what is given is no id.
     """
     try:
-        found = await page.get("customer", customer_id, "transactions", transactionId=transaction_id)
+        found: dict[str, Any] = await page.get("customer", customer_id, "transactions", transactionId=transaction_id)
     except Refused as refused:
         if refused.status != 400:
             raise

@@ -22,6 +22,7 @@ from pipelines.vocabulary.codes import catalogue
 from pipelines.webhooks.addresses import Ports
 from pipelines.webhooks.events import EventType
 from storage.core.settings import PREFIX, Quota, Settings
+from storage.core.short_ids import FEWEST_DIGITS
 from storage.core.store import Store
 
 Data = Mapping[str, Any]
@@ -120,6 +121,10 @@ def _commands() -> Iterator[str]:
     yield from ("# Commands", "", NOTICE, "")
     yield "Every command takes `--home DIR` before its name (`tidemark --home DIR doctor`). An expected failure"
     yield "prints one line on standard error; the exit status is 1."
+    yield ""
+    yield "A list is a table as wide as the terminal, with the first digits of ids; an argument or option accepts these"
+    yield f"digits, {FEWEST_DIGITS} at least. Elsewhere than on a terminal, a list is TSV, with names, whole ids and"
+    yield "times in ISO 8601. `--json` prints JSON."
     yield ""
     for panel, listed in groupby(COMMANDS, lambda name: COMMANDS[name].panel):
         yield from (f"## {panel}", "")

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import typer
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, duration, now, opened_store, print_record, print_records
 from storage.access import approvals, keys
 from storage.core import audit
@@ -73,7 +74,7 @@ def set_client(
 
 @api_keys.command("create")
 def create_key(
-    client: Annotated[UUID, typer.Option(help="The client's id.")],
+    client: Annotated[UUID, typer.Option(parser=ids.CLIENT, metavar="ID", help="The client's id.")],
     scope: Annotated[list[str] | None, typer.Option(help="A scope. Can be repeated.")] = None,
     all_scopes: Annotated[bool, typer.Option(help=f"All scopes except {NOT_IN_ALL_SCOPES}.")] = False,
     expires_in: Annotated[str | None, typer.Option(help="Lifetime, such as 90d. Default: unlimited.")] = None,
@@ -94,7 +95,10 @@ def create_key(
 
 @api_keys.command("list")
 def list_keys(
-    client: Annotated[UUID | None, typer.Option(help="Only keys of this client.")] = None, as_json: AsJson = False
+    client: Annotated[
+        UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only keys of this client.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List keys. The keys themselves are not shown.
 
@@ -102,12 +106,13 @@ def list_keys(
     """
     with opened_store() as store, store.db.reading() as r:
         found = keys.find_keys(r, client)
-    print_records([_key(key) for key in found], as_json=as_json, empty="No keys yet.")
+    columns = ("keyId", "clientId", "hint", "scopes", "expiresAt", "revokedAt")
+    print_records([_key(key) for key in found], as_json=as_json, empty="No keys yet.", columns=columns)
 
 
 @api_keys.command("rotate")
 def rotate_key(
-    key_id: Annotated[UUID, typer.Argument(help="The key's id.")],
+    key_id: Annotated[UUID, typer.Argument(parser=ids.KEY, metavar="ID", help="The key's id.")],
     overlap: Annotated[str, typer.Option(help="How long the old key stays valid, such as 24h or 0s.")] = "24h",
     as_json: AsJson = False,
 ) -> None:
@@ -124,7 +129,9 @@ def rotate_key(
 
 
 @api_keys.command("revoke")
-def revoke_key(key_id: Annotated[UUID, typer.Argument(help="The key's id.")], as_json: AsJson = False) -> None:
+def revoke_key(
+    key_id: Annotated[UUID, typer.Argument(parser=ids.KEY, metavar="ID", help="The key's id.")], as_json: AsJson = False
+) -> None:
     """Revoke a key. Its next request is refused.
 
     Example: tidemark keys revoke 7d1e…

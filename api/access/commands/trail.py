@@ -5,18 +5,21 @@ from uuid import UUID
 
 import typer
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, duration, now, opened_store, print_records
 from storage.core import audit
 from storage.core.audit import Entry
 
-COLUMNS = ("at", "who", "clientId", "action", "resource", "outcome", "times", "requestId")
+COLUMNS = ("at", "who", "action", "resource", "outcome")
 
 trail = typer.Typer(help="The audit trail.", no_args_is_help=True)
 
 
 @trail.command("list")
 def list_entries(
-    client: Annotated[UUID | None, typer.Option(help="Only actions of this client, or for it.")] = None,
+    client: Annotated[
+        UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only actions of this client, or for it.")
+    ] = None,
     since: Annotated[str | None, typer.Option(help="Only the latest period, such as 24h.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of entries.")] = 1_000,
     as_json: AsJson = False,

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 import typer
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, opened_store, out, print_json, print_record, print_records
 from api.decisions import deciding
 from pipelines.decisions import Ready, Replay, decision
@@ -23,8 +24,8 @@ from storage.enrichment.transactions import Location
 
 evaluations = typer.Typer(help="Decisions: list, show and replay them.", no_args_is_help=True)
 
-Which = Annotated[UUID, typer.Argument(help="The evaluation's id.")]
-OfClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
+Which = Annotated[UUID, typer.Argument(parser=ids.EVALUATION, metavar="ID", help="The evaluation's id.")]
+OfClient = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
 REPRODUCED = "The record is identical, byte for byte."
 DIFFERS = {
     "policy": "The version of the policy has changed.",
@@ -36,7 +37,9 @@ DIFFERS = {
 @evaluations.command("list")
 def list_evaluations(
     client: OfClient,
-    customer: Annotated[UUID | None, typer.Option(help="Only this customer.")] = None,
+    customer: Annotated[
+        UUID | None, typer.Option(parser=ids.CUSTOMER, metavar="ID", help="Only this customer.")
+    ] = None,
     policy: Annotated[str | None, typer.Option(help="Only the policy with this slug.")] = None,
     shadows: Annotated[bool, typer.Option("--shadows", help="Include evaluations by challengers.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of evaluations.")] = 50,

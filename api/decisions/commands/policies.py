@@ -9,6 +9,7 @@ from uuid import UUID
 import typer
 
 from api.core.authoring import as_records, require_acknowledged, require_valid
+from api.core.commands import ids
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
 from api.decisions.reach import unreached
@@ -28,7 +29,7 @@ policies = typer.Typer(help="Decision policies: check, push, publish, compare an
 
 File = Annotated[Path, typer.Argument(help="A policy's document in YAML, or in JSON if it ends in .json.")]
 Slug = Annotated[str, typer.Argument(help="The policy's slug.")]
-ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
+ForClient = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
 OfVersion = Annotated[int | None, typer.Option("--version", min=1, help="Default: the published version.")]
 
 
@@ -117,7 +118,10 @@ def pull(
 
 @policies.command("list")
 def list_policies(
-    client: Annotated[UUID | None, typer.Option(help="Only policies of this client.")] = None, as_json: AsJson = False
+    client: Annotated[
+        UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only policies of this client.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List all policies with their newest version, including drafts and archived ones.
 

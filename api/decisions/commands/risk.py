@@ -8,6 +8,7 @@ from uuid import UUID
 import polars as pl
 import typer
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records, warn
 from api.core.commands.files import as_csv, content_of, csv_of, ids_in, write
 from api.decisions import risk_portfolio
@@ -43,8 +44,10 @@ TransactionsFile = Annotated[
         help="CSV file with the columns customer, account, date, description, amount, balance. Needs no server.",
     ),
 ]
-OfClient = Annotated[UUID | None, typer.Option("--client", help="Store the model for this client.")]
-ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
+OfClient = Annotated[
+    UUID | None, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="Store the model for this client.")
+]
+ForClient = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
 Expects = Annotated[
     str | None,
     typer.Option(
@@ -201,7 +204,9 @@ def models(as_json: AsJson = False) -> None:
     records = [
         _record(model, sorted(str(by) for by, used in uses.items() if used == model.model_id)) for model in found
     ]
-    print_records(records, as_json=as_json, empty="No models yet: the default scorecard is used for all clients.")
+    columns = ("modelId", "name", "calibration", "auc", "better", "usedFor", "dateCreated")
+    empty = "No models yet: the default scorecard is used for all clients."
+    print_records(records, as_json=as_json, empty=empty, columns=columns)
 
 
 @risk.command("activate")
@@ -384,10 +389,11 @@ def _print_fitted(
 
 def _scorecard(r: Reading, model: str) -> Scorecard:
     """Return the model with this id, or in this file."""
-    try:
-        found = risk_models.scorecard(r, risk_models.get(r, UUID(model)).model_id)
-    except ValueError:
+    model_id = ids.RISK_MODEL.or_file(r, model)
+    if model_id is None:
         found = scorecard_file.loads(content_of(Path(model)))
+    else:
+        found = risk_models.scorecard(r, risk_models.get(r, model_id).model_id)
     risk_models.require_metrics(found)
     return found
 
@@ -416,13 +422,13 @@ def _cohort_of_files(path: Path, cases: Outcomes, expected: Expected | None, *, 
 def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
     from pipelines.risk_models import cohorts  # noqa: PLC0415  as above
 
-    ids = ids_in(cases.cases["customer"])
+    parsed_ids = ids_in(cases.cases["customer"])
     with opened_store() as store, store.db.reading() as r:
-        numbers = customers.numbers(r, client, ids.values())
+        numbers = customers.numbers(r, client, parsed_ids.values())
         places = transactions.current_locations(r, numbers.values())
         rows = transactions.scan(store.lake, places).collect()
         expected = risk_models.expected_of(r, [client]).get(client, EVERYTHING)
-    by_text = {text: numbers.get(parsed) for text, parsed in ids.items()}
+    by_text = {text: numbers.get(parsed) for text, parsed in parsed_ids.items()}
     number = pl.col("customer").replace_strict(by_text, default=None, return_dtype=pl.Int64)
     return cohorts.cohort_of_transactions(rows, cases.cases.with_columns(customer_number=number), expected)
 
@@ -442,10 +448,10 @@ def _saved(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict
 
 def _chosen(w: Writing, model: str, client: UUID) -> StoredModel:
     """Return the model with this id, or store the model in this file and return it."""
-    try:
-        return risk_models.get(w, UUID(model))
-    except ValueError:
+    model_id = ids.RISK_MODEL.or_file(w, model)
+    if model_id is None:
         return risk_models.add(w, scorecard_file.loads(content_of(Path(model))), client, now())
+    return risk_models.get(w, model_id)
 
 
 def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:

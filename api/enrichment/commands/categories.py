@@ -13,6 +13,7 @@ import polars as pl
 import typer
 from rich.progress import track
 
+from api.core.commands import ids
 from api.core.commands.console import (
     AsJson,
     complaint,
@@ -87,7 +88,9 @@ _NUMBERED = pl.DataFrame(
         "job_id": SUBMISSION["job_id"],
     }
 )
-ForClient = Annotated[UUID | None, typer.Option(help="Only for this client. Default: for all clients.")]
+ForClient = Annotated[
+    UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only for this client. Default: for all clients.")
+]
 
 
 @dataclass(frozen=True)
@@ -316,10 +319,10 @@ def _usable(r: Reading, store: "Store", model: str, client: UUID | None) -> Mode
 
 
 def _content_of(r: Reading, model: str) -> bytes:
-    try:
-        return category_models.content(r, category_models.get(r, UUID(model)).model_id)
-    except ValueError:
+    model_id = ids.CATEGORY_MODEL.or_file(r, model)
+    if model_id is None:
         return content_of(Path(model))
+    return category_models.content(r, category_models.get(r, model_id).model_id)
 
 
 def _concerned(r: Reading, client: UUID | None) -> dict[int, int]:
@@ -398,12 +401,12 @@ def _report_steps(*, as_json: bool) -> Callable[[str], None]:
 
 def _chosen(w: Writing, model: str, client: UUID | None) -> StoredModel:
     """Return the model with this id, or store the model in this file and return it."""
-    try:
-        return category_models.get(w, UUID(model))
-    except ValueError:
+    model_id = ids.CATEGORY_MODEL.or_file(w, model)
+    if model_id is None:
         content = content_of(Path(model))
         loaded = model_file.loads(content)
         return category_models.add(w, content, model_file.fingerprint(loaded), loaded.facts, client, now())
+    return category_models.get(w, model_id)
 
 
 def _record(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from uuid import UUID
 import polars as pl
 import typer
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_record, print_records
 from api.enrichment.commands.impact import (
     Compared,
@@ -45,9 +46,12 @@ from storage.enrichment import own_rules, versions
 enrichment = typer.Typer(help="Releases and your own rules: compare and activate.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(help="The folder with counterparties/*.yaml, patterns/*.yaml, purposes.yaml.")]
-OfClient = Annotated[UUID, typer.Option("--client", help="The client whose customers these rules are for.")]
+OfClient = Annotated[
+    UUID,
+    typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client whose customers these rules are for."),
+]
 SHOWN_FINGERPRINT = 12  # characters
-Client = Annotated[UUID | None, typer.Option(help="Only this client's customers.")]
+Client = Annotated[UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only this client's customers.")]
 Sample = Annotated[int | None, typer.Option(min=1, help="Only this many customers, spread evenly over the portfolio.")]
 
 

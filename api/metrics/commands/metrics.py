@@ -10,7 +10,7 @@ from pipelines.metrics.listing import as_markdown, record
 
 metrics = typer.Typer(help="The registry of metrics.", no_args_is_help=True)
 
-_SHOWN = ("slug", "name", "unit", "window", "direction")
+_SHOWN = ("slug", "name", "unit", "window")
 
 
 @metrics.command("list")

@@ -9,6 +9,7 @@ from uuid import UUID
 import typer
 
 from api.core.authoring import as_records
+from api.core.commands import ids
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
 from api.decisions.commands.policies import printing_faults
@@ -33,7 +34,7 @@ rulesets = typer.Typer(help="Monitoring: rulesets that watch customers, and thei
 
 File = Annotated[Path, typer.Argument(help="A ruleset's document in YAML, or in JSON if it ends in .json.")]
 Slug = Annotated[str, typer.Argument(help="The ruleset's slug.")]
-ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
+ForClient = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
 
 
 @rulesets.command("check")
@@ -70,7 +71,9 @@ def push(file: File, client: ForClient, as_json: AsJson = False) -> None:
 
 @rulesets.command("list")
 def list_rulesets(
-    client: Annotated[UUID | None, typer.Option(help="Only rulesets of this client.")] = None,
+    client: Annotated[
+        UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only rulesets of this client.")
+    ] = None,
     archived: Annotated[bool, typer.Option("--archived", help="Include archived rulesets.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -84,7 +87,7 @@ def list_rulesets(
         clients = [each.client_id for each in keys.find_clients(r)] if client is None else [client]
         found = [each for of in clients for each in stored_rulesets.find(r, of, include_archived=archived).items]
         records = [{**_record(each), **_sums(r, each, store.settings)} for each in found]
-    columns = ("slug", "version", "active", "isArchived", "rules", "observed", "unknown", "fired", "firedNow")
+    columns = ("slug", "active", "rules", "observed", "unknown", "fired", "firedNow")
     print_records(records, as_json=as_json, empty="No rulesets yet: see tidemark rulesets library.", columns=columns)
 
 
@@ -185,8 +188,10 @@ def adopt(
 
 @rulesets.command("matches")
 def list_matches(
-    client: Annotated[UUID, typer.Option("--client", help="The client's id.")],
-    customer: Annotated[UUID | None, typer.Option(help="Only this customer.")] = None,
+    client: Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")],
+    customer: Annotated[
+        UUID | None, typer.Option(parser=ids.CUSTOMER, metavar="ID", help="Only this customer.")
+    ] = None,
     ruleset: Annotated[str | None, typer.Option(help="Only the ruleset with this slug.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of matches.")] = 50,
     as_json: AsJson = False,
@@ -200,7 +205,8 @@ def list_matches(
         by = None if ruleset is None else stored_rulesets.with_slug(r, client, ruleset)
         found = rule_matches.find(r, client, customer=of, ruleset=by, page=Page(1, limit)).items
         records = list(describe_matches(r, found)) if as_json else [_line(each) for each in found]
-    print_records(records, as_json=as_json, empty="Nothing has matched.")
+    columns = ("matchId", "ruleset", "customerId", "dateMatched", "rules")
+    print_records(records, as_json=as_json, empty="Nothing has matched.", columns=columns)
 
 
 def _read_document(file: Path) -> Checked:

@@ -11,6 +11,7 @@ from uuid import UUID
 import polars as pl
 import typer
 
+from api.core.commands import ids
 from api.core.commands.awaiting import wait_until_completed
 from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_record, print_records, warn
 from api.core.commands.files import csv_of, ids_in, write
@@ -40,7 +41,10 @@ ANY_DAY = "1970-01-01"  # a placeholder, because these outcomes have no day
 
 Days = Annotated[list[str] | None, typer.Option("--as-of", help="A day, YYYY-MM-DD. Can be repeated. Default: today.")]
 Inputs = Annotated[list[str] | None, typer.Option("--input", help="name=value, for a declared input. Can be repeated.")]
-Customers = Annotated[list[UUID] | None, typer.Option("--customer", help="Only this customer. Can be repeated.")]
+Customers = Annotated[
+    list[UUID] | None,
+    typer.Option("--customer", parser=ids.CUSTOMER, metavar="ID", help="Only this customer. Can be repeated."),
+]
 Attributes = Annotated[
     list[str] | None,
     typer.Option("--attribute", help="name=value: only customers with this attribute. Can be repeated."),
@@ -173,9 +177,9 @@ def _read_outcomes(r: Reading, client: UUID, path: Path) -> pl.DataFrame:
     cases = _cases(path)
     if cases["customer"].is_duplicated().any():
         raise InvalidRequest("Backtest.CustomerTwice", f"{path} lists a customer twice.")
-    ids = ids_in(cases["customer"])
-    numbers = numbers_of(r, client, list(ids.values()))
-    number_of = {text: numbers[parsed] for text, parsed in ids.items() if parsed in numbers}
+    parsed_ids = ids_in(cases["customer"])
+    numbers = numbers_of(r, client, list(parsed_ids.values()))
+    number_of = {text: numbers[parsed] for text, parsed in parsed_ids.items() if parsed in numbers}
     known = cases.select(
         customer_number=pl.col("customer").replace_strict(number_of, default=None, return_dtype=pl.Int64),
         defaulted=pl.col("defaulted") == 1,

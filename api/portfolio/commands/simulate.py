@@ -9,6 +9,7 @@ from uuid import UUID
 
 import typer
 
+from api.core.commands import ids
 from api.core.commands.awaiting import wait_until_completed
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.core.commands.files import text_of, write
@@ -38,11 +39,15 @@ SHOWN_CUSTOMERS = 20
 @commands.command("simulate")
 def simulate(
     ruleset: Annotated[str, typer.Argument(help="A ruleset's document in a file, or the slug of a ruleset.")],
-    client: Annotated[UUID, typer.Option("--client", help="The client whose customers are evaluated.")],
+    client: Annotated[
+        UUID,
+        typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client whose customers are evaluated."),
+    ],
     first: Annotated[str | None, typer.Option("--from", help="The first day, YYYY-MM-DD. Default: a year ago.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="The last day. Default: today.")] = None,
     customer: Annotated[
-        list[UUID] | None, typer.Option("--customer", help="Only this customer. Can be repeated.")
+        list[UUID] | None,
+        typer.Option("--customer", parser=ids.CUSTOMER, metavar="ID", help="Only this customer. Can be repeated."),
     ] = None,
     page: Annotated[Path | None, typer.Option("--page", help="Write the page with charts to this file.")] = None,
     wait: Annotated[bool, typer.Option(help="Wait for the result.")] = True,

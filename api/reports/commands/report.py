@@ -6,6 +6,7 @@ from uuid import UUID
 
 import typer
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, opened_store, print_json
 from api.reports.commands.report_output import save, show
 from api.reports.schemas.reports import member
@@ -16,7 +17,7 @@ from storage.reports import reports
 
 
 def report(
-    customer_id: Annotated[UUID, typer.Argument(help="The customer's id.")],
+    customer_id: Annotated[UUID, typer.Argument(parser=ids.CUSTOMER, metavar="ID", help="The customer's id.")],
     html: Annotated[Path | None, typer.Option(help="Write the reports to this file as one HTML page.")] = None,
     pdf: Annotated[
         Path | None, typer.Option(help="Write the page to this file as PDF, with an installed Chromium or Chrome.")

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, complaint, err, now, opened_store, print_record
 from api.core.commands.files import as_csv
 from api.service.commands.lender import Lender, issue_key_for
@@ -136,7 +137,7 @@ def statements(
 
 @synthetic.command("seed")
 def seed_(
-    client: Annotated[UUID, typer.Option(help="The client that gets the customers.")],
+    client: Annotated[UUID, typer.Option(parser=ids.CLIENT, metavar="ID", help="The client that gets the customers.")],
     customers: Customers = 5,
     months: Months = 6,
     seed: Seed = 1,

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import typer
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, now, opened_store, print_record, print_records, since
 from pipelines.webhooks.events import EventType
 from storage.core import audit
@@ -21,7 +22,9 @@ deliveries = typer.Typer(help="Webhook deliveries: list and resend them.", no_ar
 @deliveries.command("list")
 def list_deliveries(
     failed: Annotated[bool, typer.Option("--failed", help="Only failed deliveries.")] = False,
-    subscription: Annotated[UUID | None, typer.Option(help="Only deliveries to this subscription.")] = None,
+    subscription: Annotated[
+        UUID | None, typer.Option(parser=ids.SUBSCRIPTION, metavar="ID", help="Only deliveries to this subscription.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of deliveries.")] = 50,
     as_json: AsJson = False,
 ) -> None:
@@ -31,20 +34,27 @@ def list_deliveries(
     """
     with opened_store() as store, store.db.reading() as r:
         found = delivery_log.latest(r, limit, subscription, failed)
-    print_records([_record(each) for each in found], as_json=as_json, empty="No such deliveries.")
+    columns = ("deliveryId", "eventType", "status", "dateCreated", "statusCode", "error")
+    print_records([_record(each) for each in found], as_json=as_json, empty="No such deliveries.", columns=columns)
 
 
 @deliveries.command("resend")
 def resend(
-    delivery: Annotated[UUID | None, typer.Argument(help="The delivery's id.")] = None,
+    delivery: Annotated[
+        UUID | None, typer.Argument(parser=ids.DELIVERY, metavar="ID", help="The delivery's id.")
+    ] = None,
     failed_since: Annotated[
         datetime | None,
         typer.Option(
             parser=since, metavar="TIME", help="All failed deliveries since a date-time, or of the last 30m, 12h or 7d."
         ),
     ] = None,
-    subscription: Annotated[UUID | None, typer.Option(help="Of these, only to this subscription.")] = None,
-    customer: Annotated[UUID | None, typer.Option(help="Of these, only for this customer.")] = None,
+    subscription: Annotated[
+        UUID | None, typer.Option(parser=ids.SUBSCRIPTION, metavar="ID", help="Of these, only to this subscription.")
+    ] = None,
+    customer: Annotated[
+        UUID | None, typer.Option(parser=ids.CUSTOMER, metavar="ID", help="Of these, only for this customer.")
+    ] = None,
     event_type: Annotated[
         EventType | None, typer.Option(metavar="TYPE", help="Of these, only this type of event.")
     ] = None,

@@ -19,7 +19,7 @@ def list_types(as_json: AsJson = False) -> None:
 
     Example: tidemark events list
     """
-    records = [{"eventType": each, "meaning": event_schemas.DESCRIPTIONS[each]} for each in EventType]
+    records = [{"eventType": each, "meaning": " ".join(event_schemas.DESCRIPTIONS[each].split())} for each in EventType]
     print_records(records, as_json=as_json, empty="")
 
 

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import typer
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.webhooks.schemas import SummaryView
 from storage.core import audit
@@ -17,12 +18,14 @@ from storage.webhooks.subscriptions import Subscription
 
 subscriptions = typer.Typer(help="Webhook subscriptions: list, summarise, pause and resume them.", no_args_is_help=True)
 
-Which = Annotated[UUID, typer.Argument(help="The subscription's id.")]
+Which = Annotated[UUID, typer.Argument(parser=ids.SUBSCRIPTION, metavar="ID", help="The subscription's id.")]
 
 
 @subscriptions.command("list")
 def list_subscriptions(
-    client: Annotated[UUID | None, typer.Option(help="Only subscriptions of this client.")] = None,
+    client: Annotated[
+        UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only subscriptions of this client.")
+    ] = None,
     paused: Annotated[bool, typer.Option("--paused", help="Only paused subscriptions.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -33,7 +36,8 @@ def list_subscriptions(
     with opened_store() as store, store.db.reading() as r:
         found = stored.find(r, client).items
     records = [_record(each) for each in found if each.paused_at is not None or not paused]
-    print_records(records, as_json=as_json, empty="No such subscriptions.")
+    columns = ("subscriptionId", "eventType", "webhookUrl", "datePaused")
+    print_records(records, as_json=as_json, empty="No such subscriptions.", columns=columns)
 
 
 @subscriptions.command("summary")
@@ -78,8 +82,8 @@ def resume(subscription: Which, as_json: AsJson = False) -> None:
 
 
 def _note(w: Writing, action: str, done_to: Subscription) -> None:
-    ids = {"subscriptionId": done_to.subscription_id}
-    audit.append(w, OPERATOR, action, ids, now(), client_id=done_to.client_id)
+    resource = {"subscriptionId": done_to.subscription_id}
+    audit.append(w, OPERATOR, action, resource, now(), client_id=done_to.client_id)
 
 
 def _record(subscription: Subscription) -> dict[str, Any]:

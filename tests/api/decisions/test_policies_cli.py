@@ -120,7 +120,7 @@ def test_all_faults_of_a_file_are_listed(client: str, tmp_path: Path) -> None:
 
 
 def test_checking_needs_no_server(tmp_path: Path, home: Path) -> None:
-    assert "Nothing is wrong" in invoked("check", written(tmp_path)).stdout
+    assert "Nothing is wrong" in invoked("check", written(tmp_path)).output
     assert not home.exists()
 
 

@@ -117,7 +117,7 @@ def test_every_fault_of_a_file_is_listed(tmp_path: Path, client: str) -> None:
 
 
 def test_checking_a_file_needs_no_server(tmp_path: Path, home: Path) -> None:
-    assert "Nothing is wrong with it." in invoked("check", written(tmp_path)).stdout
+    assert "Nothing is wrong with it." in invoked("check", written(tmp_path)).output
     as_json = tmp_path / "ruleset.json"
     as_json.write_text(json.dumps(DOCUMENT))
     [first, second] = (run("rulesets", "check", file) for file in (written(tmp_path), as_json))

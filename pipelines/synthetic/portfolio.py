@@ -56,10 +56,15 @@ def business(
     rng = Random(stream)  # text seeds are hashed by SHA-512, the same in every process
     drawn, days = draw_profile(rng, window(months, until), part)
     placed = in_circumstances(drawn, days, stream, often=lookalikes)
-    profile = disguise(placed, lenders) if lenders else placed
+    made = settle(disguise(placed, lenders) if lenders else placed, days, rng)
+    return inject_faults(made, Random(f"{seed}/{n}/faults")) if faults else made
+
+
+def settle(profile: Profile, days: Window, rng: Random) -> Business:
+    """Return the business with what happened in the window."""
     ledger = run_ledger(profile, days, rng)
     owed = facilities(profile, ledger, days)
-    made = Business(
+    return Business(
         abn=profile.abn,
         name=profile.name,
         trade=profile.trade.slug,
@@ -74,7 +79,6 @@ def business(
         missed_wages=ledger.missed.total(),
         not_supplied=profile.not_supplied and profile.numbers[profile.not_supplied],
     )
-    return inject_faults(made, Random(f"{seed}/{n}/faults")) if faults else made
 
 
 def run_ledger(profile: Profile, days: Window, rng: Random) -> Ledger:

@@ -123,10 +123,17 @@ def draw_profile(rng: Random, days: Window, part: Part | None) -> tuple[Profile,
     condition = risk.condition(rng, latents)
     if condition == "start_up":
         days = Window(days.first + round((days.last - days.first) * rng.uniform(0.05, 0.6)), days.last)
-    return _profile(rng, days, part, latents, condition), days
+    return profile_of(rng, days, part, latents, condition), days
 
 
-def _profile(rng: Random, days: Window, part: Part | None, latents: Latents, condition: Condition) -> Profile:
+def profile_of(
+    rng: Random, days: Window, part: Part | None, latents: Latents, condition: Condition, ahead: int = 0
+) -> Profile:
+    """Draw a business with these causes.
+
+    Args:
+        ahead: days after the window for which the pace of trade is drawn, too.
+    """
     trade, state, owner = rng.choice(trades()), rng.choice(states_by_weight()), person(rng)
     turnover = round(_log_uniform(rng, *trade.turnover)) * 100
     stressed = condition in ("distressed", "failing")
@@ -145,7 +152,7 @@ def _profile(rng: Random, days: Window, part: Part | None, latents: Latents, con
         owner=owner,
         related=related_names(rng, owner, name, part),
         turnover=turnover,
-        paces=_paces(rng, trade, latents, condition, days),
+        paces=_paces(rng, trade, latents, condition, days, ahead),
         latents=latents,
         condition=condition,
         part=part,
@@ -197,7 +204,9 @@ def _roles(rng: Random) -> tuple[Role, ...]:
 _CHANCE: dict[Role, float] = {"second": 0.35, "savings": 0.65, "tax": 0.25, "card": 0.55}
 
 
-def _paces(rng: Random, trade: Trade, latents: Latents, condition: Condition, days: Window) -> tuple[float, ...]:
+def _paces(
+    rng: Random, trade: Trade, latents: Latents, condition: Condition, days: Window, ahead: int
+) -> tuple[float, ...]:
     """Return each day's turnover against a usual one: season, trend, good and bad months, and the shock."""
     first, length = days.first - LEAD_DAYS, days.last - days.first + 1 + LEAD_DAYS
     decline_from = length - LEAD_DAYS - min(length * 0.8, rng.uniform(150, 400))
@@ -206,7 +215,7 @@ def _paces(rng: Random, trade: Trade, latents: Latents, condition: Condition, da
     recovered = shocked + latents.shock_months * DAYS_PER_MONTH
     months = [rng.lognormvariate(-0.5 * (latents.volatility / 2) ** 2, latents.volatility / 2) for _ in range(40)]
     paces = []
-    for at in range(length):
+    for at in range(length + ahead):
         since = max(0.0, at - decline_from) if condition in ("distressed", "failing") else at
         pace = trade.season[month_of(first + at) - 1] * (1 + trend) ** (since / DAYS_PER_MONTH) * months[at // 30 % 40]
         paces.append(pace * (1 - latents.shock if shocked <= at < recovered else 1))

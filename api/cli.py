@@ -50,6 +50,7 @@ COMMANDS = {
     "synthetic": Listed(
         FILES, "Make synthetic businesses, their statements and the truth.", "service.synthetic", "synthetic"
     ),
+    "sandbox": Listed(SERVICE, "Create synthetic customers by profile.", "sandbox.sandbox", "sandbox"),
     "clients": Listed(OPERATION, "Create and list clients: the lenders' systems.", "access.access", "clients"),
     "keys": Listed(OPERATION, "Issue, list, rotate and revoke API keys.", "access.access", "api_keys"),
     "users": Listed(OPERATION, "The people who sign in to the console.", "access.users", "users"),

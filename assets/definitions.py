@@ -38,6 +38,7 @@ def definitions() -> Definitions:
             portfolio_job,
             *schedules.portfolio_jobs,
             *schedules.lake_jobs,
+            *schedules.sandbox_jobs,
         ],
         schedules=schedules.schedules_for(settings),
         sensors=[

@@ -1,19 +1,11 @@
-"""Accept a submission: store its rows durably in a landing file, then the job that refers to it, then answer 202.
-
-In this order an accepted submission survives a power cut. A landing file without a job belongs to a submission that was
-never accepted.
-"""
-
-from dataclasses import asdict
-from uuid import uuid4
+"""Accept a submission: store its rows durably, then the job that refers to them, then answer 202."""
 
 from starlette.responses import Response
 
 from api.http.answers import accepted_job
 from api.http.dependencies import Caller
 from api.intake.schemas.transactions import APPEND, Submission
-from pipelines.intake import rows
-from storage.jobs import jobs
+from storage.intake import submissions
 
 
 def submit(caller: Caller, customer_id: str, submission: Submission) -> Response:
@@ -24,22 +16,9 @@ def submit(caller: Caller, customer_id: str, submission: Submission) -> Response
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-    digest = caller.store.vault.digest
-    account, oddities = submission.account_of(customer.customer_id, digest)
-    job_id = uuid4()
-    landed = rows.landed(submission.lines, digest)
-    landing = caller.store.lake.put_frame(f"landing/{caller.now:%Y-%m-%d}/{job_id}.parquet", landed)
+    identified = submission.account_of(customer.customer_id, caller.store.vault.digest)
+    landing = submissions.land(caller.store, submission.lines, caller.now)
     with caller.writing() as w:
-        job = jobs.submit_enrichment(
-            w,
-            customer,
-            account,
-            appended=submission.mode == APPEND,
-            landing=landing,
-            job_id=job_id,
-            rows=landed.height,
-            warnings=[*map(asdict, oddities), *rows.masked_warnings(landed)],
-            now=caller.now,
-        )
-        caller.store.lake.require(landing.path)
+        appended = submission.mode == APPEND
+        job = submissions.accept(w, caller.store, customer, identified, landing, appended=appended, now=caller.now)
         return caller.keep(w, accepted_job(job))

@@ -42,6 +42,7 @@ from api.operations.scraping import Scrape
 from api.portfolio.routes import backtests, simulations
 from api.reports.browser import PRINTED_AT_ONCE
 from api.reports.routes import derived, report_page, reports, resolutions
+from api.sandbox import routes as sandbox
 from api.service import openapi
 from api.service.connections import Connection, check_progress
 from api.service.routes import docs
@@ -50,6 +51,7 @@ from api.webhooks.routes import webhooks
 from api.work.routes import records, work
 from storage.core import logs
 from storage.core.heartbeat import watched_loop
+from storage.core.settings import Environment
 from storage.core.store import Store
 from storage.webhooks import delivery_figures
 from storage.webhooks.delivery_figures import Load
@@ -60,6 +62,7 @@ ROUTERS = (
     *(monitoring, simulations, work, records, approvals, webhooks),
     *(users, api_keys, trail, health, scraping),
 )
+OF_A_SANDBOX = (sandbox,)
 TICKS_PER_CHECK = 10  # uvicorn's ticks are a tenth of a second
 GRACE_S = 10  # how long requests in flight may take when the service stops
 DESCRIPTION = """\
@@ -88,7 +91,8 @@ def create_app(store: Store, *, shows_docs: bool = True) -> FastAPI:
     app.state.store = store
     app.add_middleware(EveryRequest)
     problems.install(app)
-    for routes in ROUTERS:
+    is_sandbox = store.settings.environment is Environment.SANDBOX
+    for routes in ROUTERS + OF_A_SANDBOX if is_sandbox else ROUTERS:
         app.include_router(routes.router)
     for pages in PAGES:
         app.include_router(pages)

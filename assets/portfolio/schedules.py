@@ -40,8 +40,9 @@ from assets.portfolio.tables import (
     reenriched_transactions,
     refreshed_reports,
 )
+from assets.sandbox.feed import sandbox_feed
 from storage.core.models import Queue
-from storage.core.settings import Settings
+from storage.core.settings import Environment, Settings
 from storage.core.store import Store
 from storage.monitoring import evaluation_requests
 from storage.operations import integrity, retention
@@ -274,10 +275,22 @@ WHOLE = (
 )
 portfolio_jobs = [refresh_portfolio, evaluate_rulesets, measure_peers, backfill, compact_portfolio]
 lake_jobs = [retention_sweep, integrity_check]
+sandbox_jobs = [sandbox_feed]
+
+
+OF_A_SANDBOX = (
+    (
+        "nightly_feed",
+        "5 0 * * *",
+        sandbox_feed,
+        "Every night: send the day that has passed to the customers that the sandbox made.",
+    ),
+)
 
 
 def schedules_for(settings: Settings) -> list[ScheduleDefinition]:
     """Define every schedule in the service's time zone, on unless the settings switch schedules off."""
+    whole = WHOLE + OF_A_SANDBOX if settings.environment is Environment.SANDBOX else WHOLE
     status = DefaultScheduleStatus.RUNNING if settings.schedules else DefaultScheduleStatus.STOPPED
     return [
         schedule(
@@ -297,5 +310,5 @@ def schedules_for(settings: Settings) -> list[ScheduleDefinition]:
             default_status=status,
             description=description,
         )
-        for name, cron, of_job, description in WHOLE
+        for name, cron, of_job, description in whole
     ]

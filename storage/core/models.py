@@ -267,6 +267,18 @@ related_abns = Table(
     Index("ix_related_abns_abn", "abn"),
 )
 
+# Customers that the sandbox made. The same profile, seed, months and last day of the history give the same rows.
+sandbox_customers = Table(
+    "sandbox_customers",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("profile", String(32), nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("months", Integer, nullable=False),  # of the history
+    Column("until", Date, nullable=False),  # the last day of the history
+    Column("sent_through", Date, nullable=False, index=True),  # the last day whose rows were sent
+)
+
 # Clients' corrections of the enrichment: for one customer's transactions or, without a customer, for all those of the
 # client. Nothing is overwritten: a revoked correction stays, marked. `number` is the order of creation; the latest
 # correction wins.

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import typer
 
+from api.core.commands import ids
 from api.core.commands.console import AsJson, complaint, duration, now, opened_store, print_record, print_records
 from storage.access import passwords
 from storage.access import users as stored
@@ -26,7 +27,7 @@ LINK_LASTS = "24h"
 @users.command("create")
 def create_user(
     email: Email,
-    client: Annotated[UUID, typer.Option(help="The client's id.")],
+    client: Annotated[UUID, typer.Option(parser=ids.CLIENT, metavar="ID", help="The client's id.")],
     role: Annotated[Role, typer.Option(help="What the user may do.")],
     name: Annotated[str, typer.Option(help="The user's name, as colleagues see it.")],
     url: Url = URL,
@@ -48,7 +49,10 @@ def create_user(
 
 @users.command("list")
 def list_users(
-    client: Annotated[UUID | None, typer.Option(help="Only users of this client.")] = None, as_json: AsJson = False
+    client: Annotated[
+        UUID | None, typer.Option(parser=ids.CLIENT, metavar="ID", help="Only users of this client.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List users.
 
@@ -56,7 +60,8 @@ def list_users(
     """
     with opened_store() as store, store.db.reading() as r:
         found = stored.find(r, client)
-    print_records([_user(user) for user in found.items], as_json=as_json, empty="No users yet.")
+    columns = ("email", "name", "role", "clientId", "disabledAt", "lockedUntil")
+    print_records([_user(user) for user in found.items], as_json=as_json, empty="No users yet.", columns=columns)
 
 
 @users.command("link")

@@ -84,6 +84,7 @@ def test_schedules_use_the_business_time_zone_and_avoid_the_hour_of_daylight_sav
         "nightly_compaction",
         "nightly_peers",
         "nightly_retention",
+        "nightly_feed",
         "weekly_integrity",
     }
     for each in repository.schedule_defs:

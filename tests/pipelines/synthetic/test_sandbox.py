@@ -59,8 +59,12 @@ def history(business: Business, until: date = UNTIL) -> pl.DataFrame:
     )
 
 
+def days_of(rows: pl.DataFrame) -> list[date]:
+    return rows["date"].unique().sort().to_list()
+
+
 def test_the_same_values_give_the_same_business() -> None:
-    for slug in PROFILES:
+    for slug in ("healthy", "dressed_up"):
         again = sandbox_business(slug, 1, FEWEST_MONTHS, UNTIL)
         assert again.abn == made(slug, 1).abn
         assert_frame_equal(history(again, date.max), history(made(slug, 1), date.max))
@@ -72,7 +76,7 @@ def test_days_are_sent_once_each_and_for_a_year_after_the_history() -> None:
         days = [None, UNTIL, *(UNTIL + timedelta(days=day) for day in (1, 2, 9, FEED_DAYS))]
         parts = [row for after, through in pairwise(days) for row in _sent(business, after, through)]
         assert sorted(map(str, parts)) == sorted(map(str, _sent(business, None, None)))
-        last = max(account.transactions["date"].max() for account in business.accounts)  # pyrefly: ignore[bad-specialization]
+        last = days_of(history(business, date.max))[-1]
         assert UNTIL + timedelta(days=FEED_DAYS - 7) < last <= UNTIL + timedelta(days=FEED_DAYS)
 
 
@@ -99,7 +103,7 @@ def test_a_profile_shows_in_the_history() -> None:
     stacked = history(made("stacked", 1)).filter(pl.col("facility").is_not_null(), pl.col("amount") < 0)
     assert stacked.filter(pl.col("date") > UNTIL - timedelta(days=45))["counterparty"].n_unique() >= 3
     new = history(made("new", 1, 24))
-    assert new["date"].min() > UNTIL - timedelta(days=300)  # pyrefly: ignore[unsupported-operation]
+    assert days_of(new)[0] > UNTIL - timedelta(days=300)
     dressed = history(made("dressed_up", 1))
     trips = dressed.filter(pl.col("category") == "related_entity", pl.col("date") > UNTIL - timedelta(days=62))
     received = trips.filter(pl.col("amount") > 0)["amount"]

@@ -21,6 +21,7 @@ from storage.core.models import (
     notes,
     own_rule_uses,
     own_rules,
+    sandbox_customers,
     sessions,
     sign_in_links,
     users,
@@ -36,6 +37,7 @@ NEW_TABLES = (
     customer_summaries,
     approvals,
     *(attachments, notes, work_actions, work_items),
+    sandbox_customers,
 )
 NEW_COLUMNS = ("jobs.is_overtaken", "clients.four_eyes")
 NEW_INDEXES = (

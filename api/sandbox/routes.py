@@ -1,0 +1,65 @@
+"""Synthetic customers, in a sandbox only."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import Response
+
+from api.core.schemas.common import Paging
+from api.http.answers import answer, listing
+from api.http.dependencies import READING, Allow, Caller
+from api.http.documented import enveloped, refuses
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
+from api.sandbox import creating
+from api.sandbox.schemas import (
+    NewSandboxCustomer,
+    SandboxCustomerView,
+    SandboxProfileListView,
+    SandboxProfileView,
+)
+from pipelines.synthetic.sandbox import PROFILES
+from storage.core.paging import Paged
+
+router = APIRouter(route_class=Route, prefix="/v1/sandbox", tags=["Sandbox"])
+Anybody = Annotated[Caller, Depends(Allow(*READING))]
+Submitter = Annotated[Caller, Depends(Allow("transactions:enrich"))]
+
+
+@router.post(
+    "/customers",
+    status_code=201,
+    response_model=enveloped(SandboxCustomerView),
+    responses=refuses("Sandbox.CustomerExists"),
+    dependencies=[IDEMPOTENT],
+)
+def create_sandbox_customer(caller: Submitter, sent: NewSandboxCustomer) -> Response:
+    """Create a synthetic business as a customer, with attributes, related parties, and transactions until yesterday.
+
+    Only in a sandbox. Every night, its transactions of the day that has passed are submitted, for a year.
+    """
+    made = creating.make(caller.store, sent, caller.now)
+    with caller.writing() as w:
+        customer, jobs = creating.create(
+            w, caller.store, caller.client_id, sent.reference, made, caller.actor.who, caller.now
+        )
+        caller.audit(w, "Sandbox.CustomerCreated", customerId=customer.customer_id)
+        view = SandboxCustomerView.of(
+            {
+                **vars(customer),
+                "profile": sent.profile,
+                "job_ids": [job.job_id for job in jobs],
+                "data_through": made.drawn.until,
+            }
+        )
+        location = {"Location": f"/v1/customer/{customer.customer_id}"}
+        return caller.keep(w, answer(view, status=201, headers=location))
+
+
+@router.get("/profiles", response_model=enveloped(SandboxProfileListView))
+def list_sandbox_profiles(_: Anybody, query: Annotated[Paging, Query()]) -> Response:
+    """List the profiles of synthetic businesses. Only in a sandbox."""
+    every = [{"profile": slug, "summary": each.summary} for slug, each in PROFILES.items()]
+    page = query.asked()
+    shown = every if page is None else every[page.offset :][: page.count]
+    return listing("profiles", Paged(shown, len(every), page), SandboxProfileView)

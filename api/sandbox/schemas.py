@@ -1,0 +1,72 @@
+"""Customers of the sandbox as they are sent and shown."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from api.core.schemas.common import Counts, Received, View
+from api.core.schemas.rules import Rule, number_rule, one_of, optional, optional_text
+from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, CustomerView, eleven_digits
+from pipelines.synthetic.sandbox import FEWEST_MONTHS, MOST_MONTHS, PROFILES
+
+USUAL_MONTHS = 12
+
+
+class NewSandboxCustomer(Received):
+    """A synthetic business to make."""
+
+    profile: Annotated[
+        str,
+        Rule(
+            one_of(*PROFILES),
+            "Sandbox.InvalidProfile",
+            f"profile is one of {', '.join(PROFILES)}.",
+            {"type": "string", "enum": list(PROFILES)},
+        ),
+    ]
+    name: Annotated[str | None, optional_text("name", "Customer.InvalidName", 200, "A made-up name by default.")] = None
+    abn: Annotated[
+        str | None,
+        Rule(
+            optional(eleven_digits),
+            INVALID_ABN,
+            ABN_SAYS,
+            {
+                "anyOf": [ABN_SCHEMA, {"const": ""}, {"type": "null"}],
+                "description": "By default random digits with right check digits.",
+            },
+        ),
+    ] = None
+    reference: Annotated[
+        str | None, optional_text("reference", "Customer.InvalidReference", 128, "The client's own reference.")
+    ] = None
+    months: Annotated[
+        int,
+        number_rule(
+            "months",
+            "Sandbox.InvalidMonths",
+            FEWEST_MONTHS,
+            MOST_MONTHS,
+            "Months of transactions until yesterday. A profile may have fewer.",
+        ),
+    ] = USUAL_MONTHS
+
+
+class SandboxCustomerView(CustomerView):
+    """A customer that the sandbox made. Its reports follow once the jobs have ended and a refresh is requested."""
+
+    profile: str
+    job_ids: Sequence[UUID] = Field(description="The jobs of its submissions, one for each account.")
+    data_through: date = Field(description="The last day of its transactions. Every night the next day is submitted.")
+
+
+class SandboxProfileView(View):
+    profile: str
+    summary: str
+
+
+class SandboxProfileListView(Counts):
+    profiles: list[SandboxProfileView]

@@ -1,0 +1,68 @@
+"""Submissions: rows are stored durably in a landing file, then accepted as a job that refers to it.
+
+In this order an accepted submission survives a power cut. A landing file without a job belongs to a submission that was
+never accepted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from pipelines.intake import rows
+from pipelines.intake.accounts import Account, Oddity
+from storage.core.database import Writing
+from storage.core.lake import Stored
+from storage.core.store import Store
+from storage.customers.customers import Customer
+from storage.jobs import jobs
+from storage.jobs.jobs import Job
+
+
+@dataclass(frozen=True)
+class Landing:
+    """The stored rows of a submission that is not accepted yet."""
+
+    job_id: UUID
+    file: Stored
+    row_count: int
+    warnings: Sequence[Mapping[str, str]]
+
+
+def land(store: Store, lines: bytes, now: datetime) -> Landing:
+    """Store the rows.
+
+    Args:
+        lines: of `pipelines.intake.lines.as_lines`.
+    """
+    job_id = uuid4()
+    landed = rows.landed(lines, store.vault.digest)
+    file = store.lake.put_frame(f"landing/{now:%Y-%m-%d}/{job_id}.parquet", landed)
+    return Landing(job_id, file, landed.height, list(rows.masked_warnings(landed)))
+
+
+def accept(
+    w: Writing,
+    store: Store,
+    customer: Customer,
+    identified: tuple[Account, Sequence[Oddity]],
+    landing: Landing,
+    *,
+    appended: bool,
+    now: datetime,
+) -> Job:
+    """Accept the stored rows as a submission for an account, with warnings about the account's details."""
+    account, oddities = identified
+    job = jobs.submit_enrichment(
+        w,
+        customer,
+        account,
+        appended=appended,
+        landing=landing.file,
+        job_id=landing.job_id,
+        rows=landing.row_count,
+        warnings=[*map(asdict, oddities), *landing.warnings],
+        now=now,
+    )
+    store.lake.require(landing.file.path)
+    return job

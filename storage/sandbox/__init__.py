@@ -1,0 +1,1 @@
+"""Customers that the sandbox makes, and what has been sent of them."""

@@ -75,8 +75,13 @@ Bank transactions in, decision-ready reports out.
 """
 
 
-def create_app(store: Store, *, shows_docs: bool = True) -> FastAPI:
-    """Return the application over one store; `shows_docs` adds `/docs` and `/openapi.json`."""
+def create_app(store: Store, *, shows_docs: bool = True, is_sandbox: bool = True) -> FastAPI:
+    """Return the application over one store.
+
+    Args:
+        shows_docs: adds `/docs` and `/openapi.json`.
+        is_sandbox: adds what makes synthetic customers.
+    """
     app = FastAPI(
         title="Tidemark",
         version=version("tidemark"),
@@ -91,7 +96,6 @@ def create_app(store: Store, *, shows_docs: bool = True) -> FastAPI:
     app.state.store = store
     app.add_middleware(EveryRequest)
     problems.install(app)
-    is_sandbox = store.settings.environment is Environment.SANDBOX
     for routes in ROUTERS + OF_A_SANDBOX if is_sandbox else ROUTERS:
         app.include_router(routes.router)
     for pages in PAGES:
@@ -139,7 +143,11 @@ def server(store: Store) -> uvicorn.Server:
     logging.getLogger("uvicorn.access").disabled = True  # it logs paths, which may contain an ABN
     proxies = [str(network) for network in store.settings.trusted_proxies]
     config = uvicorn.Config(
-        create_app(store, shows_docs=store.settings.shows_docs),
+        create_app(
+            store,
+            shows_docs=store.settings.shows_docs,
+            is_sandbox=store.settings.environment is Environment.SANDBOX,
+        ),
         http=Connection,
         ws="none",
         log_config=None,

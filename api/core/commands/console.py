@@ -171,11 +171,11 @@ def _fitting(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Re
     return table
 
 
-def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int] | None:
-    """Return widths of columns that together fit into `room`, or None if that would break a word."""
+def _widths(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
+    """Return widths of columns that together fit into `available`, or None if that would break a word."""
     fewest = [max(cell_len(word) for text in column for word in text.split(" ")) for column in columns]
     widths = [max(map(cell_len, column)) for column in columns]
-    excess = sum(widths) + GAP * (len(widths) - 1) - room
+    excess = sum(widths) + GAP * (len(widths) - 1) - available
     while excess > 0:
         at = max(range(len(widths)), key=lambda n: (widths[n] > fewest[n], widths[n]))
         if widths[at] == fewest[at]:

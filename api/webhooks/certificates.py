@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from storage.core import durable
+from storage.webhooks.local_receiver import AUTHORITY
 
 VALID_FOR: Final = timedelta(days=397)  # browsers accept at most 398
 RENEW_BEFORE: Final = timedelta(days=30)
@@ -23,7 +24,7 @@ RENEW_BEFORE: Final = timedelta(days=30)
 
 def for_this_machine(folder: Path) -> tuple[Path, Path]:
     """Return the paths of the authority's certificate and of the receiver's (with its key). Make them if needed."""
-    authority, receiver = folder / "ca.pem", folder / "receiver.pem"
+    authority, receiver = folder / AUTHORITY, folder / "receiver.pem"
     if not _usable(authority, receiver):
         durable.make_folder(folder)
         authority_pem, receiver_pem = _make_certificates(datetime.now(UTC))

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +37,7 @@ from pipelines.webhooks.events import (
     verify,
     verify_standard,
 )
+from storage.webhooks.local_receiver import FOLDER
 
 LOOPBACK: Final = "127.0.0.1"
 MAX_BODY_BYTES: Final = 2**20
@@ -143,7 +144,7 @@ class Receiver:
         self._events = Counter[str]()
         self._stored: deque[Received] = deque(maxlen=STORED)
         self._arrival = Condition()
-        self.ca_path, certificate = for_this_machine(home / "listen")
+        self.ca_path, certificate = for_this_machine(home / FOLDER)
         self._server = _Server((LOOPBACK, port), _tls(certificate), self._receive, behaviour)
         self._thread = Thread(
             target=self._server.serve_forever, args=(STOP_WITHIN_S,), name="tidemark-listen", daemon=True
@@ -152,7 +153,11 @@ class Receiver:
     @property
     def url(self) -> str:
         """The URL to send webhooks to."""
-        return f"https://{LOOPBACK}:{self._server.server_port}/"
+        return f"https://{LOOPBACK}:{self.port}/"
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
 
     @property
     def received(self) -> list[Received]:
@@ -247,22 +252,44 @@ def _forward(url: str, headers: Mapping[str, str], body: bytes) -> int:
 
 
 def listen(
-    home: Path, port: int, secrets: Iterable[str], behaviour: Behaviour, console: Console, *, as_json: bool = False
+    home: Path,
+    port: int,
+    secrets: Iterable[str],
+    behaviour: Behaviour,
+    console: Console,
+    *,
+    as_json: bool = False,
+    meanwhile: Callable[[Receiver], AbstractContextManager[object]] | None = None,
 ) -> None:
     """Receive and show deliveries until interrupted, for `tidemark listen`.
+
+    Args:
+        meanwhile: a context around the time of listening. Without it, the console says how to let the service call.
 
     Raises:
         Unavailable: the port is taken.
     """
-    with showing(home, port, secrets, behaviour, console, as_json=as_json) as receiver, suppress(KeyboardInterrupt):
+    told = showing(home, port, secrets, behaviour, console, as_json=as_json, instructs=meanwhile is None)
+    around = meanwhile or nullcontext
+    with told as receiver, suppress(KeyboardInterrupt), around(receiver):
         receiver.join()
 
 
 @contextmanager
 def showing(
-    home: Path, port: int, secrets: Iterable[str], behaviour: Behaviour, console: Console, *, as_json: bool
+    home: Path,
+    port: int,
+    secrets: Iterable[str],
+    behaviour: Behaviour,
+    console: Console,
+    *,
+    as_json: bool,
+    instructs: bool = True,
 ) -> Iterator[Receiver]:
     """Run a receiver that shows on the console its URL and its deliveries.
+
+    Args:
+        instructs: also show the settings by which the service may call it.
 
     Raises:
         Unavailable: the port is taken.
@@ -284,14 +311,16 @@ def showing(
         if as_json:
             _print_line(console, {"listening": receiver.url, "caBundle": str(receiver.ca_path)})
         else:
-            _introduce(console, receiver, behaviour)
+            _introduce(console, receiver, behaviour, instructs=instructs)
         yield receiver
 
 
-def _introduce(console: Console, receiver: Receiver, behaviour: Behaviour) -> None:
+def _introduce(console: Console, receiver: Receiver, behaviour: Behaviour, *, instructs: bool) -> None:
     console.print(
         f"Listening on [b]{receiver.url}[/], {_describe_behaviour(behaviour)}", highlight=False, soft_wrap=True
     )
+    if not instructs:
+        return
     console.print("To let the service call this machine and trust this receiver, set:", highlight=False)
     console.print("  TIDEMARK_WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", highlight=False)
     console.print(f"  TIDEMARK_WEBHOOK_CA_BUNDLE={receiver.ca_path}", highlight=False, soft_wrap=True, markup=False)

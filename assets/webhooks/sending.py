@@ -23,7 +23,7 @@ import ssl
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,8 +41,9 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
 
-from pipelines.webhooks.addresses import Address, Reach, parse_address
+from pipelines.webhooks.addresses import LOOPBACKS, Address, Reach, parse_address
 from storage.core.settings import Settings, SettingsError
+from storage.webhooks import local_receiver
 from storage.webhooks.outbox import Attempt
 
 RESPONSE_HEAD_BYTES: Final = 16 * 1024
@@ -101,9 +102,10 @@ class Post:
 async def session(settings: Settings, resolver: AbstractResolver | None = None) -> AsyncIterator[aiohttp.ClientSession]:
     """Open an HTTP client that can only send webhooks, and only safely. By default the system resolves names."""
     names = _Names(resolver or aiohttp.DefaultResolver(), settings.webhook_timeout_s * NAMES_SHARE)
-    reach, proxy = settings.webhook_reach, settings.webhook_proxy or None
+    reach, proxy, tls = settings.webhook_reach, settings.webhook_proxy or None, tls_context(settings)
+    may_dial = _allow_all if proxy else _direct(settings, reach, tls)
     async with aiohttp.ClientSession(
-        connector=_connector(tls_context(settings), guarded_socket(_allow_all if proxy else reach.holds), names),
+        connector=_connector(tls, guarded_socket(may_dial), names),
         proxy=proxy,
         middlewares=[_checking_targets(reach, names)] if proxy else [],
         timeout=NO_TIMEOUT,
@@ -205,6 +207,25 @@ def guarded_socket(may_dial: Callable[[Address, int], bool]) -> Callable[[Addres
         return socket.socket(family, kind, protocol)
 
     return make_socket
+
+
+def _direct(settings: Settings, reach: Reach, tls: ssl.SSLContext) -> Callable[[Address, int], bool]:
+    """Return which addresses may be connected to: those within reach, and the receiver of `listen --subscribe`."""
+
+    def may_dial(address: Address, port: int) -> bool:
+        return reach.holds(address, port) or _is_local_receiver(settings, tls, address, port)
+
+    return may_dial
+
+
+def _is_local_receiver(settings: Settings, tls: ssl.SSLContext, address: Address, port: int) -> bool:
+    """Return whether a local receiver listens there; then its certificate is trusted."""
+    local = local_receiver.find(settings) if address in LOOPBACKS else None
+    if local is None or port != local.port:
+        return False
+    with suppress(OSError):  # without it, the connection fails as an untrusted one
+        tls.load_verify_locations(local_receiver.authority(settings.home))
+    return True
 
 
 def _allow_all(_: Address, __: int) -> bool:

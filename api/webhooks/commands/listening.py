@@ -1,15 +1,22 @@
 """`tidemark listen`: receive webhooks during development."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
-from api.core.commands.console import AsJson, out
+from api.core.commands import ids
+from api.core.commands.console import AsJson, complaint, opened_store, out, print_json, warn
 from api.webhooks import listen as receiver
-from api.webhooks.listen import Behaviour
-from pipelines.webhooks.events import key_of
-from storage.core.settings import Settings
+from api.webhooks.listen import Behaviour, Receiver
+from api.webhooks.subscribing import is_reached, subscribed
+from pipelines.webhooks.events import EventType, key_of
+from storage.access import keys
+from storage.core.settings import Environment, Settings
+from storage.core.store import Store
 
 
 def listen(
@@ -21,16 +28,67 @@ def listen(
     status: Annotated[int, typer.Option(min=200, max=599, help="Answer with this status.")] = 204,
     hang: Annotated[bool, typer.Option("--hang", help="Never answer, to test a timeout.")] = False,
     drip: Annotated[bool, typer.Option("--drip", help="Answer with one byte per second.")] = False,
+    subscribe: Annotated[
+        bool, typer.Option("--subscribe", help="Subscribe while listening, in a sandbox on this machine.")
+    ] = False,
+    client: Annotated[
+        UUID | None,
+        typer.Option(
+            parser=ids.CLIENT, metavar="ID", help="With --subscribe: whose events. Default: the only client's."
+        ),
+    ] = None,
+    event_type: Annotated[
+        list[EventType] | None,
+        typer.Option(metavar="TYPE", help="With --subscribe: only this type of event. Can be repeated."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Receive webhooks during development: an HTTPS server that verifies and prints them.
 
-    Example: tidemark listen --port 8443 --secret cGxlYXNl… --forward-to http://127.0.0.1:3000/hooks
+    With --subscribe, a service with the same home needs no setting and no
+    restart: it may call this receiver while it listens. Ctrl-C deletes the
+    subscriptions.
+
+    Example: tidemark listen --subscribe --event-type job.completed
     """
     behaviour = Behaviour(status=status, forward_to=forward_to, hang=hang, drip=drip)
     _check_behaviour(behaviour)
     _check_secrets(secret or [])
-    receiver.listen(Settings().prepared().home, port, secret or [], behaviour, out, as_json=as_json)
+    settings = Settings().prepared()
+    if not subscribe and (client or event_type):
+        raise typer.BadParameter("--client and --event-type go with --subscribe")
+    if not subscribe:
+        receiver.listen(settings.home, port, secret or [], behaviour, out, as_json=as_json)
+        return
+    if settings.environment is not Environment.SANDBOX:
+        raise complaint("webhooks of production never go to this machine: set TIDEMARK_ENVIRONMENT=sandbox")
+    with opened_store() as store:
+        of = client or _only_client(store)
+        around = partial(_subscribing, store, of, event_type or list(EventType), as_json)
+        receiver.listen(settings.home, port, secret or [], behaviour, out, as_json=as_json, meanwhile=around)
+
+
+@contextmanager
+def _subscribing(
+    store: Store, client: UUID, event_types: Sequence[EventType], as_json: bool, to: Receiver
+) -> Iterator[None]:
+    """Subscribe the receiver, and report whether a test event arrives."""
+    with subscribed(store, to, client, event_types) as made:
+        if as_json:
+            print_json({"subscriptionIds": [each.subscription_id for each in made]})
+        else:
+            out.print(f"Subscribed to {', '.join(event_types)}.", highlight=False)
+        if not is_reached(store, to, made[0]):
+            warn("no test event arrived: start a service with this home on this machine, for example tidemark up")
+        yield
+
+
+def _only_client(store: Store) -> UUID:
+    with store.db.reading() as r:
+        found = keys.find_clients(r)
+    if len(found) != 1:
+        raise typer.BadParameter("there is no client yet" if not found else "give --client: there is more than one")
+    return found[0].client_id
 
 
 def _check_behaviour(behaviour: Behaviour) -> None:

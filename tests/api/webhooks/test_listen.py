@@ -210,6 +210,7 @@ def test_a_failed_forward_is_answered_with_502(tmp_path: Path) -> None:
         ("--hang", "--status", "500"),
         ("--forward-to", "ftp://127.0.0.1/"),
         ("--status", "99"),
+        ("--event-type", "job.completed"),
         ("--secret", "not base64!"),
     ],
 )

@@ -1,0 +1,51 @@
+"""The receiver that `tidemark listen --subscribe` runs on this machine.
+
+While it runs, a file in the home names its port. A sandbox's deliveries may then reach this port of loopback, and trust
+the receiver's certificate authority, whose key exists no more. So nothing has to be set, and no process restarted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from storage.core import durable
+from storage.core.settings import Environment, Settings
+
+FOLDER: Final = "listen"
+AUTHORITY: Final = "ca.pem"
+_FILE: Final = "receiver.json"
+
+
+@dataclass(frozen=True)
+class LocalReceiver:
+    port: int
+    subscription_ids: Sequence[UUID]  # that exist only for it
+
+
+def announce(home: Path, receiver: LocalReceiver) -> None:
+    """Let deliveries reach the receiver."""
+    durable.make_folder(home / FOLDER)
+    durable.replace(home / FOLDER / _FILE, msgspec.json.encode(receiver))
+
+
+def withdraw(home: Path) -> None:
+    (home / FOLDER / _FILE).unlink(missing_ok=True)
+
+
+def find(settings: Settings) -> LocalReceiver | None:
+    """Return the receiver that was announced last and not withdrawn; in production None."""
+    if settings.environment is not Environment.SANDBOX:
+        return None
+    try:
+        return msgspec.json.decode((settings.home / FOLDER / _FILE).read_bytes(), type=LocalReceiver)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def authority(home: Path) -> Path:
+    """Return the file with the certificate of the receiver's authority."""
+    return home / FOLDER / AUTHORITY

@@ -10,8 +10,8 @@ help:  ## Show this list
 
 install: $(BIN)/.runtime  ## Make .venv with the pinned dependencies and the tidemark command
 
-demo: install  ## Run everything once: transactions and a PDF in; reports, decisions and verified webhooks out
-	@$(BIN)/tidemark demo
+demo: install  ## Run everything once: transactions and a PDF in; reports, decisions and verified webhooks out (and stay: KEEP=1)
+	@$(BIN)/tidemark demo $(if $(KEEP),--keep-running)
 
 test: lint imports types  ## Run lint, import contracts, types and short tests: what must pass before a change is merged
 	$(BIN)/pytest -m "not slow and not service" -n 3 --dist worksteal

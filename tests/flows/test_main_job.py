@@ -230,7 +230,7 @@ def query_as_documented(service: Service, nth: int) -> list[Any]:
 
 @pytest.mark.slow
 def test_a_running_service_is_seeded_once(service: Service) -> None:
-    assert "12 businesses" in service.run("api.service.commands.seed")
+    assert "8 businesses" in service.run("api.service.commands.seed")
     assert "Already seeded" in service.run("api.service.commands.seed")
 
 

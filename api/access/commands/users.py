@@ -44,7 +44,7 @@ def create_user(
         user = stored.create(w, client, email, name, role, at)
         _audit(w, "User.Created", user, at)
         token = stored.new_link(w, user, at + duration(LINK_LASTS))
-    print_record({**_user(user), "link": _link(url, token)}, as_json=as_json)
+    print_record({**_user(user), "link": sign_in_link(url, token)}, as_json=as_json)
 
 
 @users.command("list")
@@ -80,7 +80,7 @@ def make_link(
         user = _with_email(w, email)
         token = stored.new_link(w, user, at + duration(expires_in))
         _audit(w, "User.LinkMade", user, at)
-    print_record({"link": _link(url, token)}, as_json=as_json)
+    print_record({"link": sign_in_link(url, token)}, as_json=as_json)
 
 
 @users.command("role")
@@ -146,7 +146,7 @@ def _audit(w: Writing, action: str, user: User, at: datetime) -> None:
     audit.append(w, OPERATOR, action, {"userId": user.user_id}, at, client_id=user.client_id)
 
 
-def _link(url: str, token: str) -> str:
+def sign_in_link(url: str, token: str) -> str:
     return f"{url.rstrip('/')}/sign-in/link?token={token}"
 
 

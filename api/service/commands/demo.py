@@ -4,6 +4,7 @@ The demo starts the service with a home of its own, acts as a lender's backend o
 and shows the results. Everything but the client and its key is created through the API.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -25,12 +27,12 @@ from rich.rule import Rule
 from rich.table import Table
 
 from api.core.commands.console import complaint, out
-from api.service.commands import addresses
-from api.service.commands.lender import Lender, issue_key, last_day
+from api.service.commands import addresses, seed
+from api.service.commands.lender import Access, Lender, grant_access, issue_key, last_day
 from api.webhooks.listen import Received, Receiver
-from pipelines.decisions import examples
 from pipelines.synthetic import business, portfolio, submissions
 from pipelines.synthetic.pdf import statement_pdf
+from pipelines.synthetic.sandbox import last_activity_statement
 from storage.core.settings import Settings
 from storage.core.store import Store
 
@@ -46,14 +48,14 @@ KNOWN = {  # attributes of a customer
     "ato_payment_plan": False,
     "time_trading_months": 74,
     "ppsr_registrations": 1,
-    "bas_lodged_to": 202609,
+    "bas_lodged_to": last_activity_statement(last_day()),
     "overdraft_limit": 0,
     "hardship_flag": False,
 }
-ASKED: Mapping[str, tuple[str, Mapping[str, Any]]] = {  # for each policy: a short name and the inputs that it declares
-    "working-capital-loan": ("capital loan", {"requestedAmount": 40_000, "termMonths": 12}),
-    "line-of-credit": ("line of credit", {"requestedLimit": 25_000, "basDueTo": 202609, "existingCustomer": False}),
-    "merchant-cash-advance": ("cash advance", {"requestedAdvance": 20_000, "holdback": "0.12", "channel": "direct"}),
+SHORT = {  # names of the example policies
+    "working-capital-loan": "capital loan",
+    "line-of-credit": "line of credit",
+    "merchant-cash-advance": "cash advance",
 }
 WATCHED_BY = "own-repayment-returned"  # a ruleset of the library
 BOUNCED = (  # transactions of a customer on consecutive days, in AUD
@@ -69,24 +71,36 @@ BAD_ROWS = (
 
 def demo(
     leave: Annotated[bool, typer.Option("--exit", help="Exit at the end, even on a terminal.")] = False,
+    keep_running: Annotated[
+        bool, typer.Option("--keep-running", help="Keep the service running at the end, even without a terminal.")
+    ] = False,
     host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port of the API; 0 for any free one.")] = 0,
     dagster_port: Annotated[int, typer.Option(help="Port of Dagster's pages; 0 for any free one.")] = 0,
 ) -> None:
     """Show the service at work on synthetic data, from transactions to webhooks.
 
+    On a terminal the service keeps running at the end, with more customers, a
+    link to the console, a key and a first request. Ctrl-C stops it.
+
     Example: tidemark demo --exit
     """
+    if leave and keep_running:
+        raise typer.BadParameter("--exit and --keep-running exclude each other")
+    stays = keep_running or (sys.stdout.isatty() and not leave)
     home = _fresh_home()
     with Receiver(home=home) as receiver:
         environment = _environment(home, receiver)
         ports = addresses.chosen(port), addresses.chosen(dagster_port)
         with _service(environment, host, *ports) as base_url:
-            lender = Lender(base_url, _key(home))
+            with _opened(home) as store:
+                client_id, key = issue_key(store)
+            lender = Lender(base_url, key)
             customers = _run_chapters(lender, receiver, home)
             (home / PAGE).write_bytes(lender.content(f"/customer/{customers[0]['customerId']}/reports.html"))
-            _farewell(home, base_url, ports[1])
-            if sys.stdout.isatty() and not leave:
+            access = _prepare_console(home, lender, client_id, key) if stays else None
+            _farewell(home, base_url, ports[1], access)
+            if stays:
                 _until_interrupted()
 
 
@@ -127,11 +141,21 @@ def _service(environment: Mapping[str, str], host: str, port: int, dagster_port:
         process.wait(timeout=30)
 
 
-def _key(home: Path) -> str:
+@contextmanager
+def _opened(home: Path) -> Iterator[Store]:
     store = Store.open(Settings(home=home, database_url="", lake_url=""))
-    text = issue_key(store)
-    store.close()
-    return text
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _prepare_console(home: Path, lender: Lender, client_id: UUID, key: str) -> Access:
+    """Add a customer of each profile, with decisions, and return how to look at them."""
+    with out.status("Filling the console …"):
+        seed.fill(lender)
+    with _opened(home) as store:
+        return grant_access(store, client_id, lender.base_url, key)
 
 
 def _run_chapters(lender: Lender, receiver: Receiver, home: Path) -> list[dict[str, Any]]:
@@ -161,7 +185,8 @@ def _subscribe(lender: Lender, receiver: Receiver) -> dict[str, Any]:
     body: dict[str, Any] = {"eventType": "job.completed", "webhookUrl": receiver.url, "customerIds": []}
     subscription = lender.post("/webhooks/subscriptions", body)
     receiver.learn(subscription["secret"])
-    out.print(f"POST /v1/webhooks/subscriptions → {subscription['webhookSubscriptionId']}, secret shown only now")
+    shown = subscription["webhookSubscriptionId"][:8]
+    out.print(f"POST /v1/webhooks/subscriptions → {shown}…, and a secret that is shown only now")
     return subscription
 
 
@@ -252,21 +277,17 @@ def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[s
 
 def _show_decisions(lender: Lender, customers: list[dict[str, Any]]) -> None:
     """Publish the example policies, evaluate all customers, and show reasons."""
-    for slug, document in examples.load().items():
-        lender.put(f"/decision-policies/{slug}", document)
-        lender.post(f"/decision-policies/{slug}/publish", {})
+    lender.publish_examples()
     for customer in customers[:-1]:  # the last customer has no attributes
         lender.put(f"/customer/{customer['customerId']}/attributes", {"attributes": KNOWN})
     decisions = {
-        (customer["name"], slug): lender.post(
-            f"/customer/{customer['customerId']}/decision-policies/{slug}/evaluate", {"inputs": inputs}
-        )
+        (customer["name"], slug): lender.evaluate(customer["customerId"], slug)
         for customer in customers
-        for slug, (_, inputs) in ASKED.items()
+        for slug in SHORT
     }
-    table = _table("Decisions, AUD", "customer", *(title for title, _ in ASKED.values()))
+    table = _table("Decisions, AUD", "customer", *SHORT.values())
     for customer in customers:
-        table.add_row(_cut(customer["name"], 18), *(_decided(decisions[customer["name"], slug]) for slug in ASKED))
+        table.add_row(_cut(customer["name"], 18), *(_decided(decisions[customer["name"], slug]) for slug in SHORT))
     out.print(table)
     _show_reasons(decisions)
 
@@ -369,7 +390,7 @@ def _show_delivery(subscription: Mapping[str, Any], delivery: Received) -> None:
         f"POST {subscription['webhookUrl']}",
         f"X-Service-Webhook-Signature: {delivery.headers['x-service-webhook-signature']}",
         "",
-        delivery.body.decode(),
+        json.dumps(delivery.json, indent=2, ensure_ascii=False),  # of one long line, the terminal would break words
     ]
     out.print(Panel("\n".join(lines), title="[green]✔ signature verified[/]", title_align="left", expand=False))
 
@@ -439,8 +460,10 @@ def _show_match(lender: Lender, match_id: str) -> None:
         _print_indented(f"{row['date']} {row['description']} {_money(row['amount'])}")
 
 
-def _farewell(home: Path, base_url: str, dagster_port: int) -> None:
+def _farewell(home: Path, base_url: str, dagster_port: int, access: Access | None) -> None:
     out.print(Rule("What to open next"))
+    for line in access.lines if access else ():
+        out.print(line, soft_wrap=True, highlight=False, markup=False)
     out.print(f"API documentation   {base_url}/docs")
     out.print(f"Reports as a page   {home / PAGE}", soft_wrap=True)
     out.print(f"Page of a statement {home / PICTURE}", soft_wrap=True)

@@ -1,21 +1,33 @@
 """A simulated lender's backend, for `demo`, `seed` and `synthetic`: its API key and its few HTTP calls."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 import requests
 
-from api.core.commands.console import complaint, now
+from api.access.commands.users import LINK_LASTS, sign_in_link
+from api.core.commands.console import complaint, duration, now
+from pipelines.decisions import examples
 from pipelines.synthetic import Business
-from storage.access import keys
+from pipelines.synthetic.sandbox import last_activity_statement
+from storage.access import keys, users
+from storage.access.roles import Role
 from storage.core import audit
 from storage.core.audit import OPERATOR
 from storage.core.database import Writing
 from storage.core.store import Store
 
 NAME: Final = "Harbour Lending"
+USER: Final = "demo@example.com"
+LINE: Final = "line-of-credit"
+REQUESTS: Final[Mapping[str, Mapping[str, Any]]] = {  # inputs of the example policies, without `basDueTo`
+    "working-capital-loan": {"requestedAmount": 40_000, "termMonths": 12},
+    LINE: {"requestedLimit": 25_000, "existingCustomer": False},
+    "merchant-cash-advance": {"requestedAdvance": 20_000, "holdback": "0.12", "channel": "direct"},
+}
 JOB_WITHIN_S = 60
 WAIT_S = 20  # how long the service may delay its answer to a poll of a job
 
@@ -69,6 +81,26 @@ class Lender:
             each()
         return jobs
 
+    def create_of_each_profile(self, months: int) -> list[str]:
+        """Create a sandbox customer of each profile, with reports, and return their ids."""
+        listed = self.get("/sandbox/profiles")["profiles"]
+        made = [self.post("/sandbox/customers", {"profile": each["profile"], "months": months}) for each in listed]
+        self.finished([job_id for each in made for job_id in each["jobIds"]])
+        customer_ids = [each["customerId"] for each in made]
+        self.refresh(customer_ids)
+        return customer_ids
+
+    def evaluate(self, customer_id: str, slug: str) -> dict[str, Any]:
+        """Evaluate one of the example policies for a usual request."""
+        inputs = REQUESTS[slug] | ({"basDueTo": last_activity_statement(now().date())} if slug == LINE else {})
+        return self.post(f"/customer/{customer_id}/decision-policies/{slug}/evaluate", {"inputs": inputs})
+
+    def publish_examples(self) -> None:
+        """Publish the example policies."""
+        for slug, document in examples.load().items():
+            self.put(f"/decision-policies/{slug}", document)
+            self.post(f"/decision-policies/{slug}/publish", {})
+
     def refresh(self, customer_ids: Iterable[str]) -> None:
         """Refresh the customers' reports, and wait for them."""
         jobs = [self.post(f"/customer/{customer_id}/reports/refresh")["jobId"] for customer_id in customer_ids]
@@ -101,17 +133,49 @@ class Lender:
         return answer
 
 
+@dataclass(frozen=True)
+class Access:
+    """How to look at what a client has: a link to the console, a key, and a command."""
+
+    link: str
+    key: str
+    command: str  # for a shell
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The lines to print. Those that are too long for a terminal can be copied whole, so nothing may break them."""
+        return (
+            f"Console, for one sign-in within {LINK_LASTS}:",
+            f"  {self.link}",
+            f"Key of {NAME}:",
+            f"  {self.key}",
+            "A first request:",
+            *(f"  {line}" for line in self.command.splitlines()),
+        )
+
+
+def grant_access(store: Store, client_id: UUID, base_url: str, key: str) -> Access:
+    """Create a user who may do everything, and return how to look at the client's customers."""
+    at = now()
+    with store.db.writing() as w:
+        user = users.create(w, client_id, USER, "Demo", Role.ADMIN, at)
+        audit.append(w, OPERATOR, "User.Created", {"userId": user.user_id}, at, client_id=client_id)
+        token = users.new_link(w, user, at + duration(LINK_LASTS))
+    command = f"curl -sS '{base_url}/v1/customers?page=1&count=3' \\\n-H 'x-api-key: {key}'"
+    return Access(sign_in_link(base_url, token), key, command)
+
+
 def last_day() -> date:
     """Return the last day of the statements: yesterday, because a decision needs fresh data."""
     return now().date() - timedelta(days=1)
 
 
-def issue_key(store: Store) -> str:
-    """Create the client and a key for it, as an operator would."""
+def issue_key(store: Store) -> tuple[UUID, str]:
+    """Create the client and a key for it, as an operator would. Return the client's id and the key."""
     with store.db.writing() as w:
         client = keys.create_client(w, NAME, decision_policies=True, now=now())
         audit.append(w, OPERATOR, "Client.Created", {}, now(), client_id=client.client_id)
-        return _issued(store, w, client.client_id)
+        return client.client_id, _issued(store, w, client.client_id)
 
 
 def issue_key_for(store: Store, client_id: UUID) -> str:

@@ -1,6 +1,7 @@
-"""Fill a running Tidemark with synthetic businesses (`tidemark up --seed-demo`) and print a key to read them with.
+"""Fill a running Tidemark with synthetic businesses (`tidemark up --seed-demo`), and print how to look at them.
 
-Everything goes through the API, as from any client. A home that was seeded before is left as it is.
+Everything but the client, its key and its user goes through the API, as from any client. A home that was seeded before
+is left as it is.
 """
 
 import os
@@ -8,11 +9,10 @@ import os
 import typer
 
 from api.core.commands.console import opened_store, out
-from api.service.commands.lender import NAME, Lender, issue_key, last_day
-from pipelines.synthetic import portfolio, submissions
+from api.service.commands.lender import NAME, REQUESTS, Lender, grant_access, issue_key
 from storage.access import keys
 
-CUSTOMERS, MONTHS, SEED = 12, 12, 7
+MONTHS = 12
 
 
 def main() -> None:
@@ -21,21 +21,23 @@ def main() -> None:
             if any(client.name == NAME for client in keys.find_clients(r)):
                 out.print(f"Already seeded: the client {NAME} exists.")
                 return
-        key = issue_key(store)
-    lender = Lender(os.environ["TIDEMARK_BASE_URL"], key)
-    customer_ids, jobs = list[str](), list[str]()
-    for business in portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
-        customer_ids.append(lender.create(business)["customerId"])
-        jobs += lender.submit(customer_ids[-1], submissions(business))
-    rows = sum(job["enrichedCount"] for job in lender.finished(jobs))
-    lender.refresh(customer_ids)
-    out.print(f"Seeded {CUSTOMERS} businesses with {rows:,} enriched transactions and their reports.")
-    out.print(f"Key of {NAME}   {key}", soft_wrap=True, highlight=False)
-    out.print(
-        f'Try   curl -s "{lender.base_url}/v1/customer/{customer_ids[0]}/reports" -H "x-api-key: {key}"',
-        soft_wrap=True,
-        highlight=False,
-    )
+        client_id, key = issue_key(store)
+        lender = Lender(os.environ["TIDEMARK_BASE_URL"], key)
+        lender.publish_examples()
+        count = fill(lender)
+        access = grant_access(store, client_id, lender.base_url, key)
+    out.print(f"Seeded {count} businesses, one of each profile, with reports and decisions.")
+    for line in access.lines:
+        out.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def fill(lender: Lender) -> int:
+    """Create a business of each profile, and decide on each by the published example policies. Return their number."""
+    customer_ids = lender.create_of_each_profile(MONTHS)
+    for customer_id in customer_ids:
+        for slug in REQUESTS:
+            lender.evaluate(customer_id, slug)
+    return len(customer_ids)
 
 
 if __name__ == "__main__":

@@ -92,8 +92,10 @@ class Lender:
 
     def evaluate(self, customer_id: str, slug: str) -> dict[str, Any]:
         """Evaluate one of the example policies for a usual request."""
-        inputs = REQUESTS[slug] | ({"basDueTo": last_activity_statement(now().date())} if slug == LINE else {})
-        return self.post(f"/customer/{customer_id}/decision-policies/{slug}/evaluate", {"inputs": inputs})
+        due = {"basDueTo": last_activity_statement(now().date())} if slug == LINE else {}
+        return self.post(
+            f"/customer/{customer_id}/decision-policies/{slug}/evaluate", {"inputs": {**REQUESTS[slug], **due}}
+        )
 
     def publish_examples(self) -> None:
         """Publish the example policies."""

@@ -12,9 +12,8 @@ from fastapi.routing import iter_route_contexts
 from api.console.routes import PageRoute
 from api.core.commands.console import now
 from api.service.app import create_app
-from api.service.commands.demo import ASKED, BOUNCED, KNOWN, WATCHED_BY
-from api.service.commands.lender import Lender, last_day
-from pipelines.decisions import examples
+from api.service.commands.demo import BOUNCED, KNOWN, WATCHED_BY
+from api.service.commands.lender import REQUESTS, Lender, last_day
 from pipelines.synthetic import portfolio, submissions
 from pipelines.synthetic.pdf import statement_pdf
 from storage.access import keys, users
@@ -63,7 +62,7 @@ def seeded(service: Service) -> House:
         "statement_id": listed["statementId"],
         "page_number": "1",
         "evaluation_id": evaluation["evaluationId"],
-        "slug": next(iter(ASKED)),
+        "slug": next(iter(REQUESTS)),
         "version": "1",
         "backtest_id": _backtest(lender),
         "ruleset_id": ruleset["rulesetId"],
@@ -104,16 +103,10 @@ def _lender(service: Service) -> tuple[UUID, Lender]:
 
 def _decide(lender: Lender, customer_ids: list[str]) -> dict[str, Any]:
     """Publish the example policies and decide on all customers; return the first decision."""
-    for slug, document in examples.load().items():
-        lender.put(f"/decision-policies/{slug}", document)
-        lender.post(f"/decision-policies/{slug}/publish", {})
+    lender.publish_examples()
     for customer_id in customer_ids[:-1]:  # the last customer's decisions miss its attributes
         lender.put(f"/customer/{customer_id}/attributes", {"attributes": KNOWN})
-    made = [
-        lender.post(f"/customer/{customer_id}/decision-policies/{slug}/evaluate", {"inputs": inputs})
-        for customer_id in customer_ids
-        for slug, (_, inputs) in ASKED.items()
-    ]
+    made = [lender.evaluate(customer_id, slug) for customer_id in customer_ids for slug in REQUESTS]
     return made[0]
 
 

@@ -14,6 +14,7 @@ from api.core.commands.console import now
 from api.service.app import create_app
 from api.service.commands.demo import BOUNCED, KNOWN, WATCHED_BY
 from api.service.commands.lender import REQUESTS, Lender, last_day
+from pipelines.decisions import examples
 from pipelines.synthetic import portfolio, submissions
 from pipelines.synthetic.pdf import statement_pdf
 from storage.access import keys, users
@@ -112,7 +113,7 @@ def _decide(lender: Lender, customer_ids: list[str]) -> dict[str, Any]:
 
 def _backtest(lender: Lender) -> str:
     """Compare a draft of the first policy with the published version; return the id of the backtest."""
-    slug, (_, inputs) = next(iter(ASKED.items()))
+    slug, inputs = next(iter(REQUESTS.items()))
     lender.put(f"/decision-policies/{slug}", examples.load()[slug] | {"notes": "A draft."})
     job_id: str = lender.post(f"/decision-policies/{slug}/backtest", {"inputs": inputs})["jobId"]
     lender.finished([job_id])

@@ -5,7 +5,7 @@ from alembic import op
 from storage.core.models import sandbox_customers
 
 revision = "tables_11"
-down_revision = "tables_7"
+down_revision = "tables_10"
 branch_labels = None
 depends_on = None
 

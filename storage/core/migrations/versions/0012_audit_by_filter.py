@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "tables_12"
-down_revision = "tables_10"
+down_revision = "tables_11"
 branch_labels = None
 depends_on = None
 

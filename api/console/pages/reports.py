@@ -1,6 +1,7 @@
 """A customer's reports, as of any moment; what is behind each figure; and what changed between two versions."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, Final, Self
@@ -13,6 +14,7 @@ from starlette.responses import Response
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.reports.page import About, page_content
+from storage.core.store import Store
 
 LISTED: Final = 50
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
@@ -57,8 +59,7 @@ async def show_reports(page: SignedIn, customer_id: str) -> Response:
     customer = await page.get("customer", customer_id)
     moment = _moment(page)
     bundle = await page.get("customer", customer_id, "reports", **moment)
-    about = About(customer["name"], customer["abn"], customer["reference"])
-    content = page_content({kind: Member.of(each) for kind, each in bundle.items()}, about)
+    content = page_content({kind: Member.of(each) for kind, each in bundle.items()}, About())
     return page.show(
         "reports.html", customer=customer, content=content, moment=moment, explained=_explanation(moment, "aggregate")
     )
@@ -100,8 +101,13 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
 
 
 def _moment(page: Page) -> dict[str, str]:
-    """Return the moment that the address names."""
+    """Return the moment that the address names. A time without an offset, as forms have it, is in the service's zone."""
     asked = {name: page.request.query_params.get(name, "") for name in MOMENT}
+    with suppress(ValueError):  # the API refuses what isn't a time
+        known_at = datetime.fromisoformat(asked["knownAt"])
+        if known_at.tzinfo is None:
+            store: Store = page.request.app.state.store
+            asked["knownAt"] = known_at.replace(tzinfo=store.settings.zone).isoformat()
     return {name: value for name, value in asked.items() if value}
 
 

@@ -1,0 +1,195 @@
+"""Pages of customers, reports and transactions: who sees them, what they do, and texts that try to be markup."""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from storage.access.roles import Role
+from storage.core.store import Store
+from tests.api.conftest import Belongings, Client, new_client
+from tests.api.console.visitor import Visitor, visit_as
+from tests.api.reports.test_reports import DATA
+from tests.api.worker import end_refreshes, end_submissions
+
+HOSTILE = '<script>alert("1")</script> \u202egnp.exe ' + "x" * 100
+EVERYONE = [*Role]
+CORRECTORS = [role for role in Role if role is not Role.VIEWER]
+TABLES = (
+    '{"tables":[{"id":"monthly_cash_flow","name":"Monthly cash flow","hierarchy":"customer","type":"time_series",'
+    '"columns":[{"name":"month","unit":"month"},{"name":"moneyIn","unit":"AUD"}],'
+    '"values":[{"month":"2026-06-01","moneyIn":0.00}]}]}'
+)
+
+
+class Lender:
+    """A client with one customer that has a name, transactions and reports."""
+
+    def __init__(self, store: Store, base_url: str) -> None:
+        self.store, self.base_url = store, base_url
+        self.client: Client = new_client(store, base_url)
+        self.customer_id = self.client.new_customer(name=HOSTILE, reference="<b>L-1")
+        self.client.submitted(self.customer_id)
+        row = {"description": HOSTILE, "clean_description": HOSTILE, "counterparty_name": "<i>Shop"}
+        end_submissions(store, [row, {"amount": Decimal("12.34"), "direction": "credit"}])
+        self.client.post(f"/v1/customer/{self.customer_id}/reports/refresh")
+        end_refreshes(store, DATA | {"aggregate": TABLES})
+        self.home = f"/customers/{self.customer_id}"
+        listed = self.client.get(f"/v1/customer/{self.customer_id}/transactions").json()["data"]["transactions"]
+        self.transaction_id = next(each["transactionId"] for each in listed if each["amount"] < 0)
+
+    def visit(self, role: Role) -> Visitor:
+        return visit_as(self.store, self.base_url, self.client.client_id, role)
+
+
+@pytest.fixture(scope="module")
+def lender(store: Store, base_url: str) -> Lender:
+    return Lender(store, base_url)
+
+
+def pages(lender: Lender) -> Mapping[str, list[Role]]:
+    return {
+        "/customers": EVERYONE,
+        "/customers?search=script&rating=B&reportStatus=ready&openAlerts=false&sort=-riskValue": EVERYONE,
+        lender.home: EVERYONE,
+        f"{lender.home}/reports": EVERYONE,
+        f"{lender.home}/transactions": EVERYONE,
+        f"{lender.home}/transactions?text=script&direction=debit&minAmount=1": EVERYONE,
+        f"{lender.home}/transactions/{lender.transaction_id}": EVERYONE,
+        f"{lender.home}/corrections": CORRECTORS,
+    }
+
+
+def computed_pages(lender: Lender) -> list[str]:
+    """Return pages whose figures are computed for each request, which takes about a second."""
+    return [
+        f"{lender.home}/reports?asOf=2026-06-30",
+        f"{lender.home}/reports/figure?kind=aggregate&figure=/tables/monthly_cash_flow/values/0/moneyIn",
+        f"{lender.home}/reports/compare?from=0",
+    ]
+
+
+def test_pages_are_for_the_roles_that_may_see_them(lender: Lender, subtests: pytest.Subtests) -> None:
+    for role in Role:
+        visitor = lender.visit(role)
+        for path, roles in pages(lender).items():
+            with subtests.test(path, role=role):
+                assert visitor.get(path).status_code == (200 if role in roles else 403)
+
+
+def test_hostile_texts_are_only_text(lender: Lender, subtests: pytest.Subtests) -> None:
+    visitor = lender.visit(Role.ADMIN)
+    for path in (*pages(lender), *computed_pages(lender)):
+        with subtests.test(path):
+            answer = visitor.get(path)
+            assert answer.status_code == 200
+            text = answer.text
+            assert "<script>alert" not in text
+            assert "<i>Shop" not in text
+            assert "<b>L-1" not in text
+            assert "\u202e" not in text
+
+
+def test_another_client_s_customer_is_not_found(store: Store, base_url: str, lender: Lender) -> None:
+    stranger = visit_as(store, base_url, new_client(store, base_url).client_id, Role.ADMIN)
+    for path in (*pages(lender), *computed_pages(lender)):
+        if path.startswith(lender.home):
+            assert stranger.get(path).status_code == 404, path
+    assert "alert" not in stranger.get("/customers").text
+
+
+def test_list_finds_customers_and_says_what_is_wrong_with_a_search(lender: Lender) -> None:
+    visitor = lender.visit(Role.VIEWER)
+    assert lender.home in visitor.get("/customers?search=L-1").text
+    assert lender.home not in visitor.get("/customers?search=nothing like it").text
+    refused = visitor.get("/customers?search=ab")
+    assert refused.status_code == 400
+    assert "search must be text of 3 to 200 characters" in refused.text
+    assert visitor.get("/customers?sort=no").status_code == 400
+
+
+def test_customer_is_created(store: Store, base_url: str) -> None:
+    client_id: UUID = new_client(store, base_url).client_id
+    visitor = visit_as(store, base_url, client_id, Role.ANALYST)
+    refused = visitor.post("/customers", abn="1", name="Bakery")
+    assert refused.status_code == 400
+    assert "An ABN has exactly 11 digits" in refused.text
+    assert 'value="Bakery"' in refused.text
+    made = visitor.post("/customers", abn="51 824 753 556", name="Bakery", reference="L-2")
+    assert "The customer is created." in made.text
+    again = visitor.post("/customers", abn="51 824 753 556", name="Bakery", reference="L-2")
+    assert "This customer exists already." in again.text
+    assert visit_as(store, base_url, client_id, Role.VIEWER).post("/customers", abn="51824753556").status_code == 403
+
+
+def test_reports_are_refreshed_once(store: Store, base_url: str) -> None:
+    lender = Lender(store, base_url)
+    visitor = lender.visit(Role.VIEWER)
+    assert "The reports are being computed." in visitor.post(f"{lender.home}/refresh").text
+    assert visitor.post(f"{lender.home}/refresh").status_code == 200
+    end_refreshes(store, DATA)
+
+
+def test_figures_lead_to_their_transactions(lender: Lender) -> None:
+    visitor = lender.visit(Role.VIEWER)
+    text = visitor.get(f"{lender.home}/reports").text
+    link = f"{lender.home}/reports/figure?kind=aggregate&amp;figure=/tables/monthly_cash_flow/values/0/moneyIn"
+    assert f'<a href="{link}">' in text
+    figure = visitor.get(link.replace("&amp;", "&")).text
+    assert f"{lender.home}/transactions/" in figure
+
+
+def test_reports_are_printed(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.reports.browser.pdf_of", lambda _: b"%PDF-")
+    answer = lender.visit(Role.VIEWER).get(f"{lender.home}/reports.pdf")
+    assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "application/pdf", b"%PDF-")
+
+
+def test_transactions_are_filtered_with_totals(lender: Lender) -> None:
+    visitor = lender.visit(Role.VIEWER)
+    text = visitor.get(f"{lender.home}/transactions?direction=credit").text
+    assert "$12.34" in text
+    assert lender.transaction_id not in text
+    refused = visitor.get(f"{lender.home}/transactions?minAmount=much")
+    assert refused.status_code == 400
+    assert "minAmount must be an amount" in refused.text
+
+
+def test_transaction_leads_to_its_line_on_the_statement(store: Store, lender: Lender) -> None:
+    own = Belongings(store, lender.client)
+    path = f"/customers/{own['customerId']}/transactions/{own['transactionId']}/source"
+    answer = lender.visit(Role.ANALYST).get(path, follows=False)
+    assert answer.headers["location"] == f"/customers/{own['customerId']}/statements/{own['statementId']}?row=1"
+    assert (
+        lender.visit(Role.ANALYST).get(f"{lender.home}/transactions/{lender.transaction_id}/source").status_code == 404
+    )
+
+
+def test_correction_is_previewed_made_and_undone(store: Store, base_url: str) -> None:
+    lender = Lender(store, base_url)
+    visitor = lender.visit(Role.ANALYST)
+    path = f"{lender.home}/transactions/{lender.transaction_id}/correct"
+    sent = {"category": "rent", "counterpartyName": "", "which": "similar"}
+    preview = visitor.post(path, **sent)
+    assert "1 transaction of 1 selected would change" in preview.text
+    assert corrections(lender) == []
+    made = visitor.post(path, **sent, confirmed="yes")
+    assert "The correction is made." in made.text
+    [correction] = corrections(lender)
+    assert (correction["category"], correction["counterparty"], correction["dateRevoked"]) == ("rent", "<i>Shop", None)
+    assert re.search(r"/corrections/[0-9a-f-]{36}/undo", made.text)
+    undone = visitor.post(f"{lender.home}/corrections/{correction['correctionId']}/undo")
+    assert "The correction is undone." in undone.text
+    assert corrections(lender)[0]["dateRevoked"] is not None
+    nothing = visitor.post(path, category="", counterpartyName="", which="one")
+    assert nothing.status_code == 400
+    assert lender.visit(Role.VIEWER).post(path, **sent).status_code == 403
+
+
+def corrections(lender: Lender) -> list[dict[str, Any]]:
+    path = f"/v1/customer/{lender.customer_id}/transactions/corrections"
+    found: list[dict[str, Any]] = lender.client.get(path).json()["data"]["corrections"]
+    return found

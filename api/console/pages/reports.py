@@ -101,7 +101,7 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
 
 
 def _moment(page: Page) -> dict[str, str]:
-    """Return the moment that the address names. A time without an offset, as forms have it, is in the service's zone."""
+    """Return the moment that the address names. A time without offset, as forms have it, is in the service zone."""
     asked = {name: page.request.query_params.get(name, "") for name in MOMENT}
     with suppress(ValueError):  # the API refuses what isn't a time
         known_at = datetime.fromisoformat(asked["knownAt"])

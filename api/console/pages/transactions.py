@@ -46,13 +46,6 @@ async def show_transaction(page: SignedIn, customer_id: str, transaction_id: str
     return await _transaction_page(page, customer_id, transaction_id)
 
 
-@router.get("/transactions/{transaction_id}/source")
-async def show_source(page: SignedIn, customer_id: str, transaction_id: str) -> Response:
-    """Lead to the transaction's line on the page of its statement."""
-    source = await page.get("customer", customer_id, "transactions", transaction_id, "source")
-    return page.to(f"/customers/{customer_id}/statements/{source['statementId']}?row={source['row']}")
-
-
 @router.post("/transactions/{transaction_id}/correct")
 async def correct_transaction(page: SignedIn, customer_id: str, transaction_id: str) -> Response:
     """Show what a correction would change; make it once that was confirmed."""
@@ -115,6 +108,17 @@ async def _transaction(page: Page, customer_id: str, transaction_id: str) -> dic
     return transaction
 
 
+async def _source(page: Page, customer_id: str, transaction_id: str) -> dict[str, Any] | None:
+    """Return where the transaction is on its statement; None if it is on none, or the user may not see it."""
+    try:
+        found: dict[str, Any] = await page.get("customer", customer_id, "transactions", transaction_id, "source")
+    except Refused as refused:
+        if refused.status not in (403, 404):
+            raise
+        return None
+    return found
+
+
 async def _transaction_page(
     page: Page,
     customer_id: str,
@@ -129,6 +133,7 @@ async def _transaction_page(
         200 if refused is None else refused.status,
         customer=customer,
         transaction=transaction,
+        source=await _source(page, customer_id, transaction_id),
         categories=TAXONOMY.categories,
         form=form or {},
         problem="" if refused is None else refused.detail,

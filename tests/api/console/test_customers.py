@@ -67,7 +67,6 @@ def computed_pages(lender: Lender) -> list[str]:
     """Return pages whose figures are computed for each request, which takes about a second."""
     return [
         f"{lender.home}/reports?asOf=2026-06-30",
-        f"{lender.home}/reports/figure?kind=aggregate&figure=/tables/monthly_cash_flow/values/0/moneyIn",
         f"{lender.home}/reports/compare?from=0",
     ]
 
@@ -160,12 +159,10 @@ def test_transactions_are_filtered_with_totals(lender: Lender) -> None:
 
 def test_transaction_leads_to_its_line_on_the_statement(store: Store, lender: Lender) -> None:
     own = Belongings(store, lender.client)
-    path = f"/customers/{own['customerId']}/transactions/{own['transactionId']}/source"
-    answer = lender.visit(Role.ANALYST).get(path, follows=False)
-    assert answer.headers["location"] == f"/customers/{own['customerId']}/statements/{own['statementId']}?row=1"
-    assert (
-        lender.visit(Role.ANALYST).get(f"{lender.home}/transactions/{lender.transaction_id}/source").status_code == 404
-    )
+    visitor = lender.visit(Role.ANALYST)
+    page = visitor.get(f"/customers/{own['customerId']}/transactions/{own['transactionId']}")
+    assert f"/customers/{own['customerId']}/statements/{own['statementId']}?row=1" in page.text
+    assert "on the statement" not in visitor.get(f"{lender.home}/transactions/{lender.transaction_id}").text
 
 
 def test_correction_is_previewed_made_and_undone(store: Store, base_url: str) -> None:

@@ -166,9 +166,9 @@ async def _policy_page(page: Page, slug: str, version: str, refusal: Refused | N
     versions = await _versions(page, slug)
     shown = await _shown_version(page, slug, version, versions)
     published = next((each["version"] for each in versions if each["state"] == "published"), None)
-    changes: list[dict[str, Any]] = []
-    if published is not None and published != shown["version"]:
-        changes = (await page.get("decision-policies", slug, "diff", to=shown["version"]))["changes"]
+    differs = published is not None and published != shown["version"]
+    path = ("decision-policies", slug, "diff")
+    changes = (await page.get(*path, to=shown["version"]))["changes"] if differs else ()
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
     names = {"published": published, "changes": changes, "versions": versions, "fault": fault}
     return page.show("policy.html", status, policy=shown, text=_text_of(shown), **names)
@@ -204,7 +204,7 @@ async def _edited(page: Page, slug: str | None) -> Response:
         if not re.fullmatch(POLICY_SLUG, own_slug):
             return _edit_page(page, slug, text, NO_SLUG, status=400)
         found = await page.post("decision-policies", own_slug, "check", json=document)
-        accepted = set(map(str, form.getlist("accept")))
+        accepted = {str(each) for each in form.getlist("accept")}
         acknowledged = [each for each in found["warnings"] if _key(each) in accepted]
         if is_saved and not found["faults"] and len(acknowledged) == len(found["warnings"]):
             named = [{"code": each["code"], "pointer": each["pointer"]} for each in acknowledged]

@@ -47,6 +47,7 @@ async def show_policies(
 
 @router.get("/policies/new")
 async def show_new_policy(page: SignedIn) -> Response:
+    page.require("decision-policies:write")
     return _edit_page(page, None, NEW)
 
 
@@ -62,6 +63,7 @@ async def show_policy(page: SignedIn, slug: str, version: Annotated[str, Query()
 
 @router.get("/policies/{slug}/edit")
 async def show_policy_editor(page: SignedIn, slug: str, version: Annotated[str, Query()] = "") -> Response:
+    page.require("decision-policies:write")
     shown = await _shown_version(page, slug, version, await _versions(page, slug))
     return _edit_page(page, slug, _text_of(shown))
 

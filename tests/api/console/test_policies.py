@@ -148,7 +148,8 @@ def test_roles_and_clients_see_what_the_api_lets_them(desk: Desk, store: Store, 
         ("/policies", all_roles),
         ("/approvals", writers),
         (f"/policies/{SLUG}", all_roles),
-        (EDIT, all_roles),
+        ("/policies/new", writers),
+        (EDIT, writers),
         (f"/policies/{SLUG}/backtests", writers),
     ):
         assert {role for role, visitor in desk.people.items() if visitor.get(path).status_code == 200} == may, path

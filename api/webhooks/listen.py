@@ -269,9 +269,9 @@ def listen(
     Raises:
         Unavailable: the port is taken.
     """
-    told = showing(home, port, secrets, behaviour, console, as_json=as_json, instructs=meanwhile is None)
+    receiving = showing(home, port, secrets, behaviour, console, as_json=as_json, instructs=meanwhile is None)
     around = meanwhile or nullcontext
-    with told as receiver, suppress(KeyboardInterrupt), around(receiver):
+    with receiving as receiver, suppress(KeyboardInterrupt), around(receiver):
         receiver.join()
 
 

@@ -55,7 +55,7 @@ def _subscribe(w: Writing, store: Store, receiver: Receiver, client_id: UUID, ev
     now = datetime.now(UTC)
     made, secret = subscriptions.create(w, client_id, event_type, receiver.url, (), store.vault, now)
     receiver.learn(secret)
-    _record(w, "Subscription.Created", made, now)
+    _audit(w, "Subscription.Created", made, now)
     return made
 
 
@@ -65,9 +65,9 @@ def _unsubscribe(store: Store, subscription_ids: Iterable[UUID]) -> None:
             with suppress(NotFound):  # deleted meanwhile
                 known = subscriptions.get(w, None, each)
                 subscriptions.delete(w, known.client_id, each)
-                _record(w, "Subscription.Deleted", known, datetime.now(UTC))
+                _audit(w, "Subscription.Deleted", known, datetime.now(UTC))
 
 
-def _record(w: Writing, action: str, done_to: Subscription, now: datetime) -> None:
+def _audit(w: Writing, action: str, done_to: Subscription, now: datetime) -> None:
     resource = {"subscriptionId": done_to.subscription_id}
     audit.append(w, OPERATOR, action, resource, now, client_id=done_to.client_id)

@@ -14,7 +14,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from keyword import iskeyword
 from pathlib import Path
@@ -22,9 +22,9 @@ from typing import Any, cast
 
 from api.http.idempotency import KEY_HEADER
 from api.service.app import create_app
+from api.service.described import Data, operations
 from storage.core.store import Store
 
-Data = Mapping[str, Any]
 PACKAGE = Path(__file__).parent / "python" / "tidemark_client"
 TYPESCRIPT = Path(__file__).parent / "typescript" / "src"
 NOTICE = "Made from the OpenAPI document by `make generated`: don't edit."
@@ -73,13 +73,6 @@ def without_refusals(document: Data) -> dict[str, Any]:
         answers = {status: {"description": "", "content": content} for status, content in successes(operation).items()}
         operation["responses"] = {**answers, "default": {"description": "A problem.", "content": PROBLEM}}
     return shortened
-
-
-def operations(document: Data) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield method, path and operation."""
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            yield method.upper(), path, operation
 
 
 def takes_key(operation: Data) -> bool:

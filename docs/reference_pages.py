@@ -9,7 +9,7 @@ error codes by their catalogue.
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from api.cli import COMMANDS, imported
 from api.service.app import create_app
+from api.service.described import Data, fields, first_line, operations, tags, type_of, values
 from api.webhooks.event_schemas import as_json_schema
 from pipelines.vocabulary.codes import catalogue
 from pipelines.webhooks.addresses import Ports
@@ -25,7 +26,6 @@ from storage.core.settings import PREFIX, Quota, Settings
 from storage.core.short_ids import FEWEST_DIGITS
 from storage.core.store import Store
 
-Data = Mapping[str, Any]
 NOTICE = "Made from the code by `make generated`: don't edit this page."
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 FOLDERS = ("api",)
@@ -48,7 +48,7 @@ def pages() -> dict[str, str]:
         "events.md": _lines(_events()),
         "errors.md": _lines(_errors()),
         "api/README.md": _lines(_api(document)),
-        **{f"api/{_slug(tag)}.md": _lines(_subject(document, tag)) for tag in _tags(document)},
+        **{f"api/{_slug(tag)}.md": _lines(_subject(document, tag)) for tag in tags(document)},
         "api/models.md": _lines(_models(document)),
     }
 
@@ -163,7 +163,7 @@ def _events() -> Iterator[str]:
         yield from (f"## `{event_type.value}`", "", schema["description"], "")
         yield f"JSON Schema with an example: [`{event_type}.schema.json`](events/{event_type}.schema.json)."
         yield ""
-        yield from _table(("Field", "Type", "Meaning"), _fields(schema, link=False))
+        yield from _table(("Field", "Type", "Meaning"), fields(schema, link=False))
 
 
 # Errors
@@ -185,33 +185,19 @@ def _errors() -> Iterator[str]:
 # The API
 
 
-def _tags(document: Data) -> list[str]:
-    return list(dict.fromkeys(operation["tags"][0] for _, _, operation in _operations(document)))
-
-
-def _operations(document: Data) -> Iterator[tuple[str, str, Data]]:
-    """Yield method, path and operation of each operation."""
-    for path, methods in document["paths"].items():
-        yield from ((method.upper(), path, operation) for method, operation in methods.items())
-
-
 def _api(document: Data) -> Iterator[str]:
     yield from ("# API", "", NOTICE, "")
     yield from (document["info"]["description"], "")
-    for tag in _tags(document):
+    for tag in tags(document):
         yield from (f"## [{tag}]({_slug(tag)}.md)", "")
-        named = [each for each in _operations(document) if each[2]["tags"][0] == tag]
-        rows = ((f"`{method} {path}`", _first_line(operation)) for method, path, operation in named)
+        named = [each for each in operations(document) if each[2]["tags"][0] == tag]
+        rows = ((f"`{method} {path}`", first_line(operation)) for method, path, operation in named)
         yield from _table(("Operation", "What it does"), rows)
-
-
-def _first_line(operation: Data) -> str:
-    return str(operation["description"]).split("\n\n", 1)[0]
 
 
 def _subject(document: Data, tag: str) -> Iterator[str]:
     yield from (f"# {tag}", "", NOTICE, "")
-    for method, path, operation in _operations(document):
+    for method, path, operation in operations(document):
         if operation["tags"][0] == tag:
             yield from (f"## {method} {path}", "", operation["description"], "")
             yield from _operation(operation)
@@ -219,11 +205,11 @@ def _subject(document: Data, tag: str) -> Iterator[str]:
 
 def _operation(operation: Data) -> Iterator[str]:
     if parameters := operation.get("parameters"):
-        rows = ((f"`{each['name']}`", each["in"], _type(each["schema"]), each["description"]) for each in parameters)
+        rows = ((f"`{each['name']}`", each["in"], type_of(each["schema"]), each["description"]) for each in parameters)
         yield from _table(("Parameter", "In", "Type", "Meaning"), rows)
     contents = operation.get("requestBody", {}).get("content", {})
     for media, content in contents.items():
-        yield from (f"Body, `{media}`: {_type(content['schema'])}", "")
+        yield from (f"Body, `{media}`: {type_of(content['schema'])}", "")
     yield from _table(("Status", "Answer"), _answers(operation["responses"]))
 
 
@@ -232,7 +218,7 @@ def _answers(responses: Data) -> Iterator[tuple[str, str]]:
         for content in response["content"].values():
             examples = content.get("examples", {})
             codes = ", ".join(f"`{code}`" for code in examples)
-            yield status, codes or _type(content.get("schema", {}))
+            yield status, codes or type_of(content.get("schema", {}))
 
 
 def _models(document: Data) -> Iterator[str]:
@@ -242,40 +228,11 @@ def _models(document: Data) -> Iterator[str]:
         if about := schema.get("description"):
             yield from (about, "")
         if "enum" in schema:
-            yield from (f"One of {_values(schema['enum'])}.", "")
+            yield from (f"One of {values(schema['enum'])}.", "")
         elif schema.get("properties"):
-            yield from _table(("Field", "Type", "Meaning"), _fields(schema))
+            yield from _table(("Field", "Type", "Meaning"), fields(schema))
         else:
-            yield from (_type(schema), "")
-
-
-def _fields(schema: Data, *, link: bool = True) -> Iterator[tuple[str, str, str]]:
-    required = schema.get("required", ())
-    for name, field in schema.get("properties", {}).items():
-        optional = "" if name in required else " (optional)"
-        yield f"`{name}`{optional}", _type(field, link=link), field.get("description", "")
-
-
-def _type(schema: Data, *, link: bool = True) -> str:
-    """Describe a JSON Schema in a few words."""
-    if reference := schema.get("$ref"):
-        name = reference.rpartition("/")[2]
-        return f"[{name}](models.md#{name.lower()})" if link else name
-    for key in ("anyOf", "oneOf"):
-        if key in schema:
-            return " or ".join(dict.fromkeys(_type(each, link=link) for each in schema[key]))
-    if "const" in schema or "enum" in schema:
-        return _values(schema.get("enum") or [schema["const"]])
-    kind = schema.get("type", "any value")
-    if isinstance(kind, list):
-        return " or ".join(kind)
-    if kind == "array":
-        return f"list of {_type(schema.get('items', {}), link=link)}"
-    return f"{kind} ({schema['format']})" if "format" in schema else str(kind)
-
-
-def _values(values: Iterable[object]) -> str:
-    return ", ".join(f"`{value}`" for value in values)
+            yield from (type_of(schema), "")
 
 
 if __name__ == "__main__":

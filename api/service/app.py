@@ -101,7 +101,7 @@ def create_app(store: Store, *, shows_docs: bool = True, is_sandbox: bool = True
     for pages in PAGES:
         app.include_router(pages)
     if shows_docs:
-        docs.install(app)
+        app.include_router(docs.router)
     app.openapi = cache(partial(openapi.document, app, DESCRIPTION))  # pyrefly: ignore[method-assign]  # FastAPI's own way
     return app
 

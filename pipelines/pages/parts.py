@@ -163,7 +163,24 @@ class Folded:
     grids: tuple[Grid, ...]
 
 
-Part: TypeAlias = Cards | Figures | Folded | Grid | Matrix | Note | Paragraph | Points
+@dataclass(frozen=True)
+class Code:
+    """Text of a program, set as it is."""
+
+    caption: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Parts that a reader opens by a title; `says` is shown beside it."""
+
+    title: str
+    says: str
+    parts: tuple["Part", ...]
+
+
+Part: TypeAlias = Cards | Code | Figures | Folded | Grid | Matrix | Note | Opening | Paragraph | Points
 
 
 @dataclass(frozen=True)

@@ -1,39 +1,31 @@
-"""Documentation pages: Swagger UI, served from a package so that it needs no internet, and pages of error codes."""
+"""Documentation pages: the API on one page, and a page for each error code."""
 
+from functools import lru_cache
 from html import escape
 
 from fastapi import APIRouter, FastAPI
-from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.staticfiles import StaticFiles
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from api.http.documented import Page
 from api.http.problems import PAGES
+from api.service import docs_page
+from pipelines.pages import CONTENT_POLICY, render
 from pipelines.vocabulary.codes import Code, catalogue
 from pipelines.vocabulary.errors import NotFound
 
-ASSETS = "/docs/assets"
-PARAMETERS = {
-    "validatorUrl": None,  # the badge would call a public server
-    "persistAuthorization": True,
-    "displayRequestDuration": True,
-    "defaultModelsExpandDepth": 0,
-    "docExpansion": "list",
-    "tagsSorter": None,
-}
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/docs")
-async def get_docs() -> Response:
-    """Return the OpenAPI document as a page to browse and try."""
-    return get_swagger_ui_html(
-        openapi_url="/openapi.json",
-        title="Tidemark API",
-        swagger_js_url=f"{ASSETS}/swagger-ui-bundle.js",
-        swagger_css_url=f"{ASSETS}/swagger-ui.css",
-        swagger_favicon_url=f"{ASSETS}/favicon-32x32.png",
-        swagger_ui_parameters=PARAMETERS,
-    )
+def get_docs(request: Request) -> Response:
+    """Return the OpenAPI document as a page."""
+    return Page(_rendered(request.app), headers={"Content-Security-Policy": CONTENT_POLICY})
+
+
+@lru_cache(1)  # the application of this process
+def _rendered(app: FastAPI) -> str:
+    return render(docs_page.page(app.openapi()))
 
 
 @router.get(PAGES + "/{code}")
@@ -51,9 +43,3 @@ def error_page(code: Code) -> str:
         paragraphs.append(f"Status: {code.status}")
     body = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
     return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{code.name}</title><h1>{code.name}</h1>{body}'
-
-
-def install(app: FastAPI) -> None:
-    """Add the pages and Swagger UI's files to `app`."""
-    app.include_router(router)
-    app.mount(ASSETS, StaticFiles(packages=[("fastapi_swagger", "resources")]))

@@ -1929,7 +1929,7 @@ class SentEvaluation(TypedDict):
 
 
 class SentFiles(TypedDict):
-    """PDF statements of one customer, of any of its accounts and banks."""
+    """Files of one customer, of any of its accounts and banks: PDF statements; in uploads exports, too."""
 
     files: list[SentPdf]
 
@@ -2328,6 +2328,25 @@ class Submission(TypedDict):
     mode: NotRequired[Literal["overlap", "append"]]
 
 
+class SubmittedFileListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    files: list[SubmittedFileView]
+
+
+class SubmittedFileView(TypedDict):
+    """A file of a submission of PDF statements."""
+
+    fileId: str
+    fileName: str
+    position: int
+    pages: int | None
+    repeats: str | None
+    refused: NoteView | None
+
+
 class SubscriptionListView(TypedDict):
     totalCount: int
     currentPage: int | None
@@ -2490,6 +2509,19 @@ class Unreconciled(TypedDict):
     shareOfRows: Decimal | int | None
     shareOfAmount: Decimal | int | None
     figures: list[RestingFigures]
+
+
+class UploadView(TypedDict):
+    """The jobs that read or enrich the files, and the files in the order of the request."""
+
+    jobs: list[JobView]
+    files: list[UploadedFileView]
+
+
+class UploadedFileView(TypedDict):
+    fileName: str
+    jobIds: list[str]
+    refused: NoteView | None
 
 
 class UsedMetricView(TypedDict):

@@ -207,13 +207,13 @@ def submit_statements(customer_id: str, body: models.SentFiles) -> Request[model
 
 
 def list_statements(
-    customer_id: str, *, page: int | None = None, count: int | None = None
+    customer_id: str, *, page: int | None = None, count: int | None = None, job_id: str | None = None
 ) -> PagedRequest[models.StatementListView, models.StatementView]:
     """List a customer's statements, most recently read first, without those of retracted submissions."""
     return PagedRequest(
         "GET",
         f"/v1/customer/{path_part(customer_id)}/statements",
-        query={"page": page, "count": count},
+        query={"page": page, "count": count, "jobId": job_id},
         items="statements",
     )
 
@@ -237,6 +237,28 @@ def get_statement_page(
 def get_transaction_source(customer_id: str, transaction_id: str) -> Request[models.SourceView]:
     """Find a transaction on the pages of its statement; 404 if it was sent as JSON."""
     return Request("GET", f"/v1/customer/{path_part(customer_id)}/transactions/{path_part(transaction_id)}/source")
+
+
+def submit_upload(customer_id: str, body: models.SentFiles) -> Request[models.UploadView]:
+    """Submit files as people have them: PDF statements and banks' exports (CSV), in one request.
+
+    One job reads the PDFs. Exports are read at once: each of their accounts becomes a submission with its own job,
+    whose rows may overlap those of others. A file that can't be read fails by itself: the answer and a job's warnings
+    say why.
+    """
+    return Request("POST", f"/v1/customer/{path_part(customer_id)}/uploads", body=body, takes_key=True)
+
+
+def list_submission_files(
+    customer_id: str, job_id: str, *, page: int | None = None, count: int | None = None
+) -> PagedRequest[models.SubmittedFileListView, models.SubmittedFileView]:
+    """List the files of a submission of PDF statements, in the order of the request; others have none."""
+    return PagedRequest(
+        "GET",
+        f"/v1/customer/{path_part(customer_id)}/submissions/{path_part(job_id)}/files",
+        query={"page": page, "count": count},
+        items="files",
+    )
 
 
 def list_series(

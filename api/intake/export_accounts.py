@@ -20,6 +20,7 @@ from storage.enrichment import transactions
 
 _ROW = ("date", "description", "amount", "balance")
 _OF_ACCOUNT = tuple(field.name for field in fields(Account) if field.name != "identified")
+_IDENTIFIED = "account_identified"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def _of_nameless(
 
 def _known_accounts(caller: Caller, customer: Customer) -> Iterator[_Known]:
     """Yield the customer's accounts with their current transactions."""
-    columns = (*dict.fromkeys((*_OF_ACCOUNT, *SORT_KEY, *_ROW)),)
+    columns = (*dict.fromkeys((*_OF_ACCOUNT, _IDENTIFIED, *SORT_KEY, *_ROW)),)
     with caller.reading() as r:
         held = transactions.posted_or_pending(r, caller.store.lake, customer, columns).sort(SORT_KEY).collect()
     texts = held.with_columns(pl.col("date").dt.to_string("%Y-%m-%d"), pl.col("amount", "balance").cast(pl.String))
@@ -95,7 +96,7 @@ def _known_accounts(caller: Caller, customer: Customer) -> Iterator[_Known]:
 
 def _account_of(row: Mapping[str, Any]) -> Account:
     described = {name: row[name] for name in _OF_ACCOUNT}
-    return Account(**described | {"account_id": UUID(bytes=row["account_id"]), "identified": True})
+    return Account(**described | {"account_id": UUID(bytes=row["account_id"]), "identified": row[_IDENTIFIED]})
 
 
 def _find_known(known: Sequence[_Known], statements: Sequence[Statement]) -> Account | None:

@@ -13,6 +13,8 @@ from pipelines.intake.exports.statements import MASKED, Contents, Statement
 from pipelines.vocabulary.schemas import LANDED
 
 ROWS_AT_ONCE = 2_000  # decoding a longer list would block other threads for too long
+MOST_ACCOUNTS = 20  # of a file; our judgement
+LONGEST_TEXT = 200  # characters of an account's field
 
 
 def plain_rows(contents: Contents) -> Iterator[PlainRows]:
@@ -52,8 +54,8 @@ def require_submissions(statements: Sequence[Statement], most_rows: int) -> None
         most_rows: that a submission may have.
 
     Raises:
-        InvalidRequest: there is none, one is too long, or they are several customers'; the detail is the end of a
-            sentence about the file.
+        InvalidRequest: there is none, there are too many, one is too long or its account can't be described, or they
+            are several customers'; the detail is the end of a sentence about the file.
     """
     if not statements:
         raise refused("NoTransactions", "holds no transactions")
@@ -61,3 +63,12 @@ def require_submissions(statements: Sequence[Statement], most_rows: int) -> None
         raise refused("SeveralCustomers", "names several customers: send the rows of each on their own")
     if any(statement.rows.height > most_rows for statement in statements):
         raise refused("TooManyRows", f"has more than {most_rows:,} rows of one account: send it in parts")
+    if len(statements) > MOST_ACCOUNTS:
+        raise refused("TooManyAccounts", f"names more than {MOST_ACCOUNTS} accounts: send them in several files")
+    if any(len(text) > LONGEST_TEXT for statement in statements for text in _account_texts(statement)):
+        raise refused("LongAccount", f"describes an account in more than {LONGEST_TEXT} characters")
+
+
+def _account_texts(statement: Statement) -> Iterator[str]:
+    fields_of_account = (getattr(statement, field.name) for field in fields(PlainAccount))
+    return (text for text in fields_of_account if text is not None)

@@ -177,6 +177,12 @@ def refused_files() -> Iterator[tuple[str, Sequence[File], list[str]]]:
     yield "a workbook", [("a.xlsx", WORKBOOK)], ["Export.NotText"]
     yield "JSON", [("a.json", json)], ["Export.IsJson"]
     yield "too many rows", [("a.csv", long.encode())], ["Export.TooManyRows"]
+    accounts = "Account,Date,Description,Amount\n" + "".join(
+        f"1234567{n:02},01/07/2025,RENT,-5.00\n" for n in range(21)
+    )
+    described = f"Account,Date,Description,Amount\n{'x' * 201},01/07/2025,RENT,-5.00\n"
+    yield "many accounts", [("a.csv", accounts.encode())], ["Export.TooManyAccounts"]
+    yield "a long account", [("a.csv", described.encode())], ["Export.LongAccount"]
     yield "several customers", [("a.csv", two)], ["Export.SeveralCustomers"]
     yield "nothing, and prose", [("a.csv", b""), ("b.txt", b"Dear lender")], ["Export.Empty", "Export.NoTransactions"]
 

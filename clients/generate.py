@@ -71,7 +71,10 @@ def without_refusals(document: Data) -> dict[str, Any]:
     del shortened["webhooks"]
     for _, _, operation in operations(shortened):
         answers = {status: {"description": "", "content": content} for status, content in successes(operation).items()}
-        operation["responses"] = {**answers, "default": {"description": "A problem.", "content": PROBLEM}}
+        cast("dict[str, Any]", operation)["responses"] = {
+            **answers,
+            "default": {"description": "A problem.", "content": PROBLEM},
+        }
     return shortened
 
 

@@ -40,7 +40,7 @@ def type_of(schema: Data, *, link: bool = True) -> str:
         return values(schema.get("enum") or [schema["const"]])
     kind = schema.get("type", "any value")
     if isinstance(kind, list):
-        return " or ".join(kind)
+        return " or ".join(map(str, kind))
     if kind == "array":
         return f"list of {type_of(schema.get('items', {}), link=link)}"
     return f"{kind} ({schema['format']})" if "format" in schema else str(kind)

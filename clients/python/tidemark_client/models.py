@@ -18,6 +18,16 @@ class AccountView(TypedDict):
     accountType: Literal["transaction", "savings", "credit_card", "loan", "term_deposit", "other"]
 
 
+class ActorListView(TypedDict):
+    actors: list[ActorView]
+
+
+class ActorView(TypedDict):
+    who: str
+    kind: ActorKind
+    name: str
+
+
 class Aggregate(TypedDict):
     unreconciled: NotRequired[Unreconciled | None]
     tables: list[AggregateTable]
@@ -394,12 +404,22 @@ class ChangedTransactionView(TypedDict):
     counterparty: str | None
 
 
+class ChangedUser(TypedDict):
+    name: NotRequired[str]
+    role: NotRequired[Literal["viewer", "analyst", "approver", "admin"]]
+
+
 class ChangingRuleView(TypedDict):
     code: str | None
     customers: int
 
 
 class CheckedPolicyView(TypedDict):
+    faults: list[FindingView]
+    warnings: list[FindingView]
+
+
+class CheckedRulesetView(TypedDict):
     faults: list[FindingView]
     warnings: list[FindingView]
 
@@ -742,6 +762,16 @@ class EnrichmentFailedEvent(TypedDict):
     error: NoteView | None
 
 
+class EntryView(TypedDict):
+    at: str
+    who: str
+    action: str
+    resource: dict[str, str | list[str]]
+    outcome: Outcome
+    times: int
+    requestId: str | None
+
+
 class EvaluationListView(TypedDict):
     totalCount: int
     currentPage: int | None
@@ -931,6 +961,29 @@ class IndicatorView(TypedDict):
     format: str
 
 
+class InvitedUserView(TypedDict):
+    userId: str
+    email: str
+    name: str
+    role: Role
+    dateCreated: str
+    disabledAt: str | None
+    lockedUntil: str | None
+    link: str
+    linkExpiresAt: str
+
+
+class IssuedKeyView(TypedDict):
+    keyId: str
+    hint: str
+    scopes: list[str]
+    dateCreated: str
+    expiresAt: str | None
+    revokedAt: str | None
+    rotatedTo: str | None
+    key: str
+
+
 class JobCompletedEvent(TypedDict):
     eventType: Literal["job.completed"]
     eventId: str
@@ -1009,6 +1062,26 @@ class JobView(TypedDict):
     stages: list[StageView]
 
 
+class KeyListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    keys: list[KeyView]
+
+
+class KeyView(TypedDict):
+    """An API key without its text."""
+
+    keyId: str
+    hint: str
+    scopes: list[str]
+    dateCreated: str
+    expiresAt: str | None
+    revokedAt: str | None
+    rotatedTo: str | None
+
+
 class LastDecisionView(TypedDict):
     evaluationId: str
     slug: str
@@ -1072,6 +1145,14 @@ class LineageView(TypedDict):
     dataVersion: int
     reportVersion: int
     transactions: list[ContributionView]
+
+
+class LinkView(TypedDict):
+    """A link that signs a user in once."""
+
+    userId: str
+    link: str
+    expiresAt: str
 
 
 class LiveView(TypedDict):
@@ -1206,12 +1287,47 @@ class NewCustomer(TypedDict):
     state: NotRequired[str | None]
 
 
+class NewKey(TypedDict):
+    scopes: list[
+        Literal[
+            "customer:riskscore",
+            "customer:reports",
+            "customer:completeness",
+            "customer:attributes",
+            "customer:delete",
+            "transactions:enrich",
+            "transactions:extract",
+            "transactions:aggregate",
+            "decision-policies:read",
+            "decision-policies:evaluate",
+            "decision-policies:write",
+            "decision-policies:publish",
+            "decision-policies:override",
+            "monitoring:rules",
+            "webhooks:subscribe",
+            "customer:work",
+            "access:manage",
+        ]
+    ]
+    expiresAt: NotRequired[str | None]
+
+
 class NewNoteView(TypedDict):
     """A stored note, without its text: a stored answer would keep a copy when the note is deleted."""
 
     noteId: str
     dateCreated: str
     createdBy: str
+
+
+class NewSandboxCustomer(TypedDict):
+    """A synthetic business to make."""
+
+    profile: Literal["healthy", "stacked", "insolvent", "seasonal", "dressed_up", "new", "payroll_stress", "tax_plan"]
+    name: NotRequired[str | None]
+    abn: NotRequired[str | Literal[""] | None]
+    reference: NotRequired[str | None]
+    months: NotRequired[int]
 
 
 class NewSubscription(TypedDict):
@@ -1228,6 +1344,12 @@ class NewSubscription(TypedDict):
     customerIds: NotRequired[list[str] | None]
     maxRetries: NotRequired[int]
     pauseAfterFailures: NotRequired[int | None]
+
+
+class NewUser(TypedDict):
+    email: str
+    name: str
+    role: Literal["viewer", "analyst", "approver", "admin"]
 
 
 class NoteListView(TypedDict):
@@ -1576,9 +1698,22 @@ class RiskReportView(TypedDict):
     data: Risk | None
 
 
+class RoleListView(TypedDict):
+    roles: list[RoleView]
+
+
+class RoleView(TypedDict):
+    role: Role
+    scopes: list[str]
+
+
 class RotatedSecretView(TypedDict):
     webhookSubscriptionId: str
     secret: str
+
+
+class Rotation(TypedDict):
+    overlapHours: NotRequired[int]
 
 
 class RuleCountView(TypedDict):
@@ -1647,6 +1782,34 @@ class RulesetView(TypedDict):
     dateUpdated: str
     document: Any
     counts: list[RuleCountView]
+
+
+class SandboxCustomerView(TypedDict):
+    """A customer that the sandbox made. Its reports follow once the jobs have ended and a refresh is requested."""
+
+    customerId: str
+    abn: str
+    abnChecksumValid: bool
+    name: str | None
+    reference: str | None
+    state: str | None
+    dateCreated: str
+    profile: str
+    jobIds: list[str]
+    dataThrough: str
+
+
+class SandboxProfileListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    profiles: list[SandboxProfileView]
+
+
+class SandboxProfileView(TypedDict):
+    profile: str
+    summary: str
 
 
 class SavedPolicyView(TypedDict):
@@ -2441,6 +2604,11 @@ class TotalsView(TypedDict):
     net: Decimal | int
 
 
+class TrailView(TypedDict):
+    entries: list[EntryView]
+    nextCursor: str | None
+
+
 class TransactionView(TypedDict):
     """An enriched transaction. This model is documentation; `api.intake.transactions_json` writes the rows."""
 
@@ -2532,6 +2700,24 @@ class UsedMetricView(TypedDict):
     unit: str
     format: str
     isOwn: bool
+
+
+class UserListView(TypedDict):
+    totalCount: int
+    currentPage: int | None
+    pageSize: int
+    totalPages: int
+    users: list[UserView]
+
+
+class UserView(TypedDict):
+    userId: str
+    email: str
+    name: str
+    role: Role
+    dateCreated: str
+    disabledAt: str | None
+    lockedUntil: str | None
 
 
 class VerdictReasonView(TypedDict):
@@ -2635,6 +2821,7 @@ class WrittenNoteView(TypedDict):
     deletedBy: str | None
 
 
+ActorKind = Literal["user", "key", "operator", "service", "anonymous", "unknown"]
 Against = Literal["version", "recorded", "challenger"]
 ApprovalKind = Literal["publish", "override", "activate"]
 ApprovalStatus = Literal["pending", "approved", "declined", "superseded"]
@@ -2684,8 +2871,10 @@ ItemState = Literal["open", "acknowledged", "snoozed", "closed"]
 JobStatus = Literal["Queued", "Running", "Completed", "CompletedWithErrors", "Failed"]
 Kind = Literal["statement", "listing", "interim"]
 Knowledge = Literal["now", "then"]
+Outcome = Literal["done", "refused"]
 PolicyState = Literal["draft", "published", "retired"]
 ReportStatus = Literal["pending", "ready", "stale"]
+Role = Literal["viewer", "analyst", "approver", "admin"]
 SentParties = list[SentParty]
 Severity = Literal["information", "warning", "alert"]
 Verdict = Literal["reconciled", "reconciled_dates_doubtful", "partial", "unreconciled"]

@@ -81,6 +81,11 @@ def list_customer_summaries(
     )
 
 
+def get_customer_summary(customer_id: str) -> Request[models.CustomerSummaryView]:
+    """Read what is known of one customer, as the list of summaries shows it."""
+    return Request("GET", f"/v1/customer/{path_part(customer_id)}/summary")
+
+
 def set_attributes(customer_id: str, body: models.SentAttributes) -> Request[models.AttributesView]:
     """Set, change or (by null) remove attributes; attributes that are not sent stay unchanged."""
     return Request("PUT", f"/v1/customer/{path_part(customer_id)}/attributes", body=body)
@@ -152,6 +157,7 @@ def list_customer_transactions(
         "unreconciled_statement",
     ]
     | None = None,
+    transaction_id: str | None = None,
 ) -> PagedRequest[models.CustomerTransactionListView, models.TransactionView]:
     """List a customer's enriched transactions, by date and position: all of them, or those that a filter chooses."""
     return PagedRequest(
@@ -171,6 +177,7 @@ def list_customer_transactions(
             "minAmount": min_amount,
             "maxAmount": max_amount,
             "flag": flag,
+            "transactionId": transaction_id,
         },
         items="transactions",
     )
@@ -885,6 +892,11 @@ def list_rulesets(
     )
 
 
+def check_ruleset(body: models.SentRuleset) -> Request[models.CheckedRulesetView]:
+    """Check a document as creating it would, and store nothing. Whether its slug is free is not checked."""
+    return Request("POST", "/v1/monitoring/rulesets/check", body=body)
+
+
 def get_ruleset(ruleset_id: str) -> Request[models.RulesetView]:
     """Read a ruleset, and how often its rules fired in the last 30 days."""
     return Request("GET", f"/v1/monitoring/rulesets/{path_part(ruleset_id)}")
@@ -1353,6 +1365,98 @@ def resend_delivery(delivery_id: str) -> Request[models.DeliveryView]:
     return Request("POST", f"/v1/webhooks/deliveries/{path_part(delivery_id)}/resend", takes_key=True)
 
 
+def list_roles() -> Request[models.RoleListView]:
+    """List the roles and the scopes that each grants."""
+    return Request("GET", "/v1/roles")
+
+
+def list_users(
+    *, page: int | None = None, count: int | None = None
+) -> PagedRequest[models.UserListView, models.UserView]:
+    """List users by email address, disabled ones included."""
+    return PagedRequest("GET", "/v1/users", query={"page": page, "count": count}, items="users")
+
+
+def create_user(body: models.NewUser) -> Request[models.InvitedUserView]:
+    """Create a user, by a signed-in user. The link to sign in is in this answer and in no other."""
+    return Request("POST", "/v1/users", body=body)
+
+
+def get_user(user_id: str) -> Request[models.UserView]:
+    """Read one user."""
+    return Request("GET", f"/v1/users/{path_part(user_id)}")
+
+
+def change_user(user_id: str, body: models.ChangedUser) -> Request[models.UserView]:
+    """Change a user's name or role, by a signed-in user. A role applies from the user's next request on."""
+    return Request("PATCH", f"/v1/users/{path_part(user_id)}", body=body)
+
+
+def disable_user(user_id: str) -> Request[models.UserView]:
+    """Disable a user, by a signed-in user. Its sessions end; what it did stays recorded."""
+    return Request("POST", f"/v1/users/{path_part(user_id)}/disable")
+
+
+def enable_user(user_id: str) -> Request[models.UserView]:
+    """Enable a disabled user, or one who is locked out after wrong passwords, by a signed-in user."""
+    return Request("POST", f"/v1/users/{path_part(user_id)}/enable")
+
+
+def make_link(user_id: str) -> Request[models.LinkView]:
+    """Make a link that signs a user in once, for example to set a forgotten password, by a signed-in user."""
+    return Request("POST", f"/v1/users/{path_part(user_id)}/link")
+
+
+def list_keys(*, page: int | None = None, count: int | None = None) -> PagedRequest[models.KeyListView, models.KeyView]:
+    """List API keys, newest first, those that have ended included. The keys themselves are not stored."""
+    return PagedRequest("GET", "/v1/keys", query={"page": page, "count": count}, items="keys")
+
+
+def create_key(body: models.NewKey) -> Request[models.IssuedKeyView]:
+    """Create an API key, by a signed-in user. The key is in this answer and in no other."""
+    return Request("POST", "/v1/keys", body=body)
+
+
+def get_key(key_id: str) -> Request[models.KeyView]:
+    """Read one API key, without its text."""
+    return Request("GET", f"/v1/keys/{path_part(key_id)}")
+
+
+def rotate_key(key_id: str, body: models.Rotation) -> Request[models.IssuedKeyView]:
+    """Replace an API key by a new one with the same scopes, by a signed-in user. Both are valid until the overlap ends.
+
+    The new key is in this answer and in no other. A key that has ended can't be rotated.
+    """
+    return Request("POST", f"/v1/keys/{path_part(key_id)}/rotate", body=body)
+
+
+def revoke_key(key_id: str) -> Request[models.KeyView]:
+    """Revoke an API key, by a signed-in user. The next request with it is refused; this can't be undone."""
+    return Request("POST", f"/v1/keys/{path_part(key_id)}/revoke")
+
+
+def list_audit_entries(
+    *,
+    who: str | None = None,
+    action: str | None = None,
+    since: str | None = None,
+    count: int | None = None,
+    cursor: str | None = None,
+) -> Request[models.TrailView]:
+    """List what was done by or for the client, newest first. Entries are never changed or deleted."""
+    return Request(
+        "GET", "/v1/audit", query={"who": who, "action": action, "since": since, "count": count, "cursor": cursor}
+    )
+
+
+def list_actors(*, who: str | None = None) -> Request[models.ActorListView]:
+    """Name those who did something, by what `who`, `madeBy` or `setBy` says: users, API keys, the operator.
+
+    What the client doesn't know has the kind `unknown`.
+    """
+    return Request("GET", "/v1/actors", query={"who": who})
+
+
 def get_liveness() -> Request[models.LiveView]:
     """Check that the process answers."""
     return Request("GET", "/health/live")
@@ -1370,3 +1474,18 @@ def get_readiness() -> Request[models.ReadyView]:
 def get_service_metrics() -> Request[str]:
     """Count webhook deliveries and jobs of all clients together, in Prometheus's text format."""
     return Request("GET", "/metrics")
+
+
+def create_sandbox_customer(body: models.NewSandboxCustomer) -> Request[models.SandboxCustomerView]:
+    """Create a synthetic business as a customer, with attributes, related parties, and transactions until yesterday.
+
+    Only in a sandbox. Every night, its transactions of the day that has passed are submitted, for a year.
+    """
+    return Request("POST", "/v1/sandbox/customers", body=body, takes_key=True)
+
+
+def list_sandbox_profiles(
+    *, page: int | None = None, count: int | None = None
+) -> PagedRequest[models.SandboxProfileListView, models.SandboxProfileView]:
+    """List the profiles of synthetic businesses. Only in a sandbox."""
+    return PagedRequest("GET", "/v1/sandbox/profiles", query={"page": page, "count": count}, items="profiles")

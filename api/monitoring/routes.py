@@ -84,10 +84,15 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
         return caller.keep(w, answer(shown, status=201, headers=location))
 
 
-@router.post("/rulesets/check", response_model=enveloped(CheckedRulesetView))
-def check_ruleset(_: Watcher, sent: SentRuleset) -> Response:
+@router.post(
+    "/rulesets/check", response_model=enveloped(CheckedRulesetView), responses=refuses("Ruleset.UnknownCustomer")
+)
+def check_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
     """Check a document as creating it would, and store nothing. Whether its slug is free is not checked."""
     found = checked(sent.document())
+    if found.ruleset is not None:
+        with caller.reading() as r:
+            rulesets.require_own_customers(r, caller.client_id, found.ruleset)
     return answer({"faults": as_records(found.faults), "warnings": as_records(found.warnings)})
 
 

@@ -166,7 +166,7 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
         InvalidRequest: it lists customers that are not the client's own.
         Conflict: another ruleset, archived or not, has the slug; or the client has too many rulesets.
     """
-    _require_own_customers(w, client_id, ruleset)
+    require_own_customers(w, client_id, ruleset)
     keys.lock_client(w, client_id)  # for the count below
     ruleset_id = uuid4()
     created = {"client_id": client_id, "version": 1, "created_at": now, "updated_at": now, "created_by": who}
@@ -197,7 +197,7 @@ def replace(w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: 
         raise Conflict("Ruleset.Archived", "The ruleset is archived.")
     if canonical(ruleset) == stored.document:
         return stored
-    _require_own_customers(w, stored.client_id, ruleset)
+    require_own_customers(w, stored.client_id, ruleset)
     same_slug = and_(_ROW.client_id == stored.client_id, _ROW.slug == ruleset.slug)
     if w.execute(select(_ROW.ruleset_id).where(same_slug, _ROW.ruleset_id != stored.ruleset_id)).first():
         raise _slug_taken(ruleset)
@@ -342,7 +342,7 @@ def _set_archived(w: Writing, stored: StoredRuleset, at: datetime | None, now: d
     return get(w, stored.client_id, stored.ruleset_id)
 
 
-def _require_own_customers(r: Reading, client_id: UUID, ruleset: Ruleset) -> None:
+def require_own_customers(r: Reading, client_id: UUID, ruleset: Ruleset) -> None:
     """Raise InvalidRequest if the ruleset lists customers that are not the client's own."""
     if not isinstance(ruleset.applies_to, Listed):
         return

@@ -117,8 +117,7 @@ NOBODY = Unassigned()
 
 def open_alerts(w: Writing, new: Sequence[NewItem]) -> None:
     """Open the items of new matches."""
-    if new:
-        w.execute(insert(items), [{**vars(each), "state": ItemState.OPEN} for each in new])
+    w.execute(insert(items), [{**vars(each), "state": ItemState.OPEN} for each in new])
 
 
 def replace_decision(w: Writing, new: NewItem, outcome: str) -> None:

@@ -37,11 +37,17 @@ Worker = Annotated[Caller, Depends(Allow("customer:work"))]
 FILE_ERRORS = ("Request.MalformedForm", "Attachment.WrongCount", "Attachment.FileTooLarge", "Attachment.TooManyParts")
 
 
-@router.get("/notes", response_model=enveloped(NoteListView))
+@router.get(
+    "/notes", response_model=enveloped(NoteListView), responses=refuses("Evaluation.NotFound", "RuleMatch.NotFound")
+)
 def list_notes(caller: Worker, customer_id: CustomerId, query: Annotated[WhichNotes, Query()]) -> Response:
     """List notes on a customer, newest first. Of a deleted note only who wrote and deleted it is left, and when."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
+        if query.evaluation_id is not None:
+            caller.evaluation(r, str(query.evaluation_id))
+        if query.match_id is not None:
+            caller.match(r, str(query.match_id))
         found = notes.find(r, customer, query.evaluation_id, query.match_id, query.asked())
     return listing("notes", found, WrittenNoteView)
 

@@ -31,7 +31,7 @@ from api.work.schemas.work import (
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from storage.access import keys, users
 from storage.access.roles import GRANTS
-from storage.core.database import Reading, Writing
+from storage.core.database import Reading
 from storage.monitoring import rule_matches
 from storage.monitoring.rule_matches import Match
 from storage.work import items
@@ -93,7 +93,8 @@ def assign_decision(caller: Worker, evaluation_id: EvaluationId, sent: SentAssig
     action = Action(ItemAction.ASSIGN, assignee=None if sent.assignee is None else str(sent.assignee))
     with caller.writing() as w:
         found = caller.evaluation(w, evaluation_id)
-        _act(w, caller, found.evaluation_id, action)
+        _require_assignable(w, caller, sent.assignee)
+        items.act(w, caller.client_id, found.evaluation_id, action, caller.actor.who, caller.now)
         caller.audit(w, "Decision.Assigned", evaluationId=found.evaluation_id)
         shown = items.get(w, caller.client_id, found.evaluation_id, caller.now)
         return answer(describe_item(shown, caller.now))
@@ -143,27 +144,23 @@ def act_on_alert(caller: Worker, match_id: MatchId, sent: SentAlertAction) -> Re
         raise InvalidRequest(fault.code, fault.message, (fault,))
     with caller.writing() as w:
         match = caller.match(w, match_id)
-        _act(w, caller, match.match_id, action)
+        _require_assignable(w, caller, sent.assignee)
+        items.act(w, caller.client_id, match.match_id, action, caller.actor.who, caller.now)
         caller.audit(w, AUDITED[action.action], matchId=match.match_id)
         location = {"Location": f"/v1/alerts/{match.match_id}"}
         return caller.keep(w, answer(_alert(w, caller, match), status=201, headers=location))
 
 
-def _act(w: Writing, caller: Caller, item_id: UUID, action: Action) -> None:
-    """Apply an action.
-
-    Raises:
-        InvalidRequest: the assignee is neither a user nor a key of the client.
-    """
-    if action.assignee is not None and not _may_be_assigned(w, caller.client_id, action.assignee):
+def _require_assignable(r: Reading, caller: Caller, assignee: UUID | None) -> None:
+    """Raise InvalidRequest if the assignee is neither a user nor a key of the client."""
+    if assignee is not None and not _may_be_assigned(r, caller.client_id, assignee):
         fault = Fault("/assignee", UNKNOWN_ASSIGNEE, "The client has no user and no key with this id.")
         raise InvalidRequest(fault.code, fault.message, (fault,))
-    items.act(w, caller.client_id, item_id, action, caller.actor.who, caller.now)
 
 
-def _may_be_assigned(r: Reading, client_id: UUID, assignee: str) -> bool:
-    people = {str(each.user_id) for each in users.find(r, client_id).items}
-    return assignee in people or assignee in {str(each.key_id) for each in keys.find_keys(r, client_id)}
+def _may_be_assigned(r: Reading, client_id: UUID, assignee: UUID) -> bool:
+    people = {each.user_id for each in users.find(r, client_id).items}
+    return assignee in people or assignee in {each.key_id for each in keys.find_keys(r, client_id)}
 
 
 def _alert(r: Reading, caller: Caller, match: Match) -> dict[str, Any]:

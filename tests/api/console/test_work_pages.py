@@ -11,8 +11,9 @@ import requests
 
 from assets.portfolio import portfolio_jobs
 from storage.access.roles import Role
+from storage.core.models import ApprovalKind
 from storage.core.store import Store
-from tests.api.conftest import Belongings, Client, new_client, spending_ruleset
+from tests.api.conftest import Belongings, Client, new_client, require_approvals, spending_ruleset
 from tests.api.console.visitor import Visitor, visit_as
 
 HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 9_000
@@ -228,6 +229,19 @@ def test_a_ruleset_is_written_checked_and_switched(store: Store, desk: Desk) -> 
     done = admin.get(started.url.removeprefix(desk.client.base_url))
     assert "It would have fired for" in done.text
     assert admin.post(f"{path}/simulations", **{"from": "2036-01-01", "to": ""}).status_code == 400
+
+
+def test_where_two_people_are_needed_a_ruleset_is_only_requested(store: Store, base_url: str, client: Client) -> None:
+    require_approvals(store, client, ApprovalKind.ACTIVATE)
+    visitor = visit_as(store, base_url, client.client_id, Role.ADMIN)
+    document = spending_ruleset("requested", [client.new_customer()])
+    assert (
+        "somebody else must approve it" in visitor.post("/rulesets/new", document=text_of(document), action="save").text
+    )
+    saved = visitor.post("/rulesets/new", document=text_of(document | {"active": False}), action="save")
+    path = saved.url.removeprefix(base_url)
+    assert "somebody else must approve it" in visitor.post(f"{path}/active", active="yes").text
+    assert "Switch on" in visitor.get(path).text
 
 
 def test_an_empty_desk_says_so(store: Store, base_url: str, client: Client) -> None:

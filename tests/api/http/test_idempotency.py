@@ -38,6 +38,7 @@ NOT_CREATING = {  # they create nothing that a repetition would create again
     "approveRequest",
     "declineRequest",
     "checkDecisionPolicy",
+    "checkRuleset",
 }
 FOR_USERS = {  # for signed-in users only; their pages send no key
     "createUser",

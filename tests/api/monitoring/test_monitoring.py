@@ -162,6 +162,14 @@ def test_every_fault_is_listed_at_once_with_its_pointer(client: Client, method: 
     assert all(fault["code"].startswith("Ruleset.") for fault in answer.json()["errors"])
 
 
+def test_a_check_finds_what_creating_would_and_stores_nothing(client: Client) -> None:
+    faulty = plain(color="red")
+    refused = client.post(RULESETS, faulty).json()["errors"]
+    assert client.post(f"{RULESETS}/check", faulty).json()["data"] == {"faults": refused, "warnings": []}
+    assert client.post(f"{RULESETS}/check", plain()).json()["data"]["faults"] == []
+    assert read(client, "/rulesets")["rulesets"] == []
+
+
 @parametrize("document", [{}, {"slug": "empty", "name": "Empty", "rules": []}, {"rules": "all of them"}])
 def test_a_document_that_is_not_a_ruleset_is_refused(client: Client, document: object) -> None:
     assert refusal(client.post(RULESETS, document)) == (400, "Ruleset.Invalid")

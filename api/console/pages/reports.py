@@ -13,10 +13,13 @@ from starlette.responses import Response
 
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
+from pipelines.pages import Folded
+from pipelines.pages import Page as ReportPage
 from pipelines.reports.page import About, page_content
 from storage.core.store import Store
 
 LISTED: Final = 50
+ANNEX: Final = "annex"
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
 KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
 MOST_FIGURES: Final = 400  # of a comparison: as many as a browser lays out at once (our judgement)
@@ -56,13 +59,26 @@ class Member:
 
 @router.get("")
 async def show_reports(page: SignedIn, customer_id: str) -> Response:
+    """Show the sections of the report page, all but the annex, which is several times as large as the rest."""
     customer = await page.get("customer", customer_id)
     moment = _moment(page)
-    bundle = await page.get("customer", customer_id, "reports", **moment)
-    content = page_content({kind: Member.of(each) for kind, each in bundle.items()}, About())
-    return page.show(
-        "reports.html", customer=customer, content=content, moment=moment, explained=_explanation(moment, "aggregate")
-    )
+    content = await _content(page, customer_id, moment)
+    sections = [section for section in content.sections if section.id != ANNEX]
+    shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
+    return page.show("reports.html", customer=customer, content=content, sections=sections, **shared)
+
+
+@router.get("/annex")
+async def show_annex(page: SignedIn, customer_id: str, table: Annotated[str, Query()] = "") -> Response:
+    """List all tables of the reports, and show the one whose caption is `table`."""
+    customer = await page.get("customer", customer_id)
+    moment = _moment(page)
+    content = await _content(page, customer_id, moment)
+    annex = (part for section in content.sections if section.id == ANNEX for part in section.parts)
+    grids = [grid for part in annex if isinstance(part, Folded) for grid in part.grids]
+    chosen = next((grid for grid in grids if grid.caption == table), None)
+    shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
+    return page.show("annex.html", customer=customer, grids=grids, chosen=chosen, **shared)
 
 
 @router.get(".pdf")
@@ -86,9 +102,8 @@ async def show_figure(
     report = kind if kind in KINDS else KINDS[0]
     path = ("customer", customer_id, "reports", report, "lineage")
     found = await page.get(*path, figure=figure, page=number, count=LISTED, **moment)
-    return page.show(
-        "figure.html", customer=customer, found=found, moment=moment, explained=_explanation(moment, report)
-    )
+    explained = urlencode({**moment, "kind": report, "figure": ""})
+    return page.show("figure.html", customer=customer, found=found, explained=explained)
 
 
 @router.get("/compare")
@@ -100,6 +115,11 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
     return page.show("compare.html", customer=customer, found=found, figures=figures, asked=asked)
 
 
+async def _content(page: Page, customer_id: str, moment: Mapping[str, str]) -> ReportPage:
+    bundle = await page.get("customer", customer_id, "reports", **moment)
+    return page_content({kind: Member.of(each) for kind, each in bundle.items()}, About())
+
+
 def _moment(page: Page) -> dict[str, str]:
     """Return the moment that the address names. A time without offset, as forms have it, is in the service zone."""
     asked = {name: page.request.query_params.get(name, "") for name in MOMENT}
@@ -109,8 +129,3 @@ def _moment(page: Page) -> dict[str, str]:
             store: Store = page.request.app.state.store
             asked["knownAt"] = known_at.replace(tzinfo=store.settings.zone).isoformat()
     return {name: value for name, value in asked.items() if value}
-
-
-def _explanation(moment: Mapping[str, str], kind: str) -> str:
-    """Return the query that explains a figure of this kind of report; its pointer is to be added."""
-    return urlencode({**moment, "kind": kind, "figure": ""})

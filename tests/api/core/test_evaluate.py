@@ -500,6 +500,7 @@ def test_evaluations_of_all_customers_are_listed_and_filtered(
         f"createdBefore={between}": [made[3]],
         "page=2&count=3": [made[3]],
     }
+    data: dict[str, Any] = {}
     for query, right in found.items():
         data = client.get(f"/v1/evaluations?{query}").json()["data"]
         assert [each["evaluationId"] for each in data["evaluations"]] == right, query

@@ -64,6 +64,7 @@ def test_actions_of_a_caller_are_in_the_audit_trail(store: Store, client: Client
         ("Policy.Published", policy | {"version": "1"}),
         ("Policy.Saved", policy | {"version": "2"}),
         ("Policy.BacktestRequested", policy | {"jobId": ids["backtestId"]}),
+        ("Approval.Requested", {name: ids[name] for name in ("approvalId", "evaluationId", "customerId")}),
         ("Ruleset.Created", ruleset),
         ("Ruleset.SimulationRequested", ruleset | {"jobId": ids["simulationId"]}),
         ("Note.Added", {name: ids[name] for name in ("customerId", "noteId")}),
@@ -75,7 +76,7 @@ def test_actions_of_a_caller_are_in_the_audit_trail(store: Store, client: Client
         ("Subscription.Deleted", subscription),
     ]
     with store.db.reading() as r:
-        [key] = keys.find_keys(r, client.client_id)
+        key = keys.find_keys(r, client.client_id)[0]  # the first, which makes the requests
     assert {entry.who for entry in newest_first} == {str(key.key_id)}
     assert {entry.outcome for entry in newest_first} == {Outcome.DONE}
     assert {entry.request_id for entry in newest_first[:5]} == {"lender-7"}

@@ -156,7 +156,7 @@ def changes(user: User, key_id: object) -> dict[str, tuple[str, str, object]]:
     return {
         "create a user": ("POST", "/v1/users", NEW_USER | {"role": "admin"}),
         "rename": ("PATCH", mine, {"name": "Ada"}),
-        "change the role": ("PATCH", mine, {"role": "admin"}),
+        "change the role": ("PATCH", mine, {"role": "approver"}),
         "disable": ("POST", f"{mine}/disable", None),
         "enable": ("POST", f"{mine}/enable", None),
         "make a link": ("POST", f"{mine}/link", None),

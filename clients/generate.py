@@ -69,7 +69,7 @@ def without_refusals(document: Data) -> dict[str, Any]:
     """Return the document without headers, examples, links and webhooks; every refusal is a problem."""
     shortened = deepcopy(dict(document))
     del shortened["webhooks"]
-    for _, _, operation in operations(shortened):
+    for operation in (each for methods in shortened["paths"].values() for each in methods.values()):
         answers = {status: {"description": "", "content": content} for status, content in successes(operation).items()}
         cast("dict[str, Any]", operation)["responses"] = {
             **answers,

@@ -11,6 +11,7 @@ from pipelines.pages import (
     Card,
     Cards,
     Cell,
+    Code,
     Column,
     Figure,
     Figures,
@@ -18,6 +19,7 @@ from pipelines.pages import (
     Grid,
     Matrix,
     Note,
+    Opening,
     Page,
     Point,
     Points,
@@ -62,6 +64,7 @@ PAGE = Page(
                 Points(HOSTILE, (Point(HOSTILE, HOSTILE, HOSTILE), Point("Only this."))),
                 GRID,
                 Folded((GRID,)),
+                Opening(HOSTILE, HOSTILE, (Code(HOSTILE, HOSTILE),)),
             ),
         ),
     ),
@@ -85,6 +88,7 @@ def test_every_part_is_drawn_and_its_texts_never_become_markup() -> None:
     shown = HOSTILE.replace("\u202e", "\ufffd").replace("\x00", "\ufffd")
     assert document.one("h1").text == shown
     assert table(document, f"Grid {shown}") == [[shown, "Count", "Says"], [shown, "1", "two"]]
+    assert document.one("pre").text == shown
     assert table(document, "Matrix") == [["From", shown, "All"], [shown, f"1{shown}", "1"], ["All", "1", "1"]]
     assert len(list(document.all("svg"))) == len(CHARTS)
     assert [each.text for each in document.all("li")] == [

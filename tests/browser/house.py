@@ -72,6 +72,9 @@ def seeded(service: Service) -> House:
         "key_id": key["keyId"],
         "subscription_id": hook["webhookSubscriptionId"],
         "attachment_id": attachment,
+        "transaction_id": lender.get(f"/customer/{first}/transactions", page=1, count=1)["transactions"][0][
+            "transactionId"
+        ],
         "simulation_id": simulation,
     }
     return House(service, client_id, lender, ids)

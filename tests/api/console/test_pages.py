@@ -63,7 +63,7 @@ def test_roles_see_what_their_scopes_allow(store: Store, base_url: str, subtests
         linked = {
             link for answer in answers.values() if answer.ok for link in re.findall('href="(/[^"?#]*)', answer.text)
         }
-        with subtests.test(role):
+        with subtests.test(str(role)):
             assert refused & linked == set()
             assert {answer.status_code for answer in answers.values()} <= {200, 403, 404}
             assert bool(refused) == (role is not Role.ADMIN)

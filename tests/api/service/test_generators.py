@@ -11,6 +11,8 @@ from tests.api.core.operations import document, documented
 MEDIA_TYPES = {
     "application/json",
     "application/problem+json",
+    "application/octet-stream",
+    "application/pdf",
     "image/png",
     "multipart/form-data",
     "text/html",

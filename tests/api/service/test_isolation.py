@@ -67,7 +67,7 @@ def test_another_clients_id_is_as_unknown_as_a_random_one(
         with subtests.test(str(place)):
             assert place.kind in owner.own, f"teach Belongings in tests/api/conftest.py to make a {place.kind}"
             foreign, unknown = stranger.ask(place, owner.own[place.kind]), stranger.ask(place, str(uuid4()))
-            assert foreign.status_code in (400, 404)
+            assert foreign.status_code in (400, 404) or place.within != "path"  # a filter may find nothing
             assert (foreign.status_code, foreign.text) == (unknown.status_code, unknown.text)
 
 

@@ -2,13 +2,14 @@
 
 import random
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import datetime, timedelta
 from importlib import import_module
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from sqlalchemy import select, text
 
 from pipelines.vocabulary.errors import Conflict
@@ -237,9 +238,9 @@ def test_matches_and_decisions_of_an_older_database_become_items(team: Team) -> 
             table.drop(w)
         for name in MIGRATION.OF_THE_TIMELINE:
             w.execute(text(f"DROP INDEX {name}"))
-        w.execute(text("UPDATE alembic_version SET version_num = :older"), {"older": MIGRATION.down_revision})
-    with closing(Store.open(team.store.settings)) as again:
-        assert rows(again) == before
+        with Operations.context(MigrationContext.configure(w)):
+            MIGRATION.upgrade()
+    assert rows(team.store) == before
 
 
 def rows(store: Store) -> list[dict[Any, object]]:

@@ -50,7 +50,7 @@ def list_clients(as_json: AsJson = False) -> None:
 
 @clients.command("set")
 def set_client(
-    client: Annotated[UUID, typer.Argument(help="The client's id.")],
+    client: Annotated[UUID, typer.Argument(parser=ids.CLIENT, metavar="ID", help="The client's id.")],
     four_eyes: Annotated[
         str,
         typer.Option(

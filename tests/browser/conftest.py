@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from api.reports.browser import installed
 from storage.access import users
@@ -58,3 +58,8 @@ def sign_in(house: House, page: Page, role: Role) -> Page:
     page.goto(f"{house.service.base_url}/sign-in/link?token={token}")
     page.get_by_role("button", name="Sign in").click()
     return page
+
+
+def is_page(context: BrowserContext, url: str) -> bool:
+    """Return whether there is a page at the address, and not a file."""
+    return context.request.get(url).headers["content-type"].startswith("text/html")

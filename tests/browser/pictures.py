@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
 from api.reports.browser import installed
 from storage.access.roles import Role
-from tests.browser.conftest import ARGUMENTS, sign_in
+from tests.browser.conftest import ARGUMENTS, is_page, sign_in
 from tests.browser.house import House, addresses, seeded
 from tests.flows.service import Service
 
@@ -42,9 +42,9 @@ def take(house: House, browser: Browser, width: int, folder: Path) -> None:
     signed_in = sign_in(house, browser.new_page(viewport=size), Role.ADMIN)
     for name, path in addresses(house).items():
         page = stranger if path.startswith("/sign-in") else signed_in
-        answer = page.goto(house.service.base_url + path)
-        if answer is None or not answer.headers["content-type"].startswith("text/html"):
-            continue  # a file
+        if not is_page(page.context, house.service.base_url + path):
+            continue
+        page.goto(house.service.base_url + path)
         taken = Image.open(BytesIO(page.screenshot(full_page=True)))
         shown = taken.crop((0, 0, taken.width, min(taken.height, MOST_HEIGHT)))
         shown.save(folder / f"{name}-{width}.webp", quality=QUALITY)

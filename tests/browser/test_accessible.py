@@ -7,7 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from storage.access.roles import Role
-from tests.browser.conftest import sign_in
+from tests.browser.conftest import is_page, sign_in
 from tests.browser.house import House, addresses
 
 WIDTHS = (1280, 390)
@@ -22,11 +22,11 @@ def test_pages_have_no_violations(house: House, browser: Browser, subtests: pyte
             page = sign_in(house, context.new_page(), Role.ADMIN)
             for path in addresses(house).values():
                 with subtests.test(f"{path} {width} {colours}"):
+                    if not is_page(context, house.service.base_url + path):
+                        continue
                     answer = page.goto(house.service.base_url + path)
                     assert answer is not None
                     assert answer.status == 200
-                    if not answer.headers["content-type"].startswith("text/html"):
-                        continue  # a file
                     assert len(answer.body()) <= MOST_BYTES
                     found = Axe().run(page)
                     assert found.violations_count == 0, found.generate_report()

@@ -1,0 +1,203 @@
+"""What people do with the console, from start to end, in a real browser."""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from playwright.sync_api import Browser, Page, expect
+
+from api.service.commands.demo import KNOWN
+from api.service.commands.lender import REQUESTS, last_day
+from pipelines.pages.wording import words_of
+from pipelines.synthetic import business, submissions
+from storage.access import approvals
+from storage.access.roles import Role
+from storage.core.models import ApprovalKind
+from tests.browser.conftest import sign_in
+from tests.browser.house import MONTHS, SEED, House
+
+SECONDS = 1_000
+NEW_CUSTOMER = 40  # a business that the house doesn't have
+POLICY = "working-capital-loan"
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(60 * SECONDS)
+    yield context.new_page()
+    context.close()
+
+
+def new_page(browser: Browser) -> Page:
+    """Return a page of another person's browser."""
+    made = browser.new_context().new_page()
+    made.set_default_timeout(60 * SECONDS)
+    return made
+
+
+def written_exports(folder: Path) -> list[Path]:
+    """Write a business's accounts as a bank would export them, a CSV file each."""
+    files = []
+    for nth, account in enumerate(submissions(business(NEW_CUSTOMER, MONTHS, SEED, last_day()))):
+        files.append(folder / f"account-{nth}.csv")
+        with files[-1].open("w", newline="") as sink:
+            writer = csv.writer(sink)
+            writer.writerow(["Date", "Description", "Amount", "Balance"])
+            for row in account["transactions"]:
+                writer.writerow([row["date"], row["description"], row["amount"], row.get("balance", "")])
+    return files
+
+
+def fill_application(page: Page) -> None:
+    """Fill in what the policy asks for, and what it may read of the customer."""
+    values = dict(REQUESTS[POLICY]) | {
+        name: value["value"] if isinstance(value, dict) else value for name, value in KNOWN.items()
+    }
+    for name, value in values.items():
+        field = page.get_by_label(words_of(name), exact=False).first
+        if not field.count():
+            continue
+        if isinstance(value, bool):
+            field.select_option("yes" if value else "no")
+        else:
+            field.fill(str(value))
+
+
+def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path) -> None:
+    sign_in(house, page, Role.ANALYST)
+    page.get_by_role("link", name="Customers").click()
+    page.get_by_role("link", name="New customer").click()
+    page.get_by_label("ABN").fill(business(NEW_CUSTOMER, MONTHS, SEED, last_day()).abn)
+    page.get_by_label("Name").fill("Story Bakery")
+    page.get_by_role("button", name="Create").click()
+
+    page.get_by_role("link", name="Upload").click()
+    page.locator("input[name=file]").set_input_files(written_exports(tmp_path))
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("heading", level=1)).not_to_have_text("Upload")
+    page.get_by_role("link", name="Upload").click()
+    page.wait_for_function(
+        "fetch(location.href).then(answer => answer.text()).then(text => !/Waiting|Running|Queued/.test(text))"
+    )
+
+    page.get_by_role("link", name="Overview").click()
+    page.get_by_role("button", name="Refresh the reports").click()
+    page.wait_for_function("fetch(location.href).then(answer => answer.text()).then(text => />Ready</.test(text))")
+    page.get_by_role("link", name="Reports", exact=True).click()
+    expect(page.get_by_role("heading", name="Contents")).to_be_visible()
+
+    page.get_by_role("link", name="Decisions").click()
+    page.locator(f"a[href$='/decide/{POLICY}']").click()
+    fill_application(page)
+    page.get_by_role("button", name="Decide").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("Proceed|Conditional|Blocked"))
+    page.get_by_role("link", name="Letter", exact=True).click()
+    expect(page.locator("body")).to_contain_text("Story Bakery")
+
+
+def test_approver_decides_on_a_colleagues_override(house: House, page: Page, browser: Browser) -> None:
+    require_second_person(house, ApprovalKind.OVERRIDE)
+    sign_in(house, page, Role.APPROVER)
+    address = f"{house.service.base_url}/evaluations/{house.ids['evaluation_id']}"
+    page.goto(address)
+    page.get_by_text("Override this decision").click()
+    page.get_by_label("Outcome").select_option("blocked")
+    page.get_by_label("Reason").fill("The landlord ends the lease in March.")
+    page.get_by_label("Decided by").fill("Ada Lovelace")
+    page.get_by_role("button", name="Override").click()
+    page.get_by_role("link", name="Approvals").click()
+    expect(page.get_by_text("somebody else must decide")).to_be_visible()
+
+    second = sign_in(house, new_page(browser), Role.APPROVER)
+    second.get_by_role("link", name="Approvals").click()
+    expect(second.get_by_text("The landlord ends the lease in March.")).to_be_visible()
+    second.get_by_role("button", name="Approve").click()
+    second.goto(address)
+    expect(second.get_by_role("heading", level=1)).to_contain_text("Blocked")
+    second.context.close()
+
+
+def test_author_takes_a_policy_from_draft_to_publication(house: House, page: Page, browser: Browser) -> None:
+    require_second_person(house, ApprovalKind.PUBLISH)
+    sign_in(house, page, Role.ANALYST)
+    page.goto(f"{house.service.base_url}/policies/{POLICY}")
+    page.get_by_role("link", name="Edit").click()
+    document = page.get_by_label("Document")
+    correct = document.input_value()
+    document.fill(correct + "\nnobody_knows_this: 1\n")
+    expect(page.locator("#findings")).to_contain_text("nobody_knows_this")  # checked while typing
+    document.fill(re.sub("(?m)^notes:.*$", "notes: Our second version.", correct))
+    page.get_by_role("button", name="Check").click()
+    for box in page.locator("input[name=accept]").all():
+        box.check()
+    page.get_by_role("button", name="Save as a draft").click()
+    expect(page.get_by_text("is stored as a draft")).to_be_visible()
+    draft = page.url
+    assert not page.get_by_role("button", name="Publish").count(), "an analyst may not publish"
+
+    first = sign_in(house, new_page(browser), Role.APPROVER)
+    first.goto(draft)
+    first.get_by_role("button", name="Publish").click()
+    second = sign_in(house, new_page(browser), Role.APPROVER)
+    second.get_by_role("link", name="Approvals").click()
+    second.get_by_role("button", name="Approve").first.click()
+    page.goto(draft)
+    expect(page.locator("header .badge").first).to_have_text("Published")
+    for each in (first, second):
+        each.context.close()
+
+
+def test_alert_is_handled_to_its_end(house: House, page: Page) -> None:
+    sign_in(house, page, Role.ANALYST)
+    alert = page.locator(f"a[href='/alerts/{house.ids['match_id']}']")
+    alert.click()
+    page.get_by_label("Assign to").select_option(label="Me")
+    page.get_by_role("button", name="Assign").click()
+    page.get_by_role("link", name=re.compile("Transactions behind")).first.click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.go_back()
+    page.get_by_label("New note").fill("The customer paid by hand on Monday.")
+    page.get_by_role("button", name="Add").click()
+    page.goto(f"{house.service.base_url}/alerts/{house.ids['match_id']}")
+    expect(page.get_by_text("The customer paid by hand on Monday.")).to_be_visible()
+    page.get_by_label("Close, because").fill("Paid.")
+    page.get_by_role("button", name="Close").click()
+    page.goto(f"{house.service.base_url}/work")
+    expect(alert).to_have_count(0)
+    page.goto(f"{house.service.base_url}/alerts/{house.ids['match_id']}")
+    expect(page.locator("ol.timeline")).to_contain_text("Closed: Paid.")
+
+
+def test_admin_rotates_a_key(house: House, page: Page) -> None:
+    sign_in(house, page, Role.ADMIN)
+    page.get_by_role("link", name="Admin").click()
+    page.get_by_role("link", name="API keys").click()
+    page.get_by_role("link", name="New key").click()
+    page.get_by_label("customer:reports").check()
+    page.get_by_role("button", name="Create the key").click()
+    old = page.get_by_label("Key", exact=True).input_value()
+    page.get_by_role("link", name="Back to the keys").click()
+    page.get_by_role("link", name=old[-4:]).click()
+    old_page = page.url
+    page.get_by_role("button", name="Replace the key").click()
+    new = page.get_by_label("Key", exact=True).input_value()
+    assert [answers(house, key) for key in (old, new)] == [200, 200], "both are valid during the overlap"
+    page.goto(old_page)
+    page.get_by_role("button", name="Revoke the key for ever").click()
+    assert [answers(house, key) for key in (old, new)] == [401, 200]
+
+
+def answers(house: House, key: str) -> int:
+    url = f"{house.service.base_url}/v1/customer/{house.ids['customer_id']}"
+    return requests.get(url, headers={"x-api-key": key}, timeout=20).status_code
+
+
+def require_second_person(house: House, kind: ApprovalKind) -> None:
+    store = house.service.store()
+    with store.db.writing() as w:
+        approvals.set_four_eyes(w, house.client_id, [kind])
+    store.close()

@@ -11,5 +11,5 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.get("/")
 async def show_start(page: SignedIn) -> Response:
-    """Lead to the queue those who work on it, and all others to their account."""
-    return RedirectResponse("/work" if page.may("customer:work") else "/account", 303)
+    """Lead to the queue those who work on it, and all others to the customers."""
+    return RedirectResponse("/work" if page.may("customer:work") else "/customers", 303)

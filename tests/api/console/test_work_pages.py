@@ -90,7 +90,7 @@ def test_pages_are_for_the_roles_that_may_see_them(
 
 def test_the_start_page_is_the_queue(desk: Desk) -> None:
     assert "<h1>Work</h1>" in desk.analyst.get("/").text
-    assert "<h1>Your account</h1>" in desk.people[Role.VIEWER].get("/").text
+    assert "<h1>Customers</h1>" in desk.people[Role.VIEWER].get("/").text
 
 
 def test_an_alert_is_worked_on(desk: Desk) -> None:

@@ -36,6 +36,7 @@ from benchmarks import (
     simulation,
     spine,
     statements,
+    summaries,
     webhooks,
 )
 from benchmarks.service import DATABASES
@@ -97,6 +98,7 @@ PARTS: Mapping[str, Part] = {
     "backlog": on_databases(backlog),
     "history": on_databases(history),
     "growth": on_databases(growth),
+    "summaries": on_databases(summaries),
     "evaluating": on_databases(evaluating),
     "arrivals": on_databases(arrivals),
     "hostile": on_databases(hostile),

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Table, TypeDecorator, insert, text
+from sqlalchemy import Table, TypeDecorator, insert, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
@@ -73,6 +73,7 @@ SELECT relname, indisunique, pg_get_expr(indpred, indrelid) FROM pg_index
 JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE nspname = 'public' AND indpred IS NOT NULL
 """
+DEFINITIONS = "SELECT indexdef FROM pg_indexes WHERE tablename = 'customer_summaries'"
 ON_SQLITE = """
 SELECT name, sql LIKE 'CREATE UNIQUE%', substr(sql, instr(sql, ' WHERE ') + 7) FROM sqlite_master
 WHERE type = 'index' AND instr(sql, ' WHERE ')
@@ -103,6 +104,20 @@ def test_indexes_keep_their_conditions(store: Store) -> None:
     assert {name for name, is_unique, _ in found if is_unique} == {
         name for name in CONDITIONS if name.startswith("uq_")
     }
+
+
+def test_summaries_are_indexed_in_each_order_that_lists_have(store: Store) -> None:
+    """Missing values come first on both databases. Alembic can't compare the order of nulls."""
+    table = metadata.tables["customer_summaries"]
+    with store.db.reading() as r:
+        found = {index["name"]: index["column_names"] for index in inspect(r).get_indexes(table.name)}
+        definitions = [] if store.db.is_sqlite else r.execute(text(DEFINITIONS)).scalars().all()
+    found.pop("customer_summaries_parts", None)
+    assert found == {index.name: [column.name for column in index.columns] for index in table.indexes}
+    for name in ("name_key", "rating", "risk_value", "completeness_score", "data_through"):
+        assert store.db.is_sqlite or any(
+            f"{name} NULLS FIRST" in definition.replace(' COLLATE "C"', "") for definition in definitions
+        )
 
 
 def test_lock_numbers_never_change() -> None:

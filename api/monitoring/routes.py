@@ -84,9 +84,7 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
         return caller.keep(w, answer(shown, status=201, headers=location))
 
 
-@router.post(
-    "/rulesets/check", response_model=enveloped(CheckedRulesetView), responses=refuses("Ruleset.UnknownCustomer")
-)
+@router.post("/check", response_model=enveloped(CheckedRulesetView), responses=refuses("Ruleset.UnknownCustomer"))
 def check_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
     """Check a document as creating it would, and store nothing. Whether its slug is free is not checked."""
     found = checked(sent.document())

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import update
+from sqlalchemy import delete, select, update
 
 from assets.core import batches as work_of
 from assets.enrichment.transactions import recompute
@@ -18,7 +18,7 @@ from pipelines.vocabulary.report_status import ReportStatus
 from storage.core import models
 from storage.core.models import Queue
 from storage.core.store import Store
-from storage.customers import customers
+from storage.customers import customers, summaries
 from storage.customers.customers import Customer
 from storage.enrichment import transactions
 from storage.jobs import batches, jobs
@@ -137,8 +137,10 @@ def three_in_a_bucket(store: Store) -> list[Lender]:
     three = [Lender(store) for _ in range(3)]
     number = models.customers.c.number
     with store.db.writing() as w:
+        w.execute(delete(models.customer_summaries))
         for nth in (1, 2):
             w.execute(update(models.customers).where(number == 1 + nth).values(number=BUCKET + 64 * nth))
+        summaries.add(w, w.execute(select(number)).scalars().all())
     for lender, item in zip(three, (RENT, COFFEE, SALE), strict=True):
         lender.sent(item)
     return three

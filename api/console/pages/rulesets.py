@@ -160,7 +160,7 @@ async def _edited(page: Page, ruleset_id: str | None) -> Response:
     text, is_saved = str(form.get("document", "")), form.get("action") == "save"
     try:
         document = documents.read(text)
-        found = await page.post("monitoring", "rulesets", "check", json=document)
+        found = await page.post("monitoring", "check", json=document)
         if is_saved and not found["faults"]:
             return await _save(page, ruleset_id, document)
     except InvalidRequest as refusal:

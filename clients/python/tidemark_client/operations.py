@@ -894,7 +894,7 @@ def list_rulesets(
 
 def check_ruleset(body: models.SentRuleset) -> Request[models.CheckedRulesetView]:
     """Check a document as creating it would, and store nothing. Whether its slug is free is not checked."""
-    return Request("POST", "/v1/monitoring/rulesets/check", body=body)
+    return Request("POST", "/v1/monitoring/check", body=body)
 
 
 def get_ruleset(ruleset_id: str) -> Request[models.RulesetView]:

@@ -165,8 +165,8 @@ def test_every_fault_is_listed_at_once_with_its_pointer(client: Client, method: 
 def test_a_check_finds_what_creating_would_and_stores_nothing(client: Client) -> None:
     faulty = plain(color="red")
     refused = client.post(RULESETS, faulty).json()["errors"]
-    assert client.post(f"{RULESETS}/check", faulty).json()["data"] == {"faults": refused, "warnings": []}
-    assert client.post(f"{RULESETS}/check", plain()).json()["data"]["faults"] == []
+    assert client.post("/v1/monitoring/check", faulty).json()["data"] == {"faults": refused, "warnings": []}
+    assert client.post("/v1/monitoring/check", plain()).json()["data"]["faults"] == []
     assert read(client, "/rulesets")["rulesets"] == []
 
 

@@ -108,4 +108,4 @@ def _commit(store: Store, frame: pl.DataFrame) -> None:
         token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, now)
         versions = {value.customer_number: 0 for value in values}
         segment = (stored, frame.height)
-        commit_values(w, BatchResult(token=token, versions=versions, segment=segment, values=values), now)
+        commit_values(w, store.lake, BatchResult(token=token, versions=versions, segment=segment, values=values), now)

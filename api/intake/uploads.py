@@ -207,7 +207,7 @@ def _accept(w: Writing, caller: Caller, customer: Customer, submission: _Submiss
         warnings=warnings,
         now=caller.now,
     )
-    caller.store.lake.require(submission.landing.path)
+    caller.store.lake.require(w, submission.landing.path)
     return job
 
 

@@ -202,7 +202,7 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
         yielding=not work.jobs,
     )
     with store.db.writing() as w:
-        return commit_values(w, result, datetime.now(UTC))
+        return commit_values(w, store.lake, result, datetime.now(UTC))
 
 
 def _segment(store: Store, work: Work, computed: Computed) -> tuple[File | None, list[NewValue]]:

@@ -49,7 +49,7 @@ def _join_jobs(
     lake: Lake, submissions: Sequence[Job], facts: pl.LazyFrame, columns: Mapping[str, pl.DataType]
 ) -> pl.LazyFrame:
     """Return the rows of the landing files, each with its job's facts. Newer columns are null in older files."""
-    paths = [str(lake.root / (job.landing_path or "")) for job in submissions]
+    paths = [str(lake.verified(job.landing_path or "", job.landing_sha256 or b"")) for job in submissions]
     rows = pl.scan_parquet(paths, include_file_paths="path", schema=columns, missing_columns="insert")
     joined = rows.join(facts.with_columns(pl.Series("path", paths)), on="path", validate="m:1")
     return joined.select(*SUBMISSION.names(), *LANDED.names())

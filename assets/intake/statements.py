@@ -155,7 +155,7 @@ def _land(store: Store, work: Work, job: Job, files: Sequence[ReadFile]) -> Coun
         return counts
     read = _write_rows(store, work, job, files, opened, warnings)
     with store.db.writing() as w:
-        statements.land(w, work.token, read, datetime.now(UTC))
+        statements.land(w, store.lake, work.token, read, datetime.now(UTC))
     more = {"statements": len(read.statements), "rows": read.landed_rows, "repeated rows": read.repeated_rows}
     return counts + Counter(more)
 

@@ -8,7 +8,8 @@ since that it no longer remembers this one.
 
 import hashlib
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,12 +20,15 @@ from typing import TYPE_CHECKING
 
 from pipelines.vocabulary.errors import Corrupt, Unavailable
 from storage.core import durable
+from storage.core.database import Writing
 
 if TYPE_CHECKING:
     import polars as pl  # many processes that open the lake write no frame, and don't need its 25 MB
 
 ROW_GROUP_ROWS = 30_000  # one customer is read several times faster than from one large group; our judgement
 MOST_REMEMBERED = 20_000  # verified files: a few megabytes; our judgement
+CHUNK_BYTES = 2**20
+PROBE_BYTES = 4_096
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,16 @@ class Found:
 
     path: str
     size: int
-    modified: datetime
+    modified: datetime  # in a bucket: when it was announced
 
 
 class Lake:
-    """A folder of immutable files."""
+    """Immutable files in a folder. `storage.core.bucket_lake` has them in a bucket instead."""
+
+    is_listed = True  # whether `files` yields all files, and not only those that may be unnamed
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = root  # the folder of the files; for a bucket, that of local copies
         self._verified: dict[tuple[str, bytes], None] = {}  # oldest check first
         self._lock = Lock()
 
@@ -68,7 +74,7 @@ class Lake:
         )
         return self.put(path, buffer.getvalue())
 
-    def require(self, path: str) -> None:
+    def require(self, w: Writing, path: str) -> None:
         """Check that a file still exists. Call it in the transaction that refers to the file, after inserting the row.
 
         If more than a day passes between writing the file and this transaction, the file may have been removed as an
@@ -77,8 +83,17 @@ class Lake:
         Raises:
             Unavailable: the file is gone; the transaction must not commit.
         """
-        if not (self.root / path).is_file():
+        self._require((self.root / path).is_file())
+
+    def _require(self, is_there: bool) -> None:
+        if not is_there:
             raise Unavailable("Service.Unavailable", "The data was not stored in time. Try again.")
+
+    def release(self, w: Writing, files: Sequence[tuple[str, int]]) -> None:
+        """Let a sweep remove files (path, bytes) that this transaction ceases to name: a day from now, or `discard`."""
+        for path, _ in files:
+            with suppress(FileNotFoundError):
+                os.utime(self.root / path)  # its age as an orphan starts now
 
     def files(self, folder: str) -> Iterator[Found]:
         """Yield all files below a folder, unfinished ones included, in no particular order.
@@ -92,28 +107,61 @@ class Lake:
                     path = os.path.relpath(os.path.join(parent, name), self.root)
                     yield Found(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
-    def touch(self, path: str) -> None:
-        """Set a file's modification time to now, so that its age as an orphan restarts."""
-        os.utime(self.root / path)
+    def collect(self, w: Writing, files: Sequence[Found]) -> None:
+        """Remove orphans, in a transaction that no other transaction which names files can overlap."""
+        self.discard(*[file.path for file in files])
 
-    def discard(self, path: str) -> int:
-        """Remove a file that nothing refers to; return the bytes freed (0: it was gone already)."""
-        with suppress(FileNotFoundError):
-            size = (self.root / path).stat().st_size
-            (self.root / path).unlink()
-            return size
-        return 0
+    def purge(self) -> None:
+        """Finish the removal of collected orphans, if that takes longer than a transaction may."""
+
+    def discard(self, *paths: str) -> None:
+        """Remove files that nothing refers to, and that nothing will refer to."""
+        for path in paths:
+            (self.root / path).unlink(missing_ok=True)
 
     def verified(self, path: str, sha256: bytes) -> Path:
-        """Return the file's full path after checking that its content is what was written.
+        """Return the full path of a local file after checking that its content is what was written.
 
         Raises:
             Corrupt: the file is missing, or its SHA-256 differs.
+            OSError: the bucket can't be reached.
         """
-        if (path, sha256) not in self._verified:
+        if not self._is_remembered(path, sha256):
             self._verify(path, sha256)
             self._remember(path, sha256)
         return self.root / path
+
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """Yield a file's content as it is stored, unchecked and never from a cache.
+
+        Raises:
+            OSError: it is missing (FileNotFoundError) or can't be read, or the bucket can't be reached
+                (ConnectionError).
+        """
+        with (self.root / path).open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+
+    def url_of(self, path: str) -> str:
+        """Return the address of a file for other programs."""
+        return str(self.root / path)
+
+    def probe(self) -> str | None:
+        """Return why files can't be written now, as a sentence; None if they can."""
+        try:
+            with tempfile.TemporaryFile(dir=self.root) as probe:  # without a name, where the system supports it
+                probe.write(bytes(PROBE_BYTES))
+                probe.flush()
+        except OSError as error:
+            return f"The lake can't be written: {error.strerror}."
+        return None
+
+    def try_writing(self) -> str | None:
+        """Do as `probe`, but also write a file to a bucket, and delete it."""
+        return self.probe()
+
+    def _is_remembered(self, path: str, sha256: bytes) -> bool:
+        return (path, sha256) in self._verified
 
     def _remember(self, path: str, sha256: bytes) -> None:
         """Remember a verified file, and drop the oldest one if there are too many."""
@@ -127,6 +175,12 @@ class Lake:
             with (self.root / path).open("rb") as file:
                 found = hashlib.file_digest(file, "sha256").digest()
         except OSError as error:
-            raise Corrupt("Lake.FileUnreadable", f"The data file {path} can't be read.") from error
+            raise self._unreadable(path) from error
         if found != sha256:
-            raise Corrupt("Lake.ChecksumMismatch", f"The data file {path} is not what was written.")
+            raise self._changed(path)
+
+    def _unreadable(self, path: str) -> Corrupt:
+        return Corrupt("Lake.FileUnreadable", f"The data file {path} can't be read.")
+
+    def _changed(self, path: str) -> Corrupt:
+        return Corrupt("Lake.ChecksumMismatch", f"The data file {path} is not what was written.")

@@ -331,6 +331,16 @@ segments = Table(
     Column("created_at", UtcDateTime, nullable=False),
 )
 
+# Files that are being written to a bucket, and that no row names yet (storage.core.bucket_lake).
+file_intents = Table(
+    "file_intents",
+    metadata,
+    Column("path", Text, primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("at", UtcDateTime, nullable=False, index=True),
+    Column("condemned_at", UtcDateTime, index=True),  # from then on no row may name it
+)
+
 locations = Table(
     "locations",
     metadata,

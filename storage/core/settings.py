@@ -147,6 +147,12 @@ def _check_issuer(url: str) -> str:
     return url
 
 
+def _check_lake_url(url: str) -> str:
+    if "://" in url and not re.fullmatch(r"file://.*|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*/?", url):
+        raise ValueError("write it like /var/lib/tidemark/lake, file:///… or s3://bucket/prefix")
+    return url
+
+
 def _parse_on_or_off(value: object) -> object:
     return {"on": True, "off": False}.get(value.lower(), value) if isinstance(value, str) else value
 
@@ -187,7 +193,29 @@ class Settings(BaseSettings):
         description="`postgresql://…` for PostgreSQL, 14 or newer: a database of its own, whose role may create a "
         "schema (`dagster`, for Dagster's tables). Without it, SQLite in the home.",
     )
-    lake_url: str = Field("", description="A folder, as a path or `file://…`. Without it, `lake` in the home.")
+    lake_url: Annotated[str, AfterValidator(_check_lake_url)] = Field(
+        "",
+        description="A folder, as a path or `file://…`, or `s3://bucket/prefix` in an S3-compatible object store. "
+        "Without it, `lake` in the home.",
+    )
+    lake_cache_bytes: int = Field(
+        10 * 2**30,
+        ge=2**20,
+        description="Bytes of a bucket's files that are cached in the home, besides those read in the last 15 minutes.",
+    )
+    s3_endpoint: str = Field("", description="`https://…` of the object store. Without it, that of AWS in the region.")
+    s3_region: str = Field("", description="The bucket's region. Without it, `AWS_REGION`, or `us-east-1`.")
+    s3_access_key_id: str = Field(
+        "", description="Id of the access key. Without it, the usual `AWS_…` variables, or the machine's role."
+    )
+    s3_secret_access_key: SecretStr = Field(SecretStr(""), description="The access key's secret.")
+    s3_path_style: Annotated[bool, BeforeValidator(_parse_on_or_off)] = Field(
+        False,
+        description="`on`: URLs name the bucket in their path, not in their host; most servers except AWS's want it.",
+    )
+    s3_timeout_s: float = Field(
+        30.0, gt=0, description="Seconds for a request to the object store. For as long, failed requests are repeated."
+    )
     environment: Environment = Field(
         Environment.SANDBOX,
         description="`sandbox`, or `production`, where keys begin with `tm_live_` and the master key must be given.",
@@ -350,10 +378,15 @@ class Settings(BaseSettings):
 
     @cached_property
     def lake(self) -> Path:
-        """Root folder of the lake."""
-        if "://" in self.lake_url and not self.lake_url.startswith("file://"):
-            raise SettingsError("TIDEMARK_LAKE_URL: this version stores the lake only in a local folder (file://…)")
+        """Root folder of the lake; for a bucket, the folder of local copies."""
+        if self.has_bucket:
+            return (self.home / "lake-cache").resolve()
         return Path(self.lake_url.removeprefix("file://") or self.home / "lake").resolve()
+
+    @property
+    def has_bucket(self) -> bool:
+        """Whether the lake is in a bucket."""
+        return self.lake_url.startswith("s3://")
 
     @property
     def webhook_reach(self) -> Reach:

@@ -33,7 +33,18 @@ class Store:
         except BaseException:
             db.close()
             raise
-        return cls(settings, db, Lake(settings.lake), vault_keys.open_vault(db, settings))
+        return cls(settings, db, open_lake(settings, db), vault_keys.open_vault(db, settings))
 
     def close(self) -> None:
         self.db.close()
+
+
+def open_lake(settings: Settings, db: Database) -> Lake:
+    """Return the lake that the settings name: a folder, or a bucket, whose library others needn't load."""
+    if not settings.has_bucket:
+        return Lake(settings.lake)
+    from storage.core.bucket import Bucket  # noqa: PLC0415
+    from storage.core.bucket_lake import BucketLake  # noqa: PLC0415
+    from storage.core.file_cache import FileCache  # noqa: PLC0415
+
+    return BucketLake(Bucket.of(settings), FileCache(settings.lake, settings.lake_cache_bytes), db)

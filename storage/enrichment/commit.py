@@ -27,7 +27,7 @@ from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
 from pipelines.monitoring import Decision, RulesetEvaluation
 from pipelines.vocabulary.schemas import current
 from storage.core.database import Writing
-from storage.core.lake import Stored
+from storage.core.lake import Lake, Stored
 from storage.core.models import Flow, clients, customers, locations
 from storage.core.segments import register
 from storage.customers import summaries
@@ -126,17 +126,18 @@ def values_in(rows: pl.DataFrame, customer_numbers: Collection[int]) -> list[New
     return [NewValue(number, first, count, live, counts[number]) for number, first, count, live in ranges_of]
 
 
-def commit_values(w: Writing, computed: BatchResult, now: datetime) -> Committed:
+def commit_values(w: Writing, lake: Lake, computed: BatchResult, now: datetime) -> Committed:
     """Commit a batch.
 
     Raises:
         Superseded: the batch is no longer open. Nothing was changed.
+        Unavailable: a file was removed as an orphan.
     """
     batches.commit(w, computed.token)
     locked = _lock_customers(w, computed)
     superseded = computed.superseded(locked)
     accepted = computed.without(superseded)
-    _write(w, accepted, locked, now)
+    _write(w, lake, accepted, locked, now)
     decision = _apply_rulesets(w, accepted, now)
     summaries.refresh(w, accepted.replaced, summaries.OF_DATA)
     _record_day_counts(w, accepted, locked)
@@ -144,14 +145,19 @@ def commit_values(w: Writing, computed: BatchResult, now: datetime) -> Committed
 
 
 def move_pointers(
-    w: Writing, file: File, values: Sequence[NewValue], versions: Mapping[int, tuple[int, int]], now: datetime
+    w: Writing,
+    lake: Lake,
+    file: File,
+    values: Sequence[NewValue],
+    versions: Mapping[int, tuple[int, int]],
+    now: datetime,
 ) -> None:
     """Point customers to their values in a new file. The old ones stay readable for the retention time.
 
     Args:
         versions: each customer's data version and location version from now on. The customers must be locked.
     """
-    segment_id = register(w, file, now)
+    segment_id = register(w, lake, file, now)
     rows = [_location(value, segment_id, *versions[value.customer_number], now) for value in values]
     old = locations.c.customer_number.in_([value.customer_number for value in values])
     w.execute(update(locations).where(old, locations.c.replaced_at.is_(None)).values(replaced_at=now))
@@ -210,12 +216,12 @@ def _lock_customers(w: Writing, computed: BatchResult) -> LockedCustomers:
     )
 
 
-def _write(w: Writing, accepted: BatchResult, locked: LockedCustomers, now: datetime) -> None:
+def _write(w: Writing, lake: Lake, accepted: BatchResult, locked: LockedCustomers, now: datetime) -> None:
     if accepted.outcomes and any(ending.outcomes_path for ending in accepted.endings):
-        register(w, accepted.outcomes, now)
+        register(w, lake, accepted.outcomes, now)
     if accepted.segment and accepted.values:
         advanced = {number: (data + 1, location + 1) for number, (data, location) in locked.versions.items()}
-        move_pointers(w, accepted.segment, accepted.values, advanced, now)
+        move_pointers(w, lake, accepted.segment, accepted.values, advanced, now)
     _set_enrichment_version(w, accepted.recomputed)
     finish(w, accepted.endings, now)
     batches.requeue(w, accepted.token)

@@ -152,8 +152,7 @@ def _rewrite(store: Store, values: Sequence[Live], clock: Callable[[], datetime]
         if staying:
             versions = {each.customer_number: (each.data_version, each.location_version + 1) for each in staying}
             moved = [value for value in moved if value.customer_number in versions]
-            move_pointers(w, (stored, rows.height), moved, versions, clock())
-            store.lake.require(stored.path)
+            move_pointers(w, store.lake, (stored, rows.height), moved, versions, clock())
     if not staying:
         store.lake.discard(stored.path)
     read = sum(value.bytes for value in current if value.place.customer_number not in damaged)

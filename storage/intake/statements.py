@@ -190,7 +190,7 @@ def submit(w: Writing, lake: Lake, customer: Customer, job_id: UUID, files: Sequ
     w.execute(insert(statement_files), rows)
     for file in files:
         if file.stored is not None:
-            lake.require(file.stored.path)
+            lake.require(w, file.stored.path)
     return job
 
 
@@ -260,19 +260,21 @@ def record_progress(w: Writing, token: int, job: Job, done: int, total: int) -> 
     w.execute(update(all_jobs).where(*mine).values(pages_done=done, pages_total=total))
 
 
-def land(w: Writing, token: int, read: Read, now: datetime) -> None:
+def land(w: Writing, lake: Lake, token: int, read: Read, now: datetime) -> None:
     """Store what was read, and queue the job for enrichment, as received now.
 
     Raises:
         Superseded: the batch or the job in it was given up, so that another run reads the files. Nothing was changed.
+        Unavailable: a file was removed as an orphan.
     """
     batches.guard(w, token)
     _close_files(w, read.files)
     if read.statements:
         w.execute(insert(statements), _statement_rows(read, now))
-    register(w, read.rows, now)
+    register(w, lake, read.rows, now)
     jobs.lock_receipt(w, read.job.customer_number)
     _queue_for_enrichment(w, token, read, now)
+    lake.require(w, read.landing.path)
     outcome = jobs.job_outcome(Ending(read.job, JobStatus.RUNNING, None))
     outcome = replace(outcome, received=read.landed_rows, duplicates=read.repeated_rows)
     outbox.enqueue(w, outbox.extraction_events(read.job.customer_number, outcome, now))

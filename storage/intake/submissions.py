@@ -64,5 +64,5 @@ def accept(
         warnings=[*map(asdict, oddities), *landing.warnings],
         now=now,
     )
-    store.lake.require(landing.file.path)
+    store.lake.require(w, landing.file.path)
     return job

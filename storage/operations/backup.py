@@ -150,9 +150,13 @@ def _copy_files(
         if (target.root / path).exists():
             continue
         try:
-            content = (lake.root / path).read_bytes()
+            content = b"".join(lake.chunks(path))
         except FileNotFoundError:
             damages.append((path, Problem.MISSING))
+        except ConnectionError as error:
+            raise Unavailable(
+                "Backup.LakeUnreachable", "The object store can't be reached. Run the backup again."
+            ) from error
         except OSError:
             damages.append((path, Problem.UNREADABLE))
         else:

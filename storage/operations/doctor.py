@@ -21,11 +21,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from pipelines.vocabulary.errors import Corrupt
 from storage.core import leases, vault_keys
 from storage.core.database import Database, Reading
-from storage.core.lake import Lake
 from storage.core.models import LIVE, BatchState, batches, jobs, locations, ruleset_evaluation_requests
 from storage.core.models import subscriptions as all_subscriptions
 from storage.core.settings import Settings, SettingsError
-from storage.core.store import Store
+from storage.core.store import Store, open_lake
 from storage.core.vault import Vault
 from storage.customers import summaries
 from storage.operations import automations, integrity, retention, sqlite_check
@@ -88,7 +87,7 @@ def _findings(settings: Settings, clock: Callable[[], datetime], deep: bool) -> 
     database_findings = list(_check_database(settings, db))
     yield from database_findings
     if not any(finding.severity is Severity.ERROR for finding in (*key_findings, *database_findings)):
-        store = Store(settings, db, Lake(settings.lake), vault_keys.open_vault(db, settings))
+        store = Store(settings, db, open_lake(settings, db), vault_keys.open_vault(db, settings))
         yield from _check_store(store, clock, deep)
     db.close()
 
@@ -99,6 +98,9 @@ def _check_store(store: Store, clock: Callable[[], datetime], deep: bool) -> Ite
         integrity.check(store, clock, afresh=True)
         yield from _check_orphans(store, clock())
         yield from _check_summaries(store.db)
+    if store.settings.has_bucket and (problem := store.lake.try_writing()) is not None:
+        remedy = "check its address, the bucket's name, and the rights of the access key"
+        yield error("lake", f"{store.settings.lake_url}: {problem}", remedy)
     with store.db.reading() as r:
         now = clock()
         yield from _check_clocks(r, store.db, now)

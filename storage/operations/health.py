@@ -4,7 +4,6 @@ A check costs a few short queries or one small write, so that it may be polled. 
 """
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,8 +13,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from storage.core import leases
 from storage.core.store import Store
 from storage.operations import automations
-
-PROBE_BYTES = 4_096
 
 
 @dataclass(frozen=True)
@@ -56,21 +53,11 @@ def database_failure(reason: str) -> Parts:
 
 def check_disk(store: Store) -> Parts:
     """Check the lake, and the free space on its disk and the home's."""
-    return {"lake": _check_lake(store), "disk": _check_space(store)}
+    return {"lake": Part(store.lake.probe()), "disk": _check_space(store)}
 
 
 def disk_failure(reason: str) -> Parts:
     return {"lake": Part(reason), "disk": Part(reason)}
-
-
-def _check_lake(store: Store) -> Part:
-    try:
-        with tempfile.TemporaryFile(dir=store.lake.root) as probe:  # without a name, where the system supports it
-            probe.write(bytes(PROBE_BYTES))
-            probe.flush()
-    except OSError as error:
-        return Part(f"The lake can't be written: {error.strerror}.")
-    return Part()
 
 
 def _check_space(store: Store) -> Part:

@@ -135,15 +135,23 @@ def check(
 
 
 def examine(lake: Lake, path: str, sha256: bytes) -> tuple[Problem | None, int]:
-    """Return the problem of a file, None if it is intact, and how many bytes were read."""
+    """Return the problem of a file, None if it is intact, and how many bytes were read.
+
+    Raises:
+        ConnectionError: the bucket can't be reached, which is no file's problem.
+    """
+    digest, size = hashlib.sha256(), 0
     try:
-        with (lake.root / path).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").digest()
-            return (None if digest == sha256 else Problem.CHANGED), file.tell()
+        for chunk in lake.chunks(path):
+            digest.update(chunk)
+            size += len(chunk)
     except FileNotFoundError:
         return Problem.MISSING, 0
+    except ConnectionError:
+        raise
     except OSError:
         return Problem.UNREADABLE, 0
+    return (None if digest.digest() == sha256 else Problem.CHANGED), size
 
 
 def all_named(r: Reading) -> Iterator[tuple[str, bytes]]:

@@ -190,10 +190,12 @@ class _Pass:
             return
         sealed = keys.seal(content, context)
         stored = lake.put(f"{files.folder}/{now:%Y-%m-%d}/{uuid4()}{files.suffix}", sealed)
-        lake.touch(file.path)
         with self._store.db.writing() as w:
-            self.resealed[ORIGINAL] += _replace_original(w, files, file, stored, key_of(sealed))
-            lake.require(stored.path)
+            moved = _replace_original(w, files, file, stored, key_of(sealed))
+            lake.require(w, stored.path)
+            if moved:
+                lake.release(w, [(file.path, stored.size)])  # sealing doesn't change the size
+        self.resealed[ORIGINAL] += moved
 
 
 def _replace_original(w: Writing, files: _Files, old: AnyRow, new: Stored, data_key: int) -> int:

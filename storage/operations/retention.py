@@ -32,19 +32,19 @@ slice of customers and for every file that it writes. A location that was curren
 earliest `TIDEMARK_RETENTION` after it was replaced, which is at least two hours.
 
 **Why no file that a row will name is collected.** A file is written first and named later. In between it looks like an
-orphan, and however old it is, its writer may only have been suspended. So files are removed inside a transaction that
-can't overlap any other transaction which names files (SQLite has one writer; on PostgreSQL the naming tables are locked
-in SHARE mode, which waits for their writers and blocks new ones). This transaction checks again that the file is
-unnamed, and:
+orphan, and however old it is, its writer may only have been suspended. So every writer calls `Lake.require`, after
+naming the file and in the same transaction, and rolls back if the file was collected:
 
-- a *batch's* file is kept while any batch is open that began before the file was written. If there is none, the file's
-  batch is closed, and a closed batch can't commit;
-- all other writers (submissions, compaction, the portfolio) check with `Lake.require`, after naming the file and in the
-  same transaction, that it still exists. If it was removed before, they roll back. If it was not, the name is committed
-  before the sweep can check.
+- in a *folder*, orphans are found by listing. They are removed inside a transaction that can't overlap any other which
+  names files (SQLite has one writer; on PostgreSQL the naming tables are locked in SHARE mode, which waits for their
+  writers and blocks new ones), and which checks again that they are unnamed. If a file was removed before, `require`
+  doesn't find it. If it was not, the name is committed before the sweep can check. Drafts, which are files without
+  their final name, can't be named by a row: if they are gone, their writer fails;
+- in a *bucket*, orphans are found by their intents (`storage.core.file_intents`), which `require` deletes. A
+  transaction condemns old intents, and only after its commit are the objects removed. If an intent was condemned
+  before, `require` doesn't find it. If `require` deleted it first, there is nothing to condemn.
 
 The age of a file (`ORPHAN_AGE`) is therefore not needed for correctness: it only avoids failures of slow writers.
-Drafts, which are files without their final name, can't be named by a row: if they are gone, their writer fails.
 
 **Why a sweep may refuse.** If the clock runs far ahead, the retention time was shortened by mistake, or another
 database is used with this lake, too much seems removable. So a sweep that would remove an unexpected share
@@ -67,7 +67,7 @@ from storage.access import sessions
 from storage.core import idempotency, leases, vault_keys
 from storage.core.database import Reading, Writing
 from storage.core.lake import Found, Lake
-from storage.core.models import BatchState, batches, damaged_files, locations, portfolio_tables, rule_counts, segments
+from storage.core.models import damaged_files, locations, portfolio_tables, rule_counts, segments
 from storage.core.store import Store
 from storage.operations.integrity import last_finished, select_named, update_pass
 
@@ -81,7 +81,6 @@ SWEEP = "sweep"  # in `passes`
 EXPECTED_SHARE = 0.1  # unexplained replaced versions, or unnamed landing files: more must be confirmed; our judgement
 STRAY_FILES = 1  # unnamed landing files that are expected: a submission killed before its commit leaves one
 UNEXPECTED = "Retention.Unexpected"
-CLOCKS_DIFFER_BY = timedelta(hours=1)  # at most, between the file system and the database
 SLICE = 1_000  # rows that one transaction deletes, or files that it removes
 
 T = TypeVar("T")
@@ -114,8 +113,9 @@ def sweep(store: Store, clock: Callable[[], datetime], *, confirmed: bool = Fals
         versions = files = freed = 0
         while (slice_ := _delete_replaced(store, clock() - store.settings.retention)).versions:
             versions += slice_.versions
-            files += len(slice_.paths)
-            freed += sum(map(store.lake.discard, slice_.paths))
+            files += len(slice_.files)
+            freed += sum(size for _, size in slice_.files)
+            store.lake.discard(*[path for path, _ in slice_.files])
             prolong()
         orphans, freed_by_orphans = collect_orphans(store, clock, prolong)
         vault_keys.forget(store.db, clock())
@@ -129,10 +129,11 @@ def collect_orphans(store: Store, clock: Callable[[], datetime], prolong: Callab
     """Remove old files that nothing names and nothing can name any more. Return their number and bytes."""
     removed = freed = 0
     for files in _slices(_old_files(store.lake, clock() - ORPHAN_AGE)):
-        sizes = _remove_unnamed(store, files)
-        removed += len(sizes)
-        freed += sum(sizes)
+        unnamed = _remove_unnamed(store, files)
+        removed += len(unnamed)
+        freed += sum(file.size for file in unnamed)
         prolong()
+    store.lake.purge()
     return removed, freed
 
 
@@ -151,6 +152,8 @@ def unexpected(store: Store, now: datetime) -> str | None:
             f"{unexplained:,} of {replaced:,} replaced versions would go, though {since}. "
             "Is the clock right, and TIDEMARK_RETENTION what you mean?"
         )
+    if not store.lake.is_listed:
+        return None  # this database announced whatever a sweep removes from a bucket
     unnamed, received = _count_unnamed_submissions(store, now)
     if unnamed > max(STRAY_FILES, EXPECTED_SHARE * received):
         return f"the database doesn't name {unnamed:,} of {received:,} landing files. Does it belong to this lake?"
@@ -200,7 +203,7 @@ def orphans(store: Store, now: datetime) -> tuple[int, int]:
 @dataclass(frozen=True)
 class _Deleted:
     versions: int
-    paths: list[str]  # of files that nothing names any more
+    files: list[tuple[str, int]]  # path and bytes of those that nothing names any more
 
 
 def _delete_in_slices(store: Store, delete_slice: Callable[[Writing], int], prolong: Callable[[], None]) -> int:
@@ -228,7 +231,9 @@ def _delete_replaced(store: Store, replaced_before: datetime) -> _Deleted:
     with store.db.writing() as w:
         count, segment_ids = _delete_locations(w, replaced_before)
         tables, of_tables = _delete_tables(w, replaced_before)
-        return _Deleted(count + tables, _delete_segments(w, segment_ids | of_tables))
+        files = _delete_segments(w, segment_ids | of_tables)
+        store.lake.release(w, files)
+        return _Deleted(count + tables, files)
 
 
 def _delete_locations(w: Writing, replaced_before: datetime) -> tuple[int, set[UUID]]:
@@ -246,17 +251,18 @@ def _delete_tables(w: Writing, replaced_before: datetime) -> tuple[int, set[UUID
     return len(segment_ids), segment_ids
 
 
-def _delete_segments(w: Writing, candidates: set[UUID]) -> list[str]:
-    """Delete the segments without any location, and return the paths of their files.
+def _delete_segments(w: Writing, candidates: set[UUID]) -> list[tuple[str, int]]:
+    """Delete the segments without any location, and return path and bytes of their files.
 
     A segment gets all of its locations in the transaction that names it, so one without any never gets one again.
     """
     still_used = select(locations.c.segment_id).where(locations.c.segment_id.in_(candidates))
     unused = candidates - set(w.execute(still_used.distinct()).scalars())
-    paths = list(w.execute(select(segments.c.path).where(segments.c.segment_id.in_(unused))).scalars())
+    query = select(segments.c.path, segments.c.bytes).where(segments.c.segment_id.in_(unused))
+    files = [(row.path, row.bytes) for row in w.execute(query)]
     w.execute(delete(segments).where(segments.c.segment_id.in_(unused)))
-    w.execute(delete(damaged_files).where(damaged_files.c.path.in_(paths)))
-    return paths
+    w.execute(delete(damaged_files).where(damaged_files.c.path.in_([path for path, _ in files])))
+    return files
 
 
 def _old_files(lake: Lake, written_before: datetime) -> Iterator[Found]:
@@ -264,8 +270,8 @@ def _old_files(lake: Lake, written_before: datetime) -> Iterator[Found]:
         yield from (file for file in lake.files(folder) if file.modified < written_before)
 
 
-def _remove_unnamed(store: Store, files: list[Found]) -> list[int]:
-    """Remove the orphans among the files, and return their sizes.
+def _remove_unnamed(store: Store, files: list[Found]) -> list[Found]:
+    """Remove the orphans among the files, and return them.
 
     It checks in a read transaction before it locks, because mostly there are none.
     """
@@ -274,12 +280,13 @@ def _remove_unnamed(store: Store, files: list[Found]) -> list[int]:
     if not suspects:
         return []
     with store.db.writing() as w:
-        _lock_naming_tables(w)
-        oldest = w.execute(select(func.min(batches.c.created_at)).where(batches.c.state == BatchState.OPEN)).scalar()
-        orphans = [file for file in _select_unnamed(w, suspects) if not _may_belong_to_batch(file, oldest)]
+        if store.lake.is_listed:
+            _lock_naming_tables(w)
+        orphans = _select_unnamed(w, suspects)
         for file in orphans:
             log.warning("removing %s: nothing names it", file.path)
-        return [store.lake.discard(file.path) for file in orphans]
+        store.lake.collect(w, orphans)
+    return orphans
 
 
 def _select_unnamed(r: Reading, files: Sequence[Found]) -> list[Found]:
@@ -291,10 +298,6 @@ def _lock_naming_tables(w: Writing) -> None:
     """Prevent other transactions from naming files until this one ends. SQLite has only one writer anyway."""
     if w.dialect.name == "postgresql":
         w.execute(text("LOCK TABLE segments, jobs, statement_files, attachments IN SHARE MODE"))
-
-
-def _may_belong_to_batch(file: Found, oldest_open: datetime | None) -> bool:
-    return oldest_open is not None and file.modified > oldest_open - CLOCKS_DIFFER_BY
 
 
 def _slices(items: Iterable[T]) -> Iterator[list[T]]:

@@ -271,8 +271,7 @@ def record(w: Writing, lake: Lake, slice_: Slice, part: Part, failed: int, file:
     values = {"completed_at": now, "tallies": _packed(part.tallies), **counted}
     is_first = w.execute(mine.where(slices.c.completed_at.is_(None)).values(values)).rowcount
     if is_first and file is not None:
-        w.execute(mine.values(segment_id=register(w, (file, part.rows.height), now)))
-        lake.require(file.path)
+        w.execute(mine.values(segment_id=register(w, lake, (file, part.rows.height), now)))
 
 
 def recorded_tallies(r: Reading, job: PortfolioJob) -> list[Tallies]:

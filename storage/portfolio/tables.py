@@ -143,9 +143,8 @@ def put(store: Store, name: str, bucket: int, table: pl.DataFrame, now: datetime
             portfolio_tables.c.replaced_at.is_(None),
         )
         w.execute(update(portfolio_tables).where(*current).values(replaced_at=now))
-        segment_id = register(w, (stored, table.height), now)
+        segment_id = register(w, store.lake, (stored, table.height), now)
         w.execute(insert(portfolio_tables).values(segment_id=segment_id, name=name, bucket=bucket, created_at=now))
-        store.lake.require(stored.path)
     return stored
 
 

@@ -73,7 +73,7 @@ def add(w: Writing, lake: Lake, customer: Customer, new: NewAttachment, who: str
     sent = {"file_name": new.file_name, "sha256": new.sha256, "size": new.size}
     row = {"attachment_id": new.attachment_id, "customer_number": customer.number, **sent, **stored}
     w.execute(insert(attachments).values(row | {"created_at": now, "created_by": who}))
-    lake.require(new.stored.path)
+    lake.require(w, new.stored.path)
     return get(w, customer, new.attachment_id)
 
 

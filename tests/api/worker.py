@@ -73,7 +73,7 @@ def end_submissions(
         endings=endings,
     )
     with store.db.writing() as w:
-        commit_values(w, result, now)
+        commit_values(w, store.lake, result, now)
 
 
 def end_extractions(store: Store) -> None:

@@ -82,7 +82,8 @@ def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[i
     frame = pl.concat([value(number, read[number] + 1, count) for number, count in sorted(rows.items())])
     stored = store.lake.put_frame(f"transactions/{now.date()}/{uuid4()}.parquet", frame.sort(SORT_KEY))
     with store.db.writing() as w:
-        return commit_values(w, a_result(token, {number: read[number] for number in rows}, stored, frame), now)
+        result = a_result(token, {number: read[number] for number in rows}, stored, frame)
+        return commit_values(w, store.lake, result, now)
 
 
 def a_result(token: int, read: Mapping[int, int], stored: Stored, frame: pl.DataFrame, **more: Any) -> BatchResult:

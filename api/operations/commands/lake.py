@@ -34,7 +34,7 @@ def _transactions(store: Store) -> Iterator[dict[str, Any]]:
     for place in each_current_location(store.db):
         yield {
             "dataset": "transactions",
-            "path": str(store.lake.root / place.path),
+            "path": store.lake.url_of(place.path),
             "sha256": place.sha256.hex(),
             "bucket": bucket_of(place.customer_number),
             "customerNumber": place.customer_number,
@@ -50,7 +50,7 @@ def _tables(store: Store) -> Iterator[dict[str, Any]]:
     for table in tables:
         yield {
             "dataset": table.name,
-            "path": str(store.lake.root / table.path),
+            "path": store.lake.url_of(table.path),
             "sha256": table.sha256.hex(),
             "bucket": table.bucket,
             "customerNumber": None,

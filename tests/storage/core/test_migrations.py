@@ -17,6 +17,7 @@ from storage.core.models import (
     client_day_counts,
     customer_day_counts,
     customer_summaries,
+    file_intents,
     metadata,
     notes,
     own_rule_uses,
@@ -38,6 +39,7 @@ NEW_TABLES = (
     approvals,
     *(attachments, notes, work_actions, work_items),
     sandbox_customers,
+    file_intents,
 )
 NEW_COLUMNS = ("jobs.is_overtaken", "clients.four_eyes")
 NEW_INDEXES = (

@@ -71,7 +71,7 @@ def commit(store: Store, numbers: Sequence[int], draw: Random, now: datetime) ->
 def commit_frames(store: Store, values: Mapping[int, pl.DataFrame], read: Mapping[int, int], now: datetime) -> None:
     result = prepared(store, values, read, now)
     with store.db.writing() as w:
-        commit_values(w, result, now)
+        commit_values(w, store.lake, result, now)
 
 
 def prepared(store: Store, values: Mapping[int, pl.DataFrame], read: Mapping[int, int], now: datetime) -> BatchResult:
@@ -274,7 +274,7 @@ def test_a_batch_does_not_wait_for_another_of_the_same_client_and_days(
     frames = {number: a_full_value(number) for number in (first, second)}
     result = prepared(store, {first: frames[first]}, {first: read[first]}, now)
     with ThreadPoolExecutor(1) as pool, store.db.writing() as w:
-        commit_values(w, result, now)
+        commit_values(w, store.lake, result, now)
         other = {second: frames[second]}
         pool.submit(commit_frames, store, other, {second: read[second]}, now).result(timeout=3)
     held |= {number: frame.select(client_listing.ORDER).rows() for number, frame in frames.items()}

@@ -40,7 +40,7 @@ def commit(store: Store, token: int, customer: Customer, job: Job, now: datetime
     read = {customer.number: base}
     result = BatchResult(token=token, versions=read, segment=(segment, 1), values=[value], endings=[ending])
     with store.db.writing() as w:
-        return commit_values(w, result, now)
+        return commit_values(w, store.lake, result, now)
 
 
 def fresh(store: Store, customer: Customer) -> Customer:
@@ -79,7 +79,7 @@ def test_committing_twice_changes_nothing_the_second_time(store: Store, now: dat
     token = claim(store, now)
     commit(store, token, customer, job, now)
     with store.db.writing() as w, pytest.raises(Superseded):
-        commit_values(w, BatchResult(token=token, versions={customer.number: 0}), now)
+        commit_values(w, store.lake, BatchResult(token=token, versions={customer.number: 0}), now)
     assert fresh(store, customer).data_version == 1
 
 
@@ -115,7 +115,7 @@ def test_a_submission_does_not_wait_for_a_commit(store: Store, now: datetime) ->
     a_submission(store, customer, now)
     token = claim(store, now)
     with ThreadPoolExecutor(1) as pool, store.db.writing() as w:
-        commit_values(w, BatchResult(token=token, versions={customer.number: 0}), now)
+        commit_values(w, store.lake, BatchResult(token=token, versions={customer.number: 0}), now)
         assert pool.submit(a_submission, store, customer, now).result(timeout=3).status is JobStatus.QUEUED
 
 
@@ -193,7 +193,7 @@ def test_a_batch_without_jobs_leaves_customers_to_their_unfinished_submissions(s
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.PORTFOLIO, now.date(), store.settings, now)
         result = BatchResult(token=token, versions=both, recomputed=frozenset(both), yielding=True)
-        committed = commit_values(w, result, now)
+        committed = commit_values(w, store.lake, result, now)
     assert committed.superseded == {waited_for.number}
     assert [fresh(store, each).enrichment_version for each in (waited_for, other)] == [0, ENRICHMENT_VERSION]
 
@@ -205,7 +205,7 @@ def test_a_submission_of_nothing_new_leaves_the_report_ready(store: Store, now: 
     token = claim(store, now)
     with store.db.writing() as w:
         ending = Ending(job, JobStatus.COMPLETED, 1, processed=1, duplicates=1)
-        commit_values(w, BatchResult(token=token, versions={customer.number: 1}, endings=[ending]), now)
+        commit_values(w, store.lake, BatchResult(token=token, versions={customer.number: 1}, endings=[ending]), now)
     assert risk_status(store, customer) == (ReportStatus.READY, False)
 
 

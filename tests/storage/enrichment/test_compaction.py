@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from pipelines.vocabulary.errors import Unavailable
+from storage.core.database import Writing
 from storage.core.lake import Lake
 from storage.core.models import JobStatus, customers
 from storage.core.store import Store
@@ -120,8 +121,8 @@ class Naming(Lake):
         super().__init__(lake.root)
         self._then = then
 
-    def require(self, path: str) -> None:
-        super().require(path)
+    def require(self, w: Writing, path: str) -> None:
+        super().require(w, path)
         self._then()
 
 

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from pipelines.vocabulary.schemas import TRANSACTIONS
+from storage.core.database import Writing
 from storage.core.lake import Lake
 from storage.core.models import JobStatus, Queue, Stage
 from storage.core.models import jobs as all_jobs
@@ -81,9 +82,9 @@ def test_a_job_is_not_accepted_if_its_original_was_removed_as_an_orphan(store: S
     customer = a_customer(store, a_client(store, now), now)
 
     class Sweeping(Lake):
-        def require(self, path: str) -> None:
+        def require(self, w: Writing, path: str) -> None:
             self.discard(path)
-            super().require(path)
+            super().require(w, path)
 
     swept = Store(store.settings, store.db, Sweeping(store.lake.root), store.vault)
     with pytest.raises(Exception, match="not stored in time"):

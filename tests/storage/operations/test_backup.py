@@ -61,7 +61,7 @@ def enrich_all(store: Store) -> None:
     stored = store.lake.put_frame(f"transactions/load/{uuid4()}.parquet", rows)
     endings = [Ending(job, JobStatus.COMPLETED, read[job.customer_number] + 1, 1, 1) for job in claimed]
     with store.db.writing() as w:
-        commit_values(w, values.a_result(batch.token, read, stored, rows, endings=endings), clock())
+        commit_values(w, store.lake, values.a_result(batch.token, read, stored, rows, endings=endings), clock())
 
 
 def row_of(job: Job) -> pl.DataFrame:

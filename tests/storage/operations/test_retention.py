@@ -8,15 +8,14 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import event, func, insert, select
 
-from pipelines.vocabulary.errors import Conflict
+from pipelines.vocabulary.errors import Conflict, Unavailable
 from storage.core import idempotency, leases
 from storage.core.idempotency import Claim
 from storage.core.lake import Lake
-from storage.core.models import Queue, locations, rule_counts, segments
+from storage.core.models import locations, rule_counts, segments
 from storage.core.segments import register
 from storage.core.store import Store
 from storage.enrichment.compaction import LOOSE_FILES, compact
-from storage.jobs import batches
 from storage.operations import retention
 from storage.operations.retention import ORPHAN_AGE, sweep
 from tests.storage import values
@@ -94,8 +93,8 @@ def test_locations_replaced_by_compaction_are_removed_too(store: Store, now: dat
 class Killed(Lake):
     """A lake that raises instead of removing a file, as if the process were killed."""
 
-    def discard(self, path: str) -> int:
-        raise InterruptedError(path)
+    def discard(self, *paths: str) -> None:
+        raise InterruptedError(*paths)
 
 
 def test_after_a_kill_the_next_sweep_removes_the_files(store: Store, now: datetime) -> None:
@@ -139,16 +138,17 @@ def test_an_unfinished_draft_is_removed(store: Store, now: datetime) -> None:
     assert sweep(store, lambda: now).orphans == 1
 
 
-def test_an_old_file_that_an_open_batch_may_name_is_kept(store: Store, now: datetime) -> None:
-    began = now - timedelta(days=3)
-    with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, began)
-    segment = store.lake.put(f"transactions/{uuid4()}.parquet", b"of a run that was suspended for days")
-    aged(store, segment.path, began + HOUR)
-    assert sweep(store, lambda: now).orphans == 0
-    with store.db.writing() as w:
-        batches.release(w, token, store.settings, now)
-    assert sweep(store, lambda: now).orphans == 1
+def test_a_batch_whose_file_was_collected_cannot_commit(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+
+    def collect() -> None:
+        for path in on_disk(store):
+            aged(store, path, now - ORPHAN_AGE - HOUR)
+        assert sweep(store, lambda: now).orphans == 1
+
+    with pytest.raises(Unavailable, match="not stored in time"):
+        commit(values.interrupted(store, collect), {number: 2}, now)
+    assert counts(store) == (0, 0)
 
 
 @on_sqlite
@@ -165,8 +165,8 @@ def test_the_sweep_waits_for_a_transaction_that_names_a_file(store: Store, now: 
     aged(store, segment.path, now - ORPHAN_AGE - HOUR)
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
-            register(w, (segment, 1), now)
-            store.lake.require(segment.path)
+            register(w, store.lake, (segment, 1), now)
+            store.lake.require(w, segment.path)
             collecting = pool.submit(retention.collect_orphans, store, lambda: now, lambda: None)
             wait([collecting], timeout=0.3)
         assert collecting.result() == (0, 0)

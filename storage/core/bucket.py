@@ -1,0 +1,140 @@
+"""A bucket of an S3-compatible object store.
+
+The library (https://developmentseed.org/obstore) repeats requests that fail with a 5xx status or whose connection
+breaks. An error that remains is an `Unreachable`, which is handled like an unreachable database
+(`database.UNREACHABLE`): the API answers 503, and a run's jobs wait.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import uuid4
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import S3Store
+
+from storage.core.settings import Settings
+
+ONE_REQUEST_BYTES = 16 * 2**20  # larger files are sent in parts; our judgement
+PART_BYTES = 8 * 2**20
+CHUNK_BYTES = 2**20
+PROBE_TIMEOUT = timedelta(seconds=2)  # less than a readiness check may take
+NO_BUCKET = "NoSuchBucket"  # S3's code, of a 404 that concerns no single object
+
+
+class Unreachable(ConnectionError):
+    """The object store doesn't answer, fails, or refuses our credentials."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The objects below a prefix of a bucket. Paths are relative to the prefix."""
+
+    url: str  # s3://bucket/prefix
+    _store: S3Store
+    _impatient: S3Store  # for health checks
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Bucket":
+        """Return the bucket that the settings name. Nothing is sent yet."""
+        patience = timedelta(seconds=settings.s3_timeout_s)
+        return cls(settings.lake_url.rstrip("/"), _connect(settings, patience, 5), _connect(settings, PROBE_TIMEOUT, 0))
+
+    def url_of(self, path: str) -> str:
+        return f"{self.url}/{path}"
+
+    def create(self, path: str, content: bytes) -> None:
+        """Write a new object.
+
+        Raises:
+            FileExistsError: the path has another content; it is unchanged.
+            Unreachable: the object may have been written or not.
+        """
+        try:
+            with _translated():
+                self._put(path, content)
+        except AlreadyExistsError as error:
+            # The library repeats a request whose answer was lost: then the object is ours.
+            if b"".join(self.chunks(path)) != content:
+                raise FileExistsError(path) from error
+
+    def _put(self, path: str, content: bytes) -> None:
+        if len(content) <= ONE_REQUEST_BYTES:
+            obstore.put(self._store, path, content, mode="create", use_multipart=False)
+        elif self._exists(path):  # S3 has no create-only upload in parts; only the owner of the path's intent gets here
+            raise AlreadyExistsError(path)
+        else:
+            obstore.put(self._store, path, content, use_multipart=True, chunk_size=PART_BYTES)
+
+    def _exists(self, path: str) -> bool:
+        try:
+            obstore.head(self._store, path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """Yield an object's content.
+
+        Raises:
+            FileNotFoundError: there is no such object.
+            Unreachable: it can't be read now.
+        """
+        with _translated():
+            for chunk in obstore.get(self._store, path).stream(min_chunk_size=CHUNK_BYTES):
+                yield bytes(chunk)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete objects, whether or not they exist."""
+        if paths:
+            with _translated():
+                obstore.delete(self._store, paths)
+
+    def probe(self) -> None:
+        """Raise Unreachable unless the bucket answers at once. It costs one request for an object's head."""
+        with _translated():
+            try:
+                obstore.head(self._impatient, ".probe")
+            except FileNotFoundError as absent:
+                if NO_BUCKET in str(absent):
+                    raise
+
+    def try_writing(self) -> None:
+        """Raise Unreachable unless an object can be written and deleted."""
+        path = f".doctor.{uuid4().hex}"
+        self.create(path, b"")
+        self.delete([path])
+
+
+def _connect(settings: Settings, patience: timedelta, retries: int) -> S3Store:
+    bucket, _, prefix = settings.lake_url.removeprefix("s3://").rstrip("/").partition("/")
+    given = {
+        "endpoint": settings.s3_endpoint,
+        "region": settings.s3_region,
+        "access_key_id": settings.s3_access_key_id,
+        "secret_access_key": settings.s3_secret_access_key.get_secret_value(),
+    }
+    return S3Store(
+        bucket,
+        prefix=prefix or None,
+        config={name: value for name, value in given.items() if value},
+        virtual_hosted_style_request=not settings.s3_path_style,
+        client_options={"allow_http": settings.s3_endpoint.startswith("http://"), "timeout": patience},
+        retry_config={"max_retries": retries, "retry_timeout": patience},
+    )
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except AlreadyExistsError:
+        raise
+    except FileNotFoundError as error:
+        if NO_BUCKET in str(error):
+            raise Unreachable("There is no such bucket.") from error
+        raise
+    except (BaseError, OSError) as error:
+        raise Unreachable(type(error).__name__) from error

@@ -1,0 +1,103 @@
+"""A bounded folder of copies of immutable files, which all processes of a home share.
+
+Any file may be removed or damaged at any time: a copy is only used after a process has compared its hash, and it is
+fetched again otherwise. So nothing is synced. A copy is written under another name and renamed, so that others find all
+of it or nothing.
+
+The least recently used copies are removed when there are too many bytes. A copy that was used within `IN_USE` stays:
+somebody may be about to open it. Files that are read within that time must fit on the disk.
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from uuid import uuid4
+
+from storage.core import durable
+
+IN_USE_S = 900  # longer than the files of one scan take to be fetched and read; our judgement
+SHARE_BETWEEN_TRIMS = 16  # a process trims whenever it has added a 16th of the bound
+
+
+class FileCache:
+    """Copies of files, below `folder`, of at most about `most_bytes`."""
+
+    def __init__(self, folder: Path, most_bytes: int) -> None:
+        self.folder = folder
+        self._most_bytes = most_bytes
+        self._step = most_bytes // SHARE_BETWEEN_TRIMS
+        self._added = self._step  # since the last trim; the first copy of a process trims what earlier ones left
+        self._lock = Lock()
+
+    def path_of(self, path: str) -> Path:
+        return self.folder / path.replace("/", "+")
+
+    def touch(self, path: str) -> bool:
+        """Note that a copy is being used. Return False if there is none."""
+        try:
+            os.utime(self.path_of(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def holds(self, path: str, sha256: bytes) -> bool:
+        """Return whether there is a copy with this hash, and note its use. A damaged one is removed."""
+        if not self.touch(path):
+            return False
+        with suppress(OSError):
+            with self.path_of(path).open("rb") as copy:
+                if hashlib.file_digest(copy, "sha256").digest() == sha256:
+                    return True
+            self.drop(path)
+        return False
+
+    def fill(self, path: str, chunks: Iterable[bytes], sha256: bytes) -> bool:
+        """Copy a file. Return False, and keep no copy, if its hash is another.
+
+        Raises:
+            OSError: the disk is full or failed, or `chunks` raised it.
+        """
+        digest, size = hashlib.sha256(), 0
+        draft = self.folder / f".{uuid4().hex}"
+        try:
+            with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, durable.FILE_MODE), "wb") as file:
+                for chunk in chunks:
+                    digest.update(chunk)
+                    size += file.write(chunk)
+            if digest.digest() != sha256:
+                return False
+            draft.replace(self.path_of(path))
+        finally:
+            draft.unlink(missing_ok=True)
+        self._count(size)
+        return True
+
+    def drop(self, path: str) -> None:
+        """Remove a copy, if there is one."""
+        self.path_of(path).unlink(missing_ok=True)
+
+    def _count(self, size: int) -> None:
+        with self._lock:
+            self._added += size
+            if self._added < self._step:
+                return
+            self._added = 0
+        self.trim()
+
+    def trim(self) -> None:
+        """Remove the least recently used copies, so that a step's worth of new ones stays within the bound."""
+        copies = []
+        for entry in os.scandir(self.folder):
+            with suppress(FileNotFoundError):  # another process trims, too
+                found = entry.stat()
+                copies.append((found.st_mtime, found.st_size, entry.path))
+        excess = sum(size for _, size, _ in copies) - self._most_bytes + self._step
+        for used_at, size, path in sorted(copies):
+            if excess <= 0 or used_at > time.time() - IN_USE_S:
+                return
+            Path(path).unlink(missing_ok=True)
+            excess -= size

@@ -1,0 +1,80 @@
+"""Intents: rows for files that are being written to a bucket, so that orphans are found without listing the bucket.
+
+An intent is committed before its file is written, and deleted in the transaction that names the file. So every object
+of the bucket is named by a row or has an intent, whenever a process is killed. A sweep first *condemns* an old intent:
+no transaction can settle it from then on, so none can name its file, which may be removed at leisure.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from storage.core.database import Database, Reading, Writing, insert_into
+from storage.core.models import file_intents
+
+SLICE = 1_000  # rows read or written by one statement
+# An object is removed again this long after it was condemned, because a suspended writer may have sent it meanwhile.
+REMOVED_AGAIN_AFTER = timedelta(days=1)
+
+
+def announce(db: Database, path: str, size: int, now: datetime) -> None:
+    """Commit the intent to write a file.
+
+    Raises:
+        FileExistsError: another process writes a file of this path.
+    """
+    try:
+        with db.writing() as w:
+            w.execute(insert(file_intents).values(path=path, bytes=size, at=now))
+    except IntegrityError as error:
+        raise FileExistsError(path) from error
+
+
+def settle(w: Writing, path: str) -> bool:
+    """Delete the intent of a file that this transaction names. Return whether the file may be named."""
+    mine = (file_intents.c.path == path, file_intents.c.condemned_at.is_(None))
+    return w.execute(delete(file_intents).where(*mine)).rowcount == 1
+
+
+def add(w: Writing, files: Iterable[tuple[str, int]], now: datetime) -> None:
+    """Insert intents for files (path, bytes) that this transaction ceases to name."""
+    rows = [{"path": path, "bytes": size, "at": now} for path, size in files]
+    if rows:
+        w.execute(insert_into(w, file_intents).on_conflict_do_nothing(), rows)
+
+
+def forget(w: Writing, paths: Iterable[str]) -> None:
+    """Delete the intents of files that were removed."""
+    w.execute(delete(file_intents).where(file_intents.c.path.in_(list(paths))))
+
+
+def unsettled(db: Database, folder: str) -> Iterator[tuple[str, int, datetime]]:
+    """Yield path, bytes and time of all intents below a folder that are not condemned, in order of path."""
+    path, after = file_intents.c.path, f"{folder}/"
+    query = select(path, file_intents.c.bytes, file_intents.c.at).where(file_intents.c.condemned_at.is_(None))
+    while True:
+        with db.reading() as r:  # "0" follows "/"
+            page = query.where(path > after, path < f"{folder}0").order_by(path).limit(SLICE)
+            rows = [(row.path, row.bytes, row.at) for row in r.execute(page)]
+        if not rows:
+            return
+        yield from rows
+        after = rows[-1][0]
+
+
+def condemn(w: Writing, paths: Iterable[str], now: datetime) -> None:
+    """Prevent all transactions from naming these files."""
+    w.execute(update(file_intents).where(file_intents.c.path.in_(list(paths))).values(condemned_at=now))
+
+
+def condemned(r: Reading, after: str) -> list[str]:
+    """Return the paths of a slice of condemned files, in order, from after a path on."""
+    query = select(file_intents.c.path).where(file_intents.c.condemned_at.is_not(None), file_intents.c.path > after)
+    return list(r.execute(query.order_by(file_intents.c.path).limit(SLICE)).scalars())
+
+
+def forget_condemned(w: Writing, now: datetime) -> None:
+    """Delete the intents that were condemned so long ago that their objects were removed at least twice."""
+    w.execute(delete(file_intents).where(file_intents.c.condemned_at < now - REMOVED_AGAIN_AFTER))

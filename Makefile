@@ -19,6 +19,9 @@ test: lint imports types  ## Run lint, import contracts, types and short tests: 
 test-service: $(BIN)/.dev  ## Test whole services, in parts (only some: PARTS="service/flows"); see docs/testing.md
 	$(BIN)/python -m tests.parts service $(PARTS)
 
+flows: $(BIN)/.dev  ## Test whole services with the lake in a folder, or in an emulated bucket (STORE=s3)
+	STORE=$(STORE) $(BIN)/pytest -m service tests/flows
+
 test-slow: $(BIN)/.dev  ## Kill processes, inject faults, try more examples; in parts that can be resumed; see docs/testing.md
 	$(BIN)/python -m tests.parts slow $(PARTS)
 
@@ -101,4 +104,4 @@ $(BIN)/.dev: requirements-dev.lock $(BIN)/.runtime
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated clients pictures console-pictures docs lock
+.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated clients flows pictures console-pictures docs lock

@@ -48,7 +48,12 @@ def batch_of(context: AssetExecutionContext, store: Store, queue: Queue) -> Iter
     day = date.fromisoformat(context.partition_key)
     tag = context.run.tags.get(BATCH_TAG)
     if tag is not None:
-        yield read_claimed_batch(store, int(tag), day)
+        try:
+            yield read_claimed_batch(store, int(tag), day)
+        except ConnectionError:  # of the lake's bucket: not the jobs' fault, however long it lasts
+            with store.db.writing() as w:
+                batches.postpone(w, int(tag), store.settings, datetime.now(UTC))
+            raise
         return
     with store.db.reading() as r:
         customers = jobs.customers_with_jobs_on(r, day, FLOWS_OF[queue])

@@ -113,6 +113,13 @@ def give_back(w: Writing, token: int) -> bool:
     return True
 
 
+def postpone(w: Writing, token: int, settings: Settings, now: datetime) -> None:
+    """Release a batch whose files can't be reached. Its jobs begin again after a pause; the attempt does not count."""
+    pause_ends = now + timedelta(seconds=settings.job_retry_pause_s)
+    w.execute(update(jobs).where(jobs.c.batch_token == token).values(not_before=pause_ends))
+    give_back(w, token)
+
+
 def requeue(w: Writing, token: int) -> None:
     """Put a batch's jobs that have not ended back into the queue. The attempt does not count."""
     unfinished = update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)

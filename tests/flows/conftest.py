@@ -4,6 +4,7 @@
 tests, and everything on PostgreSQL.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from api.webhooks.listen import Receiver
 from tests.conftest import DATABASES, SQLITE_FIRST, new_database
 from tests.flows.service import Client, Service
+from tests.object_store import emulated
 
 on_each_database = pytest.mark.parametrize("service", DATABASES, indirect=True, scope="session")
 
@@ -22,6 +24,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent) and not item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.service)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lake() -> Iterator[None]:
+    """With STORE=s3, all services have their lake in one emulated bucket, as nobody lists it."""
+    if os.environ.get("STORE") != "s3":
+        yield
+        return
+    with emulated() as emulator, pytest.MonkeyPatch.context() as patch:
+        for name, value in emulator.settings("flows").items():
+            patch.setenv(f"TIDEMARK_{name.upper()}", str(value))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,107 @@
+"""An emulated S3 in this process, which fails on request: with a status, slowly, or by breaking the connection."""
+
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
+
+import obstore
+import requests
+from moto.server import DomainDispatcherApplication, create_backend_app
+from obstore.store import S3Store
+from werkzeug.serving import make_server
+
+BUCKET = "tidemark"
+SLOW_S = 2.0
+SLOW = "slow"
+CUT = "cut"  # in the middle of the answer
+LOST = "lost"  # the request is done, and not answered
+
+Fault: TypeAlias = int | str  # a status, or one of these
+App: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Emulator:
+    """An S3 with one bucket. `faults` are what happens to the next requests, one each."""
+
+    def __init__(self) -> None:
+        self.faults: deque[Fault] = deque()
+        self.requests: list[str] = []  # `GET /bucket/path`, since `clear`
+        self._emulated: App = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        requests.put(f"{self.endpoint}/{BUCKET}", timeout=60).raise_for_status()
+
+    def clear(self) -> None:
+        self.faults.clear()
+        self.requests.clear()
+
+    def settings(self, prefix: str, timeout_s: float = 30) -> dict[str, Any]:
+        """Return the settings of a lake below a prefix."""
+        return {
+            "lake_url": f"s3://{BUCKET}/{prefix}",
+            "s3_endpoint": self.endpoint,
+            "s3_region": "us-east-1",
+            "s3_access_key_id": "emulated",
+            "s3_secret_access_key": "emulated",
+            "s3_path_style": True,
+            "s3_timeout_s": timeout_s,
+        }
+
+    def paths(self, prefix: str) -> set[str]:
+        """Return the paths of all objects below a prefix."""
+        return {each["path"].removeprefix(f"{prefix}/") for page in obstore.list(self._store, prefix) for each in page}
+
+    def overwrite(self, path: str, content: bytes) -> None:
+        obstore.put(self._store, path, content)
+
+    def delete(self, path: str) -> None:
+        obstore.delete(self._store, path)
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+
+    @property
+    def _store(self) -> S3Store:
+        return S3Store(
+            BUCKET,
+            config={"endpoint": self.endpoint, "access_key_id": "x", "secret_access_key": "x", "region": "us-east-1"},
+            client_options={"allow_http": True},
+            virtual_hosted_style_request=False,
+        )
+
+    def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        self.requests.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
+        fault = self.faults.popleft() if self.faults else None
+        if isinstance(fault, int):
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start_response(f"{fault} Injected", [("Content-Length", "0")])
+            return []
+        if fault == SLOW:
+            time.sleep(SLOW_S)
+        answer = self._emulated(environ, start_response)
+        if fault == LOST:
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+        return _first_half(b"".join(answer)) if fault == CUT else answer
+
+
+def _first_half(content: bytes) -> Iterator[bytes]:
+    """Yield half of an answer, and break the connection: the announced length was that of the whole."""
+    yield content[: len(content) // 2]
+    raise ConnectionAbortedError
+
+
+@contextmanager
+def emulated() -> Iterator[Emulator]:
+    emulator = Emulator()
+    try:
+        yield emulator
+    finally:
+        with suppress(OSError):
+            emulator.stop()

@@ -37,6 +37,7 @@ from benchmarks import (
     spine,
     statements,
     summaries,
+    store,
     webhooks,
 )
 from benchmarks.service import DATABASES
@@ -97,6 +98,7 @@ PARTS: Mapping[str, Part] = {
     "refresh": on_databases(refresh),
     "backlog": on_databases(backlog),
     "history": on_databases(history),
+    "store": on_databases(store),
     "growth": on_databases(growth),
     "summaries": on_databases(summaries),
     "evaluating": on_databases(evaluating),

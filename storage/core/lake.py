@@ -1,4 +1,4 @@
-"""The lake: immutable files that the database refers to by path and SHA-256.
+"""The lake: immutable files that the database refers to by path and SHA-256, in a folder or in a bucket.
 
 A file is durable before the database refers to it (see `durable.create`). So every path in the database has its file,
 and a file without a row is an orphan that nothing reads. Flipped bits in Parquet usually decode to wrong values without

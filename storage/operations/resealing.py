@@ -185,6 +185,8 @@ class _Pass:
         context, keys, lake = files.context(file.id), self._store.vault, self._store.lake
         try:
             content = keys.open(lake.verified(file.path, file.stored_sha256).read_bytes(), context)
+        except ConnectionError:  # all files would be unreadable while the bucket can't be reached
+            raise
         except (Corrupt, OSError):
             self._unreadable[file.path] = None
             return

@@ -13,6 +13,8 @@ What is kept, and for how long:
 - **Outcomes** (refused and duplicate rows): as long as their jobs, whose `errors` and `duplicates` read them.
 - **Rows of backtests and simulations**: as long as their jobs, which list them.
 - **Sandbox customers** (profile, seed and the last day that was sent): as long as the customer.
+- **Local copies of a bucket's files**, in the home: until they are the least recently used. Those of removed files are
+  removed with them only in the home of the sweep.
 - **Idempotency keys**: 24 hours.
 - **Sessions and sign-in links**: until they end. Users are disabled, never deleted, because the audit trail names them.
 - **Retired data keys**: at least two days, and as long as anything is encrypted under them.

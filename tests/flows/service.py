@@ -1,5 +1,6 @@
 """A whole Tidemark for tests: real processes in an empty home, used over HTTP like by any client."""
 
+import json
 import os
 import subprocess
 import sys
@@ -116,6 +117,17 @@ class Service:
         environment = self.environment | {"TIDEMARK_BASE_URL": self.base_url}
         command = [sys.executable, "-m", module, *arguments]
         return subprocess.run(command, env=environment, check=check, capture_output=True, text=True, timeout=120).stdout
+
+    def manifest(self) -> list[dict[str, Any]]:
+        """Return the lake's manifest. For files in a bucket it has local copies: DuckDB would download an extension."""
+        entries: list[dict[str, Any]] = json.loads(self.run("api.cli", "lake", "manifest", "--json"))
+        store = self.store()
+        if store.settings.has_bucket:
+            for entry in entries:
+                path = entry["path"].removeprefix(store.lake.url_of(""))
+                entry["path"] = str(store.lake.verified(path, bytes.fromhex(entry["sha256"])))
+        store.close()
+        return entries
 
     def client(self, *scopes: str) -> "Client":
         """Create a client with a key for `scopes`, by default for all."""

@@ -130,7 +130,7 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_queue_and_l
     assert report_status(client, bucket[0]) == "ready"
     assert report_status(client, bucket[-1]) == "pending", "nobody asked for its first"
 
-    manifest = json.loads(service.run("api.cli", "lake", "manifest", "--json"))
+    manifest = service.manifest()
     [table] = [entry for entry in manifest if entry["dataset"] == "risk_portfolio"]
     assert (table["bucket"], table["rows"]) == (BUCKET, OF_THE_BUCKET - 1)
     held = pl.read_parquet(table["path"])

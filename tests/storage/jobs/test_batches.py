@@ -88,6 +88,17 @@ def test_a_batch_claimed_before_the_clock_was_set_back_is_reaped(store: Store, n
     assert status_of(store, job) is JobStatus.QUEUED
 
 
+def test_a_postponed_batch_pauses_and_costs_no_attempt(store: Store, now: datetime) -> None:
+    job = a_submission(store, a_customer(store, a_client(store, now), now), now)
+    for _ in range(store.settings.job_max_attempts + 1):
+        batch = claim(store, now)
+        assert batch is not None
+        with store.db.writing() as w:
+            batches.postpone(w, batch.token, store.settings, now)
+        assert (status_of(store, job), claim(store, now)) == (JobStatus.QUEUED, None)
+        now += 2 * REST
+
+
 def test_a_job_fails_after_too_many_attempts_and_its_event_says_so(store: Store, now: datetime) -> None:
     job = a_submission(store, a_customer(store, a_client(store, now), now), now)
     for attempt in range(store.settings.job_max_attempts):

@@ -5,7 +5,7 @@ from alembic import op
 from storage.core.models import file_intents
 
 revision = "tables_13"
-down_revision = "tables_7"
+down_revision = "tables_12"
 branch_labels = None
 depends_on = None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import requests
 from moto.server import ThreadedMotoServer
@@ -28,9 +28,9 @@ TITLE = "A lake in a bucket"
 CUSTOMERS, ROWS_EACH = 400, 2_000
 PAGES, WRITES, SUBMITTED_ROWS = 200, 50, 500
 ABOUT = (
-    f"{CUSTOMERS} customers with {ROWS_EACH:,} rows each, in files of 200 customers. In process: the first page, 20 rows, "
-    f"of random customers, from the bucket's local copies and from a folder with the same files. The object store is an "
-    "emulator written in Python (moto) on the same machine: times with requests to it say little about a real one."
+    f"{CUSTOMERS} customers with {ROWS_EACH:,} rows each, in files of 200 customers. In process: the first page, 20 "
+    "rows, of random customers, from the bucket's local copies and from a folder with the same files. The object store "
+    "is an emulator written in Python (moto) on the same machine: requests to it say little about a real one."
 )
 
 
@@ -60,11 +60,11 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
             )
             rows = submission_rows(SUBMITTED_ROWS, seed=1)
             written = _alternately(
-                lambda nth: store.lake.put_frame(f"landing/{uuid4()}.parquet", rows),
-                lambda nth: local.put_frame(f"landing/{uuid4()}.parquet", rows),
+                lambda nth: store.lake.put_frame(f"landing/{nth}.parquet", rows),
+                lambda nth: local.put_frame(f"landing/{nth}.parquet", rows),
                 WRITES,
             )
-            intents = _times(lambda nth: file_intents.announce(store.db, f"landing/{uuid4()}", 1, now()), WRITES)
+            intents = _times(lambda nth: file_intents.announce(store.db, f"timed/{nth}", 1, now()), WRITES)
     return [
         Row("page of 20, first read of its file, which is fetched, median", milliseconds(median(first))),
         Row(f"page of 20, later reads from the local copy, p50 of {PAGES}", milliseconds(median(page[0]))),
@@ -80,7 +80,7 @@ def _read_page(store: Store, lake: Lake, client_id: UUID, customer_id: UUID) -> 
     with store.db.reading() as r:
         customer = customers.get(r, client_id, customer_id)
         listing = transactions.of_customer(r, lake, customer, page=Page(1, 20))
-    if listing.parts[0].collect().height != 20:
+    if sum(part.collect().height for part in listing.parts) != 20:
         raise RuntimeError(f"{customer_id} has no page of 20 rows")
 
 

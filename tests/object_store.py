@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import obstore
 import requests
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from obstore.store import S3Store
 from werkzeug.serving import make_server
 

@@ -36,8 +36,8 @@ from benchmarks import (
     simulation,
     spine,
     statements,
-    summaries,
     store,
+    summaries,
     webhooks,
 )
 from benchmarks.service import DATABASES

@@ -5,6 +5,7 @@ from starlette.responses import Response
 from api.http.answers import accepted_job
 from api.http.dependencies import Caller
 from api.intake.schemas.transactions import APPEND, Submission
+from pipelines.intake import rows
 from storage.intake import submissions
 
 
@@ -16,8 +17,9 @@ def submit(caller: Caller, customer_id: str, submission: Submission) -> Response
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-    identified = submission.account_of(customer.customer_id, caller.store.vault.digest)
-    landing = submissions.land(caller.store, submission.lines, caller.now)
+    digest = caller.store.vault.digest
+    identified = submission.account_of(customer.customer_id, digest)
+    landing = submissions.land(caller.store, rows.landed(submission.lines, digest), caller.now)
     with caller.writing() as w:
         appended = submission.mode == APPEND
         job = submissions.accept(w, caller.store, customer, identified, landing, appended=appended, now=caller.now)

@@ -5,9 +5,9 @@ and becomes a submission for each of its accounts. All jobs are accepted in one 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from starlette.responses import Response
 
@@ -22,23 +22,18 @@ from api.intake.export_accounts import OfAccount, find_accounts
 from api.intake.schemas.uploads import SubmittedFileView, UploadedFileView, UploadView
 from isolation import Export
 from pipelines.intake import rows
-from pipelines.intake.accounts import Account
 from pipelines.intake.exports import Statement, require_submissions, statements_of, submitted
 from pipelines.intake.pdf.page.result import Refusal
 from pipelines.intake.statement_rows import shown_name
 from pipelines.vocabulary.errors import Fault, InvalidRequest
-from storage.core.database import Writing
-from storage.core.lake import Stored
 from storage.customers.customers import Customer
-from storage.intake import statements
+from storage.intake import statements, submissions
 from storage.intake.statements import NewFile, StatementFile
-from storage.jobs import jobs
+from storage.intake.submissions import Landing, with_warnings
 from storage.jobs.jobs import Job
 
 READ_AT_ONCE = 2  # exports, each in a child process (our judgement)
 MOST_LINES = 100  # of a file that warnings name
-
-Warnings = list[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -65,11 +60,8 @@ class _Submission:
     """The rows of one account of an export, which are durable in their landing file."""
 
     file: _File
-    job_id: UUID
-    account: Account
-    landing: Stored
-    rows: int
-    warnings: Warnings
+    found: OfAccount
+    landing: Landing
 
 
 def submit(caller: Caller, customer_id: str, files: Files) -> Response:
@@ -83,7 +75,7 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
         customer = caller.customer(r, customer_id)
     read = [_read(caller, number, sent) for number, sent in enumerate(files.sent, start=1)]
     _require_a_readable_file(read)
-    submissions = [_land(caller, file, found) for file, found in _accounts(caller, customer, read)]
+    landed = [_land(caller, file, found) for file, found in _accounts(caller, customer, read)]
     stored = {file.number: _store(caller, file) for file in read} if any(file.is_pdf for file in read) else {}
     with caller.writing() as w:
         accepted_jobs = {file.number: list[Job]() for file in read}
@@ -92,8 +84,12 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
             job = statements.submit(w, caller.store.lake, customer, uuid4(), list(sent_on.values()), caller.now)
             for number in sent_on:
                 accepted_jobs[number].append(job)
-        for submission, warnings in _with_warnings(read, submissions, names_refused=not stored):
-            accepted_jobs[submission.file.number].append(_accept(w, caller, customer, submission, warnings))
+        for submission in _with_warnings(read, landed, names_refused=not stored):
+            identified = (submission.found.account, submission.found.oddities)
+            job = submissions.accept(
+                w, caller.store, customer, identified, submission.landing, appended=False, now=caller.now
+            )
+            accepted_jobs[submission.file.number].append(job)
         answer = _view(read, accepted_jobs)
         return caller.keep(w, accepted(answer, f"/v1/jobs/{answer.jobs[0].job_id}/status"))
 
@@ -134,10 +130,8 @@ def _accounts(caller: Caller, customer: Customer, files: Sequence[_File]) -> lis
 
 def _land(caller: Caller, file: _File, found: OfAccount) -> _Submission:
     """Store an account's rows durably."""
-    job_id, sent = uuid4(), found.statement.rows
-    landing = caller.store.lake.put_frame(f"landing/{caller.now:%Y-%m-%d}/{job_id}.parquet", sent)
-    warnings = [*map(asdict, found.oddities), *rows.masked_warnings(sent), *_refused_lines(caller, file, found)]
-    return _Submission(file, job_id, found.account, landing, sent.height, warnings)
+    landing = submissions.land(caller.store, found.statement.rows, caller.now)
+    return _Submission(file, found, with_warnings(landing, _refused_lines(caller, file, found)))
 
 
 def _refused_lines(caller: Caller, file: _File, found: OfAccount) -> Iterator[dict[str, str]]:
@@ -162,20 +156,20 @@ def _store(caller: Caller, file: _File) -> NewFile | None:
 
 
 def _with_warnings(
-    files: Sequence[_File], submissions: Sequence[_Submission], *, names_refused: bool
-) -> Iterator[tuple[_Submission, Warnings]]:
+    files: Sequence[_File], landed: Sequence[_Submission], *, names_refused: bool
+) -> Iterator[_Submission]:
     """Yield each submission with its warnings. The first of a file has those about the whole file, and the first of all
     those about files that can't be read, unless another job names these.
     """
     warned = set[int]()
-    for submission in submissions:
-        warnings = list(submission.warnings)
+    for submission in landed:
+        warnings = list[dict[str, str]]()
         if names_refused and not warned:
             warnings += _refused_files(files)
         if submission.file.number not in warned:
             warnings += _of_file(submission.file)
         warned.add(submission.file.number)
-        yield submission, warnings
+        yield replace(submission, landing=with_warnings(submission.landing, warnings))
 
 
 def _refused_files(files: Sequence[_File]) -> Iterator[dict[str, str]]:
@@ -193,22 +187,6 @@ def _of_file(file: _File) -> Iterator[dict[str, str]]:
         yield {"code": line.code, "message": f"{about}, line {line.line}: {line.message}"}
     if (more := len(file.export.refused) - MOST_LINES) > 0:
         yield {"code": "Export.MoreLines", "message": f"{about}: {more:,} more lines could not be read."}
-
-
-def _accept(w: Writing, caller: Caller, customer: Customer, submission: _Submission, warnings: Warnings) -> Job:
-    job = jobs.submit_enrichment(
-        w,
-        customer,
-        submission.account,
-        appended=False,
-        landing=submission.landing,
-        job_id=submission.job_id,
-        rows=submission.rows,
-        warnings=warnings,
-        now=caller.now,
-    )
-    caller.store.lake.require(w, submission.landing.path)
-    return job
 
 
 def _view(files: Sequence[_File], jobs_of: Mapping[int, Sequence[Job]]) -> UploadView:

@@ -4,10 +4,12 @@ In this order an accepted submission survives a power cut. A landing file withou
 never accepted.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from uuid import UUID, uuid4
+
+import polars as pl
 
 from pipelines.intake import rows
 from pipelines.intake.accounts import Account, Oddity
@@ -29,16 +31,16 @@ class Landing:
     warnings: Sequence[Mapping[str, str]]
 
 
-def land(store: Store, lines: bytes, now: datetime) -> Landing:
-    """Store the rows.
-
-    Args:
-        lines: of `pipelines.intake.lines.as_lines`.
-    """
+def land(store: Store, landed: pl.DataFrame, now: datetime) -> Landing:
+    """Store rows, as `pipelines.intake.rows.landed` returns them."""
     job_id = uuid4()
-    landed = rows.landed(lines, store.vault.digest)
     file = store.lake.put_frame(f"landing/{now:%Y-%m-%d}/{job_id}.parquet", landed)
     return Landing(job_id, file, landed.height, list(rows.masked_warnings(landed)))
+
+
+def with_warnings(landing: Landing, more: Iterable[Mapping[str, str]]) -> Landing:
+    """Return the landing with further warnings, which its job will have."""
+    return replace(landing, warnings=[*landing.warnings, *more])
 
 
 def accept(

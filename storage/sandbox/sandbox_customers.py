@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import insert, select, update
 
+from pipelines.intake import rows
 from pipelines.intake.accounts import identify
 from pipelines.intake.lines import as_lines
 from storage.core.database import Reading, Writing, values_of
@@ -69,7 +70,7 @@ def land(store: Store, bodies: Iterable[Mapping[str, Any]], now: datetime) -> Se
     return [
         LandedBody(
             {name: value for name, value in body.items() if name != "transactions"},
-            submissions.land(store, as_lines(body["transactions"]), now),
+            submissions.land(store, rows.landed(as_lines(body["transactions"]), store.vault.digest), now),
         )
         for body in bodies
     ]

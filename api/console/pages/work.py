@@ -99,7 +99,7 @@ async def _alert_page(page: Page, match_id: str, refusal: Refused | None = None)
 
 async def colleagues(page: Page) -> Mapping[str, Any]:
     """Return the client's users: their names by id, and those who may be assigned, as options of a choice."""
-    found = (await page.get("work", "colleagues"))["colleagues"]
+    found = (await page.get("colleagues"))["colleagues"]
     options = [(each["userId"], each["name"]) for each in found if each["mayWork"]]
     return {"names": {each["userId"]: each["name"] for each in found}, "options": [("", "Nobody"), *options]}
 

@@ -66,7 +66,7 @@ def list_work(caller: Worker, query: Annotated[WhichWork, Query()]) -> Response:
     return answer({"items": [describe_item(each, caller.now) for each in found.items], **totals(found)})
 
 
-@router.get("/work/colleagues", response_model=enveloped(ColleagueListView))
+@router.get("/colleagues", response_model=enveloped(ColleagueListView))
 def list_colleagues(caller: Worker) -> Response:
     """List the client's users by name, also those that are disabled."""
     with caller.reading() as r:

@@ -1050,7 +1050,7 @@ def list_work(
 
 def list_colleagues() -> Request[models.ColleagueListView]:
     """List the client's users by name, also those that are disabled."""
-    return Request("GET", "/v1/work/colleagues")
+    return Request("GET", "/v1/colleagues")
 
 
 def assign_decision(evaluation_id: str, body: models.SentAssignee) -> Request[models.WorkItemView]:

@@ -180,5 +180,5 @@ def test_colleagues_are_the_clients_users(store: Store, client: Client, other_cl
     new_user(store, other_client.client_id)
     with store.db.writing() as w:
         users.disable(w, gone, datetime.now(UTC))
-    found = {each["userId"]: each["mayWork"] for each in read(client, "/work/colleagues")["colleagues"]}
+    found = {each["userId"]: each["mayWork"] for each in read(client, "/colleagues")["colleagues"]}
     assert found == {str(analyst.user_id): True, str(viewer.user_id): False, str(gone.user_id): False}

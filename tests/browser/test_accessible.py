@@ -13,7 +13,7 @@ from tests.browser.house import House, addresses
 WIDTHS = (1280, 390)
 COLOURS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 MOST_BYTES = 250_000
-LARGER = {"customers-customer-reports": 700_000}  # every number is a link to its transactions: docs/limits.md
+LARGER = {"customers-customer-reports": 700_000}  # five years of months, where every number is a link: docs/limits.md
 
 
 def test_pages_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:

@@ -29,8 +29,8 @@ class Refused(Exception):
         self.faults = faults
 
     @property
-    def is_about_the_person(self) -> bool:
-        """Whether it says that the person may not do it or that there is no such thing, not what is wrong with it."""
+    def is_about_access(self) -> bool:
+        """Whether access was refused or nothing was found, which a form can't correct."""
         return self.status in (401, 403, 404)
 
 

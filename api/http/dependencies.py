@@ -86,7 +86,7 @@ class Caller:
 
     @property
     def who(self) -> str:
-        """Who does what is stored now: this caller, or the requester of what it approved."""
+        """The id that stored changes are attributed to: the requester's while an approved request is performed."""
         return self.actor.who if self.performs is None else self.performs.requested_by
 
     @property

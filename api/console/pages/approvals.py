@@ -45,7 +45,7 @@ async def _decide(page: Page, approval_id: str, how: str, body: Any, said: str) 
     try:
         await page.post("approvals", approval_id, how, json=body)
     except Refused as refusal:
-        if refusal.is_about_the_person:
+        if refusal.is_about_access:
             raise
         found = await page.get("approvals", status="pending", page=1, count=ON_PAGE)
         return _list(page, found, {"status": "pending", "kind": ""}, refusal)

@@ -55,7 +55,7 @@ async def decide(page: SignedIn, customer_id: str, slug: str) -> Response:
             path = ("customer", customer_id, "decision-policies", slug, "evaluate")
             return page.to(f"/evaluations/{(await page.post(*path, json=sent))['evaluationId']}")
         except Refused as refusal:
-            if refusal.is_about_the_person:
+            if refusal.is_about_access:
                 raise
             members = ("inputs", "attributes", "attributeOverrides")
             found = [declared.faults_of(refusal, member) for member in members]
@@ -76,7 +76,7 @@ async def override(page: SignedIn, evaluation_id: str) -> Response:
     try:
         done = await page.post("evaluations", evaluation_id, "override", json=sent)
     except Refused as refusal:
-        if refusal.is_about_the_person:
+        if refusal.is_about_access:
             raise
         return await _decision_page(page, evaluation_id, refusal, sent)
     is_requested = "approvalId" in done

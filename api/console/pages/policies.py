@@ -139,7 +139,7 @@ async def start_backtest(page: SignedIn, slug: str) -> Response:
             job = await page.post("decision-policies", slug, "backtest", json=sent)
             return page.to(f"/policies/{slug}/backtests/{job['jobId']}", "The backtest has started.")
         except Refused as refusal:
-            if refusal.is_about_the_person:
+            if refusal.is_about_access:
                 raise
             faults = {"": refusal.detail, **declared.faults_of(refusal, "inputs")}
     return await _backtests_page(page, slug, "1", dict(form), faults)
@@ -159,7 +159,7 @@ async def show_backtest_page(page: SignedIn, slug: str, backtest_id: str) -> Res
 
 async def _refused(page: Page, slug: str, refusal: Refused) -> Response:
     """Show the policy with what was refused."""
-    if refusal.is_about_the_person:
+    if refusal.is_about_access:
         raise refusal
     return await _policy_page(page, slug, "", refusal)
 
@@ -216,7 +216,7 @@ async def _edited(page: Page, slug: str | None) -> Response:
     except InvalidRequest as refusal:
         return _edit_page(page, slug, text, refusal.detail, status=400)
     except Refused as refusal:
-        if refusal.is_about_the_person:
+        if refusal.is_about_access:
             raise
         return _edit_page(page, slug, text, refusal.detail, status=refusal.status)
     return _edit_page(page, slug, text, found=found, accepted=accepted, status=400 if is_saved else 200)

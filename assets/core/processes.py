@@ -69,8 +69,11 @@ def stop_requested(tethered: bool) -> threading.Event:
     The process's watched loops are checked in either case, because it is restarted when it ends.
     """
     stop = threading.Event()
+    # A handler interrupts the main thread anywhere, even where it holds the event's lock: it must not set the event.
+    signals, signalled = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: os.write(signalled, b"."))
+    _call_after(partial(os.read, signals, 1), stop.set)
     if tethered:
         beat(STANDARD_INPUT)
         _call_when_parent_ends(stop.set)
@@ -80,11 +83,15 @@ def stop_requested(tethered: bool) -> threading.Event:
 
 
 def _call_when_parent_ends(action: Callable[[], None]) -> None:
-    def wait() -> None:
-        line_to_parent().poll(None)
+    _call_after(lambda: line_to_parent().poll(None), action)
+
+
+def _call_after(wait: Callable[[], object], action: Callable[[], None]) -> None:
+    def run() -> None:
+        wait()
         action()
 
-    threading.Thread(target=wait, name="lifeline", daemon=True).start()
+    threading.Thread(target=run, name="lifeline", daemon=True).start()
 
 
 def end(process: subprocess.Popen[bytes], grace_s: float) -> None:

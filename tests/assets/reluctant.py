@@ -4,19 +4,18 @@ It creates the file named by its argument when it is ready, and others beside it
 ends.
 """
 
-import signal
 import sys
-import threading
 import time
 from pathlib import Path
 
+from assets.core.processes import stop_requested
+
 
 def main() -> None:
-    reported = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: reported.set())
+    stop = stop_requested(tethered=True)
     mark, peers = Path(sys.argv[1]), int(sys.argv[2])
     mark.touch()
-    reported.wait()
+    stop.wait()
     mark.with_suffix(".told").touch()
     while len(list(mark.parent.glob("*.told"))) < peers:
         time.sleep(0.01)

@@ -8,10 +8,11 @@ from uuid import uuid4
 
 import polars as pl
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import event, func, insert, select
 
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from storage.core.buckets import BUCKETS, bucket_of
+from storage.core.database import Reading
 from storage.core.lake import Lake, Stored
 from storage.core.models import Queue, customers
 from storage.core.store import Store
@@ -26,6 +27,19 @@ from tests.storage.examples import ABN, a_client
 BUCKET = 7
 on_sqlite = pytest.mark.parametrize("store", ["sqlite"], indirect=True)  # where the database makes no difference
 on_postgresql = pytest.mark.parametrize("store", ["postgresql"], indirect=True)  # where writers don't take turns
+
+
+def plans_of(r: Reading, read: Callable[[Reading], object]) -> list[list[str]]:
+    """Return how SQLite finds what `read` reads: the steps of each query."""
+    run = list[tuple[str, Any]]()
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        run.append((statement, parameters))
+
+    event.listen(r, "before_cursor_execute", note)
+    read(r)
+    event.remove(r, "before_cursor_execute", note)
+    return [[row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", given)] for sql, given in run]
 
 
 def customers_of_a_bucket(store: Store, count: int, now: datetime) -> list[int]:

@@ -45,7 +45,7 @@ from storage.reports import reports as stored_reports
 from storage.reports.reports import NewReport
 from tests.storage.decisions.test_policies import saved
 from tests.storage.examples import ABN, a_client, a_submission
-from tests.storage.values import commit, on_postgresql
+from tests.storage.values import commit, on_postgresql, on_sqlite, plans_of
 from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
 
 STEPS: Final = 30
@@ -290,6 +290,21 @@ def test_lists_have_the_order_and_the_customers_that_were_asked_for(
                 found = summary_listing.find(r, lender.client_id, wanted, order, page)
                 assert found.items == right[page.offset : page.offset + page.count], (wanted, order, most)
                 assert (found.total, found.has_more) == (min(most, len(right)), len(right) > most)
+
+
+@on_sqlite
+def test_the_index_of_parts_is_searched_once(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    with store.db.writing() as w:
+        for number in range(200):
+            stored_customers.create(w, client_id, NewCustomer(ABN, True, f"Harbour {number}"), now)
+    wanted = Wanted(part="harbour")
+    with store.db.reading() as r:
+        plans = plans_of(r, lambda r: summary_listing.find(r, client_id, wanted, Order(), Page(1, 20)))
+    steps = [step for plan in plans for step in plan if "VIRTUAL TABLE" in step]
+    assert len(steps) == 2  # of the page, and of its number
+    for step in steps:
+        assert "=" not in step, f"{step}: once for each row"
 
 
 def rank(by: Sort, summary: Summary) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import event, select, update
+from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.monitoring import Cause, Decision
@@ -21,7 +21,7 @@ from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rule_matches import Count, Match
 from storage.webhooks import subscriptions
 from tests.storage.examples import a_client, a_customer
-from tests.storage.values import on_sqlite
+from tests.storage.values import on_sqlite, plans_of
 from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
 
 DAY = timedelta(days=1)
@@ -212,16 +212,8 @@ def test_matches_are_found_by_customer_and_time_newest_first(watched: Watched, n
 
 @on_sqlite
 def test_matches_since_a_time_are_found_by_index(watched: Watched, now: datetime) -> None:
-    run = list[tuple[str, Any]]()
-
-    def keep(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        run.append((statement, parameters))
-
     with watched.store.db.reading() as r:
-        event.listen(r, "before_cursor_execute", keep)
-        rule_matches.find(r, watched.client_id, created_after=now)
-        event.remove(r, "before_cursor_execute", keep)
-        plans = [[row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", given)] for sql, given in run]
+        plans = plans_of(r, lambda r: rule_matches.find(r, watched.client_id, created_after=now))
     assert len(plans) == 2  # of the matches, and of their number
     for plan in plans:
         assert any("INDEX ix_rule_matches_client_id_at (client_id=? AND at>?)" in step for step in plan), plan

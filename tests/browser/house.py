@@ -62,6 +62,7 @@ def seeded(service: Service) -> House:
         "job_id": upload,
         "statement_id": listed["statementId"],
         "page_number": "1",
+        "section_id": "monthly",
         "evaluation_id": evaluation["evaluationId"],
         "slug": next(iter(REQUESTS)),
         "version": "1",

@@ -19,7 +19,7 @@ from pipelines.reports.page import About, page_content
 from storage.core.store import Store
 
 LISTED: Final = 50
-ANNEX: Final = "annex"
+SUMMARY, CHARTS, ANNEX = "summary", "charts", "annex"  # sections of the report page
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
 KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
 MOST_FIGURES: Final = 400  # of a comparison: as many as a browser lays out at once (our judgement)
@@ -59,13 +59,12 @@ class Member:
 
 @router.get("")
 async def show_reports(page: SignedIn, customer_id: str) -> Response:
-    """Show the sections of the report page, all but the annex, which is several times as large as the rest."""
-    customer = await page.get("customer", customer_id)
-    moment = _moment(page)
-    content = await _content(page, customer_id, moment)
-    sections = [section for section in content.sections if section.id != ANNEX]
-    shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
-    return page.show("reports.html", customer=customer, content=content, sections=sections, **shared)
+    return await _show_section(page, customer_id, SUMMARY)
+
+
+@router.get("/sections/{section_id}")
+async def show_section(page: SignedIn, customer_id: str, section_id: str) -> Response:
+    return await _show_section(page, customer_id, section_id)
 
 
 @router.get("/annex")
@@ -113,6 +112,19 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
     found = await page.get("customer", customer_id, "reports", "diff", **asked)
     figures = found["figures"][:MOST_FIGURES]
     return page.show("compare.html", customer=customer, found=found, figures=figures, asked=asked)
+
+
+async def _show_section(page: Page, customer_id: str, section_id: str) -> Response:
+    """Show a section of the report page; the charts follow the summary. All of them at once would be too large."""
+    customer = await page.get("customer", customer_id)
+    moment = _moment(page)
+    content = await _content(page, customer_id, moment)
+    listed = [each for each in content.sections if each.id not in (CHARTS, ANNEX)]
+    chosen = section_id if any(each.id == section_id for each in listed) else SUMMARY
+    sections = [each for each in content.sections if each.id in (chosen, CHARTS if chosen == SUMMARY else "")]
+    shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
+    shown = {"content": content, "listed": listed, "chosen": chosen, "sections": sections}
+    return page.show("reports.html", customer=customer, **shown, **shared)
 
 
 async def _content(page: Page, customer_id: str, moment: Mapping[str, str]) -> ReportPage:

@@ -56,6 +56,7 @@ def pages(lender: Lender) -> Mapping[str, list[Role]]:
         "/customers?search=script&rating=B&reportStatus=ready&openAlerts=false&sort=-riskValue": EVERYONE,
         lender.home: EVERYONE,
         f"{lender.home}/reports": EVERYONE,
+        f"{lender.home}/reports/sections/monthly": EVERYONE,
         f"{lender.home}/reports/annex?table=Monthly cash flow": EVERYONE,
         f"{lender.home}/transactions": EVERYONE,
         f"{lender.home}/transactions?text=script&direction=debit&minAmount=1": EVERYONE,
@@ -135,10 +136,10 @@ def test_reports_are_refreshed_once(store: Store, base_url: str) -> None:
 
 def test_figures_lead_to_their_transactions(lender: Lender) -> None:
     visitor = lender.visit(Role.VIEWER)
-    text = visitor.get(f"{lender.home}/reports").text
-    link = "reports/figure?figure=/tables/monthly_cash_flow/values/0/moneyIn"
-    assert f'<a href="{link}">' in text
-    figure = visitor.get(f"{lender.home}/{link}").text
+    text = visitor.get(f"{lender.home}/reports/sections/monthly").text
+    link = "figure?figure=/tables/monthly_cash_flow/values/0/moneyIn"
+    assert f'<a href="../{link}">' in text
+    figure = visitor.get(f"{lender.home}/reports/{link}").text
     assert f"{lender.home}/transactions/" in figure
 
 

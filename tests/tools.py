@@ -2,8 +2,12 @@
 
 import os
 import shutil
+import subprocess
+from functools import cache
 
 import pytest
+
+from tests.root import ROOT
 
 
 def tool(name: str) -> str:
@@ -14,3 +18,10 @@ def tool(name: str) -> str:
     if path is None:
         pytest.skip(f"install {name} to run this test")
     return path
+
+
+@cache
+def built_clients() -> None:
+    """Build the client libraries of this code."""
+    tool("npm")
+    subprocess.run(["make", "clients"], cwd=ROOT, check=True)

@@ -32,11 +32,13 @@ class House:
     service: Service
     client_id: UUID
     lender: Lender
+    key: str  # of the lender's software
     ids: Mapping[str, str]
 
 
 def seeded(service: Service) -> House:
-    client_id, lender = _lender(service)
+    client_id, key = _client(service)
+    lender = Lender(service.base_url, key)
     customer_ids, jobs = list[str](), list[str]()
     for business in portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
         customer_ids.append(lender.create(business)["customerId"])
@@ -51,7 +53,7 @@ def seeded(service: Service) -> House:
     ruleset, match = _watch(lender, customer_ids[1])
     hook = lender.post("/webhooks/subscriptions", {"eventType": "job.failed", "webhookUrl": "https://lender.example/"})
     lender.post(f"/webhooks/subscriptions/{hook['webhookSubscriptionId']}/test", {})
-    [key] = lender.get("/keys")["keys"]
+    [listed_key] = lender.get("/keys")["keys"]
     [user] = lender.get("/users")["users"]
     attachment = _write_down(lender, first, match["matchId"], customer_ids[1])
     simulation = lender.post(f"/monitoring/rulesets/{ruleset['rulesetId']}/simulate", {})["jobId"]
@@ -70,7 +72,7 @@ def seeded(service: Service) -> House:
         "ruleset_id": ruleset["rulesetId"],
         "match_id": match["matchId"],
         "user_id": user["userId"],
-        "key_id": key["keyId"],
+        "key_id": listed_key["keyId"],
         "subscription_id": hook["webhookSubscriptionId"],
         "attachment_id": attachment,
         "transaction_id": lender.get(f"/customer/{first}/transactions", page=1, count=1)["transactions"][0][
@@ -78,7 +80,7 @@ def seeded(service: Service) -> House:
         ],
         "simulation_id": simulation,
     }
-    return House(service, client_id, lender, ids)
+    return House(service, client_id, lender, key, ids)
 
 
 def addresses(house: House) -> dict[str, str]:
@@ -96,14 +98,14 @@ def _name(path: str) -> str:
     return "-".join(filter(None, words)) or "start"
 
 
-def _lender(service: Service) -> tuple[UUID, Lender]:
+def _client(service: Service) -> tuple[UUID, str]:
     store = service.store()
     with store.db.writing() as w:
         client = keys.create_client(w, "Harbour Lending", decision_policies=True, now=now())
         _, text = keys.create_key(w, client.client_id, keys.SCOPES, None, Settings().key_prefix, now())
         users.create(w, client.client_id, "grace@example.com", "Grace Hopper", Role.APPROVER, now())
     store.close()
-    return client.client_id, Lender(service.base_url, text)
+    return client.client_id, text
 
 
 def _decide(lender: Lender, customer_ids: list[str]) -> dict[str, Any]:

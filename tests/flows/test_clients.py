@@ -16,7 +16,7 @@ from tests.flows.service import Client as Lender
 from tests.flows.service import Service
 from tests.flows.unsteady import unsteady
 from tests.root import ROOT
-from tests.tools import tool
+from tests.tools import built_clients
 
 AMOUNTS = [Decimal("-0.10"), Decimal("-184.50"), Decimal("1000.01"), Decimal("-7.35"), Decimal("20.00")]
 ROWS: list[models.SubmissionTransactionsItem | dict[str, Any]] = [
@@ -96,16 +96,9 @@ def test_a_webhook_is_verified_and_a_forged_one_refused(tidemark: Client, receiv
         verify_webhook(delivery.body.replace(job_id.encode(), customer_id.encode()), delivery.headers, secret)
 
 
-@pytest.fixture(scope="session")
-def built_libraries() -> None:
-    """The client libraries of this code, built by `make clients`."""
-    tool("npm")
-    subprocess.run(["make", "clients"], cwd=ROOT, check=True)
-
-
 @pytest.mark.timeout(600)  # includes the build
-@pytest.mark.usefixtures("built_libraries")
 def test_the_typescript_client(service: Service, key: str) -> None:
+    built_clients()
     with unsteady(service.base_url) as url:
         addresses = {"TIDEMARK_BASE_URL": service.base_url, "TIDEMARK_UNSTEADY_URL": url, "TIDEMARK_KEY": key}
         command = ["npm", "--prefix", "clients/typescript", "test"]

@@ -34,7 +34,9 @@ from isolation.messages import (
     Progress,
     Read,
     ReadExport,
+    ReadText,
     Task,
+    Text,
     Words,
     frame_message,
 )
@@ -130,8 +132,22 @@ def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.St
             from pipelines.intake.pdf.render import explained_pngs  # noqa: PLC0415
 
             yield from (Picture(page, png) for page, png in explained_pngs(content, task.password))
+        case ReadText():
+            yield read_text(content)
         case ReadExport(name):
             yield from read_export(name, content)
+
+
+def read_text(content: bytes) -> Text:
+    from pipelines.intake.pdf.document.document import Unreadable, open_document, pages_of  # noqa: PLC0415
+
+    try:
+        with open_document(content, None) as document:
+            pages = pages_of(document)
+    except Unreadable:
+        return Text("", complete=False)
+    lines = [line.text for page in pages for line in page.lines]
+    return Text("\n".join(lines), complete=not any(page.is_picture for page in pages))
 
 
 def read_export(name: str, content: bytes) -> Iterator[msgspec.Struct]:

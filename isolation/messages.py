@@ -45,6 +45,10 @@ class Explain(msgspec.Struct, frozen=True, tag=True):
     """The task to draw every page, with the words, columns and rows that extraction found."""
 
 
+class ReadText(msgspec.Struct, frozen=True, tag=True):
+    """The task to read the text of a PDF's pages."""
+
+
 class Decode(msgspec.Struct, frozen=True, tag=True):
     """The task to decode a JSON document by the rules of the API (`strict_json`)."""
 
@@ -60,7 +64,7 @@ class ReadExport(msgspec.Struct, frozen=True, tag=True):
 class Task(msgspec.Struct, frozen=True):
     """The first message to a child. The file's bytes follow it."""
 
-    action: Read | Draw | Explain | Decode | ReadExport
+    action: Read | Draw | Explain | ReadText | Decode | ReadExport
     password: str | None
     content_bytes: int
     memory_bytes: int
@@ -82,6 +86,13 @@ class Picture(msgspec.Struct, frozen=True, tag=True):
 
 class Answer(msgspec.Struct, frozen=True, tag=True):
     extraction: Extraction
+
+
+class Text(msgspec.Struct, frozen=True, tag=True):
+    """The text of a PDF, and whether that is all: pictures of pages have none."""
+
+    text: str
+    complete: bool
 
 
 class Elements(msgspec.Struct, frozen=True, tag=True):
@@ -137,7 +148,7 @@ class Words(msgspec.Struct, frozen=True):
     words: tuple[ScannedWord, ...]
 
 
-FromChild = Progress | Picture | Answer | Elements | Lines | Document | ExportRows | ExportEnd | Invalid | Failed
+FromChild = Progress | Picture | Answer | Text | Elements | Lines | Document | ExportRows | ExportEnd | Invalid | Failed
 
 
 def _encode_number(value: object) -> msgspec.msgpack.Ext:

@@ -38,7 +38,9 @@ from isolation.messages import (
     Progress,
     Read,
     ReadExport,
+    ReadText,
     Task,
+    Text,
     TooLong,
     Words,
     frame_message,
@@ -115,6 +117,18 @@ def explained_pngs(
 ) -> Generator[tuple[int, bytes], None, None]:
     """Yield the number and a picture of each page, with the words, columns and rows found, within the limits."""
     return _receive_pictures(Explain(), content, password, limits, command)
+
+
+def pdf_text(content: bytes, limits: ChildLimits = LIMITS, *, command: Sequence[str] = CHILD) -> tuple[str, bool]:
+    """Return the text of a PDF, and whether that is all: a page may be a picture, or the file may be unreadable."""
+    try:
+        with _Child(ReadText(), content, None, limits, command) as child:
+            for message in child.messages():
+                if isinstance(message, Text):
+                    return message.text, message.complete
+    except _Ended as ended:
+        log.warning("a file's text was not read: %s", ended)
+    return "", False
 
 
 def decode(
@@ -248,7 +262,7 @@ class _Child:
 
     def __init__(
         self,
-        action: Read | Draw | Explain | Decode | ReadExport,
+        action: Read | Draw | Explain | ReadText | Decode | ReadExport,
         content: bytes,
         password: str | None,
         limits: ChildLimits,

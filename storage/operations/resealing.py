@@ -79,7 +79,7 @@ PASSWORDS = _Kind(
 
 
 @dataclass(frozen=True)
-class _Files:
+class SealedFiles:
     """Sealed files of one table, whose columns `path`, `stored_sha256` and `data_key` name the stored file."""
 
     table: Table
@@ -89,12 +89,12 @@ class _Files:
     suffix: str
 
 
-ORIGINALS = (
-    _Files(
+SEALED_FILES = (
+    SealedFiles(
         *(statement_files, statement_files.c.file_id, statements.original_context),
         *(statements.FOLDER, ".pdf.sealed"),
     ),
-    _Files(attachment_files, attachment_files.c.attachment_id, attachments.context, attachments.FOLDER, ".sealed"),
+    SealedFiles(attachment_files, attachment_files.c.attachment_id, attachments.context, attachments.FOLDER, ".sealed"),
 )
 
 
@@ -132,7 +132,7 @@ class _Pass:
         for kind in (SECRETS, PASSWORDS):
             for values in self._slices(kind.id, kind.value.label("value"), where=not_under(kind.value, self._key_id)):
                 self._reseal_values(kind, values)
-        for files in ORIGINALS:
+        for files in SEALED_FILES:
             path, data_key = files.table.c.path, files.table.c.data_key
             old = path.is_not(None) & data_key.is_distinct_from(self._key_id)
             for slice_ in self._slices(files.id, path, files.table.c.stored_sha256, where=old):
@@ -181,7 +181,7 @@ class _Pass:
             self._unreadable[f"{kind.name} {value_id}"] = None
             return None
 
-    def _reseal_original(self, files: _Files, file: AnyRow, now: datetime) -> None:
+    def _reseal_original(self, files: SealedFiles, file: AnyRow, now: datetime) -> None:
         context, keys, lake = files.context(file.id), self._store.vault, self._store.lake
         try:
             content = keys.open(lake.verified(file.path, file.stored_sha256).read_bytes(), context)
@@ -200,7 +200,7 @@ class _Pass:
         self.resealed[ORIGINAL] += moved
 
 
-def _replace_original(w: Writing, files: _Files, old: AnyRow, new: Stored, data_key: int) -> int:
+def _replace_original(w: Writing, files: SealedFiles, old: AnyRow, new: Stored, data_key: int) -> int:
     """Name a resealed file instead of the old one. Return 1, or 0 if another transaction did so first."""
     columns = files.table.c
     values = {"path": new.path, "stored_sha256": new.sha256, "data_key": data_key}

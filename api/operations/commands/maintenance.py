@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+import isolation
 from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_record, print_records
 from storage.core import buckets
 from storage.core.settings import Settings
 from storage.enrichment import compaction
-from storage.operations import backup, doctor, retention
+from storage.operations import backup, doctor, personal_data, retention
 
 Buckets = Annotated[
     list[int] | None,
@@ -18,6 +19,7 @@ Buckets = Annotated[
 ]
 Deep = Annotated[bool, typer.Option("--deep", help="Also read every file and check its SHA-256.")]
 Confirm = Annotated[bool, typer.Option("--confirm", help="Delete even an unexpectedly large share.")]
+Texts = Annotated[list[str], typer.Argument(metavar="TEXT", help="A name, an email address, an id, a number …")]
 Folder = Annotated[Path, typer.Argument(help="Folder of the backup, which is created or updated.")]
 
 STYLES = {doctor.Severity.ERROR: "bold red", doctor.Severity.WARNING: "yellow", doctor.Severity.NOTE: "dim"}
@@ -106,3 +108,18 @@ def back_up(folder: Folder, as_json: AsJson = False) -> None:
     print_record(record, as_json=as_json)
     if done.damages:
         raise typer.Exit(1)
+
+
+def find(texts: Texts, as_json: AsJson = False) -> None:
+    """Find everything that is stored about a person or business: rows and files.
+
+    All that is stored is read, PDF statements and attachments included. Files
+    that only a person can read, such as scanned letters, are listed, too. What
+    a user did is found by the user's id.
+
+    Example: tidemark find "Ada Lovelace" ada@example.com
+    """
+    with opened_store() as store:
+        traces = personal_data.find(store, texts, isolation.pdf_text)
+        records = ({"place": each.place, "key": each.key, "isRead": each.is_read} for each in traces)
+        print_records(records, as_json=as_json, empty="Nothing is stored about it.")

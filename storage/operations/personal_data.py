@@ -1,0 +1,166 @@
+"""Find what is stored about a person: to answer a request for access to it, or to see that nothing is left of it.
+
+The search reads every table of the database (with PostgreSQL, Dagster's too), every file that the database names, and
+every other file in the home: logs, and with SQLite Dagster's records. A letter is not stored, but written anew from its
+evaluation and its customer.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import polars as pl
+from polars import selectors
+from sqlalchemy import Connection, MetaData, RowMapping, Table, inspect, select
+
+from pipelines.vocabulary.errors import Corrupt
+from storage.core.store import Store
+from storage.operations.integrity import all_named
+from storage.operations.resealing import SEALED_FILES
+
+ROWS_AT_ONCE: Final = 10_000
+SYSTEM_SCHEMAS: Final = ("information_schema",)
+PARQUET, ARROW, PDF = b"PAR1", b"ARROW1", b"%PDF"  # how such files begin
+CHUNK_BYTES: Final = 2**22
+LONGEST_BYTES: Final = 1_000  # of a text
+
+PdfText = Callable[[bytes], tuple[str, bool]]  # its text, and whether that is all
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A place where one of the texts is stored, or a file that only a person can read."""
+
+    place: str  # a table, a folder of the lake, or a folder of the home
+    key: str  # of the table's row, or the file's path
+    is_read: bool = True
+
+
+def find(store: Store, texts: Sequence[str], pdf_text: PdfText) -> Iterator[Trace]:
+    """Yield every row and file that contains one of the texts, whatever its case, and files that can't be read.
+
+    All that is stored is read. Rows about a person without their name, such as sessions, are found by the person's id.
+    """
+    search = _Search([form for text in texts for form in _forms(text)], pdf_text)
+    with store.db.engine.connect() as connection:
+        for table in _tables(connection):
+            for row in connection.execution_options(yield_per=ROWS_AT_ONCE).execute(select(table)).mappings():
+                if search.is_in([*row.values()]):
+                    yield Trace(table.fullname, _key(table, row))
+    yield from _in_sealed_files(store, search)
+    with store.db.reading() as r:
+        named = [(path, sha256) for path, sha256 in all_named(r) if path.endswith(".parquet")]
+    for path, sha256 in named:
+        yield from _in_file(path, partial(_content, store, path, sha256), search)
+    yield from _in_home(store, search)
+
+
+def _forms(text: str) -> Iterator[str]:
+    """Yield the text as it may be stored: JSON has escapes, and SQLite has ids without hyphens."""
+    yield text.casefold()
+    yield json.dumps(text.casefold(), ensure_ascii=False)[1:-1]
+    with suppress(ValueError):
+        yield UUID(text).hex
+
+
+class _Search:
+    """Looks for the casefolded texts."""
+
+    def __init__(self, texts: Sequence[str], pdf_text: PdfText) -> None:
+        self._texts = texts
+        self._pdf_text = pdf_text
+
+    def is_in(self, value: object) -> bool:
+        """Return whether a value, or any value in it, contains one of the texts."""
+        match value:
+            case None:
+                return False
+            case bytes():
+                return self.is_in_content(value) is True
+            case dict():
+                return any(map(self.is_in, (*value, *value.values())))
+            case list() | tuple():
+                return any(map(self.is_in, value))
+            case _:
+                folded = str(value).casefold()
+                return any(text in folded for text in self._texts)
+
+    def is_in_content(self, content: bytes) -> bool | None:
+        """Return whether the content of a file contains one of the texts; None if only a person can tell."""
+        if content.startswith((PARQUET, ARROW)):
+            frame = pl.read_parquet(content) if content.startswith(PARQUET) else pl.read_ipc(content)
+            readable = frame.with_columns(selectors.binary().bin.encode("hex"))  # ids
+            return any(self.is_in(rows.write_ndjson()) for rows in readable.iter_slices(ROWS_AT_ONCE))
+        if content.startswith(PDF):
+            text, is_all = self._pdf_text(content)
+            return self.is_in(text) or (False if is_all else None)
+        try:
+            return self.is_in(content.decode())
+        except UnicodeDecodeError:
+            return self.is_in(content.decode(errors="ignore")) or None
+
+
+def _tables(connection: Connection) -> Iterator[Table]:
+    inspector = inspect(connection)
+    for schema in inspector.get_schema_names():
+        if schema not in SYSTEM_SCHEMAS:
+            found = MetaData()
+            found.reflect(connection, schema=None if schema == inspector.default_schema_name else schema)
+            yield from found.sorted_tables
+
+
+def _key(table: Table, row: RowMapping) -> str:
+    return ", ".join(str(row[column.name]) for column in table.primary_key.columns)
+
+
+def _in_sealed_files(store: Store, search: _Search) -> Iterator[Trace]:
+    for files in SEALED_FILES:
+        columns = files.table.c
+        with store.db.reading() as r:
+            named = r.execute(
+                select(files.id, columns.path, columns.stored_sha256).where(columns.path.is_not(None))
+            ).all()
+        for file_id, path, sha256 in named:
+
+            def opened(path: str = path, sha256: bytes = sha256, context: bytes = files.context(file_id)) -> bytes:
+                return store.vault.open(_content(store, path, sha256), context)
+
+            yield from _in_file(path, opened, search)
+
+
+def _content(store: Store, path: str, sha256: bytes) -> bytes:
+    return store.lake.verified(path, sha256).read_bytes()
+
+
+def _in_file(path: str, read: Callable[[], bytes], search: _Search) -> Iterator[Trace]:
+    try:
+        found = search.is_in_content(read())
+    except (Corrupt, OSError):
+        found = None
+    if found is not False:
+        yield Trace(path.partition("/")[0], path, is_read=found is not None)
+
+
+def _in_home(store: Store, search: _Search) -> Iterator[Trace]:
+    """Search the files of the home besides the lake and the database, which were searched before."""
+    home, lake = store.settings.home.resolve(), store.lake.root.resolve()
+    database = store.db.engine.url.database if store.db.is_sqlite else None
+    for path in sorted(home.rglob("*")):
+        is_database = database is not None and str(path).startswith(str(Path(database).resolve()))
+        if path.is_file() and not path.is_relative_to(lake) and not is_database and _is_in_long(path, search):
+            yield Trace("home", str(path.relative_to(home)))
+
+
+def _is_in_long(path: Path, search: _Search) -> bool:
+    before = b""
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            if search.is_in((before + chunk).decode(errors="ignore")):
+                return True
+            before = chunk[-LONGEST_BYTES:]
+    return False

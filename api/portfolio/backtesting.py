@@ -13,15 +13,17 @@ from api.portfolio import portfolio_jobs
 from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE, first_rows, require_known
 from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
 from pipelines.decisions import Value, kinds
-from pipelines.decisions.backtest import KNOWN_OUTCOMES
+from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
+from pipelines.decisions.backtest.coverage import describe_coverage
 from pipelines.decisions.backtest.page import About, page
 from pipelines.pages.wording import counted, day
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
 from storage.core.lake import Lake
-from storage.decisions import policies
+from storage.decisions import backtests, policies
 from storage.decisions.backtests import Against, Knowledge, Request
 from storage.decisions.policies import PolicyVersion, StoredPolicy
+from storage.portfolio import portfolio_jobs as stored_jobs
 from storage.portfolio.portfolio_jobs import BACKTEST, Listing, NewPortfolioJob, PortfolioJob
 
 UNKNOWN_CUSTOMER = "Backtest.UnknownCustomer"
@@ -119,6 +121,24 @@ def describe(job: PortfolioJob) -> dict[str, Any]:
         "attributes": request.attributes,
         "knowsOutcomes": job.has_attachment,
     }
+
+
+def describe_result(r: Reading, job: PortfolioJob) -> dict[str, Any]:
+    """Return the public fields of a backtest with its result, if it has one."""
+    days = stored_jobs.result(r, job)
+    coverage = None if days is None else {side: describe_coverage(days, side) for side in (BEFORE, AFTER)}
+    return {**describe(job), "days": days, "coverage": coverage}
+
+
+def describe_version_coverage(r: Reading, policy: StoredPolicy, version: int) -> dict[str, Any]:
+    """Return the coverage of a version by the newest finished backtest in which it decided."""
+    job_id = backtests.latest_of_version(r, policy.policy_id, version)
+    if job_id is None:
+        return {"version": version, "backtestId": None, "asOf": [], "coverage": None}
+    job = stored_jobs.get(r, BACKTEST, policy.client_id, job_id)
+    side = AFTER if job.version == version else BEFORE
+    coverage = describe_coverage(stored_jobs.result(r, job), side)
+    return {"version": version, "backtestId": job_id, "asOf": Request.of_json(job.request).days, "coverage": coverage}
 
 
 def describe_change(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,11 +9,12 @@ from enum import StrEnum
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import Text, cast, func, select
 
 from pipelines.decisions import Recorded, Value
 from storage.core.database import Reading
-from storage.core.models import evaluations
+from storage.core.json_member import json_member
+from storage.core.models import evaluations, jobs, portfolio_jobs
 
 MOST_DAYS = 24
 
@@ -66,6 +67,25 @@ class Request:
             None if only is None else tuple(map(UUID, only)),
             fields["attributes"],
         )
+
+
+def latest_of_version(r: Reading, policy_id: UUID, version: int) -> UUID | None:
+    """Return the id of the policy's newest finished backtest in which this version decided, on either side."""
+    against = json_member(portfolio_jobs.c.request, "against")
+    other = cast(json_member(portfolio_jobs.c.request, "other_version"), Text)
+    query = (
+        select(portfolio_jobs.c.job_id)
+        .join_from(portfolio_jobs, jobs)
+        .where(
+            portfolio_jobs.c.subject_id == policy_id,
+            portfolio_jobs.c.result.is_not(None),
+            against != Against.CHALLENGER,  # compares recorded decisions only
+            (portfolio_jobs.c.version == version) | (other == str(version)),
+        )
+        .order_by(jobs.c.received_seq.desc())
+        .limit(1)
+    )
+    return r.execute(query).scalar_one_or_none()
 
 
 def latest_records(

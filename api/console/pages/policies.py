@@ -171,9 +171,11 @@ async def _policy_page(page: Page, slug: str, version: str, refusal: Refused | N
     differs = published is not None and published != shown["version"]
     path = ("decision-policies", slug, "diff")
     changes = (await page.get(*path, to=shown["version"]))["changes"] if differs else ()
+    may_backtest = page.may("decision-policies:write")
+    coverage = await page.get("decision-policies", slug, "coverage", version=shown["version"]) if may_backtest else None
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
-    names = {"published": published, "changes": changes, "versions": versions, "fault": fault}
-    return page.show("policy.html", status, policy=shown, text=_text_of(shown), **names)
+    values = {"published": published, "changes": changes, "versions": versions, "coverage": coverage, "fault": fault}
+    return page.show("policy.html", status, policy=shown, text=_text_of(shown), **values)
 
 
 async def _versions(page: Page, slug: str) -> Sequence[Mapping[str, Any]]:

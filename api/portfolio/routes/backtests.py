@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
+from api.decisions.schemas.policies import WhichVersion
 from api.http.answers import accepted_job, answer, totals
 from api.http.dependencies import Allow, BacktestId, Caller, PolicySlug
 from api.http.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
@@ -18,6 +19,7 @@ from api.portfolio.schemas.backtests import (
     BacktestListView,
     BacktestResultView,
     ChangedListView,
+    PolicyCoverageView,
     SentBacktest,
     WhichChanges,
 )
@@ -63,7 +65,16 @@ def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> R
     """Read a backtest: its request, its progress, and its result for each day."""
     with caller.reading() as r:
         job = caller.backtest(r, slug, backtest_id)
-        return answer({**backtesting.describe(job), "days": portfolio_jobs.result(r, job)})
+        return answer(backtesting.describe_result(r, job))
+
+
+@router.get("/coverage", response_model=enveloped(PolicyCoverageView), responses=refuses(NO_VERSION))
+def get_policy_coverage(caller: Author, slug: PolicySlug, query: Annotated[WhichVersion, Query()]) -> Response:
+    """Read which rules of a version were reached and decided, by the newest finished backtest in which it decided."""
+    with caller.reading() as r:
+        policy = caller.policy(r, slug)
+        version = policies.version(r, policy, query.version)
+        return answer(backtesting.describe_version_coverage(r, policy, version.version))
 
 
 @router.get(

@@ -280,8 +280,44 @@ class BacktestDayView(View):
     causes: CausesView
 
 
+class RuleCoverageView(View):
+    """Counts of decisions: one for each customer and day."""
+
+    step: str
+    code: str
+    reached: int = Field(description="Decisions that reached its step, because no earlier step decided.")
+    matched: int = Field(description="Decisions whose customer matches it, whether or not its step was reached.")
+    decisive: int = Field(description="Decisions that it decided.")
+    undecidable: int = Field(description="Decisions for which it could not be decided, whether or not reached.")
+
+
+class CoverageView(View):
+    """Which rules of a version were reached, and which decided, over all days of a backtest."""
+
+    decisions: int = Field(description="Customers decided on, added up over the days.")
+    by_default: int = Field(description="Decisions that no step decided: the default outcome.")
+    rules: Sequence[RuleCoverageView] = Field(description="In the order of steps, then of codes.")
+    never_reached: Sequence[str] = Field(description="Codes of rules whose step no decision reached.")
+    never_matched: Sequence[str] = Field(description="Codes of rules that no customer matches.")
+
+
+class CoverageSidesView(View):
+    before: CoverageView | None = Field(description="Null for recorded evaluations, and without steps.")
+    after: CoverageView | None
+
+
 class BacktestResultView(BacktestView):
     days: Sequence[BacktestDayView] | None = Field(description="Null until the job has completed.")
+    coverage: CoverageSidesView | None = Field(description="Null until the job has completed.")
+
+
+class PolicyCoverageView(View):
+    """The coverage of a version by the newest finished backtest in which it decided."""
+
+    version: int
+    backtest_id: UUID | None = Field(description="Null: no backtest of this version has finished.")
+    as_of: Sequence[date] = Field(description="Days of the backtest.")
+    coverage: CoverageView | None = Field(description="Null without a backtest, and without steps.")
 
 
 class BacktestListView(Counts):

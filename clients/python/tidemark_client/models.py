@@ -265,6 +265,7 @@ class BacktestResultView(TypedDict):
     dateCreated: str
     createdBy: str
     days: list[BacktestDayView] | None
+    coverage: CoverageSidesView | None
 
 
 class BacktestView(TypedDict):
@@ -582,6 +583,21 @@ class CounterpartyView(TypedDict):
     lenderId: str | None
     abn: str | None
     group: str | None
+
+
+class CoverageSidesView(TypedDict):
+    before: CoverageView | None
+    after: CoverageView | None
+
+
+class CoverageView(TypedDict):
+    """Which rules of a version were reached, and which decided, over all days of a backtest."""
+
+    decisions: int
+    byDefault: int
+    rules: list[RuleCoverageView]
+    neverReached: list[str]
+    neverMatched: list[str]
 
 
 class CreatedCustomerView(TypedDict):
@@ -1418,6 +1434,15 @@ class PeriodView(TypedDict):
     durationP95Ms: int | None
 
 
+class PolicyCoverageView(TypedDict):
+    """The coverage of a version by the newest finished backtest in which it decided."""
+
+    version: int
+    backtestId: str | None
+    asOf: list[str]
+    coverage: CoverageView | None
+
+
 PolicyDiffView = TypedDict("PolicyDiffView", {"from": "int", "to": "int", "changes": "list[str]"})
 
 
@@ -1725,6 +1750,17 @@ class RuleCountView(TypedDict):
     unknown: int
     fired: int
     firedNow: int
+
+
+class RuleCoverageView(TypedDict):
+    """Counts of decisions: one for each customer and day."""
+
+    step: str
+    code: str
+    reached: int
+    matched: int
+    decisive: int
+    undecidable: int
 
 
 class RuleTriggeredEvent(TypedDict):

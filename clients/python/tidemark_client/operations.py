@@ -736,6 +736,11 @@ def get_backtest(slug: str, backtest_id: str) -> Request[models.BacktestResultVi
     return Request("GET", f"/v1/decision-policies/{path_part(slug)}/backtests/{path_part(backtest_id)}")
 
 
+def get_policy_coverage(slug: str, *, version: int | None = None) -> Request[models.PolicyCoverageView]:
+    """Read which rules of a version were reached and decided, by the newest finished backtest in which it decided."""
+    return Request("GET", f"/v1/decision-policies/{path_part(slug)}/coverage", query={"version": version})
+
+
 def list_changed_customers(
     slug: str,
     backtest_id: str,

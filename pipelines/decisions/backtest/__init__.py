@@ -6,9 +6,10 @@
     comparison  the two sides compared, one row per customer
     tallies     counts and sums that add up: a portfolio is computed in parts, and only these stay in memory
     result      the tallies as data for the API
+    coverage    how often each rule was reached and decided, from the result
     page/       the result as a page
 
-`recorded`, `result` and `page` are imported by name; the rest is here.
+`recorded`, `result`, `coverage` and `page` are imported by name; the rest is here.
 """
 
 from pipelines.decisions.backtest.comparison import (

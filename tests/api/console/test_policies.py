@@ -1,5 +1,6 @@
 """Pages for policies and approvals: write, check, publish with a second person, backtest."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -123,6 +124,8 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     desk.client.new_customer()
     desk.save(as_text(notes="Another version."))
     analyst, path = desk.people[Role.ANALYST], f"/policies/{SLUG}/backtests"
+    assert "No backtest of this version has finished." in shown(analyst.get(f"/policies/{SLUG}"))
+    assert "Coverage" not in shown(desk.people[Role.VIEWER].get(f"/policies/{SLUG}"))
     assert "There are none yet." in shown(analyst.get(path))
     sent = {"version": 2, "against": "published", "input.requestedAmount": "1"}
     assert "input requestedAmount is missing" in shown(analyst.post(path, **sent | {"input.requestedAmount": ""}), 400)
@@ -136,8 +139,12 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     done = analyst.get(address)
     assert "every 2s" not in done.text
     assert "The whole comparison" in shown(done)
+    assert {f"Coverage of version {nth}" for nth in (1, 2)} <= set(re.findall(r"Coverage of version \d", shown(done)))
+    assert "1 decision;" in shown(done)
     assert "Backtest of a decision policy" in shown(analyst.get(f"{address}/page"))
     assert "version 2 with version 1" in shown(analyst.get(path))
+    for version in (1, 2):
+        assert "1 decision;" in shown(analyst.get(f"/policies/{SLUG}?version={version}"))
 
 
 def test_roles_and_clients_see_what_the_api_lets_them(desk: Desk, store: Store, base_url: str) -> None:

@@ -220,6 +220,9 @@ def test_a_ruleset_is_written_checked_and_switched(store: Store, desk: Desk) -> 
     assert "spent_30d" in edited
     renamed = admin.post(f"{path}/edit", document=text_of(document | {"name": HOSTILE[:60]}), action="save")
     assert "<script>alert" not in renamed.text
+    never = document["rules"][0] | {"code": "NEVER", "condition": {"lessThan": [{"metric": "spent_30d"}, "0"]}}
+    longer = text_of(document | {"rules": [*document["rules"], never]})
+    assert "is stored." in admin.post(f"{path}/edit", document=longer, action="save").text
     assert "is archived" in admin.post(f"{path}/archive").text
     assert "from the archive" in admin.post(f"{path}/unarchive").text
     started = admin.post(f"{path}/simulations", **{"from": "", "to": ""})
@@ -228,6 +231,7 @@ def test_a_ruleset_is_written_checked_and_switched(store: Store, desk: Desk) -> 
     portfolio_jobs.run(store, job_id, lambda: datetime.now(UTC))
     done = admin.get(started.url.removeprefix(desk.client.base_url))
     assert "It would have fired for" in done.text
+    assert "Never true: <code>NEVER</code>." in done.text
     assert admin.post(f"{path}/simulations", **{"from": "2036-01-01", "to": ""}).status_code == 400
 
 

@@ -105,6 +105,37 @@ def test_the_result_has_each_day(portfolio: Portfolio) -> None:
     assert (proceed["before"]["badRate"], proceed["after"]["badRate"]) == (Decimal(1), None)
 
 
+def test_coverage_of_a_version_is_that_of_its_newest_backtest(portfolio: Portfolio) -> None:
+    def read(version: int) -> Any:
+        answer = portfolio.client.get(f"{portfolio.path}/coverage?version={version}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    assert read(1) == {"version": 1, "backtestId": None, "asOf": [], "coverage": None}
+    portfolio.asked()  # not finished: it doesn't count
+    job_id = portfolio.done(asOf=["2026-06-30", datetime.now(UTC).date().isoformat()], knowledge="now")
+    found = portfolio.read(job_id)["coverage"]
+    for version, side, matched in ((1, "before", 1), (2, "after", 2)):
+        covered = read(version)
+        assert covered["backtestId"] == job_id
+        assert len(covered["asOf"]) == 2
+        assert covered["coverage"] == found[side]
+        counts = {"reached": 6, "matched": 2 * matched, "decisive": 2 * matched, "undecidable": 2}
+        assert found[side]["rules"] == [{"step": "Knock-outs", "code": "SCORE", **counts}]
+        assert (found[side]["decisions"], found[side]["byDefault"]) == (6, 4 - 2 * matched)
+    newer = portfolio.done(version=1, against="recorded")
+    assert read(1)["backtestId"] == newer
+    assert read(2)["backtestId"] == job_id
+    assert portfolio.read(newer)["coverage"]["before"] is None
+
+
+def test_coverage_is_for_authors_of_the_client(portfolio: Portfolio, store: Store, base_url: str) -> None:
+    path = f"{portfolio.path}/coverage"
+    assert portfolio.client.get(f"{path}?version=3").json()["code"] == "DecisionPolicy.VersionNotFound"
+    assert portfolio.client.get(f"{path}?version=0").status_code == 400
+    assert new_client(store, base_url).get(path).status_code == 404
+
+
 def test_changed_customers_are_listed_by_pages(portfolio: Portfolio) -> None:
     job_id = portfolio.done()
     found = portfolio.read(job_id, "/customers")

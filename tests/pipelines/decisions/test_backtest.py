@@ -14,6 +14,8 @@ from polars.testing import assert_frame_equal
 from pipelines.decisions import backtest
 from pipelines.decisions.answer import build_answer
 from pipelines.decisions.backtest import TALLIES, UP_TO, Side, compare, decide, merged
+from pipelines.decisions.backtest.coverage import describe_coverage
+from pipelines.decisions.backtest.result import describe_days
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import Policy
@@ -273,6 +275,46 @@ def test_rules_and_steps_are_counted_over_all_customers(
                     results.count(None),
                 )
                 assert found[name, code][2:] == expected
+
+
+def test_coverage_counts_decisions_by_rule_over_all_days(frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    days = (AS_OF, date(2026, 3, 31))
+    each = [compare(day, decide(BEFORE, frames[0]), decide(AFTER, frames[1]), outcomes(400))[1] for day in days]
+    described_days = describe_days(merged(each), days)
+    for side, plan, frame in (("before", BEFORE, frames[0]), ("after", AFTER, frames[1])):
+        rows = frame.to_dicts() * len(days)
+        expected = []
+        for nth, planned_step in enumerate(plan.steps):
+            for place, planned_rule in sorted(enumerate(planned_step.rules), key=lambda each: each[1].rule.code):
+                counts: Counter[str] = Counter()
+                for row in rows:
+                    result, is_here = row[f"rule_{nth}_{place}"], row["step"] == nth
+                    counts["reached"] += row["step"] is None or row["step"] >= nth
+                    counts["matched"] += result is True
+                    counts["decisive"] += is_here and result is True and row["outcome"] != "indeterminate"
+                    counts["undecidable"] += result is None
+                expected.append({"step": planned_step.step.name, "code": planned_rule.rule.code, **counts})
+        assert describe_coverage(described_days, side) == {
+            "decisions": len(rows),
+            "byDefault": sum(row["step"] is None for row in rows),
+            "rules": expected,
+            "neverReached": [],
+            "neverMatched": [],
+        }
+
+
+def test_coverage_names_rules_that_are_never_reached_or_never_match() -> None:
+    everybody = rule("EVERYBODY", {"atLeast": ["1", "0"]})
+    nobody = rule("NOBODY", {"atLeast": ["0", "1"]})
+    plan = policy([step("First", "proceed", everybody, nobody), step("Second", "blocked", STEADY)], [])
+    side = decide(plan, evaluated(plan, read(plan, readings(50, seed=5), {}, {}, NOW)))
+    recorded = Side(side.decisions, side.limits, {})
+    days = describe_days(compare(AS_OF, recorded, side, outcomes(0))[1], [AS_OF])
+    coverage = describe_coverage(days, "after")
+    assert coverage is not None
+    assert (coverage["neverReached"], coverage["neverMatched"]) == (["STEADY"], ["NOBODY"])
+    assert coverage["byDefault"] == 0
+    assert describe_coverage(days, "before") is None
 
 
 def test_causes_are_those_of_single_answers(

@@ -14,6 +14,8 @@ from pipelines.vocabulary.errors import Corrupt, NotFound
 from storage.core.models import Flow, JobStatus, portfolio_job_slices, segments
 from storage.core.paging import Page
 from storage.core.store import Store
+from storage.decisions import backtests
+from storage.decisions.backtests import Against, Knowledge, Request
 from storage.jobs import jobs
 from storage.portfolio import portfolio_jobs
 from storage.portfolio.portfolio_jobs import (
@@ -90,6 +92,25 @@ def listed(store: Store, job: PortfolioJob, change: str | None = None, page: Pag
         listing = portfolio_jobs.listing(r, job, change)
     frames = portfolio_jobs.rows_of(store.lake, listing, page)
     return [number for frame in frames for number in frame["customer_number"]]
+
+
+def test_the_newest_finished_backtest_of_a_version_is_found_on_either_side(store: Store, client_id: UUID) -> None:
+    def finished(against: Against, other: int | None, version: int = 2, **also: Any) -> UUID:
+        wanted = Request(against, other, (NOW.date(),), Knowledge.NOW, {})
+        job = asked(store, client_id, request=wanted.as_json(), version=version, **also)
+        return end(store, job, {}).job_id
+
+    def latest(version: int) -> UUID | None:
+        with store.db.reading() as r:
+            return backtests.latest_of_version(r, SUBJECT, version)
+
+    both = finished(Against.VERSION, 1)
+    finished(Against.CHALLENGER, None)
+    finished(Against.VERSION, 1, subject_id=UUID(int=8))
+    asked(store, client_id, request=Request(Against.VERSION, 1, (NOW.date(),), Knowledge.NOW, {}).as_json())
+    assert [latest(version) for version in (1, 2, 3, 12)] == [both, both, None, None]
+    newer = finished(Against.RECORDED, None)
+    assert [latest(version) for version in (1, 2)] == [both, newer]
 
 
 def test_a_requested_job_is_read_back_unchanged(store: Store, client_id: UUID) -> None:

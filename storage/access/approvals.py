@@ -130,8 +130,27 @@ def decline(w: Writing, approval: Approval, reason: str, who: str, now: datetime
     return _decide(w, approval, ApprovalStatus.DECLINED, who, now, reason)
 
 
+def withdraw(w: Writing, approval: Approval, who: str, now: datetime) -> Approval:
+    """Withdraw a pending request.
+
+    Raises:
+        Conflict: it isn't pending any more, or somebody else than `who` requested it.
+    """
+    _lock(w, approval)
+    if approval.requested_by != who:
+        raise Conflict("Approval.OtherPerson", "Only the person or key that requested it can withdraw it.")
+    return _decide(w, approval, ApprovalStatus.WITHDRAWN, who, now)
+
+
 def _lock_for(w: Writing, approval: Approval, who: str) -> None:
-    """Lock a pending request for a decision by `who`. Other decisions on it wait until this transaction ends.
+    """Lock a pending request for a decision by `who`, who must not have requested it."""
+    _lock(w, approval)
+    if approval.requested_by == who:
+        raise Conflict("Approval.SamePerson", "Another person or key than the requester must decide.")
+
+
+def _lock(w: Writing, approval: Approval) -> None:
+    """Lock a pending request. Other decisions on it wait until this transaction ends.
 
     The client is locked first, as in `request` and by actions that lock it.
     """
@@ -140,8 +159,6 @@ def _lock_for(w: Writing, approval: Approval, who: str) -> None:
     status = w.execute(query.with_for_update()).scalar_one()
     if status != ApprovalStatus.PENDING:
         raise Conflict("Approval.Decided", f"The request is no longer pending: it is {status}.")
-    if approval.requested_by == who:
-        raise Conflict("Approval.SamePerson", "Another person or key than the requester must decide.")
 
 
 def _decide(

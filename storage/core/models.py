@@ -132,6 +132,7 @@ class ApprovalStatus(StrEnum):
     APPROVED = "approved"
     DECLINED = "declined"
     SUPERSEDED = "superseded"  # by a later request for the same subject
+    WITHDRAWN = "withdrawn"  # by whoever requested it
 
 
 class DeliveryStatus(StrEnum):

@@ -42,6 +42,7 @@ NO_LONGER = (
 
 router = APIRouter(route_class=Route, prefix="/v1/approvals", tags=["Approvals"])
 Reader = Annotated[Caller, Depends(Allow("customer:work", *SCOPES))]
+Requester = Reader
 Approver = Annotated[Caller, Depends(Allow(*SCOPES))]
 
 
@@ -96,6 +97,19 @@ def decline_request(caller: Approver, approval_id: ApprovalId, sent: SentDecline
         declined = approvals.decline(w, found, sent.reason, caller.actor.who, caller.now)
         replace(caller, performs=declined).audit(w, "Approval.Declined")
         return answer(describe_approval(declined, users.names(w, caller.client_id)))
+
+
+@router.post(
+    "/{approvalId}/withdraw",
+    response_model=enveloped(ApprovalView),
+    responses=shows(200, "withdrawn") | refuses("Approval.OtherPerson", "Approval.Decided"),
+)
+def withdraw_request(caller: Requester, approval_id: ApprovalId) -> Response:
+    """Withdraw a request, by the person or key that made it: its action is not performed."""
+    with caller.writing() as w:
+        withdrawn = approvals.withdraw(w, caller.approval(w, approval_id), caller.who, caller.now)
+        caller.audit(w, "Approval.Withdrawn", approvalId=withdrawn.approval_id)
+        return answer(describe_approval(withdrawn, users.names(w, caller.client_id)))
 
 
 def _require_action(caller: Caller, found: Approval) -> Approval:

@@ -1,4 +1,4 @@
-"""Approvals: what others requested, to approve or decline."""
+"""Approvals: what others requested, to approve or decline, and own requests, to withdraw."""
 
 from typing import Annotated, Any
 
@@ -39,6 +39,12 @@ async def approve(page: SignedIn, approval_id: str) -> Response:
 async def decline(page: SignedIn, approval_id: str) -> Response:
     reason = {"reason": str((await page.form()).get("reason", ""))}
     return await _decide(page, approval_id, "decline", reason, "It is declined.")
+
+
+@router.post("/approvals/{approval_id}/withdraw")
+async def withdraw(page: SignedIn, approval_id: str) -> Response:
+    await page.form()
+    return await _decide(page, approval_id, "withdraw", None, "It is withdrawn.")
 
 
 async def _decide(page: Page, approval_id: str, how: str, body: Any, said: str) -> Response:

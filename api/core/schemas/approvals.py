@@ -23,7 +23,9 @@ class ApprovalView(View):
         description="publish: a version of a decision policy; override: a decision; activate: a ruleset, created or "
         "replaced."
     )
-    status: ApprovalStatus = Field(description="superseded: by a later request for the same subject.")
+    status: ApprovalStatus = Field(
+        description="superseded: by a later request for the same subject; withdrawn: by the requester."
+    )
     subject: Mapping[str, str] = Field(
         description="Ids by name: `policyId` and `slug`; `evaluationId` and `customerId`; or `rulesetId` (absent for a "
         "new one) and `slug`."
@@ -35,7 +37,7 @@ class ApprovalView(View):
     requested_by: str = Field(description="Id of the person or API key.")
     requested_by_name: str | None = Field(description="Name of the person; null for a key.")
     requested_at: datetime
-    decided_by: str | None = Field(description="Who approved or declined, or sent the later request.")
+    decided_by: str | None = Field(description="Who approved, declined or withdrew it, or sent the later request.")
     decided_by_name: str | None
     decided_at: datetime | None
     reason: str | None = Field(description="Why it was declined.")

@@ -2860,7 +2860,7 @@ class WrittenNoteView(TypedDict):
 ActorKind = Literal["user", "key", "operator", "service", "anonymous", "unknown"]
 Against = Literal["version", "recorded", "challenger"]
 ApprovalKind = Literal["publish", "override", "activate"]
-ApprovalStatus = Literal["pending", "approved", "declined", "superseded"]
+ApprovalStatus = Literal["pending", "approved", "declined", "superseded", "withdrawn"]
 Cause = Literal["data", "time"]
 DeliveryStatus = Literal["due", "sending", "delivered", "retrying", "failed", "cancelled"]
 EntryKind = Literal[

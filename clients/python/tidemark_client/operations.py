@@ -1170,7 +1170,7 @@ def list_approvals(
     page: int | None = None,
     count: int | None = None,
     kind: Literal["publish", "override", "activate"] | None = None,
-    status: Literal["pending", "approved", "declined", "superseded"] | None = None,
+    status: Literal["pending", "approved", "declined", "superseded", "withdrawn"] | None = None,
 ) -> PagedRequest[models.ApprovalListView, models.ApprovalView]:
     """List requests for actions that need a second person or key, newest first, with what became of them."""
     return PagedRequest(
@@ -1198,6 +1198,11 @@ def decline_request(approval_id: str, body: models.SentDecline) -> Request[model
     It needs the scope of the action, and another person or key than the requester's.
     """
     return Request("POST", f"/v1/approvals/{path_part(approval_id)}/decline", body=body)
+
+
+def withdraw_request(approval_id: str) -> Request[models.ApprovalView]:
+    """Withdraw a request, by the person or key that made it: its action is not performed."""
+    return Request("POST", f"/v1/approvals/{path_part(approval_id)}/withdraw")
 
 
 def create_subscription(body: models.NewSubscription) -> Request[models.CreatedSubscriptionView]:

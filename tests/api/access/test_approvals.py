@@ -65,6 +65,9 @@ class Lender:
     def decline(self, approval_id: str, by: Client | None = None) -> requests.Response:
         return (by or self.second).post(f"/v1/approvals/{approval_id}/decline", {"reason": "Not yet."})
 
+    def withdraw(self, approval_id: str, by: Client | None = None) -> requests.Response:
+        return (by or self.first).post(f"/v1/approvals/{approval_id}/withdraw")
+
     def status(self, approval_id: str) -> str:
         return str(data(self.second.get(f"/v1/approvals/{approval_id}"))["status"])
 
@@ -227,6 +230,21 @@ def test_a_declined_request_is_not_performed(lender: Lender) -> None:
     assert data(lender.first.get("/v1/monitoring/rulesets"))["totalCount"] == 0
 
 
+def test_a_withdrawn_request_is_not_performed(lender: Lender) -> None:
+    for approval_id in lender.requests_of_each_kind().values():
+        assert refusal(lender.withdraw(approval_id, by=lender.second)) == (409, "Approval.OtherPerson")
+        withdrawn = data(lender.withdraw(approval_id))
+        assert (withdrawn["status"], withdrawn["decidedBy"]) == ("withdrawn", withdrawn["requestedBy"])
+        for decide in (lender.approve, lender.decline, lender.withdraw):
+            assert refusal(decide(approval_id)) == (409, "Approval.Decided")
+        entry = ("Approval.Withdrawn", withdrawn["requestedBy"], {"approvalId": approval_id})
+        assert trail(lender.store, lender.first)[-1] == entry
+    assert lender.first.get("/v1/decision-policies/overdraft").status_code == 404
+    assert data(lender.first.get("/v1/monitoring/rulesets"))["totalCount"] == 0
+    assert data(lender.first.get("/v1/approvals?status=withdrawn"))["totalCount"] == 3
+    requested(lender.publish())  # it can be requested again
+
+
 def test_only_the_scope_of_the_action_can_decide(store: Store, lender: Lender) -> None:
     ids = lender.requests_of_each_kind()
     for kind, approval_id in ids.items():
@@ -245,6 +263,7 @@ def test_another_client_finds_no_approval(lender: Lender, other_client: Client) 
             other_client.get(f"/v1/approvals/{approval_id}"),
             lender.approve(approval_id, by=other_client),
             lender.decline(approval_id, by=other_client),
+            lender.withdraw(approval_id, by=other_client),
         ):
             assert refusal(answer) == (404, "Approval.NotFound")
     assert data(other_client.get("/v1/approvals"))["totalCount"] == 0

@@ -113,6 +113,14 @@ def test_a_second_person_approves(desk: Desk) -> None:
     assert "reason is text" in shown(desk.second.post(f"{by_kind['activate']}/decline"), 400)
     assert "It is declined." in shown(desk.second.post(f"{by_kind['activate']}/decline", reason=HOSTILE))
     assert states(desk.client, SLUG) == {1: "retired", 2: "published"}
+    desk.save(as_text(notes="A third version."))
+    first.post(f"/policies/{SLUG}/publish", version=3)
+    [asked] = desk.client.get("/v1/approvals?status=pending").json()["data"]["approvals"]
+    path = f"/approvals/{asked['approvalId']}/withdraw"
+    assert "Withdraw" not in shown(desk.second.get("/approvals")).replace("Withdrawn", "")
+    assert "Only the person or key" in shown(desk.second.post(path), 409)
+    assert "Withdraw" in shown(first.get("/approvals")).replace("Withdrawn", "")
+    assert "It is withdrawn." in shown(first.post(path))
     assert "Nothing waits for an approval." in shown(first.get("/approvals"))
     declined = shown(first.get("/approvals?status=declined"))
     assert "declined by Ada, approver" in declined

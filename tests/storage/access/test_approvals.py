@@ -117,6 +117,44 @@ def test_of_two_approvers_at_once_one_decides(store: Store, now: datetime) -> No
     assert read(store, made).decided_by == decider
 
 
+def test_the_requester_withdraws_a_pending_request(store: Store, now: datetime) -> None:
+    client_id, later = a_client(store, now), now + timedelta(hours=1)
+    made = requested(store, client_id, a_request(), now)
+    with store.db.writing() as w:
+        assert refusal(lambda: approvals.withdraw(w, made, "second", later)) == "Approval.OtherPerson"
+        approvals.withdraw(w, made, "first", later)
+    found = read(store, made)
+    assert (found.status, found.decided_by, found.decided_at) == (ApprovalStatus.WITHDRAWN, "first", later)
+    with store.db.writing() as w:
+        assert refusal(lambda: approvals.withdraw(w, made, "first", later)) == "Approval.Decided"
+        assert refusal(lambda: approvals.approve(w, made, "second", later)) == "Approval.Decided"
+        assert refusal(lambda: approvals.decline(w, made, "No", "second", later)) == "Approval.Decided"
+    again = requested(store, client_id, a_request(), later)
+    assert again.approval_id != made.approval_id
+    with store.db.writing() as w:
+        approvals.approve(w, again, "second", later)
+        assert refusal(lambda: approvals.withdraw(w, again, "first", later)) == "Approval.Decided"
+
+
+def test_of_a_withdrawal_and_approvals_at_once_one_succeeds(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    for nth in range(5):
+        made = requested(store, client_id, a_request(subject_id=f"p-{nth}"), now)
+
+        def decide(who: str, made: Approval = made) -> str:
+            act = approvals.withdraw if who == "first" else approvals.approve
+            try:
+                with store.db.writing() as w:
+                    return str(act(w, made, who, now).status)
+            except Conflict as refused:
+                return refused.code
+
+        with ThreadPoolExecutor(4) as threads:
+            results = list(threads.map(decide, ("second", "first", "third", "first")))
+        [done] = [each for each in results if each != "Approval.Decided"]
+        assert read(store, made).status == done
+
+
 def test_of_two_requests_at_once_one_is_pending(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     with ThreadPoolExecutor(8) as threads:

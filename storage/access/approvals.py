@@ -98,6 +98,7 @@ def find(
     *,
     kind: ApprovalKind | None = None,
     status: ApprovalStatus | None = None,
+    subject_id: str | None = None,
     page: Page | None = None,
 ) -> Paged[Approval]:
     """Return the client's approvals, newest first."""
@@ -106,6 +107,8 @@ def find(
         query = query.where(approvals.c.kind == kind)
     if status is not None:
         query = query.where(approvals.c.status == status)
+    if subject_id is not None:
+        query = query.where(approvals.c.subject_id == subject_id)
     rows = r.execute(limited(query.order_by(approvals.c.number.desc()), page))
     return Paged([_approval(row) for row in rows], total_of(r, query), page)
 

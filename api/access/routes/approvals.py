@@ -50,7 +50,9 @@ Approver = Annotated[Caller, Depends(Allow(*SCOPES))]
 def list_approvals(caller: Reader, query: Annotated[WhichApprovals, Query()]) -> Response:
     """List requests for actions that need a second person or key, newest first, with what became of them."""
     with caller.reading() as r:
-        found = approvals.find(r, caller.client_id, kind=query.kind, status=query.status, page=query.asked())
+        subject_id = None if query.subject is None else str(query.subject)
+        which = {"kind": query.kind, "status": query.status, "subject_id": subject_id}
+        found = approvals.find(r, caller.client_id, **which, page=query.asked())
         names = users.names(r, caller.client_id)
     return answer({"approvals": [describe_approval(each, names) for each in found.items], **totals(found)})
 

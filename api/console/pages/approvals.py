@@ -23,9 +23,10 @@ async def show_approvals(
     page: SignedIn,
     status: Annotated[str, Query()] = "pending",
     kind: Annotated[str, Query()] = "",
+    subject: Annotated[str, Query()] = "",
     number: Annotated[str, Query(alias="page")] = "1",
 ) -> Response:
-    found = await page.get("approvals", status=status, kind=kind, page=number, count=ON_PAGE)
+    found = await page.get("approvals", status=status, kind=kind, subject=subject, page=number, count=ON_PAGE)
     return _list(page, found, {"status": status, "kind": kind})
 
 

@@ -152,6 +152,7 @@ async def _decision_page(
     customer = await page.get("customer", found["customerId"])
     record = found["record"]
     answer, metrics = record["answer"], await _metrics(page, found)
+    pending = await _pending_override(page, evaluation_id)
     is_real = not found["whatIf"] and found["shadowOf"] is None
     outcome = found["overriddenOutcome"] or found["outcome"]
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
@@ -172,10 +173,21 @@ async def _decision_page(
             {**step, "rules": [_rule(each, metrics) for each in step["rules"]]} for step in record["trace"]["steps"]
         ],
         is_real=is_real,
+        pending=pending,
+        names=await page.names([] if pending is None else [pending["requestedBy"]]),
         has_letter=is_real and outcome != INDETERMINATE,
         fault=fault,
         sent=sent or {"outcome": "", "reason": "", "decidedBy": page.session.user.name},
     )
+
+
+async def _pending_override(page: Page, evaluation_id: str) -> Mapping[str, Any] | None:
+    """Return the request for an override of the decision that waits for a second person."""
+    if not page.may("customer:work"):
+        return None
+    which = {"kind": "override", "status": "pending", "subject": evaluation_id}
+    found: Sequence[Mapping[str, Any]] = (await page.get("approvals", **which, page=1, count=1))["approvals"]
+    return found[0] if found else None
 
 
 async def _metrics(page: Page, found: Mapping[str, Any]) -> dict[str, Any]:

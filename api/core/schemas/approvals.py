@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.rules import choice_parameter, masked, required_text
+from api.core.schemas.rules import choice_parameter, identifier_parameter, masked, required_text
 from storage.access.approvals import Approval
 from storage.core.models import ApprovalKind, ApprovalStatus
 
@@ -62,6 +62,12 @@ class WhichApprovals(Paging):
     status: Annotated[
         ApprovalStatus | None,
         choice_parameter("status", "Approval.InvalidStatus", ApprovalStatus, "Only requests in this status."),
+    ] = None
+    subject: Annotated[
+        UUID | None,
+        identifier_parameter(
+            "subject", "Approval.InvalidSubject", "Only requests about this evaluation, policy or stored ruleset."
+        ),
     ] = None
 
 

@@ -293,7 +293,15 @@ def test_the_list_has_filters_and_pages(lender: Lender) -> None:
     ):
         listed = data(lender.second.get(f"/v1/approvals{query}"))["approvals"]
         assert [each["approvalId"] for each in listed] == [ids[kind] for kind in kinds], query
-    for query, code in (("?status=open", "Approval.InvalidStatus"), ("?kind=x", "Approval.InvalidKind")):
+    [override] = data(lender.second.get("/v1/approvals?kind=override"))["approvals"]
+    evaluation_id = override["subject"]["evaluationId"]
+    for query, count in ((f"?subject={evaluation_id}", 1), (f"?subject={evaluation_id}&status=declined", 0)):
+        assert data(lender.second.get(f"/v1/approvals{query}"))["totalCount"] == count
+    for query, code in (
+        ("?status=open", "Approval.InvalidStatus"),
+        ("?kind=x", "Approval.InvalidKind"),
+        ("?subject=x", "Approval.InvalidSubject"),
+    ):
         assert refusal(lender.second.get(f"/v1/approvals{query}")) == (400, code)
 
 

@@ -131,7 +131,22 @@ def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None
     assert "reason is text" in shown(approver.post(f"{address}/override", **said | {"reason": ""}), 400)
     require_approvals(place.store, place.client, ApprovalKind.OVERRIDE)
     assert "somebody else must approve it" in shown(approver.post(f"{address}/override", **said))
-    assert "Decision: Blocked" in shown(approver.get(address))
+    asked = {"reason": f"Seen: {HOSTILE}", "outcome": "conditional"}
+    assert "somebody else must approve it" in shown(approver.post(f"{address}/override", **said | asked))
+    for visitor in (approver, analyst):
+        text = shown(visitor.get(address))
+        assert "Decision: Blocked" in text
+        assert "An override waits for a second person To Conditional Seen:" in text
+        assert "Requested by Ada, approver" in text
+    assert "An override waits" not in shown(approver.get(place.decided()))
+    found = re.search('href="(/approvals[^"]+)"', approver.get(address).text)
+    assert found is not None
+    listed = approver.get(found[1].replace("&amp;", "&"))
+    assert "Override a decision: Conditional" in shown(listed)
+    withdrawal = re.search('action="(/approvals/[^"]+/withdraw)"', listed.text)
+    assert withdrawal is not None
+    approver.post(withdrawal[1])
+    assert "An override waits" not in shown(approver.get(address))
     require_approvals(place.store, place.client)
     text = shown(approver.post(f"{address}/override", **said))
     for words in ("The decision is overridden.", "Decision: Proceed", "own outcome was Blocked", "J. Citizen"):

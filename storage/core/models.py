@@ -1067,6 +1067,8 @@ work_items = Table(
     Index("ix_work_items_client_id_kind_number", "client_id", "kind", "number"),
     Index("ix_work_items_customer_number_subject_id", "customer_number", "subject_id", "number"),
     Index("ix_work_items_subject_id_number", "subject_id", "number"),
+    Index("ix_work_items_client_id_snoozed_until", "client_id", "snoozed_until",
+          sqlite_where=text("snoozed_until IS NOT NULL"), postgresql_where=text("snoozed_until IS NOT NULL")),
 )  # fmt: skip
 
 # What people did with work items. The last action of each kind applies.
@@ -1158,7 +1160,7 @@ customer_summaries = Table(
     Column("data_through", Date),  # of the newest stored report
     Column("evaluation_number", ForeignKey("evaluations.number")),  # the last decision; no what-if, no challenger's
     Column("outcome", String(16)),  # of that, or of its last override
-    Column("open_alerts", Integer, nullable=False),  # rules that fired and were not reset since
+    Column("open_alerts", Integer, nullable=False),  # neither acknowledged, closed nor snoozed
     *(
         Index(f"ix_customer_summaries_{name}", "client_id", name, "customer_number",
               postgresql_ops={name: "NULLS FIRST"})  # as SQLite sorts

@@ -24,7 +24,7 @@ from storage.core.models import (
     decision_overrides,
     evaluations,
     reports,
-    rule_states,
+    work_items,
 )
 
 SLICE: Final = 2_000  # customers in one statement
@@ -71,6 +71,12 @@ def _outcome() -> ColumnElement[str]:
     return _of_last_decision(func.coalesce(last, evaluations.c.outcome))
 
 
+# An alert whose snooze has ended is counted from `items.end_snoozes` on, so that no summary depends on the time.
+_OPEN_ALERT: Final = (
+    work_items.c.kind == "alert",
+    work_items.c.state == "open",
+    work_items.c.snoozed_until.is_(None),
+)
 _DERIVED: Final[Mapping[str, ColumnElement[Any]]] = {
     "rating": _member("risk", "rating"),
     "risk_value": cast(_member("risk", "value"), Float),
@@ -81,7 +87,7 @@ _DERIVED: Final[Mapping[str, ColumnElement[Any]]] = {
     "data_through": _of_reports(func.max(reports.c.data_through)),
     "evaluation_number": _of_last_decision(evaluations.c.number),
     "outcome": _outcome(),
-    "open_alerts": _of_customer(func.count(), rule_states.c.customer_number == _ROW.customer_number),
+    "open_alerts": _of_customer(func.count(), work_items.c.customer_number == _ROW.customer_number, *_OPEN_ALERT),
 }
 OF_REPORTS: Final = {
     "risk": ("rating", "risk_value", "calibration", "report_status", "data_through"),

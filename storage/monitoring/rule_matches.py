@@ -28,7 +28,6 @@ from pipelines.vocabulary.errors import Corrupt, NotFound
 from storage.core.database import UNREACHABLE, AnyRow, AnySelect, Reading, Writing, insert_into, values_of
 from storage.core.models import customers, monitoring_rulesets, rule_counts, rule_matches, rule_states
 from storage.core.paging import Page, Paged, limited, total_of
-from storage.customers import summaries
 from storage.customers.customers import Customer
 from storage.monitoring import attributes, rulesets
 from storage.monitoring.rulesets import StoredRuleset
@@ -92,8 +91,6 @@ def apply_ruleset_evaluation(
             _reset(w, decision.moves.reset)
             _fire(w, decision.matches, now)
             _count(w, decision.moves.counts, evaluated.as_of)
-            changed = {*decision.moves.reset["customer_number"], *(match.customer_number for match in decision.matches)}
-            summaries.refresh(w, changed, summaries.OF_ALERTS)
     except UNREACHABLE:
         raise
     except (Exception, pl.exceptions.PanicException) as error:

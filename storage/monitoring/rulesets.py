@@ -30,7 +30,6 @@ from storage.access import keys
 from storage.core.database import AnySelect, Reading, Writing, insert_into
 from storage.core.models import customers, monitoring_ruleset_versions, monitoring_rulesets, rule_states
 from storage.core.paging import Page, Paged, limited, total_of
-from storage.customers import summaries
 from storage.customers.customers import Customer, numbers
 from storage.monitoring import evaluation_requests
 
@@ -331,9 +330,7 @@ def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> Non
 def _delete_states(w: Writing, stored: StoredRuleset, but: Sequence[str]) -> None:
     """Delete the states of the ruleset's rules, except of those in `but`."""
     gone = and_(rule_states.c.ruleset_id == stored.ruleset_id, rule_states.c.rule.not_in(but))
-    concerned = w.execute(select(rule_states.c.customer_number).where(gone).distinct()).scalars().all()
     w.execute(delete(rule_states).where(gone))
-    summaries.refresh(w, concerned, summaries.OF_ALERTS)
 
 
 def _set_archived(w: Writing, stored: StoredRuleset, at: datetime | None, now: datetime) -> StoredRuleset:

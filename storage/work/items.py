@@ -23,6 +23,7 @@ from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.core.models import customers, evaluations, monitoring_rulesets, policies, rule_matches, work_actions
 from storage.core.models import work_items as items
 from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers import summaries
 from storage.customers.customers import Customer
 
 UNDECIDED = ("conditional", INDETERMINATE)  # outcomes that leave something to a person
@@ -118,6 +119,7 @@ NOBODY = Unassigned()
 def open_alerts(w: Writing, new: Sequence[NewItem]) -> None:
     """Open the items of new matches."""
     w.execute(insert(items), [{**vars(each), "state": ItemState.OPEN} for each in new])
+    summaries.refresh(w, {each.customer_number for each in new}, summaries.OF_ALERTS)
 
 
 def replace_decision(w: Writing, new: NewItem, outcome: str) -> None:
@@ -158,12 +160,36 @@ def act(w: Writing, client_id: UUID, item_id: UUID, action: Action, who: str, no
     recorded = {"item_id": item_id, "customer_number": row.customer_number, "at": now, "who": who}
     w.execute(insert(work_actions).values(**vars(action), **recorded))
     w.execute(update(items).where(items.c.number == row.number).values(_changed(action)))
+    if row.kind == ItemKind.ALERT:
+        summaries.refresh(w, [row.customer_number], summaries.OF_ALERTS)
 
 
 def _changed(action: Action) -> dict[str, Any]:
     if action.action is ItemAction.ASSIGN:
         return {"assignee": action.assignee}
     return {"state": STATE_AFTER[action.action], "snoozed_until": action.until}
+
+
+def has_ended_snoozes(r: Reading, client_id: UUID, now: datetime) -> bool:
+    """Return whether `end_snoozes` has something to do."""
+    return r.execute(select(items.c.number).where(*_ended_snoozes(client_id, now)).limit(1)).first() is not None
+
+
+def end_snoozes(w: Writing, client_id: UUID, now: datetime) -> None:
+    """Count the client's alerts whose snooze has ended as open again in its customers' summaries.
+
+    Everything else compares the end of a snooze with the time, so that it needs no such step.
+    """
+    ended = select(items.c.number, items.c.customer_number).where(*_ended_snoozes(client_id, now))
+    rows = w.execute(ended.order_by(items.c.number).with_for_update()).all()
+    for start in range(0, len(rows), summaries.SLICE):
+        numbers = [row.number for row in rows[start : start + summaries.SLICE]]
+        w.execute(update(items).where(items.c.number.in_(numbers)).values(snoozed_until=None))
+    summaries.refresh(w, {row.customer_number for row in rows}, summaries.OF_ALERTS)
+
+
+def _ended_snoozes(client_id: UUID, now: datetime) -> Sequence[ColumnElement[bool]]:
+    return items.c.client_id == client_id, items.c.snoozed_until <= now
 
 
 # Reading

@@ -108,7 +108,7 @@ class CustomerSummaryView(CustomerView):
     last_submission_at: datetime | None
     transaction_count: int = Field(validation_alias="enriched_rows")
     last_decision: LastDecisionView | None = Field(description="No what-if, no challenger's.")
-    open_alerts: int = Field(description="Monitoring rules that fired and were not reset since.")
+    open_alerts: int = Field(description="Alerts that nobody has acknowledged, closed or snoozed.")
 
 
 class CustomerSummaryListView(Counts):

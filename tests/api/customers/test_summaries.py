@@ -2,11 +2,14 @@
 filters.
 """
 
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy import update
 
+from storage.core.models import work_items
 from storage.core.store import Store
 from tests.api.conftest import ABN, Belongings, Client
 from tests.api.reports.test_reports import DATA
@@ -60,7 +63,28 @@ def test_decision_and_alerts_are_shown(store: Store, client: Client) -> None:
     [found] = listed(client, "outcome=blocked&openAlerts=true")
     assert found["lastDecision"] == {**shown, "outcome": "blocked"}
     assert client.post(f"/v1/monitoring/rulesets/{own['rulesetId']}/archive").ok
-    assert listed(client, "openAlerts=true") == []
+    assert len(listed(client, "openAlerts=true")) == 1  # the alert waits for a person all the same
+
+
+def test_open_alerts_are_those_of_the_list_of_alerts(store: Store, client: Client) -> None:
+    own = Belongings(store, client)
+    actions = f"/v1/alerts/{own['matchId']}/actions"
+    for sent in (
+        {"action": "acknowledge"},
+        {"action": "reopen"},
+        {"action": "close", "reason": "Seen."},
+        {"action": "reopen"},
+        {"action": "snooze", "until": "2036-01-01T00:00:00Z"},
+    ):
+        assert client.post(actions, sent).ok
+        of_alerts = client.get("/v1/alerts?state=open&page=1").json()["data"]["totalCount"]
+        [found] = listed(client)
+        assert found["openAlerts"] == of_alerts == (sent["action"] == "reopen")
+    with store.db.writing() as w:  # as if the time had come
+        w.execute(update(work_items).values(snoozed_until=datetime.now(UTC)))
+    [found] = listed(client, "openAlerts=true")
+    assert found["openAlerts"] == 1
+    assert client.get(f"/v1/customer/{found['customerId']}/summary").json()["data"] == found
 
 
 def test_search_finds_parts_in_any_case(client: Client, other_client: Client) -> None:

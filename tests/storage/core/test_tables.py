@@ -59,6 +59,7 @@ CONDITIONS: Final = {
     "ix_locations_replaced_at": "replaced_at IS NOT NULL",
     "uq_approvals_pending": "status = 'pending'",
     "ix_work_items_assigned": "state <> 'closed'",
+    "ix_work_items_client_id_snoozed_until": "snoozed_until IS NOT NULL",
     "ix_work_items_waiting": "state <> 'closed'",
     "uq_attachments_path": "path IS NOT NULL",
     "uq_portfolio_tables_current": "replaced_at IS NULL",

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import pytest
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, inspect, select, text, update
 
 from pipelines.vocabulary.report_status import ReportStatus
 from storage.core import paging
@@ -28,7 +28,7 @@ from storage.core.models import (
     decision_overrides,
     evaluations,
     reports,
-    rule_states,
+    work_items,
 )
 from storage.core.paging import Page
 from storage.core.store import Store
@@ -43,6 +43,8 @@ from storage.monitoring import rulesets
 from storage.monitoring.rulesets import StoredRuleset
 from storage.reports import reports as stored_reports
 from storage.reports.reports import NewReport
+from storage.work import items
+from storage.work.items import Action, ItemAction
 from tests.storage.decisions.test_policies import saved
 from tests.storage.examples import ABN, a_client, a_submission
 from tests.storage.values import commit, on_postgresql, on_sqlite, plans_of
@@ -77,7 +79,8 @@ class Lender:
     def act(self) -> None:
         """Do one of the things that change what summaries follow from."""
         self.now += timedelta(hours=1)
-        self.drawn.choice((self.create, self.enrich, self.report, self.fail, self.evaluate, self.watch, self.settle))()
+        acts = (self.create, self.enrich, self.report, self.fail, self.evaluate, self.watch, self.settle, self.work)
+        self.drawn.choice(acts)()
 
     def some(self) -> list[Customer]:
         return self.drawn.sample(self.customers, self.drawn.randint(1, len(self.customers)))
@@ -169,6 +172,17 @@ class Lender:
                 changed = a_ruleset(*rules, slug=before.ruleset.slug)
                 self.rulesets[nth] = rulesets.replace(w, current, changed, "test", self.now)
 
+    def work(self) -> None:
+        """Act on some alerts, and end the snoozes that are over."""
+        until = self.now + timedelta(hours=2)
+        with self.store.db.writing() as w:
+            items.end_snoozes(w, self.client_id, self.now)
+            found = items.find_alerts(w, self.client_id, self.now).items
+            for alert in self.drawn.sample(found, min(3, len(found))):
+                action = self.drawn.choice([*ItemAction])
+                act = Action(action, until if action is ItemAction.SNOOZE else None)
+                items.act(w, self.client_id, alert.item_id, act, "dana", self.now)
+
 
 def expected(r: Reading) -> dict[int, dict[str, Any]]:
     """Compute all summaries from the other tables, in plain Python."""
@@ -181,7 +195,11 @@ def expected(r: Reading) -> dict[int, dict[str, Any]]:
         for row in r.execute(select(evaluations).order_by("number"))
         if not row.what_if and row.shadow_of is None
     }
-    states = [row.customer_number for row in r.execute(select(rule_states))]
+    open_alerts = [
+        row.customer_number
+        for row in r.execute(select(work_items))
+        if (row.kind, row.state, row.snoozed_until) == ("alert", "open", None)
+    ]
     return {
         row.number: {
             "customer_number": row.number,
@@ -193,7 +211,7 @@ def expected(r: Reading) -> dict[int, dict[str, Any]]:
             "outcome": overrides.get(decisions[row.number].evaluation_id, decisions[row.number].outcome)
             if row.number in decisions
             else None,
-            "open_alerts": states.count(row.number),
+            "open_alerts": open_alerts.count(row.number),
         }
         for row in r.execute(select(customers))
     }
@@ -247,11 +265,75 @@ def test_summaries_of_existing_customers_are_filled_in_by_the_migration(store: S
     with store.db.writing() as w:
         before = summaries_in(w)
         customer_summaries.drop(w)
-        w.execute(text("DROP INDEX ix_evaluations_client_id_at"))
+        for name in ("ix_evaluations_client_id_at", "ix_work_items_client_id_snoozed_until"):
+            w.execute(text(f"DROP INDEX {name}"))
         with Operations.context(MigrationContext.configure(w)):
-            import_module("storage.core.migrations.versions.0008_customer_summaries").upgrade()
+            for name in ("0008_customer_summaries", "0014_open_alerts"):
+                import_module(f"storage.core.migrations.versions.{name}").upgrade()
+        made = {each["name"] for each in inspect(w).get_indexes("work_items")}
+        assert "ix_work_items_client_id_snoozed_until" in made
     with store.db.reading() as r:
         assert summaries_in(r) == before == expected(r)
+
+
+def test_an_alert_is_open_until_somebody_acts_on_it_and_again_after_a_snooze(store: Store, now: datetime) -> None:
+    lender = Lender(store, now, 9)
+    [customer] = lender.customers
+    holds: dict[tuple[Customer, StoredRuleset, str], bool | None] = {
+        (customer, each, "A"): True for each in lender.rulesets
+    }
+    one, other = (match.match_id for match in applied(store, an_evaluation(store, now, holds), now).matches)
+    elsewhere = Lender(store, now, 10)
+
+    def shown(at: datetime) -> int:
+        with store.db.writing() as w:
+            for client_id in (elsewhere.client_id, lender.client_id):
+                if items.has_ended_snoozes(w, client_id, at):
+                    items.end_snoozes(w, client_id, at)
+            assert not items.has_ended_snoozes(w, lender.client_id, at)
+            return summary_listing.get(w, customer).open_alerts
+
+    def act(item_id: UUID, action: ItemAction, until: datetime | None = None) -> int:
+        with store.db.writing() as w:
+            items.act(w, lender.client_id, item_id, Action(action, until), "dana", now)
+        return shown(now)
+
+    later = now + timedelta(hours=1)
+    assert shown(now) == 2
+    assert act(one, ItemAction.ASSIGN) == 2
+    assert act(one, ItemAction.ACKNOWLEDGE) == 1
+    assert act(other, ItemAction.SNOOZE, later) == 0
+    assert shown(later - timedelta(seconds=1)) == 0
+    assert shown(later) == 1
+    assert act(other, ItemAction.CLOSE) == 0
+    assert act(one, ItemAction.REOPEN) == 1
+    applied(store, an_evaluation(store, now, dict.fromkeys(holds, False)), now)
+    assert shown(now) == 1  # that the rule was reset doesn't close its alert
+
+
+def test_snoozes_end_while_people_act(store: Store, now: datetime) -> None:
+    lender = Lender(store, now, 11)
+    for _ in range(5):
+        lender.create()
+    holds: dict[tuple[Customer, StoredRuleset, str], bool | None] = {
+        (customer, each, "A"): True for customer in lender.customers for each in lender.rulesets
+    }
+    alerts = [match.match_id for match in applied(store, an_evaluation(store, now, holds), now).matches]
+    for each in alerts:
+        with store.db.writing() as w:
+            items.act(w, lender.client_id, each, Action(ItemAction.SNOOZE, now), "dana", now)
+
+    def step(nth: int) -> None:
+        with store.db.writing() as w:
+            if nth % 3:
+                items.act(w, lender.client_id, alerts[nth % len(alerts)], Action(ItemAction.CLOSE), "dana", now)
+            else:
+                items.end_snoozes(w, lender.client_id, now)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(step, range(3 * len(alerts))))
+    with store.db.reading() as r:
+        assert summaries_in(r) == expected(r)
 
 
 @on_postgresql

@@ -16,11 +16,11 @@ from typing import Final
 
 from starlette.responses import Response
 
-from api.core.schemas.approvals import ApprovalView, describe_approval
+from api.core.schemas.approvals import ApprovalView
 from api.http.answers import accepted
 from api.http.dependencies import Caller
 from api.http.documented import Responses, enveloped
-from storage.access import approvals, users
+from storage.access import approvals
 from storage.access.approvals import Request
 from storage.core.database import Writing
 from storage.core.models import ApprovalKind
@@ -52,5 +52,4 @@ def request(caller: Caller, w: Writing, asked: Request) -> Response:
     if approval.requested_at == caller.now:
         earlier = {} if superseded is None else {"supersededId": superseded.approval_id}
         caller.audit(w, "Approval.Requested", approvalId=approval.approval_id, **asked.subject, **earlier)
-    shown = describe_approval(approval, users.names(w, caller.client_id))
-    return accepted(shown, f"/v1/approvals/{approval.approval_id}")
+    return accepted(ApprovalView.of(approval), f"/v1/approvals/{approval.approval_id}")

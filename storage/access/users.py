@@ -61,12 +61,6 @@ def find(r: Reading, client_id: UUID | None = None, page: Page | None = None) ->
     return Paged([_user(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 
 
-def names(r: Reading, client_id: UUID) -> dict[str, str]:
-    """Return the names of the client's users by their ids, as the audit trail writes them."""
-    rows = r.execute(select(users.c.user_id, users.c.name).where(users.c.client_id == client_id))
-    return {str(user_id): name for user_id, name in rows}
-
-
 def get(r: Reading, user_id: UUID, client_id: UUID | None = None) -> User:
     """Return a user, if it is the client's.
 

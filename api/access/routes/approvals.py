@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.schemas.approvals import ApprovalListView, ApprovalView, SentDecline, WhichApprovals, describe_approval
+from api.core.schemas.approvals import ApprovalListView, ApprovalView, SentDecline, WhichApprovals
 from api.decisions import actions
 from api.http.answers import answer, totals
 from api.http.dependencies import Allow, ApprovalId, Caller
 from api.http.documented import enveloped, refuses, shows
 from api.http.route import Route
 from api.monitoring import rulesets
-from storage.access import approvals, users
+from storage.access import approvals
 from storage.access.approvals import Approval
 from storage.core.database import Writing
 from storage.core.models import ApprovalKind
@@ -53,15 +53,14 @@ def list_approvals(caller: Reader, query: Annotated[WhichApprovals, Query()]) ->
         subject_id = None if query.subject is None else str(query.subject)
         which = {"kind": query.kind, "status": query.status, "subject_id": subject_id}
         found = approvals.find(r, caller.client_id, **which, page=query.asked())
-        names = users.names(r, caller.client_id)
-    return answer({"approvals": [describe_approval(each, names) for each in found.items], **totals(found)})
+    return answer({"approvals": [ApprovalView.of(each) for each in found.items], **totals(found)})
 
 
 @router.get("/{approvalId}", response_model=enveloped(ApprovalView))
 def get_approval(caller: Reader, approval_id: ApprovalId) -> Response:
     """Read a request for an action, and what became of it."""
     with caller.reading() as r:
-        return answer(describe_approval(caller.approval(r, approval_id), users.names(r, caller.client_id)))
+        return answer(ApprovalView.of(caller.approval(r, approval_id)))
 
 
 @router.post(
@@ -81,7 +80,7 @@ def approve_request(caller: Approver, approval_id: ApprovalId) -> Response:
         performing = replace(caller, performs=approved)
         performing.audit(w, "Approval.Approved")
         ACTIONS[approved.kind].perform(performing, w, approved)
-        return answer(describe_approval(approved, users.names(w, caller.client_id)))
+        return answer(ApprovalView.of(approved))
 
 
 @router.post(
@@ -98,7 +97,7 @@ def decline_request(caller: Approver, approval_id: ApprovalId, sent: SentDecline
         found = _require_action(caller, caller.approval(w, approval_id))
         declined = approvals.decline(w, found, sent.reason, caller.actor.who, caller.now)
         replace(caller, performs=declined).audit(w, "Approval.Declined")
-        return answer(describe_approval(declined, users.names(w, caller.client_id)))
+        return answer(ApprovalView.of(declined))
 
 
 @router.post(
@@ -111,7 +110,7 @@ def withdraw_request(caller: Requester, approval_id: ApprovalId) -> Response:
     with caller.writing() as w:
         withdrawn = approvals.withdraw(w, caller.approval(w, approval_id), caller.who, caller.now)
         caller.audit(w, "Approval.Withdrawn", approvalId=withdrawn.approval_id)
-        return answer(describe_approval(withdrawn, users.names(w, caller.client_id)))
+        return answer(ApprovalView.of(withdrawn))
 
 
 def _require_action(caller: Caller, found: Approval) -> Approval:

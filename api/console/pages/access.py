@@ -143,10 +143,11 @@ async def show_audit(page: SignedIn) -> Response:
     found = await page.get(
         "audit", **filters | {"since": _start_of(filters["since"], zone)}, cursor=asked.get("cursor"), count=ROWS
     )
-    people = [(user["userId"], user["name"]) for user in (await page.get("users"))["users"]]
-    keys = [(key["keyId"], f"API key {key['hint']}") for key in (await page.get("keys"))["keys"]]
-    names = await page.names(entry["who"] for entry in found["entries"])
-    actors = [("", "Everybody"), *people, *keys, ("operator", "Operator"), ("service", "Tidemark")]
+    people = [user["userId"] for user in (await page.get("users"))["users"]]
+    keys = [key["keyId"] for key in (await page.get("keys"))["keys"]]
+    whos = [*people, *keys, "operator", "service"]
+    names = await page.names([*whos, *(entry["who"] for entry in found["entries"])])
+    actors = [("", "Everybody"), *((who, names[who]) for who in whos)]
     return page.show("admin-audit.html", found=found, names=names, filters=filters, actors=actors)
 
 

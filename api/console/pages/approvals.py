@@ -27,7 +27,7 @@ async def show_approvals(
     number: Annotated[str, Query(alias="page")] = "1",
 ) -> Response:
     found = await page.get("approvals", status=status, kind=kind, subject=subject, page=number, count=ON_PAGE)
-    return _list(page, found, {"status": status, "kind": kind})
+    return await _list(page, found, {"status": status, "kind": kind})
 
 
 @router.post("/approvals/{approval_id}/approve")
@@ -55,14 +55,15 @@ async def _decide(page: Page, approval_id: str, how: str, body: Any, said: str) 
         if refusal.is_about_access:
             raise
         found = await page.get("approvals", status="pending", page=1, count=ON_PAGE)
-        return _list(page, found, {"status": "pending", "kind": ""}, refusal)
+        return await _list(page, found, {"status": "pending", "kind": ""}, refusal)
     return page.to("/approvals", said)
 
 
-def _list(page: Page, found: Any, asked: dict[str, str], refusal: Refused | None = None) -> Response:
+async def _list(page: Page, found: Any, asked: dict[str, str], refusal: Refused | None = None) -> Response:
     own_id = str(page.session.user.user_id)
     for each in found["approvals"]:
         each["isOwn"] = each["requestedBy"] == own_id
         each["mayDecide"] = each["status"] == "pending" and not each["isOwn"] and page.may(SCOPES[each["kind"]])
+    names = await page.names(each[who] for each in found["approvals"] for who in ("requestedBy", "decidedBy"))
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
-    return page.show("approvals.html", status, found=found, asked=asked, fault=fault)
+    return page.show("approvals.html", status, found=found, names=names, asked=asked, fault=fault)

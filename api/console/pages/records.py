@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from api.console.calls import Refused
-from api.console.pages.work import colleagues, place
+from api.console.pages.work import place
 from api.console.rendering import as_sent
 from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn, local_path
@@ -69,7 +69,7 @@ async def delete_attachment(page: SignedIn, customer_id: str, attachment_id: str
 async def show_history(page: SignedIn, customer_id: str, cursor: Annotated[str, Query()] = "") -> Response:
     customer = await page.get("customer", customer_id)
     found = await page.get("customer", customer_id, "timeline", cursor=cursor)
-    names = (await colleagues(page))["names"]
+    names = await page.names(each["who"] for each in found["entries"])
     return page.show("history.html", customer=customer, found=found, names=names, is_first=not cursor)
 
 
@@ -82,7 +82,7 @@ async def show_monitoring(
 ) -> Response:
     customer = await page.get("customer", customer_id)
     found = await page.get("alerts", customerId=customer_id, state=state, page=number, count=ON_PAGE)
-    names = (await colleagues(page))["names"]
+    names = await page.names(each["assignee"] for each in found["alerts"])
     return page.show("customer-alerts.html", customer=customer, found=found, names=names, state=state)
 
 
@@ -94,5 +94,6 @@ async def _notes_page(
     attachments = await page.get("customer", customer_id, "attachments")
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
     shown = {"notes": notes, "attachments": attachments["attachments"], "fault": fault, "text": text}
-    names = (await colleagues(page))["names"]
+    made = [*notes["notes"], *attachments["attachments"]]
+    names = await page.names(each[who] for each in made for who in ("createdBy", "deletedBy"))
     return page.show("notes.html", status, customer=customer, names=names, here=place(page), **shown)

@@ -1,8 +1,8 @@
 """What waits for people: the queue, and an alert with what its rules read."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -34,8 +34,9 @@ async def show_work(
 ) -> Response:
     found = await page.get("work", kind=kind, assignee=assignee, page=number, count=ON_PAGE)
     waiting = [{**each, "age": age(each["ageSeconds"])} for each in found["items"]]
-    values = {"kind": kind, "assignee": assignee, "here": place(page)}
-    return page.show("work.html", found=found, waiting=waiting, colleagues=await colleagues(page), **values)
+    names = await page.names(each["assignee"] for each in waiting)
+    values = {"kind": kind, "assignee": assignee, "here": place(page), "assignees": await _assignees(page)}
+    return page.show("work.html", found=found, waiting=waiting, names=names, **values)
 
 
 @router.post("/evaluations/{evaluation_id}/assignee")
@@ -94,14 +95,16 @@ async def _alert_page(page: Page, match_id: str, refusal: Refused | None = None)
     notes = await page.get("customer", alert["customerId"], "notes", matchId=match_id)
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
     shown = {"alert": alert, "notes": notes["notes"], "snoozes": SNOOZES.items(), "fault": fault, "here": place(page)}
-    return page.show("alert.html", status, colleagues=await colleagues(page), **shown)
+    acted = (each[who] for each in alert["history"] for who in ("madeBy", "assignee"))
+    noted = (each[who] for each in notes["notes"] for who in ("createdBy", "deletedBy"))
+    names = await page.names([alert["assignee"], *acted, *noted])
+    return page.show("alert.html", status, names=names, assignees=await _assignees(page), **shown)
 
 
-async def colleagues(page: Page) -> Mapping[str, Any]:
-    """Return the client's users: their names by id, and those who may be assigned, as options of a choice."""
+async def _assignees(page: Page) -> Sequence[tuple[str, str]]:
+    """Return whom work can be assigned to, as options of a choice."""
     found = (await page.get("colleagues"))["colleagues"]
-    options = [(each["userId"], each["name"]) for each in found if each["mayWork"]]
-    return {"names": {each["userId"]: each["name"] for each in found}, "options": [("", "Nobody"), *options]}
+    return [("", "Nobody"), *((each["userId"], each["name"]) for each in found)]
 
 
 def age(seconds: int) -> str:

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from api.core.schemas.common import Counts, Paging, Received, View
 from api.core.schemas.rules import choice_parameter, identifier_parameter, masked, required_text
-from storage.access.approvals import Approval
 from storage.core.models import ApprovalKind, ApprovalStatus
 
 MAX_REASON = 2_000  # characters
@@ -34,20 +33,11 @@ class ApprovalView(View):
         description="What is done on approval: `version` is published; `outcome`, `reason` and `decidedBy` override; "
         "`document` is the ruleset, and `replaces` the version it replaces, null for a new one."
     )
-    requested_by: str = Field(description="Id of the person or API key.")
-    requested_by_name: str | None = Field(description="Name of the person; null for a key.")
+    requested_by: str = Field(description="Id of the person or API key. `GET /v1/actors` has names.")
     requested_at: datetime
     decided_by: str | None = Field(description="Who approved, declined or withdrew it, or sent the later request.")
-    decided_by_name: str | None
     decided_at: datetime | None
     reason: str | None = Field(description="Why it was declined.")
-
-
-def describe_approval(approval: Approval, names: Mapping[str, str]) -> ApprovalView:
-    """Return an approval as it is shown. `names`: of the client's users, by their ids."""
-    people = {"requested_by_name": names.get(approval.requested_by)}
-    people["decided_by_name"] = None if approval.decided_by is None else names.get(approval.decided_by)
-    return ApprovalView.of({**vars(approval), **people})
 
 
 class ApprovalListView(Counts):

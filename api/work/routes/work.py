@@ -68,19 +68,12 @@ def list_work(caller: Worker, query: Annotated[WhichWork, Query()]) -> Response:
 
 @router.get("/colleagues", response_model=enveloped(ColleagueListView))
 def list_colleagues(caller: Worker) -> Response:
-    """List the client's users by name, also those that are disabled."""
+    """List the client's users to whom work can be assigned, by name."""
     with caller.reading() as r:
         found = users.find(r, caller.client_id)
-    shown = [
-        ColleagueView(
-            user_id=each.user_id,
-            name=each.name,
-            role=each.role,
-            may_work=each.disabled_at is None and SCOPE in GRANTS[each.role],
-        )
-        for each in sorted(found.items, key=lambda each: each.name.casefold())
-    ]
-    return answer(ColleagueListView(colleagues=shown))
+    able = [each for each in found.items if each.disabled_at is None and SCOPE in GRANTS[each.role]]
+    able.sort(key=lambda each: each.name.casefold())
+    return answer(ColleagueListView(colleagues=[ColleagueView.of(each) for each in able]))
 
 
 @router.put(

@@ -197,12 +197,11 @@ class AlertView(AlertSummaryView):
 
 
 class ColleagueView(View):
-    """A user of the client."""
+    """A user of the client who has the scope `customer:work`."""
 
     user_id: UUID
     name: str
     role: str
-    may_work: bool = Field(description="Whether the user may be assigned: it has the scope `customer:work`.")
 
 
 class ColleagueListView(View):

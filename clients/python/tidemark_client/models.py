@@ -136,10 +136,8 @@ class ApprovalView(TypedDict):
     subject: dict[str, str]
     request: Any
     requestedBy: str
-    requestedByName: str | None
     requestedAt: str
     decidedBy: str | None
-    decidedByName: str | None
     decidedAt: str | None
     reason: str | None
 
@@ -439,12 +437,11 @@ class ColleagueListView(TypedDict):
 
 
 class ColleagueView(TypedDict):
-    """A user of the client."""
+    """A user of the client who has the scope `customer:work`."""
 
     userId: str
     name: str
     role: str
-    mayWork: bool
 
 
 class ComparisonView(TypedDict):

@@ -1054,7 +1054,7 @@ def list_work(
 
 
 def list_colleagues() -> Request[models.ColleagueListView]:
-    """List the client's users by name, also those that are disabled."""
+    """List the client's users to whom work can be assigned, by name."""
     return Request("GET", "/v1/colleagues")
 
 

@@ -104,7 +104,7 @@ def test_a_second_person_approves(desk: Desk) -> None:
         assert "Activate a new ruleset, spending" in text
     assert "You requested this: somebody else must decide." in own
     assert "Requested by Ada, approver" in other
-    assert "Requested by an API key" in other
+    assert "Requested by API key tm_" in other
     listed = desk.client.get("/v1/approvals?status=pending").json()["data"]["approvals"]
     by_kind = {each["kind"]: f"/approvals/{each['approvalId']}" for each in listed}
     assert "Another person" in shown(first.post(f"{by_kind['publish']}/approve"), 409)

@@ -15,12 +15,21 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
 
 from pipelines.decisions import INDETERMINATE
 from pipelines.vocabulary.errors import Conflict
 from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
-from storage.core.models import customers, evaluations, monitoring_rulesets, policies, rule_matches, work_actions
+from storage.core.json_member import json_member
+from storage.core.models import (
+    customers,
+    evaluations,
+    monitoring_rulesets,
+    policies,
+    policy_versions,
+    rule_matches,
+    work_actions,
+)
 from storage.core.models import work_items as items
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.customers import summaries
@@ -85,6 +94,7 @@ class Item:
     customer_id: UUID
     customer_name: str | None
     slug: str  # the ruleset's or the policy's
+    subject_name: str  # of the ruleset, or of the policy's version that decided
     outcome: str | None  # of a decision
     rules: Sequence[str]  # codes, of an alert
 
@@ -280,12 +290,17 @@ def _is_awake(now: datetime) -> ColumnElement[bool]:
     return or_(items.c.snoozed_until.is_(None), items.c.snoozed_until <= now)
 
 
+_DECIDED_BY = and_(
+    policy_versions.c.policy_id == evaluations.c.policy_id, policy_versions.c.version == evaluations.c.version
+)
+_POLICY_NAME = json_member(policy_versions.c.document, "name")
 _SHOWN: AnySelect = (
     select(
         *(items.c[name] for name in ("number", "item_id", "kind", "at", "state", "snoozed_until", "assignee")),
         customers.c.customer_id,
         customers.c.name.label("customer_name"),
         func.coalesce(monitoring_rulesets.c.slug, policies.c.slug).label("slug"),
+        func.coalesce(monitoring_rulesets.c.name, _POLICY_NAME).label("subject_name"),
         evaluations.c.outcome,
         rule_matches.c.rules,
     )
@@ -294,6 +309,7 @@ _SHOWN: AnySelect = (
     .outerjoin(monitoring_rulesets, monitoring_rulesets.c.ruleset_id == items.c.subject_id)
     .outerjoin(evaluations, evaluations.c.evaluation_id == items.c.item_id)
     .outerjoin(policies, policies.c.policy_id == items.c.subject_id)
+    .outerjoin(policy_versions, _DECIDED_BY)
 )
 
 

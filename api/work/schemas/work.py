@@ -147,6 +147,7 @@ class WorkItemView(View):
     customer_id: UUID
     customer_name: str | None
     subject: str = Field(description="Slug of the ruleset or the policy.")
+    subject_name: str = Field(description="Name of the ruleset, or of the policy's version that decided.")
     outcome: str | None = Field(description="Of a decision.")
     rules: Sequence[str] = Field(description="Codes of the rules that fired, of an alert.")
     date_opened: datetime
@@ -217,6 +218,7 @@ def describe_item(item: Item, now: datetime) -> dict[str, Any]:
         "customerId": item.customer_id,
         "customerName": item.customer_name,
         "subject": item.slug,
+        "subjectName": item.subject_name,
         "outcome": item.outcome,
         "rules": item.rules,
         "dateOpened": item.at,

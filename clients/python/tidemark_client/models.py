@@ -2827,6 +2827,7 @@ class WorkItemView(TypedDict):
     customerId: str
     customerName: str | None
     subject: str
+    subjectName: str
     outcome: str | None
     rules: list[str]
     dateOpened: str

@@ -161,6 +161,7 @@ def test_a_referred_decision_waits_until_a_person_decides(store: Store, client: 
     [waiting] = read(client, "/work")["items"]
     assert (waiting["kind"], waiting["evaluationId"], waiting["matchId"]) == ("decision", made["evaluationId"], None)
     assert (waiting["subject"], waiting["customerName"], waiting["rules"]) == ("refer", "Harbour Cafe", [])
+    assert waiting["subjectName"] == example(SentPolicy)["name"]
     assert waiting["outcome"] == made["verdict"]["outcome"]
     assigned = client.call(
         "PUT", f"/v1/evaluations/{made['evaluationId']}/assignee", json={"assignee": str(user.user_id)}

@@ -134,7 +134,7 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     analyst, path = desk.people[Role.ANALYST], f"/policies/{SLUG}/backtests"
     assert "No backtest of this version has finished." in shown(analyst.get(f"/policies/{SLUG}"))
     assert "Coverage" not in shown(desk.people[Role.VIEWER].get(f"/policies/{SLUG}"))
-    assert "There are none yet." in shown(analyst.get(path))
+    assert "No backtest was started yet." in shown(analyst.get(path))
     sent = {"version": 2, "against": "published", "input.requestedAmount": "1"}
     assert "input requestedAmount is missing" in shown(analyst.post(path, **sent | {"input.requestedAmount": ""}), 400)
     assert "Type a number." in shown(analyst.post(path, **sent | {"input.requestedAmount": "x"}), 400)
@@ -146,7 +146,7 @@ def test_a_backtest_shows_its_progress_and_result(desk: Desk) -> None:
     portfolio_jobs.run(desk.store, UUID(address.rpartition("/")[2]), lambda: datetime.now(UTC))
     done = analyst.get(address)
     assert "every 2s" not in done.text
-    assert "The whole comparison" in shown(done)
+    assert "Show the whole comparison" in shown(done)
     assert {f"Coverage of version {nth}" for nth in (1, 2)} <= set(re.findall(r"Coverage of version \d", shown(done)))
     assert "1 decision;" in shown(done)
     assert "Backtest of a decision policy" in shown(analyst.get(f"{address}/page"))

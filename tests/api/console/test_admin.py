@@ -122,7 +122,7 @@ def test_delivery_and_job_are_listed(lender: Lender, ids: dict[str, str]) -> Non
     assert resent.status_code == 409, "it is due already"
     jobs = admin.get("/admin/jobs?flow=Enrichment").text
     assert f"/customers/{ids['customerId']}" in jobs
-    assert "No job matches." in admin.get("/admin/jobs?flow=Enrichment&status=Failed").text
+    assert "No job matches these filters." in admin.get("/admin/jobs?flow=Enrichment&status=Failed").text
     trail = admin.get("/admin/audit?action=Subscription.Created").text
     assert ids["subscriptionId"] in trail
     assert "API key tm_sandbox_" in trail
@@ -139,7 +139,7 @@ def test_audit_trail_is_filtered_and_turned(store: Store, lender: Lender) -> Non
     second = admin.get(unescape(older[1])).text
     assert second.count("Key.Rotated</td>") == 1
     assert "Newest" in second
-    assert "No entry matches." in admin.get("/admin/audit?since=2999-01-01").text
+    assert "No entry matches these filters." in admin.get("/admin/audit?since=2999-01-01").text
     assert admin.get("/admin/audit?since=yesterday").status_code == 400
 
 

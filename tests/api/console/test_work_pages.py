@@ -193,6 +193,14 @@ def test_history_continues_with_earlier_entries(desk: Desk) -> None:
     assert "The customer was created." in visitor.get(earlier[1]).text
 
 
+def test_a_figure_of_an_alert_leads_back_and_to_transactions(desk: Desk) -> None:
+    figure = desk.analyst.get(f"{desk.alert}/figure?figure=/spent_30d").text
+    [read] = [each for rule in desk.read(desk.alert)["rules"] for each in rule["values"]]
+    assert f"<h1><bdi>{read['title']}</bdi>" in figure
+    for link in (desk.alert, desk.customer, f"{desk.customer}/transactions/"):
+        assert f'href="{link}' in figure
+
+
 def text_of(document: Mapping[str, Any]) -> str:
     """Return a document as an author may send it: JSON is YAML."""
     return re.sub(r"'", '"', str(document)).replace("True", "true").replace("False", "false")
@@ -203,7 +211,7 @@ def test_a_ruleset_is_written_checked_and_switched(store: Store, desk: Desk) -> 
     for sent, status, words in (
         ("slug: [", 200, "problem"),
         (text_of(document | {"rules": []}), 200, "fault"),
-        (text_of(document), 200, "Nothing is wrong with it."),
+        (text_of(document), 200, "No faults were found."),
     ):
         answer = admin.post("/rulesets/new", document=sent, action="check")
         assert words in answer.text

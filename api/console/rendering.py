@@ -1,5 +1,6 @@
 """Templates of the console, with the filters that write figures as the reports do."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -82,6 +83,11 @@ def _reading(value: Any, shape: str = "") -> str:
     return wording.plain(number)
 
 
+def _formula(words: str) -> str:
+    """Write the names of columns in a formula as words: `Money in − Money out` for `moneyIn − moneyOut`."""
+    return re.sub(r"\b[a-z]+[A-Z]\w*", lambda name: wording.words_of(name[0]), words)
+
+
 def as_sent(answer: httpx.Response) -> Response:
     """Return a page or file of the API as it is, with its own content policy."""
     passed_on = ("content-type", "content-security-policy", "content-disposition")
@@ -110,6 +116,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "words": wording.words_of,
     "counted": wording.counted,
     "reading": _reading,
+    "formula": _formula,
     "local": _local,
     "kind": lambda part: type(part).__name__,  # for the parts of reports' pages
     "json": as_json,

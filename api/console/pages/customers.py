@@ -55,9 +55,10 @@ async def create_customer(page: SignedIn) -> Response:
 async def show_customer(page: SignedIn, customer_id: str) -> Response:
     summary = await page.get("customer", customer_id, "summary")
     reports = await page.get("customer", customer_id, "reports")
-    return page.show(
-        "customer.html", customer=summary, completeness=_data(reports, "completeness"), risk=_data(reports, "risk")
-    )
+    decision = summary["lastDecision"]
+    policy = "" if decision is None else (await page.get("decision-policies", decision["slug"]))["name"]
+    shown = {"completeness": _data(reports, "completeness"), "risk": _data(reports, "risk"), "policy": policy}
+    return page.show("customer.html", customer=summary, **shown)
 
 
 def _data(reports: dict[str, Any], kind: str) -> dict[str, Any]:

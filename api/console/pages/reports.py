@@ -15,7 +15,9 @@ from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages import Folded
 from pipelines.pages import Page as ReportPage
+from pipelines.reports.aggregate import TABLES
 from pipelines.reports.page import About, page_content
+from pipelines.reports.page.columns import is_share
 from storage.core.store import Store
 
 LISTED: Final = 50
@@ -101,8 +103,11 @@ async def show_figure(
     report = kind if kind in KINDS else KINDS[0]
     path = ("customer", customer_id, "reports", report, "lineage")
     found = await page.get(*path, figure=figure, page=number, count=LISTED, **moment)
+    table, shape = _described(found["figure"])
+    shapes = {each["figure"]: _described(each["figure"])[1] for each in found["inputs"] if each["figure"]}
     explained = urlencode({**moment, "kind": report, "figure": ""})
-    return page.show("figure.html", customer=customer, found=found, explained=explained)
+    shared = {"moment": moment, "explained": explained, "table": table, "shape": shape, "shapes": shapes}
+    return page.show("figure.html", customer=customer, found=found, **shared)
 
 
 @router.get("/compare")
@@ -112,6 +117,16 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
     found = await page.get("customer", customer_id, "reports", "diff", **asked)
     figures = found["figures"][:MOST_FIGURES]
     return page.show("compare.html", customer=customer, found=found, figures=figures, asked=asked)
+
+
+def _described(pointer: str) -> tuple[str, str]:
+    """Return the name of the table that has a figure, and its format. Both are empty for a figure outside of tables."""
+    parts = pointer.split("/")
+    for table in TABLES:
+        if pointer.startswith(f"/tables/{table.id}/"):
+            unit = next((column.unit for column in table.columns if column.name == parts[-1]), "")
+            return table.name, "currency" if unit == "AUD" else "percent" if is_share(parts[-1], unit) else ""
+    return "", ""
 
 
 async def _show_section(page: Page, customer_id: str, section_id: str) -> Response:

@@ -141,6 +141,11 @@ def test_figures_lead_to_their_transactions(lender: Lender) -> None:
     assert f'<a href="../{link}">' in text
     figure = visitor.get(f"{lender.home}/reports/{link}").text
     assert f"{lender.home}/transactions/" in figure
+    assert "Money in: <bdi>$12.34</bdi>" in figure
+    assert "Monthly cash flow" in figure
+    net = visitor.get(f"{lender.home}/reports/figure?figure=/tables/monthly_cash_flow/values/0/net").text
+    assert "Money in − Money out" in net
+    assert "Money in</bdi></a>: <bdi>$12.34</bdi>" in net
 
 
 def test_reports_are_printed(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_the_form_has_what_the_policy_declares(place: Place) -> None:
     page = parsed(place.people[Role.ANALYST].get(place.form).text)
     names = [each.attributes["name"] for each in page.all("input", "select") if "." in each.attributes.get("name", "")]
     assert names == ["input.amount", "input.secured", "input.purpose", "attribute.score", "attribute.loan.purpose"]
-    assert "For Bakery & <script>" in page.text.replace("\n", " ")
+    assert "Bakery & <script>" in next(page.all("h1")).text
 
 
 def test_a_decision_stores_changed_attributes_and_a_try_does_not(place: Place) -> None:
@@ -119,7 +119,9 @@ def test_a_decision_shows_why_and_what_would_change_it(place: Place) -> None:
     assert "As of" in figure
     assert analyst.get(f"{address}/figure?figure=/nothing").status_code == 404
     listed = shown(analyst.get(f"/customers/{place.customer_id}/decisions"))
-    assert f"{SLUG}, version 1 Blocked Decision" in listed
+    assert "Overdraft, version 1 Blocked Decision" in listed
+    overview = shown(analyst.get(f"/customers/{place.customer_id}"))
+    assert re.search("Last decision *Blocked *Overdraft", overview)
 
 
 def test_an_override_is_done_or_requested_by_those_who_may(place: Place) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Sequence
 from datetime import date
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -56,8 +58,9 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def pause(seconds: float) -> None:
         made.append(seconds)
 
-    monkeypatch.setattr("tidemark_client.clients.time.sleep", made.append)
-    monkeypatch.setattr("tidemark_client.clients.asyncio.sleep", pause)
+    # Not in the modules themselves, because threads of other tests may be pausing.
+    monkeypatch.setattr("tidemark_client.clients.time", SimpleNamespace(sleep=made.append, monotonic=time.monotonic))
+    monkeypatch.setattr("tidemark_client.clients.asyncio", SimpleNamespace(sleep=pause))
     return made
 
 

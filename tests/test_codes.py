@@ -16,7 +16,8 @@ Nodes = tuple[ast.AST, ...]
 CODE = re.compile(r"[A-Z][A-Za-z]+\.[A-Z][A-Za-z]+")
 REASON = re.compile(r"[A-Z][A-Za-z]+")
 LAYERS = ("api", "assets", "isolation", "pipelines", "storage")
-NOT_CODES = {"Submission.Invalid", "Risk.Uncalibrated"}  # a prefix of field names; a reason of a report, as an example
+# A prefix of field names; a reason of a report, as an example; an action of the audit trail, as a constant.
+NOT_CODES = {"Submission.Invalid", "Risk.Uncalibrated", "User.Erased"}
 PREFIX = "DecisionPolicy.Unknown"  # what is unknown follows
 DATA = ("pipelines/synthetic/", "pipelines/enrichment/", "pipelines/intake/layouts")  # brands look like codes
 REPORTS = "pipelines/reports/"  # reasons in reports: docs/explanation/completeness.md and risk.md list them

@@ -85,6 +85,12 @@ class UserListView(Counts):
     users: list[UserView]
 
 
+class ErasedUserView(View):
+    """A user that was erased."""
+
+    user_id: UUID
+
+
 class LinkView(View):
     """A link that signs a user in once."""
 

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from sqlalchemy import select
 
+from storage.access.users import ERASED
 from storage.core.audit import ANONYMOUS, OPERATOR, SERVICE
 from storage.core.database import Reading
-from storage.core.models import api_keys, users
+from storage.core.models import api_keys, audit, users
 
 
 class ActorKind(StrEnum):
@@ -33,6 +34,7 @@ _OTHERS = {
     SERVICE.who: (ActorKind.SERVICE, "Tidemark"),
     ANONYMOUS: (ActorKind.ANONYMOUS, "Caller without a valid key"),
 }
+_ERASED = (ActorKind.USER, "A removed user")
 _UNKNOWN = (ActorKind.UNKNOWN, "Unknown")
 
 
@@ -41,6 +43,8 @@ def find(r: Reading, client_id: UUID, whos: Iterable[str]) -> list[NamedActor]:
     asked = list(whos)
     ids = [UUID(who) for who in asked if who not in _OTHERS and _is_id(who)]
     known = {**_OTHERS, **_users(r, client_id, ids), **_keys(r, client_id, ids)}
+    if any(str(id_) not in known for id_ in ids):
+        known |= _erased(r, client_id)
     return [NamedActor(who, *known.get(who, _UNKNOWN)) for who in asked]
 
 
@@ -53,6 +57,12 @@ def _keys(r: Reading, client_id: UUID, ids: list[UUID]) -> Mapping[str, tuple[Ac
     query = select(api_keys.c.key_id, api_keys.c.hint)
     query = query.where(api_keys.c.client_id == client_id, api_keys.c.key_id.in_(ids))
     return {str(row.key_id): (ActorKind.KEY, f"API key {row.hint}") for row in r.execute(query)}
+
+
+def _erased(r: Reading, client_id: UUID) -> Mapping[str, tuple[ActorKind, str]]:
+    """Return the client's erased users, of whom only the audit trail knows."""
+    query = select(audit.c.resource).where(audit.c.client_id == client_id, audit.c.action == ERASED)
+    return {resource["userId"]: _ERASED for resource in r.execute(query).scalars()}
 
 
 def _is_id(who: str) -> bool:

@@ -34,7 +34,12 @@ class Session:
 
 
 def start(w: Writing, user: User, now: datetime) -> str:
-    """Return the token of a new session."""
+    """Return the token of a new session.
+
+    Raises:
+        NotFound: the user was erased meanwhile.
+    """
+    users.require_stored(w, user)
     token = secrets.token_urlsafe(32)
     values = {"token_hash": digest(token), "user_id": user.user_id, "created_at": now, "seen_at": now}
     w.execute(insert(sessions).values(values | {"expires_at": now + LIFETIME}))

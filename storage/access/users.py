@@ -18,6 +18,7 @@ from storage.core.paging import Page, Paged, limited, total_of
 
 MOST_FAILURES = 5  # wrong passwords in a row before a user is locked out: our judgement
 LOCKED_FOR = timedelta(minutes=15)  # our judgement
+ERASED = "User.Erased"  # in the audit trail, which is then all that names the user's id
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def get(r: Reading, user_id: UUID, client_id: UUID | None = None) -> User:
         query = query.where(users.c.client_id == client_id)
     row = r.execute(query).first()
     if row is None:
-        raise NotFound("User.NotFound", "There is no user with this id.")
+        raise _not_found()
     return _user(row)
 
 
@@ -102,6 +103,26 @@ def disable(w: Writing, user: User, now: datetime) -> None:
     _sign_out_everywhere(w, user)
 
 
+def erase(w: Writing, user: User) -> None:
+    """Delete the user, with its sessions and links. Records of what it did have only its id, and stay.
+
+    Raises:
+        NotFound: it was erased meanwhile.
+    """
+    _lock(w, user, for_erasure=True)
+    _sign_out_everywhere(w, user)
+    w.execute(delete(users).where(users.c.user_id == user.user_id))
+
+
+def require_stored(w: Writing, user: User) -> None:
+    """Require that the user was not erased since it was read, and is not until this transaction ends.
+
+    Raises:
+        NotFound: it was erased.
+    """
+    _lock(w, user, for_erasure=False)
+
+
 def require_other_admin(w: Writing, user: User) -> None:
     """Require that the client has an admin who can sign in, besides this user. It stays so until this transaction ends.
 
@@ -129,8 +150,8 @@ def enable(w: Writing, user: User) -> None:
 def count_failure(w: Writing, user: User, now: datetime) -> bool:
     """Count a wrong password. Return whether it locks the user out."""
     statement = update(users).where(users.c.user_id == user.user_id).values(failures=users.c.failures + 1)
-    failures: int = w.execute(statement.returning(users.c.failures)).scalar_one()
-    if failures < MOST_FAILURES:
+    failures: int | None = w.execute(statement.returning(users.c.failures)).scalar_one_or_none()
+    if failures is None or failures < MOST_FAILURES:  # None: the user was erased meanwhile
         return False
     _update(w, user.user_id, failures=0, locked_until=now + LOCKED_FOR)
     return True
@@ -142,6 +163,7 @@ def forget_failures(w: Writing, user: User) -> None:
 
 def new_link(w: Writing, user: User, expires_at: datetime) -> str:
     """Return the token of a link that signs the user in, once."""
+    require_stored(w, user)
     token = secrets.token_urlsafe(32)
     values = {"token_hash": digest(token), "user_id": user.user_id, "expires_at": expires_at}
     w.execute(insert(sign_in_links).values(values))
@@ -156,6 +178,16 @@ def follow_link(w: Writing, token: str, now: datetime) -> User | None:
         return None
     user = get(w, row.user_id)
     return user if user.disabled_at is None else None
+
+
+def _lock(w: Writing, user: User, *, for_erasure: bool) -> None:
+    mine = select(users.c.user_id).where(users.c.user_id == user.user_id)
+    if w.execute(mine.with_for_update(read=not for_erasure, key_share=not for_erasure)).first() is None:
+        raise _not_found()
+
+
+def _not_found() -> NotFound:
+    return NotFound("User.NotFound", "There is no user with this id.")
 
 
 def _sign_out_everywhere(w: Writing, user: User) -> None:

@@ -16,7 +16,7 @@ What is kept, and for how long:
 - **Local copies of a bucket's files**, in the home: until they are the least recently used. Those of removed files are
   removed with them only in the home of the sweep.
 - **Idempotency keys**: 24 hours.
-- **Sessions and sign-in links**: until they end. Users are disabled, never deleted, because the audit trail names them.
+- **Sessions and sign-in links**: until they end. **Users**: until they are erased; their ids stay in what they did.
 - **Retired data keys**: at least two days, and as long as anything is encrypted under them.
 - **Policies, evaluations, overrides and requests for approval**: for ever; they are only in the database.
 - **Notes, and what people did with alerts and decisions**: for ever, but the text of a note until it is deleted.

@@ -123,6 +123,20 @@ def disable(email: Email) -> None:
         _audit(w, "User.Disabled", user, now())
 
 
+@users.command("erase")
+def erase(email: Email) -> None:
+    """Erase a user's name, address and password; its sessions end.
+
+    What it did stays recorded by its id. This can't be undone.
+
+    Example: tidemark users erase ada@example.com
+    """
+    with opened_store() as store, store.db.writing() as w:
+        user = _with_email(w, email)
+        stored.erase(w, user)
+        _audit(w, stored.ERASED, user, now())
+
+
 @users.command("enable")
 def enable(email: Email) -> None:
     """Enable a disabled user, or one who is locked out after wrong passwords.

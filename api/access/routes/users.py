@@ -9,6 +9,7 @@ from starlette.responses import Response
 from api.access.routes.granting import NOT_HELD, USER_NEEDED, require_held, require_user
 from api.access.schemas import (
     ChangedUser,
+    ErasedUserView,
     InvitedUserView,
     LinkView,
     NewUser,
@@ -112,6 +113,21 @@ def enable_user(caller: Admin, user_id: UserId) -> Response:
         users.enable(w, user)
         caller.audit(w, "User.Enabled", userId=user.user_id)
         return answer(UserView.of(users.get(w, user.user_id)))
+
+
+@router.delete("/users/{userId}", response_model=enveloped(ErasedUserView), responses=refuses(USER_NEEDED, LAST_ADMIN))
+def erase_user(caller: Admin, user_id: UserId) -> Response:
+    """Erase a user's name, email address and password, by a signed-in user. Its sessions end.
+
+    What it did stays recorded by its id, which `GET /v1/actors` then calls a removed user. Texts that people typed
+    stay, too: notes, reasons, and who is named as having decided on an override.
+    """
+    with caller.writing() as w:
+        user = _user_to_change(w, caller, user_id)
+        users.require_other_admin(w, user)
+        users.erase(w, user)
+        caller.audit(w, users.ERASED, userId=user.user_id)
+    return answer(ErasedUserView(user_id=user.user_id))
 
 
 @router.post("/users/{userId}/link", response_model=enveloped(LinkView), responses=refuses(USER_NEEDED, NOT_HELD))

@@ -74,6 +74,16 @@ async def disable_user(page: SignedIn, user_id: str) -> Response:
     return page.to(f"/admin/users/{user_id}", "The user is disabled and signed out.")
 
 
+@router.post("/users/{user_id}/erase")
+async def erase_user(page: SignedIn, user_id: str) -> Response:
+    await page.form()
+    try:
+        await page.delete("users", user_id)
+    except Refused as refusal:
+        return await _show_user(page, user_id, refusal)
+    return page.to("/admin/users", "The user is erased.")
+
+
 @router.post("/users/{user_id}/enable")
 async def enable_user(page: SignedIn, user_id: str) -> Response:
     await page.form()

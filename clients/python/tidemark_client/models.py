@@ -785,6 +785,12 @@ class EntryView(TypedDict):
     requestId: str | None
 
 
+class ErasedUserView(TypedDict):
+    """A user that was erased."""
+
+    userId: str
+
+
 class EvaluationListView(TypedDict):
     totalCount: int
     currentPage: int | None

@@ -1406,6 +1406,15 @@ def change_user(user_id: str, body: models.ChangedUser) -> Request[models.UserVi
     return Request("PATCH", f"/v1/users/{path_part(user_id)}", body=body)
 
 
+def erase_user(user_id: str) -> Request[models.ErasedUserView]:
+    """Erase a user's name, email address and password, by a signed-in user. Its sessions end.
+
+    What it did stays recorded by its id, which `GET /v1/actors` then calls a removed user. Texts that people typed
+    stay, too: notes, reasons, and who is named as having decided on an override.
+    """
+    return Request("DELETE", f"/v1/users/{path_part(user_id)}")
+
+
 def disable_user(user_id: str) -> Request[models.UserView]:
     """Disable a user, by a signed-in user. Its sessions end; what it did stays recorded."""
     return Request("POST", f"/v1/users/{path_part(user_id)}/disable")

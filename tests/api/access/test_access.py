@@ -1,7 +1,8 @@
 """Users, roles, keys and the audit trail over HTTP."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -13,8 +14,9 @@ from storage.access.keys import SCOPES, Principal
 from storage.access.roles import GRANTS, Role
 from storage.access.users import User
 from storage.core import audit
+from storage.core.models import ApprovalKind, metadata
 from storage.core.store import Store
-from tests.api.conftest import Client, answering, new_client, with_scopes
+from tests.api.conftest import Belongings, Client, answering, new_client, require_approvals, with_scopes
 from tests.api.console.visitor import new_user
 
 As = Callable[..., Client]
@@ -97,6 +99,52 @@ def test_user_is_changed_disabled_and_enabled(store: Store, as_user: As, client:
     assert done == ["User.LinkMade", "User.Enabled", "User.Disabled", "User.RoleChanged", "User.Renamed"]
 
 
+def test_an_erased_user_is_only_an_id(own_store: Store) -> None:
+    """Every table is searched, after the user did one thing of each kind and somebody else had to do with it."""
+    store, now = own_store, datetime.now(UTC)
+    with answering(store) as url:
+        client = new_client(store, url)
+        own = Belongings(store, client)
+        admin = new_user(store, client.client_id, Role.ADMIN)
+        with store.db.writing() as w:
+            user = users.create(w, client.client_id, "grace@lender.example", "Grace Hopper", Role.ADMIN, now)
+            users.new_link(w, user, now + timedelta(hours=1))
+            sessions.start(w, user, now)
+        customer, alert = f"/v1/customer/{own['customerId']}", f"/v1/alerts/{own['matchId']}/actions"
+        evaluation = f"/v1/evaluations/{own['evaluationId']}"
+        override = {"outcome": "proceed", "reason": "Seen.", "decidedBy": "the credit committee"}
+        require_approvals(store, client, ApprovalKind.PUBLISH)
+        with answering(store, principal(user, GRANTS[user.role])) as as_user:
+            grace = Client(as_user, client.client_id, "")
+            done = [
+                grace.post(f"{customer}/notes", {"text": "Called them."}),
+                grace.post(alert, {"action": "assign", "assignee": str(user.user_id)}),
+                grace.post(alert, {"action": "acknowledge"}),
+                grace.post(f"{evaluation}/override", override),
+                grace.post(f"/v1/decision-policies/{own['slug']}/publish", {"version": 2}),
+                grace.post("/v1/keys", {"scopes": ["customer:reports"]}),
+                grace.call("PATCH", f"/v1/users/{user.user_id}", json={"name": "Grace B. Hopper"}),
+            ]
+        with answering(store, principal(admin, GRANTS[admin.role])) as as_admin:
+            lender, path = Client(as_admin, client.client_id, ""), f"/v1/users/{user.user_id}"
+            done.append(lender.post(f"{path}/link"))
+            assert [answer.status_code for answer in done if not answer.ok] == []
+            assert lender.call("DELETE", path).json()["data"] == {"userId": str(user.user_id)}
+            assert code(lender.call("DELETE", path)) == (404, "User.NotFound")
+            assert user.email not in lender.get("/v1/users").text
+            trail = lender.get("/v1/audit", params={"who": str(user.user_id)}).json()["data"]["entries"]
+            [actor] = lender.get(f"/v1/actors?who={user.user_id}").json()["data"]["actors"]
+    assert {"Note.Added", "Alert.Acknowledged", "Decision.Overridden"} <= {entry["action"] for entry in trail}
+    assert (actor["kind"], actor["name"]) == ("user", "A removed user")
+    with store.db.reading() as r:
+        for table in metadata.sorted_tables:
+            rows = repr(r.execute(table.select()).all())
+            assert not [gone for gone in ("grace@", "Hopper") if gone in rows], table.name
+    with closing(sqlite3.connect(store.settings.home / "tidemark.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert b"grace@lender" not in (store.settings.home / "tidemark.db").read_bytes()
+
+
 def test_last_admin_stays(store: Store, as_user: As, client: Client, admin: User, subtests: pytest.Subtests) -> None:
     lender, path = as_user(admin), f"/v1/users/{admin.user_id}"
     disabled = new_user(store, client.client_id, Role.ADMIN)
@@ -104,6 +152,7 @@ def test_last_admin_stays(store: Store, as_user: As, client: Client, admin: User
         users.disable(w, disabled, datetime.now(UTC))
     takes = {
         "disable": lambda: lender.post(f"{path}/disable"),
+        "erase": lambda: lender.call("DELETE", path),
         "demote": lambda: lender.call("PATCH", path, json={"role": "approver"}),
     }
     for name, take in takes.items():
@@ -158,6 +207,7 @@ def changes(user: User, key_id: object) -> dict[str, tuple[str, str, object]]:
         "rename": ("PATCH", mine, {"name": "Ada"}),
         "change the role": ("PATCH", mine, {"role": "approver"}),
         "disable": ("POST", f"{mine}/disable", None),
+        "erase": ("DELETE", mine, None),
         "enable": ("POST", f"{mine}/enable", None),
         "make a link": ("POST", f"{mine}/link", None),
         "create a key": ("POST", "/v1/keys", {"scopes": list(SCOPES)}),
@@ -166,7 +216,7 @@ def changes(user: User, key_id: object) -> dict[str, tuple[str, str, object]]:
     }
 
 
-TAKES_ONLY = {"rename", "disable", "revoke"}
+TAKES_ONLY = {"rename", "disable", "erase", "revoke"}
 
 
 def test_access_is_given_by_users_who_have_it(

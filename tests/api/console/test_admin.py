@@ -60,6 +60,13 @@ def test_user_is_invited_changed_and_disabled(lender: Lender, base_url: str) -> 
     assert guest.get("/account", follows=False).status_code == 303
     assert "Active" in admin.post(f"{found[1]}/enable").text
     assert shown_once(admin.post(f"{found[1]}/link"), "link").startswith(base_url)
+    assert "Erase this user" in admin.get(found[1]).text
+    assert "The user is erased." in admin.post(f"{found[1]}/erase").text
+    assert email not in admin.get("/admin/users").text
+    assert admin.get(found[1]).status_code == 404
+    trail = admin.get(f"/admin/audit?who={found[1].rpartition('/')[2]}").text
+    assert "A removed user" in trail
+    assert "Grace" not in trail
 
 
 def test_refusals_are_shown_beside_the_form(lender: Lender, store: Store, subtests: pytest.Subtests) -> None:
@@ -72,6 +79,7 @@ def test_refusals_are_shown_beside_the_form(lender: Lender, store: Store, subtes
         "no name": ("/admin/users", new | {"name": ""}, 400, "name is text of"),
         "last admin": (own, {"name": "Ada", "role": "viewer"}, 409, "only admin"),
         "last admin, disabled": (f"{own}/disable", {}, 409, "only admin"),
+        "last admin, erased": (f"{own}/erase", {}, 409, "only admin"),
         "no scope": ("/admin/keys", {"days": "30"}, 400, "scopes is a list of different scopes"),
         "plain address": ("/admin/webhooks", hook, 400, "https"),
     }
@@ -158,7 +166,8 @@ def test_pages_of_other_clients_are_not_found(
     for path in (users, keys, hook, f"/admin/jobs?customerId={ids['customerId']}"):
         with subtests.test(path):
             assert stranger.get(path).status_code == 404
-    posts = [f"{users}/{verb}" for verb in ("disable", "enable", "link")] + [f"{keys}/rotate", f"{keys}/revoke"]
+    posts = [f"{users}/{verb}" for verb in ("disable", "enable", "erase", "link")]
+    posts += [f"{keys}/{verb}" for verb in ("rotate", "revoke")]
     posts += [f"{hook}/{verb}" for verb in ("pause", "resume", "test", "rotate", "delete")]
     for path in (*posts, f"{hook}/deliveries/{ids['deliveryId']}/resend"):
         with subtests.test(path):

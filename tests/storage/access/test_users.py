@@ -13,8 +13,8 @@ from storage.access.roles import Role
 from storage.access.users import LOCKED_FOR, MOST_FAILURES, User
 from storage.core import audit
 from storage.core.audit import Filter, Place
+from storage.core.models import metadata, sign_in_links
 from storage.core.models import sessions as stored_sessions
-from storage.core.models import sign_in_links
 from storage.core.models import users as stored_users
 from storage.core.paging import Page
 from storage.core.store import Store
@@ -159,6 +159,56 @@ def test_sweep_deletes_what_has_ended(store: Store, client_id: UUID, now: dateti
         assert [len(w.execute(table.select()).all()) for table in (stored_sessions, sign_in_links)] == [1, 1]
         assert sessions.find(w, live, now) is not None
         assert users.follow_link(w, link, now) is not None
+
+
+def test_nothing_that_names_an_erased_user_is_left(store: Store, client_id: UUID, now: datetime) -> None:
+    user = new_user(store, client_id, now)
+    with store.db.writing() as w:
+        users.set_name(w, user, "Grace Hopper")
+        users.set_password(w, user, passwords.hashed("correct horse battery"))
+        link, token = users.new_link(w, user, now + MINUTE), sessions.start(w, user, now)
+        audit.append(w, audit.OPERATOR, users.ERASED, {"userId": user.user_id}, now, client_id=client_id)
+        users.erase(w, user)
+    with store.db.writing() as w:
+        assert users.follow_link(w, link, now) is None
+        assert sessions.find(w, token, now) is None
+        assert users.with_email(w, user.email) is None
+        for gone in (user.email, "Grace Hopper"):
+            assert not [table.name for table in metadata.sorted_tables if gone in repr(w.execute(table.select()).all())]
+        for act in (
+            lambda: users.get(w, user.user_id),
+            lambda: users.erase(w, user),
+            lambda: users.new_link(w, user, now),
+            lambda: sessions.start(w, user, now),
+        ):
+            with pytest.raises(NotFound):
+                act()
+        assert users.count_failure(w, user, now) is False
+        again = users.create(w, client_id, user.email, "Ada", Role.VIEWER, now)
+    assert again.user_id != user.user_id
+    theirs = new_client(store, now)
+    with store.db.reading() as r:
+        for whose, name in ((client_id, "A removed user"), (theirs, "Unknown")):
+            assert [each.name for each in actors.find(r, whose, [str(user.user_id)])] == [name]
+
+
+def test_a_user_is_erased_while_it_signs_in(store: Store, client_id: UUID, now: datetime) -> None:
+    for _ in range(5):
+        user = new_user(store, client_id, now)
+
+        def act(nth: int, user: User = user) -> str:
+            try:
+                with store.db.writing() as w:
+                    (users.erase(w, user) if nth == 2 else sessions.start(w, user, now))
+            except NotFound as refused:
+                return refused.code
+            return "done"
+
+        with ThreadPoolExecutor(4) as threads:
+            assert set(threads.map(act, range(6))) <= {"done", "User.NotFound"}
+        with store.db.reading() as r:
+            assert users.with_email(r, user.email) is None
+            assert not r.execute(stored_sessions.select().where(stored_sessions.c.user_id == user.user_id)).all()
 
 
 def test_one_admin_is_left_of_two_who_leave_at_once(store: Store, client_id: UUID, now: datetime) -> None:

@@ -1,12 +1,15 @@
 """All operations of the OpenAPI document, so that a test can try each of them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import cycle, product
 from types import MappingProxyType
 from typing import Any, cast
 from uuid import uuid4
+
+import pytest
 
 from api.service.app import create_app
 from storage.core.store import Store
@@ -84,6 +87,18 @@ class Operation:
             return NO_IDS.get(name) or (ids[name] if name in ids else str(uuid4()))
 
         return re.sub("{(.+?)}", in_its_place, self.path)
+
+
+def in_turn(operations: Iterable[Operation], values: Iterable[Any]) -> Iterable[tuple[Operation, Any]]:
+    """Pair each operation with one of the values, in turn."""
+    return zip(operations, cycle(values), strict=False)
+
+
+# For rules over all operations and some values: every one of both occurs, and in `make test-slow` every pair.
+paired = pytest.mark.parametrize(
+    "paired", [pytest.param(in_turn, id="in turn"), pytest.param(product, id="all", marks=pytest.mark.slow)]
+)
+Paired = Callable[[Iterable[Operation], Iterable[Any]], Iterable[tuple[Operation, Any]]]
 
 
 @cache

@@ -1,13 +1,12 @@
 """Paging of every list of the service."""
 
-from itertools import product
 from typing import Any
 
 import pytest
 
 from storage.core.store import Store
 from tests.api.conftest import ABN, Client, belongings, new_client
-from tests.api.core.operations import documented
+from tests.api.core.operations import Paired, documented, paired
 
 parametrize = pytest.mark.parametrize
 LISTS = [operation for operation in documented() if "'page'" in str(operation.documented.get("parameters"))]
@@ -59,9 +58,12 @@ def test_an_empty_list_has_no_pages(client: Client) -> None:
     assert counts(client.get("/v1/customers?page=1").json()["data"]) == (0, 1, 20, 0)
 
 
-def test_an_invalid_page_or_count_is_refused(subtests: pytest.Subtests, owner: tuple[Client, dict[str, str]]) -> None:
+@paired
+def test_an_invalid_page_or_count_is_refused(
+    subtests: pytest.Subtests, owner: tuple[Client, dict[str, str]], paired: Paired
+) -> None:
     client, own = owner
-    for operation, text in product(LISTS, NOT_IN_RANGE):
+    for operation, text in paired(LISTS, NOT_IN_RANGE):
         with subtests.test(str(operation), text=text[:20]):
             answer = client.get(operation.path_for(own), params={"page": text, "count": text})
             assert answer.status_code == 400

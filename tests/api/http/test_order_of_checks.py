@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from itertools import product
 from uuid import UUID
 
 import pytest
@@ -17,7 +16,7 @@ from storage.access.keys import Principal
 from storage.core.store import Store
 from storage.core.vault import Vault
 from tests.api.conftest import HTTP, Client, answering, connected, new_client
-from tests.api.core.operations import Operation, documented
+from tests.api.core.operations import Operation, Paired, documented, paired
 
 
 @cache
@@ -33,8 +32,9 @@ WRONG_KEYS = (None, "", "wrong", "tm_sandbox_", "x" * 257, "tm_live_" + "a" * 49
 UNKNOWN_IDS = (str(UUID(int=7)), "not-an-id", "%00", "'; --", "0" * 32, "{" + str(UUID(int=7)) + "}")
 
 
-def test_without_a_valid_key_no_route_answers(subtests: pytest.Subtests, base_url: str) -> None:
-    for operation, key in product(keyed(), WRONG_KEYS):
+@paired
+def test_without_a_valid_key_no_route_answers(subtests: pytest.Subtests, base_url: str, paired: Paired) -> None:
+    for operation, key in paired(keyed(), WRONG_KEYS):
         with subtests.test(str(operation), key=key):
             headers = {} if key is None else {"x-api-key": key}
             answer = HTTP.request(operation.method, base_url + operation.path_for(), headers=headers)
@@ -143,8 +143,11 @@ def test_each_of_its_scopes_opens_a_route(subtests: pytest.Subtests, store: Stor
                 assert answer.status_code not in (401, 403)
 
 
-def test_an_unknown_id_is_not_found_even_if_everything_else_is_wrong(subtests: pytest.Subtests, client: Client) -> None:
-    for operation, text in product(WITH_IDS, UNKNOWN_IDS):
+@paired
+def test_an_unknown_id_is_not_found_even_if_everything_else_is_wrong(
+    subtests: pytest.Subtests, client: Client, paired: Paired
+) -> None:
+    for operation, text in paired(WITH_IDS, UNKNOWN_IDS):
         with subtests.test(str(operation), id=text):
             path = operation.path_for(dict.fromkeys(operation.ids, text)) + "?page=0&wait=x&count=x"
             body, headers = [] if operation.has_body else None, {"Idempotency-Key": "no key"}
@@ -153,13 +156,14 @@ def test_an_unknown_id_is_not_found_even_if_everything_else_is_wrong(subtests: p
             assert answer.json()["code"] == operation.not_found
 
 
-def test_only_json_in_utf8_is_read(subtests: pytest.Subtests, client: Client) -> None:
+@paired
+def test_only_json_in_utf8_is_read(subtests: pytest.Subtests, client: Client, paired: Paired) -> None:
     others: list[dict[str, str]] = [
         {},
         {"Content-Type": "text/plain"},
         {"Content-Type": "application/json; charset=utf-16"},
     ]
-    for operation, headers in product(WITH_BODY, others):
+    for operation, headers in paired(WITH_BODY, others):
         with subtests.test(str(operation), headers=headers):
             answer = client.call(operation.method, operation.path_for(), data=b"{}", headers=headers)
             assert (answer.status_code, answer.json()["code"]) == (415, "Request.NotJson")
@@ -173,15 +177,16 @@ def test_a_compressed_body_is_refused(subtests: pytest.Subtests, client: Client)
             assert (answer.status_code, answer.json()["code"]) == (415, "Request.EncodedBody")
 
 
+@paired
 def test_faults_of_headers_are_answered_before_the_body_is_sent(
-    subtests: pytest.Subtests, client: Client, socket_url: str
+    subtests: pytest.Subtests, client: Client, socket_url: str, paired: Paired
 ) -> None:
     decided: list[tuple[dict[str, str], int]] = [
         ({}, 401),
         ({"x-api-key": client.key, "Content-Type": "text/plain"}, 415),
         ({"x-api-key": client.key, "Content-Type": JSON}, 413),
     ]
-    for operation, (headers, status) in product(WITH_BODY, decided):
+    for operation, (headers, status) in paired(WITH_BODY, decided):
         with subtests.test(str(operation), status=status), connected(socket_url) as connection:
             connection.putrequest(operation.method, operation.path_for())
             connection.putheader("Content-Length", "100000000")

@@ -74,10 +74,13 @@ def test_an_unknown_path_is_not_found_and_not_redirected(
             assert b"Request.UnknownPath" in answer.read()
 
 
-def test_a_wrong_method_is_answered_with_the_allowed_ones(subtests: pytest.Subtests, base_url: str) -> None:
-    for path in sorted({operation.path for operation in documented()}):
+@parametrize("most", [1, pytest.param(len(METHODS), marks=pytest.mark.slow)])
+def test_a_wrong_method_is_answered_with_the_allowed_ones(subtests: pytest.Subtests, base_url: str, most: int) -> None:
+    """Each path gets one wrong method, in turn; in `make test-slow`, all of them."""
+    for number, path in enumerate(sorted({operation.path for operation in documented()})):
         right = {operation.method for operation in documented() if operation.path == path}
-        for method in sorted(METHODS - right):
+        wrong = sorted(METHODS - right)
+        for method in (wrong[number % len(wrong) :] + wrong)[:most]:
             with subtests.test(path, method=method):
                 answer = HTTP.request(method, base_url + path)
                 assert answer.status_code == 405

@@ -1,7 +1,7 @@
 """A client's list equals a plain sort of all rows, whatever happened before, and whatever became of the counts."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
 from random import Random
@@ -29,6 +29,7 @@ Held = dict[int, list[Row]]  # current rows by customer number
 
 FIRST_DAY = date(2026, 2, 20)
 BUSY_DAYS = 6
+PAGE = 10
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +102,18 @@ def require_equal(store: Store, client_id: UUID, held: Held) -> None:
     with store.db.reading() as r:
         found = client_listing.everything(r, store.lake, client_id)
     assert (found.total, listed(found.slices())) == (len(expected), expected)
+
+
+def require_the_rows(store: Store, client_id: UUID, held: Held) -> None:
+    """Require that all pages of one size, a walk by cursor and everything at once equal a plain sort."""
+    expected = sorted(row for rows in held.values() for row in rows)
+    for number in range(1, len(expected) // PAGE + 2):
+        found = client_listing.page_of(store, client_id, page := Page(number, PAGE))
+        assert found.total == len(expected)
+        assert listed(found.slices()) == expected[page.offset : page.offset + PAGE]
+    assert walked(store, client_id, Cursor(), PAGE) == expected
+    with store.db.reading() as r:
+        assert listed(client_listing.everything(r, store.lake, client_id).slices()) == expected
 
 
 def walked(store: Store, client_id: UUID, cursor: Cursor | None, count: int) -> list[Row]:
@@ -188,7 +201,16 @@ HARM: dict[str, Any] = {
 }
 
 
-def test_lost_or_wrong_counts_never_make_a_wrong_page(store: Store, now: datetime, subtests: pytest.Subtests) -> None:
+@pytest.mark.parametrize(
+    "require",
+    [
+        pytest.param(require_the_rows, id="one size"),
+        pytest.param(require_equal, id="many sizes", marks=pytest.mark.slow),  # half a minute
+    ],
+)
+def test_lost_or_wrong_counts_never_make_a_wrong_page(
+    store: Store, now: datetime, subtests: pytest.Subtests, require: Callable[[Store, UUID, Held], None]
+) -> None:
     client_id, held = a_filled_client(store, now)
     for name, statements in HARM.items():
         for commits in (0, 1):
@@ -198,7 +220,7 @@ def test_lost_or_wrong_counts_never_make_a_wrong_page(store: Store, now: datetim
                         w.execute(statement)
                 if commits:
                     held |= commit(store, list(held)[:3], Random(6), now)
-                require_equal(store, client_id, held)
+                require(store, client_id, held)
                 require_a_right_tree(store, client_id)
 
 

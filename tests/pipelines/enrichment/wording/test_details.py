@@ -166,17 +166,13 @@ HOSTILE = ["A", "1", "A1", "TO ", "CARD ", "USD ", "12/", "INV ", "XX1", "- ", "
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_long_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
     read_details(pl.Series([piece * 10]))
-    short, long = (_cost(piece, length) for length in (2_000, 16_000))
-    assert long < 30 * short + 0.02  # eight times the length: sixty-four times the time if it grew by the square
+    # Eight times the length: sixty-four times the time if it grew by the square. Other work may disturb an attempt.
+    assert any(_seconds(piece, 16_000) < 30 * _seconds(piece, 2_000) + 0.02 for _ in range(3))
 
 
-def _cost(piece: str, length: int) -> float:
-    """Seconds of computing for ten texts, the best of three."""
+def _seconds(piece: str, length: int) -> float:
+    """Return how long ten texts of this length take to compute."""
     texts = pl.Series([(piece * length)[:length] + str(number) for number in range(10)])
-    return min(_seconds(texts) for _ in range(3))
-
-
-def _seconds(texts: pl.Series) -> float:
     before = thread_time()
     read_details(texts)
     return thread_time() - before

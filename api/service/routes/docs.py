@@ -1,7 +1,6 @@
 """Documentation pages: the API on one page, and a page for each error code."""
 
 from functools import lru_cache
-from html import escape
 
 from fastapi import APIRouter, FastAPI
 from starlette.requests import Request
@@ -10,7 +9,8 @@ from starlette.responses import HTMLResponse, Response
 from api.http.documented import Page
 from api.http.problems import PAGES
 from api.service import docs_page
-from pipelines.pages import CONTENT_POLICY, render
+from pipelines.pages import CONTENT_POLICY, Paragraph, Section, render
+from pipelines.pages import Page as ReportPage
 from pipelines.vocabulary.codes import Code, catalogue
 from pipelines.vocabulary.errors import NotFound
 
@@ -34,12 +34,13 @@ async def get_error(code: str) -> Response:
     entry = catalogue().get(code)
     if entry is None:
         raise NotFound("Request.UnknownPath", "There is no error code of this name.")
-    return HTMLResponse(error_page(entry))
+    return HTMLResponse(render(error_page(entry)), headers={"Content-Security-Policy": CONTENT_POLICY})
 
 
-def error_page(code: Code) -> str:
-    paragraphs = [code.meaning, f"What to do: {code.remedy}", f"Where: {code.where}."]
-    if code.status is not None:
-        paragraphs.append(f"Status: {code.status}")
-    body = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
-    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{code.name}</title><h1>{code.name}</h1>{body}'
+def error_page(code: Code) -> ReportPage:
+    facts = (("Where", code.where), *((("Status", str(code.status)),) if code.status is not None else ()))
+    sections = (
+        Section("meaning", "What it means", (Paragraph(code.meaning),)),
+        Section("remedy", "What to do", (Paragraph(code.remedy),)),
+    )
+    return ReportPage("Error code", code.name, facts, (), sections, "The API is documented at /docs.")

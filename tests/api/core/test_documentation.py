@@ -109,7 +109,7 @@ def test_type_of_a_problem_leads_to_the_page_of_its_code(base_url: str) -> None:
     problem = HTTP.get(f"{base_url}/v1/nothing", timeout=10).json()
     page = HTTP.get(base_url + problem["type"], timeout=10)
     assert page.headers["Content-Type"].startswith("text/html")
-    assert "<h1>Request.UnknownPath</h1>" in page.text
+    assert "<h1><bdi>Request.UnknownPath</bdi></h1>" in page.text
     assert "There is nothing at this path." in page.text
     unknown = HTTP.get(f"{base_url}/docs/errors/No.Such<b>", timeout=10)
     assert (unknown.status_code, "<b>" in unknown.text) == (404, False)

@@ -47,15 +47,22 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         service.stop()
 
 
-def sign_in(house: House, page: Page, role: Role) -> Page:
-    """Sign a new person of this role in, by a link, as the first visit would."""
+def invite(house: House, role: Role) -> tuple[str, str]:
+    """Make a person of this role; return the email address and the address of a link that signs the person in."""
     now = datetime.now(UTC)
+    email = f"{now.timestamp()}@example.com"
     store = house.service.store()
     with store.db.writing() as w:
-        user = users.create(w, house.client_id, f"{now.timestamp()}@example.com", f"Ada the {role}", role, now)
+        user = users.create(w, house.client_id, email, f"Ada the {role}", role, now)
         token = users.new_link(w, user, now + timedelta(minutes=5))
     store.close()
-    page.goto(f"{house.service.base_url}/sign-in/link?token={token}")
+    return email, f"{house.service.base_url}/sign-in/link?token={token}"
+
+
+def sign_in(house: House, page: Page, role: Role) -> Page:
+    """Sign a new person of this role in, by a link, as the first visit would."""
+    _, link = invite(house, role)
+    page.goto(link)
     page.get_by_role("button", name="Sign in").click()
     return page
 

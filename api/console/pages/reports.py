@@ -1,5 +1,6 @@
 """A customer's reports, as of any moment; what is behind each figure; and what changed between two versions."""
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.pages import Folded
 from pipelines.pages import Page as ReportPage
+from pipelines.pages.wording import words_of
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.page import About, page_content
 from pipelines.reports.page.columns import is_share
@@ -25,6 +27,7 @@ SUMMARY, CHARTS, ANNEX = "summary", "charts", "annex"  # sections of the report 
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
 KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
 MOST_FIGURES: Final = 400  # of a comparison: as many as a browser lays out at once (our judgement)
+ID_IN_KEY: Final = re.compile(r"\b(\w+)Id ([0-9a-f]{8})[0-9a-f-]{28}\b")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 PageOfList = Annotated[str, Query(alias="page")]  # the API refuses what isn't a number
@@ -115,8 +118,15 @@ async def compare_reports(page: SignedIn, customer_id: str) -> Response:
     customer = await page.get("customer", customer_id)
     asked = {name: page.request.query_params.get(name, "") for name in ("from", "to", "asOf")}
     found = await page.get("customer", customer_id, "reports", "diff", **asked)
-    figures = found["figures"][:MOST_FIGURES]
+    figures = [_changed(each) for each in found["figures"][:MOST_FIGURES]]
     return page.show("compare.html", customer=customer, found=found, figures=figures, asked=asked)
+
+
+def _changed(figure: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a changed figure with its table and format, and with a short id for each account in its key."""
+    table, shape = _described(figure["figure"])
+    key = figure["key"] and ID_IN_KEY.sub(lambda found: f"{words_of(found[1]).lower()} {found[2]}", figure["key"])
+    return {**figure, "table": table, "shape": shape, "key": key}
 
 
 def _described(pointer: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from api.console.routes import PageRoute
 from api.console.visits import Page, SignedIn
 from pipelines.enrichment.flags import FLAGS
 from pipelines.vocabulary.errors import NotFound
-from pipelines.vocabulary.taxonomy import TAXONOMY
+from pipelines.vocabulary.taxonomy import SIGNS, TAXONOMY
 
 LISTED: Final = 50
 FILTERS: Final = (
@@ -134,7 +134,7 @@ async def _transaction_page(
         customer=customer,
         transaction=transaction,
         source=await _source(page, customer_id, transaction_id),
-        categories=TAXONOMY.categories,
+        categories=[slug for slug, sign in SIGNS.items() if sign in (transaction["direction"], "either")],
         form=form or {},
         problem="" if refused is None else refused.detail,
     )

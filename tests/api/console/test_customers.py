@@ -176,6 +176,8 @@ def test_correction_is_previewed_made_and_undone(store: Store, base_url: str) ->
     lender = Lender(store, base_url)
     visitor = lender.visit(Role.ANALYST)
     path = f"{lender.home}/transactions/{lender.transaction_id}/correct"
+    offered = re.findall('<option value="([a-z_]+)"', visitor.get(path.removesuffix("/correct")).text)
+    assert ("rent" in offered, "customer_transfer" in offered) == (True, False), "only categories of its side"
     sent = {"category": "rent", "counterpartyName": "", "which": "similar"}
     preview = visitor.post(path, **sent)
     assert "1 transaction of 1 selected would change" in preview.text

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from benchmarks.reports import AS_OF
 from pipelines.decisions.readings import Attribute, Attributes
-from pipelines.monitoring import Ruleset, Watch, Watched, watch
+from pipelines.monitoring import MonitoringPlan, Ruleset, VersionedRuleset, plan_rulesets
 from pipelines.monitoring.library import rulesets
 
 LOAN_START = AS_OF - timedelta(days=200)
@@ -18,9 +18,11 @@ _HUNDREDTH = Decimal("0.01")
 _CONSTANT = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
-def watching(count: int) -> Watch:
+def plan_varied(count: int) -> MonitoringPlan:
     """Return a plan of `count` rulesets. All rounds of the library read the same figures, which are computed once."""
-    return watch([Watched(UUID(int=nth + 1), 1, ruleset, None) for nth, ruleset in enumerate(_varied(count))])
+    return plan_rulesets(
+        [VersionedRuleset(UUID(int=nth + 1), 1, ruleset, None) for nth, ruleset in enumerate(_varied(count))]
+    )
 
 
 def known(customer_numbers: Sequence[int]) -> Attributes:

@@ -17,14 +17,14 @@ import polars as pl
 from assets.reports.reports import SLICES_AT_ONCE
 from benchmarks import reports
 from benchmarks.alone import alone
-from benchmarks.many_rulesets import IN_HARDSHIP, known, watching
+from benchmarks.many_rulesets import IN_HARDSHIP, known, plan_varied
 from benchmarks.peers_of_monitoring import InCel, Outcomes, asked, in_python, ready
 from benchmarks.reports import AS_OF
 from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
 from pipelines.decisions.readings import Attributes
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.monitoring import Observed, Watch, figures, moves, observed, observed_of
+from pipelines.monitoring import MonitoringPlan, Observed, figures, moves, observed, observed_of
 from pipelines.monitoring.moving import FIRING
 
 Result = TypeVar("Result")
@@ -105,10 +105,10 @@ def _portfolio(folder: Path, scale: Scale, rows_each: int) -> list[Path]:
 
 
 def _shape(rulesets: int) -> str:
-    watch = watching(rulesets)
-    conditions = {watch.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in watch.rules}
-    read = len(watch.labels("metric"))
-    return f"{len(watch.rules)} rules, {len(conditions)} different conditions, {read} metrics read"
+    plan = plan_varied(rulesets)
+    conditions = {plan.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in plan.rules}
+    read = len(plan.labels("metric"))
+    return f"{len(plan.rules)} rules, {len(conditions)} different conditions, {read} metrics read"
 
 
 # Ruleset evaluations
@@ -125,9 +125,9 @@ def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Evaluated:
     """Evaluate the rulesets for all customers from their transactions; no rule has triggered before."""
 
     def evaluated(file: Path) -> tuple[int, int]:
-        return _decided(watch, observed(watch, *_read(file), NOW))
+        return _decided(plan, observed(plan, *_read(file), NOW))
 
-    watch, began = watching(rulesets), time.perf_counter()
+    plan, began = plan_varied(rulesets), time.perf_counter()
     found = _of_every(files, evaluated)
     return Evaluated(
         time.perf_counter() - began, sum(evaluations for evaluations, _ in found), sum(fired for _, fired in found)
@@ -139,39 +139,39 @@ def _figures_of_portfolio(files: Sequence[Path], rulesets: int) -> float:
 
     def worked_out(file: Path) -> int:
         facts, attributes = _read(file)
-        return figures(watch, facts, (), attributes, NOW).height
+        return figures(plan, facts, (), attributes, NOW).height
 
-    watch, began = watching(rulesets), time.perf_counter()
+    plan, began = plan_varied(rulesets), time.perf_counter()
     _of_every(files, worked_out)
     return time.perf_counter() - began
 
 
 def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Evaluated:
     """Evaluate only the rules, for all customers at once."""
-    watch = watching(rulesets)
-    described = _figures(watch, files)
+    plan = plan_varied(rulesets)
+    described = _figures(plan, files)
     attributes = known(described[BY_CUSTOMER].to_list())
     began = time.perf_counter()
-    evaluations, fired = _decided(watch, observed_of(watch, described, attributes, NOW))
+    evaluations, fired = _decided(plan, observed_of(plan, described, attributes, NOW))
     return Evaluated(time.perf_counter() - began, evaluations, fired)
 
 
 def _one_customer(file: Path, scale: Scale) -> float:
     """Return the median seconds for one customer: the cost for a batch of one submission on an idle machine."""
-    watch, rows = watching(scale.rulesets), pl.read_parquet(file, columns=list(COLUMNS))
+    plan, rows = plan_varied(scale.rulesets), pl.read_parquet(file, columns=list(COLUMNS))
     mine = rows.filter(pl.col(BY_CUSTOMER) == rows[BY_CUSTOMER][0])
     attributes = known([int(mine[BY_CUSTOMER][0])])
     took = []
     for _ in range(scale.repeats):
         began = time.perf_counter()
-        _decided(watch, observed(watch, Facts(mine, AS_OF), attributes, NOW))
+        _decided(plan, observed(plan, Facts(mine, AS_OF), attributes, NOW))
         took.append(time.perf_counter() - began)
     return percentile(took, 0.5)
 
 
-def _decided(watch: Watch, seen: Observed) -> tuple[int, int]:
+def _decided(plan: MonitoringPlan, seen: Observed) -> tuple[int, int]:
     """Return the number of evaluations of a rule, and how many triggered."""
-    moved = moves(seen.outcomes, FIRING.to_frame(), watch.rearm, AS_OF, "UTC")
+    moved = moves(seen.outcomes, FIRING.to_frame(), plan.repeats, AS_OF, "UTC")
     return seen.outcomes.height, moved.fired.height
 
 
@@ -185,12 +185,12 @@ def _of_every(files: Sequence[Path], do: Callable[[Path], Result]) -> list[Resul
         return list(pool.map(do, files))
 
 
-def _figures(watch: Watch, files: Sequence[Path]) -> pl.DataFrame:
+def _figures(plan: MonitoringPlan, files: Sequence[Path]) -> pl.DataFrame:
     """Return the figures of all customers in the files."""
 
     def worked_out(file: Path) -> pl.DataFrame:
         facts, attributes = _read(file)
-        return figures(watch, facts, (), attributes, NOW)
+        return figures(plan, facts, (), attributes, NOW)
 
     return pl.concat(_of_every(files, worked_out))
 
@@ -206,37 +206,37 @@ class Judged:
 
 
 def _in_python(files: Sequence[Path], scale: Scale) -> Judged:
-    watch, described = _sampled(files, scale)
-    conditions, customers = asked(watch), ready(described)
+    plan, described = _sampled(files, scale)
+    conditions, customers = asked(plan), ready(described)
     began = time.perf_counter()
     outcomes = in_python(conditions, customers)
-    return _judged(watch, described, outcomes, time.perf_counter() - began)
+    return _judged(plan, described, outcomes, time.perf_counter() - began)
 
 
 def _in_cel(files: Sequence[Path], scale: Scale) -> Judged:
-    watch, described = _sampled(files, scale)
-    peer = InCel(asked(watch))
+    plan, described = _sampled(files, scale)
+    peer = InCel(asked(plan))
     customers = peer.given(ready(described))
     began = time.perf_counter()
     outcomes = peer.outcomes(customers)
-    return _judged(watch, described, outcomes, time.perf_counter() - began)
+    return _judged(plan, described, outcomes, time.perf_counter() - began)
 
 
-def _sampled(files: Sequence[Path], scale: Scale) -> tuple[Watch, pl.DataFrame]:
+def _sampled(files: Sequence[Path], scale: Scale) -> tuple[MonitoringPlan, pl.DataFrame]:
     """Return the plan and the figures of the first customers."""
-    watch = watching(scale.rulesets)
+    plan = plan_varied(scale.rulesets)
     needed = -(-scale.asked_of_peers // reports.CUSTOMERS_PER_FILE)
-    return watch, _figures(watch, files[:needed]).head(scale.asked_of_peers)
+    return plan, _figures(plan, files[:needed]).head(scale.asked_of_peers)
 
 
-def _judged(watch: Watch, described: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
+def _judged(plan: MonitoringPlan, described: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
     """Compare a peer's outcomes with ours, without muted customers."""
     numbers = described[BY_CUSTOMER].to_list()
-    ours = observed_of(watch, described, known(numbers), NOW).outcomes
+    ours = observed_of(plan, described, known(numbers), NOW).outcomes
     theirs = {
         (number, ruleset_id.bytes, code): holds
         for number, of_customer in zip(numbers, outcomes, strict=True)
-        for (ruleset_id, code), holds in zip(watch.rules, of_customer, strict=True)
+        for (ruleset_id, code), holds in zip(plan.rules, of_customer, strict=True)
     }
     different = sum(theirs[number, ruleset_id, code] is not holds for number, ruleset_id, code, holds in ours.rows())
     return Judged(len(theirs) / took_s, ours.height, different)

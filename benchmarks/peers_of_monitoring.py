@@ -17,7 +17,7 @@ import cel
 import polars as pl
 
 from pipelines.decisions.policy import Condition, MetricRef, Number, Operation
-from pipelines.monitoring import Watch
+from pipelines.monitoring import MonitoringPlan
 
 Known = Mapping[str, Any]  # of one customer, by the names of the plan; None: unavailable
 Outcomes = Sequence[bool | None]  # of all rules, in the plan's order
@@ -35,9 +35,9 @@ class Asked:
     operands: Sequence[Operand]
 
 
-def asked(watch: Watch) -> list[Asked]:
+def asked(plan: MonitoringPlan) -> list[Asked]:
     """Return the condition of every rule, in the plan's order."""
-    return [_of_rule(watch, ruleset_id, code) for ruleset_id, code in watch.rules]
+    return [_of_rule(plan, ruleset_id, code) for ruleset_id, code in plan.rules]
 
 
 def ready(figures: pl.DataFrame) -> Sequence[Known]:
@@ -45,8 +45,8 @@ def ready(figures: pl.DataFrame) -> Sequence[Known]:
     return figures.select(pl.selectors.decimal()).to_dicts()
 
 
-def _of_rule(watch: Watch, ruleset_id: UUID, code: str) -> Asked:
-    planned = watch.rulesets[ruleset_id]
+def _of_rule(plan: MonitoringPlan, ruleset_id: UUID, code: str) -> Asked:
+    planned = plan.rulesets[ruleset_id]
     names = {slug: name for name, slug in planned.slugs.items()}
     return _asked(planned.rules[code].rule.condition, names)
 

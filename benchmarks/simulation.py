@@ -117,12 +117,12 @@ def _tried(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
 
 def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
     """Evaluate a ruleset day after day, as in production."""
-    plan, past, posted_rows = Simulation(RULESET_ID, ruleset, days).watch, _past(rows), rows.filter(posted())
+    plan, past, posted_rows = Simulation(RULESET_ID, ruleset, days).plan, _past(rows), rows.filter(posted())
     firing, fired = FIRING.to_frame(), Fired()
     for day in days:
         known = posted_rows.filter(pl.col("date") <= day.date)
         seen = observed(plan, Facts(known, day.date), _stated(past, known, day), day.at)
-        moved = moves(seen.outcomes, firing, plan.rearm, day.date, str(UTC))
+        moved = moves(seen.outcomes, firing, plan.repeats, day.date, str(UTC))
         now = datetime.combine(day.date, time_of_day.min, UTC)
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
         gone = pl.concat([moved.reset, moved.fired])

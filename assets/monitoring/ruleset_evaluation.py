@@ -22,31 +22,31 @@ from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.monitoring import (
     Cause,
     EvaluatedCustomers,
+    MonitoringPlan,
     RulesetEvaluation,
     RulesetKey,
-    Watch,
-    Watched,
+    VersionedRuleset,
     observed,
-    watch,
+    plan_rulesets,
 )
-from pipelines.monitoring.moving import OUTCOMES, REARM
+from pipelines.monitoring.moving import OUTCOMES, REPEATS
 from storage.core.database import UNREACHABLE, Reading
 from storage.core.store import Store
 from storage.customers import customers
 from storage.monitoring import attributes, rulesets
 from storage.monitoring.rulesets import ActiveRuleset
 
-WATCHES_CACHED = 256  # plans of clients' rulesets: making a plan takes longer than evaluating it
+PLANS_CACHED = 256  # plans of clients' rulesets: making a plan takes longer than evaluating it
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class WatchedClient:
-    """A client's rulesets, the plan of their evaluation, and the customers that they watch with the attributes read."""
+    """A client's rulesets, the plan to evaluate them, and the attributes that it reads of the customers they watch."""
 
-    watched: Sequence[Watched]
-    watch: Watch
+    rulesets: Sequence[VersionedRuleset]
+    plan: MonitoringPlan
     attributes: Mapping[int, Mapping[str, Attribute]]  # of every one of the customers
 
     @property
@@ -89,7 +89,7 @@ def read_watched_customers(r: Reading, customer_numbers: Iterable[int]) -> Watch
         except (Exception, pl.exceptions.PanicException) as error:  # one client's rulesets must not stop the others
             log.error("a client's customers can't be evaluated: %s", type(error).__name__)
             failed.update(of_client[client_id])
-    read = {number: each.watch.attributes for each in found if each.watch.attributes for number in each.customers}
+    read = {number: each.plan.attributes for each in found if each.plan.attributes for number in each.customers}
     return WatchedCustomers(found, read, attributes.last_changes(r, read), frozenset(failed))
 
 
@@ -119,10 +119,12 @@ def evaluate(
         cause=cause,
         as_of=as_of,
         zone=store.settings.timezone,
-        rulesets={one.ruleset_id: one for each in watched_customers.of_clients for one in each.watched},
+        rulesets={one.ruleset_id: one for each in watched_customers.of_clients for one in each.rulesets},
         seen=seen,
         outcomes=pl.concat([pl.DataFrame(schema=OUTCOMES), *(each.outcomes for each in seen)]),
-        rearm=pl.concat([pl.DataFrame(schema=REARM), *(each.watch.rearm for each in watched_customers.of_clients)]),
+        repeats=pl.concat(
+            [pl.DataFrame(schema=REPEATS), *(each.plan.repeats for each in watched_customers.of_clients)]
+        ),
         versions={number: versions[number] for number in sorted(evaluated_customers)},
         attributes_read=watched_customers.attributes_read,
         attribute_changes=watched_customers.attribute_changes,
@@ -157,28 +159,28 @@ def _rows_of(transactions: pl.DataFrame, customer_numbers: Sequence[int]) -> lis
     return [transactions.filter(pl.col("customer_number").is_in(list(customer_numbers)))]
 
 
-_watches: OrderedDict[tuple[RulesetKey, ...], Watch] = OrderedDict()
+_plans: OrderedDict[tuple[RulesetKey, ...], MonitoringPlan] = OrderedDict()
 
 
 def _watched_client(r: Reading, active: Sequence[ActiveRuleset], numbers: Sequence[int]) -> WatchedClient:
-    watched = rulesets.watched(r, active)
-    plan = _plan(watched)
-    listed = [each.customers for each in watched]
+    versions = rulesets.load_active(r, active)
+    plan = _cached_plan(versions)
+    listed = [each.customers for each in versions]
     concerned = set(numbers) if None in listed else set(numbers).intersection(frozenset().union(*filter(None, listed)))
     stated: dict[int, dict[str, Attribute]] = {number: {} for number in sorted(concerned)}
     for number, each in attributes.of_all(r, concerned) if plan.attributes else ():
         if each.name in plan.attributes:
             stated[number][each.name] = Attribute(each.value, each.expires_at)
-    return WatchedClient(watched, plan, stated)
+    return WatchedClient(versions, plan, stated)
 
 
-def _plan(watched: Sequence[Watched]) -> Watch:
+def _cached_plan(versions: Sequence[VersionedRuleset]) -> MonitoringPlan:
     """Return a plan, cached by the rulesets' versions, which never change."""
-    key = tuple(each.key for each in watched)
-    plan = _watches.pop(key, None) or watch(watched)
-    _watches[key] = plan
-    while len(_watches) > WATCHES_CACHED:
-        _watches.popitem(last=False)
+    key = tuple(each.key for each in versions)
+    plan = _plans.pop(key, None) or plan_rulesets(versions)
+    _plans[key] = plan
+    while len(_plans) > PLANS_CACHED:
+        _plans.popitem(last=False)
     return plan
 
 
@@ -187,5 +189,5 @@ def _evaluate_customers(
 ) -> list[EvaluatedCustomers]:
     mine = rows.filter(pl.col("customer_number").is_in(list(numbers)))
     stated = {number: client.attributes[number] for number in numbers}
-    found = observed(client.watch, Facts(mine, as_of), stated, now)
+    found = observed(client.plan, Facts(mine, as_of), stated, now)
     return [EvaluatedCustomers(found, found.outcomes)]

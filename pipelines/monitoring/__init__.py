@@ -2,7 +2,7 @@
 
     ruleset     the document's models
     checking    whether a document may be saved: every fault at once
-    watching    one plan for all rulesets of a client
+    planning    one plan for all rulesets of a client
     baselines   metrics as of a past day; `snapshots`: facts as of many days
     observing   ruleset evaluations: which conditions hold for which customers; `describing`: what they read
     moving      how rules trigger and reset
@@ -28,8 +28,8 @@ from pipelines.monitoring.deciding import (
 )
 from pipelines.monitoring.moving import Moves, moves
 from pipelines.monitoring.observing import Observed, figures, observed, observed_of
+from pipelines.monitoring.planning import MonitoringPlan, RulesetKey, VersionedRuleset, plan_rulesets
 from pipelines.monitoring.ruleset import Filtered, Listed, Ruleset
-from pipelines.monitoring.watching import RulesetKey, Watch, Watched, watch
 
 __all__ = [
     "Cause",
@@ -40,20 +40,20 @@ __all__ = [
     "EvaluatedCustomers",
     "Filtered",
     "Listed",
+    "MonitoringPlan",
     "Moves",
     "NewMatch",
     "Observed",
     "Ruleset",
     "RulesetEvaluation",
     "RulesetKey",
-    "Watch",
-    "Watched",
+    "VersionedRuleset",
     "checked",
     "decide",
     "figures",
     "moves",
     "observed",
     "observed_of",
+    "plan_rulesets",
     "read_text",
-    "watch",
 ]

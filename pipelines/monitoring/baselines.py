@@ -15,9 +15,9 @@ from pipelines.decisions.readings import NONE, Attributes
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
+from pipelines.monitoring.planning import PlannedBaseline
 from pipelines.monitoring.ruleset import Since, SinceDate, day_of
 from pipelines.monitoring.snapshots import FactsOfDays
-from pipelines.monitoring.watching import PlannedBaseline
 
 NO_BASELINE = "no_baseline"
 CAUSES: Mapping[str, str] = {**readings.CAUSES, NO_BASELINE: "there is no baseline day, or it is still to come"}

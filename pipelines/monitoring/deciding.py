@@ -20,7 +20,7 @@ import polars as pl
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.monitoring.moving import NO_MOVES, Moves, moves
 from pipelines.monitoring.observing import Observed
-from pipelines.monitoring.watching import RulesetKey, Watched
+from pipelines.monitoring.planning import RulesetKey, VersionedRuleset
 from pipelines.webhooks.events import Event, rule_triggered
 
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
@@ -48,10 +48,10 @@ class RulesetEvaluation:
     cause: Cause
     as_of: date  # the service's day
     zone: str  # the service's timezone
-    rulesets: Mapping[UUID, Watched]
+    rulesets: Mapping[UUID, VersionedRuleset]
     seen: Sequence[EvaluatedCustomers]
     outcomes: pl.DataFrame  # OUTCOMES of all that was seen
-    rearm: pl.DataFrame  # REARM of all rulesets
+    repeats: pl.DataFrame  # REPEATS of all rulesets
     versions: Mapping[int, int]  # data version that each customer was evaluated at
     attributes_read: Mapping[int, AbstractSet[str]]  # names; only of customers with at least one
     attribute_changes: Mapping[int, int]  # number of the last change of these attributes
@@ -162,7 +162,7 @@ def _valid_outcomes(evaluated: RulesetEvaluation, state: CurrentState, numbers: 
 
 
 def _moves(evaluated: RulesetEvaluation, state: CurrentState, outcomes: pl.DataFrame) -> Moves:
-    return moves(outcomes, state.firing, evaluated.rearm, evaluated.as_of, evaluated.zone)
+    return moves(outcomes, state.firing, evaluated.repeats, evaluated.as_of, evaluated.zone)
 
 
 def _matches(
@@ -202,13 +202,13 @@ def _match(
     now: datetime,
     match_id: UUID,
 ) -> NewMatch:
-    watched = evaluated.rulesets[ruleset_id]
+    versioned = evaluated.rulesets[ruleset_id]
     record = {
         "matchId": match_id,
         "clientId": customer.client_id,
         "customerId": customer.customer_id,
         "rulesetId": ruleset_id,
-        "rulesetVersion": watched.version,
+        "rulesetVersion": versioned.version,
         "at": now,
         "asOf": evaluated.as_of,
         "dataVersion": customer.data_version,
@@ -219,7 +219,7 @@ def _match(
         match_id=match_id,
         client_id=customer.client_id,
         ruleset_id=ruleset_id,
-        version=watched.version,
+        version=versioned.version,
         customer_number=number,
         at=now,
         as_of=evaluated.as_of,
@@ -231,8 +231,8 @@ def _match(
             customer.client_id,
             customer.customer_id,
             ruleset_id,
-            watched.ruleset.slug,
-            watched.ruleset.name,
+            versioned.ruleset.slug,
+            versioned.ruleset.name,
             event_id=match_id,
             timestamp=now,
         ),

@@ -10,13 +10,13 @@ from pipelines.decisions.numbers import COMPARISONS
 from pipelines.decisions.readings import column_of
 from pipelines.decisions.unsettled import Row
 from pipelines.metrics import cause_of
-from pipelines.monitoring.watching import PlannedMetric, PlannedRule, PlannedRuleset, Watch
+from pipelines.monitoring.planning import MonitoringPlan, PlannedMetric, PlannedRule, PlannedRuleset
 
 Data = dict[str, Any]
 _OF_ONE = ("one_of", "is_true", "is_known")
 
 
-def described(watch: Watch, planned: PlannedRuleset, of: PlannedRule, row: Row) -> Data:
+def described(plan: MonitoringPlan, planned: PlannedRuleset, of: PlannedRule, row: Row) -> Data:
     """Return a rule's description, as part of a match's record.
 
     Args:
@@ -28,35 +28,35 @@ def described(watch: Watch, planned: PlannedRuleset, of: PlannedRule, row: Row) 
         "message": rule.message,
         "severity": rule.severity,
         "recommendedActions": list(rule.recommended_actions),
-        "read": [_read(watch, planned, leaf, row) for leaf in watch.leaves_below(of.condition)],
-        "trace": list(_comparisons(watch, planned, of.condition, row)),
+        "read": [_read(plan, planned, leaf, row) for leaf in plan.leaves_below(of.condition)],
+        "trace": list(_comparisons(plan, planned, of.condition, row)),
     }
 
 
-def _read(watch: Watch, planned: PlannedRuleset, leaf: Node, row: Row) -> Data:
+def _read(plan: MonitoringPlan, planned: PlannedRuleset, leaf: Node, row: Row) -> Data:
     column = column_of(leaf)
     name = planned.called(leaf)
     read = {"kind": leaf.operator, "name": name, "value": row[column], "cause": row[cause_of(column)]}
     return (
-        read if leaf.operator == "attribute" else read | _describe_metric(watch, planned.metrics[leaf.label], leaf, row)
+        read if leaf.operator == "attribute" else read | _describe_metric(plan, planned.metrics[leaf.label], leaf, row)
     )
 
 
-def _describe_metric(watch: Watch, metric: PlannedMetric, leaf: Node, row: Row) -> Data:
+def _describe_metric(plan: MonitoringPlan, metric: PlannedMetric, leaf: Node, row: Row) -> Data:
     """Describe a metric. `baseline`: the metric and day that it is a reading of; null for today's value."""
     baseline = None
     if metric.baseline_of is not None:
-        day = row[watch.days[leaf.label]]
+        day = row[plan.days[leaf.label]]
         baseline = {"of": metric.baseline_of, "date": day and day.isoformat()}
     return {"metricId": metric.metric_id, "title": metric.title, "baseline": baseline}
 
 
-def _comparisons(watch: Watch, planned: PlannedRuleset, condition: str, row: Row) -> Iterator[Data]:
+def _comparisons(plan: MonitoringPlan, planned: PlannedRuleset, condition: str, row: Row) -> Iterator[Data]:
     """Yield each comparison in a condition. `right` is what the left side is compared with: both bounds for `between`,
     the texts for `oneOf`, nothing for `isTrue` and `isKnown`.
     """
-    side = partial(trace_node, watch, row, called=planned.called)
-    for node in watch.below(condition):
+    side = partial(trace_node, plan, row, called=planned.called)
+    for node in plan.below(condition):
         if node.operator in COMPARISONS or node.operator in _OF_ONE or node.operator == "between":
             left, *others = (side(each) for each in node.of)
             yield {

@@ -19,35 +19,35 @@ from pipelines.metrics import cause_of
 from pipelines.monitoring.baselines import at_baseline
 from pipelines.monitoring.describing import described
 from pipelines.monitoring.moving import OUTCOMES, STATE
-from pipelines.monitoring.watching import PlannedRuleset, Watch
+from pipelines.monitoring.planning import MonitoringPlan, PlannedRuleset
 
 UNSEEN = pl.Schema({**STATE, "kind": pl.String(), "name": pl.String(), "cause": pl.String()})
 """A row for each value that an unknown condition reads and that is unavailable."""
 
 
 def figures(
-    watch: Watch, facts: Facts, customers: Iterable[int], attributes: Attributes, now: datetime
+    plan: MonitoringPlan, facts: Facts, customers: Iterable[int], attributes: Attributes, now: datetime
 ) -> pl.DataFrame:
     """Return the metrics and baseline metrics of the customers in the facts and of `customers`: a row each, sorted.
 
     Columns: `customer_number`; each metric's and baseline metric's value, by its name in the plan, and cause, by
     `cause_of`; and each baseline's day.
     """
-    current = figures_of(facts, watch.metrics, customers)
-    at_baselines = [at_baseline(each, facts, current[BY_CUSTOMER], attributes, now) for each in watch.baselines]
+    current = figures_of(facts, plan.metrics, customers)
+    at_baselines = [at_baseline(each, facts, current[BY_CUSTOMER], attributes, now) for each in plan.baselines]
     return pl.concat([current, *(each.drop(BY_CUSTOMER) for each in at_baselines)], how="horizontal")
 
 
-def observed(watch: Watch, facts: Facts, attributes: Attributes, now: datetime) -> "Observed":
+def observed(plan: MonitoringPlan, facts: Facts, attributes: Attributes, now: datetime) -> "Observed":
     """Evaluate the customers in the facts and those in `attributes`, even if their attributes are empty."""
-    return observed_of(watch, figures(watch, facts, attributes, attributes, now), attributes, now)
+    return observed_of(plan, figures(plan, facts, attributes, attributes, now), attributes, now)
 
 
-def observed_of(watch: Watch, figures: pl.DataFrame, attributes: Attributes, now: datetime) -> "Observed":
+def observed_of(plan: MonitoringPlan, figures: pl.DataFrame, attributes: Attributes, now: datetime) -> "Observed":
     """Evaluate customers whose figures were computed before."""
-    days = figures.select(each.day for each in watch.baselines)
-    evaluated = evaluate_nodes(watch, read(watch, figures, attributes, {}, now))
-    return Observed(watch, pl.concat([evaluated, days], how="horizontal"))
+    days = figures.select(each.day for each in plan.baselines)
+    evaluated = evaluate_nodes(plan, read(plan, figures, attributes, {}, now))
+    return Observed(plan, pl.concat([evaluated, days], how="horizontal"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +57,13 @@ class Observed:
     `evaluated`: a row for each customer, sorted; a column for each node and reading, as `readings.read` names them.
     """
 
-    watch: Watch
+    plan: MonitoringPlan
     evaluated: pl.DataFrame
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
         """OUTCOMES of customers that a ruleset applies to and is not muted for; sorted."""
-        rules = self.watch.rules
+        rules = self.plan.rules
         seen = self._evaluated[:, [self._places[ruleset_id] for ruleset_id, _ in rules]]
         customer, rule = np.nonzero(seen)
         holds = pl.Series(self._holds[customer, rule])
@@ -81,20 +81,20 @@ class Observed:
         """UNSEEN, sorted."""
         parts = [
             self._unseen(nth, ruleset_id, code)
-            for nth, (ruleset_id, code) in enumerate(self.watch.rules)
+            for nth, (ruleset_id, code) in enumerate(self.plan.rules)
             if (self._holds[:, nth] == _UNKNOWN).any()
         ]
         return pl.concat([UNSEEN.to_frame(), *(each for of_rule in parts for each in of_rule)]).sort(UNSEEN.names())
 
     def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
         """Return what these rules report, what their conditions read, and the comparisons. Decimals are exact."""
-        planned = self.watch.rulesets[ruleset_id]
+        planned = self.plan.rulesets[ruleset_id]
         row = self._of_ruleset(planned).row(self._rows[customer_number], named=True)
-        return {"rules": [described(self.watch, planned, planned.rules[code], row) for code in rules]}
+        return {"rules": [described(self.plan, planned, planned.rules[code], row) for code in rules]}
 
     @cached_property
     def _places(self) -> Mapping[UUID, int]:
-        return {ruleset_id: place for place, ruleset_id in enumerate(self.watch.rulesets)}
+        return {ruleset_id: place for place, ruleset_id in enumerate(self.plan.rulesets)}
 
     @cached_property
     def _rows(self) -> Mapping[int, int]:
@@ -106,32 +106,32 @@ class Observed:
 
     def _of_ruleset(self, planned: PlannedRuleset) -> pl.DataFrame:
         """Return the columns that a ruleset's rules read: those of all rulesets would make long rows."""
-        ruleset_id = planned.watched.ruleset_id
+        ruleset_id = planned.source.ruleset_id
         if ruleset_id not in self._narrowed:
-            nodes = {node.name: node for rule in planned.rules.values() for node in self.watch.below(rule.condition)}
+            nodes = {node.name: node for rule in planned.rules.values() for node in self.plan.below(rule.condition)}
             leaves = [column_of(node) for node in nodes.values() if node.is_leaf]
-            days = [each.day for each in self.watch.baselines]
+            days = [each.day for each in self.plan.baselines]
             self._narrowed[ruleset_id] = self.evaluated.select(*nodes, *leaves, *map(cause_of, leaves), *days)
         return self._narrowed[ruleset_id]
 
     @cached_property
     def _holds(self) -> "np.ndarray[Any, np.dtype[np.int8]]":
         """A row for each customer, a column for each rule: 1, 0 or `_UNKNOWN`."""
-        conditions = [self.watch.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in self.watch.rules]
+        conditions = [self.plan.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in self.plan.rules]
         numbered = (pl.col(each).cast(pl.Int8).fill_null(_UNKNOWN) for each in conditions)
         return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(numbered)).to_numpy()
 
     @cached_property
     def _evaluated(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
         """A row for each customer, a column for each ruleset: whether it is evaluated."""
-        expressions = (_is_evaluated(planned) for planned in self.watch.rulesets.values())
+        expressions = (_is_evaluated(planned) for planned in self.plan.rulesets.values())
         return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(expressions)).to_numpy()
 
     def _unseen(self, nth: int, ruleset_id: UUID, code: str) -> Iterable[pl.DataFrame]:
-        planned = self.watch.rulesets[ruleset_id]
+        planned = self.plan.rulesets[ruleset_id]
         is_unknown = self._evaluated[:, self._places[ruleset_id]] & (self._holds[:, nth] == _UNKNOWN)
         rows = self.evaluated.filter(pl.Series(is_unknown))
-        for leaf in self.watch.leaves_below(planned.rules[code].condition):
+        for leaf in self.plan.leaves_below(planned.rules[code].condition):
             yield rows.filter(pl.col(leaf.name).is_null()).select(
                 pl.col(BY_CUSTOMER).cast(pl.Int64),
                 ruleset_id=pl.lit(ruleset_id.bytes),
@@ -147,7 +147,7 @@ _UNKNOWN = -1
 
 def _is_evaluated(planned: PlannedRuleset) -> pl.Expr:
     """Return whether a ruleset applies and is not muted. An unknown condition neither applies nor mutes."""
-    listed, every_customer = planned.watched.customers, pl.repeat(value=True, n=pl.len())
+    listed, every_customer = planned.source.customers, pl.repeat(value=True, n=pl.len())
     applies = every_customer if listed is None else pl.col(BY_CUSTOMER).is_in(sorted(listed))
     if planned.where is not None:
         applies = pl.col(planned.where).fill_null(value=False)

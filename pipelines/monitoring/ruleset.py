@@ -9,7 +9,7 @@ copied between a policy and a ruleset.
         severity: critical
         condition: {atLeast: [{metric: dishonours_180d}, "3"]}
 
-`docs/how-to/monitoring.md` explains the parts; `checking` finds faults that a schema can't; `watching` plans the
+`docs/how-to/monitoring.md` explains the parts; `checking` finds faults that a schema can't; `planning` plans the
 evaluation.
 
 The docstrings of these models are the descriptions in `docs/reference/ruleset.schema.json`, which authors see in their
@@ -124,16 +124,16 @@ class Baseline(Strict):
 # The ruleset
 
 
-class WatchRule(Strict):
+class MonitoringRule(Strict):
     """A rule that fires when its condition becomes true. It can fire again after the condition was false, or after
-    `rearmAfterDays` while it stays true.
+    `repeatAfterDays` while it stays true.
     """
 
     code: Code
     message: Sentence
     severity: Severity = "warning"
     condition: Condition
-    rearm_after_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
+    repeat_after_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
     recommended_actions: Annotated[tuple[Sentence, ...], Field(max_length=20)] = ()
 
 
@@ -151,7 +151,7 @@ class Ruleset(Strict):
     attributes: Annotated[tuple[DeclaredAttribute, ...], Field(max_length=100)] = ()
     metrics: Annotated[tuple[Metric, ...], Field(max_length=100)] = ()
     baseline: Baseline | None = None
-    rules: Annotated[tuple[WatchRule, ...], Field(min_length=1, max_length=MOST_RULES)]
+    rules: Annotated[tuple[MonitoringRule, ...], Field(min_length=1, max_length=MOST_RULES)]
 
     @property
     def every_metric(self) -> Metrics:
@@ -172,9 +172,9 @@ class Ruleset(Strict):
         own = slug in self.own_metrics
         return uuid5(NAMESPACE, f"ruleset/{self.slug}/{slug}") if own else METRICS[slug].id
 
-    def rule(self, code: str) -> WatchRule:
+    def rule(self, code: str) -> MonitoringRule:
         return next(rule for rule in self.rules if rule.code == code)
 
 
-for _recursive in (Filtered, WatchRule, Ruleset):
+for _recursive in (Filtered, MonitoringRule, Ruleset):
     _recursive.model_rebuild()

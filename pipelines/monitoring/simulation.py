@@ -23,7 +23,17 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tallies import Tallies, Tally, counts
 from pipelines.metrics import Metric
 from pipelines.metrics.sources import reach, reads_balances
-from pipelines.monitoring import Listed, Observed, Ruleset, Watch, Watched, figures, moves, observed_of, watch
+from pipelines.monitoring import (
+    Listed,
+    MonitoringPlan,
+    Observed,
+    Ruleset,
+    VersionedRuleset,
+    figures,
+    moves,
+    observed_of,
+    plan_rulesets,
+)
 from pipelines.monitoring.moving import FIRING, OUTCOMES
 from pipelines.monitoring.snapshots import Day, FactsOfDays, Past, held, snapshots, together
 from pipelines.vocabulary.schemas import posted
@@ -65,16 +75,16 @@ class Simulation:
     days: Sequence[Day]
 
     @cached_property
-    def watch(self) -> Watch:
-        """A watch of all given customers: if the ruleset lists customers, the caller has chosen them already."""
+    def plan(self) -> MonitoringPlan:
+        """The plan for all given customers: if the ruleset lists customers, the caller has already selected them."""
         listed = isinstance(self.ruleset.applies_to, Listed)
         for_all = self.ruleset.model_copy(update={"applies_to": "all"}) if listed else self.ruleset
-        return watch([Watched(self.ruleset_id, 0, for_all, None)])
+        return plan_rulesets([VersionedRuleset(self.ruleset_id, 0, for_all, None)])
 
     @cached_property
     def metrics(self) -> Sequence[Metric]:
         """All metrics that it reads, including those of baselines."""
-        every = [self.watch.metrics, *(baseline.metrics for baseline in self.watch.baselines)]
+        every = [self.plan.metrics, *(baseline.metrics for baseline in self.plan.baselines)]
         return [metric for metrics in every for metric in metrics.values()]
 
     @cached_property
@@ -108,7 +118,7 @@ def simulate(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int) 
         keep: the number of firings to list; further ones are only counted.
     """
     rows = transactions.filter(posted(), pl.col("date") <= of.days[-1].date)
-    all_snapshots = snapshots(rows, of.ruleset, of.watch.metrics, past, of.days)
+    all_snapshots = snapshots(rows, of.ruleset, of.plan.metrics, past, of.days)
     for group in _groups(all_snapshots):
         part = _simulate_group(of, rows, group, past, keep)
         keep -= part.firings.height
@@ -166,13 +176,13 @@ def _observe(of: Simulation, plain: Facts, part: pl.DataFrame, past: Past) -> Ob
     """Evaluate some snapshots. Each counts as a customer, with the snapshot's number as the customer's number."""
     facts = FactsOfDays(plain, part, of.reach)
     stated, now = _stated(of, part, past), of.days[-1].at
-    return observed_of(of.watch, figures(of.watch, facts, part["snapshot"].to_list(), stated, now), stated, now)
+    return observed_of(of.plan, figures(of.plan, facts, part["snapshot"].to_list(), stated, now), stated, now)
 
 
 def _stated(of: Simulation, part: pl.DataFrame, past: Past) -> Attributes:
     """Return for each snapshot the attributes that the ruleset reads."""
     at = {day.date: day.at for day in of.days}
-    read = of.watch.attributes
+    read = of.plan.attributes
     return {
         snapshot: {name: held(changes, at[day]) for name, changes in past.get(number, {}).items() if name in read}
         for snapshot, number, day in part.select("snapshot", BY_CUSTOMER, "date").iter_rows()
@@ -191,14 +201,14 @@ def _find_firings(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
     known = outcomes.filter(pl.col("holds").is_not_null())
     before = pl.col("holds").shift().over(BY_CUSTOMER, "rule", order_by="date")
     turned = known.filter(before.ne_missing(pl.col("holds")))
-    again = of.watch.rearm.filter(pl.col("rearm_after_days").is_not_null())
+    again = of.plan.repeats.filter(pl.col("repeat_after_days").is_not_null())
     still = known.filter("holds").join(again, on=("ruleset_id", "rule"), how="semi")
     every = still.with_columns(date=pl.date_ranges("date", "until", closed="left")).explode("date", empty_as_null=False)
     seen = pl.concat([turned, every.join(turned, on=(BY_CUSTOMER, "rule", "date"), how="anti")])
     firing, fired = pl.DataFrame(schema=FIRING), [pl.DataFrame(schema={**FIRING, "date": pl.Date()})]
     for (day,), of_day in sorted(seen.partition_by("date", as_dict=True).items()):
         now = datetime.combine(day, time.min, UTC)
-        moved = moves(of_day.select(OUTCOMES.names()), firing, of.watch.rearm, day, str(UTC))
+        moved = moves(of_day.select(OUTCOMES.names()), firing, of.plan.repeats, day, str(UTC))
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
         replaced = pl.concat([moved.reset, moved.fired])
         firing = pl.concat([firing.join(replaced, on=replaced.columns, how="anti"), new])

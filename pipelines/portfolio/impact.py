@@ -21,7 +21,7 @@ from pipelines.decisions.decision import figures
 from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.monitoring import Watch, observed
+from pipelines.monitoring import MonitoringPlan, observed
 from pipelines.reports import REPORTS
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.schemas import TRANSACTIONS, current
@@ -113,7 +113,7 @@ class Deciders:
     context: Context = NO_CONTEXT
     attributes: Attributes = field(default_factory=dict)
     policies: Sequence[TriedPolicy] = ()
-    watch: Watch | None = None  # of the client's active rulesets; None: it has none
+    plan: MonitoringPlan | None = None  # of the client's active rulesets; None: it has none
 
 
 NO_DECIDERS = Deciders(datetime.min.replace(tzinfo=UTC))
@@ -299,13 +299,13 @@ def _decide(policy: TriedPolicy, facts: Facts, deciders: Deciders) -> Side:
 
 def compare_matches(before: Facts, after: Facts, deciders: Deciders) -> pl.DataFrame:
     """Return the MATCHES: rules whose condition holds on one side only. An unknown condition does not hold."""
-    watch = deciders.watch
-    if watch is None:
+    plan = deciders.plan
+    if plan is None:
         return pl.DataFrame(schema=MATCHES)
-    sides = (observed(watch, facts, deciders.attributes, deciders.now).outcomes for facts in (before, after))
+    sides = (observed(plan, facts, deciders.attributes, deciders.now).outcomes for facts in (before, after))
     held, holds = (side.filter("holds").select(BY_CUSTOMER, "ruleset_id", "rule") for side in sides)
     begins, ceases = holds.join(held, on=held.columns, how="anti"), held.join(holds, on=held.columns, how="anti")
-    slugs = [(each.bytes, planned.watched.ruleset.slug) for each, planned in watch.rulesets.items()]
+    slugs = [(each.bytes, planned.source.ruleset.slug) for each, planned in plan.rulesets.items()]
     named = pl.DataFrame(slugs, {"ruleset_id": pl.Binary(), "ruleset": pl.String()}, orient="row")
     changed = pl.concat([begins.with_columns(holds=True), ceases.with_columns(holds=False)])
     return _shaped(MATCHES, changed.join(named, on="ruleset_id", validate="m:1"))

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pipelines.decisions import Attribute, planned
 from pipelines.decisions.backtest import recorded
-from pipelines.monitoring import watch
+from pipelines.monitoring import plan_rulesets
 from pipelines.portfolio.impact import Deciders, TriedPolicy
 from storage.core.database import Reading
 from storage.decisions import backtests, context, policies
@@ -31,7 +31,7 @@ def read(r: Reading, client_id: UUID, versions: Mapping[int, int], now: datetime
         context.read(r, versions, now, as_of),
         stated,
         _policies(r, client_id, versions, now),
-        watch(rulesets.watched(r, active)) if active else None,
+        plan_rulesets(rulesets.load_active(r, active)) if active else None,
     )
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.decisions.canonical import canonical
-from pipelines.monitoring import Listed, Ruleset, RulesetKey, Watched
+from pipelines.monitoring import Listed, Ruleset, RulesetKey, VersionedRuleset
 from pipelines.vocabulary.errors import Conflict, Corrupt, Fault, InvalidRequest, NotFound
 from storage.access import keys
 from storage.core.database import AnySelect, Reading, Writing, insert_into
@@ -134,7 +134,7 @@ def with_slug(r: Reading, client_id: UUID, slug: str) -> StoredRuleset:
 def find(
     r: Reading, client_id: UUID, *, include_archived: bool = False, page: Page | None = None
 ) -> Paged[StoredRuleset]:
-    """Return the client's rulesets by slug, inactive ones included."""
+    """Return the client's rulesets in the order of their slugs, inactive ones included."""
     query = _SHOWN.where(_ROW.client_id == client_id)
     if not include_archived:
         query = query.where(_ROW.archived_at.is_(None))
@@ -184,8 +184,8 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
 def replace(w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: datetime) -> StoredRuleset:
     """Replace the ruleset by a new version. An equal document changes nothing.
 
-    A rule whose code stays keeps its states. The states of rules that are gone are deleted; if the new version is not
-    active, all states are.
+    If the new version is active, a rule keeps its states as long as its code stays, and the states of removed rules are
+    deleted. If it is not active, all states are deleted.
 
     Raises:
         InvalidRequest: it lists customers that are not the client's own.
@@ -223,7 +223,7 @@ def archive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset:
 
 
 def unarchive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset:
-    """Take the ruleset back from the archive. If it is active, this requests a ruleset evaluation of its customers."""
+    """Unarchive the ruleset. If it is active, this requests a ruleset evaluation of its customers."""
     stored = lock(w, stored)
     if not stored.is_archived:
         return stored
@@ -249,24 +249,24 @@ def watching() -> ColumnElement[bool]:
 
 
 def active(r: Reading, customer_numbers: Iterable[int]) -> list[ActiveRuleset]:
-    """Return the rulesets that watch for the clients of these customers, by client and slug. If there are none, this
+    """Return the watching rulesets of these customers' clients, ordered by client and slug. If there are none, this
     costs one look-up in an index.
     """
     whose = select(customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
     return _active(r, _ROW.client_id.in_(whose))
 
 
-def watched(r: Reading, active: Sequence[ActiveRuleset]) -> list[Watched]:
+def load_active(r: Reading, active: Sequence[ActiveRuleset]) -> list[VersionedRuleset]:
     """Return the documents of these rulesets, in their order.
 
     Raises:
         Corrupt: a document was changed.
     """
-    return [_cached(r, each) for each in active]
+    return [_load_cached(r, each) for each in active]
 
 
 def lock_watching(w: Writing, client_ids: Set[UUID]) -> set[RulesetKey]:
-    """Return the keys of the rulesets that watch for these clients. They can't change until the transaction ends."""
+    """Return the keys of these clients' watching rulesets. The rulesets can't change until the transaction ends."""
     query = select(_ROW.ruleset_id, _ROW.version).where(_ROW.client_id.in_(client_ids), _WATCHES)
     rows = w.execute(query.order_by(_ROW.ruleset_id).with_for_update(read=True))
     return {(ruleset_id, number) for ruleset_id, number in rows}
@@ -284,7 +284,7 @@ def request_for_attributes(w: Writing, customer: Customer, names: Iterable[str],
 
 def _may_read(r: Reading, active: ActiveRuleset, names: Set[str]) -> bool:
     try:
-        [mine] = watched(r, [active])
+        [mine] = load_active(r, [active])
     except (Corrupt, ValidationError) as error:
         log.error("ruleset %s can't be read: %s", active.ruleset_id, type(error).__name__)
         return True
@@ -292,7 +292,7 @@ def _may_read(r: Reading, active: ActiveRuleset, names: Set[str]) -> bool:
 
 
 _WATCHES = and_(_ROW.active.is_(True), _ROW.archived_at.is_(None))
-_watched: OrderedDict[RulesetKey, Watched] = OrderedDict()  # a version never changes: none is out of date
+_loaded: OrderedDict[RulesetKey, VersionedRuleset] = OrderedDict()  # never out of date, because versions never change
 
 
 def _active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:
@@ -300,20 +300,20 @@ def _active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:
     return [ActiveRuleset(*row) for row in r.execute(query.order_by(_ROW.client_id, _ROW.slug))]
 
 
-def _cached(r: Reading, each: ActiveRuleset) -> Watched:
-    """Return a ruleset's document from the cache, which drops the one not used for longest."""
-    read = _watched.pop(each.key, None) or _read_watched(r, each)
-    _watched[each.key] = read
-    while len(_watched) > CACHED:
-        _watched.popitem(last=False)
+def _load_cached(r: Reading, each: ActiveRuleset) -> VersionedRuleset:
+    """Return a ruleset's document from the cache, which drops the least recently used one."""
+    read = _loaded.pop(each.key, None) or _load_version(r, each)
+    _loaded[each.key] = read
+    while len(_loaded) > CACHED:
+        _loaded.popitem(last=False)
     return read
 
 
-def _read_watched(r: Reading, each: ActiveRuleset) -> Watched:
+def _load_version(r: Reading, each: ActiveRuleset) -> VersionedRuleset:
     ruleset = version(r, each.ruleset_id, each.version).ruleset
     scope = ruleset.applies_to
     listed = frozenset(numbers(r, each.client_id, scope.customers).values()) if isinstance(scope, Listed) else None
-    return Watched(each.ruleset_id, each.version, ruleset, listed)
+    return VersionedRuleset(each.ruleset_id, each.version, ruleset, listed)
 
 
 def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> None:
@@ -327,9 +327,9 @@ def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> Non
         evaluation_requests.for_client(w, stored.client_id, now)
 
 
-def _delete_states(w: Writing, stored: StoredRuleset, but: Sequence[str]) -> None:
-    """Delete the states of the ruleset's rules, except of those in `but`."""
-    gone = and_(rule_states.c.ruleset_id == stored.ruleset_id, rule_states.c.rule.not_in(but))
+def _delete_states(w: Writing, stored: StoredRuleset, keep: Sequence[str]) -> None:
+    """Delete the states of the ruleset's rules, except of those in `keep`."""
+    gone = and_(rule_states.c.ruleset_id == stored.ruleset_id, rule_states.c.rule.not_in(keep))
     w.execute(delete(rule_states).where(gone))
 
 

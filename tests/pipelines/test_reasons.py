@@ -36,7 +36,7 @@ from pipelines.integrity import described, findings
 from pipelines.metrics import METRICS
 from pipelines.metrics.definition import Transactions, lacks_side
 from pipelines.metrics.rows import is_met
-from pipelines.monitoring import Ruleset, Watched, observed, watch
+from pipelines.monitoring import Ruleset, VersionedRuleset, observed, plan_rulesets
 from pipelines.monitoring.library import rulesets
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.risk_models.events import events
@@ -196,11 +196,11 @@ def by_policy(slug: str, of: list[Case]) -> Given:
 
 
 def by_ruleset(slug: str, of: list[Case]) -> Given:
-    watched = watch([Watched(UUID(int=1), 1, RULESETS[slug], None)])
+    plan = plan_rulesets([VersionedRuleset(UUID(int=1), 1, RULESETS[slug], None)])
     stated = {
         number: {name: Attribute(value) for name, value in case.attributes.items()} for number, case in enumerate(of)
     }
-    outcomes = observed(watched, facts(of), stated, NOW).outcomes.select("customer_number", "rule", "holds")
+    outcomes = observed(plan, facts(of), stated, NOW).outcomes.select("customer_number", "rule", "holds")
     holds = {(number, rule): given for number, rule, given in outcomes.iter_rows()}
     return [holds.get((number, case.reason)) for number, case in enumerate(of)]
 

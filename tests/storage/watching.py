@@ -9,7 +9,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.monitoring import Cause, Decision, EvaluatedCustomers, Observed, Ruleset, RulesetEvaluation
-from pipelines.monitoring.moving import OUTCOMES, REARM
+from pipelines.monitoring.moving import OUTCOMES, REPEATS
 from storage.core.store import Store
 from storage.customers.customers import Customer, versions
 from storage.monitoring import attributes, rule_matches, rulesets
@@ -51,7 +51,7 @@ def an_evaluation(
     now: datetime,
     holds: Mapping[tuple[Customer, StoredRuleset, str], bool | None],
     *,
-    rearm_after_days: int | None = None,
+    repeat_after_days: int | None = None,
     unrecordable: Sequence[Customer] = (),
 ) -> RulesetEvaluation:
     """Return an evaluation as of `now` in which these rules hold, don't hold, or are unknown (None)."""
@@ -60,7 +60,9 @@ def an_evaluation(
         schema=OUTCOMES,
         orient="row",
     ).sort("customer_number", "ruleset_id", "rule")
-    rearm = outcomes.select("ruleset_id", "rule").unique().with_columns(rearm_after_days=rearm_after_days).cast(REARM)
+    repeats = (
+        outcomes.select("ruleset_id", "rule").unique().with_columns(repeat_after_days=repeat_after_days).cast(REPEATS)
+    )
     numbers = sorted({who.number for who, _, _ in holds})
 
     with store.db.reading() as r:
@@ -69,10 +71,10 @@ def an_evaluation(
             cause=Cause.DATA,
             as_of=now.date(),
             zone="UTC",
-            rulesets={each.ruleset_id: each for each in rulesets.watched(r, rulesets.active(r, numbers))},
+            rulesets={each.ruleset_id: each for each in rulesets.load_active(r, rulesets.active(r, numbers))},
             seen=[EvaluatedCustomers(cast("Observed", _observation(unrecordable)), outcomes)],
             outcomes=outcomes,
-            rearm=rearm,
+            repeats=repeats,
             versions=versions(r, numbers),
             attributes_read=read,
             attribute_changes=attributes.last_changes(r, read),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pipelines.decisions.authoring.words import of_condition
 from pipelines.metrics import Metric
 from pipelines.monitoring.library import LibraryRuleset
-from pipelines.monitoring.ruleset import Baseline, Ruleset, SinceDate, WatchRule
+from pipelines.monitoring.ruleset import Baseline, MonitoringRule, Ruleset, SinceDate
 
 _RULES = ("Rule", "Severity", "Message", "Fires when", "Again after")
 _METRICS = ("Name", "Slug", "Unit", "Window", "History needed", "Maximum age", "Meaning")
@@ -52,8 +52,8 @@ def _table(columns: tuple[str, ...]) -> tuple[str, str]:
     return f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"
 
 
-def _rule(rule: WatchRule) -> str:
-    again = "–" if rule.rearm_after_days is None else f"{rule.rearm_after_days} days"
+def _rule(rule: MonitoringRule) -> str:
+    again = "–" if rule.repeat_after_days is None else f"{rule.repeat_after_days} days"
     cells = (f"`{rule.code}`", rule.severity, rule.message, of_condition(rule.condition), again)
     return f"| {' | '.join(cells)} |"
 

@@ -18,7 +18,7 @@ from api.core.schemas.examples import example
 from api.http.dependencies import READING_ROWS
 from api.monitoring.schemas import MatchView, RulesetView, SentRuleset
 from pipelines.monitoring import checked, library, moves
-from pipelines.monitoring.moving import FIRING, OUTCOMES, REARM
+from pipelines.monitoring.moving import FIRING, OUTCOMES, REPEATS
 from storage.core import audit
 from storage.core.models import customers, locations
 from storage.core.store import Store
@@ -141,7 +141,7 @@ def test_what_is_left_out_is_shown_with_its_default(client: Client) -> None:
     shown = sent(client, {name: document[name] for name in ("slug", "name", "metrics", "rules")})["document"]
     assert (shown["active"], shown["appliesTo"], shown["mutedWhile"], shown["baseline"]) == (True, "all", None, None)
     [rule] = shown["rules"]
-    assert (rule["severity"], rule["rearmAfterDays"]) == ("warning", None)
+    assert (rule["severity"], rule["repeatAfterDays"]) == ("warning", None)
 
 
 @parametrize("method", ["POST", "PUT"])
@@ -471,12 +471,12 @@ def test_the_days_of_the_documentation_page_are_correct() -> None:
     )
     assert len(days) == 8
     one = (1, b"r" * 16, "REVENUE_DOWN")
-    rearm = pl.DataFrame([(*one[1:], 30)], REARM, orient="row")
+    repeats = pl.DataFrame([(*one[1:], 30)], REPEATS, orient="row")
     firing = pl.DataFrame(schema=FIRING)
     for day, condition, state, reported in days:
         now = datetime.fromisoformat(f"{day}T00:00:00+00:00")
         holds = {"true": True, "false": False, "unknown": None}[condition]
-        made = moves(pl.DataFrame([(*one, holds)], OUTCOMES, orient="row"), firing, rearm, now.date(), "UTC")
+        made = moves(pl.DataFrame([(*one, holds)], OUTCOMES, orient="row"), firing, repeats, now.date(), "UTC")
         if not made.reset.is_empty():
             firing = firing.clear()
         if not made.fired.is_empty():

@@ -226,7 +226,7 @@ def failing(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize(
     ("where", "what"),
     [
-        (ruleset_evaluation, "watch"),
+        (ruleset_evaluation, "plan_rulesets"),
         (ruleset_evaluation, "observed"),
         (rule_matches, "decide"),
         (rulesets, "lock_watching"),

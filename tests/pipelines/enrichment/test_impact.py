@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.decisions import Policy, planned
 from pipelines.figures.facts import Facts
-from pipelines.monitoring import Ruleset, Watched, watch
+from pipelines.monitoring import Ruleset, VersionedRuleset, plan_rulesets
 from pipelines.portfolio.impact import (
     Deciders,
     Impact,
@@ -22,7 +22,7 @@ from pipelines.portfolio.impact import (
 )
 from pipelines.vocabulary.taxonomy import GROUPS
 from tests.pipelines.enrichment.examples import known
-from tests.pipelines.monitoring.test_watching import own
+from tests.pipelines.monitoring.test_planning import own
 
 AS_OF = date(2026, 4, 1)
 NOW = datetime(2026, 4, 1, 1, tzinfo=UTC)
@@ -55,7 +55,7 @@ POLICY = {
 }
 RULESET = {
     "slug": "watch",
-    "name": "Watch",
+    "name": "MonitoringPlan",
     "metrics": [OWN],
     "rules": [
         {"code": "LOW", "message": "m", "condition": {"lessThan": [{"metric": "sales"}, "1000"]}},
@@ -94,8 +94,8 @@ def deciders(inputs: dict[int, int]) -> Deciders:
         planned(Policy.model_validate(POLICY)),
         {number: {"amount": Decimal(amount)} for number, amount in inputs.items()},
     )
-    ruleset = Watched(UUID(int=7), 1, Ruleset.model_validate(RULESET), None)
-    return Deciders(NOW, policies=[tried], watch=watch([ruleset]))
+    ruleset = VersionedRuleset(UUID(int=7), 1, Ruleset.model_validate(RULESET), None)
+    return Deciders(NOW, policies=[tried], plan=plan_rulesets([ruleset]))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipelines.metrics import Metric, cause_of
 from pipelines.metrics.outcome import VALUE
-from pipelines.monitoring import Observed, Ruleset, Watch, Watched, observed_of, watch
+from pipelines.monitoring import MonitoringPlan, Observed, Ruleset, VersionedRuleset, observed_of, plan_rulesets
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.monitoring import drawn, oracle
 from tests.pipelines.monitoring.drawn import Drawn, Who
@@ -65,17 +65,17 @@ def differs(some: Iterable[Interpreted]) -> bool:
 # The engine's results
 
 
-def watch_of(case: Case) -> Watch:
-    return watch(
+def plan_of(case: Case) -> MonitoringPlan:
+    return plan_rulesets(
         [
-            Watched(ruleset_id, 1, Ruleset.model_validate(each.document), each.listed)
+            VersionedRuleset(ruleset_id, 1, Ruleset.model_validate(each.document), each.listed)
             for ruleset_id, each in case.rulesets.items()
         ]
     )
 
 
 def observed_in(case: Case) -> Observed:
-    plan = watch_of(case)
+    plan = plan_of(case)
     attributes = {number: who.attributes for number, who in case.customers.items()}
     return observed_of(plan, figures_of(plan, case), attributes, NOW)
 
@@ -102,7 +102,7 @@ def _comparisons(described: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple((each["operator"], each["holds"]) for each in described["trace"])
 
 
-def figures_of(plan: Watch, case: Case) -> pl.DataFrame:
+def figures_of(plan: MonitoringPlan, case: Case) -> pl.DataFrame:
     """Return the case's metrics in the form of `figures`, under the plan's names."""
     read: dict[str, tuple[str, str | None]] = {name: (meaning(each), None) for name, each in plan.metrics.items()}
     for baseline in plan.baselines:

@@ -101,7 +101,7 @@ def _rule(chance: random.Random, draft: Draft, code: str) -> Json:
         "message": f"{code} holds.",
         "severity": chance.choice(("info", "warning", "critical")),
         "condition": draft.condition(chance.randint(0, drawn.DEEPEST - 1)),
-        "rearmAfterDays": chance.choice((None, 1, 30)),
+        "repeatAfterDays": chance.choice((None, 1, 30)),
         "recommendedActions": chance.choice(([], ["Call."])),
     }
 

@@ -63,7 +63,7 @@ def _with_operands(seen: Seen) -> Iterator[Seen]:
 class Machine:
     """The state of one rule for one customer. `fired_at`: None while it is ready. `zone`: the timezone of days."""
 
-    rearm_after_days: int | None
+    repeat_after_days: int | None
     zone: ZoneInfo
     fired_at: datetime | None = None
 
@@ -75,7 +75,7 @@ class Machine:
             had_fired = self.fired_at is not None
             self.fired_at = None
             return "reset" if had_fired else ""
-        days = self.rearm_after_days
+        days = self.repeat_after_days
         if self.fired_at is None or (days is not None and self._day(now) >= self._day(self.fired_at, days)):
             self.fired_at = now
             return "fired"

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.decisions.readings import Attribute, Attributes
 from pipelines.metrics import METRICS, cause_of, values, with_inputs
-from pipelines.monitoring import Ruleset, Watched, figures, observed, watch
+from pipelines.monitoring import Ruleset, VersionedRuleset, figures, observed, plan_rulesets
 from pipelines.monitoring.baselines import CAUSES, NO_BASELINE
 from tests.pipelines.metrics.customers import START, Row, customer, facts
 
@@ -23,7 +23,7 @@ SLUGS = ("revenue_90d", "days_behind", "history_days", "debt_service_90d", "mean
 NO_ATTRIBUTES: Attributes = {}
 
 
-def against(since: Json, slugs: Sequence[str] = SLUGS, **also: Any) -> Watched:
+def against(since: Json, slugs: Sequence[str] = SLUGS, **also: Any) -> VersionedRuleset:
     """Return a ruleset whose rules compare each metric with its baseline for equality."""
     document = {
         "slug": "since",
@@ -40,7 +40,7 @@ def against(since: Json, slugs: Sequence[str] = SLUGS, **also: Any) -> Watched:
         ],
         **also,
     }
-    return Watched(ID, 1, Ruleset.model_validate(document), None)
+    return VersionedRuleset(ID, 1, Ruleset.model_validate(document), None)
 
 
 def _unchanged(code: str, slug: str) -> Json:
@@ -55,7 +55,7 @@ def rows() -> list[Row]:
 
 def then(rows: Sequence[Row], since: Json, attributes: Attributes = NO_ATTRIBUTES) -> list[Mapping[str, Any]]:
     """Return for each customer the baseline's day, and each metric's value and cause as of that day."""
-    plan = watch([against(since)])
+    plan = plan_rulesets([against(since)])
     described = figures(plan, facts(rows, AS_OF), attributes, attributes, NOW)
     [baseline] = plan.baselines
     return [
@@ -135,12 +135,14 @@ def test_customer_without_rows_has_no_values_at_the_baseline() -> None:
 
 def test_baselines_by_attribute_take_one_pass_for_all_customers() -> None:
     start = {"attribute": "start"}
-    plan = watch([against(start), Watched(UUID(int=2), 1, against(start, ["revenue_90d"]).ruleset, None)])
+    plan = plan_rulesets(
+        [against(start), VersionedRuleset(UUID(int=2), 1, against(start, ["revenue_90d"]).ruleset, None)]
+    )
     assert [len(each.readings) for each in plan.baselines] == [len(SLUGS)]
 
 
 def test_a_record_names_the_metric_and_the_day(rows: list[Row]) -> None:
-    seen = observed(watch([against({"date": "2024-06-01"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW)
+    seen = observed(plan_rulesets([against({"date": "2024-06-01"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW)
     [described] = seen.record(1, ID, ["C0"])["rules"]
     now, before = described["read"]
     assert [now["name"], now["baseline"]] == ["history_days", None]
@@ -150,7 +152,7 @@ def test_a_record_names_the_metric_and_the_day(rows: list[Row]) -> None:
 
 
 def test_a_rule_without_a_baseline_is_unknown_and_says_why(rows: list[Row]) -> None:
-    seen = observed(watch([against({"attribute": "start"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW)
+    seen = observed(plan_rulesets([against({"attribute": "start"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW)
     assert set(seen.outcomes["holds"].to_list()) == {None}
     assert set(seen.causes.select("kind", "name", "cause").iter_rows()) == {
         ("metric", "history_days_then", NO_BASELINE)

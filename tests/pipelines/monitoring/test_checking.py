@@ -72,7 +72,7 @@ SOUND: Sequence[Json] = [
     ruleset(rule(reset()), baseline=since("loanStart")),
     ruleset(rule(reset()), baseline={"since": {"date": "2026-03-01"}, "metrics": [then()]}),
     ruleset(rule(reset()), metrics=[own("mine")], baseline=since("loanStart", then(of="mine"))),
-    ruleset(rule(severity="critical", rearmAfterDays=1, recommendedActions=["Call — at once. 😀"])),
+    ruleset(rule(severity="critical", repeatAfterDays=1, recommendedActions=["Call — at once. 😀"])),
 ]
 
 
@@ -93,9 +93,9 @@ UNSOUND: Sequence[tuple[Json, str, str]] = [
     (ruleset(slug="Big"), "/slug", "BadName"),
     (ruleset(active="yes"), "/active", "NotABoolean"),
     (ruleset(rule(severity="fatal")), "/rules/0/severity", "UnknownValue"),
-    (ruleset(rule(rearmAfterDays=0)), "/rules/0/rearmAfterDays", "OutOfRange"),
-    (ruleset(rule(rearmAfterDays=3_661)), "/rules/0/rearmAfterDays", "OutOfRange"),
-    (ruleset(rule(rearmAfterDays=1.5)), "/rules/0/rearmAfterDays", "NotAnInteger"),
+    (ruleset(rule(repeatAfterDays=0)), "/rules/0/repeatAfterDays", "OutOfRange"),
+    (ruleset(rule(repeatAfterDays=3_661)), "/rules/0/repeatAfterDays", "OutOfRange"),
+    (ruleset(rule(repeatAfterDays=1.5)), "/rules/0/repeatAfterDays", "NotAnInteger"),
     (ruleset(rule(code="no code")), "/rules/0/code", "BadName"),
     (ruleset(appliesTo="some"), "/appliesTo", "UnknownValue"),
     (ruleset(appliesTo={"segment": "a"}), "/appliesTo", "UnknownForm"),
@@ -271,7 +271,7 @@ def test_a_file_is_yaml_or_json() -> None:
 
 
 def test_json_numbers_of_a_request_are_numbers() -> None:
-    body = json.dumps(ruleset(rule(rearmAfterDays=30))).encode()
+    body = json.dumps(ruleset(rule(repeatAfterDays=30))).encode()
     assert checked(strict_json.parse(body)) == checked(json.loads(body))
 
 

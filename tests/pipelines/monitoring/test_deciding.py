@@ -20,10 +20,10 @@ from pipelines.monitoring import (
     Observed,
     Ruleset,
     RulesetEvaluation,
-    Watched,
+    VersionedRuleset,
     decide,
 )
-from pipelines.monitoring.moving import FIRING, OUTCOMES, REARM
+from pipelines.monitoring.moving import FIRING, OUTCOMES, REPEATS
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 CLIENT, RULESET, OTHER_RULESET = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -42,10 +42,10 @@ class Observation:
         return {"rules": rules, "customer": customer_number}
 
 
-def watched(ruleset_id: UUID) -> Watched:
+def versioned(ruleset_id: UUID) -> VersionedRuleset:
     rule = {"code": "A", "message": "A.", "condition": {"moreThan": [{"metric": "history_days"}, "30"]}}
     document = {"slug": f"slug-{ruleset_id.int}", "name": "Name", "rules": [rule]}
-    return Watched(ruleset_id, 4, Ruleset.model_validate(document), None)
+    return VersionedRuleset(ruleset_id, 4, Ruleset.model_validate(document), None)
 
 
 def evaluated(holds: Mapping[int, Sequence[bool | None]], unrecordable: int | None = None) -> RulesetEvaluation:
@@ -58,10 +58,10 @@ def evaluated(holds: Mapping[int, Sequence[bool | None]], unrecordable: int | No
         cause=Cause.DATA,
         as_of=NOW.date(),
         zone="UTC",
-        rulesets={each: watched(each) for each in (RULESET, OTHER_RULESET)},
+        rulesets={each: versioned(each) for each in (RULESET, OTHER_RULESET)},
         seen=[EvaluatedCustomers(cast("Observed", Observation(unrecordable)), outcomes)],
         outcomes=outcomes,
-        rearm=pl.DataFrame([(id_.bytes, code, None) for id_, code in RULES], schema=REARM, orient="row"),
+        repeats=pl.DataFrame([(id_.bytes, code, None) for id_, code in RULES], schema=REPEATS, orient="row"),
         versions=dict.fromkeys(holds, 7),
         attributes_read=dict.fromkeys(holds, frozenset({"score"})),
         attribute_changes=dict.fromkeys(holds, 5),

@@ -15,7 +15,7 @@ from pipelines.decisions.policy import kinds
 from pipelines.decisions.readings import Attribute, Value
 from pipelines.decisions.starter import ATTRIBUTES
 from pipelines.metrics.definition import EVERY_ROW
-from pipelines.monitoring import Ruleset, Watched, checked, observed, read_text, watch
+from pipelines.monitoring import Ruleset, VersionedRuleset, checked, observed, plan_rulesets, read_text
 from pipelines.monitoring.library import rulesets
 from pipelines.monitoring.library.listing import as_markdown
 from pipelines.vocabulary.taxonomy import GROUPS
@@ -73,10 +73,10 @@ def returned(ago: int, category: str = "term_loan_repayment") -> Row:
 
 def seen(slug: str, rows: Sequence[Row], **attributes: Value) -> dict[str, bool | None]:
     """Return for each rule whether it holds; empty if the customer isn't evaluated."""
-    watched = watch([Watched(RULESET, 1, RULESETS[slug], None)])
+    plan = plan_rulesets([VersionedRuleset(RULESET, 1, RULESETS[slug], None)])
     known = {name: Attribute(value) for name, value in attributes.items()}
     numbered = [{**each, "position": nth, "transaction_id": nth.to_bytes(16)} for nth, each in enumerate(rows)]
-    outcomes = observed(watched, facts(numbered, TODAY), {CUSTOMER: known}, NOW).outcomes
+    outcomes = observed(plan, facts(numbered, TODAY), {CUSTOMER: known}, NOW).outcomes
     return dict(outcomes.select("rule", "holds").iter_rows())
 
 
@@ -452,9 +452,11 @@ def test_rulesets_and_policies_read_the_same_hardship_attribute() -> None:
 
 
 def test_all_rulesets_can_be_planned_together() -> None:
-    watched = [Watched(UUID(int=nth), 1, ruleset, None) for nth, ruleset in enumerate(RULESETS.values(), 1)]
+    versions = [VersionedRuleset(UUID(int=nth), 1, ruleset, None) for nth, ruleset in enumerate(RULESETS.values(), 1)]
     rows: list[dict[str, Any]] = [{**each, "transaction_id": bytes(16)} for each in history(600)]
-    described = observed(watch(watched), facts(rows, TODAY), {CUSTOMER: {"loanStart": Attribute("2026-01-01")}}, NOW)
+    described = observed(
+        plan_rulesets(versions), facts(rows, TODAY), {CUSTOMER: {"loanStart": Attribute("2026-01-01")}}, NOW
+    )
     assert described.outcomes.height == len(RULES)
     assert not described.outcomes["holds"].any()
 

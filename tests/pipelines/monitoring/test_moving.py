@@ -14,20 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.monitoring import Moves, moves, moving
-from pipelines.monitoring.moving import BY_STATE, COUNTS, FIRING, OUTCOMES, REARM, STATE
+from pipelines.monitoring.moving import BY_STATE, COUNTS, FIRING, OUTCOMES, REPEATS, STATE
 from tests.conftest import examples
 from tests.pipelines.monitoring.oracle import Machine
 
 START = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 ZONE = ZoneInfo("Australia/Sydney")  # its days begin at 13:00 UTC then
 ONE, OTHER = b"1" * 16, b"2" * 16
-REARM_AFTER: Mapping[tuple[bytes, str], int | None] = {
+REPEAT_AFTER: Mapping[tuple[bytes, str], int | None] = {
     (ONE, "A"): None,
     (ONE, "B"): 1,
     (OTHER, "A"): 3,  # a code is one ruleset's own
 }
 Key = tuple[int, bytes, str]
-KEYS: Sequence[Key] = [(number, *rule) for number in (7, 8) for rule in REARM_AFTER]
+KEYS: Sequence[Key] = [(number, *rule) for number in (7, 8) for rule in REPEAT_AFTER]
 NOBODY: Mapping[Key, datetime] = {}
 
 RulesetEvaluation = tuple[timedelta, Mapping[Key, bool | None]]  # how long after the one before, and what was seen
@@ -36,11 +36,11 @@ evaluations = st.tuples(hours, st.dictionaries(st.sampled_from(KEYS), st.sampled
 
 
 def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY, now: datetime = START) -> Moves:
-    rearm = [(*rule, days) for rule, days in REARM_AFTER.items()]
+    repeats = [(*rule, days) for rule, days in REPEAT_AFTER.items()]
     return moves(
         pl.DataFrame([(*key, value) for key, value in holds.items()], OUTCOMES, orient="row"),
         pl.DataFrame([(*key, since) for key, since in firing.items()], FIRING, orient="row"),
-        pl.DataFrame(rearm, REARM, orient="row"),
+        pl.DataFrame(repeats, REPEATS, orient="row"),
         now.astimezone(ZONE).date(),
         ZONE.key,
     )
@@ -54,7 +54,7 @@ def retained(firing: Mapping[Key, datetime], moved: Moves, now: datetime) -> Map
 
 
 def equals_the_machines(history: Sequence[RulesetEvaluation]) -> bool:
-    machines = {key: Machine(REARM_AFTER[key[1:]], ZONE) for key in KEYS}
+    machines = {key: Machine(REPEAT_AFTER[key[1:]], ZONE) for key in KEYS}
     firing: Mapping[Key, datetime] = {}
     now = START
     for after, holds in history:

@@ -17,10 +17,10 @@ from pipelines.decisions.nodes import Leaf
 from pipelines.decisions.policy import Reference
 from pipelines.decisions.readings import Attribute, Attributes
 from pipelines.metrics import METRICS
-from pipelines.monitoring import Ruleset, Watched, describing, observed, observing, watch, watching
+from pipelines.monitoring import Ruleset, VersionedRuleset, describing, observed, observing, plan_rulesets, planning
 from pipelines.monitoring.moving import OUTCOMES
 from pipelines.monitoring.observing import UNSEEN
-from pipelines.monitoring.watching import PlannedRuleset
+from pipelines.monitoring.planning import PlannedRuleset
 from tests.pipelines.decisions.drawn import NOW
 from tests.pipelines.metrics.customers import facts
 from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, engine_results, observed_in
@@ -116,8 +116,8 @@ def evaluated(
 ) -> Callable[[PlannedRuleset], pl.Expr]:
     def expression(planned: PlannedRuleset) -> pl.Expr:
         applies = pl.repeat(value=True, n=pl.len())
-        if planned.watched.customers is not None and listed:
-            applies = pl.col("customer_number").is_in(sorted(planned.watched.customers))
+        if planned.source.customers is not None and listed:
+            applies = pl.col("customer_number").is_in(sorted(planned.source.customers))
         if planned.where is not None:
             applies = pl.col(planned.where).fill_null(unknown_where)
         mutes = planned.muted is not None and muted
@@ -126,18 +126,18 @@ def evaluated(
     return expression
 
 
-def of_one_kind(names: watching._Names, reference: Reference) -> Leaf:
+def of_one_kind(names: planning._Names, reference: Reference) -> Leaf:
     kind, subject = LEAF(names, reference)
     return kind, subject[:1]
 
 
-def by_slug(metrics: watching._SharedMetrics, slug: str, ruleset: Ruleset) -> str:
+def by_slug(metrics: planning._SharedMetrics, slug: str, ruleset: Ruleset) -> str:
     if slug in ruleset.own_metrics:
         metrics.found.setdefault(slug, ruleset.own_metrics[slug])
     return slug
 
 
-LEAF = watching._Names.leaf
+LEAF = planning._Names.leaf
 PARTS: Mapping[str, tuple[object, str, object]] = {
     "an unknown scope applies": (observing, "_is_evaluated", evaluated(unknown_where=True)),
     "what may be muted is": (observing, "_is_evaluated", evaluated(unknown_muted=True)),
@@ -145,12 +145,12 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     "a list is everybody": (observing, "_is_evaluated", evaluated(listed=False)),
     "unknown is false": (observing, "_UNKNOWN", 0),
     "unknown is true": (observing, "_UNKNOWN", 1),
-    "an attribute is of one kind": (watching._Names, "leaf", of_one_kind),
-    "a slug is one metric": (watching._SharedMetrics, "name_of", by_slug),
-    "a baseline is today": (watching._SharedMetrics, "read_since", lambda _, _since, name: name),
-    "one baseline for all": (watching, "since_text", lambda _: "since"),
+    "an attribute is of one kind": (planning._Names, "leaf", of_one_kind),
+    "a slug is one metric": (planning._SharedMetrics, "name_of", by_slug),
+    "a baseline is today": (planning._SharedMetrics, "read_since", lambda _, _since, name: name),
+    "one baseline for all": (planning, "since_text", lambda _: "since"),
     "rules by their codes": (
-        watching.Watch,
+        planning.MonitoringPlan,
         "rules",
         property(lambda plan: [(each, "A") for each, of in plan.rulesets.items() for _ in of.rules]),
     ),
@@ -187,9 +187,9 @@ SCORE = {"name": "score", "kind": "decimal"}
 NO_ATTRIBUTES: Attributes = {}
 
 
-def of(*rules: Any, **also: Any) -> Watched:
+def of(*rules: Any, **also: Any) -> VersionedRuleset:
     document = {"slug": "small", "name": "Small", "attributes": [SCORE], "rules": rules, **also}
-    return Watched(ID, 1, Ruleset.model_validate(document), None)
+    return VersionedRuleset(ID, 1, Ruleset.model_validate(document), None)
 
 
 def rule(condition: Any = LOW, code: str = "LOW", **also: Any) -> Any:
@@ -198,27 +198,27 @@ def rule(condition: Any = LOW, code: str = "LOW", **also: Any) -> Any:
 
 def test_a_customer_without_rows_is_evaluated_by_attributes() -> None:
     held = {4: {"score": Attribute(Decimal(400))}, 2: {}}
-    seen = observed(watch([of(rule())]), facts([], TODAY), held, NOW)
+    seen = observed(plan_rulesets([of(rule())]), facts([], TODAY), held, NOW)
     assert seen.outcomes.rows() == [(2, ID.bytes, "LOW", None), (4, ID.bytes, "LOW", True)]
     assert seen.causes.rows() == [(2, ID.bytes, "LOW", "attribute", "score", "not_set")]
 
 
 def test_no_customers_and_no_rules_can_be_evaluated() -> None:
-    for watched in ([], [of(rule())], [of(rule({"atLeast": [{"metric": "history_days"}, "1"]}))]):
-        seen = observed(watch(watched), facts([], TODAY), NO_ATTRIBUTES, NOW)
+    for rulesets in ([], [of(rule())], [of(rule({"atLeast": [{"metric": "history_days"}, "1"]}))]):
+        seen = observed(plan_rulesets(rulesets), facts([], TODAY), NO_ATTRIBUTES, NOW)
         assert (seen.outcomes.schema, seen.outcomes.height) == (OUTCOMES, 0)
         assert (seen.causes.schema, seen.causes.height) == (UNSEEN, 0)
-    assert observed(watch([]), facts([], TODAY), {1: {}}, NOW).outcomes.height == 0
+    assert observed(plan_rulesets([]), facts([], TODAY), {1: {}}, NOW).outcomes.height == 0
 
 
 def test_an_attribute_that_expires_now_is_unknown() -> None:
     held = {1: {"score": Attribute(Decimal(400), NOW)}}
-    assert observed(watch([of(rule())]), facts([], TODAY), held, NOW).outcomes["holds"].to_list() == [None]
+    assert observed(plan_rulesets([of(rule())]), facts([], TODAY), held, NOW).outcomes["holds"].to_list() == [None]
 
 
 def test_a_record_says_what_was_read_and_how_it_compared() -> None:
     condition = {"all": [LOW, {"not": {"isKnown": {"metric": "revenue_90d"}}}]}
-    plan = watch([of(rule(condition, severity="critical", recommendedActions=["Call."]))])
+    plan = plan_rulesets([of(rule(condition, severity="critical", recommendedActions=["Call."]))])
     seen = observed(plan, facts([], TODAY), {1: {"score": Attribute(Decimal(400))}}, NOW)
     score = {"kind": "attribute", "name": "score", "value": Decimal(400), "cause": None}
     revenue = {"kind": "metric", "name": "revenue_90d", "value": None, "cause": "no_transactions"}
@@ -260,7 +260,7 @@ def test_a_trace_names_bounds_and_texts() -> None:
         {"oneOf": {"of": {"attribute": "a"}, "texts": ["x"]}},
     )
     texts = {"attributes": [SCORE, {"name": "a", "kind": "string"}]}
-    seen = observed(watch([of(rule({"any": [between, one_of]}), **texts)]), facts([], TODAY), {1: {}}, NOW)
+    seen = observed(plan_rulesets([of(rule({"any": [between, one_of]}), **texts)]), facts([], TODAY), {1: {}}, NOW)
     first, second = seen.record(1, ID, ["LOW"])["rules"][0]["trace"]
     assert [each["constant"] for each in first["right"]] == ["1", "2"]
     assert second["right"] == ["x"]

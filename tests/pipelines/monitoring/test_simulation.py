@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.tallies import Tallies
-from pipelines.monitoring import Ruleset, Watched, checked, observed, simulation, snapshots, watch
+from pipelines.monitoring import Ruleset, VersionedRuleset, checked, observed, plan_rulesets, simulation, snapshots
 from pipelines.monitoring.simulation import MOST_FIRINGS, Simulation, merged, simulate
 from pipelines.monitoring.snapshots import Day, Past, Stated, held
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
@@ -127,10 +127,10 @@ class Expected:
 
 
 def expected(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> Expected:
-    plan = watch([Watched(RULESET_ID, 1, of, None)])
+    plan = plan_rulesets([VersionedRuleset(RULESET_ID, 1, of, None)])
     posted = rows.filter(pl.col("superseded_seq").is_null(), pl.col("status") == "posted")
     found, state = Expected(), dict[tuple[int, str], date]()
-    rearm = {rule.code: rule.rearm_after_days for rule in of.rules}
+    repeats = {rule.code: rule.repeat_after_days for rule in of.rules}
     for day in every:
         known = posted.filter(pl.col("date") <= day.date)
         numbers = known["customer_number"].unique().to_list()
@@ -145,8 +145,8 @@ def expected(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) 
             for nth, applies in enumerate((True, holds is True, holds is None)):
                 counts[nth] += applies
             last = state.get((number, rule))
-            rearm_days = rearm[rule]
-            again = last is not None and rearm_days is not None and (day.date - last).days >= rearm_days
+            repeat_days = repeats[rule]
+            again = last is not None and repeat_days is not None and (day.date - last).days >= repeat_days
             if holds is False:
                 state.pop((number, rule), None)
             elif holds and (last is None or again):
@@ -171,7 +171,7 @@ def cases(draw: st.DrawFn) -> tuple[Ruleset, pl.DataFrame, Past, list[Day]]:
     if chance.random() < 0.3:
         also["appliesTo"] = {"where": {"moreThan": [{"attribute": "score"}, "100"]}}
     of = ruleset(codes, **also)
-    rules = [each.model_copy(update={"rearm_after_days": chance.choice((None, 1, 5, 12))}) for each in of.rules]
+    rules = [each.model_copy(update={"repeat_after_days": chance.choice((None, 1, 5, 12))}) for each in of.rules]
     of = of.model_copy(update={"rules": tuple(rules)})
     first = START + timedelta(days=chance.randint(100, 160))
     every = days(first, chance.randint(1, 45))

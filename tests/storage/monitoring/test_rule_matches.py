@@ -96,7 +96,7 @@ def test_a_rule_that_stays_true_triggers_again_after_the_stated_days(watched: Wa
     reported = []
     for day in range(8):
         at = now + day * DAY - day * timedelta(seconds=1)  # evaluations don't run at exactly the same time every night
-        evaluated = an_evaluation(watched.store, at, {(watched.one, watched.ruleset, "A"): True}, rearm_after_days=3)
+        evaluated = an_evaluation(watched.store, at, {(watched.one, watched.ruleset, "A"): True}, repeat_after_days=3)
         reported.append(len(applied(watched.store, evaluated, at).matches))
     assert reported == [1, 0, 0, 1, 0, 0, 1, 0]
     assert watched.states == {(watched.one.number, "A"): watched.matches[0].match_id}

@@ -54,11 +54,11 @@ def states(store: Store) -> list[str]:
 def watching(store: Store, customer: Customer) -> list[tuple[str, int]]:
     with store.db.reading() as r:
         active = rulesets.active(r, [customer.number])
-        return [(each.ruleset.slug, each.version) for each in rulesets.watched(r, active)]
+        return [(each.ruleset.slug, each.version) for each in rulesets.load_active(r, active)]
 
 
 def test_a_created_ruleset_is_read_back_unchanged(store: Store, now: datetime) -> None:
-    said = a_ruleset(a_rule("LONG", rearmAfterDays=7), notes="Nightly.", active=False)
+    said = a_ruleset(a_rule("LONG", repeatAfterDays=7), notes="Nightly.", active=False)
     stored = created(store, a_client(store, now), said, now)
     with store.db.reading() as r:
         again = rulesets.get(r, stored.client_id, stored.ruleset_id)
@@ -202,7 +202,7 @@ def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetim
     one, _ = with_transactions(store, client_id, now), with_transactions(store, client_id, now)
     created(store, client_id, a_ruleset(appliesTo={"customers": [str(one.customer_id)]}), now)
     with store.db.reading() as r:
-        [watched] = rulesets.watched(r, rulesets.active(r, [one.number]))
+        [watched] = rulesets.load_active(r, rulesets.active(r, [one.number]))
     assert watched.customers == frozenset({one.number})
     assert evaluations_requested(store) == {one.number}
 
@@ -358,7 +358,7 @@ def test_rulesets_used_last_stay_cached_and_others_are_read_again(
     with store.db.reading() as r:
         a, b, c = rulesets.active(r, [customer.number])
         for each in (a, b, a, c, a, b):
-            rulesets.watched(r, [each])
+            rulesets.load_active(r, [each])
     assert read == [each.ruleset_id for each in (a, b, c, b)]
 
 

@@ -15,14 +15,14 @@ from pipelines.decisions.nodes import Graph, Leaf, Node, Nodes, Reader
 from pipelines.decisions.policy import AttributeRef, InputRef, Kind, MetricRef, Reference, kinds
 from pipelines.metrics import METRICS, Metric, Metrics, with_inputs
 from pipelines.metrics.definition import DECIMAL, Arithmetic
-from pipelines.monitoring.moving import REARM
-from pipelines.monitoring.ruleset import Filtered, Ruleset, Since, SinceDate, WatchRule
+from pipelines.monitoring.moving import REPEATS
+from pipelines.monitoring.ruleset import Filtered, MonitoringRule, Ruleset, Since, SinceDate
 
 RulesetKey = tuple[UUID, int]  # a ruleset's id and version
 
 
 @dataclass(frozen=True)
-class Watched:
+class VersionedRuleset:
     """A version of a stored ruleset. `customers`: the numbers of those that it lists; None if it lists none."""
 
     ruleset_id: UUID
@@ -37,7 +37,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class PlannedRule:
-    rule: WatchRule
+    rule: MonitoringRule
     condition: str  # its node's name
 
 
@@ -56,7 +56,7 @@ class PlannedRuleset:
     calls the metrics that it reads, by their names in the plan.
     """
 
-    watched: Watched
+    source: VersionedRuleset
     where: str | None
     muted: str | None
     rules: Mapping[str, PlannedRule]  # by code
@@ -65,7 +65,7 @@ class PlannedRuleset:
     @cached_property
     def metrics(self) -> Mapping[str, PlannedMetric]:
         """How the metrics that it reads are described, by their names in the plan."""
-        ruleset, every = self.watched.ruleset, self.watched.ruleset.every_metric
+        ruleset, every = self.source.ruleset, self.source.ruleset.every_metric
         baselines = ruleset.baselines
         read = {label: (baselines.get(slug, slug), baselines.get(slug)) for label, slug in self.slugs.items()}
         return {
@@ -93,8 +93,8 @@ class PlannedBaseline:
 
 
 @dataclass(frozen=True)
-class Watch(Graph):
-    """The plan of some rulesets, for one customer or a million."""
+class MonitoringPlan(Graph):
+    """The plan of some rulesets: what to compute once to evaluate all of them, for any number of customers."""
 
     rulesets: Mapping[UUID, PlannedRuleset]
     metrics: Metrics  # as of the ruleset evaluation, by their names in the plan, with their inputs
@@ -118,24 +118,24 @@ class Watch(Graph):
         return sorted(listed, key=lambda rule: (rule[0].bytes, rule[1]))
 
     @cached_property
-    def rearm(self) -> pl.DataFrame:
-        """REARM of every rule, sorted."""
-        days = [self.rulesets[ruleset_id].rules[code].rule.rearm_after_days for ruleset_id, code in self.rules]
+    def repeats(self) -> pl.DataFrame:
+        """REPEATS of every rule, sorted."""
+        days = [self.rulesets[ruleset_id].rules[code].rule.repeat_after_days for ruleset_id, code in self.rules]
         rows = [(ruleset_id.bytes, code, after) for (ruleset_id, code), after in zip(self.rules, days, strict=True)]
-        return pl.DataFrame(rows, schema=REARM, orient="row")
+        return pl.DataFrame(rows, schema=REPEATS, orient="row")
 
 
-def watch(watched: Sequence[Watched]) -> Watch:
-    """Plan rulesets that `checking` has accepted, each given once."""
+def plan_rulesets(rulesets: Sequence[VersionedRuleset]) -> MonitoringPlan:
+    """Return one plan of rulesets that `checking` has accepted. Each ruleset must be given only once."""
     nodes, metrics = Nodes(), _SharedMetrics()
-    rulesets = {each.ruleset_id: _plan(each, nodes, metrics) for each in watched}
+    planned = {each.ruleset_id: _plan(each, nodes, metrics) for each in rulesets}
     at_baselines = {label for readings in metrics.as_of.values() for label in readings}
     read = [node.label for node in nodes.found.values() if node.operator == "metric" and node.label not in at_baselines]
     baselines = [
         PlannedBaseline(since, readings, with_inputs(list(readings.values()), metrics.found))
         for since, readings in metrics.as_of.items()
     ]
-    return Watch(nodes.found, rulesets, with_inputs(read, metrics.found), baselines)
+    return MonitoringPlan(nodes.found, planned, with_inputs(read, metrics.found), baselines)
 
 
 def since_text(since: Since) -> str:
@@ -143,12 +143,12 @@ def since_text(since: Since) -> str:
     return f"since {since.date}" if isinstance(since, SinceDate) else f"since {since.attribute}"
 
 
-def _plan(watched: Watched, nodes: Nodes, metrics: "_SharedMetrics") -> PlannedRuleset:
-    ruleset, names = watched.ruleset, _Names(watched.ruleset, metrics)
+def _plan(source: VersionedRuleset, nodes: Nodes, metrics: "_SharedMetrics") -> PlannedRuleset:
+    ruleset, names = source.ruleset, _Names(source.ruleset, metrics)
     reader = Reader(nodes, names.leaf)
     applies, muted = ruleset.applies_to, ruleset.muted_while
     return PlannedRuleset(
-        watched,
+        source,
         reader.of_condition(applies.where) if isinstance(applies, Filtered) else None,
         None if muted is None else reader.of_condition(muted),
         {rule.code: PlannedRule(rule, reader.of_condition(rule.condition)) for rule in ruleset.rules},

@@ -24,7 +24,7 @@ from pipelines.intake.pdf.page.result import (
 )
 from storage.core.models import Queue
 from storage.core.store import Store
-from storage.core.vault import key_of
+from storage.core.vault import read_key_id
 from storage.customers.customers import Customer
 from storage.intake import statements
 from storage.intake.statements import NewFile
@@ -115,7 +115,7 @@ def sent(store: Store, customer: Customer, *names: str, password: str | None = N
         stored = store.lake.put(f"statements/{file_id}.pdf.sealed", sealed)
         secret = password and statements.seal_password(store.vault, file_id, password)
         sha256 = hashlib.sha256(content).digest()
-        files.append(NewFile(file_id, f"{name}.pdf", sha256, len(content), stored, key_of(sealed), secret or None))
+        files.append(NewFile(file_id, f"{name}.pdf", sha256, len(content), stored, read_key_id(sealed), secret or None))
     with store.db.writing() as w:
         return statements.submit(w, store.lake, customer, uuid4(), files, now)
 

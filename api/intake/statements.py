@@ -19,7 +19,7 @@ from pipelines.intake.pdf.page.result import Box, Refusal
 from pipelines.intake.statement_rows import shown_name
 from pipelines.vocabulary.errors import Conflict, Fault, InvalidRequest, NotFound
 from storage.core.database import Reading
-from storage.core.vault import key_of
+from storage.core.vault import read_key_id
 from storage.customers.customers import Customer
 from storage.enrichment import transactions
 from storage.intake import statements
@@ -69,7 +69,7 @@ def store_file(caller: Caller, file: SentFile) -> NewFile:
         sealed = statements.seal_original(store.vault, file_id, file.content())
         stored = store.lake.put(f"{statements.FOLDER}/{caller.now:%Y-%m-%d}/{file_id}.pdf.sealed", sealed)
     password = file.password and statements.seal_password(store.vault, file_id, file.password)
-    return NewFile(file_id, name, file.sha256, file.size, stored, key_of(sealed), password or None)
+    return NewFile(file_id, name, file.sha256, file.size, stored, read_key_id(sealed), password or None)
 
 
 def describe_statement(caller: Caller, customer_id: str, statement_id: UUID) -> dict[str, Any]:

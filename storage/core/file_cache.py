@@ -1,11 +1,12 @@
 """A bounded folder of copies of immutable files, which all processes of a home share.
 
-Any file may be removed or damaged at any time: a copy is only used after a process has compared its hash, and it is
-fetched again otherwise. So nothing is synced. A copy is written under another name and renamed, so that others find all
-of it or nothing.
+A copy may be removed or damaged at any time. Each process compares its hash before using it, and fetches the file again
+if it is wrong, so copies need no `fsync`. A copy is written under another name and then renamed, so that other
+processes find either all of it or nothing.
 
-The least recently used copies are removed when there are too many bytes. A copy that was used within `IN_USE` stays:
-somebody may be about to open it. Files that are read within that time must fit on the disk.
+When there are too many bytes, the least recently used copies are removed. A copy that was used in the last `IN_USE_S`
+seconds stays, because a process may be about to open it. So the disk must have room for all files that are read within
+that time, even if they exceed the bound.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from uuid import uuid4
 
 from storage.core import durable
 
-IN_USE_S = 900  # longer than the files of one scan take to be fetched and read; our judgement
+IN_USE_S = 900  # more than it takes to fetch and read the files of one scan; our judgement
 SHARE_BETWEEN_TRIMS = 16  # a process trims whenever it has added a 16th of the bound
 
 
@@ -30,7 +31,8 @@ class FileCache:
         self.folder = folder
         self._most_bytes = most_bytes
         self._step = most_bytes // SHARE_BETWEEN_TRIMS
-        self._added = self._step  # since the last trim; the first copy of a process trims what earlier ones left
+        # Bytes since the last trim. It begins full, so that a process's first copy trims what earlier processes left.
+        self._added = self._step
         self._lock = Lock()
 
     def path_of(self, path: str) -> Path:
@@ -56,7 +58,7 @@ class FileCache:
         return False
 
     def fill(self, path: str, chunks: Iterable[bytes], sha256: bytes) -> bool:
-        """Copy a file. Return False, and keep no copy, if its hash is another.
+        """Copy a file. Return False, and keep no copy, if the hash differs.
 
         Raises:
             OSError: the disk is full or failed, or `chunks` raised it.
@@ -89,7 +91,7 @@ class FileCache:
         self.trim()
 
     def trim(self) -> None:
-        """Remove the least recently used copies, so that a step's worth of new ones stays within the bound."""
+        """Remove the least recently used copies, until `_step` more bytes fit within the bound."""
         copies = []
         for entry in os.scandir(self.folder):
             with suppress(FileNotFoundError):  # another process trims, too

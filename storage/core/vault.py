@@ -23,12 +23,12 @@ FRESH_FOR_S = 10.0  # the longest time that a process still seals with a data ke
 
 
 @dataclass(frozen=True)
-class Ring:
-    """The data keys that can be opened at one moment, 32 bytes each."""
+class KeyRing:
+    """The data keys that are available, as read at one moment. Each has 32 bytes."""
 
     keys: Mapping[int, bytes] = field(repr=False)  # by id: the current key, and retired ones that still open values
     current: int  # id of the key to seal with
-    names: bytes = field(repr=False)  # key of pseudonyms and digests, never replaced
+    pseudonym_key: bytes = field(repr=False)  # of pseudonyms and digests; never replaced
 
 
 class Vault:
@@ -39,17 +39,17 @@ class Vault:
             sealing if the keys were read more than FRESH_FOR_S ago.
     """
 
-    def __init__(self, load: Callable[[], Ring]) -> None:
+    def __init__(self, load: Callable[[], KeyRing]) -> None:
         self._load = load
-        self._cached: tuple[Ring, float] | None = None  # with the time of reading (monotonic)
+        self._cached: tuple[KeyRing, float] | None = None  # with the time of reading (monotonic)
 
     def pseudonym(self, name: str) -> str:
-        """Return sixteen hex digits that always stand for the same name, which can't be found without the keys."""
-        return hmac.digest(self._ring().names, b"pseudonym:" + name.encode(), "sha256").hex()[:16]
+        """Return 16 hex digits, always the same for a name. Only somebody with the keys can tell which name it is."""
+        return hmac.digest(self._ring().pseudonym_key, b"pseudonym:" + name.encode(), "sha256").hex()[:16]
 
     def digest(self, text: str) -> bytes:
-        """Return a digest that identifies a text which may not be stored (see `pipelines.intake.as_sent`)."""
-        return digest(self._ring().names, text)
+        """Return a digest that identifies a text that must not be stored (see `pipelines.intake.as_sent`)."""
+        return digest(self._ring().pseudonym_key, text)
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
         """Return the data key's id, a random nonce, the ciphertext and its tag."""
@@ -69,20 +69,20 @@ class Vault:
         except (InvalidTag, ValueError) as error:
             raise _cannot_open() from error
 
-    def refresh(self) -> Ring:
+    def refresh(self) -> KeyRing:
         """Read the data keys again."""
         ring = self._load()
         self._cached = ring, time.monotonic()
         return ring
 
-    def _ring(self, fresh_for_s: float = float("inf")) -> Ring:
+    def _ring(self, fresh_for_s: float = float("inf")) -> KeyRing:
         cached = self._cached
         return self.refresh() if cached is None or time.monotonic() - cached[1] > fresh_for_s else cached[0]
 
     def _key(self, sealed: bytes) -> bytes:
         if len(sealed) < KEY_ID_BYTES + NONCE_BYTES:
             raise _cannot_open()
-        key_id = key_of(sealed)
+        key_id = read_key_id(sealed)
         key = self._ring().keys.get(key_id) or self.refresh().keys.get(key_id)
         if key is None:
             raise _cannot_open()
@@ -94,7 +94,7 @@ def prefix(key_id: int) -> bytes:
     return key_id.to_bytes(KEY_ID_BYTES, "big")
 
 
-def key_of(sealed: bytes) -> int:
+def read_key_id(sealed: bytes) -> int:
     """Return the id of the data key that a value is sealed with."""
     return int.from_bytes(sealed[:KEY_ID_BYTES], "big")
 

@@ -40,7 +40,7 @@ from storage.core.audit import OPERATOR
 from storage.core.database import UNREACHABLE, Database, Reading, Writing, insert_into, values_of
 from storage.core.models import attachments, statement_files, subscriptions, vault_keys
 from storage.core.settings import Settings, SettingsError, key_text, new_key
-from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of, prefix
+from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, KeyRing, Vault, prefix, read_key_id
 
 RETIRED_RETAINED = timedelta(days=2)  # longer than any process goes on sealing with a key that it has read
 CHECKS = 3  # attempts to read rows and files that match, while a rotation changes both
@@ -98,9 +98,9 @@ def open_vault(db: Database, settings: Settings) -> Vault:
     If the master key has been replaced since, the process continues with the data keys that it has read, as long as its
     sealing key is still in use.
     """
-    last: Ring | None = None
+    last: KeyRing | None = None
 
-    def load() -> Ring:
+    def load() -> KeyRing:
         nonlocal last
         try:
             last = load_ring(db, settings)
@@ -113,7 +113,7 @@ def open_vault(db: Database, settings: Settings) -> Vault:
     return Vault(load)
 
 
-def _is_still_in_use(db: Database, last: Ring) -> bool:
+def _is_still_in_use(db: Database, last: KeyRing) -> bool:
     """Return whether the data key that was read last is the one in use; False if the database can't be reached."""
     try:
         return _in_use(_read(db)).key_id == last.current
@@ -136,7 +136,7 @@ def check(db: Database, settings: Settings) -> None:
             load_ring(db, settings)
 
 
-def load_ring(db: Database, settings: Settings) -> Ring:
+def load_ring(db: Database, settings: Settings) -> KeyRing:
     """Return the keys that the master key opens. Create keys if there are none, and finish an interrupted rotation.
 
     Raises:
@@ -178,7 +178,7 @@ def master_key_of(r: Reading) -> str | None:
     return _in_use(keys).wrapped_by if keys else None
 
 
-def ring(keys: Sequence[DataKey], settings: Settings) -> Ring:
+def ring(keys: Sequence[DataKey], settings: Settings) -> KeyRing:
     """Return the keys that the settings' master key opens.
 
     Raises:
@@ -193,7 +193,7 @@ def ring(keys: Sequence[DataKey], settings: Settings) -> Ring:
     if not {current.key_id, names.key_id} <= opened.keys():
         raise SettingsError("a data key in use is damaged: restore the table vault_keys from a backup")
     sealing = {key.key_id for key in openable if key.purpose is Purpose.SEALING}
-    return Ring({each: opened[each] for each in sealing & opened.keys()}, current.key_id, opened[names.key_id])
+    return KeyRing({each: opened[each] for each in sealing & opened.keys()}, current.key_id, opened[names.key_id])
 
 
 def _in_use(keys: Sequence[DataKey], purpose: Purpose = Purpose.SEALING) -> DataKey:
@@ -399,7 +399,7 @@ def sealed_under(r: Reading) -> dict[int, Sealed]:
 def _by_prefix(r: Reading, column: Column[bytes]) -> dict[int, int]:
     under = _prefix_of(column).label("under")
     query = select(under, func.count()).where(column.is_not(None)).group_by(under)
-    return {key_of(found): count for found, count in r.execute(query)}
+    return {read_key_id(found): count for found, count in r.execute(query)}
 
 
 def not_under(column: Column[bytes], key_id: int) -> ColumnElement[bool]:

@@ -30,7 +30,7 @@ from storage.core.lake import Stored
 from storage.core.models import attachments as attachment_files
 from storage.core.models import damaged_files, statement_files, subscriptions
 from storage.core.store import Store
-from storage.core.vault import key_of
+from storage.core.vault import read_key_id
 from storage.core.vault_keys import not_under
 from storage.intake import statements
 from storage.work import attachments
@@ -193,7 +193,7 @@ class _Pass:
         sealed = keys.seal(content, context)
         stored = lake.put(f"{files.folder}/{now:%Y-%m-%d}/{uuid4()}{files.suffix}", sealed)
         with self._store.db.writing() as w:
-            moved = _replace_original(w, files, file, stored, key_of(sealed))
+            moved = _replace_original(w, files, file, stored, read_key_id(sealed))
             lake.require(w, stored.path)
             if moved:
                 lake.release(w, [(file.path, stored.size)])  # sealing doesn't change the size

@@ -16,7 +16,7 @@ from storage.core.lake import Lake, Stored
 from storage.core.models import attachments, damaged_files
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.core.store import Store
-from storage.core.vault import key_of
+from storage.core.vault import read_key_id
 from storage.customers.customers import Customer
 
 FOLDER = "attachments"
@@ -55,7 +55,7 @@ def seal(
     """Encrypt a file and store it durably, before the transaction that names it."""
     sealed = store.vault.seal(content, context(attachment_id))
     stored = store.lake.put(f"{FOLDER}/{now:%Y-%m-%d}/{attachment_id}.sealed", sealed)
-    return NewAttachment(attachment_id, file_name, sha256, len(content), stored, key_of(sealed))
+    return NewAttachment(attachment_id, file_name, sha256, len(content), stored, read_key_id(sealed))
 
 
 def context(attachment_id: UUID) -> bytes:

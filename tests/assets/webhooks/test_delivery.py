@@ -26,7 +26,7 @@ from storage.core.database import Writing
 from storage.core.models import DeliveryStatus
 from storage.core.settings import Settings
 from storage.core.store import Store
-from storage.core.vault import Ring, Vault
+from storage.core.vault import KeyRing, Vault
 from storage.customers.customers import Customer
 from storage.webhooks import delivery_log, outbox, subscriptions
 from storage.webhooks.delivery_log import Delivery
@@ -194,7 +194,7 @@ def test_the_time_of_each_step_is_recorded(ca: trustme.CA, sender: Sender) -> No
 
 
 def test_a_delivery_waits_while_keys_can_not_be_read(ca: trustme.CA, sender: Sender) -> None:
-    def unreadable() -> Ring:
+    def unreadable() -> KeyRing:
         raise Unavailable("Database.Unavailable", "The database is away.")
 
     with receiver(tls(ca), answering("200 OK")) as there:
@@ -381,7 +381,7 @@ def test_a_secret_that_does_not_open_is_a_failure_and_nothing_is_sent(ca: trustm
     with receiver(tls(ca), answering("200 OK")) as there:
         sender.subscribe(there.url)
         sender.happen()
-        locked_out = replace(sender.store, vault=Vault(lambda: Ring({1: bytes(32)}, 1, bytes(32))))
+        locked_out = replace(sender.store, vault=Vault(lambda: KeyRing({1: bytes(32)}, 1, bytes(32))))
         assert delivery.deliver_due(locked_out, 10, 5) == 1
         assert outcome(sender.log()[0]) == (DeliveryStatus.FAILED, None, "secret")
         assert there.connections == 0

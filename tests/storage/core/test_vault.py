@@ -13,7 +13,7 @@ from storage.core import vault
 from storage.core.models import subscriptions as subscriptions_table
 from storage.core.models import vault_keys
 from storage.core.store import Store
-from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of
+from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, KeyRing, Vault, read_key_id
 from storage.intake import statements
 from storage.webhooks import subscriptions
 from tests.storage.examples import a_client
@@ -24,7 +24,7 @@ CONTEXT = b"context"
 
 def vault_of(*keys: bytes, names: bytes = OLD) -> Vault:
     """Return a vault with these keys, with ids from 1; the last one seals."""
-    return Vault(lambda: Ring(dict(enumerate(keys, start=1)), len(keys), names))
+    return Vault(lambda: KeyRing(dict(enumerate(keys, start=1)), len(keys), names))
 
 
 def test_a_secret_opens_for_its_context_only() -> None:
@@ -53,11 +53,11 @@ def test_old_and_new_keys_open_values() -> None:
     sealed = vault_of(OLD).seal(b"secret", CONTEXT)
     both = vault_of(OLD, NEW)
     assert both.open(sealed, CONTEXT) == b"secret"
-    assert (key_of(sealed), key_of(both.seal(b"secret", CONTEXT))) == (1, 2)
+    assert (read_key_id(sealed), read_key_id(both.seal(b"secret", CONTEXT))) == (1, 2)
 
 
 def test_unknown_key_is_looked_up_again() -> None:
-    rings = [Ring({1: OLD}, 1, OLD), Ring({1: OLD, 2: NEW}, 2, OLD)]
+    rings = [KeyRing({1: OLD}, 1, OLD), KeyRing({1: OLD, 2: NEW}, 2, OLD)]
     running = Vault(lambda: rings.pop(0))
     running.seal(b"before", CONTEXT)
     assert running.open(vault_of(OLD, NEW).seal(b"secret", CONTEXT), CONTEXT) == b"secret"
@@ -66,9 +66,9 @@ def test_unknown_key_is_looked_up_again() -> None:
 def test_keys_are_cached_and_read_again_before_sealing(monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
 
-    def load() -> Ring:
+    def load() -> KeyRing:
         reads.append(1)
-        return Ring({1: OLD}, 1, OLD)
+        return KeyRing({1: OLD}, 1, OLD)
 
     running = Vault(load)
     sealed = running.seal(b"secret", CONTEXT)
@@ -87,7 +87,7 @@ def test_pseudonyms_stay_when_data_keys_change() -> None:
 
 
 def test_repr_of_a_ring_shows_no_key() -> None:
-    assert "1" * 8 not in repr(Ring({1: OLD}, 1, OLD))
+    assert "1" * 8 not in repr(KeyRing({1: OLD}, 1, OLD))
 
 
 def test_stored_secrets_are_bound_to_their_rows(store: Store, now: datetime) -> None:

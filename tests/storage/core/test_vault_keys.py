@@ -27,7 +27,7 @@ from storage.core.models import subscriptions as subscriptions_table
 from storage.core.models import vault_keys as vault_keys_table
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
-from storage.core.vault import key_of as data_key_of
+from storage.core.vault import read_key_id
 from storage.core.vault_keys import Purpose, Sealed, WrongMasterKey, fingerprint
 from storage.intake import statements
 from storage.intake.statements import NewFile
@@ -90,7 +90,7 @@ def a_lender(store: Store, now: datetime) -> Lender:
     stored = store.lake.put(f"statements/{file_id}.pdf.sealed", sealed)
     password = statements.seal_password(store.vault, file_id, PASSWORD)
     sha256 = hashlib.sha256(PDF).digest()
-    new = NewFile(file_id, "march.pdf", sha256, len(PDF), stored, data_key_of(sealed), password)
+    new = NewFile(file_id, "march.pdf", sha256, len(PDF), stored, read_key_id(sealed), password)
     with store.db.writing() as w:
         statements.submit(w, store.lake, customer, uuid4(), [new], now)
     return Lender(store, client_id, made.subscription_id, key_of(secret), file_id)

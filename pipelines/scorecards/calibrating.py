@@ -1,7 +1,7 @@
 """Calibrate the default scorecard to outcomes: intercept and slope of its log-odds, and nothing else.
 
-Ranks stay as they are, so the log loss on unseen customers alone says whether the calibrated probabilities are better
-than those of the scorecard as it comes.
+Ranks do not change, so only the log loss on unseen customers shows whether the calibrated probabilities are better than
+the uncalibrated ones.
 """
 
 from math import log
@@ -20,14 +20,16 @@ def calibrate(material: Material, calibration: Calibration, name: str) -> Scorec
         Unprocessable: nothing can be learned from these cases, with the reason.
     """
     refuse_unlearnable(material)
-    found = recalibrate(material.log_odds(), material.defaulted)
-    doubling = float(DEFAULT.link.doubling) / found.slope
-    even = float(DEFAULT.link.even) + found.intercept * doubling / log(2)
+    correction = recalibrate(material.log_odds(), material.defaulted)
+    doubling = float(DEFAULT.link.doubling) / correction.slope
+    even = float(DEFAULT.link.even) + correction.intercept * doubling / log(2)
     facts = {
-        **measured(material, recalibrated, lambda _: Material.log_odds, "default scorecard as it comes", by_rank=False),
+        **measured(
+            material, recalibrated, lambda _: Material.log_odds, "uncalibrated default scorecard", by_rank=False
+        ),
         "reference": reference(material.scored, [feature.metric for feature in DEFAULT.features]),
         "slopes": 1,
-        "intercept": round(found.intercept, 6),
-        "slope": round(found.slope, 6),
+        "intercept": round(correction.intercept, 6),
+        "slope": round(correction.slope, 6),
     }
     return Scorecard(name, "1", calibration, DEFAULT.features, Link(exact(even, 4), exact(doubling, 4)), facts)

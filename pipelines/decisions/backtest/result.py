@@ -1,7 +1,7 @@
 """The result of a backtest as data: the tallies arranged by day, with names, shares and totals.
 
-Amounts are in AUD. A share is a decimal with four places, or null if the whole is zero. The rules, steps and causes of
-a recorded side are null.
+Amounts are in AUD. A share is a decimal with four places, or null if the whole is zero. A side that consists of
+recorded decisions is not evaluated again, so its rules, steps and causes are null.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,14 +26,14 @@ Rows = Sequence[Data]
 
 def describe_days(tallies: Tallies, days: Iterable[date]) -> list[Data]:
     """Return one entry for each day, in the order of the days."""
-    return [_day({name: _of(frame, day) for name, frame in tallies.items()}, day) for day in days]
+    return [_describe_day({name: _rows_of_day(frame, day) for name, frame in tallies.items()}, day) for day in days]
 
 
-def _of(frame: pl.DataFrame, day: date) -> Rows:
+def _rows_of_day(frame: pl.DataFrame, day: date) -> Rows:
     return frame.filter(pl.col("as_of") == day).to_dicts()
 
 
-def _day(rows: Mapping[str, Rows], day: date) -> Data:
+def _describe_day(rows: Mapping[str, Rows], day: date) -> Data:
     transitions = rows["transitions"]
     evaluated = {row["side"] for name in ("steps", "causes") for row in rows[name]}
     return {
@@ -41,28 +41,30 @@ def _day(rows: Mapping[str, Rows], day: date) -> Data:
         "customers": _sum(transitions, "customers"),
         "outcomeChanged": _sum((row for row in transitions if row["before"] != row["after"]), "customers"),
         "limitsChanged": _sum(transitions, "limits_changed"),
-        "outcomes": [_outcome(transitions, outcome) for outcome in ALL_OUTCOMES],
-        "transitions": [_transition(row, rows["limits"]) for row in transitions],
-        "limits": [_product(rows, product) for product in _distinct(rows["bands"], "product")],
+        "outcomes": [_count_outcome(transitions, outcome) for outcome in ALL_OUTCOMES],
+        "transitions": [_describe_transition(row, rows["limits"]) for row in transitions],
+        "limits": [_describe_limits(rows, product) for product in _distinct(rows["bands"], "product")],
         "steps": _by_side(rows["steps"], evaluated, ("step", "reached", "decided", "undecidable")),
         "rules": _by_side(rows["rules"], evaluated, ("step", "code", "matched", "decisive", "undecidable")),
         "changedBy": [
             {"code": row["code"], "customers": row["customers"]}
             for row in sorted(rows["changes"], key=lambda row: (-row["customers"], row["code"] or ""))
         ],
-        "causes": _by_side(_most_first(rows["causes"]), evaluated, ("about", "operator", "name", "cause", "customers")),
+        "causes": _by_side(
+            _sort_causes(rows["causes"]), evaluated, ("about", "operator", "name", "cause", "customers")
+        ),
     }
 
 
-def _outcome(transitions: Rows, outcome: str) -> Data:
-    """Count the customers with an outcome on each side, and how many of them defaulted, where that is known."""
+def _count_outcome(transitions: Rows, outcome: str) -> Data:
+    """Count the customers with this outcome on each side. `judged`: those known to have defaulted or not."""
     return {
         "outcome": outcome,
-        **{side: _counted(row for row in transitions if row[side] == outcome) for side in _SIDES},
+        **{side: _count_customers(row for row in transitions if row[side] == outcome) for side in _SIDES},
     }
 
 
-def _counted(rows: Iterable[Data]) -> Data:
+def _count_customers(rows: Iterable[Data]) -> Data:
     mine = list(rows)
     judged, defaulted = _sum(mine, "judged"), _sum(mine, "defaulted")
     return {
@@ -73,12 +75,12 @@ def _counted(rows: Iterable[Data]) -> Data:
     }
 
 
-def _transition(row: Data, limits: Rows) -> Data:
+def _describe_transition(row: Data, limits: Rows) -> Data:
     mine = [each for each in limits if (each["before"], each["after"]) == (row["before"], row["after"])]
     return {
         "before": row["before"],
         "after": row["after"],
-        **_counted([row]),
+        **_count_customers([row]),
         "limitsChanged": row["limits_changed"],
         "limits": [
             {
@@ -90,23 +92,23 @@ def _transition(row: Data, limits: Rows) -> Data:
     }
 
 
-def _product(rows: Mapping[str, Rows], product: str) -> Data:
+def _describe_limits(rows: Mapping[str, Rows], product: str) -> Data:
     bands = [row for row in rows["bands"] if row["product"] == product]
     described_bands = [
-        {"upTo": bound, **{side: _sum(_band(bands, side, bound), "customers") for side in _SIDES}}
+        {"upTo": bound, **{side: _sum(_rows_of_band(bands, side, bound), "customers") for side in _SIDES}}
         for bound in (*UP_TO, None)
         if any(row["up_to"] == bound for row in bands)
     ]
-    sides = {side: _totals([row for row in bands if row["side"] == side]) for side in _SIDES}
+    sides = {side: _total_limits([row for row in bands if row["side"] == side]) for side in _SIDES}
     return {"product": product, **sides, "bands": described_bands}
 
 
-def _band(bands: Rows, side: str, bound: int | None) -> Iterator[Data]:
+def _rows_of_band(bands: Rows, side: str, bound: int | None) -> Iterator[Data]:
     return (row for row in bands if row["side"] == side and row["up_to"] == bound)
 
 
-def _totals(bands: Rows) -> Data | None:
-    """Total a product's limits on one side; null if the side has none. `offered` counts limits above zero."""
+def _total_limits(bands: Rows) -> Data | None:
+    """Add up a product's limits on one side. Return None if the side has none. `offered` counts limits above zero."""
     if not bands:
         return None
     offered = [row for row in bands if row["up_to"]]
@@ -125,7 +127,7 @@ def _by_side(rows: Rows, evaluated: Collection[str], names: Sequence[str]) -> Da
     return {side: mine if side in evaluated else None for side, mine in sides.items()}
 
 
-def _most_first(causes: Rows) -> Rows:
+def _sort_causes(causes: Rows) -> Rows:
     return sorted(causes, key=lambda row: (row["about"] or "", -row["customers"], row["node"], row["cause"]))
 
 

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from pipelines.intake.as_sent import Digest, for_this_run
 from pipelines.intake.currencies import CODES, CURRENCY
-from pipelines.intake.exports.columns import columns_of
+from pipelines.intake.exports.columns import find_columns
 from pipelines.intake.exports.documents import contents_of_json
 from pipelines.intake.exports.layout import Layout, parse_layout
 from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_currency
@@ -92,7 +92,7 @@ def read_unmasked(name: str, content: bytes) -> Contents:
 
 def _contents_of_text(name: str, text: str, layout: Layout | None, digest: Digest | None) -> Contents:
     cells = sheet(text)
-    return contents_of(cells, columns_of(cells, layout), PurePath(name).stem, digest)
+    return contents_of(cells, find_columns(cells, layout), PurePath(name).stem, digest)
 
 
 def is_json(text: str) -> bool:

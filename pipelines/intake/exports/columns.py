@@ -25,11 +25,11 @@ from pipelines.intake.exports.values import (
     money,
 )
 
-HEADING_WITHIN = 60  # records; our judgement: more than any preamble has
+HEADING_WITHIN = 60  # rows; our judgement: no preamble has as many
 # All permutations of these columns are tried, so the time grows with the cube of the limits.
 MOST_MONEY_COLUMNS = 5  # without a heading
-_MOST_TRIED = 7  # with those that headings name
-FLOWS = ("amount", "debit", "credit", "balance")
+_MOST_TRIED = 7  # including columns that headings name
+_MONEY_ROLES = ("amount", "debit", "credit", "balance")
 _ACCOUNT = r"^(?:[0-9]{3}-?[0-9]{3}[ /-]+)?[0-9xX*][0-9xX* -]{4,22}[0-9]$"
 _CONVENTION = "No balance proves which column is which: the usual order was assumed."
 
@@ -39,8 +39,9 @@ class Columns:
     """The columns of a sheet by role.
 
     `roles`: keys of `headings.yaml`. `texts`: the columns that make the description, if no heading says which.
-    `first_row`: the sheet's first row after the preamble and the heading. `currency`: of all amounts, stated by a
-    heading, a line before it or the user; a currency column then belongs to some other amount. `sign`: as in `Layout`.
+    `first_row`: the sheet's first row after the preamble and the heading. `currency`: of all amounts, if the user, a
+    heading or a line before it states one. It takes precedence over a column of currencies, which is then about another
+    amount. `sign`: as in `Layout`.
     """
 
     roles: Mapping[str, str]
@@ -64,7 +65,7 @@ class Columns:
         return Layout(numbers, self.sign, None if self.currency == UNKNOWN else self.currency)
 
 
-def columns_of(sheet: Sheet, layout: Layout | None = None) -> Columns:
+def find_columns(sheet: Sheet, layout: Layout | None = None) -> Columns:
     """Find the roles of a sheet's columns. If the user gave a `layout`, it decides them.
 
     Raises:
@@ -79,7 +80,7 @@ def columns_of(sheet: Sheet, layout: Layout | None = None) -> Columns:
     found = columns if layout is not None else _add_roles_by_values(columns, rows, sheet.columns)
     for role, what in (("date", "dates"), ("amount", "amounts")):
         if not _has_role(found.roles, role):
-            raise refused("NoColumn", f"has no column that is clearly {what}: name it in a heading")
+            raise refused("NoColumn", f"has no column that clearly contains {what}: give the column a heading")
     found = found if headed is not None else replace(found, first_row=_first_transaction(sheet, found))
     return replace(found, currency=found.currency or _stated_currency(sheet, found))
 
@@ -172,7 +173,7 @@ def _profile(texts: pl.Series, *, decimal_comma: bool) -> _Profile:
 
 
 def _add_roles_by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[str]) -> Columns:
-    """Add the roles that no heading gave, by the values of the other columns in rows that are transactions."""
+    """Add the roles that no heading names. The values of the remaining columns in `rows`, all transactions, decide."""
     roles = dict(columns.roles)
     profiles = _profiles(
         rows, [name for name in names if name not in roles.values()], decimal_comma=columns.decimal_comma
@@ -185,18 +186,21 @@ def _add_roles_by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[s
         roles["account"] = numbers
     if "currency" not in roles and (codes := _currency_column(rows, profiles)):
         roles["currency"] = codes
-    flows, note = _find_flows(rows, _money_columns(profiles, roles), roles, columns)
+    flows, note = _find_money_roles(rows, _money_columns(profiles, roles), roles, columns)
     roles |= flows
-    texts = () if _has_words(roles) else tuple(_text_columns(profiles, roles, rows.height))
+    texts = () if _has_description(roles) else tuple(_text_columns(profiles, roles, rows.height))
     return replace(columns, roles=roles, texts=texts, notes=(note,) if note else ())
 
 
-def _has_words(roles: Mapping[str, str]) -> bool:
+def _has_description(roles: Mapping[str, str]) -> bool:
     return bool(roles.keys() & {"description", "payee"})
 
 
 def _account_column(profiles: Mapping[str, _Profile]) -> str | None:
-    """Return the column of account numbers: long numbers without decimals, few of them distinct, unlike references."""
+    """Return the column of account numbers: long numbers without decimals, of which few are distinct.
+
+    Payment references look the same, but nearly every one is different.
+    """
     numbers = (
         name
         for name, profile in profiles.items()
@@ -224,7 +228,7 @@ def _money_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -
 
 
 def _text_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str], rows: int) -> Iterator[str]:
-    """Yield the columns of words in order, without those that repeat one text on every line, unless all do."""
+    """Yield the columns of words, in order. Skip columns with the same text on every line, unless all are like that."""
     words = {
         name: profile
         for name, profile in profiles.items()
@@ -236,33 +240,35 @@ def _text_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str], ro
     yield from informative or words
 
 
-def _find_flows(
+def _find_money_roles(
     rows: pl.DataFrame, free: Sequence[str], roles: Mapping[str, str], columns: Columns
 ) -> tuple[dict[str, str], str]:
-    """Find the columns of amount (or debit and credit) and balance that headings don't name. The second result is a
-    note where no balance proves them.
+    """Find the columns of amount (or debit and credit) and balance that headings don't name. Also return a note if no
+    balance proves them, else an empty text.
     """
-    known = {role: roles[role] for role in FLOWS if role in roles}
+    known = {role: roles[role] for role in _MONEY_ROLES if role in roles}
     account = pl.col(roles["account"]) if "account" in roles else pl.lit(0)
     candidates = [*known.values(), *free][:_MOST_TRIED]
     figures = rows.select(
         account=account,
         **{name: exact(money(pl.col(name), decimal_comma=columns.decimal_comma)) for name in candidates},
     )
-    possible = (flows for flows in _possible_flows(figures, candidates) if known.items() <= flows.items())
-    proofs = {tuple(flows.items()): _count_following(figures, flows) for flows in possible}
+    possible = (flows for flows in _possible_money_roles(figures, candidates) if known.items() <= flows.items())
+    proofs = {tuple(flows.items()): _count_proven_balances(figures, flows) for flows in possible}
     best = max(proofs, key=lambda flows: proofs[flows], default=())
     if best and proofs[best] * 2 > figures.height - 1 and proofs[best]:
         return dict(best), ""
-    return _unproved_flows(figures, free, known)
+    return _assume_money_roles(figures, free, known)
 
 
-def _unproved_flows(figures: pl.DataFrame, free: Sequence[str], known: Mapping[str, str]) -> tuple[dict[str, str], str]:
+def _assume_money_roles(
+    figures: pl.DataFrame, free: Sequence[str], known: Mapping[str, str]
+) -> tuple[dict[str, str], str]:
     if "amount" in known or {"debit", "credit"} <= known.keys():
         return {}, ""
     if sides := known.keys() & {"debit", "credit"}:
         return _find_other_side(figures, free, known, *sides)
-    usual = {**_usual_flows(figures, free), **known}
+    usual = {**_usual_money_roles(figures, free), **known}
     return usual, _CONVENTION if len(usual) > 1 else ""
 
 
@@ -278,7 +284,7 @@ def _find_other_side(
     return {other: column}, f"Column {number} was read as {other}, because it is filled where {side} is not."
 
 
-def _possible_flows(figures: pl.DataFrame, candidates: Sequence[str]) -> Iterator[dict[str, str]]:
+def _possible_money_roles(figures: pl.DataFrame, candidates: Sequence[str]) -> Iterator[dict[str, str]]:
     """Yield every way in which the columns could be amount, or debit and credit, and balance; the usual order first."""
     for amount, balance in permutations(candidates, 2):
         yield {"amount": amount, "balance": balance}
@@ -292,8 +298,10 @@ def _exclude_each_other(figures: pl.DataFrame, one: str, other: str) -> bool:
     return figures.filter(both).is_empty()
 
 
-def _count_following(figures: pl.DataFrame, roles: Mapping[str, str]) -> int:
-    """Count the balances that follow from their neighbour's and the amount, in the better of the two directions."""
+def _count_proven_balances(figures: pl.DataFrame, roles: Mapping[str, str]) -> int:
+    """Count the rows whose balance is the previous row's balance plus the amount. Rows may run forwards or backwards in
+    time: the direction with more such rows counts.
+    """
     amount = (
         pl.col(roles["amount"])
         if "amount" in roles
@@ -307,9 +315,9 @@ def _count_following(figures: pl.DataFrame, roles: Mapping[str, str]) -> int:
     return max(int(forwards), int(backwards))
 
 
-def _usual_flows(figures: pl.DataFrame, candidates: Sequence[str]) -> dict[str, str]:
-    """Return the usual order of banks: amount, balance; or debit, credit, balance. A column with minus signs is the
-    debit.
+def _usual_money_roles(figures: pl.DataFrame, candidates: Sequence[str]) -> dict[str, str]:
+    """Assign the roles in the order that banks usually choose: amount, balance; or debit, credit, balance. Of debit and
+    credit, a column with minus signs is the debit.
     """
     if len(candidates) < 2:
         return {"amount": candidates[0]} if candidates else {}

@@ -38,7 +38,7 @@ EVIDENCE = "evidence"  # in `limitedBy`
 
 
 def rating(value: pl.Expr) -> pl.Expr:
-    """Return the rating that a value has by itself."""
+    """Return the rating of a value, before any ceiling."""
     reached = (pl.when(value <= pl.lit(limit, VALUE)).then(pl.lit(name)) for name, limit in RATINGS)
     return pl.coalesce(*reached, pl.lit(WORST))
 

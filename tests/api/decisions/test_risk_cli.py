@@ -121,7 +121,7 @@ def test_from_two_files_to_a_model_in_use_and_back(portfolio: tuple[Path, Path],
 def test_calibration_is_judged_without_ranks(portfolio: tuple[Path, Path]) -> None:
     rows, outcomes = portfolio
     found = run("risk", "calibrate", "--transactions", rows, "--outcomes", outcomes)
-    assert found["comparison"]["against"] == "default scorecard as it comes"
+    assert found["comparison"]["against"] == "uncalibrated default scorecard"
     assert found["comparison"]["aucChange"] is None
     assert found["slopes"] == 1
 

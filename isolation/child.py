@@ -19,7 +19,6 @@ from isolation.confinement import confine
 from isolation.messages import (
     LENGTH,
     OUT_OF_MEMORY,
-    Answer,
     Decode,
     Document,
     Draw,
@@ -27,13 +26,14 @@ from isolation.messages import (
     Explain,
     ExportEnd,
     ExportRows,
+    Extracted,
     Failed,
     Invalid,
     Lines,
     Picture,
     Progress,
-    Read,
     ReadExport,
+    ReadStatements,
     ReadText,
     Task,
     Text,
@@ -90,7 +90,7 @@ def main(work: Work | None = None) -> None:
     """Do one task. Tests pass a `work` of their own."""
     channel = Channel()
     task = channel.read_task()
-    if isinstance(task.action, Read):
+    if isinstance(task.action, ReadStatements):
         # Before `confine`, so that its memory isn't counted against the limit.
         import pipelines.intake.pdf.extraction  # noqa: F401, PLC0415
     # Polars, which reads exports, starts threads. It is imported after the confinement, so that they inherit it.
@@ -102,7 +102,7 @@ def main(work: Work | None = None) -> None:
         for message in (work or do_task)(channel, task, content):
             channel.send(message)
     except MemoryError:
-        channel.send(Answer(refused(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)))
+        channel.send(Extracted(refused(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)))
     except Exception as error:  # a bug of ours, which the parent logs as such
         channel.send(Failed(type(error).__name__, _format_frames(error)))
 
@@ -112,10 +112,10 @@ def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.St
         case Decode(rows):
             gc.disable()  # a document has no reference cycles, and searching for them takes two thirds of the time
             yield from decode_document(content, rows)
-        case Read() as read:
+        case ReadStatements() as read:
             from pipelines.intake.pdf.extraction import Limits, extract  # noqa: PLC0415  # already imported by `main`
 
-            yield Answer(
+            yield Extracted(
                 extract(
                     content,
                     task.password,

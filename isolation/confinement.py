@@ -1,7 +1,7 @@
 """Give up a process's rights, for good, before it reads an untrusted file.
 
-Resource limits apply on every system. On Linux the process also loses the network, because it moves to an empty network
-namespace where it is allowed to create one. Since Linux 5.13, Landlock also restricts files: the process can't write
+Resource limits apply on every system. On Linux the process also moves to an empty network namespace, if the system lets
+it create one, and so has no network. Since Linux 5.13, Landlock also restricts files: the process can't write
 any, and can read programs and their data, but no key and no file of the lake.
 
 This file imports only the standard library, so that it can be run as a script, which confines itself and then executes

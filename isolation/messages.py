@@ -22,10 +22,10 @@ from pipelines.vocabulary.strict_json import Number
 LENGTH: Final = struct.Struct(">I")
 OUT_OF_MEMORY: Final = "Reading the file takes more memory than a statement needs."
 NUMBER: Final = 1  # our MessagePack extension type for the exact text of a JSON number
-LARGEST_DIGITS: Final = 16  # before the decimal point, of an amount in Decimal(18,2)
+MOST_DIGITS: Final = 16  # before the decimal point, of an amount in Decimal(18,2)
 
 
-class Read(msgspec.Struct, frozen=True, tag=True):
+class ReadStatements(msgspec.Struct, frozen=True, tag=True):
     """The task to extract statements. With `use_ocr` the child asks the parent for the words of scanned pages."""
 
     pages: int
@@ -64,7 +64,7 @@ class ReadExport(msgspec.Struct, frozen=True, tag=True):
 class Task(msgspec.Struct, frozen=True):
     """The first message to a child. The file's bytes follow it."""
 
-    action: Read | Draw | Explain | ReadText | Decode | ReadExport
+    action: ReadStatements | Draw | Explain | ReadText | Decode | ReadExport
     password: str | None
     content_bytes: int
     memory_bytes: int
@@ -84,12 +84,12 @@ class Picture(msgspec.Struct, frozen=True, tag=True):
     png: bytes
 
 
-class Answer(msgspec.Struct, frozen=True, tag=True):
+class Extracted(msgspec.Struct, frozen=True, tag=True):
     extraction: Extraction
 
 
 class Text(msgspec.Struct, frozen=True, tag=True):
-    """The text of a PDF, and whether that is all: pictures of pages have none."""
+    """The text of a PDF. `complete`: no page is only a picture, whose text is unknown."""
 
     text: str
     complete: bool
@@ -148,7 +148,9 @@ class Words(msgspec.Struct, frozen=True):
     words: tuple[ScannedWord, ...]
 
 
-FromChild = Progress | Picture | Answer | Text | Elements | Lines | Document | ExportRows | ExportEnd | Invalid | Failed
+FromChild = (
+    Progress | Picture | Extracted | Text | Elements | Lines | Document | ExportRows | ExportEnd | Invalid | Failed
+)
 
 
 def _encode_number(value: object) -> msgspec.msgpack.Ext:
@@ -167,7 +169,7 @@ encoder: Final = msgspec.msgpack.Encoder(enc_hook=_encode_number)
 _from_child: Final = msgspec.msgpack.Decoder[FromChild](FromChild, ext_hook=_decode_number)
 
 
-class Garbled(Exception):
+class InvalidMessage(Exception):
     """The bytes from a child are not a valid message."""
 
 
@@ -184,7 +186,7 @@ def read_messages(pieces: Iterable[bytes], longest: int) -> Iterator[FromChild]:
     """Yield the messages in a stream of bytes. A message that is cut off at the end is ignored.
 
     Raises:
-        Garbled: a message can't be decoded, or holds values that no statement has.
+        InvalidMessage: a message can't be decoded, or holds values that no statement has.
         TooLong: a message has more than `longest` bytes.
     """
     received = bytearray()
@@ -205,9 +207,9 @@ def _decode_message(payload: bytes) -> FromChild:
     try:
         message: FromChild = _from_child.decode(payload)
     except (msgspec.DecodeError, RecursionError, ArithmeticError, ValueError) as error:
-        raise Garbled from error
-    if isinstance(message, Answer) and not all(map(_is_plausible, message.extraction.statements)):
-        raise Garbled
+        raise InvalidMessage from error
+    if isinstance(message, Extracted) and not all(map(_is_plausible, message.extraction.statements)):
+        raise InvalidMessage
     return message
 
 
@@ -221,7 +223,7 @@ def _is_plausible(statement: Statement) -> bool:
 
 
 def _is_storable(amount: Decimal) -> bool:
-    return amount.is_finite() and amount.adjusted() < LARGEST_DIGITS
+    return amount.is_finite() and amount.adjusted() < MOST_DIGITS
 
 
 def _is_finite(box: Box) -> bool:

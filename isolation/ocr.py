@@ -14,7 +14,7 @@ from typing import Final
 
 from isolation import confinement
 from isolation.limits import MIB, ChildLimits
-from isolation.process import Overdue, Process
+from isolation.process import DeadlineExceeded, Process
 from pipelines.intake.pdf.document.scanned import ScannedWord
 
 ADVICE: Final = (
@@ -48,7 +48,7 @@ def read_words(png: bytes, limits: ChildLimits, tesseract: str) -> tuple[Scanned
         with Process(command, environment, limits.scanned_page_s) as reader:
             reader.send(png, last=True)
             output = b"".join(_limit_size(reader.read_output()))
-    except (OSError, Overdue):
+    except (OSError, DeadlineExceeded):
         return ()
     return tuple(_parse_words(output.decode("utf-8", "replace")))
 

@@ -21,7 +21,6 @@ from isolation import ocr
 from isolation.limits import DECODING, EXPORTS, LIMITS, ChildLimits
 from isolation.messages import (
     OUT_OF_MEMORY,
-    Answer,
     Decode,
     Document,
     Draw,
@@ -29,15 +28,16 @@ from isolation.messages import (
     Explain,
     ExportEnd,
     ExportRows,
+    Extracted,
     Failed,
     FromChild,
-    Garbled,
     Invalid,
+    InvalidMessage,
     Lines,
     Picture,
     Progress,
-    Read,
     ReadExport,
+    ReadStatements,
     ReadText,
     Task,
     Text,
@@ -46,7 +46,7 @@ from isolation.messages import (
     frame_message,
     read_messages,
 )
-from isolation.process import Overdue, Process
+from isolation.process import DeadlineExceeded, Process
 from pipelines.intake.export_rows import PlainRefusal, PlainRows
 from pipelines.intake.lines import Decoded, Rows
 from pipelines.intake.pdf.page.result import Box, Extraction, Refusal, refused
@@ -76,11 +76,11 @@ def extract(
     """Return the statements of a PDF file, or the reason why there are none.
 
     Args:
-        on_progress: called now and then with the number of pages read and the number of all pages.
+        on_progress: called repeatedly with the number of pages read and the number of all pages.
         command: the command that starts a child.
     """
     tesseract = ocr.find_tesseract()
-    action = Read(limits.pages, limits.characters, limits.scanned_pages, use_ocr=tesseract is not None)
+    action = ReadStatements(limits.pages, limits.characters, limits.scanned_pages, use_ocr=tesseract is not None)
     try:
         with _Child(action, content, password, limits, command) as child:
             extraction = _receive_extraction(child, tesseract, on_progress)
@@ -219,7 +219,7 @@ def _receive_extraction(child: "_Child", tesseract: str | None, on_progress: OnP
     """Answer the child's messages until it sends the extraction. Raise _Ended."""
     for message in child.messages():
         match message:
-            case Answer(extraction):
+            case Extracted(extraction):
                 return extraction
             case Progress(done, total) if on_progress is not None:
                 on_progress(done, total)
@@ -262,7 +262,7 @@ class _Child:
 
     def __init__(
         self,
-        action: Read | Draw | Explain | ReadText | Decode | ReadExport,
+        action: ReadStatements | Draw | Explain | ReadText | Decode | ReadExport,
         content: bytes,
         password: str | None,
         limits: ChildLimits,
@@ -292,12 +292,12 @@ class _Child:
         """Yield its messages. Raise _Ended if one is invalid or too long, or the child isn't finished in time."""
         try:
             yield from read_messages(self._process.read_output(), self._limits.message_bytes)
-        except Overdue:
+        except DeadlineExceeded:
             reason = f"Reading the file takes longer than {self._limits.wall_s:g} s."
             raise _Ended(Refusal.LIMITS_EXCEEDED, reason) from None
         except TooLong:
             raise _Ended(Refusal.LIMITS_EXCEEDED, "The file holds more than a statement does.") from None
-        except Garbled:
+        except InvalidMessage:
             raise _Ended(Refusal.CORRUPT, CRASHED) from None
 
     def send_words(self, png: bytes, tesseract: str) -> None:
@@ -307,7 +307,7 @@ class _Child:
         allowed = self._pictures_read <= self._limits.scanned_pages and png.startswith(PNG)
         words = ocr.read_words(png, self._limits, tesseract) if allowed else ()
         self._process.send(frame_message(Words(words)))
-        self._process.allow(time.monotonic() - began)
+        self._process.extend_deadline(time.monotonic() - began)
 
     def explain_end(self) -> _Ended:
         """Return the reason why the child sent no answer, derived from its exit status."""

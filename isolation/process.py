@@ -10,12 +10,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-PIECE: Final = 1024 * 1024  # bytes per read, and per write
+PIECE_BYTES: Final = 1024 * 1024  # per read, and per write
 POLL_EVERY_S: Final = 0.05  # how often the process's memory is measured and the deadline checked
 GRACE_S: Final = 2.0  # time to exit after closing its output
 
 
-class Overdue(Exception):
+class DeadlineExceeded(Exception):
     """The process exceeded its deadline."""
 
 
@@ -56,7 +56,7 @@ class Process:
         self._unsent += [memoryview(piece) for piece in pieces]
         self._last = last
 
-    def allow(self, more_s: float) -> None:
+    def extend_deadline(self, more_s: float) -> None:
         """Extend the deadline by the time that the process waited for its parent."""
         self._deadline += more_s
 
@@ -64,7 +64,7 @@ class Process:
         """Yield the output in pieces until the process closes it.
 
         Raises:
-            Overdue: it isn't finished by the deadline.
+            DeadlineExceeded: it isn't finished by the deadline.
         """
         while (piece := self._next_piece()) != b"":
             yield piece
@@ -86,7 +86,7 @@ class Process:
                 self._measure()
                 for key, _ in ready.select(POLL_EVERY_S):
                     if key.fileobj is self._output:
-                        return os.read(self._output.fileno(), PIECE)
+                        return os.read(self._output.fileno(), PIECE_BYTES)
                     if not self._write_piece():
                         ready.unregister(self._input)
                         self._close_after_last()
@@ -94,7 +94,7 @@ class Process:
     def _write_piece(self) -> bool:
         """Write a piece of the unsent bytes. Return False when none are left, or the process has closed its input."""
         try:
-            written = os.write(self._input.fileno(), self._unsent[0][:PIECE])
+            written = os.write(self._input.fileno(), self._unsent[0][:PIECE_BYTES])
         except BrokenPipeError:
             self._unsent.clear()
             return False
@@ -108,10 +108,10 @@ class Process:
             self._input.close()
 
     def _measure(self) -> None:
-        """Measure memory now and then. Raise Overdue after the deadline."""
+        """Measure memory at most every POLL_EVERY_S. Raise DeadlineExceeded after the deadline."""
         now = time.monotonic()
         if now > self._deadline:
-            raise Overdue
+            raise DeadlineExceeded
         if now - self._measured_at > POLL_EVERY_S:
             self._measured_at = now
             self.peak_bytes = max(self.peak_bytes, _peak_bytes(self._process.pid))

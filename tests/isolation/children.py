@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import msgspec
 
 from isolation.child import Channel, main
-from isolation.messages import LENGTH, Answer, Progress, Task
+from isolation.messages import LENGTH, Extracted, Progress, Task
 from pipelines.intake.pdf.page.result import Extraction, Kind, Refusal, Statement, Verdict, refused
 
 Messages = Iterator[msgspec.Struct]
@@ -28,9 +28,9 @@ class Given(NamedTuple):
     content: bytes
 
 
-def answer(value: object) -> Answer:
+def answer(value: object) -> Extracted:
     """Return an answer whose message is the value as JSON."""
-    return Answer(refused(Refusal.NOT_A_STATEMENT, json.dumps(value)))
+    return Extracted(refused(Refusal.NOT_A_STATEMENT, json.dumps(value)))
 
 
 def is_killed(_: Given) -> Messages:
@@ -119,7 +119,7 @@ def lies(_: Given) -> Messages:
         "last_page": 1,
         "closing_balance": Decimal("NaN"),
     }
-    yield Answer(Extraction(1, (Statement(**values),), ()))
+    yield Extracted(Extraction(1, (Statement(**values),), ()))
 
 
 def connects(given: Given) -> Messages:

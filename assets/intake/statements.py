@@ -248,7 +248,7 @@ def _error(files: Sequence[ReadFile]) -> dict[str, str]:
 
 
 class _Progress:
-    """Records now and then how many pages of a job's files were read. Several threads use it."""
+    """Records from time to time how many pages of a job's files were read. Several threads use it."""
 
     def __init__(self, store: Store, token: int, job: Job) -> None:
         self._store = store

@@ -26,8 +26,9 @@ from storage.portfolio.portfolio_jobs import Part, Population, PortfolioJob
 
 @dataclass(frozen=True)
 class Moment:
-    """A day of the backtest: the time at which attributes are read, and the `received_seq` of the last job that counts
-    (None: all).
+    """A day of the backtest.
+
+    `at`: attributes are read as of this time. `known_seq`: only jobs up to this `received_seq` count; None: all count.
     """
 
     day: date
@@ -115,27 +116,27 @@ def _moment(r: Reading, store: Store, request: Request, day: date, now: datetime
 
 
 def _compare_day(
-    spec: Backtest, moment: Moment, rows: pl.DataFrame, numbers: Sequence[int]
+    backtest: Backtest, moment: Moment, rows: pl.DataFrame, numbers: Sequence[int]
 ) -> tuple[pl.DataFrame, Tallies]:
     known = rows if moment.known_seq is None else as_known(rows, moment.known_seq)
     facts = Facts(known, moment.day)
-    with spec.store.db.reading() as r:
-        stated = _attributes(r, spec, moment, numbers)
-        records = _records(r, spec, moment, numbers)
-    if spec.before is not None:
-        before, after = _two_versions(spec, spec.before, facts, stated, moment, numbers)
-    elif spec.request.against is Against.CHALLENGER:
-        before, after = (recorded.side({number: each[place] for number, each in records.items()}) for place in (0, 1))
+    with backtest.store.db.reading() as r:
+        stated = _attributes(r, backtest, moment, numbers)
+        records = _records(r, backtest, moment, numbers)
+    if backtest.before is not None:
+        before, after = _decide_by_two_versions(backtest, backtest.before, facts, stated, moment, numbers)
+    elif backtest.request.against is Against.CHALLENGER:
+        before, after = (recorded.side({number: each[side] for number, each in records.items()}) for side in (0, 1))
     else:
-        answered = {number: each[0] for number, each in records.items()}
-        before, after = recorded.side(answered), _decide_again(spec, facts, stated, moment, answered)
-    return compare(moment.day, before, after, spec.outcomes)
+        decisions = {number: each[0] for number, each in records.items()}
+        before, after = recorded.side(decisions), _decide_again(backtest, facts, stated, moment, decisions)
+    return compare(moment.day, before, after, backtest.outcomes)
 
 
-def _attributes(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[int]) -> Attributes:
+def _attributes(r: Reading, backtest: Backtest, moment: Moment, numbers: Sequence[int]) -> Attributes:
     """Return the customers' attributes that a plan reads."""
-    read = {name for plan in spec.plans for name in plan.labels("attribute")}
-    by = moment.at if spec.request.knowledge is Knowledge.THEN else None
+    read = {name for plan in backtest.plans for name in plan.labels("attribute")}
+    by = moment.at if backtest.request.knowledge is Knowledge.THEN else None
     stated: dict[int, dict[str, Attribute]] = {}
     for number, each in attributes.of_all(r, numbers, by) if read else ():
         if each.name in read:
@@ -143,26 +144,28 @@ def _attributes(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[in
     return stated
 
 
-def _records(r: Reading, spec: Backtest, moment: Moment, numbers: Sequence[int]) -> Mapping[int, Sequence[Recorded]]:
+def _records(
+    r: Reading, backtest: Backtest, moment: Moment, numbers: Sequence[int]
+) -> Mapping[int, Sequence[Recorded]]:
     """Return each customer's recorded decision and, if requested, the challenger's decision beside it."""
-    if spec.before is not None:
+    if backtest.before is not None:
         return {}
-    challenger = spec.job.version if spec.request.against is Against.CHALLENGER else None
-    return backtests.latest_records(r, spec.job.subject_id, numbers, moment.at, challenger)
+    challenger = backtest.job.version if backtest.request.against is Against.CHALLENGER else None
+    return backtests.latest_records(r, backtest.job.subject_id, numbers, moment.at, challenger)
 
 
-def _two_versions(
-    spec: Backtest, before: Plan, facts: Facts, stated: Attributes, moment: Moment, numbers: Sequence[int]
+def _decide_by_two_versions(
+    backtest: Backtest, before: Plan, facts: Facts, stated: Attributes, moment: Moment, numbers: Sequence[int]
 ) -> tuple[Side, Side]:
-    """Decide by both versions. Figures are computed once unless the versions define one differently."""
-    earlier, later = _figures(facts, before, spec.after, numbers)
-    inputs = spec.request.inputs
+    """Decide with both versions. Figures are computed only once, unless the versions define one of them differently."""
+    earlier, later = _figures(facts, before, backtest.after, numbers)
+    inputs = backtest.request.inputs
 
     def side(plan: Plan, shown: pl.DataFrame) -> Side:
         declared = {each.name: inputs[each.name] for each in plan.policy.declared_inputs}
         return decide(plan, evaluated(plan, readings.read(plan, shown, stated, declared, moment.at)))
 
-    return side(before, earlier), side(spec.after, later)
+    return side(before, earlier), side(backtest.after, later)
 
 
 def _figures(facts: Facts, before: Plan, after: Plan, numbers: Sequence[int]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -173,10 +176,10 @@ def _figures(facts: Facts, before: Plan, after: Plan, numbers: Sequence[int]) ->
 
 
 def _decide_again(
-    spec: Backtest, facts: Facts, stated: Attributes, moment: Moment, answered: Mapping[int, Recorded]
+    backtest: Backtest, facts: Facts, stated: Attributes, moment: Moment, decisions: Mapping[int, Recorded]
 ) -> Side:
     """Apply the version to every customer with a recorded decision, using the recorded inputs."""
-    plan = spec.after
-    shown = figures(facts, plan, answered).filter(pl.col("customer_number").is_in(list(answered)))
-    inputs = {number: {**spec.request.inputs, **given} for number, given in recorded.inputs_of(answered).items()}
+    plan = backtest.after
+    shown = figures(facts, plan, decisions).filter(pl.col("customer_number").is_in(list(decisions)))
+    inputs = {number: {**backtest.request.inputs, **given} for number, given in recorded.inputs_of(decisions).items()}
     return decide(plan, evaluated(plan, recorded.read(plan, shown, stated, inputs, moment.at)))

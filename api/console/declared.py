@@ -64,7 +64,7 @@ def as_number(form: FormData, name: str) -> int | None:
 
 
 def _value(kind: str, text: str) -> Any:
-    """Return the value of a field. Raise InvalidOperation or KeyError for text that is none."""
+    """Return the value of a field. Raise InvalidOperation or KeyError if the text is not a value of its kind."""
     if kind == "decimal":
         number = Decimal(text.replace(",", "").removeprefix("$"))
         if not number.is_finite():

@@ -25,7 +25,7 @@ from storage.access import sessions
 from storage.access.sessions import Session
 from storage.core.store import Store
 
-FORM_BYTES: Final = 2_000_000  # a policy's document is the largest; uploads are passed on as they come
+FORM_BYTES: Final = 2_000_000  # a policy's document is the largest; uploads are streamed on
 SAID: Final = "tidemark_said"  # the cookie with a sentence for the next page
 SAID_FOR_S: Final = 60
 
@@ -86,7 +86,7 @@ class Page:
         return await self.calls.answer("GET", segments, query)
 
     async def pass_on(self, *segments: object) -> httpx.Response:
-        """Send the body of this request, as it comes, to `POST /v1/{segments}`.
+        """Send the body of this request, unchanged, to `POST /v1/{segments}`.
 
         Raises:
             Forbidden: the query has no valid CSRF token, or another site's page sent the request.

@@ -5,7 +5,7 @@
     Writer = Annotated[Caller, Depends(Allow("things:write"))]
 
     @router.get("/{thingId}", response_model=enveloped(ThingView))
-    def get_thing(caller: Reader, thing_id: ThingId, query: Annotated[WhichVersion, Query()]) -> Response:
+    def get_thing(caller: Reader, thing_id: ThingId, query: Annotated[VersionQuery, Query()]) -> Response:
         with caller.reading() as r:
             return answer(ThingView.of(things.get(r, caller.client_id, as_uuid(thing_id), query.version)))
 

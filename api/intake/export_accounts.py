@@ -100,7 +100,7 @@ def _account_of(row: Mapping[str, Any]) -> Account:
 
 
 def _find_known(known: Sequence[_Known], statements: Sequence[Statement]) -> Account | None:
-    """Return the one stored account that any of the statements is of; None if there is none, or more than one."""
+    """Return the only stored account that matches any of the statements; None if none or several match."""
     same = [
         each.account
         for each in known

@@ -22,11 +22,11 @@ from pipelines.reports.page import About, page_content
 from pipelines.reports.page.columns import is_share
 from storage.core.store import Store
 
-LISTED: Final = 50
+TRANSACTIONS_PER_PAGE: Final = 50
 SUMMARY, CHARTS, ANNEX = "summary", "charts", "annex"  # sections of the report page
 MOMENT: Final = ("asOf", "knownAt", "dataVersion")
 KINDS: Final = ("completeness", "risk", "aggregate", "metrics")
-MOST_FIGURES: Final = 400  # of a comparison: as many as a browser lays out at once (our judgement)
+MOST_FIGURES: Final = 400  # of a comparison; more would be slow to display (our judgement)
 ID_IN_KEY: Final = re.compile(r"\b(\w+)Id ([0-9a-f]{8})[0-9a-f-]{28}\b")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -36,8 +36,8 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False, prefix="/cust
 
 
 @dataclass(frozen=True)
-class Member:
-    """A report of the API's bundle, as `page_content` takes it."""
+class BundledReport:
+    """A report from the API's bundle, with the attributes that `page_content` reads."""
 
     status: str
     failed: bool
@@ -105,9 +105,9 @@ async def show_figure(
     moment = _moment(page)
     report = kind if kind in KINDS else KINDS[0]
     path = ("customer", customer_id, "reports", report, "lineage")
-    found = await page.get(*path, figure=figure, page=number, count=LISTED, **moment)
-    table, shape = _described(found["figure"])
-    shapes = {each["figure"]: _described(each["figure"])[1] for each in found["inputs"] if each["figure"]}
+    found = await page.get(*path, figure=figure, page=number, count=TRANSACTIONS_PER_PAGE, **moment)
+    table, shape = _find_table_and_format(found["figure"])
+    shapes = {each["figure"]: _find_table_and_format(each["figure"])[1] for each in found["inputs"] if each["figure"]}
     explained = urlencode({**moment, "kind": report, "figure": ""})
     shared = {"moment": moment, "explained": explained, "table": table, "shape": shape, "shapes": shapes}
     return page.show("figure.html", customer=customer, found=found, **shared)
@@ -116,21 +116,21 @@ async def show_figure(
 @router.get("/compare")
 async def compare_reports(page: SignedIn, customer_id: str) -> Response:
     customer = await page.get("customer", customer_id)
-    asked = {name: page.request.query_params.get(name, "") for name in ("from", "to", "asOf")}
-    found = await page.get("customer", customer_id, "reports", "diff", **asked)
+    parameters = {name: page.request.query_params.get(name, "") for name in ("from", "to", "asOf")}
+    found = await page.get("customer", customer_id, "reports", "diff", **parameters)
     figures = [_changed(each) for each in found["figures"][:MOST_FIGURES]]
-    return page.show("compare.html", customer=customer, found=found, figures=figures, asked=asked)
+    return page.show("compare.html", customer=customer, found=found, figures=figures, parameters=parameters)
 
 
 def _changed(figure: Mapping[str, Any]) -> dict[str, Any]:
     """Return a changed figure with its table and format, and with a short id for each account in its key."""
-    table, shape = _described(figure["figure"])
+    table, shape = _find_table_and_format(figure["figure"])
     key = figure["key"] and ID_IN_KEY.sub(lambda found: f"{words_of(found[1]).lower()} {found[2]}", figure["key"])
     return {**figure, "table": table, "shape": shape, "key": key}
 
 
-def _described(pointer: str) -> tuple[str, str]:
-    """Return the name of the table that has a figure, and its format. Both are empty for a figure outside of tables."""
+def _find_table_and_format(pointer: str) -> tuple[str, str]:
+    """Return the name of the table that contains a figure, and the figure's format. Outside tables both are empty."""
     parts = pointer.split("/")
     for table in TABLES:
         if pointer.startswith(f"/tables/{table.id}/"):
@@ -140,7 +140,7 @@ def _described(pointer: str) -> tuple[str, str]:
 
 
 async def _show_section(page: Page, customer_id: str, section_id: str) -> Response:
-    """Show a section of the report page; the charts follow the summary. All of them at once would be too large."""
+    """Show one section of the report page, because the whole page would be too large. Charts are below the summary."""
     customer = await page.get("customer", customer_id)
     moment = _moment(page)
     content = await _content(page, customer_id, moment)
@@ -154,15 +154,15 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
 
 async def _content(page: Page, customer_id: str, moment: Mapping[str, str]) -> ReportPage:
     bundle = await page.get("customer", customer_id, "reports", **moment)
-    return page_content({kind: Member.of(each) for kind, each in bundle.items()}, About())
+    return page_content({kind: BundledReport.of(each) for kind, each in bundle.items()}, About())
 
 
 def _moment(page: Page) -> dict[str, str]:
-    """Return the moment that the address names. A time without offset, as forms have it, is in the service zone."""
-    asked = {name: page.request.query_params.get(name, "") for name in MOMENT}
+    """Return the moment in the address. A time without an offset, which forms send, is in the service's timezone."""
+    parameters = {name: page.request.query_params.get(name, "") for name in MOMENT}
     with suppress(ValueError):  # the API refuses what isn't a time
-        known_at = datetime.fromisoformat(asked["knownAt"])
+        known_at = datetime.fromisoformat(parameters["knownAt"])
         if known_at.tzinfo is None:
             store: Store = page.request.app.state.store
-            asked["knownAt"] = known_at.replace(tzinfo=store.settings.zone).isoformat()
-    return {name: value for name, value in asked.items() if value}
+            parameters["knownAt"] = known_at.replace(tzinfo=store.settings.zone).isoformat()
+    return {name: value for name, value in parameters.items() if value}

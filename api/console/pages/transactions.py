@@ -94,7 +94,7 @@ async def _transaction(page: Page, customer_id: str, transaction_id: str) -> dic
     """Return the customer's transaction.
 
     Raises:
-        NotFound: there is none with this id, or what is given is no id.
+        NotFound: there is none with this id, or the text is not an id.
     """
     try:
         found: dict[str, Any] = await page.get("customer", customer_id, "transactions", transactionId=transaction_id)

@@ -44,20 +44,21 @@ TransactionsFile = Annotated[
         help="CSV file with the columns customer, account, date, description, amount, balance. Needs no server.",
     ),
 ]
-OfClient = Annotated[
+StoreForClient = Annotated[
     UUID | None, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="Store the model for this client.")
 ]
-ForClient = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
+RequiredClient = Annotated[UUID, typer.Option("--client", parser=ids.CLIENT, metavar="ID", help="The client's id.")]
 Expects = Annotated[
     str | None,
     typer.Option(
-        help=f"Evidence expected of all cases, separated by commas: {', '.join(EVIDENCE)}. Default: what most have."
+        help=f"Evidence expected of all cases, separated by commas: {', '.join(EVIDENCE)}. "
+        "Default: the evidence that most cases have."
     ),
 ]
 
 
 RegistryOnly = Annotated[
-    bool, typer.Option("--registry-only", help="Use only metrics of the registry, which reports can read.")
+    bool, typer.Option("--registry-only", help="Leave out further columns and metrics that reports cannot read.")
 ]
 Synthetic = Annotated[
     bool, typer.Option("--synthetic", help="The outcomes are synthetic, so reports still call the value indicative.")
@@ -70,7 +71,7 @@ ModelName = Annotated[str, typer.Option(help="Name of the model in reports.")]
 def fit(
     outcomes: OutcomesFile,
     transactions_file: TransactionsFile = None,
-    client: OfClient = None,
+    client: StoreForClient = None,
     file: OutFile = None,
     name: ModelName = "fitted",
     registry_only: RegistryOnly = False,
@@ -78,14 +79,14 @@ def fit(
     expects: Expects = None,
     as_json: AsJson = False,
 ) -> None:
-    """Correct the default scorecard by outcomes, and judge the result on unseen customers. Activate it to use it.
+    """Fit the default scorecard to outcomes, and test the model on unseen customers. It is used once you activate it.
 
     Without --transactions, the client's stored transactions up to the day of
     each case are used. The column customer then contains customerIds.
 
     Example: tidemark risk fit --outcomes outcomes.csv --client 2f0c…
     """
-    cohort = _cohort(outcomes, transactions_file, client, _expected(expects), registry_only=registry_only)
+    cohort = _read_cohort(outcomes, transactions_file, client, _parse_expected(expects), registry_only=registry_only)
     from pipelines.risk_models import fitted  # noqa: PLC0415  importing SciPy takes a third of a second
 
     scorecard = fitted.fit(cohort, "synthetic" if synthetic else "client", name)
@@ -96,7 +97,7 @@ def fit(
 def calibrate(
     outcomes: OutcomesFile,
     transactions_file: TransactionsFile = None,
-    client: OfClient = None,
+    client: StoreForClient = None,
     file: OutFile = None,
     name: ModelName = "calibrated",
     synthetic: Synthetic = False,
@@ -106,11 +107,11 @@ def calibrate(
     """Calibrate the default scorecard to outcomes: intercept and slope only, so ranks stay as they are.
 
     It is judged by its probabilities on unseen customers, not by ranks. Without
-    --transactions, the client's stored transactions are used, as by fit.
+    --transactions, the client's stored transactions are used, as with fit.
 
     Example: tidemark risk calibrate --outcomes outcomes.csv --client 2f0c…
     """
-    cohort = _cohort(outcomes, transactions_file, client, _expected(expects), registry_only=True)
+    cohort = _read_cohort(outcomes, transactions_file, client, _parse_expected(expects), registry_only=True)
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
 
     scorecard = fitted.calibrate(cohort, "synthetic" if synthetic else "client", name)
@@ -120,18 +121,18 @@ def calibrate(
 @risk.command("compare")
 def compare(
     model: Annotated[str, typer.Argument(help="The model's id, or its file.")],
-    client: ForClient,
+    client: RequiredClient,
     as_json: AsJson = False,
 ) -> None:
-    """Show which of a client's customers would change their rating if this model were activated.
+    """Show the customers of a client whose rating would change if this model were activated.
 
-    Policies read no rating, so their decisions stay as they are; what changes
-    is the rating that people decide by.
+    Policies do not read ratings, so their decisions do not change. Only the
+    rating that people see changes.
 
     Example: tidemark risk compare 7d1e… --client 2f0c…
     """
     with opened_store() as store, store.db.reading() as r:
-        ratings = risk_portfolio.compare(store, r, client, _scorecard(r, model), now())
+        ratings = risk_portfolio.compare(store, r, client, _read_scorecard(r, model), now())
         ids = customers.ids_of(r, ratings["customer_number"])
     moving = ratings.filter(pl.col("rating_before") != pl.col("rating_after"))
     named = [
@@ -149,7 +150,7 @@ def compare(
         print_json({"customers": ratings.height, "summary": compared.summary(ratings), "moves": counts, "who": named})
         return
     out.print(compared.summary(ratings), highlight=False)
-    print_records(counts, as_json=False, empty="Nobody moves.")
+    print_records(counts, as_json=False, empty="No rating changes.")
     if named:
         print_records(named, as_json=False, empty="")
 
@@ -170,8 +171,8 @@ def score(
     """
     if transactions_file is None:
         raise typer.BadParameter("give --transactions")
-    cases = _outcomes(outcomes, judged=False)
-    cohort = _cohort_of_files(transactions_file, cases, _expected(expects), registry_only=True)
+    cases = _read_outcomes(outcomes, judged=False)
+    cohort = _cohort_of_files(transactions_file, cases, _parse_expected(expects), registry_only=True)
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
     from pipelines.scorecards import measures  # noqa: PLC0415  as above
 
@@ -202,7 +203,8 @@ def models(as_json: AsJson = False) -> None:
     with opened_store() as store, store.db.reading() as r:
         found, uses = risk_models.find(r), risk_models.uses(r)
     records = [
-        _record(model, sorted(str(by) for by, used in uses.items() if used == model.model_id)) for model in found
+        _describe_model(model, sorted(str(by) for by, used in uses.items() if used == model.model_id))
+        for model in found
     ]
     columns = ("modelId", "name", "calibration", "auc", "better", "usedFor", "dateCreated")
     empty = "No models yet: the default scorecard is used for all clients."
@@ -212,10 +214,12 @@ def models(as_json: AsJson = False) -> None:
 @risk.command("activate")
 def activate(
     model: Annotated[str, typer.Argument(help="The model's id, or its file.")],
-    client: ForClient,
+    client: RequiredClient,
     anyway: Annotated[
         str | None,
-        typer.Option(help="Why to use a model that is not better than the default scorecard. Name no person."),
+        typer.Option(
+            help="Reason for using a model that is not better than the default scorecard. Do not name a person."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -229,7 +233,7 @@ def activate(
     """
     with opened_store() as store:
         with store.db.writing() as w:
-            chosen = _chosen(w, model, client)
+            chosen = _find_or_add(w, model, client)
             scorecard = risk_models.require_activatable(w, chosen, client, anyway)
         with store.db.reading() as r:
             moving = compared.summary(risk_portfolio.compare(store, r, client, scorecard, now()))
@@ -247,7 +251,7 @@ def activate(
 
 @risk.command("pin")
 def pin(
-    client: ForClient,
+    client: RequiredClient,
     previous: Annotated[
         bool, typer.Option("--previous", help="Use the scorecard that was used before the current one.")
     ] = False,
@@ -268,13 +272,13 @@ def pin(
 
 @risk.command("drift")
 def report_drift(
-    client: ForClient,
+    client: RequiredClient,
     outcomes: Annotated[
         Path | None, typer.Option("--outcomes", help="CSV file: customer, asOf, defaulted of cases since then.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Report how far readings, coverage and outcomes have moved from those that the active model was fitted to.
+    """Report how far metric values, coverage and outcomes have drifted since the active model was fitted.
 
     With --outcomes, the mean predicted value of these cases is compared with the
     share that defaulted.
@@ -290,7 +294,7 @@ def report_drift(
     judged = (
         None
         if outcomes is None
-        else _predicted_and_observed(used, _stored_cohort(_outcomes(outcomes, judged=True), client))
+        else _compare_with_outcomes(used, _stored_cohort(_read_outcomes(outcomes, judged=True), client))
     )
     if as_json:
         print_json({"readings": moved, "outcomes": judged})
@@ -303,7 +307,7 @@ def report_drift(
 
 
 @risk.command("deactivate")
-def deactivate(client: ForClient, as_json: AsJson = False) -> None:
+def deactivate(client: RequiredClient, as_json: AsJson = False) -> None:
     """Use the default scorecard again.
 
     Example: tidemark risk deactivate --client 2f0c…
@@ -318,21 +322,21 @@ def deactivate(client: ForClient, as_json: AsJson = False) -> None:
 
 @risk.command("expect")
 def expect(
-    client: ForClient,
+    client: RequiredClient,
     evidence: Annotated[
-        list[str] | None, typer.Argument(help=f"What is expected of every customer: {', '.join(EVIDENCE)}.")
+        list[str] | None, typer.Argument(help=f"Evidence expected of every customer: {', '.join(EVIDENCE)}.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Set the evidence that all customers of a client are expected to supply.
 
-    Without names, it only shows what is expected. Evidence that is expected and
-    missing earns no points; evidence that is not expected counts for nobody.
+    Without names, it only shows what is expected. Expected evidence that is
+    missing earns no points. Other evidence is ignored for all customers.
 
     Example: tidemark risk expect --client 2f0c… balances months
     """
     if evidence:
-        given = _expected(",".join(evidence))
+        given = _parse_expected(",".join(evidence))
         with opened_store() as store, store.db.writing() as w:
             risk_models.expect(w, client, given or EVERYTHING, now())
             audit.append(
@@ -345,17 +349,17 @@ def expect(
     print_record({"client": client, "expects": ", ".join(found[client].names)}, as_json=as_json)
 
 
-def _predicted_and_observed(used: Scorecard, cohort: "Cohort") -> dict[str, Any]:
+def _compare_with_outcomes(used: Scorecard, cohort: "Cohort") -> dict[str, Any]:
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
     from pipelines.scorecards import drift  # noqa: PLC0415  as above
 
     return drift.predicted_and_observed(fitted.values(cohort, used).cast(pl.Float64).to_numpy(), cohort.defaulted)
 
 
-def _cohort(
+def _read_cohort(
     outcomes: Path, rows: Path | None, client: UUID | None, expected: Expected | None, *, registry_only: bool
 ) -> "Cohort":
-    cases = _outcomes(outcomes, judged=True)
+    cases = _read_outcomes(outcomes, judged=True)
     if rows is not None:
         cohort = _cohort_of_files(rows, cases, expected, registry_only=registry_only)
     elif client is not None:
@@ -370,13 +374,18 @@ def _cohort(
 def _print_fitted(
     scorecard: Scorecard, cohort: "Cohort", client: UUID | None, file: Path | None, *, as_json: bool
 ) -> None:
-    """Store the model, and print how many ratings of the cases change, whether it is better, and its quality."""
+    """Store the model. Print how many ratings of the cases change, whether the model is better, and its quality."""
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
 
     values = compared.of_values(fitted.default_scores(cohort)["value"], fitted.values(cohort, scorecard))
     moving, better = compared.summary(values), in_words(scorecard.facts["comparison"])
-    saved = _saved(scorecard, client, file)
-    shown = {**saved, "name": scorecard.name, "calibration": scorecard.calibration, **_figures(scorecard.facts)}
+    saved = _save(scorecard, client, file)
+    shown = {
+        **saved,
+        "name": scorecard.name,
+        "calibration": scorecard.calibration,
+        **_describe_quality(scorecard.facts),
+    }
     if as_json:
         facts = {key: value for key, value in scorecard.facts.items() if key not in ("coefficients", "reference")}
         print_json({**shown, **facts, "unknown": cohort.unknown, "moves": moving})
@@ -387,7 +396,7 @@ def _print_fitted(
     print_records(scorecard.facts["calibrationTable"], as_json=False, empty="")
 
 
-def _scorecard(r: Reading, model: str) -> Scorecard:
+def _read_scorecard(r: Reading, model: str) -> Scorecard:
     """Return the model with this id, or in this file."""
     model_id = ids.RISK_MODEL.or_file(r, model)
     if model_id is None:
@@ -398,14 +407,14 @@ def _scorecard(r: Reading, model: str) -> Scorecard:
     return found
 
 
-def _outcomes(path: Path, *, judged: bool) -> Outcomes:
+def _read_outcomes(path: Path, *, judged: bool) -> Outcomes:
     read = files.parse_outcomes(csv_of(path), judged=judged)
     if read.ignored:
         warn(f"{path}: ignored because not numeric: {', '.join(read.ignored)}")
     return read
 
 
-def _expected(names: str | None) -> Expected | None:
+def _parse_expected(names: str | None) -> Expected | None:
     try:
         return None if names is None else Expected.of(name.strip() for name in names.split(",") if name.strip())
     except ValueError as error:
@@ -413,7 +422,7 @@ def _expected(names: str | None) -> Expected | None:
 
 
 def _cohort_of_files(path: Path, cases: Outcomes, expected: Expected | None, *, registry_only: bool) -> "Cohort":
-    from pipelines.risk_models import cohorts  # noqa: PLC0415  importing the enrichment reads its lists
+    from pipelines.risk_models import cohorts  # noqa: PLC0415  importing enrichment reads all lists of names
 
     rows = files.parse_transactions(csv_of(path))
     return cohorts.cohort_of_files(rows, cases, registry_only=registry_only, expected=expected)
@@ -433,7 +442,7 @@ def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
     return cohorts.cohort_of_transactions(rows, cases.cases.with_columns(customer_number=number), expected)
 
 
-def _saved(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict[str, Any]:
+def _save(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict[str, Any]:
     saved: dict[str, Any] = {}
     if file is not None:
         write(file, scorecard_file.dumps(scorecard))
@@ -446,7 +455,7 @@ def _saved(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict
     return saved
 
 
-def _chosen(w: Writing, model: str, client: UUID) -> StoredModel:
+def _find_or_add(w: Writing, model: str, client: UUID) -> StoredModel:
     """Return the model with this id, or store the model in this file and return it."""
     model_id = ids.RISK_MODEL.or_file(w, model)
     if model_id is None:
@@ -454,7 +463,7 @@ def _chosen(w: Writing, model: str, client: UUID) -> StoredModel:
     return risk_models.get(w, model_id)
 
 
-def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_quality(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "cases": facts["cases"],
         "defaults": facts["defaults"],
@@ -470,7 +479,7 @@ def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _record(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
+def _describe_model(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
     return {
         "modelId": model.model_id,
         "clientId": model.client_id,

@@ -15,6 +15,7 @@ from api.decisions import actions
 from api.decisions.reach import PART_ROWS, unreached
 from api.decisions.schemas.policies import (
     CheckedPolicyView,
+    DiffQuery,
     PolicyDiffView,
     PolicyListView,
     PolicyPaging,
@@ -26,9 +27,8 @@ from api.decisions.schemas.policies import (
     SentPolicy,
     SentPublication,
     VersionListView,
+    VersionQuery,
     VersionView,
-    WhichTwo,
-    WhichVersion,
     describe_policy,
     describe_version,
 )
@@ -126,7 +126,7 @@ def check_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy)
 
 
 @router.get("/{slug:policy}", response_model=enveloped(PolicyVersionView), responses=refuses(NO_VERSION))
-def get_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[WhichVersion, Query()]) -> Response:
+def get_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[VersionQuery, Query()]) -> Response:
     """Read a policy's published version, or any other version."""
     with caller.reading() as r:
         stored = caller.policy(r, slug)
@@ -142,7 +142,7 @@ def list_decision_policy_versions(caller: Reader, slug: PolicySlug, query: Annot
 
 
 @router.get("/{slug}/diff", response_model=enveloped(PolicyDiffView), responses=refuses(NO_VERSION))
-def diff_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[WhichTwo, Query()]) -> Response:
+def diff_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[DiffQuery, Query()]) -> Response:
     """Describe in words how two versions differ."""
     with caller.reading() as r:
         stored = caller.policy(r, slug)

@@ -95,7 +95,7 @@ class SentPublication(Received):
             f"version is a whole number from 1 to {MOST_VERSIONS:,}.",
             {
                 "anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS}, {"type": "null"}],
-                "description": "The newest by default.",
+                "description": "Default: the newest version.",
             },
         ),
     ] = None
@@ -106,7 +106,11 @@ class SentChallenger(Received):
     percent: Annotated[
         int,
         number_rule(
-            "percent", "DecisionPolicy.InvalidPercent", 1, 100, "Percentage of customers that it also decides on."
+            "percent",
+            "DecisionPolicy.InvalidPercent",
+            1,
+            100,
+            "Percentage of customers for whom the challenger decides too.",
         ),
     ]
 
@@ -140,13 +144,13 @@ def _version_parameter(name: str, description: str) -> Parameter:
     return whole_parameter(name, INVALID_VERSION, 1, MOST_VERSIONS, description)
 
 
-class WhichVersion(Received):
+class VersionQuery(Received):
     version: Annotated[
         int | None, _version_parameter("version", "May be a draft or retired. Default: the published version.")
     ] = None
 
 
-class WhichTwo(Received):
+class DiffQuery(Received):
     from_: Annotated[int | None, _version_parameter("from", "Default: the published version.")] = Field(
         default=None, alias="from"
     )
@@ -161,7 +165,7 @@ class FindingView(View):
 
 class ChallengerView(View):
     version: int
-    percent: int = Field(description="Percentage of customers that it also decides on.")
+    percent: int = Field(description="Percentage of customers for whom the challenger decides too.")
 
 
 class DeclaredView(View):
@@ -273,13 +277,13 @@ def describe_policy(stored: StoredPolicy, version: PolicyVersion) -> dict[str, A
     return {
         "policyId": stored.policy_id,
         **{name: document[name] for name in ("name", "slug", "notes", "defaultOutcome")},
-        "declaredInputs": list(_declared(plan, "input", document["declaredInputs"])),
+        "declaredInputs": list(_describe_declared(plan, "input", document["declaredInputs"])),
         "isArchived": stored.is_archived,
         "version": version.version,
         "state": version.state,
-        "challenger": _challenger(stored.challenger),
-        "attributes": list(_declared(plan, "attribute", document["attributes"])),
-        "metrics": [_used(plan.policy, metric) for metric in _metrics(plan)],
+        "challenger": _describe_challenger(stored.challenger),
+        "attributes": list(_describe_declared(plan, "attribute", document["attributes"])),
+        "metrics": [_describe_metric(plan.policy, metric) for metric in _metrics(plan)],
         "products": [{"productId": each.id, "slug": each.slug, "name": each.name} for each in plan.policy.products],
         **{name: document[name] for name in ("steps", "limits", "indicators")},
     }
@@ -291,11 +295,11 @@ def describe_version(stored: StoredPolicy, version: PolicyVersion) -> dict[str, 
     return {**describe_policy(stored, version), **history, "document": json.loads(version.document)}
 
 
-def _challenger(challenger: Challenger | None) -> dict[str, int] | None:
+def _describe_challenger(challenger: Challenger | None) -> dict[str, int] | None:
     return None if challenger is None else vars(challenger)
 
 
-def _declared(plan: Plan, operator: str, declared: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _describe_declared(plan: Plan, operator: str, declared: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the declared inputs or attributes, each with the texts that the policy compares it with."""
     memberships = [each for each in plan.nodes.values() if each.operator == "one_of"]
     for each in declared:
@@ -314,7 +318,7 @@ def _metrics(plan: Plan) -> Iterator[Metric]:
         yield metric_of(plan.policy, slug)
 
 
-def _used(policy: Policy, metric: Metric) -> dict[str, Any]:
+def _describe_metric(policy: Policy, metric: Metric) -> dict[str, Any]:
     return {
         "metricId": policy.metric_id(metric),
         **{name: getattr(metric, name) for name in ("slug", "name", "meaning", "unit", "format")},

@@ -115,9 +115,9 @@ def categorise(
 ) -> None:
     """Print each row's category, confidence and source as CSV. Needs no server.
 
-    The file is read as by `tidemark analyse`, or, if it has the columns of a
-    file for training, as by `tidemark categories train`. Standard error reports
-    the currency, and rows that could not be read.
+    The file is read like one for `tidemark analyse`. If it has the columns of a
+    training file, it is read like one for `tidemark categories train`. Standard
+    error reports the currency, and rows that could not be read.
 
     Example: tidemark categorise statement.csv > categorised.csv
     """

@@ -198,7 +198,7 @@ def activate(
 
 @enrichment.command("deactivate")
 def deactivate(client: OfClient, sample: SampleOfActivation = ACTIVATING_SAMPLE, as_json: AsJson = False) -> None:
-    """Show what goes back, and use the shipped rules alone for the client from now on.
+    """Show what would change, and use only the shipped rules for the client from now on.
 
     Example: tidemark enrichment deactivate --client 2f0c…
     """

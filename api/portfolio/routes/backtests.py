@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
-from api.decisions.schemas.policies import WhichVersion
+from api.decisions.schemas.policies import VersionQuery
 from api.http.answers import accepted_job, answer, totals
 from api.http.dependencies import Allow, BacktestId, Caller, PolicySlug
 from api.http.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
@@ -69,7 +69,7 @@ def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> R
 
 
 @router.get("/coverage", response_model=enveloped(PolicyCoverageView), responses=refuses(NO_VERSION))
-def get_policy_coverage(caller: Author, slug: PolicySlug, query: Annotated[WhichVersion, Query()]) -> Response:
+def get_policy_coverage(caller: Author, slug: PolicySlug, query: Annotated[VersionQuery, Query()]) -> Response:
     """Read which rules of a version were reached and decided, by the newest finished backtest in which it decided."""
     with caller.reading() as r:
         policy = caller.policy(r, slug)

@@ -24,7 +24,7 @@ def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str, *, tole
         tolerance_s: how far from now the attempt may be, so that nobody can replay an old delivery.
 
     Raises:
-        WebhookRefused: if the signature is wrong or the attempt is not of this moment.
+        WebhookRefused: if the signature is wrong, or the attempt is too old or from the future.
     """
     received = {name.lower(): value for name, value in headers.items()}
     delivery, attempted_at = received.get("webhook-id", ""), received.get("webhook-timestamp", "")
@@ -34,5 +34,5 @@ def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str, *, tole
     if not any(hmac.compare_digest(expected, each.encode()) for each in given):
         raise WebhookRefused("the signature is wrong")
     if abs(time.time() - int(attempted_at)) > tolerance_s:
-        raise WebhookRefused("the attempt is not of this moment")
+        raise WebhookRefused("the attempt is too old, or from the future")
     return cast("Event", json.loads(body, parse_float=Decimal))

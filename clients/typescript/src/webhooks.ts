@@ -9,7 +9,7 @@ export type Event = components["schemas"]["Event"];
  * @param body the raw bytes, before any parsing
  * @param headers their names in any case
  * @param secret the subscription's signing secret, as it was shown
- * @throws WebhookRefused if the signature is wrong or the attempt is not of this moment
+ * @throws WebhookRefused if the signature is wrong, or the attempt is too old or from the future
  */
 export async function verifyWebhook(
   body: Uint8Array<ArrayBuffer>,
@@ -27,7 +27,7 @@ export async function verifyWebhook(
   const checks = given.map((each) => crypto.subtle.verify("HMAC", key, signatureOf(each), signed)); // constant time
   if (!(await Promise.all(checks)).includes(true)) throw new WebhookRefused("the signature is wrong");
   if (!(Math.abs(Date.now() / 1000 - Number(attemptedAt)) <= toleranceS))
-    throw new WebhookRefused("the attempt is not of this moment");
+    throw new WebhookRefused("the attempt is too old, or from the future");
   return JSON.parse(new TextDecoder().decode(body)) as Event;
 }
 

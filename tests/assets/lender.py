@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, select, update
-
 from assets.core import batches as work_of
 from assets.enrichment.transactions import recompute
 from assets.reports.reports import end_refreshes, refresh
@@ -15,16 +13,16 @@ from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed
 from pipelines.reports import REPORTS
 from pipelines.vocabulary.report_status import ReportStatus
-from storage.core import models
 from storage.core.models import Queue
 from storage.core.store import Store
-from storage.customers import customers, summaries
+from storage.customers import customers
 from storage.customers.customers import Customer
 from storage.enrichment import transactions
 from storage.jobs import batches, jobs
 from storage.jobs.jobs import Job
 from storage.reports import reports
 from tests.storage.examples import ABN, a_client, a_customer
+from tests.storage.values import renumber
 
 Item = Mapping[str, Any]
 RENT: Item = {"date": "2026-03-02", "description": "RENT", "amount": "-900.00"}
@@ -135,12 +133,9 @@ def refreshed(lender: Lender) -> None:
 def three_in_a_bucket(store: Store) -> list[Lender]:
     """Return the first three lenders of a store, each with a customer in BUCKET that has a row."""
     three = [Lender(store) for _ in range(3)]
-    number = models.customers.c.number
     with store.db.writing() as w:
-        w.execute(delete(models.customer_summaries))
         for nth in (1, 2):
-            w.execute(update(models.customers).where(number == 1 + nth).values(number=BUCKET + 64 * nth))
-        summaries.add(w, w.execute(select(number)).scalars().all())
+            renumber(w, 1 + nth, BUCKET + 64 * nth)
     for lender, item in zip(three, (RENT, COFFEE, SALE), strict=True):
         lender.sent(item)
     return three

@@ -26,6 +26,7 @@ from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service, command_of
 from tests.flows.test_main_job import count_as_documented, query_as_documented
 from tests.patience import until
+from tests.storage.values import renumber
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -72,7 +73,7 @@ def bucket(client: Client, store: Store) -> list[str]:
     ids = [client.customer() for _ in range(OF_THE_BUCKET)]
     with store.db.writing() as w:
         for nth in range(1, OF_THE_BUCKET):  # so that their numbers fall into the first one's bucket
-            w.execute(update(customers).where(customers.c.number == 1 + nth).values(number=BUCKET + 64 * nth))
+            renumber(w, 1 + nth, BUCKET + 64 * nth)
     jobs = [client.submit(each, rows(seed)) for seed, each in enumerate(ids, start=1)]
     for job in jobs:
         client.finished(job)

@@ -8,13 +8,13 @@ from uuid import uuid4
 
 import polars as pl
 import pytest
-from sqlalchemy import event, func, insert, select
+from sqlalchemy import delete, event, func, insert, select, update
 
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from storage.core.buckets import BUCKETS, bucket_of
-from storage.core.database import Reading
+from storage.core.database import Reading, Writing
 from storage.core.lake import Lake, Stored
-from storage.core.models import Queue, customers
+from storage.core.models import Queue, customer_summaries, customers
 from storage.core.store import Store
 from storage.customers import summaries
 from storage.customers.customers import versions
@@ -27,6 +27,13 @@ from tests.storage.examples import ABN, a_client
 BUCKET = 7
 on_sqlite = pytest.mark.parametrize("store", ["sqlite"], indirect=True)  # where the database makes no difference
 on_postgresql = pytest.mark.parametrize("store", ["postgresql"], indirect=True)  # where writers don't take turns
+
+
+def renumber(w: Writing, number: int, new: int) -> None:
+    """Give a customer without data another number, and with it another bucket."""
+    w.execute(delete(customer_summaries).where(customer_summaries.c.customer_number == number))
+    w.execute(update(customers).where(customers.c.number == number).values(number=new))
+    summaries.add(w, [new])
 
 
 def plans_of(r: Reading, read: Callable[[Reading], object]) -> list[list[str]]:

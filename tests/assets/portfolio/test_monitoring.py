@@ -32,7 +32,7 @@ from assets.portfolio.maintenance import Outcome
 from pipelines.enrichment.enrichment import Enriched, enrich
 from pipelines.monitoring import Cause, observed
 from storage.core.buckets import BUCKETS, bucket_of
-from storage.core.models import Queue, customers, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
+from storage.core.models import Queue, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
 from storage.core.models import ruleset_evaluation_requests as request_rows
 from storage.core.store import Store
 from storage.enrichment import commit
@@ -45,6 +45,7 @@ from storage.portfolio import maintenance
 from storage.webhooks import outbox
 from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
+from tests.storage.values import renumber
 from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, created
 
 pytestmark = pytest.mark.service  # a whole job per test, not one step; the steps have tests of their own
@@ -513,8 +514,7 @@ def mates_of_a_bucket(store: Store) -> list[Borrower]:
     others = [Borrower(store, OTHER_ABN, borrower.customer.client_id), Borrower(store, OTHER_ABN)]
     with store.db.writing() as w:
         for nth, each in enumerate(others, 1):
-            mine = customers.c.number == each.customer.number
-            w.execute(update(customers).where(mine).values(number=borrower.customer.number + BUCKETS * nth))
+            renumber(w, each.customer.number, borrower.customer.number + BUCKETS * nth)
     mates = [borrower, *others]
     for each in mates:
         each.submit(item(60), item(1))

@@ -85,7 +85,7 @@ def test_analyst_from_upload_to_letter(house: House, page: Page, tmp_path: Path)
     customer_id = page.url.split("/")[-1]
     assert told(house, "customer", customerId=customer_id)["name"] == "Story Bakery"
 
-    page.get_by_role("link", name="Upload").click()
+    page.get_by_role("link", name="Upload", exact=True).click()
     page.locator("input[name=file]").set_input_files(written_exports(tmp_path))
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_role("table")).to_be_visible()

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 from psycopg.sql import SQL, Identifier
+from sqlalchemy import Dialect, Engine
 
 from storage.core.database import Database
 from storage.core.settings import Settings
@@ -209,7 +210,22 @@ def open_store(settings: Settings) -> Store:
     """Do what Store.open does, without running the migrations of a new SQLite database."""
     if not settings.database_url:
         prepare_home(settings.home)
-    return Store.open(settings)
+    opened = Store.open(settings)
+    share_compiled(opened.db.engine)
+    return opened
+
+
+def share_compiled(engine: Engine) -> None:
+    """Let all stores of a process use the same compiled statements, which take longer to compile than to execute.
+
+    SQLAlchemy remembers them by dialect, so the engines share the first one's.
+    """
+    dialect, statements = _compiled.setdefault(engine.dialect.name, (engine.dialect, {}))
+    engine.dialect = dialect
+    engine.update_execution_options(compiled_cache=statements)
+
+
+_compiled: dict[str, tuple[Dialect, dict[object, object]]] = {}  # by the name of the dialect
 
 
 @pytest.fixture(params=DATABASES)

@@ -1,17 +1,23 @@
 """Paging of every list of the service."""
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import pytest
 
 from storage.core.store import Store
 from tests.api.conftest import ABN, Client, belongings, new_client
-from tests.api.core.operations import Paired, documented, paired
+from tests.api.core.operations import Operation, Paired, documented, paired
 
 parametrize = pytest.mark.parametrize
-LISTS = [operation for operation in documented() if "'page'" in str(operation.documented.get("parameters"))]
-LISTS = [operation for operation in LISTS if operation.path != "/v1/decision-policies"]  # it has `pageSize`
 NOT_IN_RANGE = ("0", "-1", "+1", "1.0", "1e3", "01", "", " 1", "x", "١", "NaN", "1000000000000000000", "9" * 5000)
+
+
+@cache
+def lists() -> Sequence[Operation]:
+    paged = [operation for operation in documented() if "'page'" in str(operation.documented.get("parameters"))]
+    return [operation for operation in paged if operation.path != "/v1/decision-policies"]  # it has `pageSize`
 
 
 @pytest.fixture
@@ -63,7 +69,7 @@ def test_an_invalid_page_or_count_is_refused(
     subtests: pytest.Subtests, owner: tuple[Client, dict[str, str]], paired: Paired
 ) -> None:
     client, own = owner
-    for operation, text in paired(LISTS, NOT_IN_RANGE):
+    for operation, text in paired(lists(), NOT_IN_RANGE):
         with subtests.test(str(operation), text=text[:20]):
             answer = client.get(operation.path_for(own), params={"page": text, "count": text})
             assert answer.status_code == 400
@@ -84,7 +90,7 @@ def test_every_list_can_be_read_whole_and_by_pages(
     subtests: pytest.Subtests, owner: tuple[Client, dict[str, str]]
 ) -> None:
     client, own = owner
-    for operation in LISTS:
+    for operation in lists():
         with subtests.test(str(operation)):
             path = operation.path_for(own)
             whole = client.get(path).json()["data"]

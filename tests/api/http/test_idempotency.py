@@ -1,8 +1,9 @@
 """`Idempotency-Key` on every operation that takes one: the work is done once, and the answer repeated."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -18,11 +19,6 @@ from tests.api.places import example_with
 from tests.api.worker import fail_deliveries
 
 HEADER = "Idempotency-Key"
-ADDED = [
-    operation
-    for operation in documented()
-    if any(parameter["name"] == HEADER for parameter in operation.documented.get("parameters", ()))
-]
 NOT_CREATING = {  # they create nothing that a repetition would create again
     "rotateSecret",
     "addCustomers",
@@ -51,6 +47,15 @@ FOR_USERS = {  # for signed-in users only; their pages send no key
 parametrize = pytest.mark.parametrize
 
 
+@cache
+def added() -> Sequence[Operation]:
+    return [
+        operation
+        for operation in documented()
+        if any(parameter["name"] == HEADER for parameter in operation.documented.get("parameters", ()))
+    ]
+
+
 def send(client: Client, operation: Operation, key: str, ids: Mapping[str, str], body: Any = None) -> requests.Response:
     path = operation.path_for(ids)
     return client.call(operation.method, path, json=body or example_with(operation, ids), headers={HEADER: key})
@@ -58,12 +63,12 @@ def send(client: Client, operation: Operation, key: str, ids: Mapping[str, str],
 
 def test_every_post_that_creates_takes_a_key() -> None:
     posts = {operation.documented["operationId"] for operation in documented() if operation.method == "POST"}
-    assert {operation.documented["operationId"] for operation in ADDED} == posts - NOT_CREATING - FOR_USERS
+    assert {operation.documented["operationId"] for operation in added()} == posts - NOT_CREATING - FOR_USERS
 
 
 def test_the_same_request_is_answered_again(subtests: pytest.Subtests, store: Store, client: Client) -> None:
     ids = dict(things(store, client))
-    for operation in ADDED:
+    for operation in added():
         with subtests.test(str(operation)):
             assert_answered_again(client, operation, ids)
 
@@ -86,7 +91,7 @@ def test_a_key_belongs_to_one_request_and_one_client(
     subtests: pytest.Subtests, store: Store, client: Client, other_client: Client
 ) -> None:
     ids, their_ids = (dict(things(store, each)) for each in (client, other_client))
-    for operation in ADDED:
+    for operation in added():
         with subtests.test(str(operation)):
             key = operation.documented["operationId"]
             assert send(client, operation, key, ids).ok
@@ -104,7 +109,7 @@ def test_an_invalid_key_is_refused_and_nothing_is_done(
 ) -> None:
     ids = dict(things(store, client))
     before = held(client)
-    for operation, key in paired(ADDED, ("", "x" * 256, "a key", "é", "a\tb")):
+    for operation, key in paired(added(), ("", "x" * 256, "a key", "é", "a\tb")):
         with subtests.test(str(operation), key=key):
             body, headers = example_with(operation, ids), {HEADER: key.encode()}
             refused = client.call(operation.method, operation.path_for(ids), json=body, headers=headers)

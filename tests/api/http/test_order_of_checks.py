@@ -24,8 +24,15 @@ def keyed() -> Sequence[Operation]:
     return [operation for operation in documented() if operation.keyed]
 
 
-WITH_IDS = [operation for operation in keyed() if operation.ids]
-WITH_BODY = [operation for operation in keyed() if operation.has_body]
+@cache
+def with_ids() -> Sequence[Operation]:
+    return [operation for operation in keyed() if operation.ids]
+
+
+@cache
+def with_body() -> Sequence[Operation]:
+    return [operation for operation in keyed() if operation.has_body]
+
 
 JSON = "application/json"
 WRONG_KEYS = (None, "", "wrong", "tm_sandbox_", "x" * 257, "tm_live_" + "a" * 49, "ключ".encode())
@@ -147,7 +154,7 @@ def test_each_of_its_scopes_opens_a_route(subtests: pytest.Subtests, store: Stor
 def test_an_unknown_id_is_not_found_even_if_everything_else_is_wrong(
     subtests: pytest.Subtests, client: Client, paired: Paired
 ) -> None:
-    for operation, text in paired(WITH_IDS, UNKNOWN_IDS):
+    for operation, text in paired(with_ids(), UNKNOWN_IDS):
         with subtests.test(str(operation), id=text):
             path = operation.path_for(dict.fromkeys(operation.ids, text)) + "?page=0&wait=x&count=x"
             body, headers = [] if operation.has_body else None, {"Idempotency-Key": "no key"}
@@ -163,7 +170,7 @@ def test_only_json_in_utf8_is_read(subtests: pytest.Subtests, client: Client, pa
         {"Content-Type": "text/plain"},
         {"Content-Type": "application/json; charset=utf-16"},
     ]
-    for operation, headers in paired(WITH_BODY, others):
+    for operation, headers in paired(with_body(), others):
         with subtests.test(str(operation), headers=headers):
             answer = client.call(operation.method, operation.path_for(), data=b"{}", headers=headers)
             assert (answer.status_code, answer.json()["code"]) == (415, "Request.NotJson")
@@ -171,7 +178,7 @@ def test_only_json_in_utf8_is_read(subtests: pytest.Subtests, client: Client, pa
 
 def test_a_compressed_body_is_refused(subtests: pytest.Subtests, client: Client) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    for operation in WITH_BODY:
+    for operation in with_body():
         with subtests.test(str(operation)):
             answer = client.call(operation.method, operation.path_for(), data=b"not gzip at all", headers=headers)
             assert (answer.status_code, answer.json()["code"]) == (415, "Request.EncodedBody")
@@ -186,7 +193,7 @@ def test_faults_of_headers_are_answered_before_the_body_is_sent(
         ({"x-api-key": client.key, "Content-Type": "text/plain"}, 415),
         ({"x-api-key": client.key, "Content-Type": JSON}, 413),
     ]
-    for operation, (headers, status) in paired(WITH_BODY, decided):
+    for operation, (headers, status) in paired(with_body(), decided):
         with subtests.test(str(operation), status=status), connected(socket_url) as connection:
             connection.putrequest(operation.method, operation.path_for())
             connection.putheader("Content-Length", "100000000")
@@ -198,7 +205,7 @@ def test_faults_of_headers_are_answered_before_the_body_is_sent(
 
 def test_a_body_in_chunks_is_cut_off_at_the_limit(subtests: pytest.Subtests, client: Client, socket_url: str) -> None:
     at_the_server = Client(socket_url, client.client_id, client.key)
-    for operation in WITH_BODY:
+    for operation in with_body():
         with subtests.test(str(operation)):
             chunks = (b" " * 50_000 for _ in range(6))
             headers = {"Content-Type": JSON}

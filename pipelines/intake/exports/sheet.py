@@ -8,7 +8,7 @@ from itertools import islice
 
 import polars as pl
 
-from pipelines.intake.exports.values import is_day, money
+from pipelines.intake.exports.values import is_day, is_money
 from pipelines.vocabulary.errors import InvalidRequest
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -92,8 +92,7 @@ def transactions(cells: pl.DataFrame) -> pl.DataFrame:
     if cells.width == 1:
         return cells.clear()
     text = pl.col("text")
-    is_amount = money(text).is_not_null() | money(text, decimal_comma=True).is_not_null()
-    stated = cells.unpivot(index="line", value_name="text").select("line", is_date=is_day(text), amount=is_amount)
+    stated = cells.unpivot(index="line", value_name="text").select("line", is_date=is_day(text), amount=is_money(text))
     is_date, amount = pl.col("is_date"), pl.col("amount") & ~pl.col("is_date")
     lines = stated.group_by("line").agg(is_date.any(), amount.any()).filter("is_date", "amount")
     return cells.join(lines, on="line", how="semi", maintain_order="left")

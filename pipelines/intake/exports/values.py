@@ -3,12 +3,15 @@
 A text that can't be read becomes null. Nothing is computed, so the digits of a result are those of its text.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import polars as pl
 
 from pipelines.intake.exports.currency import MARKS
+
+T = TypeVar("T")
 
 # After `_normalise_date`: "/" between the parts of a date, and months cut to three letters.
 _YEAR_FIRST = r"^[0-9]{4}/[0-9]{1,2}/[0-9]{1,2}$"
@@ -52,20 +55,25 @@ def day(text: pl.Expr, *, month_first: bool = False) -> pl.Expr:
     """Return a printed date as ISO text, without a time after it. `3/2/2026` is the third of February unless
     `month_first`. A date-time in UTC is not changed.
     """
-    return text.map_batches(partial(_map_distinct, _read_days, month_first), return_dtype=pl.String)
+    return _read_distinct(text, _read_days, _MONTH_FIRST if month_first else _DAY_FIRST)
 
 
-def _map_distinct(read: Callable[[pl.DataFrame, bool], pl.Series], option: bool, texts: pl.Series) -> pl.Series:
+def _read_distinct(text: pl.Expr, read: Callable[[pl.DataFrame, T], pl.Series], option: T) -> pl.Expr:
     """Read texts with `read`. Files repeat dates and many amounts, so only the distinct texts are read."""
+    return text.map_batches(partial(_map_distinct, read, option), return_dtype=pl.String)
+
+
+def _map_distinct(read: Callable[[pl.DataFrame, T], pl.Series], option: T, texts: pl.Series) -> pl.Series:
     distinct = texts.drop_nulls().unique()
     if distinct.is_empty():
         return texts.clear(len(texts))
     return texts.replace_strict(distinct, read(distinct.to_frame("text"), option), default=None, return_dtype=pl.String)
 
 
-def _read_days(texts: pl.DataFrame, month_first: bool) -> pl.Series:
+def _read_days(texts: pl.DataFrame, numbers: Sequence[tuple[str, str]]) -> pl.Series:
+    """Read days whose months are numbers in the first of these forms that fits, and all others."""
     date, text = pl.col("date"), pl.col("text")
-    forms = (*_PLAIN, *(_MONTH_FIRST if month_first else _DAY_FIRST))
+    forms = (*_PLAIN, *numbers)
     read = (pl.when(date.str.contains(shape)).then(date).str.to_date(form, strict=False) for shape, form in forms)
     iso = pl.coalesce(read).dt.to_string("%Y-%m-%d")
     days = texts.with_columns(date=_normalise_date(text))
@@ -74,7 +82,7 @@ def _read_days(texts: pl.DataFrame, month_first: bool) -> pl.Series:
 
 def is_day(text: pl.Expr) -> pl.Expr:
     """Match texts that are dates, with the day or the month first."""
-    return day(text).is_not_null() | day(text, month_first=True).is_not_null()
+    return _read_distinct(text, _read_days, (*_DAY_FIRST, *_MONTH_FIRST)).is_not_null()
 
 
 def is_ambiguous_day(text: pl.Expr) -> pl.Expr:
@@ -97,26 +105,32 @@ def _normalise_date(text: pl.Expr) -> pl.Expr:
 
 def money(text: pl.Expr, *, decimal_comma: bool = False) -> pl.Expr:
     """Return a printed amount as plain digits: `$1,234.50 DR`, `(1,234.50)` and `1234.50-` become `-1234.50`."""
-    return text.map_batches(partial(_map_distinct, _read_money, decimal_comma), return_dtype=pl.String)
+    return _read_distinct(text, _read_money, (decimal_comma,))
 
 
-def _read_money(texts: pl.DataFrame, decimal_comma: bool) -> pl.Series:
+def is_money(text: pl.Expr) -> pl.Expr:
+    """Match texts that are amounts, with a decimal point or a decimal comma."""
+    return _read_distinct(text, _read_money, (False, True)).is_not_null()
+
+
+def _read_money(texts: pl.DataFrame, decimal_commas: Sequence[bool]) -> pl.Series:
     compact = pl.col("text").str.to_uppercase().str.replace_all("[−–]", "-").str.replace_all(_NO_SIGN, "")
     numbers = texts.select(compact=compact).select(
         number=pl.when(pl.col("compact").str.contains(_AMOUNT)).then("compact")
     )
     number = pl.col("number")
     sign = number.str.replace_all(r"[0-9.,]", "").replace_strict(_SIGNS, default=None, return_dtype=pl.String)
-    printed = pl.col("printed")
-    digits = (
-        pl.when(printed.str.contains(_COMMAED)).then(
-            printed.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
-        )
-        if decimal_comma
-        else pl.when(printed.str.contains(_DOTTED)).then(printed.str.replace_all(",", "", literal=True))
-    )
+    digits = pl.coalesce(_digits(pl.col("printed"), decimal_comma=each) for each in decimal_commas)
     parts = numbers.select(sign=sign, printed=number.str.extract(r"([0-9.,]+)"))
     return parts.select(pl.col("sign") + digits.str.strip_suffix(".").str.replace(r"^\.", "0.")).to_series()
+
+
+def _digits(printed: pl.Expr, *, decimal_comma: bool) -> pl.Expr:
+    """Return the digits with a decimal point and nothing between groups; null if they are grouped in another way."""
+    if decimal_comma:
+        plain = printed.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+        return pl.when(printed.str.contains(_COMMAED)).then(plain)
+    return pl.when(printed.str.contains(_DOTTED)).then(printed.str.replace_all(",", "", literal=True))
 
 
 def has_cents(text: pl.Expr) -> pl.Expr:

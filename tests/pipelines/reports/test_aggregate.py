@@ -48,7 +48,10 @@ def with_dates(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def table(rows: Sequence[Row], name: str) -> list[dict[str, Any]]:
-    return tables(rows)[name]
+    """Return the values of one table, which takes a tenth of the time of all."""
+    [chosen] = (each for each in TABLES if each.id == name)
+    lines = chosen.lines(facts(rows, TODAY)).collect()["line"]
+    return [with_dates(json.loads(line, parse_float=Decimal)) for line in lines]
 
 
 def column(rows: Sequence[Row], name: str, column: str) -> list[Any]:

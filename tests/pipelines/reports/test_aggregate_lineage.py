@@ -1,7 +1,7 @@
 """Every number of the aggregate tables leads back to transactions that add up to it, or follows from such numbers."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from random import Random
@@ -151,9 +151,10 @@ def test_a_mean_balance_follows_from_balances_times_days() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_an_unknown_figure_is_not_found(subtests: pytest.Subtests) -> None:
+    customer = facts([row(0, "5", account_id=MAIN, transaction_id=b"a" * 16)], date(2026, 1, 1))
+    data = data_of(customer)
+    unknown: Sequence[tuple[str, ...]] = (
         (),
         ("tables",),
         ("tables", "nothing", "values", "0", "net"),
@@ -162,12 +163,10 @@ def test_a_mean_balance_follows_from_balances_times_days() -> None:
         ("tables", "monthly_cash_flow", "values", "0", "nothing"),
         ("tables", "monthly_cash_flow", "values", "0", "month"),
         ("tables", "monthly_cash_flow", "values", "0", "net", "nothing"),
-    ],
-)
-def test_an_unknown_figure_is_not_found(path: tuple[str, ...]) -> None:
-    customer = facts([row(0, "5", account_id=MAIN, transaction_id=b"a" * 16)], date(2026, 1, 1))
-    with pytest.raises(NotFound):
-        explain_aggregate(customer, data_of(customer), path)
+    )
+    for path in unknown:
+        with subtests.test(path="/".join(path)), pytest.raises(NotFound):
+            explain_aggregate(customer, data, path)
 
 
 def test_table_ids_are_unique() -> None:

@@ -483,14 +483,13 @@ def test_a_reading_leads_to_its_transactions() -> None:
     assert value_of(explain_risk(seen, data, ("value", "dishonours_per_month_180d", "reading"))) == value_of(traced)
 
 
-@pytest.mark.parametrize(
-    "path", ["/rating", "/value/no_metric", "/drivers/99/points", "/drivers/-1/points", "/drivers/0/name", "/model"]
-)
-def test_an_unknown_risk_figure_is_not_found(path: str) -> None:
+def test_an_unknown_risk_figure_is_not_found(subtests: pytest.Subtests) -> None:
     rows = with_ids(sound_business()[:4])
     seen, data = facts(rows, START), report("risk", rows, START)
-    with pytest.raises(NotFound):
-        explain_risk(seen, data, pointer(path))
+    unknown = ("/rating", "/value/no_metric", "/drivers/99/points", "/drivers/-1/points", "/drivers/0/name", "/model")
+    for path in unknown:
+        with subtests.test(path), pytest.raises(NotFound):
+            explain_risk(seen, data, pointer(path))
 
 
 def test_a_portfolio_without_these_customers_gives_no_report() -> None:

@@ -175,9 +175,8 @@ def test_every_metric_has_a_value_or_a_cause(client: Client, path: str) -> None:
     assert all((each["value"] is None) != (each["cause"] is None) for each in readings)
 
 
-@pytest.mark.parametrize(
-    ("kind", "figure", "code"),
-    [
+def test_an_unknown_figure_of_a_report_is_not_found(client: Client, path: str, subtests: pytest.Subtests) -> None:
+    unknown = (
         ("aggregate", "/tables/none/values/0/moneyIn", "Report.FigureNotFound"),
         ("aggregate", "/tables/monthly_cash_flow/values/99/moneyIn", "Report.FigureNotFound"),
         ("aggregate", "/tables/monthly_cash_flow/values/0/month", "Report.FigureNotFound"),
@@ -186,13 +185,11 @@ def test_every_metric_has_a_value_or_a_cause(client: Client, path: str) -> None:
         ("risk", "/rating/x", "Report.FigureNotFound"),
         ("metrics", "/nothing", "Report.FigureNotFound"),
         ("weather", "/x", "Request.UnknownPath"),
-    ],
-)
-def test_an_unknown_figure_of_a_report_is_not_found(
-    client: Client, path: str, kind: str, figure: str, code: str
-) -> None:
-    answer = client.get(f"{path}/{kind}/lineage", params={"figure": figure})
-    assert (answer.status_code, answer.json()["code"]) == (404, code)
+    )
+    for kind, figure, code in unknown:
+        with subtests.test(kind, figure=figure):
+            answer = client.get(f"{path}/{kind}/lineage", params={"figure": figure})
+            assert (answer.status_code, answer.json()["code"]) == (404, code)
 
 
 def test_a_diff_lists_the_figures_that_new_rows_changed(client: Client, path: str) -> None:

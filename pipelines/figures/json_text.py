@@ -5,11 +5,14 @@ their digits: a reader that parses them as decimals loses nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby, islice
 
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
+
+CACHED = 64  # schemas whose expression is cached: building one takes longer than formatting a page of rows
 
 
 def json_objects(frame: pl.DataFrame) -> pl.Series:
@@ -26,9 +29,14 @@ def object_text(schema: Mapping[str, pl.DataType]) -> pl.Expr:
     Raises:
         ValueError: in nested columns, a decimal and a member of another type have the same name.
     """
+    return _object_text(tuple(schema.items()))
+
+
+@lru_cache(CACHED)
+def _object_text(columns: Sequence[tuple[str, pl.DataType]]) -> pl.Expr:
     parts: list[tuple[str, pl.Expr]] = []
-    for plain, names in groupby(schema, lambda name: _is_plain(schema[name])):
-        run = {name: schema[name] for name in names}
+    for plain, together in groupby(columns, lambda column: _is_plain(column[1])):
+        run = dict(together)
         members = [(f'"{name}":{{}}', _plain(name, kind)) for name, kind in run.items()]
         parts += members if plain else [("{}", _encoded(run))]
     return pl.format("{{" + ",".join(text for text, _ in parts) + "}}", *(member for _, member in parts))

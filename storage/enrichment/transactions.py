@@ -215,11 +215,11 @@ def of_customer(
     Args:
         chosen: only these transactions, with the totals of all pages.
     """
-    places = current_locations(r, [customer.number])
-    if not places:
+    place = place_of(r, customer)
+    if place is None:
         return Listing([], 0, page, 0, None if chosen is None else NO_ROWS)
-    rows = places[0].scan(lake)
-    starts = range(0, places[0].row_count, PART_ROWS)
+    rows = place.scan(lake)
+    starts = range(0, place.row_count, PART_ROWS)
     if chosen is not None:
         conditions = [current(), *chosen.conditions, *(() if job_id is None else (pl.col("job_id") == job_id.bytes,))]
         totals = total(rows.filter(conditions))
@@ -238,16 +238,17 @@ def of_customer(
 
 def posted_rows(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
     """Return these columns of the customer's posted transactions, in the order in which they are stored."""
-    places = current_locations(r, [customer.number])
-    rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
-    return rows.filter(posted()).select(columns)
+    return _rows(r, lake, customer).filter(posted()).select(columns)
 
 
 def posted_or_pending(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
     """Return these columns of the customer's current transactions, posted or pending."""
-    places = current_locations(r, [customer.number])
-    rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
-    return rows.filter(current()).select(columns)
+    return _rows(r, lake, customer).filter(current()).select(columns)
+
+
+def _rows(r: Reading, lake: Lake, customer: Customer) -> pl.LazyFrame:
+    place = place_of(r, customer)
+    return pl.LazyFrame(schema=TRANSACTIONS) if place is None else place.scan(lake)
 
 
 def _page(rows: pl.LazyFrame, page: Page | None) -> pl.LazyFrame:

@@ -1,6 +1,6 @@
 """Submit and retract transactions, and list enriched ones."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated
 from uuid import UUID
@@ -30,6 +30,8 @@ from storage.customers import customers
 from storage.enrichment import client_listing, transactions
 from storage.enrichment.transactions import Listing
 from storage.jobs import jobs
+
+IdsOf = Callable[[Iterable[int]], dict[int, UUID]]
 
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Transactions"])
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich"))]
@@ -82,7 +84,9 @@ def list_customer_transactions(
         if query.job_id is not None:
             caller.job_of(r, customer, query.job_id)
         found = transactions.of_customer(r, caller.store.lake, customer, query.job_id, query.asked(), query.chosen)
-    return _listing(caller, found, {} if found.totals is None else {"totals": TotalsView.of(found.totals)})
+    ids = {customer.number: customer.customer_id}
+    also = {} if found.totals is None else {"totals": TotalsView.of(found.totals)}
+    return _listing(caller, found, lambda _: ids, also)
 
 
 @router.get("/transactions", response_model=enveloped(ClientTransactionListView), responses=refuses(*DAMAGED_FILE))
@@ -91,28 +95,31 @@ def list_transactions(caller: Reader, query: Annotated[ClientTransactionsQuery, 
 
     Rows that are added or removed meanwhile shift the pages, but not a cursor.
     """
-    if query.cursor is not None:
-        found, following = client_listing.page_after(caller.store, caller.client_id, query.cursor, query.count)
-        after = None if following is None else cursor_text(following)
-        return _listing(caller, found, {"currentPage": None, "nextCursor": after})
-    if (page := query.asked()) is not None:
-        return _listing(caller, client_listing.page_of(caller.store, caller.client_id, page))
-    with caller.reading() as r:
-        found = client_listing.everything(r, caller.store.lake, caller.client_id)
-    return _listing(caller, found)
-
-
-def _listing(caller: Caller, found: Listing, also: Mapping[str, object] = MappingProxyType({})) -> Response:
-    """Answer in slices, so that a long history takes no more memory than a short one.
-
-    Args:
-        also: members besides the counts, or instead of them.
-    """
 
     def ids_of(numbers: Iterable[int]) -> dict[int, UUID]:
         with caller.reading() as r:
             return customers.ids_of(r, numbers)
 
+    if query.cursor is not None:
+        found, following = client_listing.page_after(caller.store, caller.client_id, query.cursor, query.count)
+        after = None if following is None else cursor_text(following)
+        return _listing(caller, found, ids_of, {"currentPage": None, "nextCursor": after})
+    if (page := query.asked()) is not None:
+        return _listing(caller, client_listing.page_of(caller.store, caller.client_id, page), ids_of)
+    with caller.reading() as r:
+        found = client_listing.everything(r, caller.store.lake, caller.client_id)
+    return _listing(caller, found, ids_of)
+
+
+def _listing(
+    caller: Caller, found: Listing, ids_of: IdsOf, also: Mapping[str, object] = MappingProxyType({})
+) -> Response:
+    """Answer in slices, so that a long history takes no more memory than a short one.
+
+    Args:
+        ids_of: returns public ids of customers by their numbers.
+        also: members besides the counts, or instead of them.
+    """
     counts = {**totals(Paged(range(found.total), found.total, found.page)), **also}
     rows = transactions_json.in_slices(found, ids_of)
     return streamed("transactions", counts, held(caller, found.part_rows * BYTES_PER_LISTED_ROW, rows))

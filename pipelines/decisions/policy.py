@@ -20,7 +20,8 @@ The docstrings of these models are the descriptions in `docs/reference/policy.sc
 editors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID, uuid5
 
@@ -362,8 +363,12 @@ class Policy(Strict):
 
     def metric_id(self, metric: Metric) -> UUID:
         """Return the registry's id of a metric, or for the policy's own metric an id unique to this policy."""
-        own = any(metric.slug == each.slug for each in self.metrics)
-        return uuid5(NAMESPACE, f"{self.slug}/{metric.slug}") if own else metric.id
+        return self.own_metric_ids.get(metric.slug) or metric.id
+
+    @cached_property
+    def own_metric_ids(self) -> Mapping[str, UUID]:
+        """The ids of the policy's own metrics, by slug."""
+        return {each.slug: uuid5(NAMESPACE, f"{self.slug}/{each.slug}") for each in self.metrics}
 
 
 def kinds(declared: Sequence[DeclaredInput | DeclaredAttribute]) -> dict[str, Kind]:

@@ -8,6 +8,7 @@ decimals are written as text, so that no digit is lost.
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated, Literal, Self, TypeAlias, get_args
 from uuid import UUID, uuid5
 
@@ -306,7 +307,7 @@ class Metric(Strict):
         """Return the hash of the slug: that of all fields takes long, and metrics are looked up in tuples of many."""
         return hash(self.slug)
 
-    @property
+    @cached_property
     def id(self) -> UUID:
         return uuid5(NAMESPACE, self.slug)
 

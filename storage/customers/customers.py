@@ -106,7 +106,10 @@ def lock(w: Writing, customer: Customer) -> None:
 
 def lock_number(w: Writing, number: int) -> None:
     """Lock the customer with this number, as `lock` does."""
-    w.execute(select(customers.c.number).where(customers.c.number == number).with_for_update(key_share=True))
+    w.execute(_LOCK, {"number": number})
+
+
+_LOCK = select(customers.c.number).where(customers.c.number == bindparam("number")).with_for_update(key_share=True)
 
 
 def lock_all(w: Writing, customer_numbers: Iterable[int]) -> None:

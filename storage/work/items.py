@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, func, insert, or_, select, update
 
 from pipelines.decisions import INDETERMINATE
 from pipelines.vocabulary.errors import Conflict
@@ -138,20 +138,33 @@ def replace_decision(w: Writing, new: NewItem, outcome: str) -> None:
     Whoever was assigned to the earlier one is assigned to the new one. The customer must be locked, so that of two
     decisions at once the later one stays.
     """
-    same = (items.c.customer_number == new.customer_number, items.c.subject_id == new.subject_id)
-    earlier = select(items.c.item_id, items.c.assignee).where(*same, items.c.state != ItemState.CLOSED)
-    replaced = w.execute(earlier.order_by(items.c.number)).all()
+    replaced = w.execute(_OPEN_OF_SUBJECT, {"number": new.customer_number, "subject_id": new.subject_id}).all()
     for row in replaced:
         close_decision(w, row.item_id)
     if outcome in UNDECIDED:
         assignee = replaced[-1].assignee if replaced else None
-        w.execute(insert(items).values(**vars(new), state=ItemState.OPEN, assignee=assignee))
+        w.execute(insert(items), {**vars(new), "state": ItemState.OPEN, "assignee": assignee})
+
+
+_OPEN_OF_SUBJECT: AnySelect = (
+    select(items.c.item_id, items.c.assignee)
+    .where(
+        items.c.customer_number == bindparam("number"),
+        items.c.subject_id == bindparam("subject_id"),
+        items.c.state != ItemState.CLOSED,
+    )
+    .order_by(items.c.number)
+)
 
 
 def close_decision(w: Writing, evaluation_id: UUID) -> None:
     """Close the item of a decision that was overridden or replaced, if it has one."""
-    closed = {"state": ItemState.CLOSED, "snoozed_until": None}
-    w.execute(update(items).where(items.c.item_id == evaluation_id).values(closed))
+    w.execute(_CLOSE, {"closed_id": evaluation_id})
+
+
+_CLOSE = (
+    update(items).where(items.c.item_id == bindparam("closed_id")).values(state=ItemState.CLOSED, snoozed_until=None)
+)
 
 
 # Acting

@@ -18,6 +18,7 @@ OUTSIDE = ("/sign-in", "/sign-in/link?token=sent", "/sign-in/openid/back")
 DOCUMENTATION = ("/docs", "/docs/errors/Customer.NotFound")  # has light colours only; axe takes long with it
 
 
+@pytest.mark.timeout(900)  # some 250 pages
 def test_pages_have_no_violations(house: House, browser: Browser, subtests: pytest.Subtests) -> None:
     for width in WIDTHS:
         for colours in COLOURS:

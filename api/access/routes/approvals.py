@@ -50,7 +50,7 @@ Approver = Annotated[Caller, Depends(Allow(*SCOPES))]
 def list_approvals(caller: Reader, query: Annotated[WhichApprovals, Query()]) -> Response:
     """List requests for actions that need a second person or key, newest first, with what became of them."""
     with caller.reading() as r:
-        subject_id = None if query.subject is None else str(query.subject)
+        subject_id = None if query.evaluation_id is None else str(query.evaluation_id)
         which = {"kind": query.kind, "status": query.status, "subject_id": subject_id}
         found = approvals.find(r, caller.client_id, **which, page=query.asked())
     return answer({"approvals": [ApprovalView.of(each) for each in found.items], **totals(found)})

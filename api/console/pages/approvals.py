@@ -23,10 +23,11 @@ async def show_approvals(
     page: SignedIn,
     status: Annotated[str, Query()] = "pending",
     kind: Annotated[str, Query()] = "",
-    subject: Annotated[str, Query()] = "",
+    evaluation_id: Annotated[str, Query(alias="evaluationId")] = "",
     number: Annotated[str, Query(alias="page")] = "1",
 ) -> Response:
-    found = await page.get("approvals", status=status, kind=kind, subject=subject, page=number, count=ON_PAGE)
+    which = {"status": status, "kind": kind, "evaluationId": evaluation_id}
+    found = await page.get("approvals", **which, page=number, count=ON_PAGE)
     return await _list(page, found, {"status": status, "kind": kind})
 
 

@@ -185,7 +185,7 @@ async def _pending_override(page: Page, evaluation_id: str) -> Mapping[str, Any]
     """Return the request for an override of the decision that waits for a second person."""
     if not page.may("customer:work"):
         return None
-    which = {"kind": "override", "status": "pending", "subject": evaluation_id}
+    which = {"kind": "override", "status": "pending", "evaluationId": evaluation_id}
     found: Sequence[Mapping[str, Any]] = (await page.get("approvals", **which, page=1, count=1))["approvals"]
     return found[0] if found else None
 

@@ -53,11 +53,9 @@ class WhichApprovals(Paging):
         ApprovalStatus | None,
         choice_parameter("status", "Approval.InvalidStatus", ApprovalStatus, "Only requests in this status."),
     ] = None
-    subject: Annotated[
+    evaluation_id: Annotated[
         UUID | None,
-        identifier_parameter(
-            "subject", "Approval.InvalidSubject", "Only requests about this evaluation, policy or stored ruleset."
-        ),
+        identifier_parameter("evaluationId", "Approval.InvalidEvaluation", "Only requests to override this decision."),
     ] = None
 
 

@@ -1171,13 +1171,13 @@ def list_approvals(
     count: int | None = None,
     kind: Literal["publish", "override", "activate"] | None = None,
     status: Literal["pending", "approved", "declined", "superseded", "withdrawn"] | None = None,
-    subject: str | None = None,
+    evaluation_id: str | None = None,
 ) -> PagedRequest[models.ApprovalListView, models.ApprovalView]:
     """List requests for actions that need a second person or key, newest first, with what became of them."""
     return PagedRequest(
         "GET",
         "/v1/approvals",
-        query={"page": page, "count": count, "kind": kind, "status": status, "subject": subject},
+        query={"page": page, "count": count, "kind": kind, "status": status, "evaluationId": evaluation_id},
         items="approvals",
     )
 

@@ -295,12 +295,12 @@ def test_the_list_has_filters_and_pages(lender: Lender) -> None:
         assert [each["approvalId"] for each in listed] == [ids[kind] for kind in kinds], query
     [override] = data(lender.second.get("/v1/approvals?kind=override"))["approvals"]
     evaluation_id = override["subject"]["evaluationId"]
-    for query, count in ((f"?subject={evaluation_id}", 1), (f"?subject={evaluation_id}&status=declined", 0)):
+    for query, count in ((f"?evaluationId={evaluation_id}", 1), (f"?evaluationId={evaluation_id}&status=declined", 0)):
         assert data(lender.second.get(f"/v1/approvals{query}"))["totalCount"] == count
     for query, code in (
         ("?status=open", "Approval.InvalidStatus"),
         ("?kind=x", "Approval.InvalidKind"),
-        ("?subject=x", "Approval.InvalidSubject"),
+        ("?evaluationId=x", "Approval.InvalidEvaluation"),
     ):
         assert refusal(lender.second.get(f"/v1/approvals{query}")) == (400, code)
 

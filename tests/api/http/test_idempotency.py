@@ -32,6 +32,7 @@ NOT_CREATING = {  # they create nothing that a repetition would create again
     "unarchiveRuleset",
     "approveRequest",
     "declineRequest",
+    "withdrawRequest",
     "checkDecisionPolicy",
     "checkRuleset",
 }

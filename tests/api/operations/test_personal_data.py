@@ -1,8 +1,11 @@
 """The search for a person's data reads every store."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
+
+import pytest
 
 from isolation import pdf_text
 from pipelines.synthetic.pdf import statement_pdf
@@ -10,13 +13,25 @@ from storage.access import sessions, users
 from storage.access.roles import Role
 from storage.core.store import Store
 from storage.operations.personal_data import find
-from tests.api.conftest import Client
+from tests.api.conftest import Client, answering, new_client
 from tests.api.work.test_records import add_note, attach
 from tests.api.worker import end_submissions
 
 NAME = 'Zélie "Zee" O\'Hara'
 TYPED = NAME.upper()
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+
+
+@pytest.fixture
+def store(own_store: Store) -> Store:
+    """A small one: the search reads everything."""
+    return own_store
+
+
+@pytest.fixture
+def client(store: Store) -> Iterator[Client]:
+    with answering(store) as url:
+        yield new_client(store, url)
 
 
 def found(store: Store, *texts: str) -> dict[str, list[str]]:

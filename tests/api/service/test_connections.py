@@ -289,7 +289,7 @@ def test_a_silent_connection_is_closed(impatient: Client) -> None:
 
 
 def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> None:
-    with service(tmp_path, client_timeout_s=0.5) as (store, client):
+    with service(tmp_path, client_timeout_s=1.5) as (store, client):
         customer_id = client.new_customer()
         client.submitted(customer_id)
         end_submissions(store, [{}] * 15_000)
@@ -297,7 +297,7 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> No
         with line(client.base_url, receive_buffer=4096) as made, flat_memory(100):
             made.sendall(asked)
             for _ in range(12):
-                time.sleep(0.2)
+                time.sleep(0.4)
                 made.recv(1)
                 # The unread answer holds no turn meanwhile, even if the client has only one.
                 # Each request has a new connection, because a reused one may be closed just then.

@@ -77,7 +77,7 @@ async def show_annex(page: SignedIn, customer_id: str, table: Annotated[str, Que
     """List all tables of the reports, and show the one whose caption is `table`."""
     customer = await page.get("customer", customer_id)
     moment = _moment(page)
-    content = await _content(page, customer_id, moment)
+    content = await _content(page, customer_id, moment, with_annex=True)
     annex = (part for section in content.sections if section.id == ANNEX for part in section.parts)
     grids = [grid for part in annex if isinstance(part, Folded) for grid in part.grids]
     chosen = next((grid for grid in grids if grid.caption == table), None)
@@ -143,8 +143,8 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
     """Show one section of the report page, because the whole page would be too large. Charts are below the summary."""
     customer = await page.get("customer", customer_id)
     moment = _moment(page)
-    content = await _content(page, customer_id, moment)
-    listed = [each for each in content.sections if each.id not in (CHARTS, ANNEX)]
+    content = await _content(page, customer_id, moment, with_annex=False)
+    listed = [each for each in content.sections if each.id != CHARTS]
     chosen = section_id if any(each.id == section_id for each in listed) else SUMMARY
     sections = [each for each in content.sections if each.id in (chosen, CHARTS if chosen == SUMMARY else "")]
     shared = {"moment": moment, "explained": urlencode({**moment, "figure": ""})}
@@ -152,9 +152,10 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
     return page.show("reports.html", customer=customer, **shown, **shared)
 
 
-async def _content(page: Page, customer_id: str, moment: Mapping[str, str]) -> ReportPage:
+async def _content(page: Page, customer_id: str, moment: Mapping[str, str], *, with_annex: bool) -> ReportPage:
     bundle = await page.get("customer", customer_id, "reports", **moment)
-    return page_content({kind: BundledReport.of(each) for kind, each in bundle.items()}, About())
+    reports = {kind: BundledReport.of(each) for kind, each in bundle.items()}
+    return page_content(reports, About(), with_annex=with_annex)
 
 
 def _moment(page: Page) -> dict[str, str]:

@@ -76,8 +76,12 @@ FOOTER = (
 )
 
 
-def page_content(bundle: Mapping[str, Member], about: About) -> Page:
-    """Return everything that the page shows. Its first section is the summary: cards, then points."""
+def page_content(bundle: Mapping[str, Member], about: About, *, with_annex: bool = True) -> Page:
+    """Return everything that the page shows. Its first section is the summary: cards, then points.
+
+    Args:
+        with_annex: whether the last section has every table in full, which takes most of the time.
+    """
     data = {kind: Fields.of_json(bundle[kind].data_json if kind in bundle else None) for kind in KINDS}
     accounts = data["completeness"].many("accounts")
     called = {named: account_name(each) for each in accounts if (named := each.text("accountId"))}
@@ -89,7 +93,7 @@ def page_content(bundle: Mapping[str, Member], about: About) -> Page:
         integrity.section(data["risk"].one("integrity")),
         _accounts(data["completeness"], called),
         *sections(SECTIONS, tables),
-        _annex(data, tables, called),
+        *((_annex(data, tables, called),) if with_annex else ()),
     )
     return Page(
         "Bank statement reports",

@@ -75,6 +75,6 @@ class File(Response):
     media_type = "application/octet-stream"
 
 
-A_PICTURE: Final[Responses] = {
-    200: {"content": {Picture.media_type: {"schema": {"type": "string", "format": "binary"}}}}
-}
+def sends(kind: type[Response]) -> Responses:
+    """Return the `responses` of a success that is a file of this kind."""
+    return {200: {"content": {str(kind.media_type): {"schema": {"type": "string", "format": "binary"}}}}}

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.http.dependencies import Allow, Caller, EvaluationId
-from api.http.documented import Page, Pdf, refuses
+from api.http.documented import Page, Pdf, refuses, sends
 from api.http.route import Route, heavy
 from api.reports import browser
 from pipelines.decisions import INDETERMINATE, Recorded
@@ -32,7 +32,9 @@ def get_letter(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
     return Page(_letter(caller, evaluation_id), headers={"Content-Security-Policy": CONTENT_POLICY})
 
 
-@router.get("/letter.pdf", response_class=Pdf, responses=refuses(*REFUSED, "Browser.Missing", "Browser.Failed"))
+@router.get(
+    "/letter.pdf", response_class=Pdf, responses=sends(Pdf) | refuses(*REFUSED, "Browser.Missing", "Browser.Failed")
+)
 @heavy
 def get_letter_as_pdf(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
     """Read the letter as PDF. The service needs an installed Chromium or Chrome for it."""

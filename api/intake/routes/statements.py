@@ -8,7 +8,7 @@ from starlette.responses import Response
 from api.core.schemas.jobs import JobView
 from api.http.answers import answer, listing
 from api.http.dependencies import Allow, Caller, CustomerId, Named, StatementId, TransactionId, as_uuid
-from api.http.documented import A_PICTURE, DAMAGED_FILE, Picture, enveloped, refuses, shows
+from api.http.documented import DAMAGED_FILE, Picture, enveloped, refuses, sends, shows
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
 from api.http.uploads import Files
@@ -74,7 +74,7 @@ def get_statement(caller: Reader, customer_id: CustomerId, statement_id: Stateme
 @router.get(
     "/statements/{statementId}/pages/{pageNumber}.png",
     response_class=Picture,
-    responses=A_PICTURE
+    responses=sends(Picture)
     | refuses("Statement.RowNotFound", "Statement.PageLocked", "Statement.PageNotDrawn", *DAMAGED_FILE),
 )
 def get_statement_page(

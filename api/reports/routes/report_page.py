@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.http.dependencies import Allow, Caller, CustomerId
-from api.http.documented import DAMAGED_FILE, Page, Pdf, refuses
+from api.http.documented import DAMAGED_FILE, Page, Pdf, refuses, sends
 from api.http.route import Route, heavy
 from api.reports import browser
 from api.reports.routes.reports import VERSIONS, read_bundle
@@ -30,7 +30,7 @@ def get_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[Mo
 @router.get(
     "/reports.pdf",
     response_class=Pdf,
-    responses=refuses(*VERSIONS, *DAMAGED_FILE, "Browser.Missing", "Browser.Failed"),
+    responses=sends(Pdf) | refuses(*VERSIONS, *DAMAGED_FILE, "Browser.Missing", "Browser.Failed"),
 )
 def print_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
     """Read the page of the three reports as PDF, which a browser on the service's machine prints."""

@@ -567,7 +567,7 @@ def get_report_page(
 
 def print_report_page(
     customer_id: str, *, as_of: str | None = None, known_at: str | None = None, data_version: int | None = None
-) -> Request[str]:
+) -> Request[bytes]:
     """Read the page of the three reports as PDF, which a browser on the service's machine prints."""
     return Request(
         "GET",
@@ -871,7 +871,7 @@ def get_letter(evaluation_id: str) -> Request[str]:
     return Request("GET", f"/v1/evaluations/{path_part(evaluation_id)}/letter.html")
 
 
-def get_letter_as_pdf(evaluation_id: str) -> Request[str]:
+def get_letter_as_pdf(evaluation_id: str) -> Request[bytes]:
     """Read the letter as PDF. The service needs an installed Chromium or Chrome for it."""
     return Request("GET", f"/v1/evaluations/{path_part(evaluation_id)}/letter.pdf")
 

@@ -91,7 +91,7 @@ def _call_after(wait: Callable[[], object], action: Callable[[], None]) -> None:
         wait()
         action()
 
-    threading.Thread(target=run, name="lifeline", daemon=True).start()
+    threading.Thread(target=run, name="stop", daemon=True).start()
 
 
 def end(process: subprocess.Popen[bytes], grace_s: float) -> None:

@@ -126,11 +126,11 @@ def _in_sealed_files(store: Store, search: _Search) -> Iterator[Trace]:
                 select(files.id, columns.path, columns.stored_sha256).where(columns.path.is_not(None))
             ).all()
         for file_id, path, sha256 in named:
+            yield from _in_file(path, partial(_opened, store, path, sha256, files.context(file_id)), search)
 
-            def opened(path: str = path, sha256: bytes = sha256, context: bytes = files.context(file_id)) -> bytes:
-                return store.vault.open(_content(store, path, sha256), context)
 
-            yield from _in_file(path, opened, search)
+def _opened(store: Store, path: str, sha256: bytes, context: bytes) -> bytes:
+    return store.vault.open(_content(store, path, sha256), context)
 
 
 def _content(store: Store, path: str, sha256: bytes) -> bytes:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from api.reports.browser import installed
 from storage.access import users
@@ -15,7 +15,10 @@ from tests.browser.house import House, seeded
 from tests.flows.service import Service
 
 HINT = "install Chromium or Chrome (on Debian and Ubuntu: apt install chromium) to run the tests in a browser"
+SECONDS = 1_000  # in milliseconds
 ARGUMENTS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
+
+expect.set_options(timeout=30 * SECONDS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,6 +62,14 @@ def invite(house: House, role: Role) -> tuple[str, str]:
     return email, f"{house.service.base_url}/sign-in/link?token={token}"
 
 
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(60 * SECONDS)
+    yield context.new_page()
+    context.close()
+
+
 def sign_in(house: House, page: Page, role: Role) -> Page:
     """Sign a new person of this role in, by a link, as the first visit would."""
     _, link = invite(house, role)
@@ -70,3 +81,13 @@ def sign_in(house: House, page: Page, role: Role) -> Page:
 def is_page(context: BrowserContext, url: str) -> bool:
     """Return whether there is a page at the address, and not a file."""
     return context.request.get(url).headers["content-type"].startswith("text/html")
+
+
+def reload_until(page: Page, sign: Locator, *, shown: bool) -> None:
+    """Reload the page, as a person would, until it shows the sign, or no longer shows it."""
+    for _ in range(60):
+        if bool(sign.count()) is shown:
+            return
+        page.wait_for_timeout(SECONDS)
+        page.reload()
+    raise AssertionError(page.locator("main").inner_text())

@@ -1,20 +1,18 @@
 """The console by keyboard alone: each stop of Tab shows where the focus is, and each flow can be finished."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from api.service.commands.lender import REQUESTS, last_day
 from pipelines.pages.wording import words_of
 from pipelines.synthetic import business
 from storage.access import approvals
 from storage.access.roles import Role
-from tests.browser.conftest import invite
+from tests.browser.conftest import invite, reload_until
 from tests.browser.house import MONTHS, SEED, House
-from tests.browser.test_stories import SECONDS, reload_until, works
+from tests.browser.software import works
 
 MOST_STOPS = 500  # of Tab on a page: what isn't reached by then is out of reach
 MOST_OPTIONS = 200  # of a choice
@@ -79,14 +77,6 @@ class Keyboard:
                 return
             self.page.keyboard.press("ArrowDown")
         raise AssertionError(f"{target} has no option {option}")
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(60 * SECONDS)
-    yield context.new_page()
-    context.close()
 
 
 def enter(house: House, page: Page, role: Role) -> Keyboard:

@@ -1,16 +1,10 @@
 """What people do with the console, from start to end, in a real browser, and what the lender's software sees of it."""
 
 import csv
-import json
-import os
 import re
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from api.service.commands.demo import KNOWN
 from api.service.commands.lender import REQUESTS, last_day
@@ -19,25 +13,12 @@ from pipelines.synthetic import business, submissions
 from storage.access import approvals
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
-from tests.browser.conftest import sign_in
+from tests.browser.conftest import SECONDS, reload_until, sign_in
 from tests.browser.house import MONTHS, SEED, House
-from tests.root import ROOT
-from tests.tools import built_clients
+from tests.browser.software import told, works
 
-SECONDS = 1_000
 NEW_CUSTOMER = 40  # a business that the house doesn't have
 POLICY = "working-capital-loan"
-
-
-expect.set_options(timeout=30 * SECONDS)
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(60 * SECONDS)
-    yield context.new_page()
-    context.close()
 
 
 def new_page(browser: Browser) -> Page:
@@ -201,35 +182,6 @@ def test_admin_rotates_a_key(house: House, page: Page) -> None:
     page.goto(old_page)
     page.get_by_role("button", name="Revoke the key for ever").click()
     assert [works(house, key) for key in (old, new)] == [False, True]
-
-
-def works(house: House, key: str) -> bool:
-    """Return whether the software reads a customer with this key; if not, it must have been refused as unknown."""
-    customer_id = house.ids["customer_id"]
-    answer = told(house, "customer", key, customerId=customer_id)
-    assert answer == {"refused": 401} or answer["customerId"] == customer_id
-    return "customerId" in answer
-
-
-def told(house: House, question: str, key: str | None = None, **ids: str) -> Any:
-    """Return what the lender's software, which uses the TypeScript client, is told by the service."""
-    built_clients()
-    service = {"TIDEMARK_BASE_URL": house.service.base_url, "TIDEMARK_KEY": key or house.key}
-    command = ["node", ROOT / "tests" / "browser" / "lender.mjs", question]
-    asked = subprocess.run(
-        command, input=json.dumps(ids), env=os.environ | service, check=True, text=True, stdout=subprocess.PIPE
-    )
-    return json.loads(asked.stdout)
-
-
-def reload_until(page: Page, sign: Locator, *, shown: bool) -> None:
-    """Reload the page, as a person would, until it shows the sign, or no longer shows it."""
-    for _ in range(60):
-        if bool(sign.count()) is shown:
-            return
-        page.wait_for_timeout(SECONDS)
-        page.reload()
-    raise AssertionError(page.locator("main").inner_text())
 
 
 def require_second_person(house: House, kind: ApprovalKind) -> None:

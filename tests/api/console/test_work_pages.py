@@ -157,7 +157,7 @@ def upload(visitor: Visitor, customer: str, name: str, content: bytes) -> reques
     return visitor.send(path, files={"file": (name, content)})
 
 
-def test_notes_and_files_are_kept_and_deleted(desk: Desk) -> None:
+def test_notes_and_files_are_stored_and_deleted(desk: Desk) -> None:
     notes = f"{desk.customer}/notes"
     assert "Rang the owner." in desk.analyst.post(notes, text="Rang the owner.").text
     assert desk.analyst.post(notes, text="").status_code == 400

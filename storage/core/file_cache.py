@@ -6,7 +6,8 @@ processes find either all of it or nothing.
 
 When there are too many bytes, the least recently used copies are removed. A copy that was used in the last `IN_USE_S`
 seconds stays, because a process may be about to open it. So the disk must have room for all files that are read within
-that time, even if they exceed the bound.
+that time, even if they exceed the bound. A file that is still being written stays, too, until nobody has written to it
+for `ABANDONED_S` seconds: its process was killed.
 """
 
 import hashlib
@@ -21,7 +22,9 @@ from uuid import uuid4
 from storage.core import durable
 
 IN_USE_S = 900  # more than it takes to fetch and read the files of one scan; our judgement
+ABANDONED_S = 86_400  # longer than any process is suspended while it writes a copy; our judgement
 SHARE_BETWEEN_TRIMS = 16  # a process trims whenever it has added a 16th of the bound
+DRAFT = "."  # begins the name of a copy that is still being written
 
 
 class FileCache:
@@ -64,7 +67,7 @@ class FileCache:
             OSError: the disk is full or failed, or `chunks` raised it.
         """
         digest, size = hashlib.sha256(), 0
-        draft = self.folder / f".{uuid4().hex}"
+        draft = self.folder / f"{DRAFT}{uuid4().hex}"
         try:
             with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, durable.FILE_MODE), "wb") as file:
                 for chunk in chunks:
@@ -92,14 +95,16 @@ class FileCache:
 
     def trim(self) -> None:
         """Remove the least recently used copies, until `_step` more bytes fit within the bound."""
-        copies = []
+        now, removable, total = time.time(), [], 0
         for entry in os.scandir(self.folder):
             with suppress(FileNotFoundError):  # another process trims, too
                 found = entry.stat()
-                copies.append((found.st_mtime, found.st_size, entry.path))
-        excess = sum(size for _, size, _ in copies) - self._most_bytes + self._step
-        for used_at, size, path in sorted(copies):
-            if excess <= 0 or used_at > time.time() - IN_USE_S:
+                total += found.st_size
+                if found.st_mtime <= now - (ABANDONED_S if entry.name.startswith(DRAFT) else IN_USE_S):
+                    removable.append((found.st_mtime, found.st_size, entry.path))
+        excess = total - self._most_bytes + self._step
+        for _, size, path in sorted(removable):
+            if excess <= 0:
                 return
             Path(path).unlink(missing_ok=True)
             excess -= size

@@ -5,9 +5,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from storage.core.file_cache import SHARE_BETWEEN_TRIMS, FileCache
+from storage.core.file_cache import ABANDONED_S, IN_USE_S, SHARE_BETWEEN_TRIMS, FileCache
 
 KIB = 2**10
 CONTENT = bytes(8 * KIB)
@@ -76,6 +77,24 @@ def test_copies_in_use_stay(tmp_path: Path) -> None:
     for nth in range(4):
         fill(cache, f"{nth}")
     assert all(cache.holds(f"{nth}", digest(CONTENT)) for nth in range(4))
+
+
+def test_a_copy_that_is_being_written_stays_until_it_is_abandoned(tmp_path: Path) -> None:
+    slow, other = FileCache(tmp_path, 2**20), FileCache(tmp_path, len(CONTENT) // 2)
+
+    def trimmed_meanwhile() -> Iterator[bytes]:
+        yield CONTENT
+        (draft,) = tmp_path.iterdir()
+        os.utime(draft, times=(time.time() - 2 * IN_USE_S,) * 2)
+        other.trim()
+
+    assert slow.fill("a", trimmed_meanwhile(), digest(CONTENT))
+    assert slow.holds("a", digest(CONTENT))
+    abandoned = tmp_path / ".abandoned"
+    abandoned.write_bytes(CONTENT)
+    os.utime(abandoned, times=(time.time() - 2 * ABANDONED_S,) * 2)
+    other.trim()
+    assert not abandoned.exists()
 
 
 def test_two_processes_share_a_bounded_cache(tmp_path: Path) -> None:

@@ -14,16 +14,14 @@ from typing import Final
 from uuid import uuid4
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 
 from storage.core.database import Database
-from storage.core.models import metadata
 from storage.core.settings import Settings
 from storage.core.store import Store
 from tests.faults.counts import INJECTED, SURVIVED
 from tests.faults.faults import KillAtCall, need_strace
 from tests.faults.postgres import USER, Server, server
+from tests.storage.core.test_migrations import differences
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 KILLS = 12  # of each kind, seeded, over all of its calls
@@ -102,6 +100,6 @@ def assert_finished_by_the_next(settings: Settings, after: str) -> None:
     assert current in (None, newest), after
     store = Store.open(settings)
     with store.db.reading() as r:
-        assert compare_metadata(MigrationContext.configure(r), metadata) == [], after
+        assert differences(r) == [], after
     assert store.db.revisions() == (newest, newest), after
     store.close()

@@ -15,7 +15,7 @@ from pipelines.vocabulary.taxonomy import SIGNS, TAXONOMY
 
 LISTED: Final = 50
 FILTERS: Final = (
-    *("from", "to", "text", "category", "accountId", "direction", "status", "minAmount", "maxAmount", "flag"),
+    *("from", "to", "text", "category", "accountId", "direction", "status", "minAmount", "maxAmount", "flag", "jobId"),
 )
 ONE: Final = "one"
 SIMILAR: Final = "similar"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -32,7 +32,7 @@ class Lender:
         self.store, self.base_url = store, base_url
         self.client: Client = new_client(store, base_url)
         self.customer_id = self.client.new_customer(name=HOSTILE, reference="<b>L-1")
-        self.client.submitted(self.customer_id)
+        self.job_id = self.client.submitted(self.customer_id)
         row = {"description": HOSTILE, "clean_description": HOSTILE, "counterparty_name": "<i>Shop"}
         end_submissions(store, [row, {"amount": Decimal("12.34"), "direction": "credit"}])
         self.client.post(f"/v1/customer/{self.customer_id}/reports/refresh")
@@ -152,6 +152,14 @@ def test_reports_are_printed(lender: Lender, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("api.reports.browser.pdf_of", lambda _: b"%PDF-")
     answer = lender.visit(Role.VIEWER).get(f"{lender.home}/reports.pdf")
     assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "application/pdf", b"%PDF-")
+
+
+def test_a_submission_leads_to_the_transactions_that_it_added(lender: Lender) -> None:
+    visitor, other = lender.visit(Role.ANALYST), uuid4()
+    shown = visitor.get(f"{lender.home}/transactions?jobId={lender.job_id}").text
+    assert f"{lender.home}/transactions/{lender.transaction_id}" in shown
+    assert "Show all" in shown
+    assert lender.transaction_id not in visitor.get(f"{lender.home}/transactions?jobId={other}").text
 
 
 def test_transactions_are_filtered_with_totals(lender: Lender) -> None:

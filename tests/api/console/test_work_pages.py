@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from assets.portfolio import portfolio_jobs
+from storage.access import keys
 from storage.access.roles import Role
 from storage.core.models import ApprovalKind
 from storage.core.store import Store
@@ -132,6 +133,15 @@ def test_a_decision_is_taken_from_the_queue(desk: Desk) -> None:
     desk.client.post(f"/v1/evaluations/{evaluation_id}/override", OVERRIDE)
     late = desk.analyst.post(f"/evaluations/{evaluation_id}/assignee", assignee="")
     assert "wait for a person" in late.text
+
+
+def test_a_choice_of_people_keeps_whoever_has_the_item(desk: Desk, store: Store) -> None:
+    """A key can have an item, and so can a user who was disabled: neither is a colleague to choose."""
+    with store.db.reading() as r:
+        key_id = keys.find_keys(r, desk.client.client_id)[0].key_id
+    desk.client.post(f"/v1/alerts/{desk.match_id}/actions", {"action": "assign", "assignee": str(key_id)})
+    for path in (desk.alert, "/work?kind=alert"):
+        assert re.search(rf'<option value="{key_id}" selected>', desk.analyst.get(path).text), path
 
 
 OVERRIDE = {"outcome": "proceed", "reason": "Seen.", "decidedBy": "Dana Lee"}

@@ -95,7 +95,7 @@ class FileCache:
 
     def trim(self) -> None:
         """Remove the least recently used copies, until `_step` more bytes fit within the bound."""
-        now, removable, total = time.time(), [], 0
+        now, removable, total = time.time(), list[tuple[float, int, str]](), 0
         for entry in os.scandir(self.folder):
             with suppress(FileNotFoundError):  # another process trims, too
                 found = entry.stat()

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from api.http.dependencies import Caller
 from pipelines.vocabulary.errors import Unprocessable
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
@@ -29,6 +30,17 @@ ARGUMENTS: Final = (
 def installed() -> str | None:
     """Return the path of the first of BROWSERS that is installed."""
     return next((path for name in BROWSERS if (path := shutil.which(name)) is not None), None)
+
+
+def print_in_turn(caller: Caller, html: str) -> bytes:
+    """Return the page as PDF, if fewer than PRINTED_AT_ONCE are being printed: a browser takes much memory.
+
+    Raises:
+        Unavailable: too many pages are being printed.
+        Unprocessable: as `pdf_of`.
+    """
+    with caller.request.app.state.printing.taken(caller.asker, 1):
+        return pdf_of(html)
 
 
 def pdf_of(html: str) -> bytes:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from api.http.dependencies import Allow, Caller, EvaluationId
 from api.http.documented import Page, Pdf, refuses, sends
-from api.http.route import Route, heavy
+from api.http.route import Route
 from api.reports import browser
 from pipelines.decisions import INDETERMINATE, Recorded
 from pipelines.decisions.letter import About, letter
@@ -35,10 +35,9 @@ def get_letter(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
 @router.get(
     "/letter.pdf", response_class=Pdf, responses=sends(Pdf) | refuses(*REFUSED, "Browser.Missing", "Browser.Failed")
 )
-@heavy
 def get_letter_as_pdf(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
     """Read the letter as PDF. The service needs an installed Chromium or Chrome for it."""
-    return Pdf(browser.pdf_of(_letter(caller, evaluation_id)))
+    return Pdf(browser.print_in_turn(caller, _letter(caller, evaluation_id)))
 
 
 def _letter(caller: Caller, evaluation_id: str) -> str:

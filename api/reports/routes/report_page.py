@@ -35,8 +35,7 @@ def get_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[Mo
 def print_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
     """Read the page of the three reports as PDF, which a browser on the service's machine prints."""
     customer, html = _page(caller, customer_id, query)
-    with caller.request.app.state.printing.taken(caller.asker, 1):
-        printed = browser.pdf_of(html)
+    printed = browser.print_in_turn(caller, html)
     return Pdf(printed, headers={"Content-Disposition": f'inline; filename="reports-{customer.customer_id}.pdf"'})
 
 

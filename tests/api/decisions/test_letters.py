@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from threading import Event
 from typing import Any
 
 import pytest
@@ -130,3 +132,24 @@ def test_the_pdf_is_printed_from_the_page(store: Store, client: Client, monkeypa
     monkeypatch.undo()
     monkeypatch.setattr(browser, "installed", lambda: None)
     assert (client.get(f"{path}.pdf").status_code, client.get(f"{path}.pdf").json()["code"]) == (422, "Browser.Missing")
+
+
+def test_few_letters_are_printed_at_once(store: Store, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(store, client)
+    path = f"/v1/evaluations/{decided(client, scored(client, 684), inputs=INPUTS)['evaluationId']}/letter.pdf"
+    is_printing, may_end = Event(), Event()
+
+    def print_slowly(_: str) -> bytes:
+        is_printing.set()
+        assert may_end.wait(10)
+        return b"%PDF-"
+
+    monkeypatch.setattr(browser, "pdf_of", print_slowly)
+    with ThreadPoolExecutor(1) as callers:
+        first = callers.submit(client.get, path)
+        assert is_printing.wait(10)
+        monkeypatch.setattr(browser, "pdf_of", lambda _: b"%PDF-")
+        refused = client.get(path)
+        may_end.set()
+    assert (refused.status_code, refused.json()["code"]) == (503, "Service.Busy")
+    assert first.result().status_code == 200

@@ -124,8 +124,15 @@ def pdf_text(content: bytes, limits: ChildLimits = LIMITS, *, command: Sequence[
     try:
         with _Child(ReadText(), content, None, limits, command) as child:
             for message in child.messages():
-                if isinstance(message, Text):
-                    return message.text, message.complete
+                match message:
+                    case Text(text, complete):
+                        return text, complete
+                    case Failed(error, raised_at):
+                        _log_failure(error, raised_at)
+                        return "", False
+                    case Extracted(extraction):
+                        raise _out_of_memory(extraction)
+            raise child.explain_end()
     except _Ended as ended:
         log.warning("a file's text was not read: %s", ended)
     return "", False
@@ -243,10 +250,21 @@ def _receive_pictures(
     try:
         with _Child(action, content, password, limits, command) as child:
             for message in child.messages():
-                if isinstance(message, Picture) and message.png.startswith(PNG):
-                    yield message.page, message.png
-    except _Ended:
-        return
+                match message:
+                    case Picture(page, png) if png.startswith(PNG):
+                        yield page, png
+                    case Failed(error, raised_at):
+                        _log_failure(error, raised_at)
+                    case Extracted(extraction):
+                        raise _out_of_memory(extraction)
+            child.require_success()
+    except _Ended as ended:
+        log.warning("a file's pages were not drawn: %s", ended)
+
+
+def _out_of_memory(extraction: Extraction) -> "_Ended":
+    """Return the end of a child whose task has another answer: it sends this one when it is refused memory."""
+    return _Ended(Refusal.LIMITS_EXCEEDED, extraction.message or OUT_OF_MEMORY)
 
 
 class _Ended(Exception):
@@ -309,9 +327,16 @@ class _Child:
         self._process.send(frame_message(Words(words)))
         self._process.extend_deadline(time.monotonic() - began)
 
+    def require_success(self) -> None:
+        """Raise _Ended if the child did not exit with status 0."""
+        if (status := self._process.end()) != 0:
+            raise self._explain(status)
+
     def explain_end(self) -> _Ended:
-        """Return the reason why the child sent no answer, derived from its exit status."""
-        status = self._process.end()
+        """End the child and return the reason why it sent no answer, derived from its exit status."""
+        return self._explain(self._process.end())
+
+    def _explain(self, status: int) -> _Ended:
         if status == -signal.SIGXCPU:
             reason = f"Reading the file takes more than {self._limits.cpu_s} s of processor time."
             return _Ended(Refusal.LIMITS_EXCEEDED, reason)

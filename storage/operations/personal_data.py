@@ -28,6 +28,7 @@ SYSTEM_SCHEMAS: Final = ("information_schema",)
 PARQUET, ARROW, PDF = b"PAR1", b"ARROW1", b"%PDF"  # how such files begin
 CHUNK_BYTES: Final = 2**22
 LONGEST_BYTES: Final = 1_000  # of a text
+DATABASE_FILES: Final = ("", "-wal", "-shm", "-journal")  # what SQLite appends to the database's name
 
 PdfText = Callable[[bytes], tuple[str, bool]]  # its text, and whether that is all
 
@@ -150,9 +151,10 @@ def _in_home(store: Store, search: _Search) -> Iterator[Trace]:
     """Search the files of the home besides the lake and the database, which were searched before."""
     home, lake = store.settings.home.resolve(), store.lake.root.resolve()
     database = store.db.engine.url.database if store.db.is_sqlite else None
+    # Not every file whose name begins so: the copy of a damaged log was not searched before.
+    searched = set() if database is None else {Path(f"{Path(database).resolve()}{end}") for end in DATABASE_FILES}
     for path in sorted(home.rglob("*")):
-        is_database = database is not None and str(path).startswith(str(Path(database).resolve()))
-        if path.is_file() and not path.is_relative_to(lake) and not is_database and _is_in_long(path, search):
+        if path.is_file() and not path.is_relative_to(lake) and path not in searched and _is_in_long(path, search):
             yield Trace("home", str(path.relative_to(home)))
 
 

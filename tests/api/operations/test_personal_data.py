@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -77,6 +78,14 @@ def test_pdf_files_are_read_and_pictures_are_listed(store: Store, client: Client
     [pdf] = found(store, statement.rows[0].description)["attachments"]
     [picture] = [each for each in find(store, ["nobody"], pdf_text) if not each.is_read]
     assert pdf != picture.key
+
+
+def test_the_copy_of_a_damaged_log_is_searched(store: Store) -> None:
+    copy = store.settings.home / f"{Path(str(store.db.engine.url.database)).name}-wal-damaged"
+    copy.write_text(f"page {NAME} page")
+    places = found(store, TYPED)
+    copy.unlink()
+    assert places["home"] == [copy.name]
 
 
 def test_a_damaged_file_is_listed(store: Store, client: Client) -> None:

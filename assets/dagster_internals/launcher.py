@@ -42,7 +42,11 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
         if run is None or run.is_finished:
             return False
         self._instance.report_run_canceling(run)
-        if not self._ask_workers(Call(Verb.INTERRUPT, run_id)):
+        try:
+            is_executing = ask_all(self._home, Call(Verb.INTERRUPT, run_id))
+        except TimeoutError:  # a busy worker obeys when it has time; until then the run stays "canceling"
+            return True
+        if not is_executing:
             self._instance.report_run_canceled(run, "The run was not executing.")
         return True
 
@@ -52,19 +56,12 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
         try:
-            held = self._ask_workers(Call(Verb.HOLDS, run.run_id))
+            held = ask_all(self._home, Call(Verb.HOLDS, run.run_id))
         except TimeoutError:
             return CheckRunHealthResult(WorkerStatus.RUNNING, "A worker is too busy to answer.")
         if held:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "Its process died; its jobs went back to the queue.")
-
-    def _ask_workers(self, call: Call) -> bool:
-        """Return whether any worker answers yes; False if no worker runs."""
-        try:
-            return ask_all(self._home, call)
-        except NoWorkerError:
-            return False
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:

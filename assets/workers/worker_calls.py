@@ -58,10 +58,20 @@ def ask_all(home: Path, call: Call) -> bool:
     """Ask the workers of this Dagster home, one after another until one says yes. Return whether one did.
 
     Raises:
-        NoWorkerError: no worker is running.
-        TimeoutError: a worker doesn't answer; those before it said no.
+        TimeoutError: a worker doesn't answer, and no other says yes.
     """
-    return any(_answers(home, call))
+    unanswered: TimeoutError | None = None
+    for slot in list_slots(home, SLOT):
+        try:
+            if _ask(home, slot, call):
+                return True
+        except NoWorkerError:
+            continue
+        except TimeoutError as error:  # the next worker may have the run
+            unanswered = error
+    if unanswered:
+        raise unanswered
+    return False
 
 
 def _answers(home: Path, call: Call) -> Iterator[bool]:

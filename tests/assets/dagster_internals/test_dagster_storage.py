@@ -11,7 +11,7 @@ import pytest
 from dagster import AssetKey, DagsterEventType, DagsterInstance, DagsterRunStatus, RunsFilter
 from sqlalchemy import create_engine, inspect, text
 
-from assets.dagster_internals import dagster_home
+from assets.dagster_internals import dagster_home, launcher
 from assets.dagster_internals.coordinator import PortfolioQueue
 from assets.dagster_internals.dagster_storage import PooledStorage
 from assets.dagster_internals.launcher import WarmWorkerLauncher
@@ -45,6 +45,20 @@ def test_the_home_makes_dagster_use_our_storage_launcher_and_queue(instance: Dag
     assert instance.run_monitoring_enabled
     assert instance.run_monitoring_max_resume_run_attempts == 0
     assert not instance.telemetry_enabled
+
+
+def test_terminating_a_run_of_a_busy_worker_leaves_it_canceling(
+    instance: DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster's monitoring ends it later, if the worker doesn't."""
+
+    def time_out(*_: object) -> bool:
+        raise TimeoutError
+
+    monkeypatch.setattr(launcher, "ask_all", time_out)
+    run = instance.create_run_for_job(definitions.resolve_job_def("enrichment_batch"), status=DagsterRunStatus.STARTED)
+    assert instance.run_launcher.terminate(run.run_id)
+    assert instance.get_run_by_id(run.run_id).status is DagsterRunStatus.CANCELING  # pyrefly: ignore[missing-attribute]  # it exists
 
 
 def test_a_home_is_private_to_its_user_and_holds_no_password(tmp_path: Path) -> None:

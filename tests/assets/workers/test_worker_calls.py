@@ -2,6 +2,7 @@
 
 import socketserver
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from assets.core.processes import LONGEST_SOCKET_PATH, AlreadyRunningError, hold_slot, socket_path
+from assets.workers import worker_calls
 from assets.workers.worker_calls import SLOT, Call, NoWorkerError, Verb, answering, ask_all, offer
 
 pytestmark = pytest.mark.service  # each test starts child processes
@@ -80,7 +82,23 @@ def test_the_number_of_slots_is_limited(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_call_without_a_worker_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NoWorkerError, match="start `tidemark worker`"):
-        ask_all(tmp_path, HOLDS)
+        offer(tmp_path, TAKE)
+    assert not ask_all(tmp_path, HOLDS)
+
+
+def test_a_worker_that_does_not_answer_keeps_no_other_from_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_calls, "TIMEOUT_S", 0.2)
+    release, slow, other = threading.Event(), Worker(tmp_path), Worker(tmp_path)
+    monkeypatch.setattr(slow, "answer", lambda _: release.wait(10) and False)
+    monkeypatch.setattr(other, "answer", lambda _: True)
+    with slow.running():
+        with pytest.raises(TimeoutError):
+            ask_all(tmp_path, HOLDS)
+        with other.running():
+            assert ask_all(tmp_path, HOLDS)
+        release.set()
 
 
 def test_the_socket_of_a_killed_worker_is_not_a_worker_and_blocks_no_other(tmp_path: Path) -> None:
@@ -90,8 +108,7 @@ def test_the_socket_of_a_killed_worker_is_not_a_worker_and_blocks_no_other(tmp_p
         socket.rename(tmp_path / "retained")
     (tmp_path / "retained").rename(socket)
 
-    with pytest.raises(NoWorkerError):
-        ask_all(tmp_path, HOLDS)
+    assert not ask_all(tmp_path, HOLDS)
     with hold_slot(tmp_path, SLOT), other.running():  # slot 1 is held, but its new worker doesn't listen yet
         assert offer(tmp_path, TAKE)
     with killed.running():

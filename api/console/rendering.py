@@ -62,7 +62,7 @@ def _moment(zone: ZoneInfo, time: str | datetime | None) -> str:
     if time is None:
         return wording.UNKNOWN
     local = (datetime.fromisoformat(time) if isinstance(time, str) else time).astimezone(zone)
-    return f"{wording.day(local.date())}, {local:%H:%M}"
+    return wording.moment(local)
 
 
 def _reading(value: Any, shape: str = "") -> str:

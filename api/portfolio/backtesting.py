@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -19,7 +20,7 @@ from pipelines.decisions.backtest.page import About, page
 from pipelines.pages.wording import counted, day
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
-from storage.core.lake import Lake
+from storage.core.store import Store
 from storage.decisions import backtests, policies
 from storage.decisions.backtests import Against, Knowledge, Request
 from storage.decisions.policies import PolicyVersion, StoredPolicy
@@ -159,9 +160,10 @@ def describe_change(row: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def render_page(lake: Lake, job: PortfolioJob, name: str, days: Sequence[Any], changes: Listing) -> str:
+def render_page(store: Store, job: PortfolioJob, name: str, days: Sequence[Any], changes: Listing) -> str:
     """Return the page of a finished backtest, with the first of the changed customers."""
-    return page(days, _about(job, name), first_rows(lake, changes, SHOWN_ON_THE_PAGE, describe_change), changes.total)
+    first = first_rows(store.lake, changes, SHOWN_ON_THE_PAGE, describe_change)
+    return page(days, _about(job, name, store.settings.zone), first, changes.total)
 
 
 def name_sides(job: PortfolioJob) -> tuple[str, str]:
@@ -175,14 +177,14 @@ def name_sides(job: PortfolioJob) -> tuple[str, str]:
     return before, f"{'challenger, ' if request.against is Against.CHALLENGER else ''}version {job.version}"
 
 
-def _about(job: PortfolioJob, name: str) -> About:
+def _about(job: PortfolioJob, name: str, zone: ZoneInfo) -> About:
     request = Request.of_json(job.request)
-    return About(name, *name_sides(job), tuple(_facts(job, request)), tuple(_notices(job, request)))
+    return About(name, *name_sides(job), tuple(_facts(job, request, zone)), tuple(_notices(job, request)))
 
 
-def _facts(job: PortfolioJob, request: Request) -> Iterator[tuple[str, str]]:
+def _facts(job: PortfolioJob, request: Request, zone: ZoneInfo) -> Iterator[tuple[str, str]]:
     yield "As of", ", ".join(map(day, request.days))
-    yield "Requested on", day(job.created_at.date())
+    yield "Requested on", day(job.created_at.astimezone(zone).date())
     known = "as received and set by each day" if request.knowledge is Knowledge.THEN else "as held now"
     yield "Transactions and attributes", known
     if request.customers is not None:

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -22,7 +23,7 @@ from pipelines.monitoring.page import About, page
 from pipelines.pages.wording import counted, day
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
-from storage.core.lake import Lake
+from storage.core.store import Store
 from storage.monitoring.rulesets import StoredRuleset
 from storage.monitoring.simulations import Request
 from storage.portfolio.portfolio_jobs import SIMULATION, Listing, NewPortfolioJob, PortfolioJob
@@ -105,19 +106,19 @@ def describe_firing(row: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def render_page(lake: Lake, job: PortfolioJob, ruleset: Ruleset, result: Mapping[str, Any], firings: Listing) -> str:
+def render_page(store: Store, job: PortfolioJob, ruleset: Ruleset, result: Mapping[str, Any], firings: Listing) -> str:
     """Return the page of a finished simulation, with the first of its firings."""
-    about = About(ruleset.name, tuple(_facts(job)), tuple(_notices(job, ruleset)))
-    first = first_rows(lake, firings, SHOWN_ON_THE_PAGE, describe_firing)
+    about = About(ruleset.name, tuple(_facts(job, store.settings.zone)), tuple(_notices(job, ruleset)))
+    first = first_rows(store.lake, firings, SHOWN_ON_THE_PAGE, describe_firing)
     return page(result, about, [json.loads(encode(row), parse_float=Decimal) for row in first])
 
 
-def _facts(job: PortfolioJob) -> Iterator[tuple[str, str]]:
+def _facts(job: PortfolioJob, zone: ZoneInfo) -> Iterator[tuple[str, str]]:
     request = Request.of_json(job.request)
     yield "From", day(request.first)
     yield "To", day(request.last)
     yield "Ruleset", "the document in the request" if request.document is not None else f"version {job.version}"
-    yield "Requested on", day(job.created_at.date())
+    yield "Requested on", day(job.created_at.astimezone(zone).date())
     if request.customers is not None:
         yield "Only", counted(len(request.customers), "customer") + " by id"
 

@@ -4,7 +4,7 @@ Figures are Decimal or int, and None is unknown. A day is a date or its ISO text
 """
 
 import re
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 
 from pipelines.vocabulary.taxonomy import TAXONOMY
@@ -74,6 +74,11 @@ def day(value: date | str | None) -> str:
     if isinstance(value, str):
         return day(date.fromisoformat(value))
     return UNKNOWN if value is None else f"{value.day} {month(value)}"
+
+
+def moment(time: datetime) -> str:
+    """Write `3 Mar 2026, 14:05`, in the time zone that the time has."""
+    return f"{day(time.date())}, {time:%H:%M}"
 
 
 def month(value: date | str | None) -> str:

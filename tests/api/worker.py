@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import polars as pl
+from sqlalchemy import update
 
 from api.core.schemas.examples import example
 from api.reports.schemas.reports import ReportBundleView
@@ -19,6 +20,7 @@ from pipelines.intake.pdf.page.result import Extraction
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
 from storage.core import leases
 from storage.core.models import REPORT_KINDS, SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Queue
+from storage.core.models import jobs as job_table
 from storage.core.store import Store
 from storage.customers import customers
 from storage.enrichment import transactions as stored
@@ -207,3 +209,9 @@ def _ending(job: Job, enriched: int, rejected: int, duplicates: int, outcomes_pa
         rejected=rejected,
         outcomes_path=outcomes_path,
     )
+
+
+def request_at(store: Store, job_id: str, at: datetime) -> None:
+    """Make a job one that was requested at this time."""
+    with store.db.writing() as w:
+        w.execute(update(job_table).where(job_table.c.job_id == UUID(job_id)).values(created_at=at))

@@ -155,7 +155,8 @@ async def _show_section(page: Page, customer_id: str, section_id: str) -> Respon
 async def _content(page: Page, customer_id: str, moment: Mapping[str, str], *, with_annex: bool) -> ReportPage:
     bundle = await page.get("customer", customer_id, "reports", **moment)
     reports = {kind: BundledReport.of(each) for kind, each in bundle.items()}
-    return page_content(reports, About(), with_annex=with_annex)
+    store: Store = page.request.app.state.store
+    return page_content(reports, About(zone=store.settings.zone), with_annex=with_annex)
 
 
 def _moment(page: Page) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from hashlib import sha256
 from typing import Annotated, Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 import typer
@@ -53,7 +54,7 @@ def list_evaluations(
         of = None if customer is None else customers.get(r, client, customer)
         by = None if policy is None else policies.get(r, client, policy)
         found = stored_evaluations.find(r, client, customer=of, policy=by, shadows=shadows, page=Page(1, limit))
-    records = [_record(each) if as_json else _line(each) for each in found.items]
+    records = [_record(each) if as_json else _line(each, store.settings.zone) for each in found.items]
     print_records(records, as_json=as_json, empty="No evaluations yet.")
 
 
@@ -126,10 +127,10 @@ def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:
         return None, False
 
 
-def _line(found: Evaluation) -> dict[str, Any]:
+def _line(found: Evaluation, zone: ZoneInfo) -> dict[str, Any]:
     """Return the fields of an evaluation that fit on a line."""
     reported = {"evaluationId": found.evaluation_id, "outcome": found.outcome}
-    return {**reported, "overridden": found.overridden_outcome, "on": found.at.date()}
+    return {**reported, "overridden": found.overridden_outcome, "on": found.at.astimezone(zone).date()}
 
 
 def _record(found: Evaluation) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def backtest(
         first = first_rows(store.lake, listing, SHOWN_CHANGES, backtesting.describe_change)
         if page is not None:
             name = champion.policy.name
-            write(page, backtesting.render_page(store.lake, done, name, result, listing).encode())
+            write(page, backtesting.render_page(store, done, name, result, listing).encode())
     if as_json:
         print_json({**backtesting.describe(done), "days": result})
         return

@@ -78,7 +78,7 @@ def simulate(
             result, listing = portfolio_jobs.result(r, done), portfolio_jobs.listing(r, done)
             simulated = simulations.simulated_ruleset(r, done)
         if page is not None:
-            write(page, simulating.render_page(store.lake, done, simulated, result, listing).encode())
+            write(page, simulating.render_page(store, done, simulated, result, listing).encode())
     if as_json:
         print_json({**simulating.describe(done), "result": result})
     else:

@@ -100,4 +100,4 @@ def get_backtest_page(caller: Author, slug: PolicySlug, backtest_id: BacktestId)
         job = require_done(caller.backtest(r, slug, backtest_id))
         name = policies.version(r, caller.policy(r, slug), job.version).policy.name
         days, changes = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
-    return page_answer(backtesting.render_page(caller.store.lake, job, name, days, changes), CONTENT_POLICY)
+    return page_answer(backtesting.render_page(caller.store, job, name, days, changes), CONTENT_POLICY)

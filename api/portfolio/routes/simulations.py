@@ -84,4 +84,4 @@ def get_simulation_page(caller: Watcher, simulation_id: SimulationId) -> Respons
         job = require_done(caller.simulation(r, simulation_id))
         ruleset = simulations.simulated_ruleset(r, job)
         result, firings = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
-    return page_answer(simulating.render_page(caller.store.lake, job, ruleset, result, firings), CONTENT_POLICY)
+    return page_answer(simulating.render_page(caller.store, job, ruleset, result, firings), CONTENT_POLICY)

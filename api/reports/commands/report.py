@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -32,12 +33,12 @@ def report(
         customer = customers.with_id(r, customer_id)
         bundle = reports.bundle(r, customer)
     if html is not None or pdf is not None:
-        save(page(bundle, about(customer)), html, pdf)
+        save(page(bundle, about(customer, store.settings.zone)), html, pdf)
     if as_json:
         print_json({kind: member(each) for kind, each in bundle.items()})
     elif html is None and pdf is None:
-        show(bundle, about(customer))
+        show(bundle, about(customer, store.settings.zone))
 
 
-def about(customer: Customer) -> About:
-    return About(customer.name, customer.abn, customer.reference, str(customer.customer_id))
+def about(customer: Customer, zone: ZoneInfo) -> About:
+    return About(customer.name, customer.abn, customer.reference, str(customer.customer_id), zone)

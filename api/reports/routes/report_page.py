@@ -41,5 +41,7 @@ def print_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[
 
 def _page(caller: Caller, customer_id: str, moment: Moment) -> tuple[Customer, str]:
     customer, found = read_bundle(caller, customer_id, moment)
-    about = About(customer.name, customer.abn, customer.reference, str(customer.customer_id))
+    about = About(
+        customer.name, customer.abn, customer.reference, str(customer.customer_id), caller.store.settings.zone
+    )
     return customer, page(found, about)

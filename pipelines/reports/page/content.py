@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from typing import Protocol
 
 from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, drop_none
-from pipelines.pages.wording import UNKNOWN, abn, day, dollars, month, percent, plain, words_of
+from pipelines.pages.wording import UNKNOWN, abn, day, dollars, moment, month, percent, plain, words_of
 from pipelines.reports.page import integrity, pictures, resting
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.details import account_details, driver_details, gap_details
@@ -64,6 +64,7 @@ class About:
     abn: str | None = None
     reference: str | None = None
     customer_id: str | None = None
+    zone: tzinfo = UTC  # of the times on the page
 
 
 _CALIBRATIONS = {
@@ -225,7 +226,7 @@ def _identity(bundle: Mapping[str, Member], about: About) -> Iterator[tuple[str,
     yield "Data through", day(_latest(bundle, "data_through"))
     computed = [each.generated_at for each in bundle.values() if each.generated_at is not None]
     if computed:
-        yield "Computed", f"{day(max(computed).date())}, {max(computed):%H:%M} UTC"
+        yield "Computed", f"{moment(local := max(computed).astimezone(about.zone))} {local:%Z}"
     versions = sorted({each.data_version for each in bundle.values() if each.data_version is not None})
     if versions:
         yield "Data version", ", ".join(map(str, versions))

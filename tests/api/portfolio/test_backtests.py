@@ -11,6 +11,7 @@ import pytest
 from assets.portfolio import portfolio_jobs as work
 from storage.core.store import Store
 from tests.api.conftest import Client, new_client
+from tests.api.worker import request_at
 
 parametrize = pytest.mark.parametrize
 DOCUMENT: dict[str, Any] = {
@@ -162,6 +163,14 @@ def test_the_page_escapes_names_and_allows_nothing_but_its_style(portfolio: Port
     assert "Line of &lt;credit&gt;: version 2 against version 1" in answer.text
     assert "<credit>" not in answer.text
     assert portfolio.customers[1] in answer.text
+
+
+def test_the_page_has_the_day_of_the_service(portfolio: Portfolio) -> None:
+    job_id = portfolio.done()
+    request_at(portfolio.store, job_id, datetime(2026, 6, 30, 20, tzinfo=UTC))  # already 1 July in Sydney
+    page = portfolio.client.get(f"{portfolio.path}/backtests/{job_id}/page.html").text
+    assert "1 Jul 2026" in page
+    assert "30 Jun 2026" not in page
 
 
 def test_the_job_has_no_customer_and_is_in_the_list(portfolio: Portfolio) -> None:

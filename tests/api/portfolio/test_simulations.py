@@ -13,7 +13,7 @@ from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE
 from assets.portfolio import portfolio_jobs as work
 from storage.core.store import Store
 from tests.api.conftest import Client, new_client
-from tests.api.worker import end_submissions
+from tests.api.worker import end_submissions, request_at
 
 parametrize = pytest.mark.parametrize
 SPENT: dict[str, Any] = {
@@ -157,6 +157,14 @@ def test_the_page_loads_nothing_else(portfolio: Portfolio) -> None:
     assert "spent_10d 150" in answer.text
     assert "Much &lt;went&gt; out." in answer.text
     assert SHOWN_ON_THE_PAGE >= 2
+
+
+def test_the_page_has_the_day_of_the_service(portfolio: Portfolio) -> None:
+    job_id = portfolio.done()
+    request_at(portfolio.store, job_id, datetime(2024, 2, 29, 20, tzinfo=UTC))  # already 1 March in Sydney
+    page = portfolio.client.get(f"/v1/monitoring/simulations/{job_id}/page.html").text
+    assert "1 Mar 2024" in page
+    assert "29 Feb 2024" not in page
 
 
 def test_a_simulation_is_listed_with_its_job(portfolio: Portfolio) -> None:

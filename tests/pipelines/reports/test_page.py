@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import cache
 from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -238,6 +239,14 @@ def test_the_cards_say_the_scores_and_how_to_take_them() -> None:
     assert said["Risk rating"].startswith("B Indicative Risk figure 0.3125 between 0.25 and 0.4")
     assert said["Confidence in the risk figure"] == "74.5 / 100 High"
     assert said["Revenue, last 90 days"] == "$91,235 Money in $93,000 Money out $88,000 Net $5,000"
+
+
+def test_the_time_of_computation_is_in_the_zone_of_the_service() -> None:
+    in_sydney = page(bundle(everything()), replace(WHOM, zone=ZoneInfo("Australia/Sydney")))
+    computed = bundle(everything())["risk"].generated_at
+    assert computed is not None
+    assert f"{computed.astimezone(ZoneInfo('Australia/Sydney')):%H:%M %Z}" in parsed(in_sydney).text
+    assert f"{computed:%H:%M} UTC" in parsed(page(bundle(everything()), WHOM)).text
 
 
 def test_reasons_say_what_resolving_them_adds_alone_and_together() -> None:

@@ -1,11 +1,13 @@
 """Entries of a customer's timeline, each as a sentence and the ids that it concerns."""
 
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from api.work.schemas.records import TimelineEntryView
-from pipelines.pages.wording import counted, day
+from pipelines.pages import drop_none
+from pipelines.pages.wording import counted, day, moment, words_of
 from storage.core.models import Flow, JobStatus
 from storage.work.items import ItemAction, ItemKind
 from storage.work.timeline import Entry, EntryKind
@@ -32,8 +34,12 @@ WORKED = {
 }
 
 
-def describe_entry(entry: Entry) -> TimelineEntryView:
-    shown, kind = entry.shown, entry.place.kind
+def describe_entry(entry: Entry, zone: ZoneInfo) -> TimelineEntryView:
+    """Describe an entry. Times in its sentence are those of the zone."""
+    kind = entry.place.kind
+    shown: Shown = {
+        name: value.astimezone(zone) if isinstance(value, datetime) else value for name, value in entry.shown.items()
+    }
     ids = {name: shown.get(name) for name in TimelineEntryView.model_fields if name.endswith("_id")}
     if kind is EntryKind.WORKED:
         is_alert = shown["item_kind"] == ItemKind.ALERT
@@ -45,7 +51,7 @@ def _worked(shown: Shown) -> str:
     verb = ItemAction(shown["action"])
     what = "An alert" if shown["item_kind"] == ItemKind.ALERT else "A decision"
     done = "is assigned to nobody any more" if verb is ItemAction.ASSIGN and shown["assignee"] is None else WORKED[verb]
-    until = f" until {shown['until']:%Y-%m-%d %H:%M} UTC" if shown["until"] else ""
+    until = f" until {moment(shown['until'])}" if shown["until"] else ""
     return f"{what} {done}{until}" + (f": {shown['reason']}" if shown["reason"] else ".")
 
 
@@ -54,12 +60,12 @@ def _raised(shown: Shown) -> str:
 
 
 def _evaluated(shown: Shown) -> str:
-    what = "What-if by" if shown["what_if"] else "Decision by"
-    return f"{what} the policy {shown['slug']}, version {shown['version']}: {shown['outcome']}."
+    what = "What-if" if shown["what_if"] else "Decision"
+    return f"{what} by {shown['policy_name']}, version {shown['version']}: {words_of(shown['outcome'])}."
 
 
 def _overridden(shown: Shown) -> str:
-    return f"{shown['decided_by']} overrode a decision: {shown['outcome']}."
+    return f"{shown['decided_by']} overrode a decision: {words_of(shown['outcome'])}."
 
 
 def _received(shown: Shown) -> str:
@@ -88,14 +94,14 @@ def _statement(shown: Shown) -> str:
 
 def _correction(verb: str) -> Callable[[Shown], str]:
     def sentence(shown: Shown) -> str:
-        to = ", ".join(shown[name] for name in ("category", "counterparty_name") if shown[name] is not None)
-        return f"A correction was {verb}: {to}."
+        to = (words_of(shown["category"]) if shown["category"] is not None else None, shown["counterparty_name"])
+        return f"A correction was {verb}: {', '.join(drop_none(*to))}."
 
     return sentence
 
 
 def _attribute(shown: Shown) -> str:
-    return f"The attribute {shown['name']} was {'removed' if shown['value'] is None else 'set'}."
+    return f"{words_of(shown['name'])} was {'removed' if shown['value'] is None else 'set'}."
 
 
 def _resolved(shown: Shown) -> str:

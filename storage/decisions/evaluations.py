@@ -13,13 +13,13 @@ from sqlalchemy import ColumnElement, insert, select
 
 from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound
 from storage.core.database import AnySelect, Reading, Writing
-from storage.core.models import customers, decision_overrides, evaluations, policies
+from storage.core.models import customers, decision_overrides, evaluations, policies, policy_versions
 from storage.core.paging import MOST_COUNTED, Page, Paged, count_some, limited, total_of
 from storage.customers import summaries
 from storage.customers.customers import Customer, lock_number
 from storage.decisions.policies import StoredPolicy
 from storage.work import items
-from storage.work.items import ItemKind, NewItem
+from storage.work.items import DECIDED_BY, POLICY_NAME, ItemKind, NewItem
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Evaluation:
     sha256: bytes
     customer_id: UUID
     slug: str  # the policy's
+    policy_name: str  # of the version that decided
     overridden_outcome: str | None = None  # the outcome of the last override
 
 
@@ -226,9 +227,10 @@ _LAST_OVERRIDE = (
     .scalar_subquery()
 )
 _SHOWN: AnySelect = (
-    select(*_OWN, customers.c.customer_id, policies.c.slug, _LAST_OVERRIDE)
+    select(*_OWN, customers.c.customer_id, policies.c.slug, POLICY_NAME, _LAST_OVERRIDE)
     .join_from(evaluations, customers, evaluations.c.customer_number == customers.c.number)
     .join(policies, policies.c.policy_id == evaluations.c.policy_id)
+    .join(policy_versions, DECIDED_BY)
 )
 
 

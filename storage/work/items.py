@@ -303,17 +303,18 @@ def _is_awake(now: datetime) -> ColumnElement[bool]:
     return or_(items.c.snoozed_until.is_(None), items.c.snoozed_until <= now)
 
 
-_DECIDED_BY = and_(
+# The version of a policy that made an evaluation, and its name: other versions may have other names.
+DECIDED_BY = and_(
     policy_versions.c.policy_id == evaluations.c.policy_id, policy_versions.c.version == evaluations.c.version
 )
-_POLICY_NAME = json_member(policy_versions.c.document, "name")
+POLICY_NAME = json_member(policy_versions.c.document, "name")
 _SHOWN: AnySelect = (
     select(
         *(items.c[name] for name in ("number", "item_id", "kind", "at", "state", "snoozed_until", "assignee")),
         customers.c.customer_id,
         customers.c.name.label("customer_name"),
         func.coalesce(monitoring_rulesets.c.slug, policies.c.slug).label("slug"),
-        func.coalesce(monitoring_rulesets.c.name, _POLICY_NAME).label("subject_name"),
+        func.coalesce(monitoring_rulesets.c.name, POLICY_NAME).label("subject_name"),
         evaluations.c.outcome,
         rule_matches.c.rules,
     )
@@ -322,7 +323,7 @@ _SHOWN: AnySelect = (
     .outerjoin(monitoring_rulesets, monitoring_rulesets.c.ruleset_id == items.c.subject_id)
     .outerjoin(evaluations, evaluations.c.evaluation_id == items.c.item_id)
     .outerjoin(policies, policies.c.policy_id == items.c.subject_id)
-    .outerjoin(policy_versions, _DECIDED_BY)
+    .outerjoin(policy_versions, DECIDED_BY)
 )
 
 

@@ -28,7 +28,7 @@ from storage.core.models import (
     jobs,
     monitoring_rulesets,
     notes,
-    policies,
+    policy_versions,
     related_parties,
     resolutions,
     rule_matches,
@@ -37,6 +37,7 @@ from storage.core.models import (
     work_items,
 )
 from storage.customers.customers import Customer
+from storage.work.items import DECIDED_BY, POLICY_NAME
 
 
 class EntryKind(StrEnum):
@@ -176,8 +177,8 @@ _SOURCES = (
             _source(
                 EntryKind.EVALUATED, evaluations, "at", "evaluation_id", "version", "outcome", "what_if", who="who"
             ),
-            *(policies, policies.c.policy_id == evaluations.c.policy_id),
-            policies.c.slug,
+            *(policy_versions, DECIDED_BY),
+            POLICY_NAME.label("policy_name"),
         ),
         evaluations.c.shadow_of.is_(None),
     ),

@@ -67,4 +67,16 @@ async def _list(page: Page, found: Any, asked: dict[str, str], refusal: Refused 
         each["mayDecide"] = each["status"] == "pending" and not each["isOwn"] and page.may(SCOPES[each["kind"]])
     names = await page.names(each[who] for each in found["approvals"] for who in ("requestedBy", "decidedBy"))
     status, fault = (200, "") if refusal is None else (refusal.status, refusal.detail)
-    return page.show("approvals.html", status, found=found, names=names, asked=asked, fault=fault)
+    shown = {"policies": await _policy_names(page, found), "names": names, "asked": asked, "fault": fault}
+    return page.show("approvals.html", status, found=found, **shown)
+
+
+async def _policy_names(page: Page, found: Any) -> dict[str, str]:
+    """Return the names of the policies that are to be published, as the requested versions have them, by slug."""
+    published = (each for each in found["approvals"] if each["kind"] == "publish")
+    versions = {each["subject"]["slug"]: each["request"]["version"] for each in published}
+    if not page.may("decision-policies:read"):
+        return {slug: slug for slug in versions}
+    return {
+        slug: (await page.get("decision-policies", slug, version=version))["name"] for slug, version in versions.items()
+    }

@@ -149,7 +149,8 @@ async def start_backtest(page: SignedIn, slug: str) -> Response:
 async def show_backtest(page: SignedIn, slug: str, backtest_id: str) -> Response:
     backtest = await page.get("decision-policies", slug, "backtests", backtest_id)
     job = await page.get("jobs", backtest_id, "status")
-    return page.show("backtest.html", slug=slug, backtest=backtest, error=job["error"])
+    policy = await page.get("decision-policies", slug, version=backtest["version"])
+    return page.show("backtest.html", policy=policy, backtest=backtest, error=job["error"])
 
 
 @router.get("/policies/{slug}/backtests/{backtest_id}/page")

@@ -319,6 +319,7 @@ class EvaluationSummaryView(View):
     evaluation_id: UUID
     customer_id: UUID
     slug: str
+    policy_name: str = Field(description="Name of the policy's version that decided.")
     policy_version: int = Field(validation_alias="version")
     at: datetime
     who: str = Field(description="Id of the API key, or the operator.")

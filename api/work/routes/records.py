@@ -144,5 +144,5 @@ def get_timeline(caller: Worker, customer_id: CustomerId, query: Annotated[Timel
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         entries, following = timeline.page(r, customer, query.cursor, query.count)
-    shown = [describe_entry(each) for each in entries]
+    shown = [describe_entry(each, caller.store.settings.zone) for each in entries]
     return answer({"entries": shown, "nextCursor": None if following is None else cursor_text(following)})

@@ -803,6 +803,7 @@ class EvaluationSummaryView(TypedDict):
     evaluationId: str
     customerId: str
     slug: str
+    policyName: str
     policyVersion: int
     at: str
     who: str
@@ -1611,6 +1612,7 @@ class RecordedEvaluationView(TypedDict):
     evaluationId: str
     customerId: str
     slug: str
+    policyName: str
     policyVersion: int
     at: str
     who: str

@@ -100,8 +100,8 @@ def test_a_second_person_approves(desk: Desk) -> None:
     desk.client.post("/v1/monitoring/rulesets", spending_ruleset("spending", [desk.client.new_customer()]))
     own, other = shown(first.get("/approvals")), shown(desk.second.get("/approvals"))
     for text in (own, other):
-        assert f"Publish version 2 of {SLUG}" in text
-        assert "Activate a new ruleset, spending" in text
+        assert f"Publish version 2 of {lenient()['name']}" in text
+        assert "Activate a new ruleset, Spending" in text
     assert "You requested this: somebody else must decide." in own
     assert "Requested by Ada, approver" in other
     assert "Requested by API key tm_" in other

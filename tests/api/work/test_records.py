@@ -1,6 +1,7 @@
 """Notes, attachments and the timeline over HTTP."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -144,13 +145,28 @@ def test_the_timeline_tells_what_happened(store: Store, client: Client) -> None:
         ("An alert was closed: Repaid.", "matchId", match),
         ("The ruleset Spending raised an alert: SPENT.", "matchId", match),
         ("A note was added.", "noteId", note),
-        ("The attribute score was set.", "jobId", None),
-        ("A correction was made: meals.", "correctionId", ids["correctionId"]),
+        ("Score was set.", "jobId", None),
+        ("A correction was made: Meals.", "correctionId", ids["correctionId"]),
         ("The customer was created.", "jobId", None),
     ):
         assert told[sentence][name] == id_, sentence
     assert {"Transactions were submitted.", "The submission was processed: 1 new row."} <= told.keys()
     assert told["An alert was closed: Repaid."]["who"]
+
+
+def test_the_timeline_names_policies_and_has_the_times_of_the_service(store: Store, client: Client) -> None:
+    ids = Belongings(store, client)
+    customer_id, match = ids["customerId"], ids["matchId"]
+    path = f"/v1/customer/{customer_id}/decision-policies/{ids['slug']}/evaluate"
+    evaluation_id = client.post(path, {"inputs": {"requestedAmount": 1}}).json()["data"]["evaluationId"]
+    name = read(client, f"/evaluations/{evaluation_id}")["policyName"]
+    assert name == read(client, f"/decision-policies/{ids['slug']}")["name"]
+    until = datetime.now(UTC) + timedelta(days=3)
+    act(client, match, action="snooze", until=until.isoformat())
+    told = {each["sentence"] for each in entries_of(client, customer_id, 1000)}
+    assert any(each.startswith(f"Decision by {name}, version 1: ") for each in told), told
+    local = until.astimezone(store.settings.zone)
+    assert f"An alert was snoozed until {local.day} {local:%b %Y, %H:%M}." in told
 
 
 def test_a_wrong_cursor_is_refused(client: Client, customer_id: str, subtests: pytest.Subtests) -> None:

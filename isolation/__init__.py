@@ -1,16 +1,16 @@
 """Child processes with limits, which read untrusted files: a crash, a hang or a memory bomb stays inside them."""
 
 from isolation.limits import LIMITS, ChildLimits
-from isolation.parent import Export, decode, explained_pngs, extract, page_png, pdf_text, read_export
+from isolation.parent import Export, decode, draw_explained_pages, draw_page, extract, read_export, read_pdf_text
 
 __all__ = [
     "LIMITS",
     "ChildLimits",
     "Export",
     "decode",
-    "explained_pngs",
+    "draw_explained_pages",
+    "draw_page",
     "extract",
-    "page_png",
-    "pdf_text",
     "read_export",
+    "read_pdf_text",
 ]

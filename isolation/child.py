@@ -46,9 +46,10 @@ from pipelines.intake.pdf.document.scanned import ScannedWord
 from pipelines.intake.pdf.page.result import Refusal, refused
 from pipelines.vocabulary.errors import InvalidRequest
 
-MOST_FRAMES: Final = 8
+MOST_FRAMES: Final = 8  # of a bug's traceback: enough to find the line, and short enough for a log line
+# Per message: decoding one blocks the parent's other threads, so messages are small.
 ELEMENTS_AT_ONCE: Final = 500
-LINES_BYTES: Final = 1024 * 1024  # per message
+LINES_BYTES: Final = 1024 * 1024
 # Modules that are imported after the confinement, and the data files beside them (bank layouts).
 READABLE: Final = (sys.prefix, sys.base_prefix, *isolation.__path__, *pipelines.__path__)
 
@@ -108,6 +109,7 @@ def main(work: Work | None = None) -> None:
 
 
 def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
+    """Do the task with the file's bytes, and yield the messages that answer it."""
     match task.action:
         case Decode(rows):
             gc.disable()  # a document has no reference cycles, and searching for them takes two thirds of the time
@@ -125,13 +127,13 @@ def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.St
                 )
             )
         case Draw(page, highlight):
-            from pipelines.intake.pdf.render import page_png  # noqa: PLC0415
+            from pipelines.intake.pdf.render import draw_page  # noqa: PLC0415
 
-            yield Picture(page, page_png(content, task.password, page, highlight))
+            yield Picture(page, draw_page(content, task.password, page, highlight))
         case Explain():
-            from pipelines.intake.pdf.render import explained_pngs  # noqa: PLC0415
+            from pipelines.intake.pdf.render import draw_explained_pages  # noqa: PLC0415
 
-            yield from (Picture(page, png) for page, png in explained_pngs(content, task.password))
+            yield from (Picture(page, png) for page, png in draw_explained_pages(content, task.password))
         case ReadText():
             yield read_text(content)
         case ReadExport(name):
@@ -139,6 +141,7 @@ def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.St
 
 
 def read_text(content: bytes) -> Text:
+    """Return the text of a PDF; it is empty and incomplete if the file can't be opened."""
     from pipelines.intake.pdf.document.document import Unreadable, open_document, pages_of  # noqa: PLC0415
 
     try:

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-OPEN_FILES: Final = 32
+OPEN_FILES: Final = 32  # pipes, and the libraries and data files that are open at the same time; our judgement
 NICENESS: Final = 5  # processes that answer requests go first
 SYSTEM_PATHS: Final = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache")
 
@@ -45,11 +45,12 @@ def confine(
     """Confine this process: it can write no file, start no process and use no network, and it dies with its parent.
 
     Args:
-        memory_bytes: of address space, beyond what the process has now.
+        memory_bytes: address space that it may take, beyond what it has now.
         cpu_s: processor time, in seconds.
         parent: the id of the process that started this one. If the parent has already ended, this process exits.
         readable: files and folders that this process may still read.
-        starts_threads: whether it may start threads. Then it may start processes, too, which are confined like it.
+        starts_threads: whether it may start threads. If so, it may also start processes, which are confined like it:
+            the kernel has one limit for both.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)

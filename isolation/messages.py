@@ -73,6 +73,8 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True, tag=True):
+    """How many pages were read, of how many."""
+
     done: int
     total: int
 
@@ -131,7 +133,7 @@ class ExportEnd(msgspec.Struct, frozen=True, tag=True):
 
 
 class Invalid(msgspec.Struct, frozen=True, tag=True):
-    """The reason why the content is not a valid document or export."""
+    """The error to report, because the content is not a valid document or export."""
 
     code: str
     detail: str
@@ -173,7 +175,7 @@ class InvalidMessage(Exception):
     """The bytes from a child are not a valid message."""
 
 
-class TooLong(Exception):
+class MessageTooLong(Exception):
     """A message exceeds its maximum length."""
 
 
@@ -187,7 +189,7 @@ def read_messages(pieces: Iterable[bytes], longest: int) -> Iterator[FromChild]:
 
     Raises:
         InvalidMessage: a message can't be decoded, or holds values that no statement has.
-        TooLong: a message has more than `longest` bytes.
+        MessageTooLong: a message has more than `longest` bytes.
     """
     received = bytearray()
     for piece in pieces:
@@ -195,7 +197,7 @@ def read_messages(pieces: Iterable[bytes], longest: int) -> Iterator[FromChild]:
         while len(received) >= LENGTH.size:
             (length,) = LENGTH.unpack_from(received)
             if length > longest:
-                raise TooLong
+                raise MessageTooLong
             end = LENGTH.size + length
             if len(received) < end:
                 break

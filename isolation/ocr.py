@@ -24,7 +24,7 @@ ADVICE: Final = (
 # Page segmentation mode 6: one block of text of one size. Columns are found later, from the positions of the words.
 ARGUMENTS: Final = ("stdin", "stdout", "--dpi", "200", "--psm", "6", "-l", "eng", "tsv")
 DATA_FOLDER: Final = "TESSDATA_PREFIX"
-MOST_TSV_BYTES: Final = MIB
+MOST_TSV_BYTES: Final = MIB  # some 20,000 words, far more than a page has
 WORD: Final = "5"  # the level of a line that holds a word
 _NUMBERS: Final = ("left", "top", "width", "height", "conf")
 
@@ -34,8 +34,9 @@ def find_tesseract() -> str | None:
 
 
 def read_words(png: bytes, limits: ChildLimits, tesseract: str) -> tuple[ScannedWord, ...]:
-    """Return the words of a page drawn at 200 dpi: none if it can't be read within `limits`, only the first ones if
-    the output is too long.
+    """Return the words of a page drawn at 200 dpi.
+
+    There are none if it can't be read within `limits`, and only the first ones if the output is too long.
 
     Args:
         tesseract: the path of the program.
@@ -62,6 +63,7 @@ def _environment() -> Mapping[str, str]:
 
 
 def _limit_size(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield pieces until they exceed MOST_TSV_BYTES; the rest is not read."""
     size = 0
     for piece in pieces:
         size += len(piece)

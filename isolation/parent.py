@@ -34,6 +34,7 @@ from isolation.messages import (
     Invalid,
     InvalidMessage,
     Lines,
+    MessageTooLong,
     Picture,
     Progress,
     ReadExport,
@@ -41,7 +42,6 @@ from isolation.messages import (
     ReadText,
     Task,
     Text,
-    TooLong,
     Words,
     frame_message,
     read_messages,
@@ -57,7 +57,7 @@ CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
 ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CRASHED: Final = "The process that read the file crashed: the file is damaged, or was made to cause this."
-SMALLEST_MESSAGE_BYTES: Final = 64 * 1024
+SMALLEST_MESSAGE_BYTES: Final = 64 * 1024  # no message is limited to less: the answer to an empty file needs some bytes
 KILLED: Final = "The process that read the file was killed: it did not end, or the machine may be out of memory."
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def extract(
     return extraction
 
 
-def page_png(
+def draw_page(
     content: bytes,
     password: str | None,
     page: int,
@@ -108,7 +108,7 @@ def page_png(
         return next((png for number, png in pictures if number == page), None)
 
 
-def explained_pngs(
+def draw_explained_pages(
     content: bytes,
     password: str | None,
     limits: ChildLimits = LIMITS,
@@ -119,8 +119,8 @@ def explained_pngs(
     return _receive_pictures(Explain(), content, password, limits, command)
 
 
-def pdf_text(content: bytes, limits: ChildLimits = LIMITS, *, command: Sequence[str] = CHILD) -> tuple[str, bool]:
-    """Return the text of a PDF, and whether that is all: a page may be a picture, or the file may be unreadable."""
+def read_pdf_text(content: bytes, limits: ChildLimits = LIMITS, *, command: Sequence[str] = CHILD) -> tuple[str, bool]:
+    """Return the text of a PDF, and whether it is complete: a page may be a picture, or the file unreadable."""
     try:
         with _Child(ReadText(), content, None, limits, command) as child:
             for message in child.messages():
@@ -147,7 +147,7 @@ def decode(
         InvalidRequest: as `lines.decoded`.
         Unavailable: the child ended without an answer.
     """
-    # a digit and its comma are two bytes of JSON, and three of MessagePack
+    # MessagePack can be longer than JSON: a digit and its comma are two bytes of JSON, and three of MessagePack.
     longest = 2 * len(content) + SMALLEST_MESSAGE_BYTES
     try:
         with _Child(Decode(rows), content, None, replace(limits, message_bytes=longest), command) as child:
@@ -159,8 +159,9 @@ def decode(
 
 @dataclass(frozen=True)
 class Export:
-    """What was read from a bank's export: its rows by account, lines that were refused, and decisions that are not
-    obvious.
+    """What was read from a bank's export: its rows by account, and the lines that were refused.
+
+    `notes`: decisions of the reader that are not obvious, as sentences.
     """
 
     rows: tuple[PlainRows, ...]
@@ -172,9 +173,10 @@ def read_export(name: str, content: bytes, limits: ChildLimits = EXPORTS, *, com
     """Return the rows of a bank's export, with nothing masked.
 
     Raises:
-        InvalidRequest: it can't be read, or not within the limits; the detail is the end of a sentence about the file.
+        InvalidRequest: it can't be read, or not within the limits. The detail continues a sentence that begins with
+            the file's name.
     """
-    longest = 8 * len(content) + SMALLEST_MESSAGE_BYTES  # a short row becomes longer by the names of its fields
+    longest = 8 * len(content) + SMALLEST_MESSAGE_BYTES  # each row is sent with the names of its fields
     try:
         with _Child(ReadExport(name), content, None, replace(limits, message_bytes=longest), command) as child:
             return _receive_export(child)
@@ -307,13 +309,13 @@ class _Child:
         self._process.__exit__(kind, error, at)
 
     def messages(self) -> Iterator[FromChild]:
-        """Yield its messages. Raise _Ended if one is invalid or too long, or the child isn't finished in time."""
+        """Yield the child's messages. Raise _Ended if one is invalid or too long, or if they don't end in time."""
         try:
             yield from read_messages(self._process.read_output(), self._limits.message_bytes)
         except DeadlineExceeded:
             reason = f"Reading the file takes longer than {self._limits.wall_s:g} s."
             raise _Ended(Refusal.LIMITS_EXCEEDED, reason) from None
-        except TooLong:
+        except MessageTooLong:
             raise _Ended(Refusal.LIMITS_EXCEEDED, "The file holds more than a statement does.") from None
         except InvalidMessage:
             raise _Ended(Refusal.CORRUPT, CRASHED) from None

@@ -10,9 +10,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-PIECE_BYTES: Final = 1024 * 1024  # per read, and per write
+PIECE_BYTES: Final = 1024 * 1024  # most bytes of one read or write
 POLL_EVERY_S: Final = 0.05  # how often the process's memory is measured and the deadline checked
-GRACE_S: Final = 2.0  # time to exit after closing its output
+GRACE_S: Final = 2.0  # how long the process may take to exit after closing its output
 
 
 class DeadlineExceeded(Exception):
@@ -64,13 +64,13 @@ class Process:
         """Yield the output in pieces until the process closes it.
 
         Raises:
-            DeadlineExceeded: it isn't finished by the deadline.
+            DeadlineExceeded: the process hasn't closed it by the deadline.
         """
         while (piece := self._next_piece()) != b"":
             yield piece
 
     def end(self) -> int:
-        """Return its exit status, negative for a signal. A process that doesn't exit within GRACE_S is killed."""
+        """Wait for the process and return its exit status, negative for a signal. Kill it after GRACE_S."""
         deadline = time.monotonic() + GRACE_S
         while self._is_running() and time.monotonic() < deadline:
             time.sleep(0.002)

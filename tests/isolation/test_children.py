@@ -16,7 +16,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from isolation import LIMITS, ChildLimits, extract, page_png, pdf_text
+from isolation import LIMITS, ChildLimits, draw_page, extract, read_pdf_text
 from isolation.limits import MIB
 from isolation.parent import ENVIRONMENT
 from pipelines.intake.pdf.page.result import Extraction, Refusal
@@ -100,7 +100,7 @@ def test_a_child_that_can_not_be_started_is_a_refusal() -> None:
 
 def test_a_picture_that_is_never_sent_is_none(mark: str) -> None:
     for kind in ("breaks", "fails", "hangs", "echoes"):
-        assert page_png(b"%PDF", None, 1, limits=SHORT, command=command(kind, mark)) is None
+        assert draw_page(b"%PDF", None, 1, limits=SHORT, command=command(kind, mark)) is None
 
 
 def test_failures_to_draw_or_to_read_text_are_logged(mark: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -112,8 +112,8 @@ def test_failures_to_draw_or_to_read_text_are_logged(mark: str, caplog: pytest.L
     ):
         limits = NARROW if kind == "eats" else SHORT
         caplog.clear()
-        assert page_png(b"%PDF", None, 1, limits=limits, command=command(kind, mark)) is None
-        assert pdf_text(b"%PDF", limits, command=command(kind, mark)) == ("", False)
+        assert draw_page(b"%PDF", None, 1, limits=limits, command=command(kind, mark)) is None
+        assert read_pdf_text(b"%PDF", limits, command=command(kind, mark)) == ("", False)
         assert [logged in message for message in caplog.messages] == [True, True], (kind, caplog.messages)
 
 

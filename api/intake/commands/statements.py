@@ -153,7 +153,7 @@ def _draw(files: Sequence[_File], folder: Path) -> None:
     folder = folder_at(folder)
     for name, file in zip(_names(files), files, strict=True):
         count = 0
-        for page, png in isolation.explained_pngs(file.content, file.password):
+        for page, png in isolation.draw_explained_pages(file.content, file.password):
             write(folder / f"{name}-{page:03}.png", png)
             count += 1
         missing = f" of {file.extraction.pages}" if count < file.extraction.pages else ""

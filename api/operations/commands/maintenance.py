@@ -120,6 +120,6 @@ def find(texts: Texts, as_json: AsJson = False) -> None:
     Example: tidemark find "Ada Lovelace" ada@example.com
     """
     with opened_store() as store:
-        traces = personal_data.find(store, texts, isolation.pdf_text)
+        traces = personal_data.find(store, texts, isolation.read_pdf_text)
         records = ({"place": each.place, "key": each.key, "isRead": each.is_read} for each in traces)
         print_records(records, as_json=as_json, empty="Nothing is stored about it.")

@@ -21,7 +21,7 @@ _MARKED_EDGE = (214, 130, 0, 255)
 _AROUND = 1.5  # points of margin around the words
 
 
-def page_png(
+def draw_page(
     content: bytes, password: str | None, page: int, highlight: Sequence[Box] = (), scale: float = 2.0
 ) -> bytes:
     """Draw a page (from 1) as PNG at `scale` pixels per point, with the boxes on it marked.
@@ -53,7 +53,7 @@ def _picture(document: pdfium.PdfDocument, number: int, scale: float) -> Iterato
         page.close()
 
 
-def explained_pngs(content: bytes, password: str | None) -> Iterator[tuple[int, bytes]]:
+def draw_explained_pages(content: bytes, password: str | None) -> Iterator[tuple[int, bytes]]:
     """Yield each page with what was recognised on it: words (grey), rows (green), edges of columns (red).
 
     Raises:

@@ -82,7 +82,7 @@ def test_pages_of_a_statement_are_pictures(
     end_extractions(store)
     end_submissions(store)
     [link] = set(re.findall(f"/customers/{customer_id}/statements/[0-9a-f-]+", statements_page(analyst, customer_id)))
-    monkeypatch.setattr(isolation, "page_png", lambda *_: PNG)
+    monkeypatch.setattr(isolation, "draw_page", lambda *_: PNG)
     drawn = analyst.get(f"{link}/pages/1.png?row=1")
     assert (drawn.content, drawn.headers["content-type"]) == (PNG, "image/png")
     assert "no-store" in drawn.headers["cache-control"]

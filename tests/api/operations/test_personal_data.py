@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from isolation import pdf_text
+from isolation import read_pdf_text
 from pipelines.synthetic.pdf import statement_pdf
 from storage.access import sessions, users
 from storage.access.roles import Role
@@ -37,7 +37,7 @@ def client(store: Store) -> Iterator[Client]:
 
 def found(store: Store, *texts: str) -> dict[str, list[str]]:
     places = defaultdict[str, list[str]](list)
-    for trace in find(store, texts, pdf_text):
+    for trace in find(store, texts, read_pdf_text):
         if trace.is_read:
             places[trace.place].append(trace.key)
     return places
@@ -76,7 +76,7 @@ def test_pdf_files_are_read_and_pictures_are_listed(store: Store, client: Client
     attach(client, customer_id, "statement.pdf", statement.content)
     attach(client, customer_id, "picture.png", PNG)
     [pdf] = found(store, statement.rows[0].description)["attachments"]
-    [picture] = [each for each in find(store, ["nobody"], pdf_text) if not each.is_read]
+    [picture] = [each for each in find(store, ["nobody"], read_pdf_text) if not each.is_read]
     assert pdf != picture.key
 
 
@@ -93,4 +93,4 @@ def test_a_damaged_file_is_listed(store: Store, client: Client) -> None:
     attach(client, customer_id, "note.txt", b"It is damaged later.")
     [file] = [key for key in found(store, "damaged later")["attachments"] if "/" in key]
     (store.lake.root / file).write_bytes(b"")
-    assert file in [each.key for each in find(store, ["nobody"], pdf_text) if not each.is_read]
+    assert file in [each.key for each in find(store, ["nobody"], read_pdf_text) if not each.is_read]

@@ -9,7 +9,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from pipelines.intake.pdf.document.document import Unreadable
 from pipelines.intake.pdf.page.result import Box
-from pipelines.intake.pdf.render import explained_pngs, page_png
+from pipelines.intake.pdf.render import draw_explained_pages, draw_page
 
 ROWS = ("02 Jan 2025", "Shop", "1.00", "9.00"), ("03 Jan 2025", "Salary", "5.00", "14.00")
 WHITE = (255, 255, 255)
@@ -39,7 +39,7 @@ def colour(image: Image.Image, x: float, y: float) -> tuple[int, ...]:
 
 def test_a_page_is_drawn_at_its_scale_and_its_boxes_are_marked() -> None:
     box = Box(1, 40.0, 300.0, 540.0, 320.0)
-    plain, marked = (picture(page_png(statement(), None, 1, boxes)) for boxes in ((), (box,)))
+    plain, marked = (picture(draw_page(statement(), None, 1, boxes)) for boxes in ((), (box,)))
     assert plain.size == marked.size == (1190, 1684)
     assert colour(plain, 600, 620) == WHITE
     red, green, blue = colour(marked, 600, 620)
@@ -51,8 +51,8 @@ def test_a_page_is_drawn_at_its_scale_and_its_boxes_are_marked() -> None:
 def test_boxes_of_other_pages_are_not_marked() -> None:
     other = Box(2, 40.0, 300.0, 540.0, 320.0)
     content = statement(pages=2)
-    assert page_png(content, None, 1, (other,)) == page_png(content, None, 1)
-    assert page_png(content, None, 2, (other,)) != page_png(content, None, 2)
+    assert draw_page(content, None, 1, (other,)) == draw_page(content, None, 1)
+    assert draw_page(content, None, 2, (other,)) != draw_page(content, None, 2)
 
 
 def test_boxes_are_in_points_of_the_page_as_shown() -> None:
@@ -60,25 +60,25 @@ def test_boxes_are_in_points_of_the_page_as_shown() -> None:
         document.pages[0].Rotate = 90
         turned = io.BytesIO()
         document.save(turned)
-    image = picture(page_png(turned.getvalue(), None, 1, (Box(1, 800.0, 10.0, 830.0, 40.0),), scale=1.0))
+    image = picture(draw_page(turned.getvalue(), None, 1, (Box(1, 800.0, 10.0, 830.0, 40.0),), scale=1.0))
     assert image.size == (842, 595)
     assert colour(image, 815, 25) != WHITE
     assert colour(image, 25, 570) == WHITE
 
 
 def test_the_picture_of_a_huge_page_is_limited_in_size() -> None:
-    assert max(picture(page_png(statement((14_000, 900)), None, 1)).size) <= 6_000
+    assert max(picture(draw_page(statement((14_000, 900)), None, 1)).size) <= 6_000
 
 
 @pytest.mark.parametrize("page", [0, 2, -1])
 def test_a_page_that_does_not_exist_is_refused(page: int) -> None:
     with pytest.raises(IndexError, match="1 pages"):
-        page_png(statement(), None, page)
+        draw_page(statement(), None, page)
 
 
 def test_a_file_that_cannot_be_opened_is_refused() -> None:
     with pytest.raises(Unreadable):
-        page_png(b"%PDF-1.7 and no more", None, 1)
+        draw_page(b"%PDF-1.7 and no more", None, 1)
 
 
 def test_a_page_that_cannot_be_drawn_is_refused() -> None:
@@ -86,15 +86,15 @@ def test_a_page_that_cannot_be_drawn_is_refused() -> None:
         document.Root.Pages.Kids[1] = document.make_indirect(pikepdf.Dictionary(Type=pikepdf.Name.Nonsense))
         broken = io.BytesIO()
         document.save(broken)
-    assert page_png(broken.getvalue(), None, 1)
+    assert draw_page(broken.getvalue(), None, 1)
     with pytest.raises(Unreadable, match="Page 2"):
-        page_png(broken.getvalue(), None, 2)
+        draw_page(broken.getvalue(), None, 2)
 
 
 def test_each_page_is_drawn_with_its_words_rows_and_columns() -> None:
-    explained = list(explained_pngs(statement(pages=2), None))
+    explained = list(draw_explained_pages(statement(pages=2), None))
     assert [number for number, _ in explained] == [1, 2]
-    plain = picture(page_png(statement(pages=2), None, 1))
+    plain = picture(draw_page(statement(pages=2), None, 1))
     colours = {found for _, found in picture(explained[0][1]).getcolors(2**20) or ()}
     assert (220, 0, 0) in colours
     assert colours - {found for _, found in plain.getcolors(2**20) or ()}

@@ -1,8 +1,8 @@
-"""The pages of the site, for `make docs`: those of docs/ and the README, with links to code as plain paths.
+"""Write the pages of the site, for `make docs`: those of docs/ and the README, with links to code as plain paths.
 
     python docs/pages.py build/pages
 
-On a forge a link to a file of the repository shows it. The site has no such files, so there it is only named.
+On a forge, a link to a file of the repository opens the file. The site has no such files, so the link becomes a path.
 """
 
 import re
@@ -12,18 +12,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
-BESIDE = {
+OUTSIDE_DOCS = {
     ROOT / "README.md": "index.md",
     ROOT / "CONTRIBUTING.md": "contributing.md",
     ROOT / "SECURITY.md": "security.md",
 }
-NO_PAGES = {".py", ".pyc", ".map"}
+NOT_COPIED = {".py", ".pyc", ".map"}
 
 
 def main(target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
-    places = {file: Path(name) for file, name in BESIDE.items()}
-    docs = [file for file in (ROOT / "docs").rglob("*") if file.is_file() and file.suffix not in NO_PAGES]
+    places = {file: Path(name) for file, name in OUTSIDE_DOCS.items()}
+    docs = [file for file in (ROOT / "docs").rglob("*") if file.is_file() and file.suffix not in NOT_COPIED]
     places |= {file: file.relative_to(ROOT / "docs") for file in docs}
     for file, place in places.items():
         (target / place).parent.mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,7 @@ def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[st
 
 
 def _cell(text: str) -> str:
-    """Text that a table can hold: on one line, its bars escaped."""
+    """Return text that a table can hold: on one line, its bars escaped."""
     return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
 
 
@@ -133,13 +133,13 @@ def _commands() -> Iterator[str]:
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
-    """`command`: Typer's kind of a Click command or group."""
+    """Describe a command and its subcommands. `command` is Typer's kind of a Click command or group."""
     text, _, example = (command.help or "").partition("Example:")
     yield from (f"### `{name}`", "", *(line.strip() for line in text.strip().splitlines()), "")
     if example:
         yield from ("```", " ".join(example.split()), "```", "")
-    for inner, found in getattr(command, "commands", {}).items():
-        yield from _command(f"{name} {inner}", found)
+    for inner, subcommand in getattr(command, "commands", {}).items():
+        yield from _command(f"{name} {inner}", subcommand)
     if rows := [_parameter(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]:
         yield from _table(("Parameter", "Meaning"), rows)
 

@@ -5,19 +5,19 @@ to matter (`candidates`). Where amounts and days suffice, they use no list of bu
 says that anybody did wrong: each states an honest explanation that it can't exclude, and a person can resolve it.
 """
 
-from pipelines.integrity.finding import KIND, Described, described, digest, finding_rows, findings
+from pipelines.integrity.finding import KIND, Description, finding_rows, findings, load_descriptions, make_key
 from pipelines.integrity.revenue import with_exclusions
-from pipelines.integrity.undressed import undressed
 from pipelines.integrity.unproven import unproven_since
+from pipelines.integrity.without_findings import without_findings
 
 __all__ = [
     "KIND",
-    "Described",
-    "described",
-    "digest",
+    "Description",
     "finding_rows",
     "findings",
-    "undressed",
+    "load_descriptions",
+    "make_key",
     "unproven_since",
     "with_exclusions",
+    "without_findings",
 ]

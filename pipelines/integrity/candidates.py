@@ -36,7 +36,8 @@ def is_institution() -> pl.Expr:
 def usual_month(facts: Facts) -> pl.DataFrame:
     """Return `customer_number`, and `usual`: mean receipts per 30 days of the last year, in cents.
 
-    Loans and money from owners are left out.
+    Loans and money from owners are left out. Customers with less than a year of rows are measured by the days that
+    they have, at least MONTH.
     """
     earned = pl.col("money_in").filter(
         "is_external", pl.col("age") < YEAR, pl.col("category_group").is_in(["debt_inflow", "owner"]).not_()
@@ -53,9 +54,9 @@ def usual_month(facts: Facts) -> pl.DataFrame:
 def candidates(facts: Facts) -> pl.DataFrame:
     """Return the rows that are large enough, in the order of `Facts.rows`.
 
-    Besides the columns of `Facts.rows`: `cents` (with its sign), `size`, `usual` (as in `usual_month`), `party` (the
-    counterparty's group; null: unknown), `name` (as shown), `is_receipt` (a credit that counts as revenue or
-    could) and `is_payment` (a debit to somebody with whom an applicant could have arranged it).
+    Besides columns of `Facts.rows`: `cents` (with its sign), `size`, `usual` (as in `usual_month`), `party` (the
+    counterparty's group; null: unknown), `name` (as shown), `is_receipt` (a credit that is or could be revenue, from
+    somebody with whom an applicant could have arranged it) and `is_payment` (a debit to somebody like that).
     """
     cents = pl.col("amount").to_physical().cast(pl.Int64)
     is_arranged = pl.col("is_external") & ~is_institution()

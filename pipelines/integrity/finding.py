@@ -1,4 +1,4 @@
-"""Findings: rows that may make a business look better than it is, each set with an honest explanation that is possible.
+"""Findings: sets of rows that may make a business look better than it is, each with an honest explanation.
 
 A finding is about a customer and, where it matters, one party or account. It never says that anybody did wrong. A
 person can resolve it; then it is shown as resolved and changes nothing.
@@ -27,17 +27,17 @@ KIND = "finding"  # the kind of resolutions of findings
 # most detectors have nothing to read, and a query on an empty frame still takes time.
 _DETECTORS: Mapping[str, tuple[Callable[[Facts], pl.DataFrame], Callable[[Facts], pl.LazyFrame]]] = {
     "own_transfer_as_revenue": (withheld.unmatched_transfers, withheld.disguised_transfers),
-    "borrowed_as_revenue": (injections.streams, injections.disguised_loans),
+    "borrowed_as_revenue": (injections.payment_streams, injections.disguised_loans),
     "round_trip": (trips.pairs, trips.round_trips),
     "round_trip_similar_name": (trips.pairs, trips.similar_trips),
     "round_trip_related": (trips.pairs, trips.related_trips),
     "round_trip_unnamed": (trips.pairs, trips.unnamed_trips),
-    "round_trip_in_parts": (parts.meeting, parts.in_parts),
-    "invoice_circle": (trips.turns, trips.circles),
-    "month_end_parking": (trips.pairs, trips.parked),
-    "last_minute_injection": (injections.sourced, injections.injected),
-    "loans_stacked": (injections.new_loans, injections.stacked),
-    "rows_withheld": (withheld.missing, withheld.withheld_rows),
+    "round_trip_in_parts": (parts.matching_parts, parts.trips_in_parts),
+    "invoice_circle": (trips.circle_turns, trips.circles),
+    "month_end_parking": (trips.pairs, trips.parked_receipts),
+    "last_minute_injection": (injections.sourced_receipts, injections.injected_receipts),
+    "loans_stacked": (injections.new_loans, injections.stacked_loans),
+    "rows_withheld": (withheld.balance_jumps, withheld.withheld_rows),
     "month_withheld": (withheld.silences, withheld.withheld_months),
     "account_withheld": (mentions, withheld.withheld_accounts),
     "texts_blanked": (texts.odd_texts, texts.blanked_texts),
@@ -83,7 +83,7 @@ _DETECTED = pl.Schema(
 )
 
 
-class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A finding as FILE describes it."""
 
     name: str
@@ -94,10 +94,10 @@ class Described(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def described() -> Mapping[str, Described]:
-    """Return every finding's description by its code, in order of precedence."""
+def load_descriptions() -> Mapping[str, Description]:
+    """Return every finding's description by its code, in the order of FILE, which is the order of precedence."""
     text = files("pipelines.integrity").joinpath(FILE).read_text("utf-8")
-    return msgspec.convert(parse(text, FILE), dict[str, Described])
+    return msgspec.convert(parse(text, FILE), dict[str, Description])
 
 
 def findings(facts: Facts) -> pl.DataFrame:
@@ -140,8 +140,8 @@ def _findings(facts: Facts) -> pl.DataFrame:
 
 def _keys(facts: Facts) -> pl.DataFrame:
     """Return each finding's `key`, and when and why it was resolved."""
-    grouped = facts.cached(_found).group_by(_FINDING, maintain_order=True).agg("transaction_id")
-    keys = [digest(code, ids) for code, ids in grouped.select("finding", "transaction_id").iter_rows()]
+    grouped = facts.cached(_detected_rows).group_by(_FINDING, maintain_order=True).agg("transaction_id")
+    keys = [make_key(code, ids) for code, ids in grouped.select("finding", "transaction_id").iter_rows()]
     of_findings = facts.context.resolutions.filter(pl.col("kind") == KIND)
     resolutions = of_findings.select(BY_CUSTOMER, "key", "resolved_on", resolution="reason")
     return (
@@ -151,43 +151,46 @@ def _keys(facts: Facts) -> pl.DataFrame:
     )
 
 
-def digest(code: str, transaction_ids: list[bytes]) -> str:
+def make_key(code: str, transaction_ids: list[bytes]) -> str:
     """Return the key of a finding or an event: 32 hexadecimal digits, which don't depend on the order of its rows."""
     ids = b"".join(sorted(transaction_ids))
     return hashlib.blake2b(code.encode() + b"\0" + ids, digest_size=16).hexdigest()
 
 
 def _rows(facts: Facts) -> pl.DataFrame:
-    if facts.cached(_detected).is_empty():
+    if facts.cached(_detect).is_empty():
         return pl.DataFrame(schema=ROWS)
-    excludes = [code for code, each in described().items() if each.excludes]
+    excludes = [code for code, each in load_descriptions().items() if each.excludes]
     resolved = facts.cached(_keys).select(*_FINDING, "resolved_on")
-    marked = facts.cached(_found).join(
+    marked = facts.cached(_detected_rows).join(
         resolved, on=_FINDING, how="left", nulls_equal=True, validate="m:1", maintain_order="left"
     )
     counts = pl.col("is_revenue") & pl.col("finding").is_in(excludes) & pl.col("resolved_on").is_null()
+    # A receipt in several findings is left out of revenue once, by the first of them.
     is_first = counts & (counts.cum_sum().over("transaction_id") == 1)
     left_out = pl.when(is_first).then("amount").otherwise(pl.lit(0, MONEY))
     return marked.with_columns(left_out=left_out).select(pl.col(name).cast(kind) for name, kind in ROWS.items())
 
 
-def _found(facts: Facts) -> pl.DataFrame:
+def _detected_rows(facts: Facts) -> pl.DataFrame:
     """Return every detector's rows, in the order of FILE, with `date`, `amount` and `is_revenue` of each."""
     known = facts.rows.lazy().select("transaction_id", "date", "amount", "is_revenue")
     contribution = pl.col("cents").cast(pl.Decimal(38, 2)) / 100
-    order = pl.col("finding").replace_strict(list(described()), range(len(described())), return_dtype=pl.Int32)
+    order = pl.col("finding").replace_strict(
+        list(load_descriptions()), range(len(load_descriptions())), return_dtype=pl.Int32
+    )
     return (
-        known.join(facts.cached(_detected).lazy(), on="transaction_id", how="inner", validate="1:m")
+        known.join(facts.cached(_detect).lazy(), on="transaction_id", how="inner", validate="1:m")
         .sort(BY_CUSTOMER, order, pl.col("about").fill_null(""), "date", "transaction_id")
         .with_columns(contribution=contribution.cast(MONEY))
         .collect(engine="in-memory")
     )
 
 
-def _detected(facts: Facts) -> pl.DataFrame:
-    """Return every detector's rows (schema _DETECTED), each once."""
+def _detect(facts: Facts) -> pl.DataFrame:
+    """Run every detector that has something to read, and return its rows (schema _DETECTED), each once."""
     each = [pl.LazyFrame(schema=_DETECTED)]
-    for code in described():
+    for code in load_descriptions():
         read, detect = _DETECTORS[code]
         if not facts.cached(read).is_empty():
             each.append(detect(facts).with_columns(finding=pl.lit(code)).select(_DETECTED.names()))

@@ -31,8 +31,11 @@ _PRIVATE = ("owner_contribution", "director_loan_in")
 _LASTING = r"(?i)\b(capital|equity|shares?|subscri|invest)"
 
 
-def sourced(facts: Facts) -> pl.DataFrame:
-    """Return receipts that no customer pays, each with its `source` and `period` (LAST_DAYS each; 0: the last)."""
+def sourced_receipts(facts: Facts) -> pl.DataFrame:
+    """Return receipts of private, cash or unnamed money, each with its `source` and its `period`.
+
+    Periods have LAST_DAYS days; the last one is 0.
+    """
     received = facts.cached(candidates).lazy().filter(pl.col("cents") > 0)
     period = pl.col("age") // LAST_DAYS
     return (
@@ -43,22 +46,26 @@ def sourced(facts: Facts) -> pl.DataFrame:
     )
 
 
-def injected(facts: Facts) -> pl.LazyFrame:
+def injected_receipts(facts: Facts) -> pl.LazyFrame:
     """Return private, cash and unnamed receipts of the last days, if their source or payer brought in far less before.
 
-    Customers may be private persons, so a single receipt from one of them proves nothing.
+    A customer may be a private person, so a single receipt from one payer proves nothing.
     """
-    receipts = facts.cached(sourced).lazy()
+    receipts = facts.cached(sourced_receipts).lazy()
     named = receipts.filter(pl.col("party").is_not_null())
     found = [
-        _unusual(receipts, (BY_CUSTOMER, "source"), fewest=1),
-        _unusual(named, (BY_CUSTOMER, "source", "party"), fewest=FEWEST_OF_PARTY),
+        _unusual_receipts(receipts, (BY_CUSTOMER, "source"), fewest=1),
+        _unusual_receipts(named, (BY_CUSTOMER, "source", "party"), fewest=FEWEST_OF_PARTY),
     ]
     return pl.concat(found).unique("transaction_id", keep="first", maintain_order=True)
 
 
-def _unusual(receipts: pl.LazyFrame, by: Sequence[str], fewest: int) -> pl.LazyFrame:
-    """Return the receipts of the last days, if they are large, at least `fewest`, and more than ever before."""
+def _unusual_receipts(receipts: pl.LazyFrame, by: Sequence[str], fewest: int) -> pl.LazyFrame:
+    """Return the last days' receipts of each group `by`, if they are unusual.
+
+    They are if there are at least `fewest`, if they are large (LEAST_SHARE), and if they are far more than in any
+    earlier period (UNUSUAL).
+    """
     is_last = pl.col("period") == 0
     unusual = (
         receipts.group_by(*by, "period")
@@ -104,7 +111,7 @@ def _source() -> pl.Expr:
 
 
 def new_loans(facts: Facts) -> pl.DataFrame:
-    """Return loans paid out in the last STACKING_DAYS, by each `lender` who has no earlier rows."""
+    """Return loans paid out in the last STACKING_DAYS by lenders who have no earlier rows, each with its `lender`."""
     lender = pl.coalesce("counterparty_lender_id", "party", "name")
     return (
         facts.cached(candidates)
@@ -116,7 +123,7 @@ def new_loans(facts: Facts) -> pl.DataFrame:
     )
 
 
-def stacked(facts: Facts) -> pl.LazyFrame:
+def stacked_loans(facts: Facts) -> pl.LazyFrame:
     """Return loans that several new lenders paid out in the last STACKING_DAYS, unless they replaced other loans."""
     loans, rows = facts.cached(new_loans).lazy(), facts.cached(candidates).lazy()
     repayments = rows.filter(
@@ -142,7 +149,8 @@ def stacked(facts: Facts) -> pl.LazyFrame:
 def disguised_loans(facts: Facts) -> pl.LazyFrame:
     """Return receipts that look like loans, and their repayments.
 
-    Such a receipt is large, its payer's only one, and followed by a stream of payments to other parties.
+    Such a receipt is large, its payer's only one, and followed by a stream of payments to other parties
+    (`payment_streams`). A stream belongs to the latest receipt before it, and a receipt has one stream.
     """
     rows = facts.cached(candidates).lazy()
     is_single = pl.col("party").is_null() | (pl.len().over(BY_CUSTOMER, "party") == 1)
@@ -152,8 +160,8 @@ def disguised_loans(facts: Facts) -> pl.LazyFrame:
     received = receipts.select(BY_CUSTOMER, "transaction_id", "date", "name", lent="size", payer="party")
     days = (pl.col("first") - pl.col("date")).dt.total_days()
     instalments = pl.col("lent") / pl.col("size")
-    met = (
-        received.join(facts.cached(streams).lazy(), on=BY_CUSTOMER, how="inner")
+    matched = (
+        received.join(facts.cached(payment_streams).lazy(), on=BY_CUSTOMER, how="inner")
         .filter(
             days.is_between(1, FIRST_REPAYMENT_DAYS),
             ~pl.col("parties").list.contains(pl.col("payer"), nulls_equal=True),
@@ -164,15 +172,16 @@ def disguised_loans(facts: Facts) -> pl.LazyFrame:
         .unique([BY_CUSTOMER, "first", "size"], keep="last", maintain_order=True)
         .unique("transaction_id", keep="first", maintain_order=True)
     )
-    lent = met.select(BY_CUSTOMER, "transaction_id", about="name", cents="lent")
-    repaid = met.select(BY_CUSTOMER, transaction_id="rows", about="name", cents=pl.lit(0, pl.Int64))
+    lent = matched.select(BY_CUSTOMER, "transaction_id", about="name", cents="lent")
+    repaid = matched.select(BY_CUSTOMER, transaction_id="rows", about="name", cents=pl.lit(0, pl.Int64))
     return pl.concat([lent, repaid.explode("transaction_id")])
 
 
-def streams(facts: Facts) -> pl.DataFrame:
+def payment_streams(facts: Facts) -> pl.DataFrame:
     """Return streams: equal payments at regular intervals, to one or several payees who were not paid before.
 
-    `first`: the day of the first payment; `times`: how many there are; `rows`: their transaction ids; `parties`.
+    Columns: `customer_number`; `size` of each payment; `first`, the day of the first one; `times`, how many there are;
+    `rows`, their transaction ids; and `parties`, their payees.
     """
     size = (-pl.col("amount")).to_physical().cast(pl.Int64)
     paid = facts.rows.lazy().filter(pl.col("amount") < 0).with_columns(party="counterparty_group")

@@ -14,28 +14,34 @@ ROUND = 50_00  # cents; multiples of it often add up by chance
 _WHOLE = (BY_CUSTOMER, "whole")
 
 
-def in_parts(facts: Facts) -> pl.LazyFrame:
-    """Return receipts that go back to one or two parties in parts, and several that go back in one payment."""
-    found = facts.cached(meeting).lazy()
+def trips_in_parts(facts: Facts) -> pl.LazyFrame:
+    """Return receipts that go back to one or two parties in parts, and receipts that go back together in one payment.
+
+    Only receipts contribute to the finding's amount.
+    """
+    matched = facts.cached(matching_parts).lazy()
     nothing, is_forth = pl.lit(0, pl.Int64), pl.col("way") > 0
-    whole = found.unique("whole").select(
+    whole = matched.unique("whole").select(
         BY_CUSTOMER, "about", transaction_id="whole", cents=pl.when(is_forth).then("size").otherwise(nothing)
     )
-    parts = found.select(
+    parts = matched.select(
         BY_CUSTOMER, "about", "transaction_id", cents=pl.when(is_forth).then(nothing).otherwise("part")
     )
     return pl.concat([whole, parts])
 
 
-def sums(facts: Facts) -> pl.DataFrame:
-    """Return the parts of each whole, with the running sum of each party's parts.
+def running_sums(facts: Facts) -> pl.DataFrame:
+    """Return each large row (the whole) with the rows that may be its parts, and the running sum of each party's parts.
 
-    Parts are payments after a receipt (`way` 1), or receipts before a payment (`way` -1).
+    Parts are payments after a receipt (`way` 1), or receipts before a payment (`way` -1). `so_far` is the running sum
+    and `nth` the number of the part, counted from the whole.
     """
     rows = facts.cached(candidates).lazy().filter(pl.col("is_receipt") | pl.col("is_payment"))
     recent = rows.filter(pl.col("age") < RECENT + PART_DAYS)
     way = pl.when("is_receipt").then(1).otherwise(-1)
     period = pl.col("date").dt.epoch("d") // PART_DAYS
+    # A part lies in the same period of PART_DAYS as its whole or in the next one in its direction. The join on periods
+    # finds them without comparing all rows with all others.
     whole = recent.filter(pl.col("size") * LARGE_SHARE >= pl.col("usual"), pl.col("age") < RECENT).select(
         *(BY_CUSTOMER, "size"),
         whole="transaction_id",
@@ -63,9 +69,12 @@ def sums(facts: Facts) -> pl.DataFrame:
     )
 
 
-def meeting(facts: Facts) -> pl.DataFrame:
-    """Return the parts, of one party or of two, whose sum is their whole. `about` names the party of the whole."""
-    parts = facts.cached(sums)
+def matching_parts(facts: Facts) -> pl.DataFrame:
+    """Return the parts, of one party or of two, whose sum equals their whole. `about` names the party of the whole.
+
+    A whole that is a multiple of ROUND counts only if all of its parts belong to its own party.
+    """
+    parts = facts.cached(running_sums)
     is_sure = (pl.col("party") == pl.col("payer")).fill_null(value=False) | (pl.col("size") % ROUND != 0)
     alone = parts.filter(pl.col("so_far") == pl.col("size"), pl.col("nth") > 1, is_sure)
     ends = parts.select(*_WHOLE, "size", "party", "nth", "so_far").filter(pl.col("size") % ROUND != 0)
@@ -75,5 +84,5 @@ def meeting(facts: Facts) -> pl.DataFrame:
         .select(*_WHOLE, "party", last="nth")
     )
     until = pl.concat([alone.select(*_WHOLE, "party", last="nth"), both]).unique([*_WHOLE, "party"], keep="first")
-    met = parts.join(until, on=[*_WHOLE, "party"], validate="m:1")
-    return met.filter(pl.col("nth") <= pl.col("last"))
+    matched = parts.join(until, on=[*_WHOLE, "party"], validate="m:1")
+    return matched.filter(pl.col("nth") <= pl.col("last"))

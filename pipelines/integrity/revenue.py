@@ -21,8 +21,8 @@ def exclusions(facts: Facts) -> pl.DataFrame:
 def with_exclusions(facts: Facts, columns: Sequence[str]) -> pl.DataFrame:
     """Return these columns of `Facts.rows` and `is_excluded`: whether true revenue leaves the row out.
 
-    A finding counts from the day of its last row on. If several customers are one customer on different days,
-    findings are computed once, from all rows (`Facts.whole`).
+    A finding counts from the day of its last row on. If several customers in `facts` are one customer as of different
+    days, findings are computed once, from all rows (`Facts.whole`).
 
     Args:
         columns: `customer_number`, `date` and `transaction_id` at least.

@@ -24,9 +24,9 @@ _MONTH = rf"(?i)\b\d{{1,2}} ?({'|'.join(_MONTHS)})(?:[^a-z]|$)"
 def odd_texts(facts: Facts) -> pl.DataFrame:
     """Return rows whose text is missing (`is_blank`) or in another style than the account's others (`is_reworded`).
 
-    The style is that of the text's first word, which is the bank's; later words may be those of whoever pays. It is 1
-    for a word with small letters and 0 for one in capitals only. It is null for a text without words or one that a
-    merchant wrote.
+    The style of a text is that of its first word, because the bank writes that one; the payer may have written later
+    words. It is 1 if the word has small letters, 0 if it has only capitals, and null if the text has no words or a
+    merchant's terminal wrote it.
     """
     text, style, blank = (pl.col(name) for name in ("description", "style", "blank"))
     by_bank = ~pl.col("channel").is_in(_BY_MERCHANTS).fill_null(value=False)
@@ -50,7 +50,7 @@ def odd_texts(facts: Facts) -> pl.DataFrame:
 
 
 def blanked_texts(facts: Facts) -> pl.LazyFrame:
-    """Return rows without a letter or digit in their text, in accounts where most rows have texts."""
+    """Return rows whose text has no letter or digit, in accounts where most rows have texts."""
     return facts.cached(odd_texts).lazy().filter("is_blank")
 
 
@@ -60,10 +60,12 @@ def reworded_texts(facts: Facts) -> pl.LazyFrame:
 
 
 def printed_days(facts: Facts) -> pl.DataFrame:
-    """Return the receipts whose text prints a day, and whether it is `far` from the posting date."""
+    """Return the receipts whose text prints a day and month, and whether that is `far` from the posting date."""
     day = pl.col("description").str.extract(_DAY).cast(pl.Int32)
     month = pl.col("description").str.extract(_MONTH).str.to_lowercase()
     of_year = month.replace_strict({name: nth for nth, name in enumerate(_MONTHS, 1)}, return_dtype=pl.Int32)
+    # Days of the year, as if all months were equally long: the error is below two days. Texts rarely print the year, so
+    # the distance is measured around the turn of the year, too.
     printed = (of_year - 1) * 30.4 + day
     posted_on = (pl.col("date").dt.month() - 1) * 30.4 + pl.col("date").dt.day()
     apart = (printed - posted_on).abs()

@@ -21,7 +21,8 @@ SHARE_OF_PARTY = 0.5  # least share of a payer's receipts that go to a similar o
 TURNS = 3  # of a circle, at least
 CIRCLE_DAYS = 14
 LEAST_THROUGH = 0.94  # share of a payment that comes back in a circle; whoever passes it on keeps a small fee
-PARKED_DAYS, FIRST_DAYS, LAST_DAYS = 9, 8, 4  # between the two rows; of the next month; of the month that ends
+PARKED_DAYS = 9  # between the two rows of parked money, at most
+FIRST_DAYS, LAST_DAYS = 8, 4  # of the next month, in which it leaves; of the month that ends, in which it comes
 MONTHS_PARKED = 2
 _STEADY = ("payroll", "premises", "rent_received")  # fixed by contracts, so the same pair recurs every month
 _KEY, _PARTY = (BY_CUSTOMER, "size"), (BY_CUSTOMER, "party")
@@ -32,15 +33,15 @@ COMMON = ("the", "and", "pty", "ltd", "limited", "trust", "services", "group", "
 def pairs(facts: Facts) -> pl.DataFrame:
     """Return receipts paired with payments of equal size, each row in at most one pair of each `relation`.
 
-    `transaction_id`, `date`, `party` … of the receipt, those of the payment with the suffix `_out`, `gap` (days from
-    receipt to payment; negative: the payment came first), and `relation`: `same`, `similar`, `related`, `unknown`
-    or `other`.
+    Columns: `transaction_id`, `date`, `party` and others of the receipt; the same of the payment, with the suffix
+    `_out`; `gap`, the days from receipt to payment (negative: the payment came first); and `relation` of the two
+    parties: `same`, `similar`, `related`, `unknown` or `other`.
     """
-    met = _meeting(facts)
-    if met.is_empty():  # true for most customers, and naming the relations of no pairs still takes time
-        return met.with_columns(relation=pl.lit(""))
+    matched = _match_sizes(facts)
+    if matched.is_empty():  # true for most customers, and naming the relations of no pairs still takes time
+        return matched.with_columns(relation=pl.lit(""))
     return (
-        met.lazy()
+        matched.lazy()
         .with_columns(plain_words("name"), plain_words("name_out"))
         .with_columns(relation=_relation())
         .filter(pl.col("gap").abs() <= _longest_gap())
@@ -52,7 +53,7 @@ def pairs(facts: Facts) -> pl.DataFrame:
     )
 
 
-def _meeting(facts: Facts) -> pl.DataFrame:
+def _match_sizes(facts: Facts) -> pl.DataFrame:
     """Return receipts with payments of equal size within SAME_PARTY_DAYS."""
     recent = facts.cached(candidates).lazy().filter(pl.col("age") < RECENT + SAME_PARTY_DAYS)
     columns = (*_KEY, "transaction_id", "date", "age", "party", "name", "category")
@@ -67,6 +68,7 @@ def _meeting(facts: Facts) -> pl.DataFrame:
 
 
 def _relation() -> pl.Expr:
+    """Return the relation of a pair's parties: the first of these that applies."""
     same = pl.col("party") == pl.col("party_out")
     unknown = pl.col("party").is_null() | pl.col("party_out").is_null()
     return (
@@ -91,32 +93,32 @@ def is_similar() -> pl.Expr:
     """Return whether `name` and `name_out` could be two spellings of one name: their first two words agree.
 
     Two words agree if they are equal, if one is the other's initial, or if their first five letters are equal and their
-    lengths differ by two at most: Harbour and Harbor agree, timber and tiling don't.
+    lengths differ by at most two. So Harbour and Harbor agree; timber and tiling don't.
     """
-    first, second = (_agrees(nth) for nth in (0, 1))
+    first, second = (_words_agree(nth) for nth in (0, 1))
     return first & second
 
 
-def _agrees(nth: int) -> pl.Expr:
-    one, other = (_word(name, nth) for name in ("name", "name_out"))
+def _words_agree(nth: int) -> pl.Expr:
+    one, other = (_nth_word(name, nth) for name in ("name", "name_out"))
     initial = ((one.str.len_chars() == 1) | (other.str.len_chars() == 1)) & (one.str.head(1) == other.str.head(1))
     length = one.str.len_chars().cast(pl.Int64) - other.str.len_chars().cast(pl.Int64)
     return (one == other) | initial | ((one.str.head(5) == other.str.head(5)) & (length.abs() <= 2))
 
 
-def _word(name: str, nth: int) -> pl.Expr:
+def _nth_word(name: str, nth: int) -> pl.Expr:
     return pl.col(name).str.split(" ").list.get(nth, null_on_oob=True)
 
 
 def _is_related() -> pl.Expr:
     """Return whether the money went to an owner or a related entity, or both names share an uncommon word."""
     to_owner = pl.col("category_out").is_in(["owner_drawings", "director_loan_out", "dividend_paid", "related_entity"])
-    words = (_words(name) for name in ("name", "name_out"))
+    words = (_uncommon_words(name) for name in ("name", "name_out"))
     shared = next(words).list.set_intersection(next(words)).list.len() > 0
     return to_owner | shared
 
 
-def _words(name: str) -> pl.Expr:
+def _uncommon_words(name: str) -> pl.Expr:
     return (
         pl.col(name)
         .str.split(" ")
@@ -125,16 +127,19 @@ def _words(name: str) -> pl.Expr:
 
 
 def round_trips(facts: Facts) -> pl.LazyFrame:
-    """Return trips with one party: at least FEWEST_TRIPS with it, or FEWEST_ANY with several together."""
+    """Return trips whose receipt and payment have the same party.
+
+    There must be at least FEWEST_TRIPS with that party, or FEWEST_ANY with all such parties together.
+    """
     same = facts.cached(pairs).lazy().filter(pl.col("relation") == "same")
     with_party, of_all = pl.len().over(BY_CUSTOMER, "party"), pl.len().over(BY_CUSTOMER)
-    return same.filter((with_party >= FEWEST_TRIPS) | (of_all >= FEWEST_ANY)).pipe(_both, pl.col("name"))
+    return same.filter((with_party >= FEWEST_TRIPS) | (of_all >= FEWEST_ANY)).pipe(_both_sides, pl.col("name"))
 
 
 def similar_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips between similar names, of payers with at least SHARE_OF_PARTY of their receipts in trips."""
     mine = _mostly_returned(facts, "similar")
-    return mine.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS).pipe(_both, pl.col("name"))
+    return mine.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS).pipe(_both_sides, pl.col("name"))
 
 
 def related_trips(facts: Facts) -> pl.LazyFrame:
@@ -145,10 +150,11 @@ def related_trips(facts: Facts) -> pl.LazyFrame:
     related, any_payee = _mostly_returned(facts, "related"), _mostly_returned(facts, "related", "other")
     several = related.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRIPS)
     passed_on = any_payee.filter(pl.col("gap") > 0).filter(pl.len().over(BY_CUSTOMER, "party") >= FEWEST_ANY)
-    return pl.concat([several, passed_on]).unique(maintain_order=True).pipe(_both, pl.col("name"))
+    return pl.concat([several, passed_on]).unique(maintain_order=True).pipe(_both_sides, pl.col("name"))
 
 
 def _mostly_returned(facts: Facts, *relations: str) -> pl.LazyFrame:
+    """Return trips of these relations, of payers with at least SHARE_OF_PARTY of their receipts in such trips."""
     receipts = (
         facts.cached(candidates)
         .lazy()
@@ -165,13 +171,14 @@ def _mostly_returned(facts: Facts, *relations: str) -> pl.LazyFrame:
 def unnamed_trips(facts: Facts) -> pl.LazyFrame:
     """Return trips in which at most one party is known: at least FEWEST_ANY, each within AT_ONCE_DAYS.
 
-    A pair on one day, or with the payment first, doesn't count: a bank may have returned a payment that failed.
+    A pair on one day, or with the payment first, doesn't count: it may be a payment that failed and that the bank
+    returned.
     """
     unknown = facts.cached(pairs).lazy().filter(pl.col("relation") == "unknown", pl.col("gap") > 0)
-    return unknown.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_ANY).pipe(_both, pl.lit(None, pl.String))
+    return unknown.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_ANY).pipe(_both_sides, pl.lit(None, pl.String))
 
 
-def turns(facts: Facts) -> pl.DataFrame:
+def circle_turns(facts: Facts) -> pl.DataFrame:
     """Return payments that come back from another party, in full or less the same small fee, at least TURNS times.
 
     Besides the columns of `pairs`: `through`, how much came back, in thousandths of the payment.
@@ -201,8 +208,8 @@ def turns(facts: Facts) -> pl.DataFrame:
 
 
 def circles(facts: Facts) -> pl.LazyFrame:
-    """Return both sides of `turns`."""
-    return facts.cached(turns).lazy().pipe(_both, pl.col("name"))
+    """Return both sides of `circle_turns`."""
+    return facts.cached(circle_turns).lazy().pipe(_both_sides, pl.col("name"))
 
 
 def _periods(*after: int) -> list[pl.Expr]:
@@ -211,10 +218,10 @@ def _periods(*after: int) -> list[pl.Expr]:
     return [(own if after == (0,) else pl.concat_list(*(own + n for n in after))).alias("period")]
 
 
-def parked(facts: Facts) -> pl.LazyFrame:
+def parked_receipts(facts: Facts) -> pl.LazyFrame:
     """Return receipts of a month's last days that leave early in the next month, in at least MONTHS_PARKED months.
 
-    A receipt of the last days from the same party has not had time to leave. It is returned, too.
+    A receipt of the data's last days from the same party is returned, too: it has not had time to leave yet.
     """
     over = _at_months_end() & (pl.col("date_out").dt.month_start() > pl.col("date"))
     leaves = (pl.col("date_out").dt.day() <= FIRST_DAYS) & (pl.col("gap") <= PARKED_DAYS)
@@ -230,14 +237,14 @@ def parked(facts: Facts) -> pl.LazyFrame:
         )
         .select(BY_CUSTOMER, "about", "transaction_id", cents="size")
     )
-    return pl.concat([often.pipe(_both, pl.col("name")), still_there])
+    return pl.concat([often.pipe(_both_sides, pl.col("name")), still_there])
 
 
 def _at_months_end() -> pl.Expr:
     return (pl.col("date").dt.month_end() - pl.col("date")).dt.total_days() < LAST_DAYS
 
 
-def _both(trips: pl.LazyFrame, about: pl.Expr) -> pl.LazyFrame:
+def _both_sides(trips: pl.LazyFrame, about: pl.Expr) -> pl.LazyFrame:
     """Return both sides of pairs as rows of a finding; only the receipt contributes to the amount."""
     named = trips.with_columns(about=about)
     return pl.concat(

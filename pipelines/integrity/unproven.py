@@ -1,7 +1,7 @@
 """Accounts whose balances prove nothing, because a month of their rows seems to be missing.
 
-Balances that agree on both sides of a silence prove that nothing is missing, unless they were changed. Nobody can tell
-from the rows, so from the silence on they count as unproven until a person resolves the finding.
+Balances that agree on both sides of a silence prove that nothing is missing, unless somebody changed them. The rows
+don't show whether anybody did, so the balances after the silence count as unproven until a person resolves the finding.
 """
 
 import polars as pl
@@ -13,7 +13,7 @@ from pipelines.integrity.withheld import silences
 
 
 def unproven_since(facts: Facts) -> pl.DataFrame:
-    """Return accounts with an unresolved silence: `customer_number, account_id, unproven_since` (date)."""
+    """Return `customer_number, account_id, unproven_since` (a date) of each account with an unresolved silence."""
     found = facts.cached(silences)
     unresolved = found if found.is_empty() else found.join(open_rows(facts), on="transaction_id", how="semi")
     return unresolved.group_by(BY_ACCOUNT).agg(unproven_since=pl.col("date").min())

@@ -16,17 +16,17 @@ from pipelines.integrity.candidates import MONTH, YEAR, candidates, usual_month
 # All our judgement.
 LEAST_MISSING = 60_00  # cents; fees and interest that an export leaves out are smaller
 SILENT_DAYS = 25  # between two days with rows
-RHYTHM_DAYS = 60  # before and after the silence: at least ten of them must have rows
+RHYTHM_DAYS = 60  # before the silence, and after it: at least ten of them must have rows (`_days_with_rows`)
 LEAST_MENTIONS = 3
 FEWEST_TRANSFERS = 2
 MENTIONED_SHARE = 0.1  # of a usual year's receipts
 
 
-def missing(facts: Facts) -> pl.DataFrame:
+def balance_jumps(facts: Facts) -> pl.DataFrame:
     """Return days whose closing balance doesn't follow from the account's previous known balance and the rows since.
 
-    `customer_number, account_id, date`, `transaction_id` of the row that states the balance, and `cents`: the sum of
-    the missing rows, with its sign.
+    Columns: `customer_number, account_id, date`, `transaction_id` of the row that states the balance, and `cents`: the
+    sum of the missing rows, with its sign.
     """
     broken = facts.rows.lazy().filter(~pl.col("balance_verified")).select(BY_ACCOUNT).unique()
     step = pl.col("offset").diff().over(BY_ACCOUNT)
@@ -44,15 +44,15 @@ def missing(facts: Facts) -> pl.DataFrame:
 
 def withheld_rows(facts: Facts) -> pl.LazyFrame:
     """Return the rows whose balance jumps by more than fees and interest would explain."""
-    large = facts.cached(missing).lazy().filter(pl.col("cents").abs() >= LEAST_MISSING)
+    large = facts.cached(balance_jumps).lazy().filter(pl.col("cents").abs() >= LEAST_MISSING)
     return large.select(BY_CUSTOMER, "transaction_id", about=pl.lit(None, pl.String), cents=pl.col("cents").abs())
 
 
 def silences(facts: Facts) -> pl.DataFrame:
-    """Return the first row after each silence of an account that is long, and improbable by the account's rhythm.
+    """Return the first row after each long silence that the rhythm of its account makes improbable.
 
-    `customer_number, account_id, date, transaction_id`. Texts and balances play no part, so leaving them out hides
-    no silence. An account that was hardly used before or after it has no rhythm to judge by.
+    Columns: `customer_number, account_id, date, transaction_id`. Texts and balances play no part, so leaving them out
+    hides no silence. An account that was hardly used before the silence or after it has no rhythm to judge by.
     """
     days = _days_with_rows(facts)
     long = days.filter(
@@ -71,9 +71,10 @@ def silences(facts: Facts) -> pl.DataFrame:
 
 
 def _days_with_rows(facts: Facts) -> pl.DataFrame:
-    """Return each account's days with rows: `day` and `transaction_id` of its first row; and days with rows around it.
+    """Return each account's days with rows: `day`, and `transaction_id` of its first row.
 
-    These are `previous_day`, `tenth_before` (the tenth, counted back from it) and `tenth_after` (the tenth from it on).
+    Beside each are three other days with rows: `previous_day`, `tenth_before` (the tenth, counted back from `day`) and
+    `tenth_after` (the tenth from `day` on, which is the first).
     """
     day = pl.col("day")
     return (
@@ -115,7 +116,10 @@ def withheld_accounts(facts: Facts) -> pl.LazyFrame:
 
 
 def unmatched_transfers(facts: Facts) -> pl.DataFrame:
-    """Return own transfers that left an account (`other`) by a row (`left`) and whose arrival was not found."""
+    """Return own transfers whose other side was not found: the account that they `left`, as `other`, and their row.
+
+    Columns: `customer_number, size, date, other` (an account id) and `left` (a transaction id).
+    """
     sent = facts.cached(candidates).lazy().filter(pl.col("cents") < 0, pl.col("category") == "own_transfer")
     return (
         sent.filter(~pl.col("is_transfer").fill_null(value=False))
@@ -126,7 +130,7 @@ def unmatched_transfers(facts: Facts) -> pl.DataFrame:
 
 def disguised_transfers(facts: Facts) -> pl.LazyFrame:
     """Return receipts that left another account of the customer as a transfer of the same size on the same day."""
-    met = (
+    matched = (
         facts.cached(candidates)
         .lazy()
         .filter("is_receipt")
@@ -140,7 +144,7 @@ def disguised_transfers(facts: Facts) -> pl.LazyFrame:
         .unique("transaction_id", keep="first", maintain_order=True)
         .unique("left", keep="first", maintain_order=True)
     )
-    several = met.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRANSFERS).with_columns(about=pl.lit(None, pl.String))
+    several = matched.filter(pl.len().over(BY_CUSTOMER) >= FEWEST_TRANSFERS).with_columns(about=pl.lit(None, pl.String))
     received = several.select(BY_CUSTOMER, "about", "transaction_id", cents="size")
     sent = several.select(BY_CUSTOMER, "about", transaction_id="left", cents=pl.lit(0, pl.Int64))
     return pl.concat([received, sent])

@@ -4,7 +4,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import undressed
+from pipelines.integrity import without_findings
 from pipelines.reports.risk.rating import LETTERS, rating, with_rating
 from pipelines.risk_models.events import ceilings
 from pipelines.risk_models.readings import readings
@@ -25,7 +25,7 @@ RATINGS = pl.Schema(
 
 def compared(facts: Facts, before: Scorecard, after: Scorecard, expected: Expected) -> pl.DataFrame:
     """Return RATINGS of every customer, as reports would show them."""
-    seen = undressed(facts)
+    seen = without_findings(facts)
     if seen is None:
         return _compared(facts, facts, before, after, expected)
     clean = _compared(seen, facts, before, after, expected)

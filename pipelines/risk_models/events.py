@@ -9,7 +9,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import UNITS, Column, Source, Table, Total
-from pipelines.integrity import digest
+from pipelines.integrity import make_key
 from pipelines.risk_models.event_definitions import definitions
 from pipelines.risk_models.event_rows import event_rows, searched_categories
 from pipelines.vocabulary.schemas import MONEY
@@ -86,7 +86,7 @@ def _lasting_events(facts: Facts) -> pl.LazyFrame:
 def _keys(facts: Facts) -> pl.DataFrame:
     """Return each event's `key`, computed from all its rows however old, and whether it is `resolved`."""
     grouped = event_rows(facts).group_by(_EVENT, maintain_order=True).agg("transaction_id")
-    keys = [digest(code, ids) for code, ids in grouped.select("code", "transaction_id").iter_rows()]
+    keys = [make_key(code, ids) for code, ids in grouped.select("code", "transaction_id").iter_rows()]
     resolutions = facts.context.resolutions.filter(pl.col("kind") == KIND).select(BY_CUSTOMER, "key", resolved=True)
     return (
         grouped.select(*_EVENT, key=pl.Series(keys, dtype=pl.String))

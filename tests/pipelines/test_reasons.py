@@ -32,7 +32,7 @@ from pipelines.enrichment.enrichment import derive
 from pipelines.enrichment.facilities.joining import mark_facilities
 from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.facts import Facts
-from pipelines.integrity import described, findings
+from pipelines.integrity import findings, load_descriptions
 from pipelines.metrics import METRICS
 from pipelines.metrics.definition import Transactions, lacks_side
 from pipelines.metrics.rows import is_met
@@ -233,7 +233,7 @@ def givers() -> Iterator[Any]:
     """Yield what gives reasons: its cases by reason, the reasons that it can give, and the function that gives them."""
     yield pytest.param(OF_SCORECARD, {feature.metric for feature in DEFAULT.features}, by_scorecard, id="scorecard")
     yield pytest.param(OF_EVENTS, set(definitions()), by_event, id="events")
-    yield pytest.param(OF_FINDINGS, set(described()), by_finding, id="findings")
+    yield pytest.param(OF_FINDINGS, set(load_descriptions()), by_finding, id="findings")
     for slug, policy in POLICIES.items():
         codes = {rule.code for step in policy.steps for rule in step.rules}
         default = set() if policy.default_reason is None else {policy.default_reason.code}

@@ -20,7 +20,7 @@ from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import as_data, join_pieces
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import undressed
+from pipelines.integrity import without_findings
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
 from pipelines.reports.risk.drivers import by_driver, drivers
 from pipelines.reports.risk.events import events_member
@@ -47,11 +47,11 @@ def risk_report(facts: Facts) -> pl.DataFrame:
 
     `data` has `value`, `interval`, `rating`, `valueBeforeCeilings`, `limitedBy`, `covered`, `calibration`,
     `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `principalReasons`, `drivers`, `sensitivity`, `model`,
-    `events`, `integrity`, `unreconciled`. Customers with open findings are read without window dressing
-    (`integrity.undressed`), but events are read from all rows. A customer without posted rows gets no points: rating
-    E, confidence 0, `Risk.NoTransactions`.
+    `events`, `integrity`, `unreconciled`. Customers with open findings are read without the rows of these findings
+    (`integrity.without_findings`), but events are read from all rows. A customer without posted rows gets no points:
+    rating E, confidence 0, `Risk.NoTransactions`.
     """
-    seen = undressed(facts)
+    seen = without_findings(facts)
     if seen is None:
         parts = _parts(facts, facts)
     else:

@@ -15,15 +15,15 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Trace, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
-from pipelines.integrity import described, finding_rows, findings, with_exclusions
+from pipelines.integrity import finding_rows, findings, load_descriptions, with_exclusions
 from pipelines.vocabulary.printing import ratio
 
 WINDOW = 180  # days before the last row, as in the readings
 
 
 @cache
-def _described() -> pl.DataFrame:
-    rows = [(code, each.name, each.sentence, each.honest, each.excludes) for code, each in described().items()]
+def _descriptions() -> pl.DataFrame:
+    rows = [(code, each.name, each.sentence, each.honest, each.excludes) for code, each in load_descriptions().items()]
     names = ["finding", "name", "sentence", "honestExplanation", "excludes"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
@@ -41,14 +41,14 @@ def _left_out(facts: Facts) -> pl.LazyFrame:
 
 def _reasons(facts: Facts) -> pl.LazyFrame:
     found = _left_out(facts).select(BY_CUSTOMER, "finding").unique()
-    return found.join(_described().lazy().select("finding", "name"), on="finding", how="left", validate="m:1")
+    return found.join(_descriptions().lazy().select("finding", "name"), on="finding", how="left", validate="m:1")
 
 
 def _findings(facts: Facts) -> pl.LazyFrame:
     return (
         findings(facts)
         .lazy()
-        .join(_described().lazy(), on="finding", how="left", validate="m:1", maintain_order="left")
+        .join(_descriptions().lazy(), on="finding", how="left", validate="m:1", maintain_order="left")
         .select(
             *(
                 BY_CUSTOMER,

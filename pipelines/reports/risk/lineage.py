@@ -12,7 +12,7 @@ from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Trace, below, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity import undressed
+from pipelines.integrity import without_findings
 from pipelines.metrics import METRICS, values, with_inputs
 from pipelines.metrics import unreconciled as behind_metrics
 from pipelines.metrics.lineage import explain
@@ -50,7 +50,7 @@ class _Explaining:
     """Explains figures of one customer's report."""
 
     def __init__(self, facts: Facts, data: Data) -> None:
-        self.facts, self.dressed, self.data = undressed(facts) or facts, facts, data
+        self.facts, self.dressed, self.data = without_findings(facts) or facts, facts, data
         self.portfolio = _portfolio(facts)
         self.scorecard, self.expected = self.portfolio.scorecard or DEFAULT, self.portfolio.expected
         self.readings: dict[str, Decimal | None] = {each["metric"]: each["reading"] for each in data["drivers"]}

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from pipelines.figures.context import RESOLUTIONS, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import value_of
-from pipelines.integrity import described, findings, with_exclusions
+from pipelines.integrity import findings, load_descriptions, with_exclusions
 from pipelines.integrity.candidates import usual_month
 from pipelines.integrity.finding import finding_rows
 from pipelines.metrics import explain, values, with_inputs
@@ -163,6 +163,6 @@ def test_no_rows_give_no_findings() -> None:
 
 
 def test_no_finding_accuses_anybody() -> None:
-    said = " ".join(f"{each.name} {each.sentence} {each.honest}" for each in described().values()).lower()
+    said = " ".join(f"{each.name} {each.sentence} {each.honest}" for each in load_descriptions().values()).lower()
     assert [word for word in ("fraud", "forged", "fake", "lying", "cheat", "scam") if word in said] == []
-    assert all(each.honest.endswith(".") for each in described().values())
+    assert all(each.honest.endswith(".") for each in load_descriptions().values())

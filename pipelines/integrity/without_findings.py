@@ -1,7 +1,7 @@
-"""Facts without window dressing: what a rating reads for customers with findings that nobody resolved.
+"""Facts without the rows of open findings: what a rating reads for customers with findings that nobody resolved.
 
-The rows of open findings are removed, and so is their effect on every later balance: the rating is what it would be if
-that money had never come. The rows of a resolved finding count again.
+The rows are removed, and so is their effect on every later balance: the rating is what it would be if that money had
+never come. The rows of a resolved finding count again.
 """
 
 from functools import cached_property
@@ -11,7 +11,7 @@ import polars as pl
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.integrity.finding import described, open_rows
+from pipelines.integrity.finding import load_descriptions, open_rows
 
 
 def undone_rows(facts: Facts) -> pl.DataFrame:
@@ -23,22 +23,22 @@ def undone_rows(facts: Facts) -> pl.DataFrame:
 
 
 def _codes(undone: str) -> list[str]:
-    return [code for code, each in described().items() if each.undone == undone]
+    return [code for code, each in load_descriptions().items() if each.undone == undone]
 
 
-def undressed(facts: Facts) -> Facts | None:
+def without_findings(facts: Facts) -> Facts | None:
     """Return the facts of the customers whose rating leaves rows out; None if there are none."""
     undone = facts.cached(undone_rows)
-    return None if undone.is_empty() else _Undressed(facts, undone)
+    return None if undone.is_empty() else _WithoutFindings(facts, undone)
 
 
-class _Undressed(Facts):
+class _WithoutFindings(Facts):
     """Customers without some of their rows."""
 
-    def __init__(self, dressed: Facts, undone: pl.DataFrame) -> None:
-        mine = dressed.transactions.join(undone, on=BY_CUSTOMER, how="semi")
-        super().__init__(mine.join(undone, on="transaction_id", how="anti"), dressed.as_of, dressed.context)
-        self._dressed, self._undone = dressed, undone
+    def __init__(self, original: Facts, undone: pl.DataFrame) -> None:
+        mine = original.transactions.join(undone, on=BY_CUSTOMER, how="semi")
+        super().__init__(mine.join(undone, on="transaction_id", how="anti"), original.as_of, original.context)
+        self._original, self._undone = original, undone
 
     @cached_property
     def customers(self) -> pl.DataFrame:
@@ -47,15 +47,18 @@ class _Undressed(Facts):
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
-        """Closing balances less the sum of the rows left out up to that day. A day may have no row left."""
+        """Closing balances less the sum of the rows left out up to that day.
+
+        Days on which no row is left keep their balance.
+        """
         moved = (
-            self._dressed.rows.join(self._undone, on="transaction_id", how="semi")
+            self._original.rows.join(self._undone, on="transaction_id", how="semi")
             .group_by(*BY_ACCOUNT, "date")
             .agg(moved=pl.col("amount").cast(BALANCE).sum())
             .sort(*BY_ACCOUNT, "date")
             .with_columns(pl.col("moved").cum_sum().over(BY_ACCOUNT))
         )
-        closings = self._dressed.stated_closings.join(self._undone, on=BY_CUSTOMER, how="semi")
+        closings = self._original.stated_closings.join(self._undone, on=BY_CUSTOMER, how="semi")
         last = self.history.select(BY_CUSTOMER, "data_through")
         return (
             closings.join(last, on=BY_CUSTOMER, how="inner", validate="m:1")

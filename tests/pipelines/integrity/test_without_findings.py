@@ -6,7 +6,7 @@ import polars as pl
 from polars.testing import assert_frame_equal
 
 from pipelines.figures.facts import Facts
-from pipelines.integrity import findings, undressed
+from pipelines.integrity import findings, without_findings
 from pipelines.metrics import METRICS, values, with_inputs
 from tests.pipelines.integrity.test_findings import DRESSED, TODAY, TRADE, TRIPS, resolved, rows
 
@@ -22,7 +22,7 @@ def with_balances(given: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_readings_are_those_of_the_customer_without_the_round_trips() -> None:
-    seen = undressed(Facts(with_balances(DRESSED), TODAY))
+    seen = without_findings(Facts(with_balances(DRESSED), TODAY))
     assert seen is not None
     honest = Facts(with_balances(rows(*TRADE)), TODAY)
     assert_frame_equal(values(seen, READ), values(honest, READ))
@@ -32,18 +32,20 @@ def test_money_that_came_last_leaves_no_balance_behind() -> None:
     lent = [(3, "9000.00", "owner_contribution", "owner")]
     dressed = Facts(with_balances(rows(*TRADE, *lent)), TODAY)
     assert findings(dressed)["finding"].to_list() == ["last_minute_injection"]
-    seen = undressed(dressed)
+    seen = without_findings(dressed)
     assert seen is not None
     assert_frame_equal(values(seen, READ), values(Facts(with_balances(rows(*TRADE)), TODAY), READ))
 
 
 def test_customers_without_open_findings_are_read_as_they_are() -> None:
-    assert undressed(Facts(rows(*TRADE), TODAY)) is None
+    assert without_findings(Facts(rows(*TRADE), TODAY)) is None
     [key] = findings(Facts(DRESSED, TODAY))["key"]
-    assert undressed(Facts(DRESSED, TODAY, resolved(key))) is None
+    assert without_findings(Facts(DRESSED, TODAY, resolved(key))) is None
 
 
 def test_only_customers_with_open_findings_are_read_anew() -> None:
-    seen = undressed(Facts(pl.concat([DRESSED, rows(*TRADE, customer=2), rows(*TRADE, *TRIPS, customer=3)]), TODAY))
+    seen = without_findings(
+        Facts(pl.concat([DRESSED, rows(*TRADE, customer=2), rows(*TRADE, *TRIPS, customer=3)]), TODAY)
+    )
     assert seen is not None
     assert seen.customers["customer_number"].to_list() == [1, 3]
